@@ -1,0 +1,1 @@
+//! cli (in work).

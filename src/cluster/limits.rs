@@ -1,0 +1,309 @@
+//! The limits a plan must keep, where they come from, and the steps in which a person turns them.
+//!
+//! A file brings some ([`FileLimits`]), the command line overrides some ([`Overrides`]), [`Limits::resolve`] puts them
+//! together. [`LimitKind`] is the one table from which flags, panel rows, steps and units are made.
+
+use thiserror::Error;
+
+use crate::{
+    units::{self, UnitError},
+    workload::FileLimits,
+};
+
+/// Everything a planner may be limited by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Devices available, k.
+    pub devices: u32,
+    /// Bytes of memory per device, M.
+    pub memory_bytes: f64,
+    /// Microbatches in a batch, N.
+    pub microbatches: u32,
+    /// Bytes per second between any two devices, W.
+    pub bandwidth_bytes_per_s: f64,
+}
+
+/// One of the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LimitKind {
+    /// Devices available.
+    Devices,
+    /// Memory per device.
+    Memory,
+    /// Microbatches in a batch.
+    Microbatches,
+    /// Bandwidth between devices.
+    Bandwidth,
+}
+
+/// Limits given outside the file; what is `None` is left to the file.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Overrides {
+    /// Devices available.
+    pub devices: Option<u32>,
+    /// Bytes of memory per device.
+    pub memory_bytes: Option<f64>,
+    /// Microbatches in a batch.
+    pub microbatches: Option<u32>,
+    /// Bytes per second between devices.
+    pub bandwidth_bytes_per_s: Option<f64>,
+}
+
+/// A limit that neither the file nor the command line gives.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("names no `{field}`; give it with {flag}, for example {flag} {example}")]
+pub struct MissingLimit {
+    /// The field the file lacks.
+    pub field: &'static str,
+    /// The flag that gives it.
+    pub flag: &'static str,
+    /// A value that would do.
+    pub example: &'static str,
+}
+
+const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+/// Memory sizes of real devices and the round numbers between them, GiB.
+const MEMORY_STEPS: [f64; 30] = [
+    0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 40.0, 48.0, 64.0,
+    80.0, 96.0, 112.0, 128.0, 141.0, 160.0, 180.0, 192.0, 256.0, 288.0,
+];
+/// Bandwidths between devices, from Ethernet to NVLink, GB/s.
+const BANDWIDTH_STEPS: [f64; 18] =
+    [0.125, 0.25, 0.5, 1.25, 2.5, 3.125, 5.0, 6.25, 12.5, 25.0, 50.0, 64.0, 100.0, 150.0, 300.0, 450.0, 900.0, 1800.0];
+/// The most devices a plan may use, as in the published program.
+const MOST_DEVICES: u32 = 10_000;
+const MOST_MICROBATCHES: u32 = 1_000_000;
+
+impl Limits {
+    /// Puts the file's limits and the overrides together.
+    ///
+    /// # Errors
+    /// [`MissingLimit`] for the first limit that neither gives.
+    pub fn resolve(file: &FileLimits, overrides: &Overrides) -> Result<Self, MissingLimit> {
+        let missing =
+            |kind: LimitKind| MissingLimit { field: kind.field(), flag: kind.flag(), example: kind.example() };
+        Ok(Limits {
+            devices: overrides.devices.or(file.devices).ok_or_else(|| missing(LimitKind::Devices))?,
+            memory_bytes: overrides.memory_bytes.or(file.memory_bytes).ok_or_else(|| missing(LimitKind::Memory))?,
+            microbatches: overrides
+                .microbatches
+                .or(file.microbatches)
+                .ok_or_else(|| missing(LimitKind::Microbatches))?,
+            bandwidth_bytes_per_s: overrides
+                .bandwidth_bytes_per_s
+                .or(file.bandwidth_bytes_per_s)
+                .ok_or_else(|| missing(LimitKind::Bandwidth))?,
+        })
+    }
+
+    /// The value of a limit in its base unit.
+    pub fn get(&self, kind: LimitKind) -> f64 {
+        match kind {
+            LimitKind::Devices => f64::from(self.devices),
+            LimitKind::Memory => self.memory_bytes,
+            LimitKind::Microbatches => f64::from(self.microbatches),
+            LimitKind::Bandwidth => self.bandwidth_bytes_per_s,
+        }
+    }
+
+    /// The same limits with one replaced; counts are rounded and kept in range.
+    #[must_use]
+    pub fn with(mut self, kind: LimitKind, value: f64) -> Self {
+        match kind {
+            LimitKind::Devices => self.devices = (value.round() as u32).clamp(1, MOST_DEVICES),
+            LimitKind::Memory => self.memory_bytes = value,
+            LimitKind::Microbatches => self.microbatches = (value.round() as u32).clamp(1, MOST_MICROBATCHES),
+            LimitKind::Bandwidth => self.bandwidth_bytes_per_s = value,
+        }
+        self
+    }
+}
+
+impl LimitKind {
+    /// All limits, in the order they are shown.
+    pub const ALL: [LimitKind; 4] =
+        [LimitKind::Devices, LimitKind::Memory, LimitKind::Microbatches, LimitKind::Bandwidth];
+
+    /// What the panel and the tables call it.
+    pub fn label(self) -> &'static str {
+        match self {
+            LimitKind::Devices => "devices",
+            LimitKind::Memory => "memory",
+            LimitKind::Microbatches => "microbatches",
+            LimitKind::Bandwidth => "bandwidth",
+        }
+    }
+
+    /// One line on what it limits.
+    pub fn help(self) -> &'static str {
+        match self {
+            LimitKind::Devices => "devices available; not all need be used",
+            LimitKind::Memory => "memory per device",
+            LimitKind::Microbatches => {
+                "microbatches in a batch: bounds the replicas of a stage and spreads the all-reduce"
+            }
+            LimitKind::Bandwidth => "bandwidth between any two devices",
+        }
+    }
+
+    /// The flag on the command line.
+    pub fn flag(self) -> &'static str {
+        match self {
+            LimitKind::Devices => "--devices",
+            LimitKind::Memory => "--memory",
+            LimitKind::Microbatches => "--microbatches",
+            LimitKind::Bandwidth => "--bandwidth",
+        }
+    }
+
+    /// The field of a Piper file.
+    fn field(self) -> &'static str {
+        match self {
+            LimitKind::Devices => "maxDevices",
+            LimitKind::Memory => "maxMemoryPerDevice",
+            LimitKind::Microbatches => "mbsInBatch",
+            LimitKind::Bandwidth => "bandwidth",
+        }
+    }
+
+    fn example(self) -> &'static str {
+        match self {
+            LimitKind::Devices => "64",
+            LimitKind::Memory => "16GiB",
+            LimitKind::Microbatches => "1920",
+            LimitKind::Bandwidth => "25GB/s",
+        }
+    }
+
+    /// Prints a value of this limit.
+    pub fn format(self, value: f64) -> String {
+        match self {
+            LimitKind::Devices | LimitKind::Microbatches => format!("{value}"),
+            LimitKind::Memory => units::bytes_exact(value),
+            LimitKind::Bandwidth => units::bandwidth_exact(value),
+        }
+    }
+
+    /// Reads a value of this limit; bare numbers are base units.
+    ///
+    /// # Errors
+    /// [`UnitError`] with what would do.
+    pub fn parse(self, text: &str) -> Result<f64, UnitError> {
+        let most = |most: u32, expected: &'static str| {
+            let value = units::parse_count(text)?;
+            if value > most { Err(UnitError { text: text.into(), expected }) } else { Ok(f64::from(value)) }
+        };
+        match self {
+            LimitKind::Devices => most(MOST_DEVICES, "a number of devices from 1 to 10000"),
+            LimitKind::Microbatches => most(MOST_MICROBATCHES, "a number of microbatches from 1 to 1000000"),
+            LimitKind::Memory => units::parse_bytes(text),
+            LimitKind::Bandwidth => units::parse_bandwidth(text),
+        }
+    }
+
+    /// The next value that makes sense in a direction: devices by one (`large`: twice or half), memory and bandwidth
+    /// along the sizes that exist, microbatches along numbers with many divisors.
+    pub fn step(self, value: f64, up: bool, large: bool) -> f64 {
+        match self {
+            LimitKind::Devices => {
+                let next = match (up, large) {
+                    (true, false) => value + 1.0,
+                    (false, false) => value - 1.0,
+                    (true, true) => value * 2.0,
+                    (false, true) => (value / 2.0).ceil(),
+                };
+                next.clamp(1.0, f64::from(MOST_DEVICES))
+            }
+            LimitKind::Memory => along(&MEMORY_STEPS, GIB, value, up, if large { 3 } else { 1 }),
+            LimitKind::Bandwidth => along(&BANDWIDTH_STEPS, 1e9, value, up, if large { 3 } else { 1 }),
+            LimitKind::Microbatches => {
+                let mut next = value as u32;
+                for _ in 0..if large { 4 } else { 1 } {
+                    next = divisor_rich_neighbour(next, up);
+                }
+                f64::from(next)
+            }
+        }
+    }
+}
+
+/// Moves `count` steps along a table of sizes; from between two entries the first step goes to the nearer end.
+fn along(table: &[f64], unit: f64, value: f64, up: bool, count: usize) -> f64 {
+    let mut value = value / unit;
+    for _ in 0..count {
+        let next = if up {
+            table.iter().copied().find(|&step| step > value * (1.0 + 1e-9))
+        } else {
+            table.iter().rev().copied().find(|&step| step < value * (1.0 - 1e-9))
+        };
+        match next {
+            Some(step) => value = step,
+            None if up => value *= 2.0,
+            None => value /= 2.0,
+        }
+    }
+    value * unit
+}
+
+fn divisor_count(n: u32) -> usize {
+    (1..=n.isqrt()).filter(|d| n.is_multiple_of(*d)).map(|d| if d * d == n { 1 } else { 2 }).sum()
+}
+
+/// The nearest number that has more divisors than everything within an eighth below it.
+fn divisor_rich_neighbour(n: u32, up: bool) -> u32 {
+    let rich = |m: u32| {
+        let own = divisor_count(m);
+        (m - m / 8..m).all(|smaller| smaller == 0 || divisor_count(smaller) < own)
+    };
+    let mut m = n;
+    loop {
+        if !up && m <= 1 {
+            return 1;
+        }
+        if up && m >= MOST_MICROBATCHES {
+            return MOST_MICROBATCHES;
+        }
+        m = if up { m + 1 } else { m - 1 };
+        if rich(m) {
+            return m;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_win_and_gaps_are_named() {
+        let file = FileLimits {
+            devices: Some(8),
+            memory_bytes: Some(1e9),
+            microbatches: None,
+            bandwidth_bytes_per_s: Some(1e9),
+        };
+        let overrides = Overrides { devices: Some(16), microbatches: Some(32), ..Overrides::default() };
+        let limits = Limits::resolve(&file, &overrides).unwrap();
+        assert_eq!((limits.devices, limits.microbatches), (16, 32));
+        let error = Limits::resolve(&file, &Overrides::default()).unwrap_err();
+        assert!(error.to_string().contains("--microbatches"), "{error}");
+    }
+
+    #[test]
+    fn steps_go_up_and_come_back() {
+        assert_eq!(LimitKind::Devices.step(8.0, true, true), 16.0);
+        assert_eq!(LimitKind::Devices.step(1.0, false, false), 1.0);
+        assert_eq!(LimitKind::Memory.step(8.0 * GIB, true, false), 10.0 * GIB);
+        assert_eq!(LimitKind::Memory.step(80e9, false, false), 64.0 * GIB);
+        assert_eq!(LimitKind::Bandwidth.step(25e9, true, false), 50e9);
+        let up = LimitKind::Microbatches.step(1920.0, true, false);
+        assert!(up > 1920.0 && divisor_count(up as u32) >= divisor_count(1920));
+        for kind in LimitKind::ALL {
+            let mut value = kind.parse(kind.example()).unwrap();
+            for _ in 0..60 {
+                value = kind.step(value, false, true);
+                assert!(value > 0.0 && kind.parse(&format!("{value}")).is_ok(), "{kind:?} {value}");
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The sets at which a pipeline may be cut: closed under successors, grown from the sinks.
+//!
+//! Piper and device placement build a pipeline out of nested admissible sets. Here a set is admissible when it
+//! **contains every successor of each of its members** (the pipeline's tail); the mirror image is had by giving the
+//! reversed graph. Both papers call these downsets or ideals of the order read from the sinks.
+//!
+//! Enumeration is breadth-first by size, one vertex added at a time, with a hash table of bit sets: `O(sets · n)`
+//! time and `O(sets · n / 64)` words of memory. Nothing stores pairs of sets: there are 15.5 million nested pairs on
+//! the published GNMT graph against 17,914 sets. Sets are numbered by size, then in the order they were found, which
+//! depends only on the graph.
+
+use rustc_hash::FxHashMap;
+
+use super::Dag;
+
+/// All admissible sets of a graph, as rows of bits ordered by size; row 0 is empty, the last row is full.
+#[derive(Debug, Clone)]
+pub struct DownSets {
+    n: usize,
+    words: usize,
+    bits: Vec<u64>,
+    sizes: Vec<u32>,
+}
+
+/// How an enumeration ended.
+#[derive(Debug, Clone)]
+pub enum Enumeration {
+    /// Every set is there.
+    Complete(DownSets),
+    /// There are more than the limit; the number found when it stopped.
+    TooMany(usize),
+    /// The caller asked to stop.
+    Cancelled,
+}
+
+impl DownSets {
+    /// Enumerates the admissible sets of `dag`, at most `limit` of them; `cancelled` is asked now and then.
+    pub fn enumerate(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool) -> Enumeration {
+        let n = dag.len();
+        let words = n.div_ceil(64).max(1);
+        let mut all = DownSets { n, words, bits: vec![0; words], sizes: vec![0] };
+        let mut level = 0..1;
+        for size in 1..=n as u32 {
+            let mut seen: FxHashMap<Box<[u64]>, ()> = FxHashMap::default();
+            let first = all.len();
+            for set in level {
+                if set % 256 == 0 && cancelled() {
+                    return Enumeration::Cancelled;
+                }
+                for v in 0..n {
+                    if all.contains(set, v) || !dag.successors(v).all(|w| all.contains(set, w)) {
+                        continue;
+                    }
+                    let mut row: Box<[u64]> = all.row(set).into();
+                    row[v / 64] |= 1 << (v % 64);
+                    if seen.insert(row.clone(), ()).is_none() {
+                        all.bits.extend_from_slice(&row);
+                        all.sizes.push(size);
+                        if all.len() > limit {
+                            return Enumeration::TooMany(all.len());
+                        }
+                    }
+                }
+            }
+            level = first..all.len();
+        }
+        Enumeration::Complete(all)
+    }
+
+    /// The union of the suffix chains of several topological orders: a family of admissible sets that always holds
+    /// the empty and the full set, at most `orders · n + 1` of them. Used where the full family is too large.
+    pub fn from_orders(dag: &Dag, orders: &[Vec<u32>]) -> DownSets {
+        let n = dag.len();
+        let words = n.div_ceil(64).max(1);
+        let mut all = DownSets { n, words, bits: vec![0; words], sizes: vec![0] };
+        let mut chains: Vec<Vec<u64>> = vec![vec![0; words]; orders.len()];
+        for size in 1..=n {
+            let mut seen: FxHashMap<Vec<u64>, ()> = FxHashMap::default();
+            for (chain, order) in chains.iter_mut().zip(orders) {
+                let v = order[n - size] as usize;
+                chain[v / 64] |= 1 << (v % 64);
+                if seen.insert(chain.clone(), ()).is_none() {
+                    all.bits.extend_from_slice(chain);
+                    all.sizes.push(size as u32);
+                }
+            }
+        }
+        all
+    }
+
+    /// Number of sets.
+    pub fn len(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Never true: the empty set is always there.
+    pub fn is_empty(&self) -> bool {
+        self.sizes.is_empty()
+    }
+
+    /// Number of vertices of the graph.
+    pub fn vertices(&self) -> usize {
+        self.n
+    }
+
+    /// Number of 64-bit words in a row.
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    /// The bits of a set.
+    pub fn row(&self, set: usize) -> &[u64] {
+        &self.bits[set * self.words..(set + 1) * self.words]
+    }
+
+    /// Number of members of a set.
+    pub fn size(&self, set: usize) -> usize {
+        self.sizes[set] as usize
+    }
+
+    /// Whether vertex `v` is a member of `set`.
+    pub fn contains(&self, set: usize, v: usize) -> bool {
+        self.bits[set * self.words + v / 64] >> (v % 64) & 1 == 1
+    }
+
+    /// Whether every member of `inner` is one of `outer`.
+    #[inline]
+    pub fn is_subset(&self, inner: usize, outer: usize) -> bool {
+        let (a, b) = (self.row(inner), self.row(outer));
+        a.iter().zip(b).all(|(a, b)| a & !b == 0)
+    }
+
+    /// Members of `outer` that are not in `inner`, by increasing index.
+    pub fn difference(&self, outer: usize, inner: usize) -> Vec<usize> {
+        let mut members = Vec::with_capacity(self.size(outer).saturating_sub(self.size(inner)));
+        for (word, (a, b)) in self.row(outer).iter().zip(self.row(inner)).enumerate() {
+            let mut bits = a & !b;
+            while bits != 0 {
+                members.push(word * 64 + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+            }
+        }
+        members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(dag: &Dag) -> DownSets {
+        match DownSets::enumerate(dag, 1_000_000, &|| false) {
+            Enumeration::Complete(sets) => sets,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_chain_has_one_set_more_than_vertices() {
+        let dag = Dag::new(4, vec![(0, 1), (1, 2), (2, 3)]).unwrap();
+        let sets = all(&dag);
+        assert_eq!(sets.len(), 5);
+        assert_eq!(sets.difference(4, 2), [0, 1]);
+    }
+
+    #[test]
+    fn counts_agree_with_trying_every_subset() {
+        // Deterministic pseudo-random graphs; every subset of up to ten vertices is tried.
+        let mut state = 7u64;
+        let mut next = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        for _ in 0..60 {
+            let n = 1 + (next() % 10) as usize;
+            let mut edges = vec![];
+            for u in 0..n as u32 {
+                for v in u + 1..n as u32 {
+                    if next() % 4 == 0 {
+                        edges.push((u, v));
+                    }
+                }
+            }
+            let dag = Dag::new(n, edges).unwrap();
+            let closed =
+                |mask: u32| (0..n).all(|v| mask >> v & 1 == 0 || dag.successors(v).all(|w| mask >> w & 1 == 1));
+            let expected = (0..1u32 << n).filter(|&mask| closed(mask)).count();
+            let sets = all(&dag);
+            assert_eq!(sets.len(), expected);
+            assert!((1..sets.len()).all(|i| sets.size(i - 1) <= sets.size(i)));
+            let chains = DownSets::from_orders(&dag, &[dag.topological_order().to_vec(), dag.stack_order()]);
+            for i in 0..chains.len() {
+                let mask = (0..n).filter(|&v| chains.contains(i, v)).fold(0, |m, v| m | 1 << v);
+                assert!(closed(mask));
+            }
+        }
+    }
+
+    #[test]
+    fn the_limit_and_cancel_stop_it() {
+        let dag = Dag::new(30, vec![]).unwrap();
+        assert!(matches!(DownSets::enumerate(&dag, 1000, &|| false), Enumeration::TooMany(1001)));
+        assert!(matches!(DownSets::enumerate(&dag, 1000, &|| true), Enumeration::Cancelled));
+    }
+}

@@ -1,0 +1,10 @@
+//! Directed acyclic graphs, their orders and their downsets. Knows nothing of neural networks.
+//!
+//! Vertices are dense indices `0..n`. [`Dag`] keeps the edges in the order they were given, because cost sums in the
+//! planners are defined over that order; [`DownSets`] enumerates the sets a pipeline may be cut at.
+
+mod dag;
+mod downsets;
+
+pub use dag::{Dag, GraphError};
+pub use downsets::{DownSets, Enumeration};

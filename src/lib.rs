@@ -1,0 +1,28 @@
+//! Planning how a neural network is cut over many devices.
+//!
+//! plantui loads a profiled workload, plans its cut with published algorithms, checks and simulates every plan, and shows
+//! or exports it. The modules form one path; each uses only those above it:
+//!
+//! | module | step |
+//! |---|---|
+//! | [`units`] | bytes, seconds and bandwidths as people write them |
+//! | [`graph`] | DAGs, orders, downsets |
+//! | [`workload`] | what is planned: profiles, formats, lint, generators |
+//! | [`cluster`] | onto what: limits, hardware presets |
+//! | [`plan`] | the answer, its independent check, its JSON |
+//! | [`simulate`] | schedules and the event simulator |
+//! | [`planner`] | how: the trait, the search handle, the algorithms |
+//! | [`export`] | plan JSON, traces, pictures |
+//! | [`cli`] | one file per subcommand |
+//! | [`tui`] | the screen |
+
+pub mod cli;
+pub mod cluster;
+pub mod export;
+pub mod graph;
+pub mod plan;
+pub mod planner;
+pub mod simulate;
+pub mod tui;
+pub mod units;
+pub mod workload;

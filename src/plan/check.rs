@@ -1,0 +1,408 @@
+//! Validates any plan and recomputes its objective from the workload alone.
+//!
+//! Shares no code with a planner's search: what a planner, a file or a hand edit claims is measured here. The formulas
+//! are those of Piper's evaluator (section 4 of the paper's cost model): for a stage `C` with degrees `(t, d)`
+//!
+//! ```text
+//! edges    = sum over edges (u, v) that cross C's border of 2 · (bytes(u, v) + sync bytes of the end inside C)
+//! resync   = 4 (d − 1) / d / N · sum of parameters
+//! load     = (edges / d + resync) / W + compute / d          seconds per sample
+//! memory   = sum of a · y + b,   y = ceil(s / d),   s = replicas of this stage and all later ones
+//! ```
+//!
+//! The objective is the largest load. `O(nodes + edges)` time, `O(nodes)` memory. The surprising decision: every rule
+//! that is broken is reported, not only the first, and the loads are still computed where they can be, so that the
+//! screen can show an infeasible edit.
+
+use std::fmt;
+
+use super::Plan;
+use crate::{
+    cluster::Limits,
+    units,
+    workload::{Mode, PiperProfile, Profile, Workload},
+};
+
+/// What one node costs within its stage; seconds per sample and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct NodeScore {
+    /// Compute, divided by the stage's replicas.
+    pub compute_s: f64,
+    /// Tensors that cross the stage's border at this node.
+    pub communication_s: f64,
+    /// This node's share of the gradient all-reduce.
+    pub sync_s: f64,
+    /// `a · y + b`.
+    pub memory_bytes: f64,
+}
+
+/// What one stage costs; seconds per sample and bytes per device.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StageScore {
+    /// Compute.
+    pub compute_s: f64,
+    /// Tensors across its borders, both ways.
+    pub communication_s: f64,
+    /// Gradient all-reduce over its replicas, spread over the batch.
+    pub sync_s: f64,
+    /// The sum of the three, as the planner's objective counts it.
+    pub load_s: f64,
+    /// Memory on each of its devices.
+    pub memory_bytes: f64,
+    /// The part of it that grows with microbatches in flight.
+    pub activation_bytes: f64,
+    /// Microbatches in flight, y.
+    pub in_flight: u32,
+    /// By position in the stage's node list.
+    pub nodes: Vec<NodeScore>,
+}
+
+/// A rule that a plan breaks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Violation {
+    /// No stage at all.
+    Empty,
+    /// The workload's profile cannot score pipeline stages.
+    NoProfile,
+    /// A node is in no stage.
+    Unassigned {
+        /// Label of the node.
+        node: String,
+    },
+    /// A node is in two stages.
+    Repeated {
+        /// Label of the node.
+        node: String,
+        /// The second stage, from 1.
+        stage: usize,
+    },
+    /// An index that is no node.
+    UnknownNode {
+        /// The index.
+        node: usize,
+        /// The stage, from 1.
+        stage: usize,
+    },
+    /// A degree of 0.
+    ZeroDegree {
+        /// The stage, from 1.
+        stage: usize,
+    },
+    /// Replicas that do not divide the microbatches.
+    Indivisible {
+        /// The stage, from 1.
+        stage: usize,
+        /// Its replicas.
+        data_parallel: u32,
+        /// Microbatches in a batch.
+        microbatches: u32,
+    },
+    /// More replicas in all than microbatches.
+    TooManyReplicas {
+        /// Sum of all replicas.
+        replicas: u32,
+        /// Microbatches in a batch.
+        microbatches: u32,
+    },
+    /// More devices than there are.
+    TooManyDevices {
+        /// Devices the plan takes.
+        used: u32,
+        /// Devices there are.
+        devices: u32,
+    },
+    /// The stage's device list does not fit its degrees.
+    DeviceList {
+        /// The stage, from 1.
+        stage: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The node has no such mode at the stage's tensor degree.
+    UnknownChoice {
+        /// The stage, from 1.
+        stage: usize,
+        /// Label of the node.
+        node: String,
+        /// The mode asked for.
+        choice: String,
+        /// The stage's tensor degree.
+        tensor_parallel: u32,
+    },
+    /// A choice is missing, or there is one too many.
+    ChoiceCount {
+        /// The stage, from 1.
+        stage: usize,
+        /// Nodes in it.
+        nodes: usize,
+        /// Choices in it.
+        choices: usize,
+    },
+    /// An edge from a later to an earlier stage.
+    Backwards {
+        /// Label of the edge's source.
+        from: String,
+        /// Label of its destination.
+        to: String,
+        /// The source's stage, from 1.
+        from_stage: usize,
+        /// The destination's stage, from 1.
+        to_stage: usize,
+    },
+    /// A stage needs more memory than a device has.
+    OutOfMemory {
+        /// The stage, from 1.
+        stage: usize,
+        /// Bytes it needs.
+        needed_bytes: f64,
+        /// Bytes a device has.
+        limit_bytes: f64,
+    },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Violation::Empty => write!(f, "the plan has no stages"),
+            Violation::NoProfile => write!(f, "the workload's profile has no costs for pipeline stages"),
+            Violation::Unassigned { node } => write!(f, "{node} is in no stage"),
+            Violation::Repeated { node, stage } => write!(f, "stage {stage}: {node} is in an earlier stage already"),
+            Violation::UnknownNode { node, stage } => write!(f, "stage {stage}: there is no node {node}"),
+            Violation::ZeroDegree { stage } => {
+                write!(f, "stage {stage}: data and tensor parallel degrees must be at least 1")
+            }
+            Violation::Indivisible { stage, data_parallel, microbatches } => {
+                write!(f, "stage {stage}: {data_parallel} replicas do not divide {microbatches} microbatches")
+            }
+            Violation::TooManyReplicas { replicas, microbatches } => {
+                write!(f, "{replicas} replicas in all, but only {microbatches} microbatches in a batch")
+            }
+            Violation::TooManyDevices { used, devices } => {
+                write!(f, "uses {used} devices, but there are only {devices}")
+            }
+            Violation::DeviceList { stage, problem } => write!(f, "stage {stage}: {problem}"),
+            Violation::UnknownChoice { stage, node, choice, tensor_parallel } => {
+                write!(f, "stage {stage}: {node} has no mode `{choice}` at tensor degree {tensor_parallel}")
+            }
+            Violation::ChoiceCount { stage, nodes, choices } => {
+                write!(f, "stage {stage}: {choices} choices for {nodes} nodes")
+            }
+            Violation::Backwards { from, to, from_stage, to_stage } => {
+                write!(f, "the edge {from} -> {to} goes back from stage {from_stage} to stage {to_stage}")
+            }
+            Violation::OutOfMemory { stage, needed_bytes, limit_bytes } => {
+                write!(
+                    f,
+                    "stage {stage} needs {} per device, the limit is {}",
+                    units::bytes(*needed_bytes),
+                    units::bytes_exact(*limit_bytes)
+                )
+            }
+        }
+    }
+}
+
+/// What [`check`] found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Score {
+    /// By stage; loads of stages with unknown modes leave those nodes out.
+    pub stages: Vec<StageScore>,
+    /// The largest load, seconds per sample; meaningful only if `violations` is empty.
+    pub time_per_sample_s: f64,
+    /// Everything that is wrong with the plan.
+    pub violations: Vec<Violation>,
+}
+
+impl Score {
+    /// Whether the plan keeps every rule.
+    pub fn is_valid(&self) -> bool {
+        self.violations.is_empty()
+    }
+
+    /// Index of the stage with the largest load.
+    pub fn bottleneck(&self) -> Option<usize> {
+        (0..self.stages.len()).reduce(|best, i| if self.stages[i].load_s > self.stages[best].load_s { i } else { best })
+    }
+
+    /// The most memory any device needs, bytes.
+    pub fn peak_memory_bytes(&self) -> f64 {
+        self.stages.iter().map(|s| s.memory_bytes).fold(0.0, f64::max)
+    }
+}
+
+/// Checks and scores a plan under the limits.
+pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
+    let mut score = Score::default();
+    if plan.stages.is_empty() {
+        score.violations.push(Violation::Empty);
+        return score;
+    }
+    let stage_of = assignment(workload, plan, &mut score.violations);
+    degrees(limits, plan, &mut score.violations);
+    for (edge, &(u, v)) in workload.dag.edges().iter().enumerate() {
+        let _ = edge;
+        if let (Some(from), Some(to)) = (stage_of[u as usize], stage_of[v as usize])
+            && from > to
+        {
+            let label = |node: u32| workload.nodes[node as usize].label();
+            score.violations.push(Violation::Backwards {
+                from: label(u),
+                to: label(v),
+                from_stage: from + 1,
+                to_stage: to + 1,
+            });
+        }
+    }
+    let Profile::Piper(profile) = &workload.profile;
+    loads(workload, profile, limits, plan, &stage_of, &mut score);
+    score.time_per_sample_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
+    score
+}
+
+/// The stage of every node; reports nodes that are missing, unknown or twice.
+fn assignment(workload: &Workload, plan: &Plan, violations: &mut Vec<Violation>) -> Vec<Option<usize>> {
+    let mut stage_of = vec![None; workload.nodes.len()];
+    for (i, stage) in plan.stages.iter().enumerate() {
+        if stage.choices.len() != stage.nodes.len() {
+            violations.push(Violation::ChoiceCount {
+                stage: i + 1,
+                nodes: stage.nodes.len(),
+                choices: stage.choices.len(),
+            });
+        }
+        for &node in &stage.nodes {
+            match stage_of.get_mut(node) {
+                None => violations.push(Violation::UnknownNode { node, stage: i + 1 }),
+                Some(Some(_)) => {
+                    violations.push(Violation::Repeated { node: workload.nodes[node].label(), stage: i + 1 });
+                }
+                Some(slot) => *slot = Some(i),
+            }
+        }
+    }
+    for (node, stage) in stage_of.iter().enumerate() {
+        if stage.is_none() {
+            violations.push(Violation::Unassigned { node: workload.nodes[node].label() });
+        }
+    }
+    stage_of
+}
+
+/// The rules about degrees, microbatches and devices.
+fn degrees(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
+    let mut replicas: u32 = 0;
+    let mut taken = std::collections::BTreeMap::new();
+    for (i, stage) in plan.stages.iter().enumerate() {
+        let (d, t) = (stage.data_parallel, stage.tensor_parallel);
+        if d == 0 || t == 0 {
+            violations.push(Violation::ZeroDegree { stage: i + 1 });
+            continue;
+        }
+        if !limits.microbatches.is_multiple_of(d) {
+            violations.push(Violation::Indivisible {
+                stage: i + 1,
+                data_parallel: d,
+                microbatches: limits.microbatches,
+            });
+        }
+        replicas = replicas.saturating_add(d);
+        if !stage.devices.is_empty() && stage.devices.len() != stage.device_count() as usize {
+            let problem = format!("lists {} devices for {d} x {t}", stage.devices.len());
+            violations.push(Violation::DeviceList { stage: i + 1, problem });
+        }
+        for &device in &stage.devices {
+            if let Some(first) = taken.insert(device, i) {
+                let problem = format!("device {device} is used by stage {} already", first + 1);
+                violations.push(Violation::DeviceList { stage: i + 1, problem });
+            }
+        }
+    }
+    if replicas > limits.microbatches {
+        violations.push(Violation::TooManyReplicas { replicas, microbatches: limits.microbatches });
+    }
+    if plan.devices_used() > limits.devices {
+        violations.push(Violation::TooManyDevices { used: plan.devices_used(), devices: limits.devices });
+    }
+}
+
+/// Bytes that a node moves over its stage's border, both directions: incoming edges first, in file order.
+fn border_bytes(
+    workload: &Workload,
+    profile: &PiperProfile,
+    mode: &Mode,
+    node: usize,
+    outside: impl Fn(usize) -> bool,
+) -> f64 {
+    let mut bytes = 0.0;
+    for (slot, &edge) in workload.dag.in_edges(node).iter().enumerate() {
+        if outside(workload.dag.edges()[edge as usize].0 as usize) {
+            bytes += 2.0 * (profile.edge_bytes[edge as usize] + mode.sync_in[slot]);
+        }
+    }
+    for (slot, &edge) in workload.dag.out_edges(node).iter().enumerate() {
+        if outside(workload.dag.edges()[edge as usize].1 as usize) {
+            bytes += 2.0 * (profile.edge_bytes[edge as usize] + mode.sync_out[slot]);
+        }
+    }
+    bytes
+}
+
+fn loads(
+    workload: &Workload,
+    profile: &PiperProfile,
+    limits: &Limits,
+    plan: &Plan,
+    stage_of: &[Option<usize>],
+    score: &mut Score,
+) {
+    let bandwidth = limits.bandwidth_bytes_per_s;
+    let microbatches = f64::from(limits.microbatches);
+    let mut suffix: u32 = plan.stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.data_parallel));
+    for (i, stage) in plan.stages.iter().enumerate() {
+        let (d, t) = (f64::from(stage.data_parallel.max(1)), stage.tensor_parallel);
+        let in_flight = suffix.div_ceil(stage.data_parallel.max(1));
+        suffix -= stage.data_parallel;
+        let mut result = StageScore { in_flight, ..StageScore::default() };
+        let (mut compute, mut edges, mut resync) = (0.0, 0.0, 0.0);
+        for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
+            let Some(modes) = profile.nodes.get(node).map(|n| n.modes(t).unwrap_or_default()) else { continue };
+            let Some(mode) = modes.iter().find(|m| m.id == *choice) else {
+                score.violations.push(Violation::UnknownChoice {
+                    stage: i + 1,
+                    node: workload.nodes[node].label(),
+                    choice: choice.clone(),
+                    tensor_parallel: t,
+                });
+                result.nodes.push(NodeScore::default());
+                continue;
+            };
+            let node_edges = border_bytes(workload, profile, mode, node, |other| stage_of[other] != Some(i));
+            let node_resync = 4.0 * (d - 1.0) * mode.parameters / d / microbatches;
+            let activation = mode.memory_a * f64::from(in_flight);
+            compute += mode.time_s;
+            edges += node_edges;
+            resync += node_resync;
+            result.memory_bytes += activation + mode.memory_b;
+            result.activation_bytes += activation;
+            result.nodes.push(NodeScore {
+                compute_s: mode.time_s / d,
+                communication_s: node_edges / d / bandwidth,
+                sync_s: node_resync / bandwidth,
+                memory_bytes: activation + mode.memory_b,
+            });
+        }
+        result.compute_s = compute / d;
+        result.communication_s = edges / d / bandwidth;
+        result.sync_s = resync / bandwidth;
+        result.load_s = (edges / d + resync) / bandwidth + compute / d;
+        if result.memory_bytes > limits.memory_bytes {
+            let needed_bytes = result.memory_bytes;
+            score.violations.push(Violation::OutOfMemory {
+                stage: i + 1,
+                needed_bytes,
+                limit_bytes: limits.memory_bytes,
+            });
+        }
+        score.stages.push(result);
+    }
+}

@@ -1,0 +1,287 @@
+//! The plan JSON, schema `plantui.plan/1`: how a plan leaves plantui and comes back.
+//!
+//! Fields may be added, never renamed. Node ids are those of the workload's file. Reading accepts any document that has
+//! `schema` and `stages`; everything else is optional, so that plans written by scripts need not repeat what is known.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Plan, Score, Stage, piper_result};
+use crate::workload::{LoadError, NodeId, Workload, error::printable};
+
+/// The schema this version writes.
+pub const SCHEMA: &str = "plantui.plan/1";
+
+/// A whole plan document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// What was planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<WorkloadPart>,
+    /// Who planned it, with which options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planner: Option<PlannerPart>,
+    /// Under which limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitsPart>,
+    /// `optimal`, `feasible`, `infeasible` or `cancelled`.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// What the planner minimised, and what it reached.
+    #[serde(default)]
+    pub objective: Option<ObjectivePart>,
+    /// Proven lower bound on the objective.
+    #[serde(default)]
+    pub lower_bound: Option<f64>,
+    /// The stages, first to last.
+    pub stages: Vec<StagePart>,
+    /// The plan in the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<SimulationPart>,
+    /// Why there is no plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub infeasible: Option<InfeasiblePart>,
+    /// What the run cost; named figures.
+    #[serde(default)]
+    pub stats: BTreeMap<String, f64>,
+    /// What was assumed.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// The workload a plan belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadPart {
+    /// Its name.
+    pub name: String,
+    /// Its format.
+    pub format: String,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Number of edges.
+    pub edges: usize,
+}
+
+/// The planner of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannerPart {
+    /// Its id.
+    pub id: String,
+    /// Its options.
+    #[serde(default)]
+    pub options: BTreeMap<String, serde_json::Value>,
+}
+
+/// The limits a plan was made under; what is absent is left to the workload.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct LimitsPart {
+    /// Devices.
+    #[serde(default)]
+    pub devices: Option<u32>,
+    /// Bytes of memory per device.
+    #[serde(default)]
+    pub memory_bytes: Option<f64>,
+    /// Microbatches in a batch.
+    #[serde(default)]
+    pub microbatches: Option<u32>,
+    /// Bytes per second.
+    #[serde(default)]
+    pub bandwidth_bytes_per_s: Option<f64>,
+}
+
+/// An objective and its value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ObjectivePart {
+    /// Its name, such as `time_per_sample`.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// Its unit, such as `s`.
+    pub unit: String,
+}
+
+/// One stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StagePart {
+    /// Ids of its nodes.
+    pub nodes: Vec<NodeId>,
+    /// Replicas.
+    pub data_parallel: u32,
+    /// Tensor-parallel degree.
+    pub tensor_parallel: u32,
+    /// Devices, replica by replica.
+    #[serde(default)]
+    pub devices: Vec<u32>,
+    /// Mode of every node, by id.
+    #[serde(default)]
+    pub choices: serde_json::Map<String, serde_json::Value>,
+    /// Compute, seconds per sample.
+    #[serde(default)]
+    pub compute_s: f64,
+    /// Tensors across the stage's borders, seconds per sample.
+    #[serde(default)]
+    pub communication_s: f64,
+    /// Gradient all-reduce, seconds per sample.
+    #[serde(default)]
+    pub sync_s: f64,
+    /// Memory per device.
+    #[serde(default)]
+    pub memory_bytes: f64,
+}
+
+/// What the simulator says of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SimulationPart {
+    /// Schedule simulated: `1f1b` or `gpipe`.
+    pub schedule: String,
+    /// Time of one batch, seconds.
+    pub iteration_s: f64,
+    /// Microbatches per second.
+    pub samples_per_s: f64,
+    /// Share of device time that is idle, 0 to 1.
+    pub bubble: f64,
+    /// The most memory in use on any device, bytes.
+    pub peak_memory_bytes: f64,
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InfeasiblePart {
+    /// The limits that stand in the way.
+    pub limits: Vec<String>,
+    /// The smallest memory per device that would do, with everything else unchanged.
+    pub smallest_memory_bytes: Option<f64>,
+    /// The fewest devices that would do, with everything else unchanged.
+    pub fewest_devices: Option<u32>,
+    /// The story in words.
+    pub explanation: String,
+}
+
+/// The stages of a plan with their scores, as the document carries them.
+pub fn stage_parts(workload: &Workload, plan: &Plan, score: Option<&Score>) -> Vec<StagePart> {
+    let part = |(i, stage): (usize, &Stage)| {
+        let scored = score.and_then(|s| s.stages.get(i)).cloned().unwrap_or_default();
+        let ids = stage.nodes.iter().map(|&v| workload.nodes[v].id);
+        let choices =
+            ids.clone().map(|id| id.to_string()).zip(stage.choices.iter().map(|c| c.clone().into())).collect();
+        StagePart {
+            nodes: ids.collect(),
+            data_parallel: stage.data_parallel,
+            tensor_parallel: stage.tensor_parallel,
+            devices: stage.devices.clone(),
+            choices,
+            compute_s: scored.compute_s,
+            communication_s: scored.communication_s,
+            sync_s: scored.sync_s,
+            memory_bytes: scored.memory_bytes,
+        }
+    };
+    plan.stages.iter().enumerate().map(part).collect()
+}
+
+/// A plan read from a file, with what the file says about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadedPlan {
+    /// The plan over the workload's node indices.
+    pub plan: Plan,
+    /// The limits the file states.
+    pub limits: LimitsPart,
+    /// The objective the file claims.
+    pub claimed: Option<f64>,
+    /// What the file was: `plantui plan` or `Piper result`.
+    pub kind: &'static str,
+}
+
+/// Reads a plan for a workload: our document, or Piper's own result format.
+///
+/// # Errors
+/// [`LoadError`] if the text is neither, or names nodes that the workload has not.
+pub fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+        let problem = format!("is not valid JSON: {}", error.to_string().split(" at line ").next().unwrap_or_default());
+        LoadError::file(source, problem, "give a plan that `plantui plan --json` wrote").on_line(Some(error.line()))
+    })?;
+    match value.get("schema").and_then(serde_json::Value::as_str) {
+        Some(SCHEMA) => read_document(workload, text, source),
+        Some(other) => Err(LoadError::at(
+            source,
+            "schema",
+            format!("is `{}`", printable(other)),
+            format!("this version reads {SCHEMA}"),
+        )),
+        None => piper_result::read(workload, text, source),
+    }
+}
+
+fn read_document(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let document: Document = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let message = error.inner().to_string();
+        let problem = format!("cannot be read: {}", message.split(" at line ").next().unwrap_or_default());
+        LoadError::at(source, error.path().to_string(), problem, "").on_line(Some(error.inner().line()))
+    })?;
+    let mut plan = Plan::default();
+    for (i, part) in document.stages.iter().enumerate() {
+        let nodes = indices(workload, &part.nodes, source, &format!("stages[{i}].nodes"))?;
+        let choices =
+            nodes.iter().map(|&v| choice(&part.choices, workload.nodes[v].id, i, source)).collect::<Result<_, _>>()?;
+        let stage = Stage {
+            nodes,
+            choices,
+            data_parallel: part.data_parallel,
+            tensor_parallel: part.tensor_parallel,
+            devices: part.devices.clone(),
+        };
+        plan.stages.push(sorted(stage));
+    }
+    if plan.stages.iter().all(|s| s.devices.is_empty()) {
+        plan = plan.with_consecutive_devices();
+    }
+    Ok(LoadedPlan {
+        plan,
+        limits: document.limits.unwrap_or_default(),
+        claimed: document.objective.map(|o| o.value),
+        kind: "plantui plan",
+    })
+}
+
+fn choice(
+    choices: &serde_json::Map<String, serde_json::Value>,
+    id: NodeId,
+    stage: usize,
+    source: &str,
+) -> Result<String, LoadError> {
+    match choices.get(&id.to_string()) {
+        Some(serde_json::Value::String(mode)) => Ok(mode.clone()),
+        Some(_) => Err(LoadError::at(source, format!("stages[{stage}].choices.{id}"), "must be the id of a mode", "")),
+        None => Err(LoadError::at(
+            source,
+            format!("stages[{stage}].choices"),
+            format!("has no choice for node {id}"),
+            format!("add `\"{id}\": \"vanilla\"` or another of its modes"),
+        )),
+    }
+}
+
+/// Node indices of a list of file ids.
+pub(super) fn indices(workload: &Workload, ids: &[NodeId], source: &str, path: &str) -> Result<Vec<usize>, LoadError> {
+    let index = |(i, &id): (usize, &NodeId)| {
+        workload.index_of(id).ok_or_else(|| {
+            let problem = format!("is {id}, which is no node of {}", workload.name);
+            LoadError::at(source, format!("{path}[{i}]"), problem, "check that plan and workload belong together")
+        })
+    };
+    ids.iter().enumerate().map(index).collect()
+}
+
+/// The stage with nodes and choices in ascending order of index.
+pub(super) fn sorted(stage: Stage) -> Stage {
+    let mut pairs: Vec<(usize, String)> = stage.nodes.into_iter().zip(stage.choices).collect();
+    pairs.sort();
+    let (nodes, choices) = pairs.into_iter().unzip();
+    Stage { nodes, choices, ..stage }
+}

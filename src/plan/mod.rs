@@ -1,0 +1,63 @@
+//! The answer: which nodes form a stage, on how many devices, in which mode.
+//!
+//! A [`Plan`] is plain data over node indices. [`check`] recomputes its objective from the workload alone and says what
+//! is wrong with it; [`document`] is the JSON in which it leaves and comes back.
+
+pub mod check;
+pub mod document;
+pub mod piper_result;
+
+pub use check::{NodeScore, Score, StageScore, Violation};
+
+/// A pipeline stage. `nodes` and `choices` run in parallel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// Node indices, ascending.
+    pub nodes: Vec<usize>,
+    /// For each node the id of its mode, such as `vanilla`.
+    pub choices: Vec<String>,
+    /// Replicas of the stage, d.
+    pub data_parallel: u32,
+    /// Ways each tensor is split, t.
+    pub tensor_parallel: u32,
+    /// The devices it runs on, replica by replica; `d · t` of them.
+    pub devices: Vec<u32>,
+}
+
+impl Stage {
+    /// Devices the stage takes: d · t.
+    pub fn device_count(&self) -> u32 {
+        self.data_parallel.saturating_mul(self.tensor_parallel)
+    }
+}
+
+/// A pipeline: stages in the order data flows through them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// From the stage with the network's sources to the one with its sinks.
+    pub stages: Vec<Stage>,
+}
+
+impl Plan {
+    /// Devices all stages take together.
+    pub fn devices_used(&self) -> u32 {
+        self.stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.device_count()))
+    }
+
+    /// Numbers the devices 0, 1, 2, .. through the stages in order.
+    #[must_use]
+    pub fn with_consecutive_devices(mut self) -> Self {
+        let mut next = 0;
+        for stage in &mut self.stages {
+            let count = stage.device_count();
+            stage.devices = (next..next + count).collect();
+            next += count;
+        }
+        self
+    }
+
+    /// The stage that holds a node.
+    pub fn stage_of(&self, node: usize) -> Option<usize> {
+        self.stages.iter().position(|stage| stage.nodes.binary_search(&node).is_ok())
+    }
+}

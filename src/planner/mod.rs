@@ -1,0 +1,107 @@
+//! How a workload is cut: the [`Planner`] trait, what a planner declares, and the registry of all planners.
+//!
+//! The screen and the command line build their forms and flags from what planners declare here; neither knows a planner
+//! by name. Planners know nothing of one another.
+
+pub mod equal_partition;
+pub mod options;
+mod outcome;
+pub mod piper;
+mod search;
+
+use std::sync::Arc;
+
+use crate::{
+    cluster::{LimitKind, Limits},
+    plan::{Plan, Score, check},
+    workload::Workload,
+};
+
+pub use options::{OptionError, OptionKind, OptionSpec, OptionValue, Options};
+pub use outcome::{Infeasible, Outcome, Statistics, Status};
+pub use search::{Incumbent, Progress, Search};
+
+/// What is asked of a planner.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    /// What is planned.
+    pub workload: Arc<Workload>,
+    /// What it must keep.
+    pub limits: Limits,
+    /// The planner's own options.
+    pub options: Options,
+}
+
+/// Who a planner is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannerInfo {
+    /// What scripts call it: `piper`.
+    pub id: &'static str,
+    /// What people call it: `Piper`.
+    pub name: &'static str,
+    /// The publication it follows.
+    pub paper: &'static str,
+    /// One sentence on what it does.
+    pub summary: &'static str,
+    /// Name of its objective in the plan JSON: `time_per_sample`.
+    pub objective: &'static str,
+    /// Unit of its objective: `s`.
+    pub unit: &'static str,
+}
+
+/// A planning algorithm.
+pub trait Planner: Sync + Send {
+    /// Who it is.
+    fn info(&self) -> &'static PlannerInfo;
+
+    /// The options it takes, with types, ranges and defaults.
+    fn options(&self) -> &'static [OptionSpec];
+
+    /// The limits it heeds, in the order to show them.
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::ALL
+    }
+
+    /// Whether it can plan this workload.
+    ///
+    /// # Errors
+    /// A reason a user can act on.
+    fn can_plan(&self, workload: &Workload) -> Result<(), String>;
+
+    /// Plans. Heeds `search` for cancellation, deadline and threads, and reports progress to it.
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
+}
+
+static REGISTRY: [&dyn Planner; 2] = [&piper::Piper, &equal_partition::EqualPartition];
+
+/// All planners, in the order they are shown.
+pub fn all() -> &'static [&'static dyn Planner] {
+    &REGISTRY
+}
+
+/// The planner with this id.
+pub fn find(id: &str) -> Option<&'static dyn Planner> {
+    all().iter().copied().find(|planner| planner.info().id == id)
+}
+
+/// Runs a planner and passes its plan through [`check`]: nobody sees a plan that was not measured independently.
+///
+/// # Panics
+/// If the planner's plan breaks a rule or its claimed objective differs from the recomputed one by more than 1e-9
+/// relative: that is a bug in the planner, never a property of the input.
+pub fn run(planner: &dyn Planner, problem: &Problem, search: &Search) -> (Outcome, Option<Score>) {
+    let outcome = planner.plan(problem, search);
+    let score = outcome.plan.as_ref().map(|plan| verified(planner, problem, plan, outcome.objective));
+    (outcome, score)
+}
+
+/// The score of a planner's plan, after it was found to be what the planner says.
+fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: Option<f64>) -> Score {
+    let score = check::check(&problem.workload, &problem.limits, plan);
+    let id = planner.info().id;
+    assert!(score.is_valid(), "planner {id} broke a rule: {}", score.violations[0]);
+    let value = score.time_per_sample_s;
+    let claimed = claimed.unwrap_or(f64::NAN);
+    assert!((value - claimed).abs() <= 1e-9 * value.abs(), "planner {id} claims {claimed}, its plan is worth {value}");
+    score
+}

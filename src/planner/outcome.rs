@@ -1,0 +1,79 @@
+//! How a planner's run ended.
+
+use crate::{cluster::LimitKind, plan::Plan};
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The plan is proven to be the best under the planner's options.
+    Optimal,
+    /// There is a plan, but no proof that it is the best.
+    Feasible,
+    /// It is proven that no plan keeps the limits.
+    Infeasible,
+    /// Stopped by the user or the deadline.
+    Cancelled,
+}
+
+/// Which limit cannot be kept, and what would do.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Infeasible {
+    /// The limits that stand in the way, most telling first.
+    pub limits: Vec<LimitKind>,
+    /// With everything else unchanged: the smallest memory per device (bytes) that allows a plan, if any does.
+    pub smallest_memory_bytes: Option<f64>,
+    /// With everything else unchanged: the fewest devices that allow a plan, if any number does.
+    pub fewest_devices: Option<u32>,
+    /// The whole story in a sentence or two.
+    pub explanation: String,
+}
+
+/// What the run cost and saw.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Statistics {
+    /// Wall-clock seconds.
+    pub seconds: f64,
+    /// Named counts, such as `downsets`.
+    pub counts: Vec<(&'static str, f64)>,
+}
+
+/// The result of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: Status,
+    /// The best plan found.
+    pub plan: Option<Plan>,
+    /// Its objective as the planner computed it.
+    pub objective: Option<f64>,
+    /// A proven lower bound on the objective of any plan.
+    pub lower_bound: Option<f64>,
+    /// Why there is no plan.
+    pub infeasible: Option<Infeasible>,
+    /// What the result rests on, a sentence each.
+    pub notes: Vec<String>,
+    /// What the run cost.
+    pub statistics: Statistics,
+}
+
+impl Outcome {
+    /// An outcome with nothing but a status.
+    pub fn new(status: Status) -> Self {
+        Outcome {
+            status,
+            plan: None,
+            objective: None,
+            lower_bound: None,
+            infeasible: None,
+            notes: vec![],
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Relative gap between objective and bound: 0 when proven, `None` when either is missing.
+    pub fn gap(&self) -> Option<f64> {
+        let (value, bound) = (self.objective?, self.lower_bound?);
+        Some(if value > 0.0 { ((value - bound) / value).max(0.0) } else { 0.0 })
+    }
+}

@@ -1,0 +1,183 @@
+//! The line between a running planner and whoever waits for it: cancel, deadline, progress, best plan so far.
+//!
+//! A planner asks [`Search::cancelled`] often (it is one atomic load, and a clock read every few hundred calls);
+//! progress is written to atomics that the screen polls; an improved plan is published when it is found. Nothing here
+//! influences which plan is found, only when the search stops.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::plan::Plan;
+
+/// The best plan so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Incumbent {
+    /// Its objective.
+    pub objective: f64,
+    /// The plan.
+    pub plan: Plan,
+}
+
+/// What the screen polls while a planner runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Share of the work done, 0 to 1.
+    pub fraction: f64,
+    /// Objective of the best plan so far.
+    pub best: Option<f64>,
+    /// Proven lower bound so far.
+    pub bound: Option<f64>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    cancel: AtomicBool,
+    calls: AtomicU32,
+    deadline: Option<Instant>,
+    expired: AtomicBool,
+    started: Instant,
+    fraction: AtomicU64,
+    best: AtomicU64,
+    bound: AtomicU64,
+    incumbent: Mutex<Option<Arc<Incumbent>>>,
+}
+
+/// A handle on one run; clones share it.
+#[derive(Debug, Clone)]
+pub struct Search {
+    shared: Arc<Shared>,
+    seed: u64,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Search::new(None, 0)
+    }
+}
+
+impl Search {
+    /// A search that may last `deadline` from now and draws its random numbers from `seed`.
+    pub fn new(deadline: Option<Duration>, seed: u64) -> Self {
+        let started = Instant::now();
+        Search {
+            shared: Arc::new(Shared {
+                cancel: AtomicBool::new(false),
+                calls: AtomicU32::new(0),
+                deadline: deadline.and_then(|d| started.checked_add(d)),
+                expired: AtomicBool::new(false),
+                started,
+                fraction: AtomicU64::new(0f64.to_bits()),
+                best: AtomicU64::new(f64::NAN.to_bits()),
+                bound: AtomicU64::new(f64::NAN.to_bits()),
+                incumbent: Mutex::new(None),
+            }),
+            seed,
+        }
+    }
+
+    /// Asks the planner to stop.
+    pub fn cancel(&self) {
+        self.shared.cancel.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the planner should stop: cancelled, or past the deadline. Cheap enough for inner loops.
+    #[inline]
+    pub fn cancelled(&self) -> bool {
+        if self.shared.cancel.load(Ordering::Relaxed) {
+            return true;
+        }
+        let Some(deadline) = self.shared.deadline else { return false };
+        // The clock is read once in 64 calls; the counter may race, which only moves the next reading.
+        let calls = self.shared.calls.fetch_add(1, Ordering::Relaxed);
+        if calls.is_multiple_of(64) && Instant::now() >= deadline {
+            self.shared.expired.store(true, Ordering::Relaxed);
+            self.shared.cancel.store(true, Ordering::Relaxed);
+            return true;
+        }
+        false
+    }
+
+    /// Whether it was the deadline that stopped it.
+    pub fn deadline_passed(&self) -> bool {
+        self.shared.expired.load(Ordering::Relaxed)
+    }
+
+    /// Time since the search was made.
+    pub fn elapsed(&self) -> Duration {
+        self.shared.started.elapsed()
+    }
+
+    /// The seed for planners that draw random numbers.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Reports the share of the work done.
+    pub fn report_fraction(&self, fraction: f64) {
+        self.shared.fraction.store(fraction.clamp(0.0, 1.0).to_bits(), Ordering::Relaxed);
+    }
+
+    /// Reports a proven lower bound; a worse one than known is ignored.
+    pub fn report_bound(&self, bound: f64) {
+        let known = f64::from_bits(self.shared.bound.load(Ordering::Relaxed));
+        if known.is_nan() || bound > known {
+            self.shared.bound.store(bound.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// Publishes a better plan; one that is not better is ignored.
+    pub fn improve(&self, objective: f64, plan: &Plan) {
+        let mut incumbent = self.shared.incumbent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if incumbent.as_ref().is_none_or(|known| objective < known.objective) {
+            *incumbent = Some(Arc::new(Incumbent { objective, plan: plan.clone() }));
+            self.shared.best.store(objective.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// The best plan so far.
+    pub fn incumbent(&self) -> Option<Arc<Incumbent>> {
+        self.shared.incumbent.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// What to show of the running search.
+    pub fn progress(&self) -> Progress {
+        let read = |cell: &AtomicU64| Some(f64::from_bits(cell.load(Ordering::Relaxed))).filter(|v| !v.is_nan());
+        Progress {
+            fraction: read(&self.shared.fraction).unwrap_or(0.0),
+            best: read(&self.shared.best),
+            bound: read(&self.shared.bound),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_cancels_and_says_so() {
+        let search = Search::new(Some(Duration::ZERO), 0);
+        assert!((0..100).any(|_| search.cancelled()));
+        assert!(search.deadline_passed());
+        let other = Search::default();
+        assert!(!other.cancelled());
+        other.cancel();
+        assert!(other.clone().cancelled() && !other.deadline_passed());
+    }
+
+    #[test]
+    fn only_better_plans_and_bounds_are_kept() {
+        let search = Search::default();
+        assert_eq!(search.progress().best, None);
+        search.improve(2.0, &Plan::default());
+        search.improve(3.0, &Plan::default());
+        search.report_bound(1.0);
+        search.report_bound(0.5);
+        assert_eq!((search.progress().best, search.progress().bound), (Some(2.0), Some(1.0)));
+    }
+}

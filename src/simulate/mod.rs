@@ -1,0 +1,48 @@
+//! The one score that makes plans comparable: a plan's schedule, played event by event.
+//!
+//! [`Pipeline::from_plan`] turns a plan into stages with forward and backward times, transfers between stages, a gradient
+//! all-reduce and memory; [`simulate`] plays a [`Schedule`] on it and returns a [`Timeline`] with every event, the
+//! iteration time, the bubble and the memory in use over time.
+
+mod engine;
+mod pipeline;
+mod timeline;
+
+pub use engine::simulate;
+pub use pipeline::{Pipeline, PipelineStage, Settings, Transfer};
+pub use timeline::{Event, EventKind, Timeline};
+
+/// The order in which a stage works through its microbatches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    /// One forward, one backward, with synchronous flush (PipeDream-Flush, Megatron-LM's default).
+    OneForwardOneBackward,
+    /// All forwards, then all backwards (Huang et al., NeurIPS 2019).
+    GPipe,
+}
+
+impl Schedule {
+    /// All schedules, in the order they are shown.
+    pub const ALL: [Schedule; 2] = [Schedule::OneForwardOneBackward, Schedule::GPipe];
+
+    /// What scripts call it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Schedule::OneForwardOneBackward => "1f1b",
+            Schedule::GPipe => "gpipe",
+        }
+    }
+
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Schedule::OneForwardOneBackward => "1F1B",
+            Schedule::GPipe => "GPipe",
+        }
+    }
+
+    /// The schedule of this id.
+    pub fn find(id: &str) -> Option<Schedule> {
+        Schedule::ALL.into_iter().find(|schedule| schedule.id() == id)
+    }
+}

@@ -1,0 +1,77 @@
+//! What a simulation leaves behind.
+
+/// What happens in an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EventKind {
+    /// Forward pass of one microbatch on one replica of a stage.
+    Forward,
+    /// Backward pass of one microbatch, recomputation included.
+    Backward,
+    /// Activations on their way to a later stage.
+    SendActivation {
+        /// The receiving stage.
+        to: u32,
+    },
+    /// Gradients on their way to an earlier stage.
+    SendGradient {
+        /// The receiving stage.
+        to: u32,
+    },
+    /// Gradient all-reduce over all replicas of the stage; `replica` and `microbatch` are 0.
+    AllReduce,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Event {
+    /// When it began, seconds.
+    pub start_s: f64,
+    /// When it ended, seconds.
+    pub end_s: f64,
+    /// The stage it happened on (the sender, for a transfer).
+    pub stage: u32,
+    /// Which replica of the stage.
+    pub replica: u32,
+    /// Which microbatch, from 0.
+    pub microbatch: u32,
+    /// What it was.
+    pub kind: EventKind,
+}
+
+/// The whole run of one batch.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Timeline {
+    /// Every event, by stage, then replica, then resource (compute, activation sends, gradient sends, all-reduce), then
+    /// start: a row of the screen is one contiguous slice.
+    pub events: Vec<Event>,
+    /// Replicas of every stage.
+    pub replicas: Vec<u32>,
+    /// Time of the batch, seconds: the last event's end.
+    pub iteration_s: f64,
+    /// Microbatches a second.
+    pub samples_per_s: f64,
+    /// Share of the devices' time without compute, 0 to 1, over the devices that the plan uses.
+    pub bubble: f64,
+    /// Seconds of compute of one replica of every stage (the busiest replica).
+    pub busy_s: Vec<f64>,
+    /// By stage: memory in use on one device of its fullest replica, as steps `(time, bytes)` in time order; the first
+    /// step is at 0. Bytes hold until the next step.
+    pub memory: Vec<Vec<(f64, f64)>>,
+    /// By stage: the most memory in use, bytes.
+    pub peak_memory_bytes: Vec<f64>,
+}
+
+impl Timeline {
+    /// The most memory in use on any device, bytes.
+    pub fn peak_memory(&self) -> f64 {
+        self.peak_memory_bytes.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The events of one replica of a stage: a contiguous slice.
+    pub fn row(&self, stage: usize, replica: u32) -> &[Event] {
+        let key = (stage as u32, replica);
+        let from = self.events.partition_point(|e| (e.stage, e.replica) < key);
+        let to = self.events.partition_point(|e| (e.stage, e.replica) <= key);
+        &self.events[from..to]
+    }
+}

@@ -1,0 +1,294 @@
+//! Quantities as people write them: sizes, bandwidths, durations and counts, parsed and printed.
+//!
+//! Everything inside plantui is in bytes, bytes per second and seconds, as `f64`. This module is the only place
+//! where units are spelled. Bare numbers are always the base unit (bytes, bytes per second, seconds), so a script
+//! can pass exact values. `K`, `M`, `G`, `T` are decimal; `Ki`, `Mi`, `Gi`, `Ti` are binary; a lower-case `b` after
+//! a prefix in a *bandwidth* means bits (`200Gb/s`), in a *size* it is read as bytes, as everyone writes `80gb`.
+//!
+//! The one surprising decision: [`bytes_exact`] and [`bandwidth_exact`] pick the decimal or the binary unit,
+//! whichever needs fewer digits, so that a file's `80e9` shows as `80 GB` and `8589934592` as `8 GiB`.
+
+use thiserror::Error;
+
+/// Why a quantity could not be read; the message names the text and shows what would do.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{text}` is not {expected}")]
+pub struct UnitError {
+    /// What was typed.
+    pub text: String,
+    /// What would have been accepted, with an example.
+    pub expected: &'static str,
+}
+
+const KIB: f64 = 1024.0;
+const EXPECTED_BYTES: &str = "a size in bytes: write a positive number and a unit, such as 16GiB, 80GB or 512MiB";
+const EXPECTED_BANDWIDTH: &str =
+    "a bandwidth: write a positive number and a unit, such as 25GB/s, 25GiB/s or 200Gb/s (bits)";
+const EXPECTED_SECONDS: &str = "a duration: write a number and a unit, such as 1.5ms, 60s or 2min";
+const EXPECTED_COUNT: &str = "a whole number of at least 1";
+
+/// Parts `12.5GiB` into the number and the trimmed unit behind it.
+fn split_number(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let mut end = 0;
+    let bytes = text.as_bytes();
+    while end < bytes.len() {
+        let c = bytes[end];
+        let exponent_sign = matches!(c, b'+' | b'-') && (end == 0 || matches!(bytes[end - 1], b'e' | b'E'));
+        // An `e` belongs to the number only if digits follow it.
+        let exponent = matches!(c, b'e' | b'E')
+            && end > 0
+            && bytes[end + 1..].iter().find(|b| !matches!(b, b'+' | b'-')).is_some_and(u8::is_ascii_digit);
+        if c.is_ascii_digit() || matches!(c, b'.' | b'_') || exponent_sign || exponent {
+            end += 1;
+        } else {
+            break;
+        }
+    }
+    let value: f64 = text[..end].replace('_', "").parse().ok()?;
+    value.is_finite().then(|| (value, text[end..].trim()))
+}
+
+/// The factor of a size prefix such as `G` or `Gi`, if it is one.
+fn prefix(text: &str) -> Option<f64> {
+    Some(match text {
+        "" => 1.0,
+        "k" | "K" => 1e3,
+        "m" | "M" => 1e6,
+        "g" | "G" => 1e9,
+        "t" | "T" => 1e12,
+        "p" | "P" => 1e15,
+        "ki" | "Ki" | "KI" => KIB,
+        "mi" | "Mi" | "MI" => KIB * KIB,
+        "gi" | "Gi" | "GI" => KIB * KIB * KIB,
+        "ti" | "Ti" | "TI" => KIB * KIB * KIB * KIB,
+        "pi" | "Pi" | "PI" => KIB * KIB * KIB * KIB * KIB,
+        _ => return None,
+    })
+}
+
+/// Reads a size: `16GiB`, `80 GB`, `80e9`, `8589934592`. Bytes.
+///
+/// # Errors
+/// If the text is no positive finite number with a size unit.
+pub fn parse_bytes(text: &str) -> Result<f64, UnitError> {
+    let error = || UnitError { text: text.into(), expected: EXPECTED_BYTES };
+    let (value, unit) = split_number(text).ok_or_else(error)?;
+    let unit = unit.strip_suffix(['B', 'b']).unwrap_or(unit);
+    let bytes = value * prefix(unit).ok_or_else(error)?;
+    if bytes > 0.0 && bytes.is_finite() { Ok(bytes) } else { Err(error()) }
+}
+
+/// Reads a bandwidth: `25GB/s`, `25GiB/s`, `200Gb/s` (bits), `26843545600`. Bytes per second.
+///
+/// # Errors
+/// If the text is no positive finite number with a bandwidth unit.
+pub fn parse_bandwidth(text: &str) -> Result<f64, UnitError> {
+    let error = || UnitError { text: text.into(), expected: EXPECTED_BANDWIDTH };
+    let (value, unit) = split_number(text).ok_or_else(error)?;
+    let (unit, bits) = if let Some(unit) = unit.strip_suffix("bps").or_else(|| unit.strip_suffix("bit/s")) {
+        (unit, true)
+    } else {
+        let unit = unit.strip_suffix("/s").unwrap_or(unit);
+        match unit.strip_suffix('b') {
+            Some(rest) => (rest, true),
+            None => (unit.strip_suffix('B').unwrap_or(unit), false),
+        }
+    };
+    let factor = prefix(unit).ok_or_else(error)? / if bits { 8.0 } else { 1.0 };
+    let bandwidth = value * factor;
+    if bandwidth > 0.0 && bandwidth.is_finite() { Ok(bandwidth) } else { Err(error()) }
+}
+
+/// Reads a duration: `1.5ms`, `60s`, `2min`, `0.25`. Seconds, at least 0.
+///
+/// # Errors
+/// If the text is no finite number of at least 0 with a unit of time.
+pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
+    let error = || UnitError { text: text.into(), expected: EXPECTED_SECONDS };
+    let (value, unit) = split_number(text).ok_or_else(error)?;
+    let factor = match unit {
+        "" | "s" => 1.0,
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(error()),
+    };
+    let seconds = value * factor;
+    if seconds >= 0.0 && seconds.is_finite() { Ok(seconds) } else { Err(error()) }
+}
+
+/// Reads a count of at least 1: `64`, `1_920`, `2k`.
+///
+/// # Errors
+/// If the text is no whole number between 1 and 2³²−1.
+pub fn parse_count(text: &str) -> Result<u32, UnitError> {
+    let error = || UnitError { text: text.into(), expected: EXPECTED_COUNT };
+    let (value, unit) = split_number(text).ok_or_else(error)?;
+    let value = value * prefix(unit).ok_or_else(error)?;
+    if value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value) { Ok(value as u32) } else { Err(error()) }
+}
+
+/// Four significant digits at most, without trailing zeros after the point.
+fn digits(value: f64, significant: usize) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let magnitude = value.abs().log10().floor() as i32;
+    let decimals = (significant as i32 - 1 - magnitude).max(0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+const BINARY: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const DECIMAL: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
+
+/// The largest unit of `base` that keeps the number at 1 or above: (scaled number, index of the unit).
+fn scale(value: f64, base: f64) -> (f64, usize) {
+    let mut scaled = value;
+    let mut unit = 0;
+    while scaled.abs() >= base && unit + 1 < BINARY.len() {
+        scaled /= base;
+        unit += 1;
+    }
+    (scaled, unit)
+}
+
+/// A measured size in binary units with up to three digits: `7.42 GiB`.
+pub fn bytes(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".into();
+    }
+    let (scaled, unit) = scale(value, KIB);
+    let (scaled, unit) =
+        if scaled >= 999.5 && unit + 1 < BINARY.len() { (scaled / KIB, unit + 1) } else { (scaled, unit) };
+    format!("{} {}", digits(scaled, 3), BINARY[unit])
+}
+
+/// A limit as it was most likely written: `8 GiB`, `80 GB`, `25 GB`.
+pub fn bytes_exact(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".into();
+    }
+    let (binary, binary_unit) = scale(value, KIB);
+    let (decimal, decimal_unit) = scale(value, 1e3);
+    let binary_text = digits(binary, 6);
+    let decimal_text = digits(decimal, 6);
+    if binary_text.len() <= decimal_text.len() {
+        format!("{binary_text} {}", BINARY[binary_unit])
+    } else {
+        format!("{decimal_text} {}", DECIMAL[decimal_unit])
+    }
+}
+
+/// A bandwidth as it was most likely written: `25 GB/s`, `25 GiB/s`.
+pub fn bandwidth_exact(value: f64) -> String {
+    format!("{}/s", bytes_exact(value))
+}
+
+/// A duration with four digits: `20.20 ms`, `1.5 s`. Trailing zeros stay, so that columns line up.
+pub fn seconds(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".into();
+    }
+    let (scaled, unit) = match value.abs() {
+        0.0 => return "0 s".into(),
+        v if v < 1e-6 => (value * 1e9, "ns"),
+        v if v < 1e-3 => (value * 1e6, "µs"),
+        v if v < 1.0 => (value * 1e3, "ms"),
+        v if v < 7200.0 => (value, "s"),
+        _ => (value / 3600.0, "h"),
+    };
+    let magnitude = scaled.abs().log10().floor() as i32;
+    let decimals = (3 - magnitude).clamp(0, 3) as usize;
+    format!("{scaled:.decimals$} {unit}")
+}
+
+/// A rate with up to four digits: `49.5`, `1234`, `0.0123`.
+pub fn number(value: f64) -> String {
+    if value.is_finite() { digits(value, 4) } else { "-".into() }
+}
+
+/// A large count in short: `5.88 G`, `37`, `1.2 k`.
+pub fn count_short(value: f64) -> String {
+    let (scaled, unit) = scale(value, 1e3);
+    let suffix = ["", " k", " M", " G", " T", " P"][unit];
+    format!("{}{suffix}", digits(scaled, 3))
+}
+
+/// A share with one decimal: `91.3%`.
+pub fn percent(share: f64) -> String {
+    if share.is_finite() { format!("{:.1}%", share * 100.0) } else { "-".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_in_every_spelling() {
+        for (text, value) in [
+            ("8589934592", 8_589_934_592.0),
+            ("8GiB", 8_589_934_592.0),
+            ("8 gib", 8_589_934_592.0),
+            ("80GB", 80e9),
+            ("80gb", 80e9),
+            ("80e9", 80e9),
+            ("1.5MiB", 1_572_864.0),
+            ("12.5 Gi", 13_421_772_800.0),
+            ("1_000 kB", 1e6),
+        ] {
+            assert_eq!(parse_bytes(text), Ok(value), "{text}");
+        }
+        for text in ["", "GiB", "-1GiB", "0", "12 parsecs", "nan", "inf", "1e999", "1.2.3GB"] {
+            let error = parse_bytes(text).unwrap_err();
+            assert!(error.to_string().contains("16GiB"), "{error}");
+        }
+    }
+
+    #[test]
+    fn bandwidths_tell_bits_from_bytes() {
+        assert_eq!(parse_bandwidth("25GB/s"), Ok(25e9));
+        assert_eq!(parse_bandwidth("25GiB/s"), Ok(26_843_545_600.0));
+        assert_eq!(parse_bandwidth("200Gb/s"), Ok(25e9));
+        assert_eq!(parse_bandwidth("200 Gbps"), Ok(25e9));
+        assert_eq!(parse_bandwidth("26843545600"), Ok(26_843_545_600.0));
+        assert!(parse_bandwidth("25GB/min").is_err());
+    }
+
+    #[test]
+    fn durations_and_counts() {
+        assert_eq!(parse_seconds("1.5ms"), Ok(0.0015));
+        assert_eq!(parse_seconds("2min"), Ok(120.0));
+        assert_eq!(parse_seconds("60"), Ok(60.0));
+        assert!(parse_seconds("-1s").is_err());
+        assert_eq!(parse_count("1_920"), Ok(1920));
+        assert_eq!(parse_count("2k"), Ok(2000));
+        for text in ["0", "-3", "1.5", "x", "5000000000"] {
+            assert!(parse_count(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn printed_values_are_short() {
+        assert_eq!(bytes(7.42 * KIB * KIB * KIB), "7.42 GiB");
+        assert_eq!(bytes(1023.9 * KIB * KIB), "1 GiB");
+        assert_eq!(bytes_exact(8_589_934_592.0), "8 GiB");
+        assert_eq!(bytes_exact(80e9), "80 GB");
+        assert_eq!(bandwidth_exact(26_843_545_600.0), "25 GiB/s");
+        assert_eq!(seconds(0.020_196), "20.20 ms");
+        assert_eq!(seconds(0.0), "0 s");
+        assert_eq!(seconds(1.5), "1.500 s");
+        assert_eq!(count_short(5.88e9), "5.88 G");
+        assert_eq!(percent(0.913), "91.3%");
+    }
+
+    #[test]
+    fn exact_sizes_read_back() {
+        for value in [1.0, 8192.0, 80e9, 8_589_934_592.0, 25e9, 1.5 * KIB * KIB * KIB] {
+            assert_eq!(parse_bytes(&bytes_exact(value)), Ok(value));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Why a workload could not be loaded: one sentence that names the file, the place and the repair.
+
+use std::fmt;
+
+/// A refused input. Displays as `file:line: path problem; repair`, leaving out what is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadError {
+    /// The file as the user named it.
+    pub file: String,
+    /// JSON path such as `nodes[3].TMPCs.2[0].timePerSample`; empty for the file as a whole.
+    pub path: String,
+    /// Line, counted from 1.
+    pub line: Option<usize>,
+    /// What is wrong: `is -1, must be >= 0`.
+    pub problem: String,
+    /// What would mend it; may be empty where the problem says so already.
+    pub repair: String,
+}
+
+impl LoadError {
+    /// An error about the file as a whole.
+    pub fn file(file: &str, problem: impl Into<String>, repair: impl Into<String>) -> Self {
+        LoadError { file: file.into(), path: String::new(), line: None, problem: problem.into(), repair: repair.into() }
+    }
+
+    /// An error about one place in the file.
+    pub fn at(file: &str, path: impl Into<String>, problem: impl Into<String>, repair: impl Into<String>) -> Self {
+        LoadError { path: path.into(), ..LoadError::file(file, problem, repair) }
+    }
+
+    /// The same with the line, where it can be told.
+    #[must_use]
+    pub fn on_line(self, line: Option<usize>) -> Self {
+        LoadError { line, ..self }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ":")?;
+        if !self.path.is_empty() {
+            write!(f, " {}", self.path)?;
+        }
+        write!(f, " {}", self.problem)?;
+        if !self.repair.is_empty() {
+            write!(f, "; {}", self.repair)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// A name from a file, fit for a terminal: without control characters, at most 200 characters.
+pub fn printable(name: &str) -> String {
+    let clean: String = name.chars().filter(|c| !c.is_control() && !is_invisible(*c)).take(200).collect();
+    clean.trim().to_string()
+}
+
+/// Direction overrides and other marks that reorder or hide what follows them on a terminal.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_names_file_line_path_and_repair() {
+        let error = LoadError::at("a.json", "edges[2].sourceId", "is 9, which no node has", "use the id of a node")
+            .on_line(Some(7));
+        assert_eq!(error.to_string(), "a.json:7: edges[2].sourceId is 9, which no node has; use the id of a node");
+        assert_eq!(LoadError::file("a.json", "is empty", "").to_string(), "a.json: is empty");
+    }
+
+    #[test]
+    fn names_lose_what_could_move_the_cursor() {
+        assert_eq!(printable("a\u{1b}[31mb\n\u{202e}c"), "a[31mbc");
+    }
+}

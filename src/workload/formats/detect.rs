@@ -1,0 +1,119 @@
+//! Telling formats apart by content, and naming what a file is when it is no workload.
+
+use serde::de::IgnoredAny;
+
+use super::{super::LoadError, Format};
+use std::{borrow::Cow, collections::BTreeMap};
+
+/// The text of a file, without a byte-order mark.
+pub(super) fn text<'a>(bytes: &'a [u8], source: &str) -> Result<&'a str, LoadError> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(LoadError::file(
+            source,
+            "is empty",
+            "give a workload, or make one with `plantui generate bert-32`",
+        ));
+    }
+    if let Some(kind) = binary_kind(bytes) {
+        return Err(LoadError::file(
+            source,
+            format!("is {kind}, not a workload"),
+            "give the JSON profile of a network",
+        ));
+    }
+    std::str::from_utf8(bytes).map_err(|error| {
+        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&b| b == b'\n').count();
+        LoadError::file(source, "is not text in UTF-8", "save the profile as JSON in UTF-8").on_line(Some(line))
+    })
+}
+
+fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
+    const MAGIC: [(&[u8], &str); 9] = [
+        (b"PK\x03\x04", "a zip archive (a PyTorch checkpoint is one)"),
+        (b"\x1f\x8b", "gzip-compressed: unpack it first"),
+        (b"\x28\xb5\x2f\xfd", "zstd-compressed: unpack it first"),
+        (b"\x7fELF", "a program"),
+        (b"\x89PNG", "a picture"),
+        (b"%PDF", "a PDF"),
+        (b"GGUF", "a GGUF model"),
+        (b"\x80\x02", "a Python pickle"),
+        (b"\xff\xfe", "text in UTF-16"),
+    ];
+    MAGIC
+        .iter()
+        .find(|(magic, _)| bytes.starts_with(magic))
+        .map(|(_, kind)| *kind)
+        .or_else(|| bytes.iter().take(4096).any(|&b| b == 0).then_some("binary data"))
+}
+
+/// The format of a text, or the error that says what it looks like instead.
+pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
+    let start = text.trim_start();
+    if start.starts_with('{') {
+        // Keys only: values are skipped, and broken JSON is left to the format's own reader, which names the place.
+        let keys: Option<BTreeMap<Cow<'_, str>, IgnoredAny>> = serde_json::from_str(text).ok();
+        let has =
+            |key: &str| keys.as_ref().map_or_else(|| text.contains(&format!("\"{key}\"")), |k| k.contains_key(key));
+        if let Some(kind) = foreign_json(text, &has) {
+            return Err(LoadError::file(
+                source,
+                format!("looks like {kind}"),
+                "plantui plans Piper workloads (nodes with `TMPCs`)",
+            ));
+        }
+        return Ok(Format::Piper);
+    }
+    let kind = looks_like(text);
+    Err(LoadError::file(
+        source,
+        format!("is not a workload: it looks like {kind}"),
+        "plantui reads Piper's JSON, an object with `nodes` and `edges`",
+    ))
+}
+
+/// What a JSON object is, when its keys show that it is no Piper workload.
+fn foreign_json(text: &str, has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
+    if has("maxFPGAs") || has("maxSizePerFPGA") || (has("nodes") && text.contains("\"fpgaLatency\"")) {
+        Some("a device-placement workload (maxFPGAs, cpuLatency, fpgaLatency)")
+    } else if has("nodes") {
+        None
+    } else if has("hidden_size") || has("n_embd") || has("model_type") || has("architectures") {
+        Some("a Hugging Face model configuration: make a workload of it with `plantui generate FILE`")
+    } else if has("schema") && text.contains("plantui.plan/") {
+        Some("a plan, not a workload: `plantui check WORKLOAD PLAN` scores it")
+    } else if has("stages") {
+        Some("a plan in Piper's result format, not a workload: `plantui check WORKLOAD PLAN` scores it")
+    } else if has("traceEvents") {
+        Some("a Chrome trace")
+    } else if has("fpgas") {
+        Some("a split in the device-placement format, not a workload")
+    } else {
+        None
+    }
+}
+
+/// What a text that is no JSON object looks like.
+pub fn looks_like(text: &str) -> &'static str {
+    let start = text.trim_start();
+    let line = start.lines().next().unwrap_or_default();
+    if start.starts_with('[') {
+        "a JSON array (a Chrome trace?)"
+    } else if line.contains(" -- ") && (line.contains("forward_compute_time") || line.starts_with("node")) {
+        "a PipeDream profile (graph.txt)"
+    } else if start.starts_with("<?xml") || start.starts_with('<') {
+        "XML or HTML"
+    } else if start.starts_with("---") || line.trim_end().ends_with(':') {
+        "YAML"
+    } else if start.starts_with("digraph") || start.starts_with("graph") {
+        "a Graphviz graph"
+    } else if start.starts_with("#!") || start.starts_with("import ") || start.starts_with("from ") {
+        "a script"
+    } else if line.starts_with('[') || line.contains(" = ") {
+        "TOML or an INI file"
+    } else if line.matches(',').count() >= 2 {
+        "CSV"
+    } else {
+        "plain text"
+    }
+}

@@ -1,0 +1,492 @@
+//! Piper's JSON, as the published files have it (msr-fiddle/piper, `inputs/`).
+//!
+//! ```text
+//! { "maxDevices": k, "maxMemoryPerDevice": bytes, "bandwidth": bytes/s, "mbsInBatch": N,
+//!   "nodes": [ { "id": 0, "name": "...", "TMPCs": { "<t>": [ { "id": "vanilla", "timePerSample": s,
+//!                "parameterSize": B, "memoryUsageA": B, "memoryUsageB": B,
+//!                "syncTimeFw": {"<predecessor>": B}, "syncTimeBw": {"<successor>": B} } ] } } ],
+//!   "edges": [ { "sourceId": 0, "destId": 1, "communicationCost": B } ] }
+//! ```
+//!
+//! Read more generously than published: the batch under either of its names (`mbsInBatch`, `maxBatchSize`), limits may
+//! be absent, any number of modes, nodes without edges, unknown fields anywhere. Two fields of our own are read when
+//! they are there: `provenance` with `assumptions` at the top, and `forwardTimePerSample` in a mode.
+//!
+//! The surprising names of the published format: `syncTimeFw` is keyed by *predecessors* and `syncTimeBw` by
+//! *successors*, and both are bytes.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+
+use super::{Format, locate};
+use crate::{
+    graph::{Dag, GraphError},
+    workload::{
+        FileLimits, LoadError, Node, NodeId, Profile, Provenance, Workload,
+        error::printable,
+        piper::{DegreeProfile, Mode, NodeProfile, PiperProfile},
+    },
+};
+
+/// The most devices, and the highest tensor-parallel degree, that a file may name (as published).
+pub const MAX_DEVICES: f64 = 10_000.0;
+
+/// A JSON object as pairs in file order, so that repeated keys can be refused.
+#[derive(Debug)]
+struct Pairs<V>(Vec<(String, V)>);
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PairsVisitor<V>(PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for PairsVisitor<V> {
+            type Value = Pairs<V>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = vec![];
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(PairsVisitor(PhantomData))
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawFile {
+    max_memory_per_device: Option<f64>,
+    max_devices: Option<f64>,
+    bandwidth: Option<f64>,
+    mbs_in_batch: Option<f64>,
+    max_batch_size: Option<f64>,
+    nodes: Vec<RawNode>,
+    edges: Vec<RawEdge>,
+    provenance: Option<String>,
+    #[serde(default)]
+    assumptions: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawNode {
+    id: f64,
+    name: Option<String>,
+    #[serde(rename = "TMPCs")]
+    tmpcs: Pairs<Vec<RawMode>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawMode {
+    id: String,
+    time_per_sample: f64,
+    forward_time_per_sample: Option<f64>,
+    parameter_size: f64,
+    memory_usage_a: f64,
+    memory_usage_b: f64,
+    sync_time_fw: Pairs<f64>,
+    sync_time_bw: Pairs<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawEdge {
+    source_id: f64,
+    dest_id: f64,
+    communication_cost: f64,
+}
+
+/// What is known at the top level; everything else is listed as unknown.
+const TOP_LEVEL: [&str; 9] = [
+    "maxMemoryPerDevice",
+    "maxDevices",
+    "bandwidth",
+    "mbsInBatch",
+    "maxBatchSize",
+    "nodes",
+    "edges",
+    "provenance",
+    "assumptions",
+];
+
+/// Reads and validates a Piper workload.
+///
+/// # Errors
+/// [`LoadError`] naming file, line, JSON path and repair; rules are checked in the order of the file.
+pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let raw: RawFile =
+        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| syntax(source, text, &error))?;
+    deserializer.end().map_err(|error| {
+        LoadError::file(source, "has text after the end of its JSON object", "remove it").on_line(Some(error.line()))
+    })?;
+    let unknown_fields = serde_json::from_str::<BTreeMap<Cow<'_, str>, IgnoredAny>>(text)
+        .map(|keys| keys.into_keys().filter(|k| !TOP_LEVEL.contains(&k.as_ref())).map(|k| printable(&k)).collect())
+        .unwrap_or_default();
+    Reader { source, text }.workload(raw, name, unknown_fields)
+}
+
+/// Turns serde's error into our sentence: path, line, and what would have been right.
+fn syntax(source: &str, text: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> LoadError {
+    let inner = error.inner();
+    let path = error.path().to_string();
+    let path = if path == "." || path == "?" { String::new() } else { path };
+    let message = inner.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    let line = Some(inner.line()).filter(|&line| line > 0);
+    match inner.classify() {
+        serde_json::error::Category::Eof => LoadError::at(
+            source,
+            path,
+            "the file ends before its JSON is complete",
+            "it looks truncated: copy it again",
+        )
+        .on_line(line),
+        serde_json::error::Category::Data => {
+            let (problem, repair) = humanise(message);
+            LoadError::at(source, path, problem, repair).on_line(line)
+        }
+        _ => {
+            let near = text.lines().nth(inner.line().saturating_sub(1)).unwrap_or_default();
+            let repair = if ["NaN", "Infinity", "nan", "inf"].iter().any(|word| near.contains(word)) {
+                "JSON has no NaN or Infinity: write a number"
+            } else {
+                "mend the JSON there"
+            };
+            LoadError::at(source, path, format!("is not valid JSON: {message} (column {})", inner.column()), repair)
+                .on_line(line)
+        }
+    }
+}
+
+/// Rust's names of types in words a user can act on.
+fn humanise(message: &str) -> (String, String) {
+    if let Some(field) = message.strip_prefix("missing field ") {
+        return (format!("lacks the field {field}"), format!("add {field}"));
+    }
+    if let Some(field) = message.strip_prefix("duplicate field ") {
+        return (format!("has the field {field} twice"), "keep one".into());
+    }
+    if let Some((found, expected)) =
+        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
+    {
+        let found = found
+            .replace("floating point", "the number")
+            .replace("integer", "the number")
+            .replace("sequence", "an array")
+            .replace("map", "an object");
+        let expected = match expected {
+            "f64" => "a number".to_string(),
+            "a string" => "a string".into(),
+            "a sequence" => "an array".into(),
+            other if other.starts_with("struct") => "an object".into(),
+            other => other.into(),
+        };
+        let article = if found.starts_with("string") || found.starts_with("boolean") { "the " } else { "" };
+        return (format!("is {article}{found}, must be {expected}"), String::new());
+    }
+    (format!("cannot be read: {message}"), String::new())
+}
+
+struct Reader<'a> {
+    source: &'a str,
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn error(&self, path: &str, problem: impl Into<String>, repair: impl Into<String>) -> LoadError {
+        LoadError::at(self.source, path, problem, repair).on_line(locate::line_of(self.text, path))
+    }
+
+    fn not_negative(&self, value: f64, path: impl Fn() -> String) -> Result<f64, LoadError> {
+        if value >= 0.0 && value.is_finite() {
+            Ok(value)
+        } else {
+            Err(self.error(&path(), format!("is {value}, must be >= 0"), ""))
+        }
+    }
+
+    fn integer(&self, value: f64, path: impl Fn() -> String) -> Result<i64, LoadError> {
+        if value.fract() == 0.0 && value.abs() <= 9e15 {
+            Ok(value as i64)
+        } else {
+            Err(self.error(&path(), format!("is {value}, must be a whole number"), ""))
+        }
+    }
+
+    fn workload(&self, raw: RawFile, name: &str, unknown_fields: Vec<String>) -> Result<Workload, LoadError> {
+        let limits = self.limits(&raw)?;
+        if raw.nodes.is_empty() {
+            return Err(self.error("nodes", "is empty", "a workload needs at least one node"));
+        }
+        let (nodes, index) = self.nodes(&raw.nodes)?;
+        let (dag, edge_bytes) = self.edges(&raw.edges, &nodes, &index)?;
+        let mut profiles = Vec::with_capacity(nodes.len());
+        for (i, node) in raw.nodes.into_iter().enumerate() {
+            profiles.push(self.node_profile(i, node.tmpcs, &nodes, &index, &dag)?);
+        }
+        Ok(Workload {
+            name: printable(name),
+            source: self.source.into(),
+            format: Format::Piper,
+            nodes,
+            dag,
+            profile: Profile::Piper(PiperProfile { nodes: profiles, edge_bytes }),
+            limits,
+            provenance: raw.provenance.map(|made_by| Provenance {
+                made_by: printable(&made_by),
+                assumptions: raw.assumptions.iter().map(|a| printable(a)).collect(),
+            }),
+            unknown_fields,
+        })
+    }
+
+    fn limits(&self, raw: &RawFile) -> Result<FileLimits, LoadError> {
+        let positive = |value: Option<f64>, field: &str| match value {
+            Some(v) if !(v >= 1e-9 && v.is_finite()) => {
+                Err(self.error(field, format!("is {v}, must be at least 1e-9"), ""))
+            }
+            other => Ok(other),
+        };
+        let count = |value: Option<f64>, field: &str, most: f64| match value {
+            None => Ok(None),
+            Some(v) if v.fract() == 0.0 && (1.0..=most).contains(&v) => Ok(Some(v as u32)),
+            Some(v) => Err(self.error(field, format!("is {v}, must be a whole number from 1 to {most}"), "")),
+        };
+        let memory_bytes = positive(raw.max_memory_per_device, "maxMemoryPerDevice")?;
+        let devices = count(raw.max_devices, "maxDevices", MAX_DEVICES)?;
+        let bandwidth_bytes_per_s = positive(raw.bandwidth, "bandwidth")?;
+        let batch = count(raw.mbs_in_batch, "mbsInBatch", f64::from(u32::MAX))?;
+        let other_batch = count(raw.max_batch_size, "maxBatchSize", f64::from(u32::MAX))?;
+        if let (Some(a), Some(b)) = (batch, other_batch)
+            && a != b
+        {
+            return Err(self.error(
+                "maxBatchSize",
+                format!("is {b}, but mbsInBatch is {a}"),
+                "both name the microbatches in a batch: keep one",
+            ));
+        }
+        Ok(FileLimits { devices, memory_bytes, microbatches: batch.or(other_batch), bandwidth_bytes_per_s })
+    }
+
+    fn nodes(&self, raw: &[RawNode]) -> Result<(Vec<Node>, FxHashMap<NodeId, usize>), LoadError> {
+        let mut nodes = Vec::with_capacity(raw.len());
+        let mut index: FxHashMap<NodeId, usize> = FxHashMap::default();
+        for (i, node) in raw.iter().enumerate() {
+            let id = NodeId(self.integer(node.id, || format!("nodes[{i}].id"))?);
+            if let Some(first) = index.insert(id, i) {
+                return Err(self.error(
+                    &format!("nodes[{i}].id"),
+                    format!("is {id}, which nodes[{first}] has already"),
+                    "give every node an id of its own",
+                ));
+            }
+            let name = node.name.as_deref().map(printable).filter(|name| !name.is_empty());
+            nodes.push(Node { id, name });
+        }
+        Ok((nodes, index))
+    }
+
+    fn edges(
+        &self,
+        raw: &[RawEdge],
+        nodes: &[Node],
+        index: &FxHashMap<NodeId, usize>,
+    ) -> Result<(Dag, Vec<f64>), LoadError> {
+        let mut edges = Vec::with_capacity(raw.len());
+        let mut edge_bytes = Vec::with_capacity(raw.len());
+        let mut seen: FxHashMap<(u32, u32), usize> = FxHashMap::default();
+        for (i, edge) in raw.iter().enumerate() {
+            let end = |value: f64, field: &str| -> Result<u32, LoadError> {
+                let path = || format!("edges[{i}].{field}");
+                let id = NodeId(self.integer(value, path)?);
+                index.get(&id).map(|&v| v as u32).ok_or_else(|| {
+                    self.error(&path(), format!("is {id}, which is no node's id"), "add the node or remove the edge")
+                })
+            };
+            let (u, v) = (end(edge.source_id, "sourceId")?, end(edge.dest_id, "destId")?);
+            edge_bytes.push(self.not_negative(edge.communication_cost, || format!("edges[{i}].communicationCost"))?);
+            if let Some(first) = seen.insert((u, v), i) {
+                let (from, to) = (nodes[u as usize].id, nodes[v as usize].id);
+                return Err(self.error(
+                    &format!("edges[{i}]"),
+                    format!("from {from} to {to} repeats edges[{first}]"),
+                    "merge the two into one edge with the sum of their bytes",
+                ));
+            }
+            edges.push((u, v));
+        }
+        let first_edge: FxHashMap<(u32, u32), usize> = seen;
+        let dag = Dag::new(nodes.len(), edges).map_err(|GraphError::Cycle(cycle)| {
+            let edge = first_edge.get(&(cycle[0] as u32, cycle[1 % cycle.len()] as u32)).copied().unwrap_or(0);
+            let shown = cycle.iter().take(8).map(|&v| nodes[v].id.to_string()).collect::<Vec<_>>().join(" -> ");
+            let more = if cycle.len() > 8 { " -> ..".to_string() } else { format!(" -> {}", nodes[cycle[0]].id) };
+            self.error(
+                &format!("edges[{edge}]"),
+                format!("lies on a cycle: {shown}{more}"),
+                "a network's graph must be acyclic: remove one of these edges",
+            )
+        })?;
+        Ok((dag, edge_bytes))
+    }
+
+    fn node_profile(
+        &self,
+        i: usize,
+        raw: Pairs<Vec<RawMode>>,
+        nodes: &[Node],
+        index: &FxHashMap<NodeId, usize>,
+        dag: &Dag,
+    ) -> Result<NodeProfile, LoadError> {
+        let path = format!("nodes[{i}].TMPCs");
+        let mut degrees: Vec<DegreeProfile> = vec![];
+        let mut seen = FxHashSet::default();
+        for (key, modes) in raw.0 {
+            let place = format!("{path}.{key}");
+            let degree = match key.parse::<u32>() {
+                Ok(t) if (1..=MAX_DEVICES as u32).contains(&t) && !key.starts_with('+') => t,
+                _ => {
+                    return Err(self.error(
+                        &path,
+                        format!("has the key `{}`", printable(&key)),
+                        "keys are tensor-parallel degrees, whole numbers from 1 to 10000",
+                    ));
+                }
+            };
+            if !seen.insert(degree) {
+                return Err(self.error(
+                    &path,
+                    format!("has degree {degree} twice"),
+                    "keep one list of modes per degree",
+                ));
+            }
+            let mut list: Vec<Mode> = Vec::with_capacity(modes.len());
+            for (j, mode) in modes.into_iter().enumerate() {
+                let mode = self.mode(&format!("{place}[{j}]"), i, mode, nodes, index, dag)?;
+                if let Some(first) = list.iter().position(|m| m.id == mode.id) {
+                    return Err(self.error(
+                        &format!("{place}[{j}].id"),
+                        format!("is `{}`, which {place}[{first}] has already", mode.id),
+                        "give every mode of a degree an id of its own",
+                    ));
+                }
+                list.push(mode);
+            }
+            // An empty list says that the node does not support the degree.
+            if !list.is_empty() {
+                degrees.push(DegreeProfile { degree, modes: list });
+            }
+        }
+        if degrees.is_empty() {
+            return Err(self.error(
+                &path,
+                "has no mode for any tensor-parallel degree",
+                "give the node at least one mode, such as `\"1\": [{\"id\": \"vanilla\", ..}]`",
+            ));
+        }
+        degrees.sort_by_key(|d| d.degree);
+        Ok(NodeProfile { degrees })
+    }
+
+    fn mode(
+        &self,
+        place: &str,
+        node: usize,
+        raw: RawMode,
+        nodes: &[Node],
+        index: &FxHashMap<NodeId, usize>,
+        dag: &Dag,
+    ) -> Result<Mode, LoadError> {
+        if printable(&raw.id).is_empty() {
+            return Err(self.error(&format!("{place}.id"), "is empty", "name the mode, for example `vanilla`"));
+        }
+        let value = |value: f64, field: &str| self.not_negative(value, || format!("{place}.{field}"));
+        let time_s = value(raw.time_per_sample, "timePerSample")?;
+        let forward_s = match raw.forward_time_per_sample {
+            None => None,
+            Some(forward) => {
+                let forward = value(forward, "forwardTimePerSample")?;
+                if forward > time_s {
+                    return Err(self.error(
+                        &format!("{place}.forwardTimePerSample"),
+                        format!("is {forward}, more than timePerSample {time_s}"),
+                        "timePerSample is forward and backward together",
+                    ));
+                }
+                Some(forward)
+            }
+        };
+        let predecessors: Vec<usize> = dag.predecessors(node).collect();
+        let successors: Vec<usize> = dag.successors(node).collect();
+        Ok(Mode {
+            id: printable(&raw.id),
+            time_s,
+            forward_s,
+            parameters: value(raw.parameter_size, "parameterSize")?,
+            memory_a: value(raw.memory_usage_a, "memoryUsageA")?,
+            memory_b: value(raw.memory_usage_b, "memoryUsageB")?,
+            sync_in: self.sync(
+                &format!("{place}.syncTimeFw"),
+                raw.sync_time_fw,
+                &predecessors,
+                "predecessor",
+                nodes,
+                index,
+            )?,
+            sync_out: self.sync(
+                &format!("{place}.syncTimeBw"),
+                raw.sync_time_bw,
+                &successors,
+                "successor",
+                nodes,
+                index,
+            )?,
+        })
+    }
+
+    /// The values of a sync object in the order of `neighbours`; its keys must be exactly their ids.
+    fn sync(
+        &self,
+        place: &str,
+        raw: Pairs<f64>,
+        neighbours: &[usize],
+        kind: &str,
+        nodes: &[Node],
+        index: &FxHashMap<NodeId, usize>,
+    ) -> Result<Vec<f64>, LoadError> {
+        let mut values = vec![f64::NAN; neighbours.len()];
+        for (key, bytes) in raw.0 {
+            let bytes = self.not_negative(bytes, || format!("{place}.{key}"))?;
+            let neighbour = key.parse().ok().and_then(|id| index.get(&NodeId(id)));
+            let Some(slot) = neighbour.and_then(|v| neighbours.iter().position(|n| n == v)) else {
+                return Err(self.error(
+                    place,
+                    format!("names `{}`, which is no {kind} of the node", printable(&key)),
+                    format!("keys are exactly the ids of the node's {kind}s"),
+                ));
+            };
+            if !values[slot].is_nan() {
+                return Err(self.error(place, format!("names {key} twice"), "keep one"));
+            }
+            values[slot] = bytes;
+        }
+        if let Some(missing) = values.iter().position(|v| v.is_nan()) {
+            let id = nodes[neighbours[missing]].id;
+            return Err(self.error(
+                place,
+                format!("lacks the {kind} {id}"),
+                format!("add `\"{id}\": bytes` (0 if nothing is gathered)"),
+            ));
+        }
+        Ok(values)
+    }
+}

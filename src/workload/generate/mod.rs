@@ -1,0 +1,1 @@
+//! A workload from a model configuration and a hardware preset.

@@ -1,0 +1,1 @@
+//! Findings about a profile that will mislead a planner.

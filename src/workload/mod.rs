@@ -1,0 +1,124 @@
+//! What is planned: a profiled neural network as a graph of operators or layers.
+//!
+//! A [`Workload`] keeps exactly what its file says. The file's format decides which [`Profile`] it carries; turning one
+//! profile into another is always an explicit function that says what it assumes. Loading validates everything once
+//! ([`load`], [`formats`]), so that planners never meet a cycle, a NaN or an unknown id.
+//!
+//! Units: bytes and seconds as `f64`, exactly as in the files.
+
+pub mod error;
+pub mod formats;
+pub mod generate;
+pub mod lint;
+pub mod piper;
+
+use std::fmt;
+
+use crate::graph::Dag;
+
+pub use error::LoadError;
+pub use formats::{Format, load, load_bytes, load_reader};
+pub use piper::{DegreeProfile, Mode, PiperProfile};
+
+/// A node's id as written in its file. Inside planners nodes are dense indices in file order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct NodeId(pub i64);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One vertex of the workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Id in the file.
+    pub id: NodeId,
+    /// Name in the file, stripped of control characters.
+    pub name: Option<String>,
+}
+
+impl Node {
+    /// The name, or the id where there is none.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("node {}", self.id))
+    }
+}
+
+/// The limits a file brings with it; the command line and the screen override them one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct FileLimits {
+    /// Number of devices.
+    pub devices: Option<u32>,
+    /// Bytes of memory per device.
+    pub memory_bytes: Option<f64>,
+    /// Microbatches in a batch.
+    pub microbatches: Option<u32>,
+    /// Bytes per second between devices.
+    pub bandwidth_bytes_per_s: Option<f64>,
+}
+
+/// What is known of every node's cost, by the format the workload came in.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Profile {
+    /// Times and memory by tensor-parallel degree and mode (Piper).
+    Piper(PiperProfile),
+}
+
+/// How a generated workload says it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provenance {
+    /// The command that made it.
+    pub made_by: String,
+    /// What that command assumed, a sentence each.
+    pub assumptions: Vec<String>,
+}
+
+/// A validated workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// Short name: the file's stem.
+    pub name: String,
+    /// Where it came from, as shown in messages: a path, `-` or `built-in`.
+    pub source: String,
+    /// The format it was read from.
+    pub format: Format,
+    /// Nodes in file order.
+    pub nodes: Vec<Node>,
+    /// Edges in file order, over node indices.
+    pub dag: Dag,
+    /// Costs.
+    pub profile: Profile,
+    /// Limits the file states.
+    pub limits: FileLimits,
+    /// How the file says it was made, if it says so.
+    pub provenance: Option<Provenance>,
+    /// Fields that no reader of this format knows, by JSON path; kept only to be shown.
+    pub unknown_fields: Vec<String>,
+}
+
+impl Workload {
+    /// The Piper profile, if that is what the workload carries.
+    pub fn piper(&self) -> Option<&PiperProfile> {
+        match &self.profile {
+            Profile::Piper(profile) => Some(profile),
+        }
+    }
+
+    /// Index of the node with this id.
+    pub fn index_of(&self, id: NodeId) -> Option<usize> {
+        self.nodes.iter().position(|node| node.id == id)
+    }
+
+    /// Parameters at tensor degree 1 as the file counts them (elements or bytes: the file decides), if known.
+    pub fn parameters(&self) -> f64 {
+        match &self.profile {
+            Profile::Piper(profile) => {
+                profile.nodes.iter().filter_map(|n| n.degrees.first()).map(|d| d.modes[0].parameters).sum()
+            }
+        }
+    }
+}
