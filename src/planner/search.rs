@@ -34,13 +34,19 @@ pub struct Progress {
     pub bound: Option<f64>,
 }
 
+/// When to stop.
 #[derive(Debug)]
-struct Shared {
+struct Control {
     cancel: AtomicBool,
     calls: AtomicU32,
     deadline: Option<Instant>,
     expired: AtomicBool,
     started: Instant,
+}
+
+/// What is known so far.
+#[derive(Debug)]
+struct Report {
     fraction: AtomicU64,
     best: AtomicU64,
     bound: AtomicU64,
@@ -50,8 +56,20 @@ struct Shared {
 /// A handle on one run; clones share it.
 #[derive(Debug, Clone)]
 pub struct Search {
-    shared: Arc<Shared>,
+    control: Arc<Control>,
+    report: Arc<Report>,
     seed: u64,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Report {
+            fraction: AtomicU64::new(0f64.to_bits()),
+            best: AtomicU64::new(f64::NAN.to_bits()),
+            bound: AtomicU64::new(f64::NAN.to_bits()),
+            incumbent: Mutex::new(None),
+        }
+    }
 }
 
 impl Default for Search {
@@ -65,38 +83,42 @@ impl Search {
     pub fn new(deadline: Option<Duration>, seed: u64) -> Self {
         let started = Instant::now();
         Search {
-            shared: Arc::new(Shared {
+            control: Arc::new(Control {
                 cancel: AtomicBool::new(false),
                 calls: AtomicU32::new(0),
                 deadline: deadline.and_then(|d| started.checked_add(d)),
                 expired: AtomicBool::new(false),
                 started,
-                fraction: AtomicU64::new(0f64.to_bits()),
-                best: AtomicU64::new(f64::NAN.to_bits()),
-                bound: AtomicU64::new(f64::NAN.to_bits()),
-                incumbent: Mutex::new(None),
             }),
+            report: Arc::new(Report::default()),
             seed,
         }
     }
 
+    /// A handle that stops together with this one but reports to nobody: for parts of a search whose bounds do not hold
+    /// for the whole.
+    #[must_use]
+    pub fn quiet(&self) -> Search {
+        Search { control: Arc::clone(&self.control), report: Arc::new(Report::default()), seed: self.seed }
+    }
+
     /// Asks the planner to stop.
     pub fn cancel(&self) {
-        self.shared.cancel.store(true, Ordering::Relaxed);
+        self.control.cancel.store(true, Ordering::Relaxed);
     }
 
     /// Whether the planner should stop: cancelled, or past the deadline. Cheap enough for inner loops.
     #[inline]
     pub fn cancelled(&self) -> bool {
-        if self.shared.cancel.load(Ordering::Relaxed) {
+        if self.control.cancel.load(Ordering::Relaxed) {
             return true;
         }
-        let Some(deadline) = self.shared.deadline else { return false };
+        let Some(deadline) = self.control.deadline else { return false };
         // The clock is read once in 64 calls; the counter may race, which only moves the next reading.
-        let calls = self.shared.calls.fetch_add(1, Ordering::Relaxed);
+        let calls = self.control.calls.fetch_add(1, Ordering::Relaxed);
         if calls.is_multiple_of(64) && Instant::now() >= deadline {
-            self.shared.expired.store(true, Ordering::Relaxed);
-            self.shared.cancel.store(true, Ordering::Relaxed);
+            self.control.expired.store(true, Ordering::Relaxed);
+            self.control.cancel.store(true, Ordering::Relaxed);
             return true;
         }
         false
@@ -104,12 +126,12 @@ impl Search {
 
     /// Whether it was the deadline that stopped it.
     pub fn deadline_passed(&self) -> bool {
-        self.shared.expired.load(Ordering::Relaxed)
+        self.control.expired.load(Ordering::Relaxed)
     }
 
     /// Time since the search was made.
     pub fn elapsed(&self) -> Duration {
-        self.shared.started.elapsed()
+        self.control.started.elapsed()
     }
 
     /// The seed for planners that draw random numbers.
@@ -119,38 +141,38 @@ impl Search {
 
     /// Reports the share of the work done.
     pub fn report_fraction(&self, fraction: f64) {
-        self.shared.fraction.store(fraction.clamp(0.0, 1.0).to_bits(), Ordering::Relaxed);
+        self.report.fraction.store(fraction.clamp(0.0, 1.0).to_bits(), Ordering::Relaxed);
     }
 
     /// Reports a proven lower bound; a worse one than known is ignored.
     pub fn report_bound(&self, bound: f64) {
-        let known = f64::from_bits(self.shared.bound.load(Ordering::Relaxed));
+        let known = f64::from_bits(self.report.bound.load(Ordering::Relaxed));
         if known.is_nan() || bound > known {
-            self.shared.bound.store(bound.to_bits(), Ordering::Relaxed);
+            self.report.bound.store(bound.to_bits(), Ordering::Relaxed);
         }
     }
 
     /// Publishes a better plan; one that is not better is ignored.
     pub fn improve(&self, objective: f64, plan: &Plan) {
-        let mut incumbent = self.shared.incumbent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut incumbent = self.report.incumbent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if incumbent.as_ref().is_none_or(|known| objective < known.objective) {
             *incumbent = Some(Arc::new(Incumbent { objective, plan: plan.clone() }));
-            self.shared.best.store(objective.to_bits(), Ordering::Relaxed);
+            self.report.best.store(objective.to_bits(), Ordering::Relaxed);
         }
     }
 
     /// The best plan so far.
     pub fn incumbent(&self) -> Option<Arc<Incumbent>> {
-        self.shared.incumbent.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.report.incumbent.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     /// What to show of the running search.
     pub fn progress(&self) -> Progress {
         let read = |cell: &AtomicU64| Some(f64::from_bits(cell.load(Ordering::Relaxed))).filter(|v| !v.is_nan());
         Progress {
-            fraction: read(&self.shared.fraction).unwrap_or(0.0),
-            best: read(&self.shared.best),
-            bound: read(&self.shared.bound),
+            fraction: read(&self.report.fraction).unwrap_or(0.0),
+            best: read(&self.report.best),
+            bound: read(&self.report.bound),
         }
     }
 }

@@ -1,27 +1,178 @@
-//! Piper (in work).
-use super::*;
-/// Piper's planner.
-#[derive(Debug)]
-pub struct Piper;
+//! Piper: pipeline stages with data parallelism, tensor parallelism and recomputation, least time per sample.
+//!
+//! Tarnawski, Narayanan, Phanishayee: *Piper: Multidimensional Planner for DNN Parallelization*, NeurIPS 2021. The cost
+//! model is the paper's ([`model`]); the search is not its table but a search over the answer ([`bisection`] asks
+//! [`probe`] "is there a plan with every stage at most T?"), with modes chosen by a knapsack ([`knapsack`], [`modes`]).
+//!
+//! With `D` admissible sets, `P` nested pairs of them, `m` microbatches-dividing replica counts and `k` devices, a run
+//! takes about 15 probes of `O(P · degrees · F)` time, `F ≤ min(N, k)` the undominated (replicas, devices) of a set, and
+//! `O(D · F)` memory. The published program takes `O(P · degrees · k · m)` time and `O(D · k²)` memory.
+//!
+//! The surprising decision: a network with too many admissible sets is not refused but planned over the sets of several
+//! topological orders, which gives a valid plan without proof; the outcome says so.
+
+mod bisection;
+mod infeasible;
+mod knapsack;
+mod model;
+mod modes;
+mod probe;
+mod settings;
+
+use crate::{
+    cluster::Limits,
+    graph::{Dag, DownSets, Enumeration},
+    planner::{Infeasible, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    workload::{PiperProfile, Workload},
+};
+
+use bisection::Best;
+use model::Model;
+use modes::Oracle;
+use settings::{Recompute, Settings};
+
+/// More admissible sets than this are not planned exactly (as in the published program).
+pub const MOST_SETS: usize = 40_000;
+/// From this many sets on, chains of sets give a first plan.
+const MANY_SETS: usize = 1_500;
+
 static INFO: PlannerInfo = PlannerInfo {
     id: "piper",
     name: "Piper",
     paper: "Tarnawski, Narayanan, Phanishayee: Piper: Multidimensional Planner for DNN Parallelization, NeurIPS 2021",
-    summary: "Stages, replicas, tensor degree and recomputation with the least time per sample",
+    summary: "stages, replicas, tensor degrees and recomputation with the least time per sample",
     objective: "time_per_sample",
     unit: "s",
 };
+
+/// The planner.
+#[derive(Debug, Clone, Copy)]
+pub struct Piper;
+
 impl Planner for Piper {
     fn info(&self) -> &'static PlannerInfo {
         &INFO
     }
+
     fn options(&self) -> &'static [OptionSpec] {
-        &[]
+        &settings::OPTIONS
     }
-    fn can_plan(&self, _: &Workload) -> Result<(), String> {
-        Ok(())
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        match workload.piper() {
+            Some(_) => Ok(()),
+            None => Err("Piper needs a profile with times and memory by tensor degree (Piper's JSON)".into()),
+        }
     }
-    fn plan(&self, _: &Problem, _: &Search) -> Outcome {
-        Outcome::new(Status::Cancelled)
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let Some(profile) = problem.workload.piper() else { return Outcome::new(Status::Infeasible) };
+        let settings = Settings::new(&problem.options);
+        let mut outcome = plan(&problem.workload, profile, &problem.limits, &settings, search);
+        outcome.statistics.seconds = search.elapsed().as_secs_f64();
+        outcome
     }
+}
+
+/// Topological orders that differ where the graph has branches; their suffixes are admissible sets.
+fn orders(dag: &Dag) -> Vec<Vec<u32>> {
+    let depth_first = dag.stack_order();
+    let breadth_first = dag.topological_order().to_vec();
+    // Later first: every node as late as its successors allow.
+    let reversed =
+        Dag::new(dag.len(), dag.edges().iter().map(|&(u, v)| (v, u)).collect()).expect("a reversed DAG has no cycle");
+    let backwards = |mut order: Vec<u32>| {
+        order.reverse();
+        order
+    };
+    vec![
+        depth_first,
+        breadth_first,
+        backwards(reversed.stack_order()),
+        backwards(reversed.topological_order().to_vec()),
+    ]
+}
+
+fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: &Settings, search: &Search) -> Outcome {
+    let chains = DownSets::from_orders(&workload.dag, &orders(&workload.dag));
+    let mut notes = vec![];
+    let (sets, exact) = match DownSets::enumerate(&workload.dag, MOST_SETS, &|| search.cancelled()) {
+        Enumeration::Complete(sets) => (sets, true),
+        Enumeration::Cancelled => return stopped(search, None, None),
+        Enumeration::TooMany(count) => {
+            notes.push(format!(
+                "The graph can be cut in more than {} ways ({count} admissible sets counted before stopping): planned along {} topological orders, so the plan is valid but not proven to be the best.",
+                count - 1,
+                orders(&workload.dag).len()
+            ));
+            (chains.clone(), false)
+        }
+    };
+    let model = Model::new(workload, profile, limits, settings, sets.clone());
+    if let Some(node) = model.impossible_node() {
+        return excluded(workload, settings, node, limits, notes);
+    }
+    let groups = |model: &Model<'_>| bisection::groups(model, settings);
+    let mut known: Option<Best> = None;
+    if exact && model.sets.len() > MANY_SETS {
+        let narrow = Model::new(workload, profile, limits, settings, chains.clone());
+        let mut oracle = Oracle::new(&narrow, settings, limits.memory_bytes);
+        // Its bounds are those of a smaller family: they must not reach whoever watches.
+        known = bisection::minimise(&narrow, settings, &mut oracle, &groups(&narrow), None, &search.quiet()).best;
+    }
+    let mut oracle = Oracle::new(&model, settings, limits.memory_bytes);
+    let ended = bisection::minimise(&model, settings, &mut oracle, &groups(&model), known, search);
+    let proven = exact && !oracle.unproven;
+    if oracle.unproven {
+        notes.push(
+            "Some stages have too many combinations of modes to prove their choice: the plan is valid but not proven to be the best.".into(),
+        );
+    }
+    let trivial = model.device_seconds[model.full()] / f64::from(limits.devices);
+    let lower = Some(if proven { ended.lower } else { trivial });
+    let mut outcome = match ended.best {
+        best if !ended.complete => stopped(search, best, lower),
+        Some(Best { plan, value }) => Outcome {
+            plan: Some(plan),
+            objective: Some(value),
+            lower_bound: lower,
+            ..Outcome::new(if proven { Status::Optimal } else { Status::Feasible })
+        },
+        None => match infeasible::explain(workload, profile, limits, settings, &sets, &chains, search) {
+            Some(infeasible) => Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) },
+            None => stopped(search, None, None),
+        },
+    };
+    outcome.notes = notes;
+    outcome.statistics.counts = vec![("downsets", model.sets.len() as f64), ("probes", f64::from(ended.probes))];
+    outcome
+}
+
+/// The outcome where the options leave a node without any mode.
+fn excluded(workload: &Workload, settings: &Settings, node: usize, limits: &Limits, notes: Vec<String>) -> Outcome {
+    let node = workload.nodes[node].label();
+    let explanation = match (settings.recompute, settings.tensor_parallel) {
+        (Recompute::Never | Recompute::Always, _) => {
+            let (word, repair) = if settings.recompute == Recompute::Never {
+                ("does not recompute", "auto")
+            } else {
+                ("recomputes", "auto")
+            };
+            format!(
+                "{node} has no mode that {word} at a tensor degree up to {}: set recompute to {repair}.",
+                limits.devices
+            )
+        }
+        (_, false) => format!("{node} offers no tensor degree 1: switch tensor parallel on."),
+        _ => format!("{node} offers no tensor degree of at most {}, the number of devices.", limits.devices),
+    };
+    let infeasible = Infeasible { explanation, ..Infeasible::default() };
+    Outcome { infeasible: Some(infeasible), notes, ..Outcome::new(Status::Infeasible) }
+}
+
+/// The outcome of a run that was stopped: the best plan so far, if any.
+fn stopped(search: &Search, best: Option<Best>, lower_bound: Option<f64>) -> Outcome {
+    let status = if search.deadline_passed() && best.is_some() { Status::Feasible } else { Status::Cancelled };
+    let (plan, objective) = best.map(|best| (best.plan, best.value)).unzip();
+    Outcome { plan, objective, lower_bound, ..Outcome::new(status) }
 }

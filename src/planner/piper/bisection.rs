@@ -1,0 +1,208 @@
+//! Searches over the answer: the least load for which [`super::probe`] finds a cut.
+//!
+//! Each yes gives a plan whose own load becomes the new upper bound, so the bound jumps from one possible load to the
+//! next; each no raises the lower bound. Once the two are close, the question "is there anything below the best plan?"
+//! is asked directly, and a no proves the plan optimal. About 15 probes in all, whatever the size.
+//!
+//! The published program keeps a table over (set, devices, replicas); asking about one load at a time replaces the two
+//! last dimensions by a handful of undominated pairs.
+
+use super::{
+    model::Model,
+    modes::{self, Oracle},
+    probe::{self, Allowed, Answer, FoundStage, Question},
+    settings::Settings,
+};
+use crate::{
+    plan::{Plan, Stage},
+    planner::Search,
+};
+
+/// Loads closer than this (relative) count as equal: far above rounding, far below any difference that matters.
+pub(super) const RESOLUTION: f64 = 1e-11;
+/// When the bounds are this close, the best plan is put to the question.
+const CLOSE: f64 = 2e-3;
+
+/// A plan and its load.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Best {
+    pub(super) plan: Plan,
+    pub(super) value: f64,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ended {
+    pub(super) best: Option<Best>,
+    /// Proven lower bound on the load.
+    pub(super) lower: f64,
+    /// Whether every question was answered; false after a cancel.
+    pub(super) complete: bool,
+    /// Questions asked.
+    pub(super) probes: u32,
+}
+
+/// What may be combined in one plan: every degree with every number of replicas, or, for training engines, one group for
+/// every (tensor degree, replicas).
+pub(super) fn groups(model: &Model<'_>, settings: &Settings) -> Vec<Vec<Allowed>> {
+    if !settings.engine_feasible {
+        return vec![
+            (0..model.degrees.len()).map(|degree| Allowed { degree, replicas: model.replicas.clone() }).collect(),
+        ];
+    }
+    let mut groups = vec![];
+    for degree in 0..model.degrees.len() {
+        for &d in &model.replicas {
+            if model.degrees[degree].t.saturating_mul(d) <= model.limits.devices {
+                groups.push(vec![Allowed { degree, replicas: vec![d] }]);
+            }
+        }
+    }
+    groups
+}
+
+/// The least load over all groups, starting from a plan already known.
+pub(super) fn minimise<'m, 'a>(
+    model: &'m Model<'a>,
+    settings: &Settings,
+    oracle: &mut Oracle<'m, 'a>,
+    groups: &[Vec<Allowed>],
+    known: Option<Best>,
+    search: &Search,
+) -> Ended {
+    let trivial = model.device_seconds[model.full()] / f64::from(model.limits.devices);
+    let mut run = Run { model, settings, oracle, search, best: known, probes: 0 };
+    if let Some(best) = &run.best {
+        search.improve(best.value, &best.plan);
+    }
+    for (i, group) in groups.iter().enumerate() {
+        if groups.len() > 1 {
+            search.report_fraction(i as f64 / groups.len() as f64);
+        }
+        if !run.group(group, trivial, groups.len() == 1) {
+            let Run { best, probes, .. } = run;
+            return Ended {
+                best,
+                lower: search.progress().bound.unwrap_or(trivial).max(trivial),
+                complete: false,
+                probes,
+            };
+        }
+    }
+    let Run { best, probes, .. } = run;
+    let lower = match &best {
+        Some(best) if !oracle.unproven => best.value,
+        _ => trivial,
+    };
+    Ended { best, lower, complete: true, probes }
+}
+
+struct Run<'r, 'm, 'a> {
+    model: &'m Model<'a>,
+    settings: &'r Settings,
+    oracle: &'r mut Oracle<'m, 'a>,
+    search: &'r Search,
+    best: Option<Best>,
+    probes: u32,
+}
+
+impl Run<'_, '_, '_> {
+    /// Minimises within one group; false if it was cancelled. `alone` tells that its bounds are those of the whole run.
+    fn group(&mut self, group: &[Allowed], trivial: f64, alone: bool) -> bool {
+        let mut lower = trivial;
+        if self.best.is_none() {
+            match self.first(group, &mut lower) {
+                Some(true) => {}
+                Some(false) => return true,
+                None => return false,
+            }
+        }
+        let start = self.upper() / lower.max(f64::MIN_POSITIVE);
+        let mut asked_directly = false;
+        loop {
+            let upper = self.upper();
+            if upper <= 0.0 {
+                return true;
+            }
+            if alone && !self.oracle.unproven {
+                self.search.report_bound(lower);
+                self.search
+                    .report_fraction(1.0 - ((upper / lower.max(1e-300)).ln() / start.ln().max(1e-9)).clamp(0.0, 1.0));
+            }
+            // In a later group the first question is whether it beats the best so far at all.
+            let direct = (!alone && !asked_directly) || upper <= lower * (1.0 + CLOSE);
+            asked_directly = true;
+            let target = if direct { upper * (1.0 - RESOLUTION) } else { lower + (upper - lower) / 2.0 };
+            match self.probe(group, target) {
+                Answer::Yes(stages) => self.accept(&stages),
+                Answer::No if direct => return true,
+                Answer::No => lower = target,
+                Answer::Cancelled => return false,
+            }
+        }
+    }
+
+    fn upper(&self) -> f64 {
+        self.best.as_ref().map_or(f64::INFINITY, |best| best.value)
+    }
+
+    /// Finds a first plan by raising the load step by step: `Some(false)` if there is none for any load.
+    fn first(&mut self, group: &[Allowed], lower: &mut f64) -> Option<bool> {
+        for factor in [1.03, 1.12, 1.5, 2.5, 8.0, f64::INFINITY] {
+            let target = if *lower > 0.0 && factor.is_finite() { *lower * factor } else { f64::INFINITY };
+            match self.probe(group, target) {
+                Answer::Yes(stages) => {
+                    self.accept(&stages);
+                    return Some(true);
+                }
+                Answer::No if target.is_infinite() => return Some(false),
+                Answer::No => *lower = target,
+                Answer::Cancelled => return None,
+            }
+        }
+        Some(false)
+    }
+
+    fn probe(&mut self, group: &[Allowed], target: f64) -> Answer {
+        self.probes += 1;
+        let question = Question {
+            target,
+            devices: self.model.limits.devices,
+            most_replicas: self.model.most_replicas,
+            allowed: group,
+        };
+        probe::ask(self.model, self.oracle, &question, self.search)
+    }
+
+    /// Makes a plan of the stages found and keeps it if it is better.
+    fn accept(&mut self, stages: &[FoundStage]) {
+        let best = build(self.model, self.settings, stages, self.model.limits.memory_bytes);
+        if best.value < self.upper() {
+            self.search.improve(best.value, &best.plan);
+            self.best = Some(best);
+        }
+    }
+}
+
+/// The plan of the stages found, every stage in its best modes for the replicas that really stand behind it.
+pub(super) fn build(model: &Model<'_>, settings: &Settings, stages: &[FoundStage], memory_bytes: f64) -> Best {
+    let mut behind: u32 = stages.iter().map(|stage| stage.d).sum();
+    let mut plan = Plan::default();
+    let mut value: f64 = 0.0;
+    for stage in stages {
+        let nodes = model.sets.difference(stage.outer as usize, stage.inner as usize);
+        let picked =
+            modes::choose(model, settings, stage.degree, &nodes, stage.d, behind.div_ceil(stage.d), memory_bytes)
+                .expect("the probe found modes that fit with as many replicas behind or more");
+        behind -= stage.d;
+        value = value.max(picked.cost);
+        let degree = &model.degrees[stage.degree];
+        let choice = |(&v, &p): (&usize, &usize)| {
+            let modes = model.profile.nodes[v].modes(degree.t).expect("the stage's nodes offer its degree");
+            modes[degree.choices[v][p].index].id.clone()
+        };
+        let choices = nodes.iter().zip(&picked.positions).map(choice).collect();
+        plan.stages.push(Stage { nodes, choices, data_parallel: stage.d, tensor_parallel: degree.t, devices: vec![] });
+    }
+    Best { plan: plan.with_consecutive_devices(), value }
+}

@@ -1,0 +1,332 @@
+//! Piper's cost model over a family of admissible sets: what a stage `C = D \ D'` costs, in constant time.
+//!
+//! Everything a stage's cost is made of is a sum over its nodes or over the edges across its border. Sums over nodes are
+//! differences of sums over `D` and `D'`; for the edges, with `in(e)` what the head pays and `out(e)` what the tail pays,
+//!
+//! ```text
+//! edges(C) = in(edges into D) + out(edges into D') − (in + out)(edges from outside D straight into D')
+//! ```
+//!
+//! so only the last term depends on the pair. Time `O(sets · (n + m) · degrees)`, memory `O(sets · degrees)`.
+//!
+//! Published formulas (Piper, section 4): `load = (edges / d + 4 (d − 1) w / d / N) / W + compute / d`.
+
+use crate::{
+    cluster::Limits,
+    graph::{Dag, DownSets},
+    workload::{Mode, PiperProfile, Workload},
+};
+
+use super::settings::{Recompute, Settings};
+
+/// A mode that the options allow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choice {
+    /// Index in the profile's list.
+    pub(super) index: usize,
+    pub(super) time_s: f64,
+    pub(super) parameters: f64,
+    pub(super) memory_a: f64,
+    pub(super) memory_b: f64,
+}
+
+impl Choice {
+    /// Bytes with `y` microbatches in flight.
+    pub(super) fn memory(&self, y: f64) -> f64 {
+        self.memory_a * y + self.memory_b
+    }
+}
+
+/// Sums over a set at one tensor-parallel degree, every node in its fastest mode.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    time_s: f64,
+    parameters: f64,
+    memory_a: f64,
+    memory_b: f64,
+    least_a: f64,
+    least_b: f64,
+    /// What heads pay for the edges that enter the set.
+    edges_in: f64,
+    /// What tails pay for the edges that enter the set.
+    edges_out: f64,
+    /// Nodes that do not offer the degree.
+    unsupported: u32,
+}
+
+/// Everything at one tensor-parallel degree.
+#[derive(Debug)]
+pub(super) struct Degree {
+    pub(super) t: u32,
+    /// Allowed modes by node; empty where the node does not offer the degree.
+    pub(super) choices: Vec<Vec<Choice>>,
+    /// Position of the fastest mode by node (the first among equals).
+    pub(super) fastest: Vec<usize>,
+    /// Whether all modes of a node agree in parameters and sync sizes, so that only compute time tells them apart.
+    pub(super) uniform: bool,
+    /// By set.
+    sums: Vec<Sums>,
+    /// By edge: what the head and the tail pay in their fastest modes, both directions.
+    edge_in: Vec<f64>,
+    edge_out: Vec<f64>,
+}
+
+/// An edge across the border of a set, from outside into it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Crossing {
+    edge: u32,
+    head: u32,
+}
+
+/// Cost of a stage at one tensor degree with every node in its fastest mode, as a function of the replicas.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StageCost {
+    pub(super) time_s: f64,
+    pub(super) parameters: f64,
+    pub(super) edge_bytes: f64,
+    pub(super) memory_a: f64,
+    pub(super) memory_b: f64,
+    pub(super) least_a: f64,
+    pub(super) least_b: f64,
+}
+
+/// A Piper problem over a family of admissible sets.
+pub(super) struct Model<'a> {
+    pub(super) dag: &'a Dag,
+    pub(super) profile: &'a PiperProfile,
+    pub(super) sets: DownSets,
+    pub(super) degrees: Vec<Degree>,
+    /// Numbers of replicas a stage may have, ascending: divisors of the microbatches.
+    pub(super) replicas: Vec<u32>,
+    pub(super) limits: Limits,
+    /// The most replicas all stages may have together: `min(N, k)`.
+    pub(super) most_replicas: u32,
+    /// By set: the least device-seconds its nodes can take, whatever degree and mode.
+    pub(super) device_seconds: Vec<f64>,
+    /// Sets by ascending device-seconds.
+    pub(super) by_device_seconds: Vec<u32>,
+    /// Whether all memory figures are whole numbers, so that sums are exact in any order.
+    pub(super) whole_bytes: bool,
+}
+
+fn divisors(n: u32, most: u32) -> Vec<u32> {
+    (1..=most.min(n)).filter(|&d| n.is_multiple_of(d)).collect()
+}
+
+/// Whether a mode recomputes activations, told by its name as in the published files.
+pub(super) fn recomputes(mode: &Mode) -> bool {
+    mode.id.to_ascii_lowercase().contains("recomp")
+}
+
+impl<'a> Model<'a> {
+    /// Builds the tables. `degrees` and `replicas` may be narrowed further with [`Model::restrict`].
+    pub(super) fn new(
+        workload: &'a Workload,
+        profile: &'a PiperProfile,
+        limits: &Limits,
+        settings: &Settings,
+        sets: DownSets,
+    ) -> Self {
+        let dag = &workload.dag;
+        let most_replicas = limits.microbatches.min(limits.devices);
+        let replicas = if settings.data_parallel { divisors(limits.microbatches, most_replicas) } else { vec![1] };
+        let degrees: Vec<Degree> = profile
+            .degrees()
+            .into_iter()
+            .filter(|&t| t <= limits.devices && (settings.tensor_parallel || t == 1))
+            .map(|t| Degree::new(dag, profile, settings.recompute, t, &sets))
+            .collect();
+        let node_seconds: Vec<f64> = (0..dag.len())
+            .map(|v| {
+                let fastest = |degree: &Degree| {
+                    let choices = &degree.choices[v];
+                    (!choices.is_empty()).then(|| f64::from(degree.t) * choices[degree.fastest[v]].time_s)
+                };
+                degrees.iter().filter_map(fastest).fold(f64::INFINITY, f64::min)
+            })
+            .collect();
+        let device_seconds: Vec<f64> =
+            (0..sets.len()).map(|set| sets.difference(set, 0).iter().map(|&v| node_seconds[v]).sum()).collect();
+        let mut by_device_seconds: Vec<u32> = (0..sets.len() as u32).collect();
+        by_device_seconds.sort_by(|&a, &b| device_seconds[a as usize].total_cmp(&device_seconds[b as usize]));
+        let whole_bytes = degrees.iter().flat_map(|degree| degree.choices.iter().flatten()).all(|choice| {
+            choice.memory_a.fract() == 0.0
+                && choice.memory_b.fract() == 0.0
+                && choice.memory_b < 1e15
+                && choice.memory_a < 1e12
+        });
+        Model {
+            dag,
+            profile,
+            sets,
+            degrees,
+            replicas,
+            limits: *limits,
+            most_replicas,
+            device_seconds,
+            by_device_seconds,
+            whole_bytes,
+        }
+    }
+
+    /// Index of the full set.
+    pub(super) fn full(&self) -> usize {
+        self.sets.len() - 1
+    }
+
+    /// A node that no allowed degree and mode can run, if there is one.
+    pub(super) fn impossible_node(&self) -> Option<usize> {
+        (0..self.dag.len()).find(|&v| self.degrees.iter().all(|degree| degree.choices[v].is_empty()))
+    }
+
+    /// The edges from outside `set` into it.
+    pub(super) fn crossings(&self, set: usize) -> Vec<Crossing> {
+        let crosses = |&(edge, &(u, v)): &(usize, &(u32, u32))| {
+            let _ = edge;
+            self.sets.contains(set, v as usize) && !self.sets.contains(set, u as usize)
+        };
+        let crossing = |(edge, &(_, head)): (usize, &(u32, u32))| Crossing { edge: edge as u32, head };
+        self.dag.edges().iter().enumerate().filter(crosses).map(crossing).collect()
+    }
+
+    /// Cost of the stage `outer \ inner` at a degree, or `None` if some node does not offer the degree.
+    /// `crossings` are those of `outer`.
+    pub(super) fn stage(&self, degree: usize, outer: usize, inner: usize, crossings: &[Crossing]) -> Option<StageCost> {
+        let degree = &self.degrees[degree];
+        let (a, b) = (&degree.sums[outer], &degree.sums[inner]);
+        if a.unsupported != b.unsupported {
+            return None;
+        }
+        let past: f64 = crossings
+            .iter()
+            .filter(|crossing| self.sets.contains(inner, crossing.head as usize))
+            .map(|crossing| degree.edge_in[crossing.edge as usize] + degree.edge_out[crossing.edge as usize])
+            .sum();
+        Some(StageCost {
+            time_s: a.time_s - b.time_s,
+            parameters: a.parameters - b.parameters,
+            edge_bytes: (a.edges_in + b.edges_out - past).max(0.0),
+            memory_a: a.memory_a - b.memory_a,
+            memory_b: a.memory_b - b.memory_b,
+            least_a: a.least_a - b.least_a,
+            least_b: a.least_b - b.least_b,
+        })
+    }
+
+    /// What a node in a given mode adds to its stage's load with `d` replicas. `inside` tells the stage's nodes.
+    pub(super) fn contribution(
+        &self,
+        degree: usize,
+        node: usize,
+        choice: &Choice,
+        d: u32,
+        inside: impl Fn(usize) -> bool,
+    ) -> f64 {
+        let mode = &self.profile.nodes[node].modes(self.degrees[degree].t).expect("the choice is of this degree")
+            [choice.index];
+        let edges = self.dag.edges();
+        let mut bytes = 0.0;
+        for (slot, &edge) in self.dag.in_edges(node).iter().enumerate() {
+            if !inside(edges[edge as usize].0 as usize) {
+                bytes += 2.0 * (self.profile.edge_bytes[edge as usize] + mode.sync_in[slot]);
+            }
+        }
+        for (slot, &edge) in self.dag.out_edges(node).iter().enumerate() {
+            if !inside(edges[edge as usize].1 as usize) {
+                bytes += 2.0 * (self.profile.edge_bytes[edge as usize] + mode.sync_out[slot]);
+            }
+        }
+        self.load(choice.time_s, choice.parameters, bytes, d)
+    }
+
+    /// The load of a stage with these sums and `d` replicas, seconds per sample.
+    #[inline]
+    pub(super) fn load(&self, time_s: f64, parameters: f64, edge_bytes: f64, d: u32) -> f64 {
+        let replicas = f64::from(d);
+        let resync = 4.0 * (replicas - 1.0) * parameters / replicas / f64::from(self.limits.microbatches);
+        (edge_bytes / replicas + resync) / self.limits.bandwidth_bytes_per_s + time_s / replicas
+    }
+}
+
+impl Degree {
+    fn new(dag: &Dag, profile: &PiperProfile, recompute: Recompute, t: u32, sets: &DownSets) -> Self {
+        let n = dag.len();
+        let allowed = |mode: &Mode| match recompute {
+            Recompute::Never => !recomputes(mode),
+            Recompute::Always => recomputes(mode),
+            Recompute::Auto | Recompute::AllOrNone => true,
+        };
+        let modes = |v: usize| profile.nodes[v].modes(t).unwrap_or_default();
+        let choices: Vec<Vec<Choice>> = (0..n)
+            .map(|v| {
+                let choice = |(index, mode): (usize, &Mode)| Choice {
+                    index,
+                    time_s: mode.time_s,
+                    parameters: mode.parameters,
+                    memory_a: mode.memory_a,
+                    memory_b: mode.memory_b,
+                };
+                modes(v).iter().enumerate().filter(|(_, mode)| allowed(mode)).map(choice).collect()
+            })
+            .collect();
+        let uniform = (0..n).all(|v| {
+            choices[v].windows(2).all(|pair| {
+                let (a, b) = (&modes(v)[pair[0].index], &modes(v)[pair[1].index]);
+                a.parameters == b.parameters && a.sync_in == b.sync_in && a.sync_out == b.sync_out
+            })
+        });
+        let fastest: Vec<usize> = choices.iter().map(|list| first_least(list, |choice| choice.time_s)).collect();
+        let sync = |v: usize, slot: usize, incoming: bool| match choices[v].get(fastest[v]) {
+            Some(choice) if incoming => modes(v)[choice.index].sync_in[slot],
+            Some(choice) => modes(v)[choice.index].sync_out[slot],
+            None => 0.0,
+        };
+        let (mut edge_in, mut edge_out) = (vec![0.0; dag.edges().len()], vec![0.0; dag.edges().len()]);
+        for v in 0..n {
+            for (slot, &edge) in dag.in_edges(v).iter().enumerate() {
+                edge_in[edge as usize] = 2.0 * (profile.edge_bytes[edge as usize] + sync(v, slot, true));
+            }
+            for (slot, &edge) in dag.out_edges(v).iter().enumerate() {
+                edge_out[edge as usize] = 2.0 * (profile.edge_bytes[edge as usize] + sync(v, slot, false));
+            }
+        }
+        let sums = (0..sets.len()).map(|set| sums(dag, sets, set, &choices, &fastest, &edge_in, &edge_out)).collect();
+        Degree { t, choices, fastest, uniform, sums, edge_in, edge_out }
+    }
+}
+
+fn sums(
+    dag: &Dag,
+    sets: &DownSets,
+    set: usize,
+    choices: &[Vec<Choice>],
+    fastest: &[usize],
+    edge_in: &[f64],
+    edge_out: &[f64],
+) -> Sums {
+    let mut sums = Sums::default();
+    for v in sets.difference(set, 0) {
+        let Some(choice) = choices[v].get(fastest[v]) else {
+            sums.unsupported += 1;
+            continue;
+        };
+        sums.time_s += choice.time_s;
+        sums.parameters += choice.parameters;
+        sums.memory_a += choice.memory_a;
+        sums.memory_b += choice.memory_b;
+        sums.least_a += choices[v].iter().map(|c| c.memory_a).fold(f64::INFINITY, f64::min);
+        sums.least_b += choices[v].iter().map(|c| c.memory_b).fold(f64::INFINITY, f64::min);
+    }
+    for (edge, &(u, v)) in dag.edges().iter().enumerate() {
+        if sets.contains(set, v as usize) && !sets.contains(set, u as usize) {
+            sums.edges_in += edge_in[edge];
+            sums.edges_out += edge_out[edge];
+        }
+    }
+    sums
+}
+
+/// Position of the first least element by a key; 0 for an empty list.
+pub(super) fn first_least<T>(list: &[T], key: impl Fn(&T) -> f64) -> usize {
+    (1..list.len()).fold(0, |best, i| if key(&list[i]) < key(&list[best]) { i } else { best })
+}

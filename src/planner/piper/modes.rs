@@ -1,0 +1,478 @@
+//! Which mode each node of a stage runs in: the fastest where memory allows, else the cheapest swaps that make it fit.
+//!
+//! [`Oracle`] answers the search's only question, "can this stage keep to this load?", and decides most cases from sums
+//! and one pass over steps sorted once for every (degree, microbatches in flight). The knapsack itself runs only when
+//! the budget lies between its two bounds. [`choose`] picks the modes of a stage for good.
+//!
+//! When all modes of a node agree in parameters and sync sizes (true of every published profile) a swap changes compute
+//! only, so its cost is `Δp / d`: order and choice do not depend on the replicas, and one answer serves all of them.
+//! Otherwise every (stage, replicas, in flight) is solved by itself.
+//!
+//! The greedy heuristic of the published program may need *less* for more microbatches in flight. Whatever fits with
+//! more in flight fits with fewer, so its answers are replaced by the least over all larger numbers in flight: never
+//! worse than published.
+
+use std::{ops::RangeInclusive, rc::Rc};
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    knapsack::{self, Swap},
+    model::{Choice, Model, StageCost, first_least},
+    settings::{Knapsack, Recompute, Settings},
+};
+
+/// Remembered answers before they are dropped; bounds the memory, not the result.
+const MOST_ANSWERS: usize = 400_000;
+/// Savings below this many bytes do not count (as published).
+const LEAST_SAVING: f64 = 1e-9;
+
+/// A stage as a pair of nested sets, at a degree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct StageKey {
+    pub(super) degree: u32,
+    pub(super) outer: u32,
+    pub(super) inner: u32,
+}
+
+/// A swap of a node to a slower, smaller mode: extra seconds and bytes freed.
+#[derive(Debug, Clone, Copy)]
+struct NodeStep {
+    node: u32,
+    cost: f64,
+    save: f64,
+}
+
+/// Decides whether stages keep to a load; remembers what it found.
+pub(super) struct Oracle<'m, 'a> {
+    model: &'m Model<'a>,
+    settings: Settings,
+    memory_bytes: f64,
+    /// By (degree, in flight): steps of all nodes by ratio.
+    steps: FxHashMap<(u32, u32), Rc<Vec<NodeStep>>>,
+    /// Bounds on the extra seconds of a stage by in flight.
+    bounds: FxHashMap<(StageKey, u32), (f64, f64)>,
+    /// Greedy and all-or-none: extra seconds by in flight, closed from above; the first entry is for one in flight.
+    tables: FxHashMap<StageKey, Rc<Vec<f64>>>,
+    /// Loads of stages whose modes differ in more than compute, by (replicas, in flight).
+    loads: FxHashMap<(StageKey, u32, u32), f64>,
+    /// Whether some knapsack was too large to be solved exactly.
+    pub(super) unproven: bool,
+}
+
+impl<'m, 'a> Oracle<'m, 'a> {
+    pub(super) fn new(model: &'m Model<'a>, settings: &Settings, memory_bytes: f64) -> Self {
+        Oracle {
+            model,
+            settings: *settings,
+            memory_bytes,
+            steps: FxHashMap::default(),
+            bounds: FxHashMap::default(),
+            tables: FxHashMap::default(),
+            loads: FxHashMap::default(),
+            unproven: false,
+        }
+    }
+
+    /// Whether the stage's load with `d` replicas can be at most `target` with no thought of memory.
+    #[inline]
+    pub(super) fn fast_enough(&mut self, key: StageKey, stage: &StageCost, d: u32, target: f64) -> bool {
+        if self.model.degrees[key.degree as usize].uniform {
+            return self.model.load(stage.time_s, stage.parameters, stage.edge_bytes, d) <= target;
+        }
+        self.general(key, d, 0) <= target
+    }
+
+    /// Whether the stage can keep to `target` with `d` replicas and `y` microbatches in flight within its memory.
+    #[inline]
+    pub(super) fn fits(&mut self, key: StageKey, stage: &StageCost, d: u32, y: u32, target: f64) -> bool {
+        let in_flight = f64::from(y);
+        if stage.least_a * in_flight + stage.least_b > self.memory_bytes * (1.0 + 1e-9) {
+            return false;
+        }
+        if !self.model.degrees[key.degree as usize].uniform {
+            return self.general(key, d, y) <= target;
+        }
+        if self.fits_fastest(key, stage, in_flight) {
+            return true;
+        }
+        let load = self.model.load(stage.time_s, stage.parameters, stage.edge_bytes, d);
+        self.extra_within(key, y, stage.memory_a * in_flight + stage.memory_b, (target - load) * f64::from(d))
+    }
+
+    /// The most microbatches in flight, within a range, with which the stage keeps to `target`; `None` if not even the
+    /// range's start does. What fits with some number in flight fits with every smaller one.
+    pub(super) fn most_in_flight(
+        &mut self,
+        key: StageKey,
+        stage: &StageCost,
+        d: u32,
+        range: RangeInclusive<u32>,
+        target: f64,
+    ) -> Option<u32> {
+        let (mut fits, mut fails) = (*range.start(), *range.end());
+        if !self.fits(key, stage, d, fits, target) {
+            return None;
+        }
+        if fits == fails || self.fits(key, stage, d, fails, target) {
+            return Some(fails);
+        }
+        while fails - fits > 1 {
+            let middle = fits + (fails - fits) / 2;
+            if self.fits(key, stage, d, middle, target) { fits = middle } else { fails = middle }
+        }
+        Some(fits)
+    }
+
+    /// Whether all nodes fit in their fastest modes.
+    fn fits_fastest(&self, key: StageKey, stage: &StageCost, y: f64) -> bool {
+        let memory = stage.memory_a * y + stage.memory_b;
+        if self.model.whole_bytes || (memory - self.memory_bytes).abs() > 1e-9 * self.memory_bytes {
+            return memory <= self.memory_bytes;
+        }
+        // Too close to call from differences of sums: add up in node order, as the check does.
+        let degree = &self.model.degrees[key.degree as usize];
+        let members = self.members(key);
+        members.iter().map(|&v| degree.choices[v][degree.fastest[v]].memory(y)).sum::<f64>() <= self.memory_bytes
+    }
+
+    fn members(&self, key: StageKey) -> Vec<usize> {
+        self.model.sets.difference(key.outer as usize, key.inner as usize)
+    }
+
+    /// Whether a stage that does not fit in its fastest modes can be made to fit for at most `budget` extra seconds.
+    fn extra_within(&mut self, key: StageKey, y: u32, fast_bytes: f64, budget: f64) -> bool {
+        if budget < 0.0 {
+            return false;
+        }
+        if budget.is_infinite() {
+            let choices = &self.model.degrees[key.degree as usize].choices;
+            let in_flight = f64::from(y);
+            let smallest =
+                |v: usize| choices[v].iter().map(|choice| choice.memory(in_flight)).fold(f64::INFINITY, f64::min);
+            return self.members(key).into_iter().map(smallest).sum::<f64>() <= self.memory_bytes;
+        }
+        if self.settings.knapsack == Knapsack::Greedy || self.settings.recompute == Recompute::AllOrNone {
+            let table = self.table(key);
+            return table.get(y as usize - 1).is_some_and(|&extra| extra <= budget);
+        }
+        let (lower, upper) = match self.bounds.get(&(key, y)) {
+            Some(&known) => known,
+            None => {
+                let relaxed = self.relaxed(key, y, fast_bytes);
+                self.remember(key, y, relaxed)
+            }
+        };
+        if upper <= budget || lower > budget {
+            return upper <= budget;
+        }
+        let (lower, upper) = self.solved(key, y);
+        self.remember(key, y, (lower, upper));
+        if lower <= budget && upper > budget {
+            self.unproven = true;
+        }
+        upper <= budget
+    }
+
+    fn remember(&mut self, key: StageKey, y: u32, bounds: (f64, f64)) -> (f64, f64) {
+        if self.bounds.len() >= MOST_ANSWERS {
+            self.bounds.clear();
+        }
+        self.bounds.insert((key, y), bounds);
+        bounds
+    }
+
+    /// Steps of all nodes at a degree with `y` in flight, by ratio. With more than two modes these are the steps to the
+    /// mode of least ratio only, which keeps the bound below valid: see [`Oracle::relaxed`].
+    fn steps(&self, degree: u32, y: u32) -> Vec<NodeStep> {
+        let in_flight = f64::from(y);
+        let degree = &self.model.degrees[degree as usize];
+        let mut steps = vec![];
+        for (node, choices) in degree.choices.iter().enumerate() {
+            let Some(fast) = choices.get(degree.fastest[node]) else { continue };
+            let swaps = swaps_of(choices, degree.fastest[node], |c| c.time_s - fast.time_s, in_flight);
+            let cheapest = swaps.iter().map(|s| s.cost / s.save).fold(f64::INFINITY, f64::min);
+            let largest = swaps.iter().map(|s| s.save).fold(0.0, f64::max);
+            match swaps.as_slice() {
+                [] => {}
+                [swap] => steps.push(NodeStep { node: node as u32, cost: swap.cost, save: swap.save }),
+                // The least ratio for the largest saving: no choice of this node is cheaper per byte.
+                _ => steps.push(NodeStep { node: node as u32, cost: cheapest * largest, save: largest }),
+            }
+        }
+        steps.sort_by(|a, b| (a.cost / a.save).total_cmp(&(b.cost / b.save)).then(a.node.cmp(&b.node)));
+        steps
+    }
+
+    /// Bounds from the relaxation. The upper one is of a real choice only if no node has more than two modes.
+    fn relaxed(&mut self, key: StageKey, y: u32, fast_bytes: f64) -> (f64, f64) {
+        if !self.steps.contains_key(&(key.degree, y)) {
+            let steps = Rc::new(self.steps(key.degree, y));
+            self.steps.insert((key.degree, y), steps);
+        }
+        let steps = Rc::clone(&self.steps[&(key.degree, y)]);
+        let sets = &self.model.sets;
+        let inside =
+            |v: u32| sets.contains(key.outer as usize, v as usize) && !sets.contains(key.inner as usize, v as usize);
+        let members = steps.iter().filter(|step| inside(step.node)).map(|step| (step.cost, step.save));
+        // Differences of sums may be off in the last bits where bytes are not whole: leave room on either side.
+        let room = if self.model.whole_bytes { 0.0 } else { 1e-11 * self.memory_bytes };
+        let (lower, _) = knapsack::relaxed_bounds(members.clone(), fast_bytes - self.memory_bytes - room);
+        let (_, upper) = knapsack::relaxed_bounds(members, fast_bytes - self.memory_bytes + room);
+        let two_modes = self.model.degrees[key.degree as usize].choices.iter().all(|choices| choices.len() <= 2);
+        (lower, if two_modes { upper } else { f64::INFINITY })
+    }
+
+    /// Bounds on the extra seconds after solving the knapsack.
+    fn solved(&self, key: StageKey, y: u32) -> (f64, f64) {
+        let degree = &self.model.degrees[key.degree as usize];
+        let members = self.members(key);
+        let time = |v: usize, choice: &Choice| choice.time_s - degree.choices[v][degree.fastest[v]].time_s;
+        match pick(self.model, &self.settings, key.degree as usize, &members, f64::from(y), self.memory_bytes, &time) {
+            Some(picked) => (picked.lower, picked.cost),
+            None => (f64::INFINITY, f64::INFINITY),
+        }
+    }
+
+    /// Extra seconds of the heuristics by in flight, from one upwards until nothing fits.
+    fn table(&mut self, key: StageKey) -> Rc<Vec<f64>> {
+        if let Some(table) = self.tables.get(&key) {
+            return Rc::clone(table);
+        }
+        let degree = &self.model.degrees[key.degree as usize];
+        let members = self.members(key);
+        let time = |v: usize, choice: &Choice| choice.time_s - degree.choices[v][degree.fastest[v]].time_s;
+        let mut table = vec![];
+        for y in 1..=self.model.most_replicas {
+            match pick(
+                self.model,
+                &self.settings,
+                key.degree as usize,
+                &members,
+                f64::from(y),
+                self.memory_bytes,
+                &time,
+            ) {
+                Some(picked) => table.push(picked.cost),
+                None => break,
+            }
+        }
+        close_from_above(&mut table);
+        if self.tables.len() >= MOST_ANSWERS / 16 {
+            self.tables.clear();
+        }
+        let table = Rc::new(table);
+        self.tables.insert(key, Rc::clone(&table));
+        table
+    }
+
+    /// Load of a stage whose modes differ in more than compute; `y` = 0 asks for the load without thought of memory.
+    fn general(&mut self, key: StageKey, d: u32, y: u32) -> f64 {
+        if let Some(&load) = self.loads.get(&(key, d, y)) {
+            return load;
+        }
+        let members = self.members(key);
+        let most = match (y, self.settings.knapsack, self.settings.recompute) {
+            (0, ..) => 0,
+            (_, Knapsack::Exact, recompute) if recompute != Recompute::AllOrNone => y,
+            _ => self.model.most_replicas.max(y),
+        };
+        // The heuristics are closed from above here too; exact answers never fall with more in flight.
+        let mut load = f64::INFINITY;
+        for in_flight in y..=most {
+            let memory = if y == 0 { f64::INFINITY } else { self.memory_bytes };
+            match pick_for_load(self.model, &self.settings, key.degree as usize, &members, d, in_flight, memory) {
+                Some(picked) => {
+                    self.unproven |= picked.lower < picked.cost;
+                    load = load.min(picked.cost);
+                }
+                None => break,
+            }
+        }
+        if self.loads.len() >= MOST_ANSWERS {
+            self.loads.clear();
+        }
+        self.loads.insert((key, d, y), load);
+        load
+    }
+}
+
+/// Replaces every entry by the least of itself and all later ones.
+fn close_from_above(table: &mut [f64]) {
+    for i in (1..table.len()).rev() {
+        table[i - 1] = table[i - 1].min(table[i]);
+    }
+}
+
+/// Swaps of one node away from its fastest mode, with the given cost and what they free; dominated ones left out.
+fn swaps_of(choices: &[Choice], fastest: usize, cost: impl Fn(&Choice) -> f64, y: f64) -> Vec<Swap> {
+    let base = choices[fastest].memory(y);
+    let mut swaps: Vec<Swap> = vec![];
+    for (choice, option) in choices.iter().enumerate() {
+        let swap = Swap { choice, cost: cost(option).max(0.0), save: base - option.memory(y) };
+        if choice != fastest && swap.save > LEAST_SAVING {
+            swaps.push(swap);
+        }
+    }
+    if swaps.len() > 1 {
+        let all = swaps.clone();
+        let better = |a: &Swap, b: &Swap| {
+            a.cost <= b.cost && a.save >= b.save && (a.cost < b.cost || a.save > b.save || a.choice < b.choice)
+        };
+        swaps.retain(|swap| !all.iter().any(|other| other.choice != swap.choice && better(other, swap)));
+    }
+    swaps
+}
+
+/// A choice of modes for a stage.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Picked {
+    /// For each member the position in its list of choices.
+    pub(super) positions: Vec<usize>,
+    /// Sum of the members' costs.
+    pub(super) cost: f64,
+    /// Proven lower bound on that sum (within what the options allow).
+    pub(super) lower: f64,
+}
+
+/// Chooses modes that fit into `memory_bytes` with `y` in flight by the cost of each (node, mode), under the options.
+/// The costs of heuristics count as their own lower bounds: they are what the options ask for.
+fn pick(
+    model: &Model<'_>,
+    settings: &Settings,
+    degree: usize,
+    members: &[usize],
+    y: f64,
+    memory_bytes: f64,
+    cost: &dyn Fn(usize, &Choice) -> f64,
+) -> Option<Picked> {
+    let choices = &model.degrees[degree].choices;
+    let total = |positions: &[usize], value: &dyn Fn(usize, &Choice) -> f64| -> f64 {
+        members.iter().zip(positions).map(|(&v, &p)| value(v, &choices[v][p])).sum()
+    };
+    let memory = |_: usize, choice: &Choice| choice.memory(y);
+    let fastest: Vec<usize> = members.iter().map(|&v| first_least(&choices[v], |c| cost(v, c))).collect();
+    let fast_bytes = total(&fastest, &memory);
+    let fast_cost = total(&fastest, cost);
+    if fast_bytes <= memory_bytes || memory_bytes.is_infinite() {
+        return Some(Picked { positions: fastest, cost: fast_cost, lower: fast_cost });
+    }
+    let smallest: Vec<usize> = members.iter().map(|&v| first_least(&choices[v], |c| c.memory(y))).collect();
+    if total(&smallest, &memory) > memory_bytes {
+        return None;
+    }
+    let small_cost = total(&smallest, cost);
+    let small = Picked { positions: smallest, cost: small_cost, lower: small_cost };
+    if settings.recompute == Recompute::AllOrNone {
+        return Some(small);
+    }
+    let items: Vec<Vec<Swap>> = members
+        .iter()
+        .zip(&fastest)
+        .map(|(&v, &fast)| swaps_of(&choices[v], fast, |c| cost(v, c) - cost(v, &choices[v][fast]), y))
+        .collect();
+    let apply = |swaps: &[Option<Swap>]| -> Vec<usize> {
+        fastest.iter().zip(swaps).map(|(&fast, swap)| swap.map_or(fast, |s| s.choice)).collect()
+    };
+    let shave = fast_bytes - memory_bytes;
+    if settings.knapsack == Knapsack::Greedy {
+        let positions = apply(&greedy(&items, shave));
+        let cost = total(&positions, cost);
+        return Some(Picked { positions, cost, lower: cost });
+    }
+    // Room for the last bits where bytes are not whole; the smallest modes are there if that makes it too tight.
+    let room = if model.whole_bytes { 0.0 } else { 1e-12 * memory_bytes };
+    let Some(solution) = knapsack::solve(&items, shave + room) else { return Some(small) };
+    let positions = apply(&solution.swaps);
+    if total(&positions, &memory) > memory_bytes || small_cost < fast_cost + solution.upper {
+        return Some(Picked { lower: small_cost.min(fast_cost + solution.lower), ..small });
+    }
+    Some(Picked { positions, cost: fast_cost + solution.upper, lower: fast_cost + solution.lower })
+}
+
+/// The published heuristic: all swaps by (ratio, node, mode), applied in that order until enough is freed.
+fn greedy(items: &[Vec<Swap>], shave: f64) -> Vec<Option<Swap>> {
+    let mut all: Vec<(usize, Swap)> =
+        items.iter().enumerate().flat_map(|(i, swaps)| swaps.iter().map(move |&s| (i, s))).collect();
+    all.sort_by(|(i, a), (j, b)| {
+        (a.cost / a.save).total_cmp(&(b.cost / b.save)).then(i.cmp(j)).then(a.choice.cmp(&b.choice))
+    });
+    let mut swaps: Vec<Option<Swap>> = vec![None; items.len()];
+    let mut left = shave;
+    for (item, swap) in all {
+        if left < LEAST_SAVING {
+            break;
+        }
+        // With more than two modes a later, larger swap replaces an earlier one of the same node.
+        let before = swaps[item].map_or(0.0, |s: Swap| s.save);
+        if swap.save > before {
+            left -= swap.save - before;
+            swaps[item] = Some(swap);
+        }
+    }
+    swaps
+}
+
+/// [`pick`] by contribution to the stage's load with `d` replicas.
+fn pick_for_load(
+    model: &Model<'_>,
+    settings: &Settings,
+    degree: usize,
+    members: &[usize],
+    d: u32,
+    y: u32,
+    memory_bytes: f64,
+) -> Option<Picked> {
+    let inside = |v: usize| members.binary_search(&v).is_ok();
+    let cost = |v: usize, choice: &Choice| model.contribution(degree, v, choice, d, inside);
+    pick(model, settings, degree, members, f64::from(y), memory_bytes, &cost)
+}
+
+/// The modes of a stage of a finished plan: the best the options allow with `d` replicas and `y` in flight.
+pub(super) fn choose(
+    model: &Model<'_>,
+    settings: &Settings,
+    degree: usize,
+    members: &[usize],
+    d: u32,
+    y: u32,
+    memory_bytes: f64,
+) -> Option<Picked> {
+    let mut best = pick_for_load(model, settings, degree, members, d, y, memory_bytes)?;
+    if settings.knapsack == Knapsack::Greedy || settings.recompute == Recompute::AllOrNone {
+        for in_flight in y + 1..=model.most_replicas {
+            match pick_for_load(model, settings, degree, members, d, in_flight, memory_bytes) {
+                Some(picked) if picked.cost < best.cost => best = picked,
+                Some(_) => {}
+                None => break,
+            }
+        }
+    }
+    Some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_never_fall_short_of_later_entries() {
+        let mut table = vec![3.0, 5.0, 4.0, 7.0];
+        close_from_above(&mut table);
+        assert_eq!(table, [3.0, 4.0, 4.0, 7.0]);
+    }
+
+    #[test]
+    fn dominated_swaps_are_left_out() {
+        let choice = |index: usize, time_s: f64, memory_b: f64| Choice {
+            index,
+            time_s,
+            parameters: 0.0,
+            memory_a: 0.0,
+            memory_b,
+        };
+        let choices = [choice(0, 1.0, 10.0), choice(1, 3.0, 5.0), choice(2, 2.0, 4.0), choice(3, 4.0, 10.0)];
+        let swaps = swaps_of(&choices, 0, |c| c.time_s - 1.0, 1.0);
+        assert_eq!(swaps, [Swap { choice: 2, cost: 1.0, save: 6.0 }]);
+    }
+}

@@ -1,0 +1,306 @@
+//! Can the network be cut so that no stage takes longer than `T`? And with how few devices?
+//!
+//! The published recurrence minimises the largest load over (set, devices, replicas). Turned around: for a load `T` let
+//! `F[D]` be the undominated pairs (replicas `s`, devices `j`) with which the set `D`, the pipeline's tail, can be run
+//! with every stage at most `T`:
+//!
+//! ```text
+//! F[∅] = {(0, 0)}
+//! F[D] = undominated { (s + d, j + t·d) : D' ⊂ D, (s, j) ∈ F[D'], load(D \ D', t, d, ⌈(s + d) / d⌉) ≤ T }
+//! ```
+//!
+//! Fewer replicas behind a stage never hurt it (its memory falls), so only undominated pairs matter, and for a fixed
+//! `(D', t, s)` only the *smallest* `d` that keeps to `T`. As `s` grows that `d` never falls, so every `d` serves one
+//! stretch of `F[D']`, whose end is found by bisection over the microbatches in flight.
+//!
+//! Two bounds discard most work. A set needs at least its device-seconds divided by `T` devices, so pairs that leave too
+//! few for the rest are dropped, and for a stage on `m` devices the inner set's device-seconds must lie in a window as
+//! wide as the slack `k·T − total`, which is small near the answer: inner sets are kept sorted by device-seconds and
+//! only the windows are looked at.
+//!
+//! Time `O(pairs in the windows · degrees · |F|)`, memory `O(sets · |F|)`; no pair of sets is ever stored. Sets of one
+//! size do not depend on each other; the order in which they are worked off never changes `F`.
+
+use super::{
+    model::Model,
+    modes::{Oracle, StageKey},
+};
+use crate::planner::Search;
+
+/// Undominated (replicas, devices): replicas ascend, devices descend.
+type Frontier = Vec<(u32, u32)>;
+
+/// A tensor degree and the replicas it may have.
+#[derive(Debug, Clone)]
+pub(super) struct Allowed {
+    /// Index into the model's degrees.
+    pub(super) degree: usize,
+    /// Replicas, ascending.
+    pub(super) replicas: Vec<u32>,
+}
+
+/// One question: a load, memory, devices, and which degrees may be used.
+#[derive(Debug, Clone)]
+pub(super) struct Question<'q> {
+    /// The load no stage may exceed, seconds per sample; infinite to ask for memory alone.
+    pub(super) target: f64,
+    /// Devices that may be used.
+    pub(super) devices: u32,
+    /// The most replicas all stages may have together.
+    pub(super) most_replicas: u32,
+    /// Degrees and replicas.
+    pub(super) allowed: &'q [Allowed],
+}
+
+/// A stage of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FoundStage {
+    pub(super) outer: u32,
+    pub(super) inner: u32,
+    pub(super) degree: usize,
+    pub(super) d: u32,
+}
+
+/// What a probe found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// A cut with the fewest devices, first stage first.
+    Yes(Vec<FoundStage>),
+    /// There is none.
+    No,
+    /// Stopped.
+    Cancelled,
+}
+
+struct Probe<'p, 'm, 'a> {
+    model: &'m Model<'a>,
+    oracle: &'p mut Oracle<'m, 'a>,
+    question: &'p Question<'p>,
+    frontiers: Vec<Frontier>,
+    /// Fewest devices by number of replicas for the set at hand.
+    fewest: Vec<u32>,
+    /// Numbers of devices a stage may take, ascending.
+    stage_devices: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+/// Slack for rounding when device-seconds are turned into whole devices.
+const ROUNDING: f64 = 1e-9;
+
+/// Answers one question.
+pub(super) fn ask<'m, 'a>(
+    model: &'m Model<'a>,
+    oracle: &mut Oracle<'m, 'a>,
+    question: &Question<'_>,
+    search: &Search,
+) -> Answer {
+    let mut stage_devices: Vec<u32> = question
+        .allowed
+        .iter()
+        .flat_map(|allowed| allowed.replicas.iter().map(|&d| d.saturating_mul(model.degrees[allowed.degree].t)))
+        .filter(|&m| m <= question.devices)
+        .collect();
+    stage_devices.sort_unstable();
+    stage_devices.dedup();
+    let mut probe = Probe {
+        model,
+        oracle,
+        question,
+        frontiers: vec![vec![]; model.sets.len()],
+        fewest: vec![NONE; question.most_replicas as usize + 1],
+        stage_devices,
+    };
+    probe.run(search)
+}
+
+impl Probe<'_, '_, '_> {
+    fn run(&mut self, search: &Search) -> Answer {
+        let full = self.model.full();
+        self.frontiers[0] = vec![(0, 0)];
+        if self.devices_for(self.model.device_seconds[full]) > self.question.devices {
+            return Answer::No;
+        }
+        for outer in 1..=full {
+            if search.cancelled() {
+                return Answer::Cancelled;
+            }
+            self.frontiers[outer] = self.frontier(outer);
+        }
+        match self.frontiers[full].last() {
+            None => Answer::No,
+            Some(&(replicas, devices)) => Answer::Yes(self.stages(replicas, devices)),
+        }
+    }
+
+    /// Devices that so many device-seconds need at the least.
+    fn devices_for(&self, device_seconds: f64) -> u32 {
+        let devices = (device_seconds / self.question.target - ROUNDING).ceil();
+        // Infinite for a target of 0 with work to do; 0 for an infinite target.
+        if devices > 0.0 { devices.min(f64::from(NONE - 1)) as u32 } else { 0 }
+    }
+
+    /// Devices that a tail may take so that the rest can still be run.
+    fn most_devices(&self, outer: usize) -> Option<u32> {
+        let seconds = &self.model.device_seconds;
+        let rest = self.devices_for((seconds[self.model.full()] - seconds[outer]).max(0.0));
+        self.question.devices.checked_sub(rest)
+    }
+
+    /// Ranges of positions in the list of sets by device-seconds that may hold the inner set of a stage of `outer`.
+    fn windows(&self, outer: usize, most: u32) -> Vec<(usize, usize)> {
+        let seconds = &self.model.device_seconds;
+        let order = &self.model.by_device_seconds;
+        let target = self.question.target;
+        if target.is_infinite() {
+            return vec![(0, order.len())];
+        }
+        let at = |limit: f64| order.partition_point(|&set| seconds[set as usize] <= limit);
+        let room = ROUNDING * target * f64::from(self.question.devices);
+        let mut windows: Vec<(usize, usize)> = vec![];
+        // Descending devices give ascending device-seconds of the inner set.
+        for &m in self.stage_devices.iter().rev() {
+            let Some(before) = most.checked_sub(m) else { continue };
+            let lowest = seconds[outer] - f64::from(m) * target - room;
+            let from = order.partition_point(|&set| seconds[set as usize] < lowest);
+            let to = at((f64::from(before) * target + room).min(seconds[outer] + room));
+            match windows.last_mut() {
+                _ if from >= to => {}
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => windows.push((from, to)),
+            }
+        }
+        windows
+    }
+
+    fn frontier(&mut self, outer: usize) -> Frontier {
+        let Some(most) = self.most_devices(outer) else { return vec![] };
+        let crossings = self.model.crossings(outer);
+        let size = self.model.sets.size(outer);
+        let mut touched = (usize::MAX, 0);
+        for (from, to) in self.windows(outer, most) {
+            for position in from..to {
+                let inner = self.model.by_device_seconds[position] as usize;
+                let Some(&(_, devices)) = self.frontiers[inner].last() else { continue };
+                if devices >= most || self.model.sets.size(inner) >= size || !self.model.sets.is_subset(inner, outer) {
+                    continue;
+                }
+                for choice in 0..self.question.allowed.len() {
+                    self.extend(outer, inner, choice, most, &crossings, &mut touched);
+                }
+            }
+        }
+        self.collect(touched)
+    }
+
+    /// Puts the stage `outer \ inner` at one degree in front of every pair of the inner frontier.
+    fn extend(
+        &mut self,
+        outer: usize,
+        inner: usize,
+        choice: usize,
+        most: u32,
+        crossings: &[super::model::Crossing],
+        touched: &mut (usize, usize),
+    ) {
+        let allowed = &self.question.allowed[choice];
+        let target = self.question.target;
+        let Some(stage) = self.model.stage(allowed.degree, outer, inner, crossings) else { return };
+        let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
+        let t = self.model.degrees[allowed.degree].t;
+        let pairs = &self.frontiers[inner];
+        let mut next = 0;
+        for &d in &allowed.replicas {
+            // Pairs with too many replicas for this d have too many for every larger one.
+            let reachable = pairs.partition_point(|&(s, _)| s + d <= self.question.most_replicas);
+            let devices = t.saturating_mul(d);
+            if next >= reachable || devices.saturating_add(pairs[pairs.len() - 1].1) > most {
+                return;
+            }
+            if f64::from(d) * target < stage.time_s * (1.0 - ROUNDING)
+                || !self.oracle.fast_enough(key, &stage, d, target)
+            {
+                continue;
+            }
+            let in_flight = |i: usize| (pairs[i].0 + d).div_ceil(d);
+            let Some(most_in_flight) =
+                self.oracle.most_in_flight(key, &stage, d, in_flight(next)..=in_flight(reachable - 1), target)
+            else {
+                continue;
+            };
+            while next < reachable && in_flight(next) <= most_in_flight {
+                let (s, j) = pairs[next];
+                let behind = (s + d) as usize;
+                // A pair may lack devices where a later one, with fewer, does not.
+                if devices + j <= most {
+                    self.fewest[behind] = self.fewest[behind].min(devices + j);
+                    *touched = (touched.0.min(behind), touched.1.max(behind));
+                }
+                next += 1;
+            }
+        }
+    }
+
+    /// Takes the undominated pairs out of the scratch table and clears it.
+    fn collect(&mut self, touched: (usize, usize)) -> Frontier {
+        let mut frontier = vec![];
+        if touched.0 <= touched.1 {
+            let mut fewest = NONE;
+            for s in touched.0..=touched.1 {
+                let devices = std::mem::replace(&mut self.fewest[s], NONE);
+                if devices < fewest {
+                    fewest = devices;
+                    frontier.push((s as u32, devices));
+                }
+            }
+        }
+        frontier
+    }
+
+    /// Walks back from the full set: the stages that reach (replicas, devices), first stage first.
+    fn stages(&mut self, mut replicas: u32, mut devices: u32) -> Vec<FoundStage> {
+        let mut stages = vec![];
+        let mut outer = self.model.full();
+        while outer != 0 {
+            let (stage, s, j) =
+                self.step_back(outer, replicas, devices).expect("every pair of a frontier has a stage that made it");
+            stages.push(stage);
+            (outer, replicas, devices) = (stage.inner as usize, s, j);
+        }
+        stages
+    }
+
+    /// The first stage of `outer` that leaves a pair of the inner frontier within (replicas, devices).
+    fn step_back(&mut self, outer: usize, replicas: u32, devices: u32) -> Option<(FoundStage, u32, u32)> {
+        let crossings = self.model.crossings(outer);
+        let target = self.question.target;
+        for inner in 0..outer {
+            if self.frontiers[inner].is_empty() || !self.model.sets.is_subset(inner, outer) {
+                continue;
+            }
+            for allowed in self.question.allowed {
+                let Some(stage) = self.model.stage(allowed.degree, outer, inner, &crossings) else { continue };
+                let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
+                let t = self.model.degrees[allowed.degree].t;
+                for &d in &allowed.replicas {
+                    let (Some(most_s), Some(most_j)) =
+                        (replicas.checked_sub(d), devices.checked_sub(t.saturating_mul(d)))
+                    else {
+                        break;
+                    };
+                    if !self.oracle.fast_enough(key, &stage, d, target) {
+                        continue;
+                    }
+                    for i in 0..self.frontiers[inner].len() {
+                        let (s, j) = self.frontiers[inner][i];
+                        if s <= most_s && j <= most_j && self.oracle.fits(key, &stage, d, (s + d).div_ceil(d), target) {
+                            let found =
+                                FoundStage { outer: outer as u32, inner: inner as u32, degree: allowed.degree, d };
+                            return Some((found, s, j));
+                        }
+                    }
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,98 @@
+//! The options of the planner, read once from what the user set.
+
+use crate::planner::{OptionKind, OptionSpec, Options};
+
+/// When activations are recomputed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recompute {
+    /// Node by node, where it pays.
+    Auto,
+    /// Nowhere.
+    Never,
+    /// Everywhere.
+    Always,
+    /// Every stage either keeps its fastest modes or takes its smallest.
+    AllOrNone,
+}
+
+/// How modes are chosen when the fastest do not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Knapsack {
+    /// The published heuristic: swap by ratio until it fits.
+    Greedy,
+    /// The best choice.
+    Exact,
+}
+
+/// All options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) data_parallel: bool,
+    pub(super) tensor_parallel: bool,
+    pub(super) recompute: Recompute,
+    pub(super) knapsack: Knapsack,
+    pub(super) engine_feasible: bool,
+}
+
+/// What the planner declares.
+pub(super) static OPTIONS: [OptionSpec; 5] = [
+    OptionSpec {
+        name: "data_parallel",
+        label: "data parallel",
+        help: "let a stage have several replicas",
+        kind: OptionKind::Flag { default: true },
+    },
+    OptionSpec {
+        name: "tensor_parallel",
+        label: "tensor parallel",
+        help: "let a stage split its tensors over several devices",
+        kind: OptionKind::Flag { default: true },
+    },
+    OptionSpec {
+        name: "recompute",
+        label: "recompute",
+        help: "when activations are recomputed in the backward pass to save memory",
+        kind: OptionKind::Choice {
+            choices: &[
+                ("auto", "node by node, where it pays"),
+                ("never", "keep every activation"),
+                ("always", "recompute every node"),
+                ("all-or-none", "all nodes of a stage or none"),
+            ],
+            default: "auto",
+        },
+    },
+    OptionSpec {
+        name: "knapsack",
+        label: "knapsack",
+        help: "how a stage picks the nodes that recompute",
+        kind: OptionKind::Choice {
+            choices: &[("exact", "the best choice, proven"), ("greedy", "by ratio, as the published program does")],
+            default: "exact",
+        },
+    },
+    OptionSpec {
+        name: "engine_feasible",
+        label: "engine feasible",
+        help: "the same replicas and tensor degree on every stage, as training engines need it",
+        kind: OptionKind::Flag { default: false },
+    },
+];
+
+impl Settings {
+    /// Reads the declared options.
+    pub(super) fn new(options: &Options) -> Self {
+        Settings {
+            data_parallel: options.flag("data_parallel"),
+            tensor_parallel: options.flag("tensor_parallel"),
+            recompute: match options.choice("recompute") {
+                "never" => Recompute::Never,
+                "always" => Recompute::Always,
+                "all-or-none" => Recompute::AllOrNone,
+                _ => Recompute::Auto,
+            },
+            knapsack: if options.choice("knapsack") == "greedy" { Knapsack::Greedy } else { Knapsack::Exact },
+            engine_feasible: options.flag("engine_feasible"),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What several test files share.
+#![allow(dead_code, reason = "every test file compiles this module and uses its own part of it")]
+
+pub(crate) mod figures;
+pub(crate) mod reference;
