@@ -52,8 +52,6 @@ pub(super) struct Oracle<'m, 'a> {
     steps: FxHashMap<(u32, u32), Rc<Vec<NodeStep>>>,
     /// Bounds on the extra seconds of a stage by in flight.
     bounds: FxHashMap<(StageKey, u32), (f64, f64)>,
-    /// Greedy and all-or-none: extra seconds by in flight, closed from above; the first entry is for one in flight.
-    tables: FxHashMap<StageKey, Rc<Vec<f64>>>,
     /// Loads of stages whose modes differ in more than compute, by (replicas, in flight).
     loads: FxHashMap<(StageKey, u32, u32), f64>,
     /// Whether some knapsack was too large to be solved exactly.
@@ -68,7 +66,6 @@ impl<'m, 'a> Oracle<'m, 'a> {
             memory_bytes,
             steps: FxHashMap::default(),
             bounds: FxHashMap::default(),
-            tables: FxHashMap::default(),
             loads: FxHashMap::default(),
             unproven: false,
         }
@@ -152,17 +149,10 @@ impl<'m, 'a> Oracle<'m, 'a> {
                 |v: usize| choices[v].iter().map(|choice| choice.memory(in_flight)).fold(f64::INFINITY, f64::min);
             return self.members(key).into_iter().map(smallest).sum::<f64>() <= self.memory_bytes;
         }
-        if self.settings.knapsack == Knapsack::Greedy || self.settings.recompute == Recompute::AllOrNone {
-            let table = self.table(key);
-            return table.get(y as usize - 1).is_some_and(|&extra| extra <= budget);
+        if self.settings.is_heuristic() {
+            return self.heuristic_within(key, y, fast_bytes, budget);
         }
-        let (lower, upper) = match self.bounds.get(&(key, y)) {
-            Some(&known) => known,
-            None => {
-                let relaxed = self.relaxed(key, y, fast_bytes);
-                self.remember(key, y, relaxed)
-            }
-        };
+        let (lower, upper) = self.bounds(key, y, fast_bytes);
         if upper <= budget || lower > budget {
             return upper <= budget;
         }
@@ -172,6 +162,44 @@ impl<'m, 'a> Oracle<'m, 'a> {
             self.unproven = true;
         }
         upper <= budget
+    }
+
+    /// Whether a heuristic stays within the budget for `y` or any larger number in flight: what fits with more in flight
+    /// fits with fewer, though the heuristics do not always notice. The relaxation bounds them all from below and never
+    /// falls, so it ends the walk.
+    fn heuristic_within(&mut self, key: StageKey, y: u32, fast_bytes: f64, budget: f64) -> bool {
+        let per_microbatch = if y == 0 { 0.0 } else { self.fast_bytes_per_microbatch(key) };
+        for in_flight in y..=self.model.most_replicas.max(y) {
+            let bytes = fast_bytes + per_microbatch * f64::from(in_flight - y);
+            let (lower, mut upper) = self.bounds(key, in_flight, bytes);
+            if lower > budget {
+                return false;
+            }
+            let published =
+                self.settings.knapsack == Knapsack::Greedy && self.settings.recompute != Recompute::AllOrNone;
+            if !(published && upper.is_finite()) {
+                upper = self.solved(key, in_flight).1;
+                self.remember(key, in_flight, (lower, upper));
+            }
+            if upper <= budget {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn fast_bytes_per_microbatch(&self, key: StageKey) -> f64 {
+        let degree = &self.model.degrees[key.degree as usize];
+        self.members(key).iter().map(|&v| degree.choices[v][degree.fastest[v]].memory_a).sum()
+    }
+
+    /// Known bounds on the extra seconds of a stage, from the relaxation at first.
+    fn bounds(&mut self, key: StageKey, y: u32, fast_bytes: f64) -> (f64, f64) {
+        if let Some(&known) = self.bounds.get(&(key, y)) {
+            return known;
+        }
+        let relaxed = self.relaxed(key, y, fast_bytes);
+        self.remember(key, y, relaxed)
     }
 
     fn remember(&mut self, key: StageKey, y: u32, bounds: (f64, f64)) -> (f64, f64) {
@@ -234,48 +262,16 @@ impl<'m, 'a> Oracle<'m, 'a> {
         }
     }
 
-    /// Extra seconds of the heuristics by in flight, from one upwards until nothing fits.
-    fn table(&mut self, key: StageKey) -> Rc<Vec<f64>> {
-        if let Some(table) = self.tables.get(&key) {
-            return Rc::clone(table);
-        }
-        let degree = &self.model.degrees[key.degree as usize];
-        let members = self.members(key);
-        let time = |v: usize, choice: &Choice| choice.time_s - degree.choices[v][degree.fastest[v]].time_s;
-        let mut table = vec![];
-        for y in 1..=self.model.most_replicas {
-            match pick(
-                self.model,
-                &self.settings,
-                key.degree as usize,
-                &members,
-                f64::from(y),
-                self.memory_bytes,
-                &time,
-            ) {
-                Some(picked) => table.push(picked.cost),
-                None => break,
-            }
-        }
-        close_from_above(&mut table);
-        if self.tables.len() >= MOST_ANSWERS / 16 {
-            self.tables.clear();
-        }
-        let table = Rc::new(table);
-        self.tables.insert(key, Rc::clone(&table));
-        table
-    }
-
     /// Load of a stage whose modes differ in more than compute; `y` = 0 asks for the load without thought of memory.
     fn general(&mut self, key: StageKey, d: u32, y: u32) -> f64 {
         if let Some(&load) = self.loads.get(&(key, d, y)) {
             return load;
         }
         let members = self.members(key);
-        let most = match (y, self.settings.knapsack, self.settings.recompute) {
-            (0, ..) => 0,
-            (_, Knapsack::Exact, recompute) if recompute != Recompute::AllOrNone => y,
-            _ => self.model.most_replicas.max(y),
+        let most = match y {
+            0 => 0,
+            _ if self.settings.is_heuristic() => self.model.most_replicas.max(y),
+            _ => y,
         };
         // The heuristics are closed from above here too; exact answers never fall with more in flight.
         let mut load = f64::INFINITY;
@@ -294,13 +290,6 @@ impl<'m, 'a> Oracle<'m, 'a> {
         }
         self.loads.insert((key, d, y), load);
         load
-    }
-}
-
-/// Replaces every entry by the least of itself and all later ones.
-fn close_from_above(table: &mut [f64]) {
-    for i in (1..table.len()).rev() {
-        table[i - 1] = table[i - 1].min(table[i]);
     }
 }
 
@@ -439,7 +428,7 @@ pub(super) fn choose(
     memory_bytes: f64,
 ) -> Option<Picked> {
     let mut best = pick_for_load(model, settings, degree, members, d, y, memory_bytes)?;
-    if settings.knapsack == Knapsack::Greedy || settings.recompute == Recompute::AllOrNone {
+    if settings.is_heuristic() {
         for in_flight in y + 1..=model.most_replicas {
             match pick_for_load(model, settings, degree, members, d, in_flight, memory_bytes) {
                 Some(picked) if picked.cost < best.cost => best = picked,
@@ -454,13 +443,6 @@ pub(super) fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tables_never_fall_short_of_later_entries() {
-        let mut table = vec![3.0, 5.0, 4.0, 7.0];
-        close_from_above(&mut table);
-        assert_eq!(table, [3.0, 4.0, 4.0, 7.0]);
-    }
 
     #[test]
     fn dominated_swaps_are_left_out() {

@@ -80,6 +80,11 @@ pub(super) static OPTIONS: [OptionSpec; 5] = [
 ];
 
 impl Settings {
+    /// Whether modes are chosen by a rule that may need less with more microbatches in flight.
+    pub(super) fn is_heuristic(&self) -> bool {
+        self.knapsack == Knapsack::Greedy || self.recompute == Recompute::AllOrNone
+    }
+
     /// Reads the declared options.
     pub(super) fn new(options: &Options) -> Self {
         Settings {
