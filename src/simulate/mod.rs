@@ -6,6 +6,7 @@
 
 mod engine;
 mod pipeline;
+mod run;
 mod timeline;
 
 pub use engine::simulate;
