@@ -1,13 +1,17 @@
 //! Plays a schedule on a pipeline and makes the timeline.
 //!
-//! `O(events)` time and memory. The surprising decision: time is counted in whole ticks of a power of two of a second,
+//! `O(events)` time and memory, for the events of at most [`MOST_EVENTS`]: of longer batches the beginning and the end
+//! are kept, and the middle is passed over by [`fast_forward`], with the same result. The surprising decision: time is counted in whole ticks of a power of two of a second,
 //! chosen so that the whole batch run one operation after another is below 2⁶¹ ticks. Sums are exact, nothing overlaps
 //! by a rounding error, equal durations stay equal; a duration is off by at most half a tick.
 
 use super::{
-    Event, EventKind, Pipeline, PipelineStage, Schedule, Timeline,
+    Event, EventKind, Pipeline, PipelineStage, Schedule, Timeline, fast_forward,
     run::{Program, Record, Run, Send, StageProgram},
 };
+
+/// Events that a timeline keeps at the most, but for the all-reduces (about 40 MB).
+pub const MOST_EVENTS: usize = 1 << 20;
 
 /// Plays a schedule. Durations that are negative or not finite count as 0, as do transfers that do not lead to a later
 /// stage.
@@ -18,9 +22,23 @@ pub fn simulate(pipeline: &Pipeline, schedule: Schedule) -> Timeline {
     let clock = Clock::of(pipeline);
     let program = program(pipeline, schedule, &clock);
     let mut lanes = Lanes::new(&program);
-    let mut run = Run::<i64>::new(&program);
-    run.advance(&program, |worker| 2 * u64::from(program.own(worker)), |record| lanes.push(&record));
-    timeline(pipeline, &program, &clock, &run, lanes)
+    let drawn = drawn(&program);
+    let run = fast_forward::play(&program, schedule, drawn, |record| lanes.push(&record));
+    let mut timeline = timeline(pipeline, &program, &clock, &run, lanes);
+    let left_out = drawn..program.microbatches.saturating_sub(drawn);
+    timeline.left_out = Some(left_out).filter(|range| !range.is_empty());
+    timeline
+}
+
+/// Microbatches whose events are kept at either end of the batch; all of them if the events are not too many.
+fn drawn(program: &Program) -> u32 {
+    let sends: usize = program.stages.iter().map(|s| s.activations.len() + s.gradients.len()).sum();
+    let events = 2 * program.stages.len() + sends;
+    if events.saturating_mul(program.microbatches as usize) <= MOST_EVENTS {
+        program.microbatches
+    } else {
+        (MOST_EVENTS / 2 / events).max(1) as u32
+    }
 }
 
 /// A duration as it counts.
@@ -161,7 +179,7 @@ fn summarise(pipeline: &Pipeline, program: &Program, timeline: &mut Timeline) {
         devices += width * f64::from(replicas);
         let in_flight = own.min(program.stages[index].warm_up.saturating_add(1));
         timeline.peak_memory_bytes.push(stage.fixed_bytes + stage.activation_bytes * f64::from(in_flight));
-        let steps = memory_steps(stage, replicas, timeline.row(index, 0));
+        let steps = memory_steps(stage, &program.stages[index], own, timeline.row(index, 0));
         timeline.memory.push(steps);
     }
     if timeline.iteration_s > 0.0 {
@@ -171,23 +189,17 @@ fn summarise(pipeline: &Pipeline, program: &Program, timeline: &mut Timeline) {
 }
 
 /// Memory over time on a device of the first replica: no other replica has more microbatches, and all keep equally many
-/// in flight.
-fn memory_steps(stage: &PipelineStage, replicas: u32, row: &[Event]) -> Vec<(f64, f64)> {
+/// in flight. How many those are follows from the schedule alone, so events may be missing from the row.
+fn memory_steps(stage: &PipelineStage, program: &StageProgram, own: u32, row: &[Event]) -> Vec<(f64, f64)> {
     let mut steps: Vec<(f64, f64)> = vec![(0.0, stage.fixed_bytes)];
-    let (mut started, mut finished) = (0, 0);
     for event in row {
-        let time = match event.kind {
-            EventKind::Forward => {
-                started = event.microbatch / replicas + 1;
-                event.start_s
-            }
-            EventKind::Backward => {
-                finished = event.microbatch / replicas + 1;
-                event.end_s
-            }
+        let index = event.microbatch / program.replicas;
+        let (time, in_flight) = match event.kind {
+            EventKind::Forward => (event.start_s, index + 1 - index.saturating_sub(program.warm_up)),
+            EventKind::Backward => (event.end_s, own.min(program.warm_up.saturating_add(index + 1)) - (index + 1)),
             _ => continue,
         };
-        let bytes = stage.fixed_bytes + stage.activation_bytes * f64::from(started - finished);
+        let bytes = stage.fixed_bytes + stage.activation_bytes * f64::from(in_flight);
         match steps.last_mut() {
             Some(step) if step.0 == time => step.1 = bytes,
             _ => steps.push((time, bytes)),

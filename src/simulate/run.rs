@@ -88,7 +88,7 @@ impl Program {
             (false, index)
         } else if index < 2 * own - warm_up {
             let turn = index - warm_up;
-            if turn % 2 == 0 { (false, warm_up + turn / 2) } else { (true, turn / 2) }
+            if turn.is_multiple_of(2) { (false, warm_up + turn / 2) } else { (true, turn / 2) }
         } else {
             (true, index - own)
         };
@@ -194,6 +194,39 @@ impl<T: Moment> Run<T> {
             inboxes: senders.into_iter().map(|senders| senders.map(Inbox::new)).collect(),
             horizon: i64::MAX,
         }
+    }
+
+    /// Every moment that later operations may depend on, in the order in which [`Run::map`] visits them.
+    pub(super) fn moments(&self) -> Vec<T> {
+        let mut all = vec![];
+        self.map(|moment| all.push(moment));
+        all
+    }
+
+    /// The same state with other moments.
+    pub(super) fn map<U: Default + Copy>(&self, mut change: impl FnMut(T) -> U) -> Run<U> {
+        let workers = self.workers.iter().map(|w| Worker { done: w.done, free: w.free.map(&mut change) }).collect();
+        let mut inbox = |inbox: &Inbox<T>| Inbox {
+            senders: inbox.senders,
+            first: inbox.first,
+            slots: inbox
+                .slots
+                .iter()
+                .map(|slot| Slot {
+                    // Where nothing has arrived, or it was taken, the moment means nothing.
+                    arrived: if slot.missing >= inbox.senders { U::default() } else { change(slot.arrived) },
+                    missing: slot.missing,
+                })
+                .collect(),
+        };
+        let inboxes = self.inboxes.iter().map(|pair| [inbox(&pair[0]), inbox(&pair[1])]).collect();
+        Run { workers, inboxes, horizon: i64::MAX }
+    }
+
+    /// What is on its way, regardless of when: for every inbox its length and what is missing.
+    pub(super) fn shape(&self) -> Vec<u32> {
+        let inboxes = self.inboxes.iter().flatten();
+        inboxes.flat_map(|i| std::iter::once(i.slots.len() as u32).chain(i.slots.iter().map(|s| s.missing))).collect()
     }
 
     /// Lets every worker go on until it has done `goal(worker)` operations. What they need must be within all goals.

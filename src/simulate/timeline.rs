@@ -1,5 +1,9 @@
 //! What a simulation leaves behind.
 
+use std::ops::Range;
+
+use crate::units;
+
 /// What happens in an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventKind {
@@ -44,6 +48,10 @@ pub struct Timeline {
     /// Every event, by stage, then replica, then resource (compute, activation sends, gradient sends, all-reduce), then
     /// start: a row of the screen is one contiguous slice.
     pub events: Vec<Event>,
+    /// Microbatches whose events are left out, because the batch is too long to keep every event: those in the middle, where
+    /// the pipeline repeats itself. Everything else here is exact all the same; `memory` keeps its last step through
+    /// the gap.
+    pub left_out: Option<Range<u32>>,
     /// Replicas of every stage.
     pub replicas: Vec<u32>,
     /// Time of the batch, seconds: the last event's end.
@@ -65,6 +73,17 @@ impl Timeline {
     /// The most memory in use on any device, bytes.
     pub fn peak_memory(&self) -> f64 {
         self.peak_memory_bytes.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The figures in one line: iteration time, throughput, bubble, peak memory.
+    pub fn summary(&self) -> String {
+        format!(
+            "{} an iteration, {} samples/s, bubble {}, peak memory {}",
+            units::seconds(self.iteration_s),
+            units::number(self.samples_per_s),
+            units::percent(self.bubble),
+            units::bytes(self.peak_memory())
+        )
     }
 
     /// The events of one replica of a stage: a contiguous slice.
