@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plantui::simulate::{Event, EventKind, Pipeline, PipelineStage, Schedule, Timeline, Transfer, simulate};
+use plantui::simulate::{
+    Event, EventKind, MOST_EVENTS, Pipeline, PipelineStage, Schedule, Timeline, Transfer, simulate,
+};
 
 /// Deterministic pseudo-random numbers.
 struct Random(u64);
@@ -283,4 +285,30 @@ fn empty_and_timeless_pipelines_are_harmless() {
             assert!(timeline.samples_per_s.is_finite() && timeline.peak_memory().is_finite());
         }
     }
+}
+
+#[test]
+fn batches_too_long_to_draw_are_still_exact() {
+    let m = 1_000_000;
+    let pipeline = chain(vec![stage(2.0, 4.0); 4], &[1.0; 3], m);
+    let timeline = simulate(&pipeline, Schedule::OneForwardOneBackward);
+    assert_eq!(timeline.iteration_s, 502.0 + 7.5 * f64::from(m - 64));
+    assert_eq!(timeline.busy_s[0], 6e6);
+    assert_eq!(timeline.peak_memory_bytes, [22.0, 19.0, 16.0, 13.0]);
+    assert!(timeline.events.len() <= MOST_EVENTS);
+    let left_out = timeline.left_out.clone().unwrap();
+    assert_eq!(left_out.start, m - left_out.end);
+    for (s, steps) in timeline.memory.iter().enumerate() {
+        assert_eq!(steps.iter().map(|step| step.1).fold(0.0, f64::max), timeline.peak_memory_bytes[s]);
+        assert!(steps.is_sorted_by(|a, b| a.0 < b.0) && steps.last().unwrap().1 == 10.0);
+        let forwards: Vec<u32> =
+            timeline.row(s, 0).iter().filter(|e| e.kind == EventKind::Forward).map(|e| e.microbatch).collect();
+        assert!(forwards.into_iter().eq((0..left_out.start).chain(left_out.end..m)));
+    }
+    let last = timeline.events.iter().map(|e| e.end_s).fold(0.0, f64::max);
+    assert_eq!(last, timeline.iteration_s);
+    let apart = chain(vec![stage(2.0, 4.0), stage(3.0, 1.0), stage(1.0, 5.0)], &[0.0; 2], m);
+    let timeline = simulate(&apart, Schedule::GPipe);
+    assert_eq!(timeline.iteration_s, 16.0 + f64::from(m - 1) * 8.0);
+    assert_eq!(timeline.peak_memory(), 10.0 + 3.0 * f64::from(m));
 }

@@ -58,7 +58,7 @@ impl Phase {
 }
 
 /// Longest period looked for, in values kept in memory for it.
-const MOST_VALUES: usize = 1 << 22;
+const MOST_VALUES: usize = 1 << 21;
 
 /// Plays the whole batch. `record` hears of all microbatches but possibly those from `drawn` on until `drawn` before the end.
 pub(super) fn play(program: &Program, schedule: Schedule, drawn: u32, mut record: impl FnMut(Record<i64>)) -> Run<i64> {

@@ -72,12 +72,11 @@ fn frame(character: char, x: u32, y: u32, repeats: u32) -> Shape {
     let arms: Vec<u8> = ARMS[index / 16].as_bytes()[index % 16 * 5..][..4].iter().map(|digit| digit - b'0').collect();
     let (up, right, down, left) = (arms[0], arms[1], arms[2], arms[3]);
     let (w, h) = CELL;
-    let line = Paint::Line(if arms.contains(&2) { 2.0 } else { 1.0 });
     let mut path = String::new();
     // A plain horizontal line is one stroke, however long; a dashed one is drawn solid.
     if (up, down) == (0, 0) && right == left && right != 3 && right != 0 {
         let _ = write!(path, "M{x} {}H{}", y + h / 2, x + repeats * w);
-        return Shape { path, paint: line };
+        return Shape { path, paint: Paint::Line(f32::from(right)) };
     }
     for x in columns(x, repeats) {
         let (middle, centre) = (x + w / 2, y + h / 2);
@@ -95,27 +94,29 @@ fn frame(character: char, x: u32, y: u32, repeats: u32) -> Shape {
         if matches!(character, '╭'..='╳') {
             continue;
         }
-        // Both strokes of a double arm stand one unit beside the middle.
-        let offsets = |arm: u8| match arm {
-            0 => vec![],
-            3 => vec![-1, 1],
-            _ => vec![0],
+        // Heavy and double arms are two strokes beside the middle; double ones reach past it to meet round a corner.
+        let strokes = |arm: u8| match arm {
+            0 => &[][..],
+            1 => &[0.0],
+            2 => &[-0.5, 0.5],
+            _ => &[-1.0, 1.0],
         };
-        let beside = |middle: u32, offset: i32| middle.saturating_add_signed(offset);
-        for offset in offsets(up) {
-            let _ = write!(path, "M{} {y}V{}", beside(middle, offset), centre + u32::from(up == 3));
+        let reach = |arm: u8| u32::from(arm > 1);
+        let beside = |middle: u32, offset: &f32| middle as f32 + offset;
+        for offset in strokes(up) {
+            let _ = write!(path, "M{} {y}V{}", beside(middle, offset), centre + reach(up));
         }
-        for offset in offsets(down) {
-            let _ = write!(path, "M{} {bottom}V{}", beside(middle, offset), centre - u32::from(down == 3));
+        for offset in strokes(down) {
+            let _ = write!(path, "M{} {bottom}V{}", beside(middle, offset), centre - reach(down));
         }
-        for offset in offsets(left) {
-            let _ = write!(path, "M{x} {}H{}", beside(centre, offset), middle + u32::from(left == 3));
+        for offset in strokes(left) {
+            let _ = write!(path, "M{x} {}H{}", beside(centre, offset), middle + reach(left));
         }
-        for offset in offsets(right) {
-            let _ = write!(path, "M{end} {}H{}", beside(centre, offset), middle - u32::from(right == 3));
+        for offset in strokes(right) {
+            let _ = write!(path, "M{end} {}H{}", beside(centre, offset), middle - reach(right));
         }
     }
-    Shape { path, paint: line }
+    Shape { path, paint: Paint::Line(1.0) }
 }
 
 /// The part of a cell that a block character fills: left, top, right, bottom, in eighths; and how densely.
