@@ -1,7 +1,7 @@
 //! A picture of the screen: a ratatui buffer as SVG.
 //!
 //! Runs of cells that look alike become one element. Box-drawing, block, braille and arrow-head characters are drawn as
-//! shapes ([`glyph`]), everything else as text whose width is prescribed, so that the picture has the same grid whatever
+//! shapes (`svg/glyph.rs`), everything else as text whose width is prescribed, so that the picture has the same grid whatever
 //! fonts there are. `O(cells)`.
 //!
 //! A cell is 8 by 16 units: every eighth of a block character falls on a whole unit, so rectangles meet without seams.

@@ -94,3 +94,31 @@ impl Timeline {
         &self.events[from..to]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::simulate::{EventKind, Pipeline, PipelineStage, Schedule, simulate};
+
+    #[test]
+    fn rows_and_summary_of_a_small_batch() {
+        let stage = PipelineStage {
+            forward_s: 1.0,
+            backward_s: 2.0,
+            replicas: 2,
+            all_reduce_s: 0.5,
+            fixed_bytes: 1024.0,
+            activation_bytes: 512.0,
+            ..PipelineStage::default()
+        };
+        let pipeline = Pipeline { stages: vec![stage], microbatches: 3, ..Pipeline::default() };
+        let timeline = simulate(&pipeline, Schedule::GPipe);
+        let row = |replica| -> Vec<_> { timeline.row(0, replica).iter().map(|e| (e.kind, e.microbatch)).collect() };
+        use EventKind::{AllReduce, Backward, Forward};
+        assert_eq!(row(0), [(Forward, 0), (Forward, 2), (Backward, 0), (Backward, 2), (AllReduce, 0)]);
+        assert_eq!(row(1), [(Forward, 1), (Backward, 1)]);
+        assert_eq!(row(2), []);
+        assert_eq!(timeline.memory[0], [(0.0, 1536.0), (1.0, 2048.0), (4.0, 1536.0), (6.0, 1024.0)]);
+        // Nine of thirteen seconds of two devices are compute.
+        assert_eq!(timeline.summary(), "6.500 s an iteration, 0.4615 samples/s, bubble 30.8%, peak memory 2 KiB");
+    }
+}
