@@ -1,9 +1,14 @@
 //! Facts that hold for every simulated schedule.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use plantui::simulate::{
-    Event, EventKind, MOST_EVENTS, Pipeline, PipelineStage, Schedule, Timeline, Transfer, simulate,
+use plantui::{
+    cluster::{Limits, Overrides},
+    planner::{self, Options, Problem, Search},
+    simulate::{
+        Event, EventKind, MOST_EVENTS, Pipeline, PipelineStage, Schedule, Settings, Timeline, Transfer, simulate,
+    },
+    workload::load,
 };
 
 /// Deterministic pseudo-random numbers.
@@ -311,4 +316,45 @@ fn batches_too_long_to_draw_are_still_exact() {
     let timeline = simulate(&apart, Schedule::GPipe);
     assert_eq!(timeline.iteration_s, 16.0 + f64::from(m - 1) * 8.0);
     assert_eq!(timeline.peak_memory(), 10.0 + 3.0 * f64::from(m));
+}
+
+/// BERT-32 as published, planned by Piper: what the simulator makes of it agrees with the check.
+#[test]
+fn published_bert_plans_simulate_as_checked() {
+    let Some(folder) = std::env::var_os("PLANTUI_REFERENCE") else {
+        println!("skipped published_bert_plans_simulate_as_checked: PLANTUI_REFERENCE is not set");
+        return;
+    };
+    let file = Path::new(&folder).join("piper/inputs/bert32a100.json");
+    let workload = Arc::new(load(&file).unwrap());
+    let planner = planner::find("piper").unwrap();
+    for (devices, memory_gib) in [(8, 80.0), (64, 8.0), (512, 8.0)] {
+        let overrides = Overrides {
+            devices: Some(devices),
+            memory_bytes: Some(memory_gib * f64::from(1 << 30)),
+            ..Overrides::default()
+        };
+        let limits = Limits::resolve(&workload.limits, &overrides).unwrap();
+        let options = Options::defaults(planner.options());
+        let problem = Problem { workload: workload.clone(), limits, options };
+        let (outcome, score) = planner::run(planner, &problem, &Search::default());
+        let (plan, score) = (outcome.plan.unwrap(), score.unwrap());
+        let pipeline = Pipeline::from_plan(&workload, &limits, &plan, &Settings::default());
+        for schedule in Schedule::ALL {
+            let timeline = simulate(&pipeline, schedule);
+            assert_sound(&pipeline, schedule, &timeline);
+            let compute = score.stages.iter().map(|s| s.compute_s).fold(0.0, f64::max);
+            assert!(timeline.iteration_s >= compute * f64::from(limits.microbatches) * (1.0 - 1e-9));
+            if schedule == Schedule::OneForwardOneBackward {
+                assert!(close(timeline.peak_memory(), score.peak_memory_bytes()));
+            }
+            println!(
+                "{devices} devices, {memory_gib} GiB, {} stages, {}: planned {} s a batch, {}",
+                plan.stages.len(),
+                schedule.name(),
+                score.time_per_sample_s * f64::from(limits.microbatches),
+                timeline.summary()
+            );
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! Plays a schedule on a pipeline and makes the timeline.
 //!
-//! `O(events)` time and memory, for the events of at most [`MOST_EVENTS`]: of longer batches the beginning and the end
-//! are kept, and the middle is passed over by [`fast_forward`], with the same result. The surprising decision: time is counted in whole ticks of a power of two of a second,
-//! chosen so that the whole batch run one operation after another is below 2⁶¹ ticks. Sums are exact, nothing overlaps
-//! by a rounding error, equal durations stay equal; a duration is off by at most half a tick.
+//! `O(events)` time and memory, for at most [`MOST_EVENTS`] events: of longer batches the beginning and the end are
+//! kept, and the middle is passed over by [`fast_forward`], with the same result. The surprising decision: time is
+//! counted in whole ticks of a power of two of a second, chosen so that the whole batch run one operation after another
+//! is below 2⁶¹ ticks. Sums are exact, nothing overlaps by a rounding error, equal durations stay equal; a duration is
+//! off by at most half a tick.
 
 use super::{
     Event, EventKind, Pipeline, PipelineStage, Schedule, Timeline, fast_forward,
