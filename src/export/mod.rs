@@ -1,1 +1,6 @@
-//! export (in work).
+//! How results leave: one file per output.
+
+pub mod chrome_trace;
+pub mod piper_result;
+pub mod plan_json;
+pub mod svg;

@@ -5,10 +5,12 @@
 //! iteration time, the bubble and the memory in use over time.
 
 mod engine;
+mod fast_forward;
 mod pipeline;
+mod run;
 mod timeline;
 
-pub use engine::simulate;
+pub use engine::{MOST_EVENTS, simulate};
 pub use pipeline::{Pipeline, PipelineStage, Settings, Transfer};
 pub use timeline::{Event, EventKind, Timeline};
 

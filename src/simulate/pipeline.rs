@@ -1,5 +1,18 @@
-//! From a plan to what is simulated.
-use crate::{cluster::Limits, plan::Plan, workload::Workload};
+//! From a plan to what is simulated: stages with times, transfers between them, memory.
+//!
+//! The costs are those of Piper's cost model (Tarnawski et al., NeurIPS 2021, section 4), taken apart again into things
+//! that happen: where the planner's objective charges a stage `p / d` of compute for every sample, here one of `d`
+//! replicas computes for `p` seconds; where it charges both ends of an edge for both directions, here the edge is one
+//! transfer forward and one back. `O(nodes + edges)` time and memory.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    cluster::Limits,
+    plan::Plan,
+    units,
+    workload::{Mode, Profile, Workload, piper::VANILLA},
+};
 
 /// What the simulation assumes where plan and profile are silent.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,6 +36,8 @@ pub struct PipelineStage {
     pub backward_s: f64,
     /// Replicas; microbatch m runs on replica m mod replicas.
     pub replicas: u32,
+    /// Devices that work on one replica in lockstep (the tensor-parallel degree); 0 counts as 1.
+    pub devices: u32,
     /// Gradient all-reduce of the whole batch, seconds; 0 for one replica.
     pub all_reduce_s: f64,
     /// Bytes on each device whatever is in flight.
@@ -40,6 +55,8 @@ pub struct Transfer {
     pub to: usize,
     /// Time of one microbatch's activations, and of its gradients, seconds.
     pub seconds: f64,
+    /// Bytes of one microbatch's activations, and of its gradients.
+    pub bytes: f64,
 }
 
 /// What is simulated.
@@ -56,8 +73,127 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// The pipeline of a valid plan (one that [`crate::plan::check`] accepts).
-    pub fn from_plan(_workload: &Workload, _limits: &Limits, _plan: &Plan, _settings: &Settings) -> Pipeline {
-        Pipeline::default()
+    /// The pipeline of a valid plan (one that [`crate::plan::check`] accepts). Of a plan that breaks rules it takes what
+    /// can be read: nodes without a known mode cost nothing, edges that go backwards are left out.
+    pub fn from_plan(workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
+        let Profile::Piper(profile) = &workload.profile;
+        let bandwidth = limits.bandwidth_bytes_per_s;
+        let mut told = Told::default();
+        // The stage and the chosen mode of every node.
+        let mut placed: Vec<Option<(usize, &Mode)>> = vec![None; workload.nodes.len()];
+        let mut stages = Vec::with_capacity(plan.stages.len());
+        for (index, planned) in plan.stages.iter().enumerate() {
+            let mut stage = PipelineStage {
+                replicas: planned.data_parallel.max(1),
+                devices: planned.tensor_parallel.max(1),
+                ..PipelineStage::default()
+            };
+            let mut parameters = 0.0;
+            for (&node, choice) in planned.nodes.iter().zip(&planned.choices) {
+                let modes = profile.nodes.get(node).and_then(|n| n.modes(planned.tensor_parallel)).unwrap_or_default();
+                let Some(mode) = modes.iter().find(|m| m.id == *choice) else { continue };
+                let forward_s = forward_time(mode, modes, settings, &mut told);
+                stage.forward_s += forward_s;
+                stage.backward_s += mode.time_s - forward_s;
+                stage.fixed_bytes += mode.memory_b;
+                stage.activation_bytes += mode.memory_a;
+                parameters += mode.parameters;
+                placed[node] = Some((index, mode));
+            }
+            let d = f64::from(stage.replicas);
+            stage.all_reduce_s = 4.0 * (d - 1.0) * parameters / d / bandwidth;
+            stages.push(stage);
+        }
+        let transfers = transfers(workload, &profile.edge_bytes, &placed, bandwidth);
+        let notes = told.notes(&stages, &transfers, settings);
+        Pipeline { stages, transfers, microbatches: limits.microbatches, notes }
+    }
+
+    /// Microbatches that stage `stage` starts before its first backward, on each replica, under 1F1B: enough to keep all
+    /// later replicas at work. One more is in flight at the most; that sum is the `y` of Piper's memory model.
+    pub(super) fn warm_up(&self, stage: usize) -> u32 {
+        let later: u64 = self.stages[stage + 1..].iter().map(|s| u64::from(s.replicas.max(1))).sum();
+        u32::try_from(later.div_ceil(u64::from(self.stages[stage].replicas.max(1)))).unwrap_or(u32::MAX)
+    }
+}
+
+/// The forward part of a mode's time. Whatever a mode takes longer than the node's plain one is recomputation, and that
+/// belongs to the backward pass.
+fn forward_time(mode: &Mode, modes: &[Mode], settings: &Settings, told: &mut Told) -> f64 {
+    let fastest = modes.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s)).unwrap_or(mode);
+    let plain = modes.iter().find(|m| m.id == VANILLA).unwrap_or(fastest);
+    told.recomputed |= mode.time_s > plain.time_s;
+    if let Some(forward_s) = mode.forward_s.or(plain.forward_s) {
+        told.from_profile = true;
+        return forward_s.clamp(0.0, mode.time_s);
+    }
+    told.from_share = true;
+    (settings.forward_share.clamp(0.0, 1.0) * plain.time_s).min(mode.time_s)
+}
+
+/// One transfer for each pair of stages that share an edge, by pair. An edge carries its own bytes and what gathering the
+/// tensor costs the end that asks for more.
+fn transfers(
+    workload: &Workload,
+    edge_bytes: &[f64],
+    placed: &[Option<(usize, &Mode)>],
+    bandwidth: f64,
+) -> Vec<Transfer> {
+    let dag = &workload.dag;
+    let mut bytes_of: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    for source in 0..dag.len() {
+        for (slot, &edge) in dag.out_edges(source).iter().enumerate() {
+            let destination = dag.edges()[edge as usize].1 as usize;
+            let (Some((from, producer)), Some((to, consumer))) = (placed[source], placed[destination]) else {
+                continue;
+            };
+            if from >= to {
+                continue;
+            }
+            let incoming = dag.in_edges(destination).iter().position(|&e| e == edge);
+            let gathered = incoming.map_or(0.0, |i| consumer.sync_in[i]).max(producer.sync_out[slot]);
+            *bytes_of.entry((from, to)).or_default() += edge_bytes[edge as usize] + gathered;
+        }
+    }
+    bytes_of.into_iter().map(|((from, to), bytes)| Transfer { from, to, seconds: bytes / bandwidth, bytes }).collect()
+}
+
+/// What had to be assumed about the nodes.
+#[derive(Debug, Default)]
+struct Told {
+    from_profile: bool,
+    from_share: bool,
+    recomputed: bool,
+}
+
+impl Told {
+    fn notes(&self, stages: &[PipelineStage], transfers: &[Transfer], settings: &Settings) -> Vec<String> {
+        let mut notes = vec![];
+        if self.from_share {
+            let share = units::percent(settings.forward_share.clamp(0.0, 1.0));
+            let which = if self.from_profile { "where the profile gives only the sum" } else { "of every node" };
+            notes.push(format!("forward is taken as {share} of forward plus backward time {which}"));
+        }
+        if self.recomputed {
+            notes.push("what a recomputing mode takes longer than the plain one is spent in the backward pass".into());
+        }
+        if stages.iter().any(|s| s.replicas > 1) {
+            notes.push("microbatch m runs on replica m mod d of a stage".into());
+            notes.push(
+                "a stage's replicas all-reduce 4 (d - 1) / d times its parameters once a batch, after its last backward"
+                    .into(),
+            );
+        }
+        if !transfers.is_empty() {
+            notes.push(
+                "transfers overlap with compute: a replica sends activations one after another and gradients one \
+                 after another, at the full bandwidth each, and receives without limit"
+                    .into(),
+            );
+        }
+        if stages.iter().any(|s| s.devices > 1) {
+            notes.push("communication of tensor parallelism inside a stage is part of its compute time".into());
+        }
+        notes
     }
 }

@@ -1,5 +1,9 @@
 //! What a simulation leaves behind.
 
+use std::ops::Range;
+
+use crate::units;
+
 /// What happens in an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventKind {
@@ -44,6 +48,10 @@ pub struct Timeline {
     /// Every event, by stage, then replica, then resource (compute, activation sends, gradient sends, all-reduce), then
     /// start: a row of the screen is one contiguous slice.
     pub events: Vec<Event>,
+    /// Microbatches whose events are left out, because the batch is too long to keep every event: those in the middle, where
+    /// the pipeline repeats itself. Everything else here is exact all the same; `memory` keeps its last step through
+    /// the gap.
+    pub left_out: Option<Range<u32>>,
     /// Replicas of every stage.
     pub replicas: Vec<u32>,
     /// Time of the batch, seconds: the last event's end.
@@ -67,11 +75,50 @@ impl Timeline {
         self.peak_memory_bytes.iter().copied().fold(0.0, f64::max)
     }
 
+    /// The figures in one line: iteration time, throughput, bubble, peak memory.
+    pub fn summary(&self) -> String {
+        format!(
+            "{} an iteration, {} samples/s, bubble {}, peak memory {}",
+            units::seconds(self.iteration_s),
+            units::number(self.samples_per_s),
+            units::percent(self.bubble),
+            units::bytes(self.peak_memory())
+        )
+    }
+
     /// The events of one replica of a stage: a contiguous slice.
     pub fn row(&self, stage: usize, replica: u32) -> &[Event] {
         let key = (stage as u32, replica);
         let from = self.events.partition_point(|e| (e.stage, e.replica) < key);
         let to = self.events.partition_point(|e| (e.stage, e.replica) <= key);
         &self.events[from..to]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::simulate::{EventKind, Pipeline, PipelineStage, Schedule, simulate};
+
+    #[test]
+    fn rows_and_summary_of_a_small_batch() {
+        let stage = PipelineStage {
+            forward_s: 1.0,
+            backward_s: 2.0,
+            replicas: 2,
+            all_reduce_s: 0.5,
+            fixed_bytes: 1024.0,
+            activation_bytes: 512.0,
+            ..PipelineStage::default()
+        };
+        let pipeline = Pipeline { stages: vec![stage], microbatches: 3, ..Pipeline::default() };
+        let timeline = simulate(&pipeline, Schedule::GPipe);
+        let row = |replica| -> Vec<_> { timeline.row(0, replica).iter().map(|e| (e.kind, e.microbatch)).collect() };
+        use EventKind::{AllReduce, Backward, Forward};
+        assert_eq!(row(0), [(Forward, 0), (Forward, 2), (Backward, 0), (Backward, 2), (AllReduce, 0)]);
+        assert_eq!(row(1), [(Forward, 1), (Backward, 1)]);
+        assert_eq!(row(2), []);
+        assert_eq!(timeline.memory[0], [(0.0, 1536.0), (1.0, 2048.0), (4.0, 1536.0), (6.0, 1024.0)]);
+        // Nine of thirteen seconds of two devices are compute.
+        assert_eq!(timeline.summary(), "6.500 s an iteration, 0.4615 samples/s, bubble 30.8%, peak memory 2 KiB");
     }
 }

@@ -1,0 +1,295 @@
+//! A timeline in the Trace Event Format, for <https://ui.perfetto.dev> and `chrome://tracing`.
+//!
+//! One process for each replica of a stage, numbered by its first device, with a thread for each resource: 0 compute,
+//! 1 sent activations, 3 collectives, 4 sent gradients. (2 would be a receive engine; the simulator has none. Sends are
+//! on two threads, because slices of one thread must not overlap and the two directions do.) One process more has a thread
+//! for each directed link. Arrows lead from a transfer to the computation that waits for it; a counter shows the bytes
+//! that microbatches in flight keep on the first replica of each stage. Stages are counted from 1, replicas and
+//! microbatches from 0. Metadata comes first, then everything by time.
+//!
+//! Times are microseconds, rounded to multiples of a power of two so fine that `ts + dur` is exact for every slice and slices
+//! that touch do not overlap. `O(e log e)` time for `e` events.
+
+use std::{collections::BTreeMap, io};
+
+use serde_json::{Value, json};
+
+use crate::{
+    plan::Plan,
+    simulate::{Event, EventKind, Pipeline, Schedule, Timeline},
+};
+
+const COMPUTE: u32 = 0;
+const SEND_ACTIVATIONS: u32 = 1;
+const COLLECTIVE: u32 = 3;
+const SEND_GRADIENTS: u32 = 4;
+
+/// The trace as text.
+pub fn to_json(plan: &Plan, pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) -> String {
+    let mut text = vec![];
+    write(&mut text, plan, pipeline, schedule, timeline).expect("memory takes what is written to it");
+    String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+/// Writes the trace, an event a line, in many small pieces: hand in a buffered writer. Long batches make hundreds of
+/// megabytes (200 MB for 64 stages and 2,000 microbatches).
+///
+/// # Errors
+/// What `out` refuses.
+pub fn write(
+    out: &mut impl io::Write,
+    plan: &Plan,
+    pipeline: &Pipeline,
+    schedule: Schedule,
+    timeline: &Timeline,
+) -> io::Result<()> {
+    let trace = Trace::new(plan, pipeline, timeline);
+    let about = json!({
+        "schedule": schedule.id(),
+        "iteration_s": timeline.iteration_s,
+        "bubble": timeline.bubble,
+        "assumptions": pipeline.notes,
+    });
+    write!(out, "{{\"displayTimeUnit\":\"ms\",\"otherData\":{about},\"traceEvents\":[")?;
+    let mut between = "\n";
+    for metadata in trace.metadata() {
+        write!(out, "{between}{metadata}")?;
+        between = ",\n";
+    }
+    for (_, entry) in trace.entries() {
+        write!(out, "{between}{}", trace.json(&entry))?;
+        between = ",\n";
+    }
+    writeln!(out, "\n]}}")
+}
+
+/// One line of the trace to be.
+#[derive(Debug, Clone, Copy)]
+enum Entry<'a> {
+    Slice(&'a Event),
+    /// The same transfer on its link.
+    Link(&'a Event),
+    ArrowStart(&'a Event, usize),
+    ArrowEnd(&'a Event, usize),
+    Counter {
+        stage: usize,
+        time_s: f64,
+        bytes: f64,
+    },
+}
+
+struct Trace<'a> {
+    pipeline: &'a Pipeline,
+    timeline: &'a Timeline,
+    /// By stage, then replica: its devices.
+    devices: Vec<Vec<Vec<u32>>>,
+    /// Process of the links.
+    links_pid: u32,
+    /// Thread of every link, by sender and receiver.
+    links: BTreeMap<(u32, u32), u32>,
+    /// One step of time, microseconds.
+    grain: f64,
+}
+
+impl<'a> Trace<'a> {
+    fn new(plan: &Plan, pipeline: &'a Pipeline, timeline: &'a Timeline) -> Self {
+        let devices = devices(plan, pipeline);
+        let links_pid = devices.iter().flatten().flatten().max().map_or(0, |last| last + 1);
+        // 2⁵² steps to the iteration: every multiple below is a double, and so is the sum of two.
+        let exponent =
+            if timeline.iteration_s > 0.0 { (timeline.iteration_s * 1e6).log2().floor() - 51.0 } else { 0.0 };
+        let mut trace = Trace {
+            pipeline,
+            timeline,
+            devices,
+            links_pid,
+            links: BTreeMap::new(),
+            grain: 2f64.powi(exponent.clamp(-1000.0, 1000.0) as i32),
+        };
+        let mut links: BTreeMap<(u32, u32), u32> =
+            timeline.events.iter().filter_map(|event| trace.ends(event)).map(|ends| (ends, 0)).collect();
+        links.values_mut().zip(0..).for_each(|(tid, number)| *tid = number);
+        trace.links = links;
+        trace
+    }
+
+    fn micros(&self, seconds: f64) -> f64 {
+        (seconds * 1e6 / self.grain).round() * self.grain
+    }
+
+    fn pid(&self, stage: usize, replica: u32) -> u32 {
+        self.devices[stage][replica as usize][0]
+    }
+
+    /// Sender and receiver of a transfer.
+    fn ends(&self, event: &Event) -> Option<(u32, u32)> {
+        let to = receiver(event)?;
+        let replica = event.microbatch % self.timeline.replicas[to];
+        Some((self.pid(event.stage as usize, event.replica), self.pid(to, replica)))
+    }
+
+    fn metadata(&self) -> Vec<Value> {
+        let mut all = vec![];
+        let mut name = |pid: u32, tid: Option<u32>, name: &str, sort: u32| {
+            let (kind, tid) = if tid.is_some() { ("thread", tid) } else { ("process", Some(0)) };
+            let mut one = |what: &str, args: Value| {
+                let name = format!("{kind}_{what}");
+                all.push(json!({"name": name, "ph": "M", "pid": pid, "tid": tid, "ts": 0, "args": args}));
+            };
+            one("name", json!({"name": name}));
+            one("sort_index", json!({"sort_index": sort}));
+        };
+        let mut order = 0;
+        for (stage, replicas) in self.devices.iter().enumerate() {
+            for (replica, devices) in replicas.iter().enumerate() {
+                let (first, last) = (devices[0], devices[devices.len() - 1]);
+                let gpus = if first == last { format!("GPU{first}") } else { format!("GPU{first}-{last}") };
+                name(first, None, &format!("{gpus} stage{} rep{replica}", stage + 1), order);
+                order += 1;
+                name(first, Some(COMPUTE), "compute", 0);
+                name(first, Some(SEND_ACTIVATIONS), "send activations", 1);
+                name(first, Some(SEND_GRADIENTS), "send gradients", 2);
+                if replica == 0 && self.pipeline.stages[stage].all_reduce_s > 0.0 {
+                    name(first, Some(COLLECTIVE), "collective", 3);
+                }
+            }
+        }
+        if !self.links.is_empty() {
+            name(self.links_pid, None, "links", order);
+            for (&(from, to), &tid) in &self.links {
+                name(self.links_pid, Some(tid), &format!("GPU{from} -> GPU{to}"), tid);
+            }
+        }
+        all
+    }
+
+    /// Everything but metadata, by time; what comes first at equal times is what is listed first here.
+    fn entries(&self) -> Vec<(f64, Entry<'a>)> {
+        let events = &self.timeline.events;
+        // When every computation starts, for the arrows to end at.
+        let started: BTreeMap<(bool, u32, u32), &Event> = events
+            .iter()
+            .filter(|e| matches!(e.kind, EventKind::Forward | EventKind::Backward))
+            .map(|e| ((e.kind == EventKind::Backward, e.stage, e.microbatch), e))
+            .collect();
+        let mut entries = vec![];
+        for (id, event) in events.iter().enumerate() {
+            entries.push((event.start_s, Entry::Slice(event)));
+            let Some(to) = receiver(event) else { continue };
+            entries.push((event.start_s, Entry::Link(event)));
+            let backward = matches!(event.kind, EventKind::SendGradient { .. });
+            if let Some(waiting) = started.get(&(backward, to as u32, event.microbatch)) {
+                entries.push((event.start_s, Entry::ArrowStart(event, id)));
+                entries.push((waiting.start_s, Entry::ArrowEnd(waiting, id)));
+            }
+        }
+        for (stage, steps) in self.timeline.memory.iter().enumerate() {
+            let fixed_bytes = self.pipeline.stages[stage].fixed_bytes;
+            let counter = |&(time_s, bytes): &(f64, f64)| {
+                (time_s, Entry::Counter { stage, time_s, bytes: (bytes - fixed_bytes).max(0.0) })
+            };
+            entries.extend(steps.iter().map(counter));
+        }
+        entries.sort_by(|a, b| a.0.total_cmp(&b.0));
+        entries
+    }
+
+    fn json(&self, entry: &Entry<'_>) -> Value {
+        match *entry {
+            Entry::Slice(event) => {
+                let (tid, category) = lane(event);
+                self.slice(event, self.pid(event.stage as usize, event.replica), tid, category)
+            }
+            Entry::Link(event) => {
+                let tid = self.ends(event).and_then(|ends| self.links.get(&ends)).copied().unwrap_or_default();
+                self.slice(event, self.links_pid, tid, lane(event).1)
+            }
+            Entry::ArrowStart(event, id) => self.arrow(event, id, "s"),
+            Entry::ArrowEnd(event, id) => {
+                let mut arrow = self.arrow(event, id, "f");
+                arrow["bp"] = "e".into();
+                arrow
+            }
+            Entry::Counter { stage, time_s, bytes } => json!({
+                "name": "activations in flight", "ph": "C", "pid": self.pid(stage, 0), "tid": COMPUTE,
+                "ts": self.micros(time_s), "args": {"bytes": bytes},
+            }),
+        }
+    }
+
+    fn arrow(&self, event: &Event, id: usize, phase: &str) -> Value {
+        json!({
+            "name": "transfer", "cat": "p2p", "ph": phase, "id": id, "pid": self.pid(event.stage as usize, event.replica),
+            "tid": lane(event).0, "ts": self.micros(event.start_s),
+        })
+    }
+
+    fn slice(&self, event: &Event, pid: u32, tid: u32, category: &str) -> Value {
+        let (start, end) = (self.micros(event.start_s), self.micros(event.end_s));
+        let mut args = json!({"stage": event.stage + 1});
+        let m = event.microbatch;
+        let name = match event.kind {
+            EventKind::Forward => format!("F m{m}"),
+            EventKind::Backward => format!("B m{m}"),
+            EventKind::SendActivation { to } => format!("F m{m} to stage{}", to + 1),
+            EventKind::SendGradient { to } => format!("B m{m} to stage{}", to + 1),
+            EventKind::AllReduce => "all-reduce".into(),
+        };
+        if event.kind == EventKind::AllReduce {
+            args["replicas"] = self.timeline.replicas[event.stage as usize].into();
+        } else {
+            args["replica"] = event.replica.into();
+            args["microbatch"] = m.into();
+        }
+        if let (Some((from, to)), Some(receiver)) = (self.ends(event), receiver(event)) {
+            let pair = (receiver.min(event.stage as usize), receiver.max(event.stage as usize));
+            if let Some(transfer) = self.pipeline.transfers.iter().find(|t| (t.from, t.to) == pair) {
+                args["bytes"] = transfer.bytes.into();
+            }
+            args["src"] = from.into();
+            args["dst"] = to.into();
+        }
+        json!({
+            "name": name, "cat": category, "ph": "X", "pid": pid, "tid": tid, "ts": start, "dur": end - start, "args": args,
+        })
+    }
+}
+
+/// The stage that a transfer leads to.
+fn receiver(event: &Event) -> Option<usize> {
+    match event.kind {
+        EventKind::SendActivation { to } | EventKind::SendGradient { to } => Some(to as usize),
+        _ => None,
+    }
+}
+
+/// Thread and category of an event.
+fn lane(event: &Event) -> (u32, &'static str) {
+    match event.kind {
+        EventKind::Forward => (COMPUTE, "fwd"),
+        EventKind::Backward => (COMPUTE, "bwd"),
+        EventKind::SendActivation { .. } => (SEND_ACTIVATIONS, "p2p"),
+        EventKind::SendGradient { .. } => (SEND_GRADIENTS, "p2p"),
+        EventKind::AllReduce => (COLLECTIVE, "allreduce"),
+    }
+}
+
+/// Devices by stage and replica: the plan's, or numbered through where the plan's lists do not fit its degrees.
+fn devices(plan: &Plan, pipeline: &Pipeline) -> Vec<Vec<Vec<u32>>> {
+    let width = |stage: usize| pipeline.stages[stage].devices.max(1) as usize;
+    let wanted = |stage: usize| pipeline.stages[stage].replicas.max(1) as usize * width(stage);
+    let mut seen = std::collections::BTreeSet::new();
+    let fits = plan.stages.len() == pipeline.stages.len()
+        && plan.stages.iter().enumerate().all(|(i, stage)| {
+            stage.devices.len() == wanted(i) && stage.devices.iter().all(|&device| seen.insert(device))
+        });
+    let mut next = 0;
+    (0..pipeline.stages.len())
+        .map(|stage| {
+            let numbered: Vec<u32> = (next..next + wanted(stage) as u32).collect();
+            next += wanted(stage) as u32;
+            let devices = if fits { &plan.stages[stage].devices } else { &numbered };
+            devices.chunks(width(stage)).map(<[u32]>::to_vec).collect()
+        })
+        .collect()
+}

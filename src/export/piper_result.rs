@@ -1,0 +1,8 @@
+//! Piper's own result format, so that a plan can go where the published program's results go.
+
+use crate::{plan::Plan, workload::Workload};
+
+/// The plan as `{"stages": [{"nodes", "dataParallelDegree", "tensorParallelDegree", "TMPCids"}]}`, ending in a newline.
+pub fn to_json(workload: &Workload, plan: &Plan) -> String {
+    crate::plan::piper_result::to_json(workload, plan)
+}

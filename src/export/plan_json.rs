@@ -1,0 +1,125 @@
+//! The plan JSON, schema `plantui.plan/1`, made from a planner's run: see [`crate::plan::document`] for its fields.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    cluster::Limits,
+    plan::{
+        Score,
+        document::{
+            Document, InfeasiblePart, LimitsPart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, WorkloadPart,
+            stage_parts,
+        },
+    },
+    planner::{Options, Outcome, PlannerInfo, Status},
+    simulate::{Pipeline, Schedule, Timeline},
+    workload::Workload,
+};
+
+/// A planner's run and everything that is told about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// What was planned.
+    pub workload: &'a Workload,
+    /// Under which limits.
+    pub limits: &'a Limits,
+    /// By whom.
+    pub planner: &'a PlannerInfo,
+    /// With which options.
+    pub options: &'a Options,
+    /// What came of it.
+    pub outcome: &'a Outcome,
+    /// The check of its plan.
+    pub score: Option<&'a Score>,
+    /// Its plan in the simulator.
+    pub simulation: Option<Simulation<'a>>,
+}
+
+/// A simulated plan.
+#[derive(Debug, Clone, Copy)]
+pub struct Simulation<'a> {
+    /// What was simulated; its notes go into the document.
+    pub pipeline: &'a Pipeline,
+    /// In which order.
+    pub schedule: Schedule,
+    /// What happened.
+    pub timeline: &'a Timeline,
+}
+
+/// The word for a status in the document.
+pub fn status_word(status: Status) -> &'static str {
+    match status {
+        Status::Optimal => "optimal",
+        Status::Feasible => "feasible",
+        Status::Infeasible => "infeasible",
+        Status::Cancelled => "cancelled",
+    }
+}
+
+/// The document of a run. Figures that are not finite are left out: JSON cannot carry them.
+pub fn document(run: &Run<'_>) -> Document {
+    let Run { workload, limits, planner, options, outcome, score, simulation } = *run;
+    let finite = |value: &f64| value.is_finite();
+    let objective = outcome.objective.filter(finite).map(|value| ObjectivePart {
+        name: planner.objective.into(),
+        value,
+        unit: planner.unit.into(),
+    });
+    let infeasible = outcome.infeasible.as_ref().map(|story| InfeasiblePart {
+        limits: story.limits.iter().map(|limit| limit.label().to_string()).collect(),
+        smallest_memory_bytes: story.smallest_memory_bytes.filter(finite),
+        fewest_devices: story.fewest_devices,
+        explanation: story.explanation.clone(),
+    });
+    let mut stats: BTreeMap<String, f64> =
+        outcome.statistics.counts.iter().map(|(name, count)| ((*name).to_string(), *count)).collect();
+    stats.insert("seconds".into(), outcome.statistics.seconds);
+    stats.retain(|_, figure| figure.is_finite());
+    let mut notes = outcome.notes.clone();
+    if let Some(simulation) = simulation {
+        notes.extend(simulation.pipeline.notes.iter().map(|note| format!("simulation: {note}")));
+    }
+    Document {
+        schema: SCHEMA.into(),
+        workload: Some(WorkloadPart {
+            name: workload.name.clone(),
+            format: workload.format.to_string(),
+            nodes: workload.nodes.len(),
+            edges: workload.dag.edges().len(),
+        }),
+        planner: Some(PlannerPart {
+            id: planner.id.into(),
+            options: options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
+        }),
+        limits: Some(LimitsPart {
+            devices: Some(limits.devices),
+            memory_bytes: Some(limits.memory_bytes),
+            microbatches: Some(limits.microbatches),
+            bandwidth_bytes_per_s: Some(limits.bandwidth_bytes_per_s),
+        }),
+        status: Some(status_word(outcome.status).into()),
+        objective,
+        lower_bound: outcome.lower_bound.filter(finite),
+        stages: outcome.plan.as_ref().map(|plan| stage_parts(workload, plan, score)).unwrap_or_default(),
+        simulation: simulation.map(|s| simulation_part(s.schedule, s.timeline)),
+        infeasible,
+        stats,
+        notes,
+    }
+}
+
+/// What the document says of a simulation.
+pub fn simulation_part(schedule: Schedule, timeline: &Timeline) -> SimulationPart {
+    SimulationPart {
+        schedule: schedule.id().into(),
+        iteration_s: timeline.iteration_s,
+        samples_per_s: timeline.samples_per_s,
+        bubble: timeline.bubble,
+        peak_memory_bytes: timeline.peak_memory(),
+    }
+}
+
+/// A document as text, indented, ending in a newline.
+pub fn to_json(document: &Document) -> String {
+    serde_json::to_string_pretty(document).expect("strings, finite numbers and string keys serialise") + "\n"
+}

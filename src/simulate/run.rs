@@ -1,0 +1,325 @@
+//! The state of a run and the one rule by which it moves on: an operation starts when its replica is free and everything
+//! it needs has arrived.
+//!
+//! Every resource serves in an order that the schedule fixes beforehand: a replica's computations by its program, a
+//! send engine in the order of the computations that feed it. So a run is a longest-path computation over a graph that
+//! unfolds as it goes, and no clock-ordered queue is needed: a worklist of replicas that may be able to go on visits
+//! every operation once, whatever the order of visits. `O(1)` for each operation and transfer; memory for what is on its
+//! way only.
+//!
+//! Why no run gets stuck: let `R(s)` be the replicas of stage `s` and all later ones, and give forward `(s, m)` the rank
+//! `m`, backward `(s, m)` the rank `m + R(s)`. With a warm-up `w` such that `R(s + 1) <= w r < R(s)`, whatever an operation waits
+//! for has a smaller rank; or the same rank and is a forward of an earlier stage, or a backward whose own needs all have
+//! smaller ranks. Hence no cycle. (A GPipe run has no such loop to begin with: no forward waits for a backward.)
+
+use std::collections::VecDeque;
+
+use super::EventKind;
+
+/// A moment of a run. Plain ticks in a normal run; the fast-forward uses moments that also know how fast they move.
+pub(super) trait Moment: Copy + Default {
+    /// The moment a fixed time later.
+    fn after(self, ticks: i64) -> Self;
+
+    /// The later of two; `horizon` is lowered to the number of repetitions for which it stays the later one.
+    fn later(self, other: Self, horizon: &mut i64) -> Self;
+}
+
+impl Moment for i64 {
+    fn after(self, ticks: i64) -> i64 {
+        self + ticks
+    }
+
+    fn later(self, other: i64, _: &mut i64) -> i64 {
+        self.max(other)
+    }
+}
+
+/// A transfer as its sender sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Send {
+    pub(super) to: u32,
+    pub(super) ticks: i64,
+}
+
+/// What does not change during a run, for one stage.
+#[derive(Debug, Clone)]
+pub(super) struct StageProgram {
+    pub(super) forward: i64,
+    pub(super) backward: i64,
+    pub(super) replicas: u32,
+    /// Forwards before the first backward, before it is cut to a replica's own microbatches.
+    pub(super) warm_up: u32,
+    pub(super) activations: Vec<Send>,
+    pub(super) gradients: Vec<Send>,
+    /// Index of the stage's first replica among all replicas of all stages.
+    pub(super) first_worker: usize,
+}
+
+/// What does not change during a run.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    pub(super) stages: Vec<StageProgram>,
+    pub(super) microbatches: u32,
+    /// Stage and replica of every worker.
+    pub(super) workers: Vec<(u32, u32)>,
+}
+
+/// One computation of a worker: the how-manieth of its own microbatches, and which way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Forward(u32),
+    Backward(u32),
+}
+
+impl Program {
+    /// Microbatches that worker `worker` works on.
+    pub(super) fn own(&self, worker: usize) -> u32 {
+        let (stage, replica) = self.workers[worker];
+        let replicas = self.stages[stage as usize].replicas;
+        self.microbatches / replicas + u32::from(self.microbatches % replicas > replica)
+    }
+
+    /// Operation number `index` of a worker with `own` microbatches and the given warm-up: forwards, then one forward
+    /// and one backward in turn, then the backwards that are left.
+    fn operation(own: u32, warm_up: u32, index: u64) -> Operation {
+        let (own, warm_up) = (u64::from(own), u64::from(warm_up.min(own)));
+        let operation = if index < warm_up {
+            (false, index)
+        } else if index < 2 * own - warm_up {
+            let turn = index - warm_up;
+            if turn.is_multiple_of(2) { (false, warm_up + turn / 2) } else { (true, turn / 2) }
+        } else {
+            (true, index - own)
+        };
+        match operation {
+            (false, i) => Operation::Forward(i as u32),
+            (true, i) => Operation::Backward(i as u32),
+        }
+    }
+}
+
+/// A replica of a stage: its compute and its two send engines.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Worker<T> {
+    /// Operations done.
+    pub(super) done: u64,
+    /// When its compute is free, and its two send engines: activations, gradients.
+    pub(super) free: [T; 3],
+}
+
+/// What has arrived for one microbatch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot<T> {
+    pub(super) arrived: T,
+    /// Transfers still to come; [`TAKEN`] after the operation has run.
+    pub(super) missing: u32,
+}
+
+const TAKEN: u32 = u32::MAX;
+
+/// Arrivals at one stage in one direction, from microbatch `first` on.
+#[derive(Debug, Clone)]
+pub(super) struct Inbox<T> {
+    /// Transfers that every microbatch waits for; with 0 the inbox is never touched.
+    pub(super) senders: u32,
+    pub(super) first: u32,
+    pub(super) slots: VecDeque<Slot<T>>,
+}
+
+impl<T: Moment> Inbox<T> {
+    fn new(senders: u32) -> Self {
+        Inbox { senders, first: 0, slots: VecDeque::new() }
+    }
+
+    /// Notes an arrival; whether it was the last one missing.
+    fn deliver(&mut self, microbatch: u32, at: T, horizon: &mut i64) -> bool {
+        let index = (microbatch - self.first) as usize;
+        while self.slots.len() <= index {
+            self.slots.push_back(Slot { arrived: T::default(), missing: self.senders });
+        }
+        let slot = &mut self.slots[index];
+        // The first arrival is not compared with the empty slot's zero.
+        slot.arrived = if slot.missing == self.senders { at } else { slot.arrived.later(at, horizon) };
+        slot.missing -= 1;
+        slot.missing == 0
+    }
+
+    /// Takes what has arrived for a microbatch, if it is complete.
+    fn take(&mut self, microbatch: u32) -> Option<T> {
+        let index = microbatch.checked_sub(self.first)? as usize;
+        let slot = self.slots.get_mut(index).filter(|slot| slot.missing == 0)?;
+        slot.missing = TAKEN;
+        let arrived = slot.arrived;
+        while self.slots.front().is_some_and(|slot| slot.missing == TAKEN) {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        Some(arrived)
+    }
+}
+
+/// Something that happened, in ticks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record<T> {
+    pub(super) worker: usize,
+    pub(super) microbatch: u32,
+    pub(super) kind: EventKind,
+    pub(super) start: T,
+    pub(super) end: T,
+}
+
+/// A run in progress.
+#[derive(Debug, Clone)]
+pub(super) struct Run<T> {
+    pub(super) workers: Vec<Worker<T>>,
+    /// By stage: activations and gradients on their way in.
+    pub(super) inboxes: Vec<[Inbox<T>; 2]>,
+    /// See [`Moment::later`].
+    pub(super) horizon: i64,
+}
+
+const ACTIVATIONS: usize = 0;
+const GRADIENTS: usize = 1;
+
+impl<T: Moment> Run<T> {
+    pub(super) fn new(program: &Program) -> Self {
+        let mut senders = vec![[0; 2]; program.stages.len()];
+        for stage in &program.stages {
+            stage.activations.iter().for_each(|send| senders[send.to as usize][ACTIVATIONS] += 1);
+            stage.gradients.iter().for_each(|send| senders[send.to as usize][GRADIENTS] += 1);
+        }
+        Run {
+            workers: vec![Worker::default(); program.workers.len()],
+            inboxes: senders.into_iter().map(|senders| senders.map(Inbox::new)).collect(),
+            horizon: i64::MAX,
+        }
+    }
+
+    /// Every moment that later operations may depend on, in the order in which [`Run::map`] visits them.
+    pub(super) fn moments(&self) -> Vec<T> {
+        let mut all = vec![];
+        self.map(|moment| all.push(moment));
+        all
+    }
+
+    /// The same state with other moments.
+    pub(super) fn map<U: Default + Copy>(&self, mut change: impl FnMut(T) -> U) -> Run<U> {
+        let workers = self.workers.iter().map(|w| Worker { done: w.done, free: w.free.map(&mut change) }).collect();
+        let mut inbox = |inbox: &Inbox<T>| Inbox {
+            senders: inbox.senders,
+            first: inbox.first,
+            slots: inbox
+                .slots
+                .iter()
+                .map(|slot| Slot {
+                    // Where nothing has arrived, or it was taken, the moment means nothing.
+                    arrived: if slot.missing >= inbox.senders { U::default() } else { change(slot.arrived) },
+                    missing: slot.missing,
+                })
+                .collect(),
+        };
+        let inboxes = self.inboxes.iter().map(|pair| [inbox(&pair[0]), inbox(&pair[1])]).collect();
+        Run { workers, inboxes, horizon: i64::MAX }
+    }
+
+    /// What is on its way, regardless of when: for every inbox its length and what is missing.
+    pub(super) fn shape(&self) -> Vec<u32> {
+        let inboxes = self.inboxes.iter().flatten();
+        inboxes.flat_map(|i| std::iter::once(i.slots.len() as u32).chain(i.slots.iter().map(|s| s.missing))).collect()
+    }
+
+    /// Lets every worker go on until it has done `goal(worker)` operations. What they need must be within all goals.
+    pub(super) fn advance(
+        &mut self,
+        program: &Program,
+        goal: impl Fn(usize) -> u64,
+        mut record: impl FnMut(Record<T>),
+    ) {
+        // Popped from the back: the first stage goes first.
+        let mut queue: Vec<usize> = (0..self.workers.len()).rev().collect();
+        let mut queued = vec![true; self.workers.len()];
+        while let Some(worker) = queue.pop() {
+            queued[worker] = false;
+            let goal = goal(worker);
+            while self.workers[worker].done < goal {
+                let woken = |other: usize| {
+                    if !std::mem::replace(&mut queued[other], true) {
+                        queue.push(other);
+                    }
+                };
+                if !self.step(program, worker, &mut record, woken) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Runs a worker's next operation and sends what comes of it; false if something has not arrived.
+    fn step(
+        &mut self,
+        program: &Program,
+        worker: usize,
+        record: &mut impl FnMut(Record<T>),
+        mut woken: impl FnMut(usize),
+    ) -> bool {
+        let (stage_index, replica) = program.workers[worker];
+        let stage = &program.stages[stage_index as usize];
+        let operation = Program::operation(program.own(worker), stage.warm_up, self.workers[worker].done);
+        let (own, direction, ticks, sends) = match operation {
+            Operation::Forward(own) => (own, ACTIVATIONS, stage.forward, &stage.activations),
+            Operation::Backward(own) => (own, GRADIENTS, stage.backward, &stage.gradients),
+        };
+        let microbatch = own * stage.replicas + replica;
+        let inbox = &mut self.inboxes[stage_index as usize][direction];
+        let mut free = self.workers[worker].free;
+        let mut start = free[0];
+        if inbox.senders > 0 {
+            let Some(arrived) = inbox.take(microbatch) else { return false };
+            start = start.later(arrived, &mut self.horizon);
+        }
+        let end = start.after(ticks);
+        free[0] = end;
+        let kind = if direction == ACTIVATIONS { EventKind::Forward } else { EventKind::Backward };
+        record(Record { worker, microbatch, kind, start, end });
+        let engine = &mut free[1 + direction];
+        for send in sends {
+            let start = engine.later(end, &mut self.horizon);
+            let end = start.after(send.ticks);
+            *engine = end;
+            let kind = if direction == ACTIVATIONS {
+                EventKind::SendActivation { to: send.to }
+            } else {
+                EventKind::SendGradient { to: send.to }
+            };
+            record(Record { worker, microbatch, kind, start, end });
+            if self.inboxes[send.to as usize][direction].deliver(microbatch, end, &mut self.horizon) {
+                let receiver = &program.stages[send.to as usize];
+                woken(receiver.first_worker + (microbatch % receiver.replicas) as usize);
+            }
+        }
+        self.workers[worker] = Worker { done: self.workers[worker].done + 1, free };
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_both_schedules() {
+        let program = |own, warm_up| -> String {
+            (0..u64::from(2 * own))
+                .map(|index| match Program::operation(own, warm_up, index) {
+                    Operation::Forward(i) => format!("F{i} "),
+                    Operation::Backward(i) => format!("B{i} "),
+                })
+                .collect()
+        };
+        assert_eq!(program(4, 2), "F0 F1 F2 B0 F3 B1 B2 B3 ");
+        assert_eq!(program(3, 0), "F0 B0 F1 B1 F2 B2 ");
+        assert_eq!(program(3, 9), "F0 F1 F2 B0 B1 B2 ");
+        assert_eq!(program(0, 2), "");
+    }
+}
