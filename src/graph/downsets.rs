@@ -20,6 +20,9 @@ pub struct DownSets {
     words: usize,
     bits: Vec<u64>,
     sizes: Vec<u32>,
+    /// For each set the sets with one member less, in compressed rows; no rows where the family is not complete.
+    below_start: Vec<u32>,
+    below: Vec<u32>,
 }
 
 /// How an enumeration ended.
@@ -37,11 +40,12 @@ impl DownSets {
     /// Enumerates the admissible sets of `dag`, at most `limit` of them; `cancelled` is asked now and then.
     pub fn enumerate(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool) -> Enumeration {
         let n = dag.len();
-        let words = n.div_ceil(64).max(1);
-        let mut all = DownSets { n, words, bits: vec![0; words], sizes: vec![0] };
+        let mut all = DownSets::empty(n);
+        all.below_start = vec![0, 0];
         let mut level = 0..1;
         for size in 1..=n as u32 {
-            let mut seen: FxHashMap<Box<[u64]>, ()> = FxHashMap::default();
+            let mut seen: FxHashMap<Box<[u64]>, u32> = FxHashMap::default();
+            let mut links: Vec<(u32, u32)> = vec![];
             let first = all.len();
             for set in level {
                 if set % 256 == 0 && cancelled() {
@@ -53,14 +57,24 @@ impl DownSets {
                     }
                     let mut row: Box<[u64]> = all.row(set).into();
                     row[v / 64] |= 1 << (v % 64);
-                    if seen.insert(row.clone(), ()).is_none() {
-                        all.bits.extend_from_slice(&row);
+                    let found = *seen.entry(row).or_insert_with_key(|row| {
+                        all.bits.extend_from_slice(row);
                         all.sizes.push(size);
-                        if all.len() > limit {
-                            return Enumeration::TooMany(all.len());
-                        }
+                        all.sizes.len() as u32 - 1
+                    });
+                    links.push((found, set as u32));
+                    if all.len() > limit {
+                        return Enumeration::TooMany(all.len());
                     }
                 }
+            }
+            links.sort_unstable();
+            let mut next = links.into_iter().peekable();
+            for set in first..all.len() {
+                while let Some((_, below)) = next.next_if(|&(above, _)| above as usize == set) {
+                    all.below.push(below);
+                }
+                all.below_start.push(all.below.len() as u32);
             }
             level = first..all.len();
         }
@@ -72,7 +86,7 @@ impl DownSets {
     pub fn from_orders(dag: &Dag, orders: &[Vec<u32>]) -> DownSets {
         let n = dag.len();
         let words = n.div_ceil(64).max(1);
-        let mut all = DownSets { n, words, bits: vec![0; words], sizes: vec![0] };
+        let mut all = DownSets::empty(n);
         let mut chains: Vec<Vec<u64>> = vec![vec![0; words]; orders.len()];
         for size in 1..=n {
             let mut seen: FxHashMap<Vec<u64>, ()> = FxHashMap::default();
@@ -86,6 +100,18 @@ impl DownSets {
             }
         }
         all
+    }
+
+    fn empty(n: usize) -> Self {
+        let words = n.div_ceil(64).max(1);
+        DownSets { n, words, bits: vec![0; words], sizes: vec![0], below_start: vec![], below: vec![] }
+    }
+
+    /// The sets that lack one member of `set`; `None` for a family that is not complete ([`DownSets::from_orders`]).
+    #[inline]
+    pub fn below(&self, set: usize) -> Option<&[u32]> {
+        let (from, to) = (*self.below_start.get(set)?, *self.below_start.get(set + 1)?);
+        Some(&self.below[from as usize..to as usize])
     }
 
     /// Number of sets.
@@ -188,7 +214,13 @@ mod tests {
             let sets = all(&dag);
             assert_eq!(sets.len(), expected);
             assert!((1..sets.len()).all(|i| sets.size(i - 1) <= sets.size(i)));
+            for i in 0..sets.len() {
+                let below = |j: &usize| sets.size(*j) + 1 == sets.size(i) && sets.is_subset(*j, i);
+                let expected: Vec<u32> = (0..i).filter(below).map(|j| j as u32).collect();
+                assert_eq!(sets.below(i), Some(expected.as_slice()));
+            }
             let chains = DownSets::from_orders(&dag, &[dag.topological_order().to_vec(), dag.stack_order()]);
+            assert_eq!(chains.below(0), None);
             for i in 0..chains.len() {
                 let mask = (0..n).filter(|&v| chains.contains(i, v)).fold(0, |m, v| m | 1 << v);
                 assert!(closed(mask));

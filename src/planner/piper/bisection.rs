@@ -110,7 +110,8 @@ impl Run<'_, '_, '_> {
     /// Minimises within one group; false if it was cancelled. `alone` tells that its bounds are those of the whole run.
     fn group(&mut self, group: &[Allowed], trivial: f64, alone: bool) -> bool {
         let mut lower = trivial;
-        if self.best.is_none() {
+        let known = self.best.is_some();
+        if !known {
             match self.first(group, &mut lower) {
                 Some(true) => {}
                 Some(false) => return true,
@@ -129,8 +130,8 @@ impl Run<'_, '_, '_> {
                 self.search
                     .report_fraction(1.0 - ((upper / lower.max(1e-300)).ln() / start.ln().max(1e-9)).clamp(0.0, 1.0));
             }
-            // In a later group the first question is whether it beats the best so far at all.
-            let direct = (!alone && !asked_directly) || upper <= lower * (1.0 + CLOSE);
+            // A plan that was there before is most often the best already: ask that first.
+            let direct = (known && !asked_directly) || upper <= lower * (1.0 + CLOSE);
             asked_directly = true;
             let target = if direct { upper * (1.0 - RESOLUTION) } else { lower + (upper - lower) / 2.0 };
             match self.probe(group, target) {

@@ -213,6 +213,25 @@ impl<'a> Model<'a> {
         })
     }
 
+    /// Whether the stage `outer \ inner` could keep to `target` at a degree with `most_d` replicas and one microbatch in
+    /// flight, going by compute and the smallest modes alone. If not, no larger stage of `outer` could.
+    #[inline]
+    pub(super) fn may_fit(
+        &self,
+        degree: usize,
+        outer: usize,
+        inner: usize,
+        most_d: u32,
+        target: f64,
+        memory_bytes: f64,
+    ) -> bool {
+        let degree = &self.degrees[degree];
+        let (a, b) = (&degree.sums[outer], &degree.sums[inner]);
+        a.unsupported == b.unsupported
+            && a.time_s - b.time_s <= f64::from(most_d) * target * (1.0 + 1e-9)
+            && (a.least_a - b.least_a) + (a.least_b - b.least_b) <= memory_bytes * (1.0 + 1e-9)
+    }
+
     /// What a node in a given mode adds to its stage's load with `d` replicas. `inside` tells the stage's nodes.
     pub(super) fn contribution(
         &self,

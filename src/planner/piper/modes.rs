@@ -71,6 +71,11 @@ impl<'m, 'a> Oracle<'m, 'a> {
         }
     }
 
+    /// Memory per device that stages must fit into.
+    pub(super) fn memory_bytes(&self) -> f64 {
+        self.memory_bytes
+    }
+
     /// Whether the stage's load with `d` replicas can be at most `target` with no thought of memory.
     #[inline]
     pub(super) fn fast_enough(&mut self, key: StageKey, stage: &StageCost, d: u32, target: f64) -> bool {

@@ -16,13 +16,14 @@
 //! Two bounds discard most work. A set needs at least its device-seconds divided by `T` devices, so pairs that leave too
 //! few for the rest are dropped, and for a stage on `m` devices the inner set's device-seconds must lie in a window as
 //! wide as the slack `k·T − total`, which is small near the answer: inner sets are kept sorted by device-seconds and
-//! only the windows are looked at.
+//! only the windows are looked at. Where the slack is wide (tight memory), the inner sets are visited by a walk from the
+//! largest down instead, which turns back where a stage is too slow or too large whatever follows.
 //!
 //! Time `O(pairs in the windows · degrees · |F|)`, memory `O(sets · |F|)`; no pair of sets is ever stored. Sets of one
 //! size do not depend on each other; the order in which they are worked off never changes `F`.
 
 use super::{
-    model::Model,
+    model::{Crossing, Model},
     modes::{Oracle, StageKey},
 };
 use crate::planner::Search;
@@ -81,9 +82,15 @@ struct Probe<'p, 'm, 'a> {
     fewest: Vec<u32>,
     /// Numbers of devices a stage may take, ascending.
     stage_devices: Vec<u32>,
+    memory_bytes: f64,
+    /// By set: the outer set whose walk saw it last.
+    stamps: Vec<u32>,
+    stack: Vec<u32>,
 }
 
 const NONE: u32 = u32::MAX;
+/// With more inner sets than this in the windows of a set, walking down from it is faster than trying them all.
+const MANY_CANDIDATES: usize = 1_000;
 /// Slack for rounding when device-seconds are turned into whole devices.
 const ROUNDING: f64 = 1e-9;
 
@@ -104,11 +111,14 @@ pub(super) fn ask<'m, 'a>(
     stage_devices.dedup();
     let mut probe = Probe {
         model,
-        oracle,
         question,
         frontiers: vec![vec![]; model.sets.len()],
         fewest: vec![NONE; question.most_replicas as usize + 1],
         stage_devices,
+        memory_bytes: oracle.memory_bytes(),
+        stamps: vec![NONE; model.sets.len()],
+        stack: vec![],
+        oracle,
     };
     probe.run(search)
 }
@@ -175,21 +185,64 @@ impl Probe<'_, '_, '_> {
     fn frontier(&mut self, outer: usize) -> Frontier {
         let Some(most) = self.most_devices(outer) else { return vec![] };
         let crossings = self.model.crossings(outer);
-        let size = self.model.sets.size(outer);
         let mut touched = (usize::MAX, 0);
-        for (from, to) in self.windows(outer, most) {
-            for position in from..to {
-                let inner = self.model.by_device_seconds[position] as usize;
-                let Some(&(_, devices)) = self.frontiers[inner].last() else { continue };
-                if devices >= most || self.model.sets.size(inner) >= size || !self.model.sets.is_subset(inner, outer) {
-                    continue;
-                }
-                for choice in 0..self.question.allowed.len() {
-                    self.extend(outer, inner, choice, most, &crossings, &mut touched);
+        let windows = self.windows(outer, most);
+        let candidates: usize = windows.iter().map(|(from, to)| to - from).sum();
+        if candidates > MANY_CANDIDATES && self.model.sets.below(outer).is_some() {
+            self.walk(outer, most, &crossings, &mut touched);
+        } else {
+            for (from, to) in windows {
+                for position in from..to {
+                    let inner = self.model.by_device_seconds[position] as usize;
+                    let Some(&(_, devices)) = self.frontiers[inner].last() else { continue };
+                    if devices < most && inner < outer && self.model.sets.is_subset(inner, outer) {
+                        self.extend_all(outer, inner, most, &crossings, &mut touched);
+                    }
                 }
             }
         }
         self.collect(touched)
+    }
+
+    /// Visits the inner sets of `outer` from the largest down, each once, and turns back where the stage has become too
+    /// slow or too large for any degree: larger stages only get worse.
+    fn walk(&mut self, outer: usize, most: u32, crossings: &[Crossing], touched: &mut (usize, usize)) {
+        self.stamps[outer] = outer as u32;
+        self.stack.clear();
+        self.stack.push(outer as u32);
+        while let Some(set) = self.stack.pop() {
+            for &inner in self.model.sets.below(set as usize).unwrap_or_default() {
+                let inner = inner as usize;
+                if self.stamps[inner] == outer as u32 {
+                    continue;
+                }
+                self.stamps[inner] = outer as u32;
+                let may_fit = self.question.allowed.iter().any(|allowed| {
+                    let most_d = (most / self.model.degrees[allowed.degree].t).min(self.question.most_replicas);
+                    self.model.may_fit(allowed.degree, outer, inner, most_d, self.question.target, self.memory_bytes)
+                });
+                if !may_fit {
+                    continue;
+                }
+                self.stack.push(inner as u32);
+                if self.frontiers[inner].last().is_some_and(|&(_, devices)| devices < most) {
+                    self.extend_all(outer, inner, most, crossings, touched);
+                }
+            }
+        }
+    }
+
+    fn extend_all(
+        &mut self,
+        outer: usize,
+        inner: usize,
+        most: u32,
+        crossings: &[Crossing],
+        touched: &mut (usize, usize),
+    ) {
+        for choice in 0..self.question.allowed.len() {
+            self.extend(outer, inner, choice, most, crossings, touched);
+        }
     }
 
     /// Puts the stage `outer \ inner` at one degree in front of every pair of the inner frontier.
@@ -199,7 +252,7 @@ impl Probe<'_, '_, '_> {
         inner: usize,
         choice: usize,
         most: u32,
-        crossings: &[super::model::Crossing],
+        crossings: &[Crossing],
         touched: &mut (usize, usize),
     ) {
         let allowed = &self.question.allowed[choice];
