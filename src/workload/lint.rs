@@ -90,7 +90,7 @@ pub fn lint(workload: &Workload) -> Vec<Finding> {
     state_and_counts(profile, &mut findings);
     for (node, node_profile) in profile.nodes.iter().enumerate() {
         for degree in &node_profile.degrees {
-            modes(node, degree.degree, &degree.modes, &mut findings);
+            modes(node, &degree.modes, &mut findings);
         }
     }
     degrees(profile, &mut findings);
@@ -277,7 +277,7 @@ fn state_and_counts(profile: &PiperProfile, findings: &mut Findings) {
 }
 
 /// Modes of one node and degree that no planner has a reason to choose.
-fn modes(node: usize, degree: u32, modes: &[Mode], findings: &mut Findings) {
+fn modes(node: usize, modes: &[Mode], findings: &mut Findings) {
     let parts = |mode: &Mode| [mode.time_s, mode.parameters, mode.memory_a, mode.memory_a + mode.memory_b];
     let no_worse = |better: &Mode, worse: &Mode| {
         let sync = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| a <= b);
@@ -306,7 +306,7 @@ fn modes(node: usize, degree: u32, modes: &[Mode], findings: &mut Findings) {
                 Severity::Warning,
                 &[node],
                 format!(
-                    "at degree {degree} mode `{}` is no faster and no smaller than `{}`, however many microbatches are in flight",
+                    "mode `{}` is no faster and no smaller than `{}`, however many microbatches are in flight",
                     mode.id, better.id
                 ),
                 "no plan gains by it: if it should save memory or time, its figures are wrong",
@@ -368,15 +368,18 @@ fn shared_tensors(workload: &Workload, profile: &PiperProfile, findings: &mut Fi
     let (mut branches, mut shared) = (vec![], vec![]);
     let (mut most_readers, mut most_bytes) = (0, 0.0f64);
     for node in 0..dag.len() {
-        let bytes: Vec<f64> = dag.out_edges(node).iter().map(|&edge| profile.edge_bytes[edge as usize]).collect();
-        if bytes.len() < 2 || bytes[0] == 0.0 || bytes.iter().any(|&b| b != bytes[0]) {
-            continue;
-        }
-        if bytes.len() == 2 {
-            branches.push(node);
-        } else {
-            shared.push(node);
-            (most_readers, most_bytes) = (most_readers.max(bytes.len()), most_bytes.max(bytes[0]));
+        let mut bytes: Vec<f64> = dag.out_edges(node).iter().map(|&edge| profile.edge_bytes[edge as usize]).collect();
+        bytes.retain(|&b| b > 0.0);
+        bytes.sort_unstable_by(f64::total_cmp);
+        // Most readers that get the same number of bytes: those share one tensor.
+        let Some(group) = bytes.chunk_by(|a, b| a == b).max_by_key(|group| group.len()) else { continue };
+        match group.len() {
+            0 | 1 => {}
+            2 => branches.push(node),
+            readers => {
+                shared.push(node);
+                (most_readers, most_bytes) = (most_readers.max(readers), most_bytes.max(group[0]));
+            }
         }
     }
     let why = "each edge that leaves the stage is charged on its own, although one transfer per stage would do";

@@ -194,7 +194,8 @@ impl CostModel<'_> {
         // Half of the all-reduces are forward ones, and recomputation repeats them.
         let forward_s = work.forward_s + work.reduce_s / 2.0;
         let vanilla_s = 3.0 * work.forward_s + work.reduce_s;
-        if !recompute {
+        // Where nothing beyond the input is kept there is nothing to recompute.
+        if !recompute || work.kept <= work.input {
             return Cost {
                 time_s: vanilla_s,
                 forward_s,
@@ -204,7 +205,7 @@ impl CostModel<'_> {
             };
         }
         let working_set = match self.settings.working_set {
-            WorkingSet::EveryLayer => (work.kept - work.input).max(0.0),
+            WorkingSet::EveryLayer => work.kept - work.input,
             WorkingSet::OneLayer => 0.0,
         };
         Cost {
