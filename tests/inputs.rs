@@ -2,12 +2,13 @@
 //!
 //! After a change of the generator, `PLANTUI_REGENERATE=1 cargo test --test inputs` writes them anew.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, sync::Arc};
 
 use clap::Parser;
 use plantui::{
     cli::generate::{self, GenerateArgs},
     cluster::{Limits, Overrides},
+    planner::{self, Options, Problem, Search, Status},
     workload::{self, Provenance},
 };
 
@@ -72,4 +73,21 @@ fn the_built_in_workload_is_bert_32() {
     assert_eq!((builtin.nodes.len(), builtin.dag.edges().len()), (37, 67));
     let file = workload::load(&folder().join("bert32a100.json")).unwrap();
     assert_eq!((builtin.nodes, builtin.dag, builtin.profile), (file.nodes, file.dag, file.profile));
+}
+
+#[test]
+fn every_file_can_be_planned_with_the_limits_it_brings() {
+    let piper = planner::find("piper").unwrap();
+    for (file, _) in INPUTS {
+        let workload = workload::load(&folder().join(file)).unwrap();
+        let limits = Limits::resolve(&workload.limits, &Overrides::default()).unwrap();
+        let options = Options::defaults(piper.options());
+        let problem = Problem { workload: Arc::new(workload), limits, options };
+        let (outcome, score) = planner::run(piper, &problem, &Search::default());
+        assert_eq!(outcome.status, Status::Optimal, "{file}: {:?}", outcome.infeasible);
+        let stages = outcome.plan.as_ref().map_or(0, |plan| plan.stages.len());
+        let seconds = outcome.statistics.seconds;
+        println!("{file}: {stages} stages, {:?} s, planned in {seconds} s", score.map(|s| s.time_per_sample_s));
+        assert!(stages > 1, "{file}: a first look needs more than one stage");
+    }
 }

@@ -39,7 +39,7 @@ fn edited(edit: impl Fn(&mut Value)) -> Result<Workload, String> {
 }
 
 /// The message when the value at a JSON pointer is replaced; `null` removes the field.
-fn refused(pointer: &str, new: Value) -> String {
+fn refused(pointer: &str, new: &Value) -> String {
     let result = edited(|value| {
         if new.is_null() {
             let (parent, field) = pointer.rsplit_once('/').unwrap();
@@ -230,7 +230,7 @@ fn every_rule_has_its_sentence() {
     ];
     let mut wrong = String::new();
     for (pointer, new, expected) in cases {
-        let found = refused(&pointer, new.clone());
+        let found = refused(&pointer, &new);
         if found != expected {
             writeln!(wrong, "{pointer} = {new}\n  found    {found}\n  expected {expected}").unwrap();
         }
@@ -401,10 +401,10 @@ fn names_cannot_move_the_cursor() {
     assert_eq!(w.nodes[0].name.as_deref(), Some("a[2Jbc"));
     assert_eq!(w.nodes[2].name, None);
     for message in [
-        refused("/nodes/1/TMPCs/\u{1b}[2J", json!([])),
-        refused("/nodes/1/TMPCs/2/0/syncTimeFw", json!({"\u{1b}[2J": -1})),
-        refused("/nodes/1/TMPCs/\u{1b}[2J", json!(3)),
-        refused("/nodes/1/TMPCs/2/0/timePerSample", json!("\u{1b}[2J")),
+        refused("/nodes/1/TMPCs/\u{1b}[2J", &json!([])),
+        refused("/nodes/1/TMPCs/2/0/syncTimeFw", &json!({"\u{1b}[2J": -1})),
+        refused("/nodes/1/TMPCs/\u{1b}[2J", &json!(3)),
+        refused("/nodes/1/TMPCs/2/0/timePerSample", &json!("\u{1b}[2J")),
     ] {
         assert!(!message.chars().any(char::is_control), "{message:?}");
     }

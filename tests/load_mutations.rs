@@ -113,8 +113,14 @@ fn apply(document: &mut Value, edit: Edit) {
     }
 }
 
+/// Two thousand mutations of each kind take a second; `PROPTEST_CASES=200000` takes minutes.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2000);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn structural_edits(edits in prop::collection::vec(edit(), 1..5)) {
