@@ -97,11 +97,11 @@ fn errors_name_file_field_and_repair() {
     );
     assert_eq!(
         with("hidden_size", json!("4k")),
-        "config.json: hidden_size is `4k`, must be a whole number from 1 to 4294967296"
+        "config.json: hidden_size is `4k`, must be a whole number from 1 to 1073741824"
     );
     assert_eq!(
         with("vocab_size", json!(-1)),
-        "config.json: vocab_size is -1, must be a whole number from 1 to 4294967296"
+        "config.json: vocab_size is -1, must be a whole number from 1 to 1073741824"
     );
     assert_eq!(
         with("num_attention_heads", json!(24)),

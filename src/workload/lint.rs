@@ -1,6 +1,6 @@
 //! Findings about a profile that will mislead a planner although every rule of its format is kept.
 //!
-//! Each rule was met in a published profile. [`lint`] returns one [`Finding`] per rule and wording, with all nodes that
+//! Most rules were met in published profiles. [`lint`] returns one [`Finding`] per rule and wording, with all nodes that
 //! share it; worst first. `O(nodes · modes² + edges)` time. The surprising decision: a rule looks at the profile alone,
 //! never at names, so it also holds for networks nobody thought of.
 

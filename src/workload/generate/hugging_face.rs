@@ -67,10 +67,10 @@ impl Config<'_> {
         match self.map.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => match value.as_u64() {
-                Some(size) if (1..=1 << 32).contains(&size) => Ok(Some(size)),
+                Some(size) if (1..=1 << 30).contains(&size) => Ok(Some(size)),
                 _ => Err(self.error(
                     field,
-                    format!("is {}, must be a whole number from 1 to 4294967296", shown(value)),
+                    format!("is {}, must be a whole number from 1 to 1073741824", shown(value)),
                     "",
                 )),
             },

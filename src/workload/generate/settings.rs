@@ -173,7 +173,7 @@ impl Settings {
         if self.activation.is_some_and(|a| !(a.fixed >= 0.0 && a.split >= 0.0 && (a.fixed + a.split).is_finite())) {
             return refuse("--activation-bytes", "both numbers must be at least 0".into());
         }
-        if self.activation.is_some() && self.sequence_parallel && !super::follows_published_profile(model) {
+        if self.activation.is_some() && self.sequence_parallel {
             return refuse(
                 "--sequence-parallel",
                 "the activations are given by --activation-bytes already: drop one".into(),
@@ -186,8 +186,17 @@ impl Settings {
         if !(1..=8).contains(&self.element_bytes) {
             return refuse("--element-bytes", format!("{} is not from 1 to 8", self.element_bytes));
         }
-        if !(1..=10_000).contains(&self.limits.devices) {
-            return refuse("--devices", format!("{} is not from 1 to 10000", self.limits.devices));
+        let Limits { devices, memory_bytes, microbatches, bandwidth_bytes_per_s } = self.limits;
+        if !(1..=10_000).contains(&devices) {
+            return refuse("--devices", format!("{devices} is not from 1 to 10000"));
+        }
+        if microbatches == 0 {
+            return refuse("--microbatches", "a batch has at least one microbatch".into());
+        }
+        for (flag, value) in [("--memory", memory_bytes), ("--bandwidth", bandwidth_bytes_per_s)] {
+            if !(value >= 1.0 && value.is_finite()) {
+                return refuse(flag, format!("{value} is less than 1"));
+            }
         }
         Ok(())
     }
