@@ -108,7 +108,8 @@ impl Planner for EqualPartition {
         };
         let complete = if layered {
             let parts = Layers::new(workload);
-            trial.layered(&parts, false) && (problem.options.choice("separate_ends") == "never" || trial.layered(&parts, true))
+            trial.layered(&parts, false)
+                && (problem.options.choice("separate_ends") == "never" || trial.layered(&parts, true))
         } else {
             trial.general()
         };
@@ -122,7 +123,10 @@ fn is_transformer(node: &crate::workload::Node) -> bool {
 
 fn without_layers() -> Outcome {
     let explanation = format!("No node is named `{TRANSFORMER_LAYER}`: set variant to general.");
-    Outcome { infeasible: Some(Infeasible { explanation, ..Infeasible::default() }), ..Outcome::new(Status::Infeasible) }
+    Outcome {
+        infeasible: Some(Infeasible { explanation, ..Infeasible::default() }),
+        ..Outcome::new(Status::Infeasible)
+    }
 }
 
 /// Tensor degrees to try: those that the first node offers, as in the published program.
@@ -146,7 +150,8 @@ impl Layers {
     /// after, and so does one that touches neither (it has to be somewhere).
     fn new(workload: &Workload) -> Self {
         let dag = &workload.dag;
-        let layers: BTreeSet<usize> = (0..workload.nodes.len()).filter(|&v| is_transformer(&workload.nodes[v])).collect();
+        let layers: BTreeSet<usize> =
+            (0..workload.nodes.len()).filter(|&v| is_transformer(&workload.nodes[v])).collect();
         let mut initial = BTreeSet::new();
         for &v in dag.topological_order().iter().rev() {
             let v = v as usize;
@@ -245,7 +250,8 @@ impl Trial<'_> {
     }
 
     fn score(&mut self, stages: &[Vec<usize>], d: u32, t: u32, mode: &str) {
-        let offered = |&v: &usize| self.profile.nodes[v].modes(t).is_some_and(|modes| modes.iter().any(|m| m.id == mode));
+        let offered =
+            |&v: &usize| self.profile.nodes[v].modes(t).is_some_and(|modes| modes.iter().any(|m| m.id == mode));
         if !stages.iter().flatten().all(offered) {
             return;
         }
