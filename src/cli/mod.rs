@@ -1,1 +1,3 @@
 //! cli (in work).
+
+pub mod generate;

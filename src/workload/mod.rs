@@ -100,6 +100,15 @@ pub struct Workload {
     pub unknown_fields: Vec<String>,
 }
 
+/// The workload the program starts with: BERT-32 on A100s, made by `plantui generate`.
+///
+/// # Panics
+/// Never: the file is compiled in, and tests load it.
+pub fn builtin() -> Workload {
+    let bytes = include_bytes!("../../inputs/bert32a100.json");
+    load_bytes(bytes, "built-in", "bert32a100").expect("the built-in workload is valid")
+}
+
 impl Workload {
     /// The Piper profile, if that is what the workload carries.
     pub fn piper(&self) -> Option<&PiperProfile> {

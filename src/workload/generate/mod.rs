@@ -1,1 +1,91 @@
-//! A workload from a model configuration and a hardware preset.
+//! A workload from a model configuration and a hardware preset, by an analytic cost model.
+//!
+//! [`generate`] takes a [`ModelConfig`] (a [`preset`], or a Hugging Face `config.json` through [`from_hugging_face`]), a
+//! [`Hardware`] preset and [`Settings`], and returns the text of a Piper workload that says in its own fields how it was
+//! made and what was assumed. The formulas stand in `cost.rs` with their sources. `O(layers · degrees)` time and memory.
+//! Equal arguments give equal bytes, so a file can always be made again from its `provenance`.
+//!
+//! The surprising decision: `parameterSize` counts elements, as in the published profiles, because the planner's
+//! `4(d − 1)/d` of it is then the volume of a ring all-reduce of 2-byte gradients.
+
+mod assumptions;
+mod cost;
+mod hugging_face;
+mod model;
+mod presets;
+mod settings;
+mod sketch;
+mod tiny;
+
+use thiserror::Error;
+
+use super::LoadError;
+use crate::cluster::hardware::Hardware;
+
+pub use hugging_face::from_hugging_face;
+pub use model::{Biases, Head, Mlp, ModelConfig, Norm};
+pub use presets::{preset, presets};
+pub use settings::{
+    ActivationBytes, PUBLISHED_ACTIVATION, Settings, StateBytes, TENSOR_OVERHEAD, TensorOverhead, WorkingSet,
+};
+
+/// Name under which the hand-made example is generated.
+pub const TINY_BRANCH: &str = "tiny-branch";
+
+/// Why no workload could be generated.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum GenerateError {
+    /// The model's configuration is refused.
+    #[error(transparent)]
+    Config(#[from] LoadError),
+    /// A setting does not suit the model or another setting.
+    #[error("{flag}: {problem}")]
+    Setting {
+        /// The flag that gives the setting.
+        flag: &'static str,
+        /// What is wrong, and what would do.
+        problem: String,
+    },
+}
+
+/// The text of a Piper workload for `model` on `hardware`. `command_line` becomes its `provenance`: the command with
+/// which a reader can make the file again.
+///
+/// # Errors
+/// [`GenerateError::Setting`] if a setting does not suit the model.
+pub fn generate(
+    model: &ModelConfig,
+    hardware: &Hardware,
+    settings: &Settings,
+    command_line: &str,
+) -> Result<String, GenerateError> {
+    settings.validate(model)?;
+    let costs = cost::CostModel { model, hardware, settings };
+    let mut limits = settings.limits;
+    if settings.working_set == WorkingSet::OneLayer {
+        let live = costs.layer_kept_bytes(1).round();
+        limits.memory_bytes -= live;
+        if limits.memory_bytes < 1.0 {
+            return Err(GenerateError::Setting {
+                flag: "--working-set",
+                problem: format!(
+                    "one layer brings back {}, more than a device has; take a smaller micro-batch or sequence",
+                    crate::units::bytes(live)
+                ),
+            });
+        }
+    }
+    let (nodes, edges) = sketch::transformer(&costs);
+    let assumptions = assumptions::sentences(&costs);
+    Ok(sketch::Sketch { nodes, edges, limits, provenance: command_line.into(), assumptions }.text())
+}
+
+/// The text of a workload of six nodes with a branch, in round numbers.
+pub fn tiny_branch(command_line: &str) -> String {
+    tiny::sketch(command_line).text()
+}
+
+/// Whether a model is one of those inferred from the published BERT profile, whose settings are then the defaults.
+fn follows_published_profile(model: &ModelConfig) -> bool {
+    ["bert-32", "bert-96"].iter().any(|name| preset(name).as_ref() == Some(model))
+}

@@ -1,0 +1,352 @@
+//! `plantui generate`: a workload from a model and a hardware preset, every assumption a flag.
+//!
+//! [`run`] returns the text of the file; writing it to [`GenerateArgs::output`] is the caller's. The surprising decision:
+//! the command recorded in the file is put together from the settings that were given, not from the words that were typed,
+//! so that the same settings always give the same bytes and `--output` leaves no trace.
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, ValueEnum};
+
+use crate::{
+    cluster::{LimitKind, Limits, hardware},
+    units,
+    workload::{
+        LoadError,
+        error::printable,
+        generate::{
+            self, ActivationBytes, GenerateError, ModelConfig, Settings, StateBytes, TINY_BRANCH, TensorOverhead,
+            WorkingSet,
+        },
+    },
+};
+
+/// A `config.json` has a few kilobytes; what is larger than this is something else.
+const MAX_CONFIG_BYTES: u64 = 1 << 24;
+
+/// How recomputation's working set is charged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WorkingSetArg {
+    /// For every layer of a stage at once, as the published profile does
+    EveryLayer,
+    /// For one layer at a time: taken off the memory limit
+    OneLayer,
+}
+
+/// What to generate. Everything that is not given takes the default of the model and the hardware.
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "\
+Models: bert-32, bert-96, gpt3-175b, llama-2-70b, llama-3-8b, llama-3-70b, llama-3-405b, mistral-7b, qwen2.5-72b,
+tiny-branch (a made-up example of six nodes), or the path of a Hugging Face config.json (llama, mistral, qwen2, gpt2,
+gpt_neox, bert).
+
+The BERT presets stand for Piper's published profile and take its settings unless told otherwise.")]
+pub struct GenerateArgs {
+    /// Model preset, or path of a Hugging Face config.json
+    pub model: String,
+    /// Hardware preset: v100, a100-40, a100-80, h100, h200 or b200 [default: a100-80]
+    #[arg(long, value_name = "ID")]
+    pub hardware: Option<String>,
+    /// Tokens in a sequence [default: the model's longest, at most 8192]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_count, help_heading = "Assumptions")]
+    pub sequence_length: Option<u32>,
+    /// Sequences in a microbatch [default: 1; 2 for the BERT presets]
+    #[arg(long, value_name = "SEQUENCES", value_parser = parse_count, help_heading = "Assumptions")]
+    pub micro_batch: Option<u32>,
+    /// Tensor-parallel degrees to offer, with commas [default: of 1,2,4,8 those that divide the model]
+    #[arg(long, value_name = "T,..", value_delimiter = ',', value_parser = parse_count, help_heading = "Assumptions")]
+    pub tensor_degrees: Option<Vec<u32>>,
+    /// Bytes of a weight or activation element [default: 2]
+    #[arg(long, value_name = "BYTES", help_heading = "Assumptions")]
+    pub element_bytes: Option<u32>,
+    /// Share of the peak that training attains at degree 1 [default: the hardware's: 0.5 on A100, 0.45 later, 0.4 on V100]
+    #[arg(long, value_name = "SHARE", help_heading = "Assumptions")]
+    pub mfu: Option<f64>,
+    /// Overhead of tensor parallelism: time is T1/t * (1 + K * (t - 1)) [default: 0.204, fitted on the published profile]
+    #[arg(long, value_name = "K", conflicts_with = "tensor_bandwidth", help_heading = "Assumptions")]
+    pub tensor_overhead: Option<f64>,
+    /// Overhead of tensor parallelism from all-reduces that attain this bandwidth instead (40GB/s fits the published profile)
+    #[arg(long, value_name = "BANDWIDTH", value_parser = units::parse_bandwidth, help_heading = "Assumptions")]
+    pub tensor_bandwidth: Option<f64>,
+    /// Bytes of state per parameter: 2 weights, 4 with gradients, 16 fp16 Adam, 18 Megatron bf16 Adam, distributed:REPLICAS
+    /// [default: 18; 2 for the BERT presets]
+    #[arg(long, value_name = "BYTES", help_heading = "Assumptions")]
+    pub state_bytes: Option<StateBytes>,
+    /// Activations of a layer per token and hidden unit, FIXED + SPLIT/t bytes [default: 10,8+4f/h; 4.86,33.7 for the BERT
+    /// presets]
+    #[arg(long, value_name = "FIXED,SPLIT", help_heading = "Assumptions")]
+    pub activation_bytes: Option<ActivationBytes>,
+    /// Keep attention scores for the backward pass (no flash attention)
+    #[arg(long, help_heading = "Assumptions")]
+    pub keep_attention_scores: bool,
+    /// Credit causal attention with half of its work (decoders)
+    #[arg(long, help_heading = "Assumptions")]
+    pub causal_credit: bool,
+    /// Divide norms and dropouts along the sequence, so that all of a layer's activations are shared
+    #[arg(long, help_heading = "Assumptions")]
+    pub sequence_parallel: bool,
+    /// How the activations that recomputation brings back are charged [default: every-layer]
+    #[arg(long, value_name = "HOW", help_heading = "Assumptions")]
+    pub working_set: Option<WorkingSetArg>,
+    /// Devices, written into the file [default: 64]
+    #[arg(long, value_name = "K", value_parser = parse_devices, help_heading = "Limits")]
+    pub devices: Option<u32>,
+    /// Memory per device, written into the file [default: the hardware's]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, help_heading = "Limits")]
+    pub memory: Option<f64>,
+    /// Microbatches in a batch, written into the file [default: 1920]
+    #[arg(long, value_name = "N", value_parser = parse_microbatches, help_heading = "Limits")]
+    pub microbatches: Option<u32>,
+    /// Bandwidth between devices, written into the file [default: the hardware's link across nodes]
+    #[arg(long, value_name = "BANDWIDTH", value_parser = units::parse_bandwidth, help_heading = "Limits")]
+    pub bandwidth: Option<f64>,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the output file if it is there
+    #[arg(long, requires = "output")]
+    pub force: bool,
+}
+
+fn parse_count(text: &str) -> Result<u32, String> {
+    units::parse_count(text).map_err(|error| error.to_string())
+}
+
+fn parse_devices(text: &str) -> Result<u32, String> {
+    LimitKind::Devices.parse(text).map(|count| count as u32).map_err(|error| error.to_string())
+}
+
+fn parse_microbatches(text: &str) -> Result<u32, String> {
+    LimitKind::Microbatches.parse(text).map(|count| count as u32).map_err(|error| error.to_string())
+}
+
+impl GenerateArgs {
+    /// The command that makes the same file again: every setting that was given, in a fixed order, without the output.
+    pub fn command_line(&self) -> String {
+        let mut words = vec!["plantui".to_string(), "generate".into(), quoted(&self.model)];
+        let mut add = |flag: &str, value: Option<String>| {
+            if let Some(value) = value {
+                words.extend([flag.to_string(), quoted(&value)]);
+            }
+        };
+        add("--hardware", self.hardware.as_ref().map(|id| id.to_ascii_lowercase()));
+        add("--sequence-length", self.sequence_length.map(|v| v.to_string()));
+        add("--micro-batch", self.micro_batch.map(|v| v.to_string()));
+        let degrees = |list: &Vec<u32>| list.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        add("--tensor-degrees", self.tensor_degrees.as_ref().map(degrees));
+        add("--element-bytes", self.element_bytes.map(|v| v.to_string()));
+        add("--mfu", self.mfu.map(|v| v.to_string()));
+        add("--tensor-overhead", self.tensor_overhead.map(|v| v.to_string()));
+        add(
+            "--tensor-bandwidth",
+            self.tensor_bandwidth.map(|v| exact(v, units::bandwidth_exact, units::parse_bandwidth)),
+        );
+        add("--state-bytes", self.state_bytes.map(|v| v.to_string()));
+        add("--activation-bytes", self.activation_bytes.map(|v| v.to_string()));
+        add("--working-set", self.working_set.and_then(|v| v.to_possible_value()).map(|v| v.get_name().into()));
+        add("--devices", self.devices.map(|v| v.to_string()));
+        add("--memory", self.memory.map(|v| exact(v, units::bytes_exact, units::parse_bytes)));
+        add("--microbatches", self.microbatches.map(|v| v.to_string()));
+        add("--bandwidth", self.bandwidth.map(|v| exact(v, units::bandwidth_exact, units::parse_bandwidth)));
+        let flags = [
+            ("--keep-attention-scores", self.keep_attention_scores),
+            ("--causal-credit", self.causal_credit),
+            ("--sequence-parallel", self.sequence_parallel),
+        ];
+        words.extend(flags.iter().filter(|flag| flag.1).map(|flag| flag.0.to_string()));
+        words.join(" ")
+    }
+
+    /// The defaults of model and hardware with everything that was given put over them.
+    fn settings(&self, model: &ModelConfig, hardware: &hardware::Hardware) -> Settings {
+        let default = Settings::defaults(model, hardware);
+        let overhead = self
+            .tensor_overhead
+            .map(TensorOverhead::Share)
+            .or(self.tensor_bandwidth.map(TensorOverhead::Bandwidth))
+            .unwrap_or(default.tensor_overhead);
+        Settings {
+            sequence_length: self.sequence_length.map_or(default.sequence_length, u64::from),
+            micro_batch: self.micro_batch.map_or(default.micro_batch, u64::from),
+            tensor_degrees: self.tensor_degrees.clone().unwrap_or(default.tensor_degrees),
+            element_bytes: self.element_bytes.unwrap_or(default.element_bytes),
+            mfu: self.mfu.unwrap_or(default.mfu),
+            tensor_overhead: overhead,
+            state: self.state_bytes.unwrap_or(default.state),
+            activation: self.activation_bytes.or(default.activation.filter(|_| !self.sequence_parallel)),
+            keep_attention_scores: self.keep_attention_scores,
+            causal_credit: self.causal_credit,
+            sequence_parallel: self.sequence_parallel,
+            working_set: match self.working_set {
+                None => default.working_set,
+                Some(WorkingSetArg::EveryLayer) => WorkingSet::EveryLayer,
+                Some(WorkingSetArg::OneLayer) => WorkingSet::OneLayer,
+            },
+            limits: Limits {
+                devices: self.devices.unwrap_or(default.limits.devices),
+                memory_bytes: self.memory.unwrap_or(default.limits.memory_bytes),
+                microbatches: self.microbatches.unwrap_or(default.limits.microbatches),
+                bandwidth_bytes_per_s: self.bandwidth.unwrap_or(default.limits.bandwidth_bytes_per_s),
+            },
+        }
+    }
+
+    /// Whether anything but the model and the output was given.
+    fn has_settings(&self) -> bool {
+        self.command_line() != GenerateArgs::of(&self.model).command_line()
+    }
+
+    /// The arguments that name a model and nothing else.
+    pub fn of(model: &str) -> Self {
+        GenerateArgs {
+            model: model.into(),
+            hardware: None,
+            sequence_length: None,
+            micro_batch: None,
+            tensor_degrees: None,
+            element_bytes: None,
+            mfu: None,
+            tensor_overhead: None,
+            tensor_bandwidth: None,
+            state_bytes: None,
+            activation_bytes: None,
+            keep_attention_scores: false,
+            causal_credit: false,
+            sequence_parallel: false,
+            working_set: None,
+            devices: None,
+            memory: None,
+            microbatches: None,
+            bandwidth: None,
+            output: None,
+            force: false,
+        }
+    }
+}
+
+/// The text of the workload that the arguments ask for.
+///
+/// # Errors
+/// [`GenerateError`] naming the file and field or the flag that is wrong, and the repair.
+pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
+    if args.model == TINY_BRANCH {
+        if args.has_settings() {
+            let problem = format!("{TINY_BRANCH} is a fixed example and takes no settings; leave them out");
+            return Err(GenerateError::Setting { flag: "MODEL", problem });
+        }
+        return Ok(generate::tiny_branch(&args.command_line()));
+    }
+    let id = args.hardware.as_deref().unwrap_or("a100-80");
+    let Some(hardware) = hardware::find(id) else {
+        let known = hardware::all().iter().map(|h| h.id).collect::<Vec<_>>().join(", ");
+        let problem = format!("`{}` is no hardware preset; there are {known}", printable(id));
+        return Err(GenerateError::Setting { flag: "--hardware", problem });
+    };
+    let model = model(&args.model)?;
+    generate::generate(&model, hardware, &args.settings(&model, hardware), &args.command_line())
+}
+
+/// The preset of this name, or the configuration at this path.
+fn model(name: &str) -> Result<ModelConfig, GenerateError> {
+    if let Some(model) = generate::preset(name) {
+        return Ok(model);
+    }
+    let path = Path::new(name);
+    let shown = printable(name);
+    if !path.exists() {
+        let known = generate::presets().join(", ");
+        let problem = format!(
+            "`{shown}` is neither a model preset nor a file; there are {known}, {TINY_BRANCH}, or give a config.json"
+        );
+        return Err(GenerateError::Setting { flag: "MODEL", problem });
+    }
+    if path.is_dir() {
+        return Err(LoadError::file(&shown, "is a directory", "name the config.json in it").into());
+    }
+    let mut text = String::new();
+    fs::File::open(path).and_then(|file| file.take(MAX_CONFIG_BYTES).read_to_string(&mut text)).map_err(|error| {
+        LoadError::file(&shown, format!("cannot be read: {error}"), "give a Hugging Face config.json")
+    })?;
+    Ok(generate::from_hugging_face(&text, &shown)?)
+}
+
+/// The short spelling of a quantity if it reads back as the same number, else the bare number.
+fn exact<E>(value: f64, print: impl Fn(f64) -> String, read: impl Fn(&str) -> Result<f64, E>) -> String {
+    let short: String = print(value).split_whitespace().collect();
+    if read(&short).is_ok_and(|back| back == value) { short } else { value.to_string() }
+}
+
+/// A word as a POSIX shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:+=@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: GenerateArgs,
+    }
+
+    fn args(words: &str) -> GenerateArgs {
+        Line::try_parse_from(words.split_whitespace().skip(1)).unwrap_or_else(|error| panic!("{error}")).args
+    }
+
+    #[test]
+    fn the_recorded_command_says_everything_that_was_given() {
+        let words = "plantui generate llama-3-8b --hardware h100 --sequence-length 4096 --micro-batch 2 \
+                     --tensor-degrees 1,2,8 --element-bytes 2 --mfu 0.4 --tensor-bandwidth 200GB/s \
+                     --state-bytes distributed:8 --activation-bytes 10,24.5 --working-set one-layer --devices 16 \
+                     --memory 70GiB --microbatches 256 --bandwidth 50GB/s --keep-attention-scores --causal-credit";
+        let given = args(words);
+        assert_eq!(given.command_line(), words);
+        assert_eq!(args(&given.command_line()), given);
+        let spelled = args("plantui generate bert-32 --memory 8589934592 --tensor-overhead .1 -o x.json --force");
+        assert_eq!(spelled.command_line(), "plantui generate bert-32 --tensor-overhead 0.1 --memory 8GiB");
+    }
+
+    #[test]
+    fn wrong_settings_name_the_flag() {
+        for (words, message) in [
+            ("plantui generate bert-33", "MODEL: `bert-33` is neither a model preset nor a file; there are bert-32, "),
+            ("plantui generate bert-32 --hardware tpu", "--hardware: `tpu` is no hardware preset; there are v100, "),
+            (
+                "plantui generate bert-32 --tensor-degrees 1,3",
+                "--tensor-degrees: 3 does not divide bert-32's 40 attention",
+            ),
+            (
+                "plantui generate bert-32 --tensor-degrees 2,4",
+                "--tensor-degrees: the degrees must be ascending, without",
+            ),
+            (
+                "plantui generate bert-32 --sequence-length 4096",
+                "--sequence-length: 4096 is more than the 2048 positions",
+            ),
+            ("plantui generate bert-32 --mfu 50", "--mfu: 50 is no share of the peak"),
+            (
+                "plantui generate bert-32 --memory 100MiB --working-set one-layer",
+                "--working-set: one layer brings back ",
+            ),
+            ("plantui generate tiny-branch --devices 2", "MODEL: tiny-branch is a fixed example and takes no settings"),
+        ] {
+            let error = run(&args(words)).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_word_with_spaces_is_quoted_for_the_shell() {
+        assert_eq!(quoted("a b's"), r"'a b'\''s'");
+        assert_eq!(quoted("models/x-1.json"), "models/x-1.json");
+    }
+}

@@ -1,0 +1,253 @@
+//! Hugging Face `config.json`: the field names of Llama, Mistral, Qwen2, GPT-2, GPT-NeoX and BERT.
+//!
+//! The architecture is told by `model_type`. Fields that the library itself leaves to defaults are read with those
+//! defaults; sizes must be there. Biases are what the library's classes have, which the file mostly does not say.
+
+use serde_json::{Map, Value};
+
+use super::model::{Biases, Head, Mlp, ModelConfig, Norm};
+use crate::workload::LoadError;
+
+/// Values of `model_type` that are understood.
+const KNOWN: [&str; 6] = ["llama", "mistral", "qwen2", "gpt2", "gpt_neox", "bert"];
+
+/// Reads a model from the text of a `config.json`. `source` is how messages call the file.
+///
+/// # Errors
+/// [`LoadError`] naming file, field and repair; unknown architectures are refused with the list of known ones.
+pub fn from_hugging_face(text: &str, source: &str) -> Result<ModelConfig, LoadError> {
+    let config: Value = serde_json::from_str(text).map_err(|error| {
+        let problem = format!("is not valid JSON: {}", error.to_string().split(" at line ").next().unwrap_or_default());
+        LoadError::file(source, problem, "give a Hugging Face config.json").on_line(Some(error.line()))
+    })?;
+    let Value::Object(map) = config else {
+        return Err(LoadError::file(source, "is no JSON object", "give a Hugging Face config.json"));
+    };
+    let config = Config { map: &map, source };
+    let Some(kind) = config.text("model_type")? else {
+        return Err(config.error("model_type", "is missing", &format!("add one of {}", KNOWN.join(", "))));
+    };
+    let model = match kind {
+        "llama" | "mistral" | "qwen2" => config.llama(kind)?,
+        "gpt2" => config.gpt2()?,
+        "gpt_neox" => config.gpt_neox()?,
+        "bert" => config.bert()?,
+        other => {
+            let shown = crate::workload::error::printable(other);
+            let known = format!("known architectures are {}", KNOWN.join(", "));
+            return Err(config.error("model_type", format!("is `{shown}`, which is not known"), &known));
+        }
+    };
+    config.consistent(&model)?;
+    Ok(model)
+}
+
+/// A configuration with the file's name for messages.
+struct Config<'a> {
+    map: &'a Map<String, Value>,
+    source: &'a str,
+}
+
+impl Config<'_> {
+    fn error(&self, field: &str, problem: impl Into<String>, repair: &str) -> LoadError {
+        LoadError::at(self.source, field, problem, repair)
+    }
+
+    /// A text; `None` where the field is absent or null.
+    fn text(&self, field: &str) -> Result<Option<&str>, LoadError> {
+        match self.map.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(self.error(field, format!("is {}, must be a string", shown(other)), "")),
+        }
+    }
+
+    /// A size of at least 1; `None` where the field is absent or null.
+    fn size(&self, field: &str) -> Result<Option<u64>, LoadError> {
+        match self.map.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(size) if (1..=1 << 32).contains(&size) => Ok(Some(size)),
+                _ => Err(self.error(
+                    field,
+                    format!("is {}, must be a whole number from 1 to 4294967296", shown(value)),
+                    "",
+                )),
+            },
+        }
+    }
+
+    fn required(&self, field: &str) -> Result<u64, LoadError> {
+        self.size(field)?.ok_or_else(|| self.error(field, "is missing", &format!("add {field}, a whole number")))
+    }
+
+    fn flag(&self, field: &str, default: bool) -> Result<bool, LoadError> {
+        match self.map.get(field) {
+            None | Some(Value::Null) => Ok(default),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(other) => Err(self.error(field, format!("is {}, must be true or false", shown(other)), "")),
+        }
+    }
+
+    fn layers(&self, field: &str) -> Result<u32, LoadError> {
+        let layers = self.required(field)?;
+        u32::try_from(layers)
+            .ok()
+            .filter(|&layers| layers <= 100_000)
+            .ok_or_else(|| self.error(field, format!("is {layers}, more than 100000 layers"), "check the file"))
+    }
+
+    /// The model's own name, else the architecture.
+    fn name(&self, kind: &str) -> Result<String, LoadError> {
+        let name = self.text("_name_or_path")?.map(crate::workload::error::printable).filter(|name| !name.is_empty());
+        Ok(name.unwrap_or_else(|| kind.to_string()))
+    }
+
+    fn head_size(&self, hidden: u64, heads: u64, heads_field: &str) -> Result<u64, LoadError> {
+        if hidden.is_multiple_of(heads) {
+            return Ok(hidden / heads);
+        }
+        let problem = format!("is {heads}, which does not divide the hidden size {hidden}");
+        Err(self.error(heads_field, problem, "correct one of the two, or give head_dim"))
+    }
+
+    /// Llama, Mistral and Qwen2 differ in biases and defaults only.
+    fn llama(&self, kind: &str) -> Result<ModelConfig, LoadError> {
+        let hidden = self.required("hidden_size")?;
+        let heads = self.required("num_attention_heads")?;
+        let attention_bias = self.flag("attention_bias", false)?;
+        let head_size = match self.size("head_dim")? {
+            Some(size) => size,
+            None => self.head_size(hidden, heads, "num_attention_heads")?,
+        };
+        Ok(ModelConfig {
+            name: self.name(kind)?,
+            source: self.source.into(),
+            layers: self.layers("num_hidden_layers")?,
+            hidden,
+            heads,
+            key_value_heads: self.size("num_key_value_heads")?.unwrap_or(heads),
+            head_size,
+            mlp_width: self.required("intermediate_size")?,
+            mlp: Mlp::Gated,
+            vocabulary: self.required("vocab_size")?,
+            positions: 0,
+            token_types: 0,
+            embedding_norm: false,
+            biases: Biases {
+                query_key_value: attention_bias || kind == "qwen2",
+                attention_output: attention_bias,
+                mlp: self.flag("mlp_bias", false)?,
+            },
+            norm: Norm::Rms,
+            padding_mask: false,
+            head: Head::LanguageModel { tied: self.flag("tie_word_embeddings", false)? },
+            longest_sequence: self.size("max_position_embeddings")?.unwrap_or(2048),
+        })
+    }
+
+    fn gpt2(&self) -> Result<ModelConfig, LoadError> {
+        let hidden = self.required("n_embd")?;
+        let heads = self.required("n_head")?;
+        let positions = match self.size("n_positions")? {
+            Some(positions) => positions,
+            None => self.size("n_ctx")?.unwrap_or(1024),
+        };
+        Ok(ModelConfig {
+            name: self.name("gpt2")?,
+            source: self.source.into(),
+            layers: self.layers("n_layer")?,
+            hidden,
+            heads,
+            key_value_heads: heads,
+            head_size: self.head_size(hidden, heads, "n_head")?,
+            mlp_width: self.size("n_inner")?.unwrap_or(4 * hidden),
+            mlp: Mlp::Plain,
+            vocabulary: self.required("vocab_size")?,
+            positions,
+            token_types: 0,
+            embedding_norm: false,
+            biases: Biases::ALL,
+            norm: Norm::Layer,
+            padding_mask: false,
+            head: Head::LanguageModel { tied: self.flag("tie_word_embeddings", true)? },
+            longest_sequence: positions,
+        })
+    }
+
+    fn gpt_neox(&self) -> Result<ModelConfig, LoadError> {
+        let hidden = self.required("hidden_size")?;
+        let heads = self.required("num_attention_heads")?;
+        let attention_bias = self.flag("attention_bias", true)?;
+        Ok(ModelConfig {
+            name: self.name("gpt_neox")?,
+            source: self.source.into(),
+            layers: self.layers("num_hidden_layers")?,
+            hidden,
+            heads,
+            key_value_heads: heads,
+            head_size: self.head_size(hidden, heads, "num_attention_heads")?,
+            mlp_width: self.required("intermediate_size")?,
+            mlp: Mlp::Plain,
+            vocabulary: self.required("vocab_size")?,
+            positions: 0,
+            token_types: 0,
+            embedding_norm: false,
+            biases: Biases { query_key_value: attention_bias, attention_output: attention_bias, mlp: true },
+            norm: Norm::Layer,
+            padding_mask: false,
+            head: Head::LanguageModel { tied: self.flag("tie_word_embeddings", false)? },
+            longest_sequence: self.size("max_position_embeddings")?.unwrap_or(2048),
+        })
+    }
+
+    fn bert(&self) -> Result<ModelConfig, LoadError> {
+        let hidden = self.required("hidden_size")?;
+        let heads = self.required("num_attention_heads")?;
+        let positions = self.required("max_position_embeddings")?;
+        let masked = self.map.get("architectures").and_then(Value::as_array).is_some_and(|list| {
+            list.iter()
+                .filter_map(Value::as_str)
+                .any(|name| name.ends_with("ForMaskedLM") || name.ends_with("ForPreTraining"))
+        });
+        Ok(ModelConfig {
+            name: self.name("bert")?,
+            source: self.source.into(),
+            layers: self.layers("num_hidden_layers")?,
+            hidden,
+            heads,
+            key_value_heads: heads,
+            head_size: self.head_size(hidden, heads, "num_attention_heads")?,
+            mlp_width: self.required("intermediate_size")?,
+            mlp: Mlp::Plain,
+            vocabulary: self.required("vocab_size")?,
+            positions,
+            token_types: self.size("type_vocab_size")?.unwrap_or(2),
+            embedding_norm: true,
+            biases: Biases::ALL,
+            norm: Norm::Layer,
+            padding_mask: true,
+            head: if masked { Head::MaskedLanguageModel } else { Head::Pooler },
+            longest_sequence: positions,
+        })
+    }
+
+    fn consistent(&self, model: &ModelConfig) -> Result<(), LoadError> {
+        let (heads, groups) = (model.heads, model.key_value_heads);
+        if groups > heads || !heads.is_multiple_of(groups) {
+            let problem = format!("is {groups}, which does not divide the {heads} attention heads");
+            return Err(self.error("num_key_value_heads", problem, "give a divisor of num_attention_heads"));
+        }
+        Ok(())
+    }
+}
+
+/// A value in short, for messages.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "an array".into(),
+        Value::Object(_) => "an object".into(),
+        Value::String(text) => format!("`{}`", crate::workload::error::printable(text)),
+        other => other.to_string(),
+    }
+}
