@@ -57,7 +57,16 @@ impl std::error::Error for LoadError {}
 
 /// A name from a file, fit for a terminal: without control characters, at most 200 characters.
 pub fn printable(name: &str) -> String {
-    let clean: String = name.chars().filter(|c| !c.is_control() && !is_invisible(*c)).take(200).collect();
+    visible(name, 200)
+}
+
+/// A sentence or a command from a file, fit for a terminal: without control characters, at most 2000 characters.
+pub fn single_line(text: &str) -> String {
+    visible(text, 2000)
+}
+
+fn visible(text: &str, most: usize) -> String {
+    let clean: String = text.chars().filter(|c| !c.is_control() && !is_invisible(*c)).take(most).collect();
     clean.trim().to_string()
 }
 

@@ -29,7 +29,7 @@ pub(super) fn text<'a>(bytes: &'a [u8], source: &str) -> Result<&'a str, LoadErr
 }
 
 fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
-    const MAGIC: [(&[u8], &str); 9] = [
+    const MAGIC: [(&[u8], &str); 13] = [
         (b"PK\x03\x04", "a zip archive (a PyTorch checkpoint is one)"),
         (b"\x1f\x8b", "gzip-compressed: unpack it first"),
         (b"\x28\xb5\x2f\xfd", "zstd-compressed: unpack it first"),
@@ -38,6 +38,10 @@ fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
         (b"%PDF", "a PDF"),
         (b"GGUF", "a GGUF model"),
         (b"\x80\x02", "a Python pickle"),
+        (b"\x80\x03", "a Python pickle"),
+        (b"\x80\x04", "a Python pickle"),
+        (b"\x80\x05", "a Python pickle"),
+        (b"\xfe\xff", "text in UTF-16"),
         (b"\xff\xfe", "text in UTF-16"),
     ];
     MAGIC
@@ -100,7 +104,7 @@ pub fn looks_like(text: &str) -> &'static str {
     if start.starts_with('[') {
         "a JSON array (a Chrome trace?)"
     } else if line.contains(" -- ") && (line.contains("forward_compute_time") || line.starts_with("node")) {
-        "a PipeDream profile (graph.txt)"
+        "a layer profile of PipeDream or DAPPLE (graph.txt)"
     } else if start.starts_with("<?xml") || start.starts_with('<') {
         "XML or HTML"
     } else if start.starts_with("---") || line.trim_end().ends_with(':') {

@@ -6,6 +6,7 @@
 mod detect;
 mod locate;
 pub mod piper;
+mod syntax;
 
 use std::{fmt, fs, io::Read, path::Path};
 

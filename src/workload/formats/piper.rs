@@ -20,15 +20,15 @@ use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
+    de::{IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::{Format, locate};
+use super::{Format, locate, syntax};
 use crate::{
     graph::{Dag, GraphError},
     workload::{
         FileLimits, LoadError, Node, NodeId, Profile, Provenance, Workload,
-        error::printable,
+        error::{printable, single_line},
         piper::{DegreeProfile, Mode, NodeProfile, PiperProfile},
     },
 };
@@ -60,6 +60,26 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
     }
 }
 
+/// What must be a JSON object: serde would also take the fields of a struct from an array, in order.
+#[derive(Debug)]
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+            type Value = Object<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawFile {
@@ -68,11 +88,27 @@ struct RawFile {
     bandwidth: Option<f64>,
     mbs_in_batch: Option<f64>,
     max_batch_size: Option<f64>,
-    nodes: Vec<RawNode>,
-    edges: Vec<RawEdge>,
-    provenance: Option<String>,
-    #[serde(default)]
-    assumptions: Vec<String>,
+    nodes: Vec<Object<RawNode>>,
+    edges: Vec<Object<RawEdge>>,
+    provenance: Option<Ours<String>>,
+    assumptions: Option<Ours<Vec<String>>>,
+}
+
+/// A field of our own, which in another program's file may mean something else: then it is passed over.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Ours<T> {
+    Known(T),
+    Foreign(IgnoredAny),
+}
+
+impl<T> Ours<T> {
+    fn known(self) -> Option<T> {
+        match self {
+            Ours::Known(value) => Some(value),
+            Ours::Foreign(_) => None,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -80,7 +116,7 @@ struct RawNode {
     id: f64,
     name: Option<String>,
     #[serde(rename = "TMPCs")]
-    tmpcs: Pairs<Vec<RawMode>>,
+    tmpcs: Pairs<Vec<Object<RawMode>>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -122,78 +158,24 @@ const TOP_LEVEL: [&str; 9] = [
 /// # Errors
 /// [`LoadError`] naming file, line, JSON path and repair; rules are checked in the order of the file.
 pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let raw: RawFile =
-        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| syntax(source, text, &error))?;
-    deserializer.end().map_err(|error| {
-        LoadError::file(source, "has text after the end of its JSON object", "remove it").on_line(Some(error.line()))
-    })?;
+    // Keeping track of the path costs a third of the time, so it is done only once something is known to be wrong.
+    let raw: RawFile = match serde_json::from_str(text) {
+        Ok(raw) => raw,
+        Err(_) => {
+            let mut deserializer = serde_json::Deserializer::from_str(text);
+            let raw = serde_path_to_error::deserialize(&mut deserializer)
+                .map_err(|error| syntax::refuse(source, text, &error))?;
+            deserializer.end().map_err(|error| {
+                LoadError::file(source, "has text after the end of its JSON object", "remove it")
+                    .on_line(Some(error.line()))
+            })?;
+            raw
+        }
+    };
     let unknown_fields = serde_json::from_str::<BTreeMap<Cow<'_, str>, IgnoredAny>>(text)
         .map(|keys| keys.into_keys().filter(|k| !TOP_LEVEL.contains(&k.as_ref())).map(|k| printable(&k)).collect())
         .unwrap_or_default();
     Reader { source, text }.workload(raw, name, unknown_fields)
-}
-
-/// Turns serde's error into our sentence: path, line, and what would have been right.
-fn syntax(source: &str, text: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> LoadError {
-    let inner = error.inner();
-    let path = error.path().to_string();
-    let path = if path == "." || path == "?" { String::new() } else { path };
-    let message = inner.to_string();
-    let message = message.split(" at line ").next().unwrap_or_default();
-    let line = Some(inner.line()).filter(|&line| line > 0);
-    match inner.classify() {
-        serde_json::error::Category::Eof => LoadError::at(
-            source,
-            path,
-            "the file ends before its JSON is complete",
-            "it looks truncated: copy it again",
-        )
-        .on_line(line),
-        serde_json::error::Category::Data => {
-            let (problem, repair) = humanise(message);
-            LoadError::at(source, path, problem, repair).on_line(line)
-        }
-        _ => {
-            let near = text.lines().nth(inner.line().saturating_sub(1)).unwrap_or_default();
-            let repair = if ["NaN", "Infinity", "nan", "inf"].iter().any(|word| near.contains(word)) {
-                "JSON has no NaN or Infinity: write a number"
-            } else {
-                "mend the JSON there"
-            };
-            LoadError::at(source, path, format!("is not valid JSON: {message} (column {})", inner.column()), repair)
-                .on_line(line)
-        }
-    }
-}
-
-/// Rust's names of types in words a user can act on.
-fn humanise(message: &str) -> (String, String) {
-    if let Some(field) = message.strip_prefix("missing field ") {
-        return (format!("lacks the field {field}"), format!("add {field}"));
-    }
-    if let Some(field) = message.strip_prefix("duplicate field ") {
-        return (format!("has the field {field} twice"), "keep one".into());
-    }
-    if let Some((found, expected)) =
-        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
-    {
-        let found = found
-            .replace("floating point", "the number")
-            .replace("integer", "the number")
-            .replace("sequence", "an array")
-            .replace("map", "an object");
-        let expected = match expected {
-            "f64" => "a number".to_string(),
-            "a string" => "a string".into(),
-            "a sequence" => "an array".into(),
-            other if other.starts_with("struct") => "an object".into(),
-            other => other.into(),
-        };
-        let article = if found.starts_with("string") || found.starts_with("boolean") { "the " } else { "" };
-        return (format!("is {article}{found}, must be {expected}"), String::new());
-    }
-    (format!("cannot be read: {message}"), String::new())
 }
 
 struct Reader<'a> {
@@ -230,8 +212,8 @@ impl Reader<'_> {
         let (nodes, index) = self.nodes(&raw.nodes)?;
         let (dag, edge_bytes) = self.edges(&raw.edges, &nodes, &index)?;
         let mut profiles = Vec::with_capacity(nodes.len());
-        for (i, node) in raw.nodes.into_iter().enumerate() {
-            profiles.push(self.node_profile(i, node.tmpcs, &nodes, &index, &dag)?);
+        for (i, Object(node)) in raw.nodes.into_iter().enumerate() {
+            profiles.push(self.node_profile(i, node.tmpcs, &nodes, &dag)?);
         }
         Ok(Workload {
             name: printable(name),
@@ -241,9 +223,15 @@ impl Reader<'_> {
             dag,
             profile: Profile::Piper(PiperProfile { nodes: profiles, edge_bytes }),
             limits,
-            provenance: raw.provenance.map(|made_by| Provenance {
-                made_by: printable(&made_by),
-                assumptions: raw.assumptions.iter().map(|a| printable(a)).collect(),
+            provenance: raw.provenance.and_then(Ours::known).map(|made_by| Provenance {
+                made_by: single_line(&made_by),
+                assumptions: raw
+                    .assumptions
+                    .and_then(Ours::known)
+                    .unwrap_or_default()
+                    .iter()
+                    .map(|a| single_line(a))
+                    .collect(),
             }),
             unknown_fields,
         })
@@ -278,10 +266,10 @@ impl Reader<'_> {
         Ok(FileLimits { devices, memory_bytes, microbatches: batch.or(other_batch), bandwidth_bytes_per_s })
     }
 
-    fn nodes(&self, raw: &[RawNode]) -> Result<(Vec<Node>, FxHashMap<NodeId, usize>), LoadError> {
+    fn nodes(&self, raw: &[Object<RawNode>]) -> Result<(Vec<Node>, FxHashMap<NodeId, usize>), LoadError> {
         let mut nodes = Vec::with_capacity(raw.len());
         let mut index: FxHashMap<NodeId, usize> = FxHashMap::default();
-        for (i, node) in raw.iter().enumerate() {
+        for (i, Object(node)) in raw.iter().enumerate() {
             let id = NodeId(self.integer(node.id, || format!("nodes[{i}].id"))?);
             if let Some(first) = index.insert(id, i) {
                 return Err(self.error(
@@ -298,14 +286,14 @@ impl Reader<'_> {
 
     fn edges(
         &self,
-        raw: &[RawEdge],
+        raw: &[Object<RawEdge>],
         nodes: &[Node],
         index: &FxHashMap<NodeId, usize>,
     ) -> Result<(Dag, Vec<f64>), LoadError> {
         let mut edges = Vec::with_capacity(raw.len());
         let mut edge_bytes = Vec::with_capacity(raw.len());
         let mut seen: FxHashMap<(u32, u32), usize> = FxHashMap::default();
-        for (i, edge) in raw.iter().enumerate() {
+        for (i, Object(edge)) in raw.iter().enumerate() {
             let end = |value: f64, field: &str| -> Result<u32, LoadError> {
                 let path = || format!("edges[{i}].{field}");
                 let id = NodeId(self.integer(value, path)?);
@@ -342,12 +330,17 @@ impl Reader<'_> {
     fn node_profile(
         &self,
         i: usize,
-        raw: Pairs<Vec<RawMode>>,
+        raw: Pairs<Vec<Object<RawMode>>>,
         nodes: &[Node],
-        index: &FxHashMap<NodeId, usize>,
         dag: &Dag,
     ) -> Result<NodeProfile, LoadError> {
         let path = format!("nodes[{i}].TMPCs");
+        let slots = |of: &mut dyn Iterator<Item = usize>, kind| Neighbours {
+            kind,
+            slots: of.enumerate().map(|(slot, v)| (nodes[v].id, slot)).collect(),
+        };
+        let predecessors = slots(&mut dag.predecessors(i), "predecessor");
+        let successors = slots(&mut dag.successors(i), "successor");
         let mut degrees: Vec<DegreeProfile> = vec![];
         let mut seen = FxHashSet::default();
         for (key, modes) in raw.0 {
@@ -370,9 +363,10 @@ impl Reader<'_> {
                 ));
             }
             let mut list: Vec<Mode> = Vec::with_capacity(modes.len());
-            for (j, mode) in modes.into_iter().enumerate() {
-                let mode = self.mode(&format!("{place}[{j}]"), i, mode, nodes, index, dag)?;
-                if let Some(first) = list.iter().position(|m| m.id == mode.id) {
+            let mut ids: FxHashMap<String, usize> = FxHashMap::default();
+            for (j, Object(mode)) in modes.into_iter().enumerate() {
+                let mode = self.mode(&format!("{place}[{j}]"), mode, &predecessors, &successors)?;
+                if let Some(first) = ids.insert(mode.id.clone(), j) {
                     return Err(self.error(
                         &format!("{place}[{j}].id"),
                         format!("is `{}`, which {place}[{first}] has already", mode.id),
@@ -400,11 +394,9 @@ impl Reader<'_> {
     fn mode(
         &self,
         place: &str,
-        node: usize,
         raw: RawMode,
-        nodes: &[Node],
-        index: &FxHashMap<NodeId, usize>,
-        dag: &Dag,
+        predecessors: &Neighbours,
+        successors: &Neighbours,
     ) -> Result<Mode, LoadError> {
         if printable(&raw.id).is_empty() {
             return Err(self.error(&format!("{place}.id"), "is empty", "name the mode, for example `vanilla`"));
@@ -425,8 +417,6 @@ impl Reader<'_> {
                 Some(forward)
             }
         };
-        let predecessors: Vec<usize> = dag.predecessors(node).collect();
-        let successors: Vec<usize> = dag.successors(node).collect();
         Ok(Mode {
             id: printable(&raw.id),
             time_s,
@@ -434,40 +424,17 @@ impl Reader<'_> {
             parameters: value(raw.parameter_size, "parameterSize")?,
             memory_a: value(raw.memory_usage_a, "memoryUsageA")?,
             memory_b: value(raw.memory_usage_b, "memoryUsageB")?,
-            sync_in: self.sync(
-                &format!("{place}.syncTimeFw"),
-                raw.sync_time_fw,
-                &predecessors,
-                "predecessor",
-                nodes,
-                index,
-            )?,
-            sync_out: self.sync(
-                &format!("{place}.syncTimeBw"),
-                raw.sync_time_bw,
-                &successors,
-                "successor",
-                nodes,
-                index,
-            )?,
+            sync_in: self.sync(&format!("{place}.syncTimeFw"), raw.sync_time_fw, predecessors)?,
+            sync_out: self.sync(&format!("{place}.syncTimeBw"), raw.sync_time_bw, successors)?,
         })
     }
 
     /// The values of a sync object in the order of `neighbours`; its keys must be exactly their ids.
-    fn sync(
-        &self,
-        place: &str,
-        raw: Pairs<f64>,
-        neighbours: &[usize],
-        kind: &str,
-        nodes: &[Node],
-        index: &FxHashMap<NodeId, usize>,
-    ) -> Result<Vec<f64>, LoadError> {
-        let mut values = vec![f64::NAN; neighbours.len()];
+    fn sync(&self, place: &str, raw: Pairs<f64>, neighbours: &Neighbours) -> Result<Vec<f64>, LoadError> {
+        let kind = neighbours.kind;
+        let mut values = vec![f64::NAN; neighbours.slots.len()];
         for (key, bytes) in raw.0 {
-            let bytes = self.not_negative(bytes, || format!("{place}.{key}"))?;
-            let neighbour = key.parse().ok().and_then(|id| index.get(&NodeId(id)));
-            let Some(slot) = neighbour.and_then(|v| neighbours.iter().position(|n| n == v)) else {
+            let Some(&slot) = key.parse().ok().and_then(|id| neighbours.slots.get(&NodeId(id))) else {
                 return Err(self.error(
                     place,
                     format!("names `{}`, which is no {kind} of the node", printable(&key)),
@@ -477,10 +444,10 @@ impl Reader<'_> {
             if !values[slot].is_nan() {
                 return Err(self.error(place, format!("names {key} twice"), "keep one"));
             }
-            values[slot] = bytes;
+            values[slot] = self.not_negative(bytes, || format!("{place}.{key}"))?;
         }
         if let Some(missing) = values.iter().position(|v| v.is_nan()) {
-            let id = nodes[neighbours[missing]].id;
+            let id = neighbours.id_at(missing);
             return Err(self.error(
                 place,
                 format!("lacks the {kind} {id}"),
@@ -488,5 +455,21 @@ impl Reader<'_> {
             ));
         }
         Ok(values)
+    }
+}
+
+/// The ids that a sync object of one node must have, with their position among the node's edges.
+struct Neighbours {
+    /// `predecessor` or `successor`.
+    kind: &'static str,
+    slots: FxHashMap<NodeId, usize>,
+}
+
+impl Neighbours {
+    /// The id at a position; every position has one.
+    fn id_at(&self, slot: usize) -> NodeId {
+        let mut ids: Vec<(usize, NodeId)> = self.slots.iter().map(|(&id, &slot)| (slot, id)).collect();
+        ids.sort_unstable();
+        ids[slot].1
     }
 }

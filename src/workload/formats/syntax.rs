@@ -1,0 +1,75 @@
+//! What serde has to say about broken JSON, in a sentence for the person who has the file.
+
+use super::locate;
+use crate::workload::{LoadError, error::printable};
+
+/// Turns serde's error into our sentence: path, line, and what would have been right.
+pub(super) fn refuse(source: &str, text: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> LoadError {
+    let inner = error.inner();
+    let path = printable(&error.path().to_string());
+    // The step into a field whose name was not read yet.
+    let path = path.strip_suffix(".?").unwrap_or(&path);
+    let path = if path == "." || path == "?" { "" } else { path };
+    let message = inner.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    let line = Some(inner.line()).filter(|&line| line > 0);
+    match inner.classify() {
+        serde_json::error::Category::Eof => {
+            let problem = if path.is_empty() {
+                "ends before its JSON is complete"
+            } else {
+                "is where the file ends, before its JSON is complete"
+            };
+            LoadError::at(source, path, problem, "it looks truncated: copy it again").on_line(line)
+        }
+        serde_json::error::Category::Data => {
+            // What is missing has no place; the object that lacks it starts somewhere.
+            let line = if message.starts_with("missing field") { locate::line_of(text, path) } else { line };
+            let (problem, repair) = humanise(message);
+            LoadError::at(source, path, problem, repair).on_line(line)
+        }
+        _ => {
+            if message == "number out of range" {
+                return LoadError::at(source, path, "is a number too large to hold", "write one below 1.8e308")
+                    .on_line(line);
+            }
+            let near = text.lines().nth(inner.line().saturating_sub(1)).unwrap_or_default();
+            let repair = if ["NaN", "Infinity", "nan", "inf"].iter().any(|word| near.contains(word)) {
+                "JSON has no NaN or Infinity: write a number"
+            } else {
+                "mend the JSON there"
+            };
+            LoadError::at(source, path, format!("is not valid JSON: {message} (column {})", inner.column()), repair)
+                .on_line(line)
+        }
+    }
+}
+
+/// Rust's names of types in words a user can act on.
+fn humanise(message: &str) -> (String, String) {
+    if let Some(field) = message.strip_prefix("missing field ") {
+        return (format!("lacks the field {field}"), format!("add {field}"));
+    }
+    if let Some(field) = message.strip_prefix("duplicate field ") {
+        return (format!("has the field {field} twice"), "keep one".into());
+    }
+    if let Some((found, expected)) =
+        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
+    {
+        let found = found
+            .replace("floating point", "the number")
+            .replace("integer", "the number")
+            .replace("sequence", "an array")
+            .replace("map", "an object");
+        let expected = match expected {
+            "f64" => "a number".to_string(),
+            "a string" => "a string".into(),
+            "a sequence" => "an array".into(),
+            other if other.starts_with("struct") => "an object".into(),
+            other => other.into(),
+        };
+        let article = if found.starts_with("string") || found.starts_with("boolean") { "the " } else { "" };
+        return (format!("is {article}{found}, must be {expected}"), String::new());
+    }
+    (format!("cannot be read: {message}"), String::new())
+}
