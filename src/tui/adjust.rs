@@ -11,7 +11,7 @@ use super::{
 
 impl Model {
     /// Does an action to the selected row.
-    pub fn act_on_row(&mut self, action: Action) -> Effects {
+    pub(super) fn act_on_row(&mut self, action: Action) -> Effects {
         let Some(row) = self.panel_row() else { return vec![] };
         match (row, action) {
             (PanelRow::Planner(i), Action::Edit | Action::Increase) => self.choose(i),
@@ -47,7 +47,7 @@ impl Model {
     }
 
     /// Makes a planner the one in force.
-    pub fn choose(&mut self, planner: usize) -> Effects {
+    pub(super) fn choose(&mut self, planner: usize) -> Effects {
         if planner == self.planner {
             return vec![];
         }
@@ -56,7 +56,7 @@ impl Model {
     }
 
     /// A key while a limit is being typed.
-    pub fn type_limit(&mut self, key: &KeyEvent) -> Effects {
+    pub(super) fn type_limit(&mut self, key: &KeyEvent) -> Effects {
         let Some(editing) = &mut self.editing else { return vec![] };
         match key.code {
             KeyCode::Esc => self.editing = None,

@@ -28,7 +28,7 @@ use super::{
 const FRAME: Duration = Duration::from_millis(33);
 
 /// Why the loop ended.
-pub enum End {
+pub(super) enum End {
     /// The user left.
     Quit,
     /// A signal asked for it.
@@ -41,7 +41,7 @@ pub enum End {
 ///
 /// # Errors
 /// If threads or signal handlers cannot be made, or the terminal fails.
-pub fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
+pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
     let mut worker = Worker::start()?;
     let keys = read_keys()?;
     let signals = read_signals()?;

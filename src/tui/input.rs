@@ -18,7 +18,7 @@ use super::{
 
 impl Model {
     /// Takes an event of the terminal.
-    pub fn on_event(&mut self, event: &Event) -> Effects {
+    pub(super) fn on_event(&mut self, event: &Event) -> Effects {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.on_key(key),
             Event::Mouse(mouse) => self.on_mouse(*mouse),

@@ -59,7 +59,7 @@ pub enum Focus {
 
 /// A row of the left panel that can be selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PanelRow {
+pub(super) enum PanelRow {
     /// A planner, by its place in the list.
     Planner(usize),
     /// A limit.
@@ -70,7 +70,7 @@ pub enum PanelRow {
 
 /// A limit that is being typed.
 #[derive(Debug, Clone)]
-pub struct Editing {
+pub(super) struct Editing {
     /// Which.
     pub kind: LimitKind,
     /// What was typed so far.
@@ -81,7 +81,7 @@ pub struct Editing {
 
 /// A job that is under way.
 #[derive(Debug, Clone)]
-pub struct Running {
+pub(super) struct Running {
     /// Its number.
     pub job: u64,
     /// Where its progress is read.
@@ -94,7 +94,7 @@ pub struct Running {
 
 /// How a message is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
+pub(super) enum Tone {
     /// Something was done.
     Done,
     /// Something cannot be done.
@@ -103,7 +103,7 @@ pub enum Tone {
 
 /// What a click at a place means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hit {
+pub(super) enum Hit {
     /// A view's tab.
     Tab(View),
     /// A row of the left panel.
@@ -121,10 +121,10 @@ pub enum Hit {
 }
 
 /// How long a plan may take before the screen says that it waits: quick plans do not flicker.
-pub const PATIENCE: Duration = Duration::from_millis(80);
+pub(super) const PATIENCE: Duration = Duration::from_millis(80);
 
 /// The whole state.
-pub struct Model {
+pub(super) struct Model {
     /// What is planned.
     pub workload: Arc<Workload>,
     /// Who can plan.
@@ -209,34 +209,34 @@ pub struct Model {
 
 impl Model {
     /// The planner in force.
-    pub fn current_planner(&self) -> &'static dyn Planner {
+    pub(super) fn current_planner(&self) -> &'static dyn Planner {
         self.planners[self.planner]
     }
 
     /// The options that the planner in force declares.
-    pub fn specs(&self) -> &'static [OptionSpec] {
+    pub(super) fn specs(&self) -> &'static [OptionSpec] {
         self.current_planner().options()
     }
 
     /// Rows of the left panel, from the top.
-    pub fn panel_rows(&self) -> Vec<PanelRow> {
+    pub(super) fn panel_rows(&self) -> Vec<PanelRow> {
         let planners = (0..self.planners.len()).map(PanelRow::Planner);
         let limits = self.current_planner().limits().iter().map(|&kind| PanelRow::Limit(kind));
         planners.chain(limits).chain((0..self.specs().len()).map(PanelRow::Option)).collect()
     }
 
     /// Whether the left panel is to be seen.
-    pub fn panel_visible(&self) -> bool {
+    pub(super) fn panel_visible(&self) -> bool {
         self.focus == Focus::Panel || !self.folded.unwrap_or(self.size.0 < 100)
     }
 
     /// Whether what is shown belongs to other limits than those at the left.
-    pub fn stale(&self) -> bool {
+    pub(super) fn stale(&self) -> bool {
         self.stopped || self.refusal.is_some() || self.planning_shown()
     }
 
     /// Whether a plan has been waited for long enough to say so.
-    pub fn planning_shown(&self) -> bool {
+    pub(super) fn planning_shown(&self) -> bool {
         self.running
             .as_ref()
             .is_some_and(|r| r.planning && (self.shown.is_none() || self.now.duration_since(r.since) >= PATIENCE))
@@ -248,7 +248,7 @@ impl Model {
     ///
     /// # Errors
     /// What of the request cannot be met.
-    pub fn new(request: ScreenRequest) -> Result<Self, ScreenError> {
+    pub(super) fn new(request: ScreenRequest) -> Result<Self, ScreenError> {
         let planner = request.planners.iter().position(|p| p.info().id == request.planner).ok_or_else(|| {
             let known: Vec<&str> = request.planners.iter().map(|p| p.info().id).collect();
             ScreenError::UnknownPlanner { asked: request.planner.clone(), known: known.join(", ") }
@@ -308,7 +308,7 @@ impl Model {
     }
 
     /// Where there is room for the left panel, it hears the first keys: limits are what one turns first.
-    pub fn start_at(&mut self, size: (u16, u16)) {
+    pub(super) fn start_at(&mut self, size: (u16, u16)) {
         self.size = size;
         if self.panel_visible() {
             self.focus = Focus::Panel;

@@ -6,7 +6,7 @@ use super::{action::TABLE, keymap, widget::filter::Filter};
 
 /// The overlay that is open.
 #[derive(Debug, Clone)]
-pub enum Overlay {
+pub(super) enum Overlay {
     /// Every key.
     Help(Filter),
     /// Actions by name.
@@ -16,7 +16,7 @@ pub enum Overlay {
 }
 
 /// What is searched in help and palette: a text for each entry of the action table.
-pub fn table_texts() -> Vec<String> {
+pub(super) fn table_texts() -> Vec<String> {
     let text = |e: &super::action::Entry| {
         let keys: Vec<String> = e.keys.iter().map(|k| keymap::shown(k)).collect();
         format!("{} {} {} {}", e.title, e.scope.title(), e.help, keys.join(" "))

@@ -14,7 +14,7 @@ const MOST_EVENTS: u64 = 6_000_000;
 
 /// The two lines a row is drawn in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
+pub(super) enum Lane {
     /// Forward, backward and the all-reduce.
     Compute,
     /// Activations to later stages and gradients to earlier ones.
@@ -37,7 +37,7 @@ struct Row {
 
 /// Seconds of each kind of compute within an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Share {
+pub(super) struct Share {
     /// Forward.
     pub forward_s: f64,
     /// Backward.
@@ -48,7 +48,7 @@ pub struct Share {
 
 /// A timeline with what drawing needs.
 #[derive(Debug, Clone)]
-pub struct Played {
+pub(super) struct Played {
     /// The schedule that was played.
     pub schedule: Schedule,
     /// What was played.
@@ -64,7 +64,7 @@ impl Played {
     ///
     /// # Errors
     /// A sentence, if there is no plan or the batch has too many events to keep.
-    pub fn new(shown: &Shown, schedule: Schedule) -> Result<Self, String> {
+    pub(super) fn new(shown: &Shown, schedule: Schedule) -> Result<Self, String> {
         let Some((plan, _)) = shown.plan() else { return Err("there is no plan to play".into()) };
         let events = 4 * plan.stages.len() as u64 * u64::from(shown.limits.microbatches);
         if events > MOST_EVENTS {
@@ -82,7 +82,7 @@ impl Played {
     }
 
     /// Seconds of each kind of compute on a replica between two times. Two binary searches.
-    pub fn share(&self, stage: usize, replica: u32, from: f64, to: f64) -> Share {
+    pub(super) fn share(&self, stage: usize, replica: u32, from: f64, to: f64) -> Share {
         let Some(row) = self.row(stage, replica) else { return Share::default() };
         let events = &self.timeline.events[row.compute.clone()];
         let until = |time: f64| {
@@ -105,18 +105,18 @@ impl Played {
     }
 
     /// Compute events of a replica that touch an interval: a contiguous slice.
-    pub fn compute(&self, stage: usize, replica: u32, from: f64, to: f64) -> &[Event] {
+    pub(super) fn compute(&self, stage: usize, replica: u32, from: f64, to: f64) -> &[Event] {
         self.row(stage, replica).map_or(&[], |row| self.touching(row.compute.clone(), from, to))
     }
 
     /// Whether activations, and whether gradients, leave a replica in an interval.
-    pub fn sending(&self, stage: usize, replica: u32, from: f64, to: f64) -> [bool; 2] {
+    pub(super) fn sending(&self, stage: usize, replica: u32, from: f64, to: f64) -> [bool; 2] {
         let Some(row) = self.row(stage, replica) else { return [false; 2] };
         row.sends.clone().map(|range| !self.touching(range, from, to).is_empty())
     }
 
     /// The event of a lane under a time.
-    pub fn at(&self, lane: Lane, stage: usize, replica: u32, time: f64) -> Option<Event> {
+    pub(super) fn at(&self, lane: Lane, stage: usize, replica: u32, time: f64) -> Option<Event> {
         let row = self.row(stage, replica)?;
         let under = |range: Range<usize>| {
             self.touching(range, time, time).iter().copied().find(|e| e.start_s <= time && time < e.end_s)
@@ -129,7 +129,7 @@ impl Played {
     }
 
     /// Start of the next compute event of a replica after a time, or of the one before it.
-    pub fn neighbour(&self, stage: usize, replica: u32, time: f64, forwards: bool) -> Option<f64> {
+    pub(super) fn neighbour(&self, stage: usize, replica: u32, time: f64, forwards: bool) -> Option<f64> {
         let row = self.row(stage, replica)?;
         let events = &self.timeline.events[row.compute.clone()];
         let starts = |i: usize| events.get(i).map(|e| e.start_s);

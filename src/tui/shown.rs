@@ -11,7 +11,7 @@ use crate::{
 
 /// A finished run.
 #[derive(Debug, Clone)]
-pub struct Shown {
+pub(super) struct Shown {
     /// Who planned.
     pub planner: &'static PlannerInfo,
     /// What was planned.
@@ -30,7 +30,7 @@ pub struct Shown {
 
 impl Shown {
     /// Puts a run together.
-    pub fn new(
+    pub(super) fn new(
         planner: &'static PlannerInfo,
         problem: &Problem,
         outcome: Outcome,
@@ -49,13 +49,13 @@ impl Shown {
     }
 
     /// Plan and score, where there are both.
-    pub fn plan(&self) -> Option<(&Plan, &Score)> {
+    pub(super) fn plan(&self) -> Option<(&Plan, &Score)> {
         self.outcome.plan.as_ref().zip(self.score.as_ref())
     }
 }
 
 /// A search that was cancelled before it could hand over its plan still published the best it had: that is kept.
-pub fn keep_incumbent(problem: &Problem, search: &Search, outcome: &mut Outcome, score: &mut Option<Score>) {
+pub(super) fn keep_incumbent(problem: &Problem, search: &Search, outcome: &mut Outcome, score: &mut Option<Score>) {
     if outcome.status != Status::Cancelled || outcome.plan.is_some() {
         return;
     }

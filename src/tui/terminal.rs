@@ -28,13 +28,13 @@ use ratatui::{
 use super::{model::Model, view};
 
 /// The terminal while the screen has it.
-pub struct Tty {
+pub(super) struct Tty {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     mouse: bool,
 }
 
 /// Whether there is a terminal to draw on.
-pub fn is_there() -> bool {
+pub(super) fn is_there() -> bool {
     io::stdout().is_terminal()
 }
 
@@ -43,7 +43,7 @@ impl Tty {
     ///
     /// # Errors
     /// Whatever the terminal says; it is given back first.
-    pub fn take(mouse: bool) -> io::Result<Tty> {
+    pub(super) fn take(mouse: bool) -> io::Result<Tty> {
         install_hook();
         let begun = enter(mouse).and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
         match begun {
@@ -59,14 +59,14 @@ impl Tty {
     ///
     /// # Errors
     /// If the terminal cannot be written to.
-    pub fn draw(&mut self, model: &mut Model) -> io::Result<()> {
+    pub(super) fn draw(&mut self, model: &mut Model) -> io::Result<()> {
         execute!(io::stdout(), BeginSynchronizedUpdate)?;
         let drawn = self.terminal.draw(|frame| view::draw(frame, model)).map(|_| ());
         drawn.and(execute!(io::stdout(), EndSynchronizedUpdate))
     }
 
     /// Gives the terminal back until [`Tty::resume`].
-    pub fn pause(&self) {
+    pub(super) fn pause(&self) {
         leave();
     }
 
@@ -74,7 +74,7 @@ impl Tty {
     ///
     /// # Errors
     /// If the terminal cannot be taken.
-    pub fn resume(&mut self) -> io::Result<()> {
+    pub(super) fn resume(&mut self) -> io::Result<()> {
         // Raw mode may have been undone behind our back: crossterm would think that it is still on.
         disable_raw_mode()?;
         enter(self.mouse)?;
@@ -85,7 +85,7 @@ impl Tty {
     ///
     /// # Errors
     /// If the terminal cannot be written to.
-    pub fn copy(&self, text: &str) -> io::Result<()> {
+    pub(super) fn copy(&self, text: &str) -> io::Result<()> {
         use base64::Engine;
         let encoded = base64::engine::general_purpose::STANDARD.encode(text);
         let mut out = io::stdout();

@@ -2,7 +2,7 @@
 
 /// State of the Timeline view. Times in seconds.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct TimelineState {
+pub(super) struct TimelineState {
     /// Selected row among those shown.
     pub row: usize,
     /// Stages that show every replica.
@@ -22,7 +22,7 @@ const DEEPEST: f64 = 1e-6;
 
 impl TimelineState {
     /// The stretch that is seen of a batch: (from, to).
-    pub fn window(&self, batch_s: f64) -> (f64, f64) {
+    pub(super) fn window(&self, batch_s: f64) -> (f64, f64) {
         let span = self.span(batch_s);
         let from = self.from_s.clamp(0.0, (batch_s - span).max(0.0));
         (from, from + span)
@@ -33,7 +33,7 @@ impl TimelineState {
     }
 
     /// Multiplies the stretch; what is at `anchor_s` stays where it is.
-    pub fn zoom(&mut self, factor: f64, anchor_s: f64, batch_s: f64) {
+    pub(super) fn zoom(&mut self, factor: f64, anchor_s: f64, batch_s: f64) {
         let (from, to) = self.window(batch_s);
         let span = ((to - from) * factor).clamp(batch_s * DEEPEST, batch_s);
         let share = if to > from { ((anchor_s - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 };
@@ -42,13 +42,13 @@ impl TimelineState {
     }
 
     /// The whole batch.
-    pub fn whole(&mut self) {
+    pub(super) fn whole(&mut self) {
         self.from_s = 0.0;
         self.span_s = 0.0;
     }
 
     /// Moves the stretch by a share of itself, the cursor with it.
-    pub fn pan(&mut self, share: f64, batch_s: f64) {
+    pub(super) fn pan(&mut self, share: f64, batch_s: f64) {
         let (from, to) = self.window(batch_s);
         let span = to - from;
         self.from_s = (from + share * span).clamp(0.0, (batch_s - span).max(0.0));
@@ -56,7 +56,7 @@ impl TimelineState {
     }
 
     /// Moves the cursor by columns; the stretch follows when it leaves.
-    pub fn step(&mut self, columns: f64, batch_s: f64) {
+    pub(super) fn step(&mut self, columns: f64, batch_s: f64) {
         let (from, to) = self.window(batch_s);
         let column_s = (to - from) / f64::from(self.columns.max(1));
         // From the middle of a column to the middle of another, so that rounding never skips one.
@@ -65,7 +65,7 @@ impl TimelineState {
     }
 
     /// Puts the cursor at a time and brings it into sight.
-    pub fn put(&mut self, time_s: f64, batch_s: f64) {
+    pub(super) fn put(&mut self, time_s: f64, batch_s: f64) {
         self.cursor_s = if time_s.is_finite() { time_s.clamp(0.0, batch_s) } else { 0.0 };
         let (from, to) = self.window(batch_s);
         if self.cursor_s < from {
@@ -76,7 +76,7 @@ impl TimelineState {
     }
 
     /// Keeps everything within a new batch of `batch_s` seconds.
-    pub fn fit(&mut self, batch_s: f64) {
+    pub(super) fn fit(&mut self, batch_s: f64) {
         if self.span_s >= batch_s {
             self.whole();
         }

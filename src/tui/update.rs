@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// What the state cannot do itself.
-pub enum Effect {
+pub(super) enum Effect {
     /// Hand a job to the worker.
     Submit(Job),
     /// Text for the terminal's clipboard.
@@ -32,11 +32,11 @@ pub enum Effect {
 }
 
 /// Effects of one event.
-pub type Effects = Vec<Effect>;
+pub(super) type Effects = Vec<Effect>;
 
 impl Model {
     /// Where keys are heard, most special first.
-    pub fn scopes(&self) -> Vec<Scope> {
+    pub(super) fn scopes(&self) -> Vec<Scope> {
         let mut scopes = vec![];
         if self.focus == Focus::Panel {
             scopes.push(Scope::Panel);
@@ -57,7 +57,7 @@ impl Model {
     }
 
     /// Does an action.
-    pub fn act(&mut self, action: Action) -> Effects {
+    pub(super) fn act(&mut self, action: Action) -> Effects {
         match action {
             Action::Quit => return vec![Effect::Quit],
             Action::Suspend => return vec![Effect::Suspend],
@@ -199,7 +199,7 @@ impl Model {
     }
 
     /// The value of a limit that the planner says would do, if no plan keeps it now.
-    pub fn fitting(&self, kind: LimitKind) -> Option<f64> {
+    pub(super) fn fitting(&self, kind: LimitKind) -> Option<f64> {
         let infeasible = self.shown.as_ref()?.outcome.infeasible.as_ref()?;
         match kind {
             // Rounded up to a size that reads well.
@@ -223,7 +223,7 @@ impl Model {
     }
 
     /// Takes new limits and plans again if they differ.
-    pub fn set_limits(&mut self, limits: Limits) -> Effects {
+    pub(super) fn set_limits(&mut self, limits: Limits) -> Effects {
         if limits == self.limits {
             return vec![];
         }
@@ -232,7 +232,7 @@ impl Model {
     }
 
     /// Plans with what stands at the left.
-    pub fn replan(&mut self) -> Effects {
+    pub(super) fn replan(&mut self) -> Effects {
         let planner = self.current_planner();
         self.stopped = false;
         self.refusal = planner.can_plan(&self.workload).err();
@@ -251,7 +251,7 @@ impl Model {
     }
 
     /// Makes a job of a task, and remembers that it is under way.
-    pub fn submit(&mut self, task: Task, deadline: Option<Duration>) -> Effect {
+    pub(super) fn submit(&mut self, task: Task, deadline: Option<Duration>) -> Effect {
         self.jobs += 1;
         let search = Search::new(deadline, self.seed);
         // A change before the last plan is there does not restart the wait: the screen keeps saying that it waits.
@@ -262,7 +262,7 @@ impl Model {
     }
 
     /// Takes a report of the worker.
-    pub fn on_report(&mut self, report: Report) -> Effects {
+    pub(super) fn on_report(&mut self, report: Report) -> Effects {
         let latest = self.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
             News::Planned(shown) => self.take_plan(shown, latest),
@@ -314,13 +314,13 @@ impl Model {
     }
 
     /// The selected row of the left panel.
-    pub fn panel_row(&self) -> Option<PanelRow> {
+    pub(super) fn panel_row(&self) -> Option<PanelRow> {
         self.panel_rows().get(self.panel_cursor).copied()
     }
 }
 
 /// A place in a list of `count` rows after an action of [`Scope::Lists`].
-pub fn moved(at: usize, action: Action, count: usize) -> usize {
+pub(super) fn moved(at: usize, action: Action, count: usize) -> usize {
     let last = count.saturating_sub(1);
     match action {
         Action::Up => at.saturating_sub(1),

@@ -27,10 +27,10 @@ use crate::{
 };
 
 /// How long a search may go on when a newer job waits.
-pub const GRACE: Duration = Duration::from_millis(120);
+pub(super) const GRACE: Duration = Duration::from_millis(120);
 
 /// What is to be done.
-pub enum Task {
+pub(super) enum Task {
     /// Plan, check, then play the plan.
     Plan {
         /// Who plans.
@@ -55,7 +55,7 @@ pub enum Task {
 }
 
 /// A task on its way.
-pub struct Job {
+pub(super) struct Job {
     /// Counts up; a report names the job it belongs to.
     pub id: u64,
     /// What is to be done.
@@ -65,7 +65,7 @@ pub struct Job {
 }
 
 /// What the worker has to say.
-pub enum News {
+pub(super) enum News {
     /// A plan, or why there is none.
     Planned(Arc<Shown>),
     /// A plan's timeline, or why there is none.
@@ -79,7 +79,7 @@ pub enum News {
 }
 
 /// News of a job.
-pub struct Report {
+pub(super) struct Report {
     /// Which job.
     pub job: u64,
     /// What of it.
@@ -87,7 +87,7 @@ pub struct Report {
 }
 
 /// Does a job on the caller's thread; the last report is always [`News::Done`].
-pub fn perform(job: &Job, tell: &mut dyn FnMut(Report)) {
+pub(super) fn perform(job: &Job, tell: &mut dyn FnMut(Report)) {
     let result = catch_unwind(AssertUnwindSafe(|| work(job, tell)));
     if let Err(payload) = result {
         tell(Report { job: job.id, news: News::Crashed(panic_message(payload.as_ref())) });
@@ -125,7 +125,7 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
 }
 
 /// The screen's end of the planning thread.
-pub struct Worker {
+pub(super) struct Worker {
     waiting: (Sender<Job>, Receiver<Job>),
     reports: Receiver<Report>,
     latest: Option<(u64, Search)>,
@@ -137,7 +137,7 @@ impl Worker {
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub fn start() -> std::io::Result<Worker> {
+    pub(super) fn start() -> std::io::Result<Worker> {
         let (job_sender, job_receiver) = bounded::<Job>(1);
         let (report_sender, reports) = unbounded();
         let jobs = job_receiver.clone();
@@ -151,7 +151,7 @@ impl Worker {
     }
 
     /// Hands over a job; one that was still waiting is dropped.
-    pub fn submit(&mut self, job: Job) {
+    pub(super) fn submit(&mut self, job: Job) {
         drop(self.waiting.1.try_recv());
         let (id, search) = (job.id, job.search.clone());
         if self.running.is_none() {
@@ -163,7 +163,7 @@ impl Worker {
     }
 
     /// Cancels the running search if something newer has waited for it long enough. Called at every tick.
-    pub fn hurry(&self) {
+    pub(super) fn hurry(&self) {
         if let (Some((running, search, since)), Some((latest, _))) = (&self.running, &self.latest)
             && running != latest
             && since.elapsed() > GRACE
@@ -173,12 +173,12 @@ impl Worker {
     }
 
     /// Where reports arrive.
-    pub fn reports(&self) -> &Receiver<Report> {
+    pub(super) fn reports(&self) -> &Receiver<Report> {
         &self.reports
     }
 
     /// To be told of every report: a job that is done makes room for the one that waits, if any.
-    pub fn heard(&mut self, report: &Report) {
+    pub(super) fn heard(&mut self, report: &Report) {
         if !matches!(report.news, News::Done) {
             return;
         }

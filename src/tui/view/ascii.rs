@@ -5,7 +5,7 @@
 use ratatui::buffer::Buffer;
 
 /// Replaces all signs outside ASCII.
-pub fn replace(buffer: &mut Buffer) {
+pub(super) fn replace(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if !cell.symbol().is_ascii() {
             let sign = nearest(cell.symbol().chars().next().unwrap_or(' '));

@@ -21,7 +21,7 @@ use crate::{
 
 /// A row of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeviceRow {
+pub(crate) enum DeviceRow {
     /// All devices of a stage.
     Stage(usize),
     /// One device of a stage.
@@ -32,7 +32,7 @@ pub enum DeviceRow {
 
 impl DeviceRow {
     /// The stage it belongs to; for unused devices none that there is.
-    pub fn stage(self) -> usize {
+    pub(crate) fn stage(self) -> usize {
         match self {
             DeviceRow::Stage(stage) | DeviceRow::Device(stage, _) => stage,
             DeviceRow::Unused(_) => usize::MAX,
@@ -42,7 +42,7 @@ impl DeviceRow {
 
 impl Model {
     /// The rows of the view, from the top.
-    pub fn device_rows(&self) -> Vec<DeviceRow> {
+    pub(crate) fn device_rows(&self) -> Vec<DeviceRow> {
         let Some(shown) = &self.shown else { return vec![] };
         let Some((plan, _)) = shown.plan() else { return vec![] };
         let mut rows = vec![];
@@ -65,7 +65,7 @@ const LEFT: usize = 27;
 /// Cells of a value after a bar.
 const VALUE: usize = 10;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
     frame.render_widget(Paragraph::new(stages::summary(shown, plan, score, &theme)), rows(area, 0, 2));
     let width = area.width as usize;

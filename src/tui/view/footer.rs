@@ -15,7 +15,7 @@ use crate::tui::{
     theme::Role,
 };
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let theme = &model.theme;
     if let Some((tone, text)) = &model.message {
         let (sign, role) = match tone {
@@ -73,7 +73,7 @@ fn hints(model: &Model) -> Vec<(String, String)> {
 }
 
 /// The text that is looked for, over the last line.
-pub fn draw_find(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
+pub(super) fn draw_find(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
     let place = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
     let text = format!(" / {}", input.value());
     let at = place.x + 3 + input.visual_cursor() as u16;

@@ -20,7 +20,7 @@ use crate::{
 /// Width of the progress bar.
 const BAR: usize = 12;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let width = area.width as usize;
     // Parts at the right are left out from the end until they fit.
     let mut right = if model.planning_shown() { planning(model) } else { result(model) };
@@ -65,7 +65,7 @@ fn left(model: &Model, width: usize) -> Line<'static> {
 }
 
 /// A sign and a word for how a run ended.
-pub fn status(status: Status, gap: Option<f64>, theme: &Theme) -> Span<'static> {
+pub(super) fn status(status: Status, gap: Option<f64>, theme: &Theme) -> Span<'static> {
     match status {
         Status::Optimal => Span::styled("✓ optimal", theme.bold(Role::Good)),
         Status::Feasible => {

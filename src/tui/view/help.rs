@@ -17,7 +17,7 @@ use crate::tui::{
 };
 
 /// Draws the typed text with its cursor in a line.
-pub fn draw_input(frame: &mut Frame<'_>, line: Rect, model: &Model, filter: &Filter, empty: &str) {
+pub(super) fn draw_input(frame: &mut Frame<'_>, line: Rect, model: &Model, filter: &Filter, empty: &str) {
     let text = filter.input.value();
     let shown = if text.is_empty() {
         Span::styled(clip(empty, line.width.saturating_sub(2) as usize), model.theme.fg(Role::Muted))
@@ -32,7 +32,7 @@ pub fn draw_input(frame: &mut Frame<'_>, line: Rect, model: &Model, filter: &Fil
 }
 
 /// Every key, for where the user is first.
-pub fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
+pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
     let inner = modal(frame, area, &model.theme, "Keys", 84, area.height.saturating_sub(2));
     draw_input(frame, rows(inner, 0, 1), model, filter, "type to search, Esc closes");
     let list = rows(inner, 2, inner.height);
@@ -58,7 +58,7 @@ pub fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filt
 }
 
 /// Actions by name; Enter does the selected one.
-pub fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
+pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
     let inner = modal(frame, area, &model.theme, "Command", 72, 18);
     draw_input(frame, rows(inner, 0, 1), model, filter, "what shall be done?");
     let list = rows(inner, 2, inner.height);

@@ -15,7 +15,7 @@ use crate::{
 const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
 /// Draws the chart over the columns of the timeline. The first line is the limit.
-pub fn draw(
+pub(super) fn draw(
     buffer: &mut Buffer,
     area: Rect,
     theme: &Theme,

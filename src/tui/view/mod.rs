@@ -17,8 +17,8 @@ mod memory_chart;
 mod no_plan;
 mod panel;
 mod stages;
-pub mod timeline;
-pub mod workload;
+pub(super) mod timeline;
+pub(super) mod workload;
 
 use ratatui::{
     Frame,
@@ -40,7 +40,7 @@ const SMALLEST: (u16, u16) = (60, 16);
 const PANEL_WIDTH: u16 = 30;
 
 /// Draws everything.
-pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {
+pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
     let area = frame.area();
     model.size = (area.width, area.height);
     model.hits.clear();

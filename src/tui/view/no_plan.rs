@@ -14,7 +14,7 @@ use crate::{
     units,
 };
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown) {
     let theme = &model.theme;
     let width = (area.width as usize).min(84);
     let mut lines =
@@ -56,7 +56,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown) {
 }
 
 /// Why the chosen planner cannot plan this workload.
-pub fn draw_refusal(frame: &mut Frame<'_>, area: Rect, model: &Model, reason: &str) {
+pub(super) fn draw_refusal(frame: &mut Frame<'_>, area: Rect, model: &Model, reason: &str) {
     let theme = &model.theme;
     let name = model.current_planner().info().name;
     let mut lines = vec![

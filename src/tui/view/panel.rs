@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     model.hits.push((area, Hit::PanelArea));
     let focused = model.focus == Focus::Panel;
     let title = Span::styled(" Planner ", model.theme.bold(if focused { Role::Focus } else { Role::Text }));
@@ -195,7 +195,7 @@ fn place_cursor(frame: &mut Frame<'_>, line: Rect, model: &Model, row: PanelRow)
 }
 
 /// Why what was typed cannot be taken, beside the field.
-pub fn draw_error(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+pub(super) fn draw_error(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let Some(editing) = &model.editing else { return };
     let Some(error) = &editing.error else { return };
     let row = model.hits.iter().find(|(_, hit)| *hit == Hit::Panel(PanelRow::Limit(editing.kind)));

@@ -53,7 +53,7 @@ impl Columns {
     }
 }
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
     frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme)), rows(area, 0, 2));
     let columns = Columns::new(area.width as usize);
@@ -64,7 +64,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown,
 }
 
 /// The plan in two lines: how good, and what limits it.
-pub fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme) -> Vec<Line<'static>> {
+pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme) -> Vec<Line<'static>> {
     let time = score.time_per_sample_s;
     let bound = match (shown.outcome.status, shown.outcome.gap()) {
         (Status::Optimal, _) => "bound: proven".to_string(),
@@ -236,7 +236,7 @@ fn node_branches(
 }
 
 /// A node's name without the number at its end.
-pub fn kind(name: &str) -> &str {
+pub(super) fn kind(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let bare = bare.trim_end_matches([' ', '_', '-', '.', '#', '/']);
     if bare.is_empty() { name } else { bare }

@@ -33,14 +33,14 @@ use crate::{
 };
 
 /// Cells at the left for the name of a row.
-pub const LABEL: u16 = 10;
+pub(crate) const LABEL: u16 = 10;
 
 /// A row: stage, and replica where the stage shows each of them.
-pub type Row = (usize, Option<u32>);
+pub(crate) type Row = (usize, Option<u32>);
 
 impl Model {
     /// The rows of the view, from the top.
-    pub fn timeline_rows(&self, played: &Played) -> Vec<Row> {
+    pub(crate) fn timeline_rows(&self, played: &Played) -> Vec<Row> {
         let mut rows = vec![];
         for (stage, &replicas) in played.timeline.replicas.iter().enumerate() {
             rows.push((stage, None));
@@ -52,7 +52,7 @@ impl Model {
     }
 }
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown) {
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown) {
     let theme = model.theme.clone();
     let Some(played) = model.played.clone() else {
         let text = model.unplayed.clone().unwrap_or_else(|| "playing the schedule …".into());
@@ -394,7 +394,7 @@ fn tell(played: &Played, stage: usize, replica: Option<u32>, time: f64) -> Strin
 }
 
 /// A label at the left of the chart, where rows have their names.
-pub fn label(text: &str) -> String {
+pub(crate) fn label(text: &str) -> String {
     fit(&fit_right(text, LABEL as usize - 1), LABEL as usize)
 }
 

@@ -23,7 +23,7 @@ use crate::{
 
 /// What is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Section {
+pub(crate) enum Section {
     /// The nodes, runs of like ones folded.
     Nodes,
     /// The edges with what crosses them.
@@ -36,7 +36,7 @@ impl Section {
     const ALL: [Section; 3] = [Section::Nodes, Section::Edges, Section::About];
 
     /// The one after it, going round.
-    pub fn next(self) -> Self {
+    pub(crate) fn next(self) -> Self {
         let at = Section::ALL.iter().position(|s| *s == self).unwrap_or(0);
         Section::ALL[(at + 1) % Section::ALL.len()]
     }
@@ -44,7 +44,7 @@ impl Section {
 
 impl Model {
     /// Rows of the section, where it is a plain list.
-    pub fn section_rows(&self) -> usize {
+    pub(crate) fn section_rows(&self) -> usize {
         match self.section {
             Section::Nodes => 0,
             Section::Edges => self.workload.dag.edges().len(),
@@ -53,7 +53,7 @@ impl Model {
     }
 }
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     let theme = model.theme.clone();
     draw_sections(frame, rows(area, 0, 1), model, &theme);
     let body = rows(area, 2, area.height);

@@ -9,7 +9,7 @@ const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
 /// A bar for a share from 0 to 1 of `width` cells, filled up with blanks to that width. What is not nothing shows as
 /// an eighth at least.
-pub fn solid(share: f64, width: usize) -> String {
+pub(crate) fn solid(share: f64, width: usize) -> String {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let mut eighths = (share * (width * 8) as f64).round() as usize;
     if share > 0.0 && width > 0 {
@@ -24,7 +24,7 @@ pub fn solid(share: f64, width: usize) -> String {
 
 /// A part of a bar.
 #[derive(Debug, Clone, Copy)]
-pub struct Part {
+pub(crate) struct Part {
     /// Its share of the whole width.
     pub share: f64,
     /// What it is filled with.
@@ -34,7 +34,7 @@ pub struct Part {
 }
 
 /// Parts side by side over `width` cells; borders are rounded to cells from the left, so parts never drift.
-pub fn stacked(parts: &[Part], width: usize) -> Vec<Span<'static>> {
+pub(crate) fn stacked(parts: &[Part], width: usize) -> Vec<Span<'static>> {
     let mut spans = vec![];
     let (mut sum, mut drawn) = (0.0, 0);
     for part in parts {
@@ -50,7 +50,7 @@ pub fn stacked(parts: &[Part], width: usize) -> Vec<Span<'static>> {
 }
 
 /// Sets a mark at a share of a line of cells that starts at `(x, y)`.
-pub fn mark(buffer: &mut ratatui::buffer::Buffer, x: u16, y: u16, width: u16, share: f64, style: Style) {
+pub(crate) fn mark(buffer: &mut ratatui::buffer::Buffer, x: u16, y: u16, width: u16, share: f64, style: Style) {
     if width == 0 || !share.is_finite() {
         return;
     }

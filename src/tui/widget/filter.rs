@@ -9,7 +9,7 @@ use tui_input::{Input, backend::crossterm::EventHandler};
 
 /// The typed text and the selected row among what it leaves.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub(crate) struct Filter {
     /// What was typed.
     pub input: Input,
     /// Selected row among the matches.
@@ -18,7 +18,7 @@ pub struct Filter {
 
 impl Filter {
     /// Takes a key; whether the text changed.
-    pub fn type_key(&mut self, event: &Event) -> bool {
+    pub(crate) fn type_key(&mut self, event: &Event) -> bool {
         let changed = self.input.handle_event(event).is_some_and(|change| change.value);
         if changed {
             self.cursor = 0;
@@ -27,12 +27,12 @@ impl Filter {
     }
 
     /// Moves the selection, kept within `count` rows.
-    pub fn step(&mut self, by: isize, count: usize) {
+    pub(crate) fn step(&mut self, by: isize, count: usize) {
         self.cursor = self.cursor.saturating_add_signed(by).min(count.saturating_sub(1));
     }
 
     /// Indices of the texts that match, best first; all of them, in order, while nothing is typed.
-    pub fn matches<T: AsRef<str>>(&self, texts: &[T]) -> Vec<usize> {
+    pub(crate) fn matches<T: AsRef<str>>(&self, texts: &[T]) -> Vec<usize> {
         if self.input.value().trim().is_empty() {
             return (0..texts.len()).collect();
         }

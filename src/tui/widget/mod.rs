@@ -1,5 +1,5 @@
 //! Parts that several views are made of.
 
-pub mod bar;
-pub mod filter;
-pub mod tree;
+pub(super) mod bar;
+pub(super) mod filter;
+pub(super) mod tree;

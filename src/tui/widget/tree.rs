@@ -15,7 +15,7 @@ use crate::tui::{action::Action, theme::Theme};
 
 /// A row and what is inside it.
 #[derive(Debug, Clone)]
-pub struct Branch {
+pub(crate) struct Branch {
     /// What is searched.
     pub label: String,
     /// What is drawn.
@@ -25,11 +25,11 @@ pub struct Branch {
 }
 
 /// What the built rows depend on: a count that rises with every change, and the width.
-pub type Key = (u64, u16);
+pub(crate) type Key = (u64, u16);
 
 /// State and built rows of one tree.
 #[derive(Debug, Default)]
-pub struct TreePane {
+pub(crate) struct TreePane {
     state: TreeState<u32>,
     items: Vec<TreeItem<'static, u32>>,
     labels: Vec<(Vec<u32>, String)>,
@@ -40,12 +40,12 @@ pub struct TreePane {
 
 impl TreePane {
     /// Cells before the text of a row at a depth: sign of selection, indent, sign of folding.
-    pub fn indent(depth: usize) -> usize {
+    pub(crate) fn indent(depth: usize) -> usize {
         3 + 2 * depth
     }
 
     /// Builds the rows, if the key is new.
-    pub fn prepare(&mut self, key: Key, build: impl FnOnce() -> Vec<Branch>) {
+    pub(crate) fn prepare(&mut self, key: Key, build: impl FnOnce() -> Vec<Branch>) {
         if self.key == Some(key) {
             return;
         }
@@ -60,7 +60,7 @@ impl TreePane {
     }
 
     /// Draws the visible rows.
-    pub fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         // Only duplicate ids are refused, and ids are places.
         if let Ok(tree) = Tree::new(&self.items) {
             let tree = tree
@@ -74,12 +74,12 @@ impl TreePane {
     }
 
     /// The path of the selected row.
-    pub fn selected(&self) -> &[u32] {
+    pub(crate) fn selected(&self) -> &[u32] {
         self.state.selected()
     }
 
     /// Selects a row, and opens what it is in.
-    pub fn select(&mut self, path: &[u32]) {
+    pub(crate) fn select(&mut self, path: &[u32]) {
         for end in 1..path.len() {
             self.state.open(path[..end].to_vec());
         }
@@ -88,12 +88,12 @@ impl TreePane {
     }
 
     /// Selects the row under a click; a second click on it folds or unfolds it.
-    pub fn click(&mut self, position: Position) {
+    pub(crate) fn click(&mut self, position: Position) {
         self.state.click_at(position);
     }
 
     /// Scrolls without moving the selection.
-    pub fn scroll(&mut self, down: bool) {
+    pub(crate) fn scroll(&mut self, down: bool) {
         if down {
             self.state.scroll_down(3)
         } else {
@@ -102,7 +102,7 @@ impl TreePane {
     }
 
     /// Does what a list or tree action asks for; whether it was one.
-    pub fn act(&mut self, action: Action) -> bool {
+    pub(crate) fn act(&mut self, action: Action) -> bool {
         match action {
             Action::Up => drop(self.state.key_up()),
             Action::Down => drop(self.state.key_down()),
@@ -135,7 +135,7 @@ impl TreePane {
     }
 
     /// Goes to the next or previous row with the needle in it, going round; `here`: the selected row counts too.
-    pub fn find(&mut self, forwards: bool, here: bool) -> bool {
+    pub(crate) fn find(&mut self, forwards: bool, here: bool) -> bool {
         let needle = self.needle.to_lowercase();
         let n = self.labels.len();
         if needle.is_empty() || n == 0 {
