@@ -12,9 +12,11 @@ pub mod check;
 pub mod completions;
 pub mod failure;
 pub mod generate;
+pub mod hardware;
 pub mod input;
 mod interrupt;
 pub mod man;
+mod mistyped;
 pub mod output;
 pub mod plan;
 pub mod planners;
@@ -23,8 +25,9 @@ mod progress;
 pub mod report;
 pub mod screen;
 pub mod simulate;
+pub mod themes;
 
-use std::process::ExitCode;
+use std::{ffi::OsStr, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -66,6 +69,8 @@ enum Command {
     /// Make a workload from a model and a hardware preset
     Generate(generate::GenerateArgs),
     Planners(planners::PlannersArgs),
+    Hardware(hardware::HardwareArgs),
+    Themes(themes::ThemesArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -83,6 +88,8 @@ impl Cli {
             Some(Command::Simulate(args)) => args.run(),
             Some(Command::Generate(args)) => args.write(),
             Some(Command::Planners(args)) => args.run(),
+            Some(Command::Hardware(args)) => args.run(),
+            Some(Command::Themes(args)) => args.run(),
             Some(Command::Completions(args)) => args.run(),
             Some(Command::Man(args)) => args.run(),
         }
@@ -91,6 +98,10 @@ impl Cli {
 
 /// Reads the arguments of the process, does what they ask for, and says how it ended.
 pub fn main() -> ExitCode {
+    let first_word = std::env::args_os().nth(1);
+    if let Some(failure) = mistyped::failure(first_word.as_deref().and_then(OsStr::to_str)) {
+        return failure.report();
+    }
     match Cli::parse().run() {
         Ok(ending) => ending.exit_code(),
         Err(failure) => failure.report(),

@@ -78,9 +78,7 @@ impl Task {
             None => self.search(args)?,
             Some(threads) => {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build();
-                let refused =
-                    |error| Failure::refused(format!("cannot start {threads} threads: {error}"), "ask for fewer");
-                pool.map_err(refused)?.install(|| self.search(args))?
+                pool.map_err(|error| no_threads(threads, &error))?.install(|| self.search(args))?
             }
         };
         let Task { planner, problem } = self;
@@ -147,6 +145,11 @@ impl Planned {
 /// [`Failure`] that names the file, the field it lacks and the flag that gives it.
 pub fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits, Failure> {
     Limits::resolve(&workload.limits, &limits.overrides()).map_err(|missing| missing.of(&workload.source))
+}
+
+/// The failure of a system that refuses threads.
+pub(super) fn no_threads(threads: u16, error: &rayon::ThreadPoolBuildError) -> Failure {
+    Failure::refused(format!("cannot start {threads} threads: {error}"), "ask for fewer")
 }
 
 /// The planner asked for, or the first that can plan the workload.

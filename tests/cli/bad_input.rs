@@ -69,8 +69,10 @@ fn paths_that_are_no_file() {
 
 #[test]
 fn a_mistyped_command_is_recognised() {
-    let error = refusal(&["plna"]);
-    assert!(error.contains("plan"), "{error}");
+    for arguments in [&["plna"][..], &["plna", TINY], &["chek", TINY, "plan.json"]] {
+        let error = refusal(arguments);
+        assert!(error.contains("did you mean `plantui "), "{error}");
+    }
     let error = refusal(&["plan"]);
     assert!(error.contains("<WORKLOAD>"), "{error}");
 }

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::{Folder, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 7] = ["plan", "check", "simulate", "generate", "planners", "completions", "man"];
+const COMMANDS: [&str; 9] =
+    ["plan", "check", "simulate", "generate", "planners", "hardware", "themes", "completions", "man"];
 
 #[test]
 fn planners_are_listed_with_options_and_defaults() {
@@ -38,6 +39,23 @@ fn every_listed_option_is_taken() {
             json(&["plan", "inputs/tiny-branch.json", "--planner", id, "--set", &setting, "--memory=8GB", "--json"], 0);
         }
     }
+}
+
+#[test]
+fn hardware_and_themes_are_listed() {
+    let presets = json(&["hardware", "--json"], 0);
+    let memory = |id: &str| {
+        let preset = presets.as_array().unwrap().iter().find(|preset| preset["id"] == id).unwrap();
+        assert!(preset["memory_bytes"]["source"].as_str().is_some_and(|source| !source.is_empty()));
+        preset["memory_bytes"]["value"].as_f64().unwrap()
+    };
+    assert!(memory("a100-80") > memory("a100-40"));
+    assert!(stdout(&["hardware"], 0).contains("h100"));
+    let themes = json(&["themes", "--json"], 0);
+    for theme in ["dark", "light", "high-contrast", "colour-blind", "monochrome"] {
+        assert!(themes.as_array().unwrap().contains(&theme.into()), "{themes}");
+    }
+    assert!(stdout(&["themes"], 0).starts_with("dark\n"));
 }
 
 #[test]
