@@ -54,3 +54,24 @@ impl Drop for Interrupt {
         self.armed.store(false, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn the_first_ctrl_c_cancels_the_search() {
+        let search = Search::default();
+        let interrupt = Interrupt::cancels(&search).unwrap();
+        assert!(!interrupt.pressed() && !search.cancelled());
+        low_level::raise(SIGINT).unwrap();
+        // The signal is handled on another thread; a minute is only there to end a test that fails.
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !search.cancelled() && Instant::now() < patience {
+            thread::yield_now();
+        }
+        assert!(interrupt.pressed() && search.cancelled() && !search.deadline_passed());
+    }
+}

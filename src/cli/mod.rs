@@ -15,6 +15,7 @@ pub mod generate;
 pub mod hardware;
 pub mod input;
 mod interrupt;
+pub mod lint;
 pub mod man;
 mod mistyped;
 pub mod output;
@@ -66,6 +67,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Check(check::CheckArgs),
     Simulate(simulate::SimulateArgs),
+    Lint(lint::LintArgs),
     /// Make a workload from a model and a hardware preset
     Generate(generate::GenerateArgs),
     Planners(planners::PlannersArgs),
@@ -86,6 +88,7 @@ impl Cli {
             Some(Command::Plan(args)) => args.run(),
             Some(Command::Check(args)) => args.run(),
             Some(Command::Simulate(args)) => args.run(),
+            Some(Command::Lint(args)) => args.run(),
             Some(Command::Generate(args)) => args.write(),
             Some(Command::Planners(args)) => args.run(),
             Some(Command::Hardware(args)) => args.run(),

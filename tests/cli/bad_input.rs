@@ -1,6 +1,6 @@
 //! One clear sentence for every class of file that is no workload.
 
-use crate::{Folder, TINY, refusal};
+use crate::{Folder, TINY, json, refusal, stdout};
 
 /// The error of planning a file with this content: one `error:` line and at most one `hint:` line.
 fn planning(name: &str, content: impl AsRef<[u8]>) -> String {
@@ -17,7 +17,7 @@ fn files_that_are_something_else() {
     for (content, part) in [
         (&b""[..], "is empty"),
         (b" \n\t", "is empty"),
-        (b"{\"nodes\": [", "ends before its JSON is complete"),
+        (b"{\"nodes\": [", "before its JSON is complete"),
         (b"\x7fELF\x02\x01", "is a program"),
         (b"PK\x03\x04", "zip archive"),
         (b"\x00\x01\x02\x03", "binary data"),
@@ -55,7 +55,7 @@ fn places_in_a_workload_are_named_with_line_and_path() {
 fn names_cannot_move_the_cursor() {
     let text = std::fs::read_to_string(TINY).unwrap().replace("\"stem\"", "\"\\u001b[2Jstem\"");
     let folder = Folder::new();
-    let table = crate::stdout(&["plan", &folder.file("escape.json", text)], 0);
+    let table = stdout(&["plan", &folder.file("escape.json", text)], 0);
     assert!(!table.contains('\u{1b}'), "{table:?}");
 }
 
@@ -75,4 +75,28 @@ fn a_mistyped_command_is_recognised() {
     }
     let error = refusal(&["plan"]);
     assert!(error.contains("<WORKLOAD>"), "{error}");
+}
+
+#[test]
+fn lint_tells_findings_and_refuses_nothing_that_loads() {
+    let text = std::fs::read_to_string(TINY).unwrap();
+    let folder = Folder::new();
+    // One node that fits no device.
+    let swollen = text.replace("\"memoryUsageB\": 640000000", "\"memoryUsageB\": 640000000000");
+    let file =
+        folder.file("swollen.json", swollen.replace("\"memoryUsageB\": 320000000", "\"memoryUsageB\": 320000000000"));
+    let document = json(&["lint", &file, "--json"], 0);
+    assert_eq!(document["schema"], "plantui.lint/1");
+    assert_eq!(document["workload"]["name"], "swollen");
+    let findings = document["findings"].as_array().unwrap();
+    let worst = findings.first().expect("a node that fits nowhere is a finding");
+    assert_eq!(worst["severity"], "error");
+    assert!(worst["nodes"].as_array().unwrap().contains(&2.into()), "{worst}");
+    for finding in findings {
+        assert!(["rule", "what", "why"].iter().all(|field| finding[field].is_string()), "{finding}");
+    }
+    let text = stdout(&["lint", &file], 0);
+    assert!(text.contains("error: ") && text.contains(worst["what"].as_str().unwrap()), "{text}");
+    assert_eq!(text.matches("\n\n").count(), findings.len());
+    assert!(refusal(&["lint", "missing.json"]).contains("does not exist"));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json as value};
 
-use crate::{BERT, Folder, TINY, json, plantui, refusal, stdout};
+use crate::{BERT, Folder, PLANNERS, TINY, json, plantui, refusal, stdout};
 
 /// All of [`TINY`] on two stages: 0 and 1 on device 0, the rest on devices 1 and 2.
 fn tiny_plan() -> Value {
@@ -27,7 +27,7 @@ fn check(plan: &Value, flags: &[&str], code: i32) -> Value {
 fn what_plan_writes_check_confirms_to_the_last_digit() {
     let folder = Folder::new();
     for (workload, flags) in [(TINY, &[][..]), (BERT, &["--devices", "64", "--memory", "8GiB"][..])] {
-        for planner in ["piper", "equal-partition"] {
+        for planner in PLANNERS {
             let planned = stdout(&[&["plan", workload, "--json", "--planner", planner], flags].concat(), 0);
             let file = folder.file("plan.json", &planned);
             let planned: Value = serde_json::from_str(&planned).unwrap();

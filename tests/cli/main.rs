@@ -22,6 +22,9 @@ fn plantui() -> Command {
 const TINY: &str = "inputs/tiny-branch.json";
 const BERT: &str = "inputs/bert32a100.json";
 
+/// The planners that every command is tried with.
+const PLANNERS: [&str; 1] = ["piper"];
+
 /// Runs with these arguments, expects the exit code, and gives standard output.
 fn stdout(arguments: &[&str], code: i32) -> String {
     let assert = plantui().args(arguments).assert().code(code);

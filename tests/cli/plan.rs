@@ -3,7 +3,7 @@
 use predicates::prelude::*;
 use serde_json::Value;
 
-use crate::{BERT, TINY, json, plantui, refusal, stdout};
+use crate::{BERT, PLANNERS, TINY, json, plantui, refusal, stdout};
 
 /// `path` leads to a value that `is` accepts.
 fn field(document: &Value, path: &str, is: fn(&Value) -> bool) {
@@ -99,7 +99,7 @@ fn threads_and_seed_change_nothing_about_the_plan() {
 
 #[test]
 fn every_planner_can_be_asked() {
-    for id in ["piper", "equal-partition"] {
+    for id in PLANNERS {
         let document = json(&["plan", BERT, "--planner", id, "--json"], 0);
         assert_eq!(document["planner"]["id"], id);
         assert!(document["objective"]["value"].as_f64().unwrap() > 0.0);
