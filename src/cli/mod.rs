@@ -2,7 +2,7 @@
 //!
 //! A subcommand is a struct of arguments with a `run` that returns how it [ended](Ending) or why it [failed](Failure).
 //! What is shared: the [flags](arguments) of limits and planners, [reading](input) workloads and plans,
-//! [running](planning) a planner with a progress bar and Ctrl-C, the [table](report) of a plan, and [output](output).
+//! [running](planning) a planner with a progress bar and Ctrl-C, the [table](report) of a plan, and [`output`].
 //!
 //! Results go to standard output, everything else to standard error. The surprising decision: a reader that leaves
 //! (`plantui plan F | head -1`) is success, since it got what it wanted.

@@ -142,21 +142,19 @@ fn names(workload: &Workload, stage: &Stage) -> String {
     }
 }
 
-/// Why there is no plan, and what would do.
+/// Why there is no plan, and the flags that would do.
 fn explanation(infeasible: &Infeasible) -> String {
     let mut text = String::new();
     if !infeasible.explanation.is_empty() {
         line(&mut text, format_args!("{}", infeasible.explanation));
     }
-    if let Some(bytes) = infeasible.smallest_memory_bytes {
-        // Rounded up, so that the figure shown really does.
-        let flag = LimitKind::Memory.flag();
-        let least = units::bytes(bytes);
-        line(&mut text, format_args!("smallest memory per device that would do: {least} ({flag} {:.0})", bytes.ceil()));
-    }
-    if let Some(devices) = infeasible.fewest_devices {
-        let flag = LimitKind::Devices.flag();
-        line(&mut text, format_args!("fewest devices that would do: {devices} ({flag} {devices})"));
+    // Whole bytes, rounded up, so that the flag shown really does.
+    let memory =
+        infeasible.smallest_memory_bytes.map(|bytes| format!("{} {:.0}", LimitKind::Memory.flag(), bytes.ceil()));
+    let devices = infeasible.fewest_devices.map(|devices| format!("{} {devices}", LimitKind::Devices.flag()));
+    let enough: Vec<String> = memory.into_iter().chain(devices).collect();
+    if !enough.is_empty() {
+        line(&mut text, format_args!("just enough: {}", enough.join(" or ")));
     }
     text
 }

@@ -115,7 +115,7 @@ fn no_feasible_plan_is_exit_code_1_with_a_document() {
     field(&document, "/infeasible/explanation", |v| v.as_str().is_some_and(|text| !text.is_empty()));
     field(&document, "/infeasible/limits", |v| v.as_array().is_some_and(|limits| !limits.is_empty()));
     let table = stdout(&["plan", TINY, "--devices", "1", "--memory", "1GB"], 1);
-    assert!(table.contains("no feasible plan"), "{table}");
+    assert!(table.contains("no feasible plan") && table.contains("just enough: --memory "), "{table}");
 }
 
 #[test]
