@@ -223,6 +223,11 @@ pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1}%", share * 100.0) } else { "-".into() }
 }
 
+/// A share in whole percent: `91%`.
+pub fn percent_whole(share: f64) -> String {
+    if share.is_finite() { format!("{:.0}%", share * 100.0) } else { "-".into() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,6 +288,7 @@ mod tests {
         assert_eq!(seconds(1.5), "1.500 s");
         assert_eq!(count_short(5.88e9), "5.88 G");
         assert_eq!(percent(0.913), "91.3%");
+        assert_eq!(percent_whole(0.913), "91%");
     }
 
     #[test]

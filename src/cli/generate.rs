@@ -1,6 +1,6 @@
 //! `plantui generate`: a workload from a model and a hardware preset, every assumption a flag.
 //!
-//! [`run`] returns the text of the file; writing it to [`GenerateArgs::output`] is the caller's. The surprising decision:
+//! [`run`] returns the text of the file, [`GenerateArgs::write`] writes it. The surprising decision:
 //! the command recorded in the file is put together from the settings that were given, not from the words that were typed,
 //! so that the same settings always give the same bytes and `--output` leaves no trace.
 
@@ -12,6 +12,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
+use super::{Ending, Failure, output::Destination};
 use crate::{
     cluster::{LimitKind, Limits, hardware},
     units,
@@ -39,7 +40,12 @@ pub enum WorkingSetArg {
 
 /// What to generate. Everything that is not given takes the default of the model and the hardware.
 #[derive(Debug, Clone, PartialEq, Args)]
-#[command(after_help = "\
+#[command(after_long_help = "\
+Examples:
+  plantui generate bert-32 --output model.json
+  plantui generate llama-3-8b --hardware h100 --devices 32 --sequence-length 4096 | plantui plan -
+  plantui generate path/to/config.json --state-bytes distributed:8 > model.json
+
 Models: bert-32, bert-96, gpt3-175b, llama-2-70b, llama-3-8b, llama-3-70b, llama-3-405b, mistral-7b, qwen2.5-72b,
 tiny-branch (a made-up example of six nodes), or the path of a Hugging Face config.json (llama, mistral, qwen2, gpt2,
 gpt_neox, bert).
@@ -125,6 +131,21 @@ fn parse_microbatches(text: &str) -> Result<u32, String> {
 }
 
 impl GenerateArgs {
+    /// Generates and writes to the output.
+    ///
+    /// # Errors
+    /// [`Failure`] if a setting or the configuration is refused, or the output cannot be written.
+    pub fn write(self) -> Result<Ending, Failure> {
+        let destination = Destination::new(self.output.as_deref(), self.force);
+        destination.check()?;
+        let text = run(&self).map_err(|error| match error {
+            GenerateError::Config(error) => error.into(),
+            error @ GenerateError::Setting { .. } => Failure::refused(error.to_string(), ""),
+        })?;
+        destination.write(&text)?;
+        Ok(Ending::Done)
+    }
+
     /// The command that makes the same file again: every setting that was given, in a fixed order, without the output.
     pub fn command_line(&self) -> String {
         let mut words = vec!["plantui".to_string(), "generate".into(), quoted(&self.model)];

@@ -1,3 +1,134 @@
-//! cli (in work).
+//! The command line: a clap tree with one file per subcommand.
+//!
+//! A subcommand is a struct of arguments with a `run` that returns how it [ended](Ending) or why it [failed](Failure).
+//! What is shared: the [flags](arguments) of limits and planners, [reading](input) workloads and plans,
+//! [running](planning) a planner with a progress bar and Ctrl-C, the [table](report) of a plan, and [`output`].
+//!
+//! Results go to standard output, everything else to standard error. The surprising decision: a reader that leaves
+//! (`plantui plan F | head -1`) is success, since it got what it wanted.
 
+pub mod arguments;
+pub mod check;
+pub mod completions;
+pub mod failure;
 pub mod generate;
+pub mod hardware;
+pub mod input;
+mod interrupt;
+pub mod lint;
+pub mod man;
+mod mistyped;
+pub mod output;
+pub mod plan;
+pub mod planners;
+pub mod planning;
+mod progress;
+pub mod report;
+pub mod screen;
+pub mod simulate;
+pub mod themes;
+
+use std::{ffi::OsStr, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+pub use failure::{Ending, Failure};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui                                       the screen, with a built-in example
+  plantui model.json --devices 64               the screen, with a limit changed
+  plantui model.json | cat                      the report, since a pipe is no terminal
+  plantui plan model.json --memory 16GiB        plan and print a table
+  plantui plan model.json --json > plan.json    the same for scripts
+  plantui check model.json plan.json            validate and score a plan again
+  plantui generate bert-32 > model.json         make a workload
+
+Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan.";
+
+/// Plan how a neural network that is too large for one device is cut over many.
+///
+/// Loads a profiled network, finds the pipeline stages, replicas, tensor splits and recomputation that keep the limits
+/// with the least time per sample, and shows what limits the result. Without a subcommand it opens the screen; where
+/// there is no terminal it prints the report that `plantui plan` prints.
+#[derive(Debug, Parser)]
+#[command(name = "plantui", version, after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    screen: screen::ScreenArgs,
+}
+
+/// What can be asked for.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Plan(plan::PlanArgs),
+    Check(check::CheckArgs),
+    Simulate(simulate::SimulateArgs),
+    Lint(lint::LintArgs),
+    /// Make a workload from a model and a hardware preset
+    Generate(generate::GenerateArgs),
+    Planners(planners::PlannersArgs),
+    Hardware(hardware::HardwareArgs),
+    Themes(themes::ThemesArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+}
+
+impl Cli {
+    /// Does what was asked for.
+    ///
+    /// # Errors
+    /// [`Failure`] for wrong use, wrong input, or a reader that left.
+    pub fn run(self) -> Result<Ending, Failure> {
+        match self.command {
+            None => self.screen.run(),
+            Some(Command::Plan(args)) => args.run(),
+            Some(Command::Check(args)) => args.run(),
+            Some(Command::Simulate(args)) => args.run(),
+            Some(Command::Lint(args)) => args.run(),
+            Some(Command::Generate(args)) => args.write(),
+            Some(Command::Planners(args)) => args.run(),
+            Some(Command::Hardware(args)) => args.run(),
+            Some(Command::Themes(args)) => args.run(),
+            Some(Command::Completions(args)) => args.run(),
+            Some(Command::Man(args)) => args.run(),
+        }
+    }
+}
+
+/// Reads the arguments of the process, does what they ask for, and says how it ended.
+pub fn main() -> ExitCode {
+    let first_word = std::env::args_os().nth(1);
+    if let Some(failure) = mistyped::failure(first_word.as_deref().and_then(OsStr::to_str)) {
+        return failure.report();
+    }
+    match Cli::parse().run() {
+        Ok(ending) => ending.exit_code(),
+        Err(failure) => failure.report(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_tree_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_shows_an_example() {
+        for command in Cli::command().get_subcommands() {
+            let help =
+                command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string).unwrap_or_default();
+            let call = format!("plantui {}", command.get_name());
+            assert!(help.contains("Example") && help.contains(&call), "{call} shows no example");
+        }
+    }
+}

@@ -71,7 +71,7 @@ const MEMORY_STEPS: [f64; 30] = [
 const BANDWIDTH_STEPS: [f64; 18] =
     [0.125, 0.25, 0.5, 1.25, 2.5, 3.125, 5.0, 6.25, 12.5, 25.0, 50.0, 64.0, 100.0, 150.0, 300.0, 450.0, 900.0, 1800.0];
 /// The most devices a plan may use, as in the published program.
-const MOST_DEVICES: u32 = 10_000;
+pub const MOST_DEVICES: u32 = 10_000;
 const MOST_MICROBATCHES: u32 = 1_000_000;
 
 impl Limits {

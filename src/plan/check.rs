@@ -361,7 +361,8 @@ fn loads(
     for (i, stage) in plan.stages.iter().enumerate() {
         let (d, t) = (f64::from(stage.data_parallel.max(1)), stage.tensor_parallel);
         let in_flight = suffix.div_ceil(stage.data_parallel.max(1));
-        suffix -= stage.data_parallel;
+        // Saturating like the sum: a file may claim degrees that no machine has.
+        suffix = suffix.saturating_sub(stage.data_parallel);
         let mut result = StageScore { in_flight, ..StageScore::default() };
         let (mut compute, mut edges, mut resync) = (0.0, 0.0, 0.0);
         for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Plan, Score, Stage, piper_result};
-use crate::workload::{LoadError, NodeId, Workload, error::printable};
+use crate::{
+    cluster::Limits,
+    workload::{LoadError, NodeId, Workload, error::printable},
+};
 
 /// The schema this version writes.
 pub const SCHEMA: &str = "plantui.plan/1";
@@ -158,6 +161,28 @@ pub struct InfeasiblePart {
     pub fewest_devices: Option<u32>,
     /// The story in words.
     pub explanation: String,
+}
+
+impl From<&Workload> for WorkloadPart {
+    fn from(workload: &Workload) -> Self {
+        WorkloadPart {
+            name: workload.name.clone(),
+            format: workload.format.to_string(),
+            nodes: workload.nodes.len(),
+            edges: workload.dag.edges().len(),
+        }
+    }
+}
+
+impl From<&Limits> for LimitsPart {
+    fn from(limits: &Limits) -> Self {
+        LimitsPart {
+            devices: Some(limits.devices),
+            memory_bytes: Some(limits.memory_bytes),
+            microbatches: Some(limits.microbatches),
+            bandwidth_bytes_per_s: Some(limits.bandwidth_bytes_per_s),
+        }
+    }
 }
 
 /// The stages of a plan with their scores, as the document carries them.

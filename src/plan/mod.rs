@@ -7,6 +7,8 @@ pub mod check;
 pub mod document;
 pub mod piper_result;
 
+use crate::cluster::MOST_DEVICES;
+
 pub use check::{NodeScore, Score, StageScore, Violation};
 
 /// A pipeline stage. `nodes` and `choices` run in parallel.
@@ -44,9 +46,13 @@ impl Plan {
         self.stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.device_count()))
     }
 
-    /// Numbers the devices 0, 1, 2, .. through the stages in order.
+    /// Numbers the devices 0, 1, 2, .. through the stages in order. A plan with more devices than any planner may use
+    /// comes from a file and is not valid; it stays without numbers.
     #[must_use]
     pub fn with_consecutive_devices(mut self) -> Self {
+        if self.devices_used() > MOST_DEVICES {
+            return self;
+        }
         let mut next = 0;
         for stage in &mut self.stages {
             let count = stage.device_count();

@@ -1,1 +1,172 @@
-//! tui (in work).
+//! The screen.
+//!
+//! State ([`model`]), what a user can do ([`action`], one table from which keys, help and palette are made), how the state
+//! changes ([`update`], [`adjust`], [`input`]), the thread that plans ([`worker`]), how it all looks ([`theme`], [`view`]),
+//! and the loop that ties them to a terminal ([`event_loop`], [`terminal`]). State and views know nothing of a terminal:
+//! [`Offscreen`] runs the same screen into a buffer, for tests and pictures.
+
+pub mod action;
+mod adjust;
+mod event_loop;
+mod input;
+pub mod keymap;
+mod model;
+mod offscreen;
+mod overlay;
+mod played;
+mod shown;
+mod terminal;
+pub mod theme;
+mod timeline_state;
+mod update;
+mod view;
+mod widget;
+mod worker;
+
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
+
+use signal_hook::low_level::emulate_default_handler;
+use thiserror::Error;
+
+use crate::{
+    cluster::{MissingLimit, Overrides},
+    planner::{self, OptionError, Planner},
+    simulate::Schedule,
+    workload::Workload,
+};
+
+pub use action::Action;
+pub use model::{Focus, View};
+pub use offscreen::Offscreen;
+pub use theme::Depth;
+
+/// What the screen starts with.
+pub struct ScreenRequest {
+    /// What is planned first.
+    pub workload: Arc<Workload>,
+    /// Limits that take the place of the workload's.
+    pub overrides: Overrides,
+    /// The planners to choose from.
+    pub planners: &'static [&'static dyn Planner],
+    /// Id of the one to begin with.
+    pub planner: String,
+    /// Its options, as `name=value`.
+    pub settings: Vec<String>,
+    /// How plans are played first.
+    pub schedule: Schedule,
+    /// Seed of every search.
+    pub seed: u64,
+    /// The longest a plan may take.
+    pub deadline: Option<Duration>,
+    /// Name of the theme.
+    pub theme: String,
+    /// Where the user's themes are.
+    pub theme_directory: Option<PathBuf>,
+    /// How many colours to use.
+    pub depth: Depth,
+    /// Whether to draw with ASCII alone.
+    pub ascii: bool,
+    /// Whether to listen to the mouse.
+    pub mouse: bool,
+}
+
+impl ScreenRequest {
+    /// The usual: all planners, the first one chosen, the dark theme, colours and signs as the environment says.
+    pub fn new(workload: Arc<Workload>) -> Self {
+        let planners = planner::all();
+        ScreenRequest {
+            workload,
+            overrides: Overrides::default(),
+            planners,
+            planner: planners.first().map(|p| p.info().id.to_string()).unwrap_or_default(),
+            settings: vec![],
+            schedule: Schedule::ALL[0],
+            seed: 0,
+            deadline: None,
+            theme: "dark".into(),
+            theme_directory: theme::user_directory(),
+            depth: Depth::detect(|name| std::env::var(name).ok()),
+            ascii: !utf8_locale(|name| std::env::var(name).ok()),
+            mouse: true,
+        }
+    }
+}
+
+/// Whether the locale says that more than ASCII can be shown. No locale at all is taken for a modern terminal.
+fn utf8_locale(get: impl Fn(&str) -> Option<String>) -> bool {
+    let set = |name: &str| get(name).filter(|v| !v.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    locale.is_none_or(|l| {
+        let l = l.to_lowercase();
+        l.contains("utf-8") || l.contains("utf8")
+    })
+}
+
+/// Why the screen could not be shown.
+#[derive(Debug, Error)]
+pub enum ScreenError {
+    /// Standard output is no terminal.
+    #[error("standard output is no terminal, so there is no screen to draw on; `plantui plan` prints the plan")]
+    NoTerminal,
+    /// There is no planner of this id.
+    #[error("there is no planner `{asked}`; there are {known}")]
+    UnknownPlanner {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        known: String,
+    },
+    /// An option was refused.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    /// A limit is not given anywhere.
+    #[error("{name} {missing}")]
+    MissingLimit {
+        /// The workload.
+        name: String,
+        /// Which.
+        missing: MissingLimit,
+    },
+    /// The theme is not there or is none.
+    #[error("{0}")]
+    Theme(String),
+    /// The terminal failed.
+    #[error("the terminal failed: {0}")]
+    Terminal(#[from] io::Error),
+}
+
+/// Shows the screen until the user leaves. A signal that asks the program to end gives the terminal back first and then
+/// ends it as that signal does.
+///
+/// # Errors
+/// [`ScreenError`]; the terminal is as it was.
+pub fn run(request: ScreenRequest) -> Result<(), ScreenError> {
+    if !terminal::is_there() {
+        return Err(ScreenError::NoTerminal);
+    }
+    let mouse = request.mouse;
+    let mut model = model::Model::new(request)?;
+    if let Ok(size) = ratatui::crossterm::terminal::size() {
+        model.start_at(size);
+    }
+    let mut tty = terminal::Tty::take(mouse)?;
+    let end = event_loop::run(&mut tty, &mut model);
+    drop(tty);
+    if let event_loop::End::Signal(signal) = end? {
+        emulate_default_handler(signal)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_decides_between_signs_and_ascii() {
+        let environment = |value: &'static str| move |name: &str| (name == "LANG").then(|| value.to_string());
+        assert!(utf8_locale(environment("de_DE.UTF-8")) && utf8_locale(environment("C.utf8")));
+        assert!(!utf8_locale(environment("C")) && !utf8_locale(environment("de_DE.ISO-8859-1")));
+        assert!(utf8_locale(|_| None));
+    }
+}

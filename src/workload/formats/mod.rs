@@ -39,17 +39,10 @@ impl fmt::Display for Format {
 /// # Errors
 /// [`LoadError`] if the file cannot be read or is no valid workload.
 pub fn load(path: &Path) -> Result<Workload, LoadError> {
+    let bytes = read_file(path)?;
     let shown = super::error::printable(&path.display().to_string());
-    let metadata = fs::metadata(path).map_err(|error| unreadable(&shown, &error))?;
-    if metadata.is_dir() {
-        return Err(LoadError::file(&shown, "is a directory", "name a workload file in it"));
-    }
-    if metadata.len() > MAX_FILE_BYTES {
-        return Err(too_large(&shown, metadata.len()));
-    }
-    let file = fs::File::open(path).map_err(|error| unreadable(&shown, &error))?;
     let name = path.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
-    load_reader(file, &shown, &name)
+    load_bytes(&bytes, &shown, &name)
 }
 
 /// Loads a workload from anything that can be read, such as standard input or a pipe.
@@ -57,12 +50,37 @@ pub fn load(path: &Path) -> Result<Workload, LoadError> {
 /// # Errors
 /// As [`load`].
 pub fn load_reader(reader: impl Read, source: &str, name: &str) -> Result<Workload, LoadError> {
+    load_bytes(&read_all(reader, source)?, source, name)
+}
+
+/// The bytes of a file, if it is one of at most [`MAX_FILE_BYTES`].
+///
+/// # Errors
+/// [`LoadError`] if it is a directory, too large, or cannot be read.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let shown = super::error::printable(&path.display().to_string());
+    let metadata = fs::metadata(path).map_err(|error| unreadable(&shown, &error))?;
+    if metadata.is_dir() {
+        return Err(LoadError::file(&shown, "is a directory", "name a file in it"));
+    }
+    if metadata.len() > MAX_FILE_BYTES {
+        return Err(too_large(&shown, metadata.len()));
+    }
+    let file = fs::File::open(path).map_err(|error| unreadable(&shown, &error))?;
+    read_all(file, &shown)
+}
+
+/// Everything a reader gives, if it is at most [`MAX_FILE_BYTES`]. `source` is how messages call it.
+///
+/// # Errors
+/// [`LoadError`] if it is larger or cannot be read.
+pub fn read_all(reader: impl Read, source: &str) -> Result<Vec<u8>, LoadError> {
     let mut bytes = vec![];
     reader.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(source, &error))?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(too_large(source, bytes.len() as u64));
     }
-    load_bytes(&bytes, source, name)
+    Ok(bytes)
 }
 
 /// Loads a workload from bytes. `source` is how messages call it, `name` what the screen shows.

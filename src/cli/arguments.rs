@@ -1,0 +1,87 @@
+//! Flags that several commands share: limits, and how to plan.
+
+use std::time::Duration;
+
+use clap::{Args, builder::PossibleValuesParser};
+
+use crate::{
+    cluster::{LimitKind, Overrides},
+    planner,
+    units::{self, UnitError},
+};
+
+/// Limits that override those of the file. Bare numbers are bytes and bytes per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Args)]
+#[command(next_help_heading = "Limits (what is not given is read from the workload)")]
+pub struct LimitArgs {
+    /// Devices available; not all need be used
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = devices)]
+    pub devices: Option<u32>,
+    /// Memory per device, such as 16GiB, 80GB or 8589934592
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = memory)]
+    pub memory: Option<f64>,
+    /// Microbatches in a batch; the replicas of a stage must divide them
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = microbatches)]
+    pub microbatches: Option<u32>,
+    /// Bandwidth between any two devices, such as 25GB/s, 25GiB/s or 200Gb/s (bits)
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true, value_parser = bandwidth)]
+    pub bandwidth: Option<f64>,
+}
+
+impl LimitArgs {
+    /// The limits as what overrides a file.
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
+            devices: self.devices,
+            memory_bytes: self.memory,
+            microbatches: self.microbatches,
+            bandwidth_bytes_per_s: self.bandwidth,
+        }
+    }
+}
+
+/// Which planner, how it is set, and how long it may take.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Planning")]
+pub struct PlannerArgs {
+    /// The planner; without it the first that can plan the workload
+    #[arg(long, value_name = "ID", value_parser = planner_ids())]
+    pub planner: Option<String>,
+    /// Sets an option of the planner; `plantui planners` lists them. May be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub settings: Vec<String>,
+    /// Stops after this time, such as 60s or 2min, with the best plan so far
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = deadline)]
+    pub deadline: Option<Duration>,
+    /// Threads to plan with; the plan is the same for any number [default: one per core]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Seed of planners that draw random numbers
+    #[arg(long, value_name = "S", allow_negative_numbers = true, default_value_t = 0)]
+    pub seed: u64,
+}
+
+fn planner_ids() -> PossibleValuesParser {
+    PossibleValuesParser::new(planner::all().iter().map(|p| p.info().id))
+}
+
+fn devices(text: &str) -> Result<u32, UnitError> {
+    LimitKind::Devices.parse(text).map(|count| count as u32)
+}
+
+fn microbatches(text: &str) -> Result<u32, UnitError> {
+    LimitKind::Microbatches.parse(text).map(|count| count as u32)
+}
+
+fn memory(text: &str) -> Result<f64, UnitError> {
+    LimitKind::Memory.parse(text)
+}
+
+fn bandwidth(text: &str) -> Result<f64, UnitError> {
+    LimitKind::Bandwidth.parse(text)
+}
+
+fn deadline(text: &str) -> Result<Duration, String> {
+    let seconds = units::parse_seconds(text).map_err(|error| error.to_string())?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is longer than any run can last"))
+}

@@ -1,0 +1,213 @@
+//! `plantui check`: validate a plan and score it again, from the workload alone.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    Ending, Failure,
+    arguments::LimitArgs,
+    input, output,
+    planning::Simulation,
+    report::{self, line},
+};
+use crate::{
+    cluster::{Limits, Overrides},
+    export::plan_json,
+    plan::{
+        Score, check,
+        document::{LimitsPart, LoadedPlan, SimulationPart, StagePart, WorkloadPart, stage_parts},
+    },
+    simulate::Schedule,
+    units,
+    workload::{LoadError, Workload},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui check model.json plan.json
+  plantui check model.json plan.json --memory 8GiB     would it fit a smaller device?
+  plantui plan model.json --json | plantui check model.json -
+  plantui check model.json result.json --json          result.json as the published Piper writes it
+
+Every rule is checked and every broken one is reported. Limits are taken from the flags, else from the plan, else from the
+workload. A time per sample that the plan claims must come out again, unless flags change the limits it was made under.
+Exit codes: 0 valid, 1 not valid, 2 wrong use or unreadable input.";
+
+/// A claimed objective holds if it is this near, relative, to the recomputed one.
+const CLAIM_TOLERANCE: f64 = 1e-9;
+
+/// Validate a plan and score it again
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct CheckArgs {
+    /// Workload the plan is for: a file, or `-` for standard input
+    workload: PathBuf,
+    /// Plan: a plantui plan or a result of the published Piper; `-` for standard input
+    plan: PathBuf,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// Prints one JSON document (schema plantui.check/1) in place of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a check found, as JSON, schema `plantui.check/1`.
+#[derive(Debug, Serialize)]
+struct CheckDocument {
+    schema: &'static str,
+    workload: WorkloadPart,
+    plan: PlanFile,
+    limits: LimitsPart,
+    valid: bool,
+    time_per_sample_s: Option<f64>,
+    claim: Option<Claim>,
+    violations: Vec<String>,
+    stages: Vec<StagePart>,
+    simulation: Option<SimulationPart>,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct PlanFile {
+    file: String,
+    kind: &'static str,
+}
+
+/// What the plan says it is worth.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Claim {
+    time_per_sample_s: f64,
+    /// `None`: made under other limits, so it cannot be told.
+    holds: Option<bool>,
+}
+
+/// A plan with everything the check found.
+struct Checked {
+    workload: Workload,
+    file: String,
+    loaded: LoadedPlan,
+    limits: Limits,
+    score: Score,
+    claim: Option<Claim>,
+    simulation: Option<Simulation>,
+}
+
+impl CheckArgs {
+    /// Checks and prints what was found.
+    ///
+    /// # Errors
+    /// [`Failure`] for wrong use or input that cannot be read.
+    pub fn run(self) -> Result<Ending, Failure> {
+        input::one_standard_input(&self.workload, &self.plan)?;
+        let workload = input::workload(&self.workload)?;
+        let loaded = input::plan(&self.plan, &workload)?;
+        let file = input::shown(&self.plan);
+        let limits = limits(&self.limits, &loaded, &workload, &file)?;
+        let score = check::check(&workload, &limits, &loaded.plan);
+        let claim = loaded.claimed.map(|claimed| Claim {
+            time_per_sample_s: claimed,
+            holds: (score.is_valid() && self.limits == LimitArgs::default())
+                .then(|| (claimed - score.time_per_sample_s).abs() <= CLAIM_TOLERANCE * score.time_per_sample_s),
+        });
+        let simulation =
+            score.is_valid().then(|| Simulation::of(&workload, &limits, &loaded.plan, Schedule::OneForwardOneBackward));
+        let checked = Checked { workload, file, loaded, limits, score, claim, simulation };
+        output::print(&if self.json { output::json(&checked.document()) } else { checked.report() })?;
+        Ok(if checked.is_valid() { Ending::Done } else { Ending::NoPlan })
+    }
+}
+
+impl Checked {
+    /// Every rule is kept, and the claimed value comes out again.
+    fn is_valid(&self) -> bool {
+        self.score.is_valid() && self.claim.is_none_or(|claim| claim.holds != Some(false))
+    }
+
+    fn report(&self) -> String {
+        let mut text = String::new();
+        let verdict = if self.is_valid() { "valid" } else { "not valid" };
+        let kind = self.loaded.kind;
+        line(&mut text, format_args!("{verdict}: {} ({kind}) for {}", self.file, report::about(&self.workload)));
+        for violation in &self.score.violations {
+            line(&mut text, format_args!("  {violation}"));
+        }
+        if let Some(claim) = self.claim {
+            let claimed = units::seconds(claim.time_per_sample_s);
+            let recomputed = units::seconds(self.score.time_per_sample_s);
+            let verdict = match claim.holds {
+                Some(true) => "and that is what it takes".to_string(),
+                Some(false) => {
+                    format!(
+                        "but takes {recomputed} ({} against {})",
+                        self.score.time_per_sample_s, claim.time_per_sample_s
+                    )
+                }
+                None if self.score.is_valid() => format!("under its own limits; takes {recomputed} under these"),
+                None => "which cannot be told of a plan that breaks a rule".to_string(),
+            };
+            line(&mut text, format_args!("claims {claimed}/sample, {verdict}"));
+        }
+        if self.score.stages.is_empty() {
+            return text;
+        }
+        line(&mut text, format_args!("{}", report::worth(&self.limits, &self.loaded.plan, &self.score)));
+        report::stages(&mut text, &self.workload, &self.limits, &self.loaded.plan, &self.score);
+        line(&mut text, format_args!(""));
+        line(&mut text, format_args!("limits: {}", report::limits(&self.limits)));
+        if let Some(simulation) = &self.simulation {
+            line(&mut text, format_args!("{}", report::simulated(simulation)));
+            report::notes(&mut text, &simulation.pipeline.notes);
+        }
+        text
+    }
+
+    fn document(&self) -> CheckDocument {
+        let simulation = self.simulation.as_ref();
+        CheckDocument {
+            schema: "plantui.check/1",
+            workload: (&self.workload).into(),
+            plan: PlanFile { file: self.file.clone(), kind: self.loaded.kind },
+            limits: (&self.limits).into(),
+            valid: self.is_valid(),
+            time_per_sample_s: self.score.is_valid().then_some(self.score.time_per_sample_s),
+            claim: self.claim,
+            violations: self.score.violations.iter().map(ToString::to_string).collect(),
+            stages: stage_parts(&self.workload, &self.loaded.plan, Some(&self.score)),
+            simulation: simulation.map(|s| plan_json::simulation_part(s.schedule, &s.timeline)),
+            notes: simulation.map(|s| s.pipeline.notes.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// The limits of the flags, else of the plan, else of the workload.
+pub(super) fn limits(
+    flags: &LimitArgs,
+    loaded: &LoadedPlan,
+    workload: &Workload,
+    file: &str,
+) -> Result<Limits, Failure> {
+    let plan = loaded.limits;
+    let refuse = |field: &str, value: String| {
+        LoadError::at(file, format!("limits.{field}"), format!("is {value}, must be a positive number"), "")
+    };
+    for (field, value) in [("devices", plan.devices), ("microbatches", plan.microbatches)] {
+        if value == Some(0) {
+            return Err(refuse(field, "0".into()).into());
+        }
+    }
+    for (field, value) in [("memory_bytes", plan.memory_bytes), ("bandwidth_bytes_per_s", plan.bandwidth_bytes_per_s)] {
+        if let Some(value) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
+            return Err(refuse(field, value.to_string()).into());
+        }
+    }
+    let flags = flags.overrides();
+    let overrides = Overrides {
+        devices: flags.devices.or(plan.devices),
+        memory_bytes: flags.memory_bytes.or(plan.memory_bytes),
+        microbatches: flags.microbatches.or(plan.microbatches),
+        bandwidth_bytes_per_s: flags.bandwidth_bytes_per_s.or(plan.bandwidth_bytes_per_s),
+    };
+    Limits::resolve(&workload.limits, &overrides).map_err(|missing| missing.of(&workload.source))
+}

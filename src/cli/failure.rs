@@ -1,0 +1,117 @@
+//! How a command ends: exit codes, and the two lines of an expected error.
+
+use std::{io, process::ExitCode};
+
+use crate::{cluster::MissingLimit, planner::OptionError, workload::LoadError};
+
+/// How a command ended that was used rightly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It did what was asked.
+    Done,
+    /// There is no feasible plan, or the plan that was checked is not valid.
+    NoPlan,
+    /// The deadline or Ctrl-C came before any plan was found.
+    Stopped,
+}
+
+impl Ending {
+    /// The exit code: 0, 1 or 3. Code 2 is a [`Failure`].
+    pub fn exit_code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Ending::Done => 0,
+            Ending::NoPlan => 1,
+            Ending::Stopped => 3,
+        })
+    }
+}
+
+/// Why a command could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// Wrong use or input: one sentence, and what to do about it (may be empty).
+    Refused {
+        /// The sentence.
+        message: String,
+        /// The repair.
+        hint: String,
+    },
+    /// Whoever read standard output has gone; nothing is wrong.
+    ReaderLeft,
+}
+
+impl Failure {
+    /// A refusal with a hint; an empty hint is not shown.
+    pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Failure::Refused { message: message.into(), hint: hint.into() }
+    }
+
+    /// What went wrong while writing to `place`.
+    pub fn writing(place: &str, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
+            io::ErrorKind::NotFound => {
+                Failure::refused(format!("{place} cannot be written: its directory does not exist"), "create it first")
+            }
+            io::ErrorKind::PermissionDenied => {
+                Failure::refused(format!("{place} may not be written"), "choose a place that you may write to")
+            }
+            _ => Failure::refused(format!("{place} cannot be written: {error}"), ""),
+        }
+    }
+
+    /// Prints the error to standard error and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        let Failure::Refused { message, hint } = self else { return ExitCode::SUCCESS };
+        eprintln!("error: {message}");
+        if !hint.is_empty() {
+            eprintln!("hint: {hint}");
+        }
+        ExitCode::from(2)
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(mut error: LoadError) -> Self {
+        if error.file == super::input::STANDARD_INPUT {
+            error.file = "standard input".into();
+        }
+        let hint = std::mem::take(&mut error.repair);
+        Failure::refused(error.to_string(), hint)
+    }
+}
+
+impl From<OptionError> for Failure {
+    fn from(error: OptionError) -> Self {
+        Failure::refused(error.to_string(), "`plantui planners` lists every planner with its options")
+    }
+}
+
+impl MissingLimit {
+    /// The failure for the workload that lacks the limit.
+    pub(crate) fn of(&self, source: &str) -> Failure {
+        Failure::refused(format!("{source}: {self}"), "")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_error_becomes_a_sentence_and_a_hint() {
+        let error = LoadError::at("-", "nodes", "is empty", "a workload needs at least one node").on_line(Some(3));
+        let expected = Failure::refused("standard input:3: nodes is empty", "a workload needs at least one node");
+        assert_eq!(Failure::from(error), expected);
+    }
+
+    #[test]
+    fn a_reader_that_leaves_is_no_error() {
+        let failure = Failure::writing("standard output", &io::ErrorKind::BrokenPipe.into());
+        assert_eq!(failure, Failure::ReaderLeft);
+        assert!(matches!(
+            Failure::writing("x/y.json", &io::ErrorKind::NotFound.into()),
+            Failure::Refused { message, .. } if message.contains("x/y.json") && message.contains("directory")
+        ));
+    }
+}

@@ -1,0 +1,57 @@
+//! Where workloads and plans come from: a path, or `-` for standard input.
+
+use std::{io, path::Path};
+
+use crate::{
+    plan::document::{self, LoadedPlan},
+    workload::{self, LoadError, Workload, error::printable, formats},
+};
+
+/// How standard input is spelled.
+pub const STANDARD_INPUT: &str = "-";
+
+/// Whether a path means standard input.
+pub fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == STANDARD_INPUT
+}
+
+/// Loads a workload.
+///
+/// # Errors
+/// [`LoadError`] if it cannot be read or is no valid workload.
+pub fn workload(path: &Path) -> Result<Workload, LoadError> {
+    if is_standard_input(path) {
+        return workload::load_reader(io::stdin().lock(), STANDARD_INPUT, "stdin");
+    }
+    workload::load(path)
+}
+
+/// Loads a plan for a workload.
+///
+/// # Errors
+/// [`LoadError`] if it cannot be read, is no plan, or belongs to another workload.
+pub fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadError> {
+    let (bytes, source) = if is_standard_input(path) {
+        (formats::read_all(io::stdin().lock(), STANDARD_INPUT)?, STANDARD_INPUT.to_string())
+    } else {
+        (formats::read_file(path)?, shown(path))
+    };
+    let text = String::from_utf8(bytes).map_err(|_| {
+        LoadError::file(&source, "is not text in UTF-8", "give a plan that `plantui plan --json` wrote")
+    })?;
+    document::read(workload, &text, &source)
+}
+
+/// A path as messages show it.
+pub fn shown(path: &Path) -> String {
+    printable(&path.display().to_string())
+}
+
+/// A workload and a plan that are both to be read from standard input cannot be told apart.
+pub(super) fn one_standard_input(workload: &Path, plan: &Path) -> Result<(), super::Failure> {
+    if is_standard_input(workload) && is_standard_input(plan) {
+        let hint = "name a file for one of them";
+        return Err(super::Failure::refused("workload and plan cannot both be standard input", hint));
+    }
+    Ok(())
+}

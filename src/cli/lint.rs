@@ -1,0 +1,96 @@
+//! `plantui lint`: what in a profile will mislead a planner.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    Ending, Failure, input, output,
+    report::{self, counted, line},
+};
+use crate::{
+    plan::document::WorkloadPart,
+    workload::{
+        NodeId, Workload,
+        lint::{Finding, Severity, lint},
+    },
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui lint model.json
+  plantui lint model.json --json
+  plantui generate llama-3-8b | plantui lint -
+
+A finding is no refusal: the workload can be planned, but the plan may not be what it says. Exit code 0 with or without
+findings, 2 for a workload that cannot be read.";
+
+/// Tell what in a workload will mislead a planner
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct LintArgs {
+    /// Workload to look at: a file, or `-` for standard input
+    workload: PathBuf,
+    /// Prints one JSON document (schema plantui.lint/1) in place of the text
+    #[arg(long)]
+    json: bool,
+}
+
+/// All findings as JSON, schema `plantui.lint/1`.
+#[derive(Debug, Serialize)]
+struct LintDocument<'a> {
+    schema: &'static str,
+    workload: WorkloadPart,
+    findings: Vec<FindingEntry<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct FindingEntry<'a> {
+    rule: &'static str,
+    severity: Severity,
+    /// Ids; empty for the file as a whole.
+    nodes: Vec<NodeId>,
+    what: &'a str,
+    why: &'static str,
+}
+
+impl LintArgs {
+    /// Prints the findings.
+    ///
+    /// # Errors
+    /// [`Failure`] for a workload that cannot be read.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let workload = input::workload(&self.workload)?;
+        let findings = lint(&workload);
+        output::print(&if self.json {
+            output::json(&document(&workload, &findings))
+        } else {
+            text(&workload, &findings)
+        })?;
+        Ok(Ending::Done)
+    }
+}
+
+fn document<'a>(workload: &Workload, findings: &'a [Finding]) -> LintDocument<'a> {
+    let entry = |finding: &'a Finding| FindingEntry {
+        rule: finding.rule,
+        severity: finding.severity,
+        nodes: finding.nodes.iter().map(|&node| workload.nodes[node].id).collect(),
+        what: &finding.what,
+        why: finding.why,
+    };
+    LintDocument { schema: "plantui.lint/1", workload: workload.into(), findings: findings.iter().map(entry).collect() }
+}
+
+fn text(workload: &Workload, findings: &[Finding]) -> String {
+    let mut text = String::new();
+    line(&mut text, format_args!("{}: {}", report::about(workload), counted(findings.len(), "finding")));
+    for finding in findings {
+        let Finding { rule, severity, what, why, .. } = finding;
+        line(&mut text, format_args!(""));
+        line(&mut text, format_args!("{severity}: {}: {what} [{rule}]", finding.subject(workload)));
+        line(&mut text, format_args!("  {why}"));
+    }
+    text
+}

@@ -1,0 +1,154 @@
+//! Where results go: standard output, or a file that appears whole or not at all.
+//!
+//! A file is written beside its destination under another name and then moved there, so a reader never sees half of it
+//! and a full disk never costs the old one. Existing files are replaced only with `--force`; devices and pipes such as
+//! `/dev/null` are written to, never replaced.
+
+use std::{
+    fs,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use super::{Failure, input};
+
+/// Where a result goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// Standard output.
+    Standard,
+    /// A file.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Whether it may replace what is there.
+        force: bool,
+    },
+}
+
+impl Destination {
+    /// `-` and nothing mean standard output.
+    pub fn new(path: Option<&Path>, force: bool) -> Self {
+        match path {
+            Some(path) if path.as_os_str() != "-" => Destination::File { path: path.into(), force },
+            _ => Destination::Standard,
+        }
+    }
+
+    /// Refuses a destination that could not be written, before any work is done for it.
+    ///
+    /// # Errors
+    /// [`Failure`] if the file exists and may not be replaced, or is a directory.
+    pub fn check(&self) -> Result<(), Failure> {
+        let Destination::File { path, force } = self else { return Ok(()) };
+        let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+        if metadata.is_dir() {
+            return Err(Failure::refused(format!("{} is a directory", input::shown(path)), "name a file in it"));
+        }
+        if metadata.is_file() && !force { Err(exists(path)) } else { Ok(()) }
+    }
+
+    /// Writes the whole text.
+    ///
+    /// # Errors
+    /// [`Failure`] as [`Destination::check`], or if the system refuses; [`Failure::ReaderLeft`] for a closed pipe.
+    pub fn write(&self, text: &str) -> Result<(), Failure> {
+        match self {
+            Destination::Standard => print(text),
+            Destination::File { path, force } => {
+                self.check()?;
+                write_file(path, *force, text)
+            }
+        }
+    }
+}
+
+/// Writes to standard output.
+///
+/// # Errors
+/// [`Failure::ReaderLeft`] for a closed pipe, a refusal for anything else.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::writing("standard output", &error))
+}
+
+/// Prints a value as JSON, indented, with a line break at its end.
+pub(super) fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("strings, numbers and lists serialise") + "\n"
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::refused(format!("{} exists already", input::shown(path)), "--force replaces it")
+}
+
+fn write_file(path: &Path, force: bool, text: &str) -> Result<(), Failure> {
+    let refused = |error: &io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => exists(path),
+        _ => Failure::writing(&input::shown(path), error),
+    };
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| refused(&error));
+    }
+    // Through a symbolic link to the file it names, so that the link stays a link.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let directory = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".plantui-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As any other program would create it: readable by whom the umask lets.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(directory).map_err(|error| refused(&error))?;
+    file.write_all(text.as_bytes()).map_err(|error| refused(&error))?;
+    let persisted = if force { file.persist(&target) } else { file.persist_noclobber(&target) };
+    persisted.map(drop).map_err(|error| refused(&error.error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_appears_whole_and_is_not_replaced_unasked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        Destination::new(Some(&path), false).write("one").unwrap();
+        let refused = Destination::new(Some(&path), false).write("two").unwrap_err();
+        assert!(matches!(refused, Failure::Refused { hint, .. } if hint.contains("--force")));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        Destination::new(Some(&path), true).write("two").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn directories_and_missing_directories_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [folder.path().to_path_buf(), folder.path().join("missing/plan.json")] {
+            let refused = Destination::new(Some(&path), true).write("x").unwrap_err();
+            assert!(matches!(refused, Failure::Refused { message, .. } if message.contains("directory")));
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_links_and_devices_stay_devices() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        Destination::new(Some(&link), true).write("new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        Destination::new(Some(Path::new("/dev/null")), false).write("x").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+}

@@ -1,0 +1,161 @@
+//! `plantui plan`: plan without a screen.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{
+    Ending, Failure,
+    arguments::{LimitArgs, PlannerArgs},
+    input,
+    output::{self, Destination},
+    planning::{Planned, Simulation, Task},
+    report,
+};
+use crate::{
+    export::{chrome_trace, piper_result, plan_json},
+    plan::document::Document,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui plan model.json --devices 64 --memory 16GiB
+  plantui plan model.json --set tensor_parallel=false --set recompute=never
+  plantui plan model.json --planner equal-partition --json > plan.json
+  plantui plan model.json --output trace.json --format chrome-trace
+  plantui generate bert-32 | plantui plan - --devices 128
+
+Prints a table, or with --json one document of the schema plantui.plan/1 and nothing else. With --output the result
+goes to a file as well. A row of the table is a stage: d replicas, t ways each tensor is split, what its time per sample
+is made of, and the memory on each of its devices. `*` marks the stage that limits the rest.
+Exit codes: 0 a plan was found, 1 there is none, 2 wrong use or input, 3 stopped before any plan was found.";
+
+/// Plan a workload and print the plan
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct PlanArgs {
+    /// Workload to plan: a file, or `-` for standard input
+    workload: PathBuf,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    planning: PlannerArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+struct OutputArgs {
+    /// Prints the plan as JSON in place of the table
+    #[arg(long)]
+    json: bool,
+    /// Writes the plan to this file; `-` is standard output, in place of the table
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Lets --output replace a file
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// What --output writes; without --output it goes to standard output [default: plan-json]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<PlanFormat>,
+}
+
+/// In what form a plan leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PlanFormat {
+    /// Everything about the plan, schema plantui.plan/1
+    PlanJson,
+    /// The published program's result: stages, degrees and modes
+    PiperResult,
+    /// The simulated batch, for ui.perfetto.dev or chrome://tracing
+    ChromeTrace,
+}
+
+impl PlanArgs {
+    /// Plans, then prints and writes what was asked for.
+    ///
+    /// # Errors
+    /// [`Failure`] for wrong use or input, or where a result cannot be written.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let (standard, file) = self.output.destinations()?;
+        let workload = input::workload(&self.workload)?;
+        let planned = Task::new(workload, &self.limits, &self.planning)?.run(&self.planning)?;
+        if let Some((destination, format)) = file {
+            // Formats that hold nothing but a plan are not written without one; the exit code says so.
+            if let Some(text) = formatted(&planned, format) {
+                destination.write(&text)?;
+            }
+        }
+        match standard {
+            None => output::print(&report::planned(&planned))?,
+            Some(format) => match formatted(&planned, format) {
+                Some(text) => output::print(&text)?,
+                None => eprint!("{}", report::planned(&planned)),
+            },
+        }
+        Ok(planned.ending())
+    }
+}
+
+impl OutputArgs {
+    /// What goes to standard output (`None`: the table), and what goes to a file.
+    #[allow(clippy::type_complexity)]
+    fn destinations(&self) -> Result<(Option<PlanFormat>, Option<(Destination, PlanFormat)>), Failure> {
+        let format = self.format.unwrap_or(PlanFormat::PlanJson);
+        let destination = Destination::new(self.output.as_deref(), self.force);
+        destination.check()?;
+        let json = self.json.then_some(PlanFormat::PlanJson);
+        if destination != Destination::Standard {
+            return Ok((json, Some((destination, format))));
+        }
+        if self.json && format != PlanFormat::PlanJson {
+            let hint = "drop --json, or name a file with --output";
+            return Err(Failure::refused("--json and --format both ask for standard output", hint));
+        }
+        Ok((json.or(self.format).or(self.output.as_ref().map(|_| format)), None))
+    }
+}
+
+/// The plan in a format; `None` where there is no plan and the format cannot say so.
+fn formatted(planned: &Planned, format: PlanFormat) -> Option<String> {
+    match format {
+        PlanFormat::PlanJson => Some(plan_json::to_json(&document(planned))),
+        PlanFormat::PiperResult => {
+            planned.outcome.plan.as_ref().map(|plan| piper_result::to_json(&planned.problem.workload, plan))
+        }
+        PlanFormat::ChromeTrace => {
+            planned.outcome.plan.as_ref().zip(planned.simulation.as_ref()).map(|(plan, simulation)| {
+                let Simulation { pipeline, schedule, timeline } = simulation;
+                chrome_trace::to_json(plan, pipeline, *schedule, timeline)
+            })
+        }
+    }
+}
+
+fn document(planned: &Planned) -> Document {
+    let run = plan_json::Run {
+        workload: &planned.problem.workload,
+        limits: &planned.problem.limits,
+        planner: planned.planner.info(),
+        options: &planned.problem.options,
+        outcome: &planned.outcome,
+        score: planned.score.as_ref(),
+        simulation: planned.simulation.as_ref().map(|simulation| plan_json::Simulation {
+            pipeline: &simulation.pipeline,
+            schedule: simulation.schedule,
+            timeline: &simulation.timeline,
+        }),
+    };
+    let mut document = plan_json::document(&run);
+    document.stats.extend(peak_rss_bytes().map(|bytes| ("peak_rss_bytes".to_string(), bytes)));
+    document
+}
+
+/// The most memory this process had in use, where the system tells (Linux).
+fn peak_rss_bytes() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024.0)
+}

@@ -1,0 +1,122 @@
+//! `plantui planners`: which planners there are, with their options and limits.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Ending, Failure, output, report::line};
+use crate::planner::{self, OptionKind, OptionSpec, Planner};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui planners
+  plantui planners --json
+
+The options are what `plantui plan --set NAME=VALUE` takes.";
+
+/// List the planners with their options
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct PlannersArgs {
+    /// Prints a JSON array in place of the text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct PlannerEntry {
+    id: &'static str,
+    name: &'static str,
+    summary: &'static str,
+    paper: &'static str,
+    objective: ObjectiveEntry,
+    limits: Vec<&'static str>,
+    options: Vec<OptionEntry>,
+}
+
+#[derive(Debug, Serialize)]
+struct ObjectiveEntry {
+    name: &'static str,
+    unit: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct OptionEntry {
+    name: &'static str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    default: serde_json::Value,
+    values: Vec<ValueEntry>,
+    help: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct ValueEntry {
+    value: serde_json::Value,
+    help: &'static str,
+}
+
+impl PlannersArgs {
+    /// Prints the list.
+    ///
+    /// # Errors
+    /// [`Failure`] if standard output cannot be written.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let entries: Vec<PlannerEntry> = planner::all().iter().map(|&planner| entry(planner)).collect();
+        output::print(&if self.json { output::json(&entries) } else { text(&entries) })?;
+        Ok(Ending::Done)
+    }
+}
+
+fn entry(planner: &dyn Planner) -> PlannerEntry {
+    let info = planner.info();
+    PlannerEntry {
+        id: info.id,
+        name: info.name,
+        summary: info.summary,
+        paper: info.paper,
+        objective: ObjectiveEntry { name: info.objective, unit: info.unit },
+        limits: planner.limits().iter().map(|kind| kind.label()).collect(),
+        options: planner.options().iter().map(option).collect(),
+    }
+}
+
+fn option(spec: &OptionSpec) -> OptionEntry {
+    let (kind, values) = match spec.kind {
+        OptionKind::Flag { .. } => {
+            let value = |value: bool| ValueEntry { value: value.into(), help: "" };
+            ("flag", vec![value(true), value(false)])
+        }
+        OptionKind::Choice { choices, .. } => {
+            ("choice", choices.iter().map(|&(value, help)| ValueEntry { value: value.into(), help }).collect())
+        }
+    };
+    OptionEntry { name: spec.name, kind, default: spec.default_value().json(), values, help: spec.help }
+}
+
+fn text(planners: &[PlannerEntry]) -> String {
+    let mut text = String::new();
+    for (i, planner) in planners.iter().enumerate() {
+        if i > 0 {
+            line(&mut text, format_args!(""));
+        }
+        line(&mut text, format_args!("{}  ({})", planner.id, planner.name));
+        line(&mut text, format_args!("  {}", planner.summary));
+        line(&mut text, format_args!("  paper: {}", planner.paper));
+        line(&mut text, format_args!("  minimises: {} in {}", planner.objective.name, planner.objective.unit));
+        line(&mut text, format_args!("  limits: {}", planner.limits.join(", ")));
+        if !planner.options.is_empty() {
+            line(&mut text, format_args!("  options:"));
+        }
+        for option in &planner.options {
+            let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
+            let values: Vec<String> = option.values.iter().map(|v| shown(&v.value)).collect();
+            let default = shown(&option.default);
+            line(&mut text, format_args!("    {}={}  [default: {default}]", option.name, values.join("|")));
+            line(&mut text, format_args!("        {}", option.help));
+            for value in option.values.iter().filter(|value| !value.help.is_empty()) {
+                line(&mut text, format_args!("          {}: {}", shown(&value.value), value.help));
+            }
+        }
+    }
+    text
+}

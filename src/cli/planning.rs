@@ -1,0 +1,166 @@
+//! Runs a planner for a command: chooses it, sets it, watches Ctrl-C and the deadline, simulates what it found.
+
+use std::{
+    panic,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use super::{
+    Ending, Failure,
+    arguments::{LimitArgs, PlannerArgs},
+    interrupt::Interrupt,
+    progress::Bar,
+};
+use crate::{
+    cluster::Limits,
+    plan::Score,
+    planner::{self, Options, Outcome, Planner, Problem, Search, Status},
+    simulate::{self, Pipeline, Schedule, Settings, Timeline},
+    workload::Workload,
+};
+
+/// How often the bar is drawn.
+const FRAME: Duration = Duration::from_millis(50);
+
+/// A problem and the planner that is to solve it.
+pub struct Task {
+    /// The planner.
+    pub planner: &'static dyn Planner,
+    /// What it is asked.
+    pub problem: Problem,
+}
+
+/// What a planner found, with everything that reports and documents are made of.
+pub struct Planned {
+    /// The planner.
+    pub planner: &'static dyn Planner,
+    /// What it was asked.
+    pub problem: Problem,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The independent score of its plan.
+    pub score: Option<Score>,
+    /// The plan in the simulator.
+    pub simulation: Option<Simulation>,
+}
+
+/// One batch of a plan, simulated.
+pub struct Simulation {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// What was simulated.
+    pub pipeline: Pipeline,
+    /// What came of it.
+    pub timeline: Timeline,
+}
+
+impl Task {
+    /// Puts a workload and what the user asked for together.
+    ///
+    /// # Errors
+    /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
+    pub fn new(workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
+        let limits = resolve(&workload, limits)?;
+        let planner = choose(args.planner.as_deref(), &workload)?;
+        let id = planner.info().id;
+        let options = Options::parse(id, planner.options(), args.settings.iter().map(String::as_str))?;
+        Ok(Task { planner, problem: Problem { workload: Arc::new(workload), limits, options } })
+    }
+
+    /// Plans and simulates.
+    ///
+    /// # Errors
+    /// [`Failure`] if the system refuses threads or signal handlers.
+    pub fn run(self, args: &PlannerArgs) -> Result<Planned, Failure> {
+        let (outcome, score) = match args.threads {
+            None => self.search(args)?,
+            Some(threads) => {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build();
+                pool.map_err(|error| no_threads(threads, &error))?.install(|| self.search(args))?
+            }
+        };
+        let Task { planner, problem } = self;
+        let simulation = outcome
+            .plan
+            .as_ref()
+            .map(|plan| Simulation::of(&problem.workload, &problem.limits, plan, Schedule::OneForwardOneBackward));
+        Ok(Planned { planner, problem, outcome, score, simulation })
+    }
+
+    /// Runs the planner on the current thread pool while a second thread draws its progress.
+    fn search(&self, args: &PlannerArgs) -> Result<(Outcome, Option<Score>), Failure> {
+        let search = Search::new(args.deadline, args.seed);
+        let interrupt = Interrupt::cancels(&search)
+            .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
+        let (done, running) = mpsc::channel::<()>();
+        let (name, search, interrupt) = (self.planner.info().name, &search, &interrupt);
+        Ok(thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut bar = Bar::new(name);
+                while running.recv_timeout(FRAME) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    bar.update(search, interrupt.pressed());
+                }
+            });
+            // The planner stays on this thread, which may belong to a pool of the size asked for. Should it panic, the
+            // bar must end first, or the scope would wait for it for ever.
+            let found =
+                panic::catch_unwind(panic::AssertUnwindSafe(|| planner::run(self.planner, &self.problem, search)));
+            drop(done);
+            found.unwrap_or_else(|bug| panic::resume_unwind(bug))
+        }))
+    }
+}
+
+impl Simulation {
+    /// Simulates one batch of a valid plan.
+    pub fn of(workload: &Workload, limits: &Limits, plan: &crate::plan::Plan, schedule: Schedule) -> Self {
+        let pipeline = Pipeline::from_plan(workload, limits, plan, &Settings::default());
+        let timeline = simulate::simulate(&pipeline, schedule);
+        Simulation { schedule, pipeline, timeline }
+    }
+}
+
+impl Planned {
+    /// What the run means for the exit code.
+    pub fn ending(&self) -> Ending {
+        match self.outcome.status {
+            _ if self.outcome.plan.is_some() => Ending::Done,
+            Status::Infeasible => Ending::NoPlan,
+            Status::Optimal | Status::Feasible | Status::Cancelled => Ending::Stopped,
+        }
+    }
+
+    /// Every assumption the result rests on: the planner's and the simulator's.
+    pub fn notes(&self) -> Vec<String> {
+        let simulated = self.simulation.iter().flat_map(|s| s.pipeline.notes.iter());
+        self.outcome.notes.iter().chain(simulated).cloned().collect()
+    }
+}
+
+/// The limits of the workload under those of the command line.
+///
+/// # Errors
+/// [`Failure`] that names the file, the field it lacks and the flag that gives it.
+pub fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits, Failure> {
+    Limits::resolve(&workload.limits, &limits.overrides()).map_err(|missing| missing.of(&workload.source))
+}
+
+/// The failure of a system that refuses threads.
+pub(super) fn no_threads(threads: u16, error: &rayon::ThreadPoolBuildError) -> Failure {
+    Failure::refused(format!("cannot start {threads} threads: {error}"), "ask for fewer")
+}
+
+/// The planner asked for, or the first that can plan the workload.
+fn choose(id: Option<&str>, workload: &Workload) -> Result<&'static dyn Planner, Failure> {
+    let candidates = planner::all().iter().copied().filter(|p| id.is_none_or(|id| p.info().id == id));
+    let mut reasons = vec![];
+    for candidate in candidates {
+        match candidate.can_plan(workload) {
+            Ok(()) => return Ok(candidate),
+            Err(reason) => reasons.push(format!("{} cannot plan {}: {reason}", candidate.info().name, workload.name)),
+        }
+    }
+    Err(Failure::refused(reasons.join("; "), "`plantui planners` lists every planner"))
+}

@@ -1,0 +1,55 @@
+//! The progress bar on standard error: only on a terminal, only for a search that lasts.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::{planner::Search, units};
+
+/// A search shorter than this shows no bar.
+const PATIENCE: Duration = Duration::from_millis(500);
+const STEPS: u64 = 1000;
+
+/// A bar that appears once the search has lasted a while.
+pub(super) struct Bar {
+    title: &'static str,
+    bar: Option<ProgressBar>,
+}
+
+impl Bar {
+    /// A bar with the planner's name.
+    pub(super) fn new(title: &'static str) -> Self {
+        Bar { title, bar: None }
+    }
+
+    /// Shows how far the search is; `stopping` once it was asked to end.
+    pub(super) fn update(&mut self, search: &Search, stopping: bool) {
+        if search.elapsed() < PATIENCE {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent:>3}% {elapsed} {msg}")
+                .expect("the template is a constant");
+            // indicatif draws to standard error, and nowhere if that is no terminal.
+            ProgressBar::new(STEPS).with_style(style.progress_chars("=> ")).with_prefix(self.title)
+        });
+        let progress = search.progress();
+        bar.set_position((progress.fraction * STEPS as f64) as u64);
+        let mut message = progress.best.map(|best| format!("best {}", units::seconds(best))).unwrap_or_default();
+        if let Some(bound) = progress.bound {
+            message += &format!(" bound {}", units::seconds(bound));
+        }
+        if stopping {
+            message += " stopping, Ctrl-C again to give up";
+        }
+        bar.set_message(message);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

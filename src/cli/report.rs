@@ -1,0 +1,236 @@
+//! The table that `plan` and `check` print: for people, in plain characters, readable in a log.
+//!
+//! ```text
+//! bert32a100 (37 nodes, 67 edges): Piper, optimal, in 8.000 ms
+//! 20.20 ms/sample   49.5 samples/s   12 stages on 64 of 64 devices   bound: proven
+//! limited by stage 3: compute 91.0%, edges 6.0%, sync 3.0%
+//!
+//!   stage  d x t  time/sample  compute  edges  sync    memory  of 8 GiB  in flight  recompute  nodes
+//!       1  4 x 1     19.90 ms    91.0%   6.0%  3.0%  7.40 GiB     92.5%         16     2 of 3  tensor .. layer
+//! *     3  6 x 1     20.20 ms    ..
+//! ```
+
+use std::fmt::Write;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::planning::{Planned, Simulation};
+use crate::{
+    cluster::{LimitKind, Limits},
+    plan::{Plan, Score, Stage, StageScore},
+    planner::{Infeasible, Status},
+    units,
+    workload::{Workload, piper::RECOMPUTE},
+};
+
+/// Names of more nodes than this many kinds are shown as the first and the last.
+const NAMES_SHOWN: usize = 3;
+
+/// What `plan` prints.
+pub fn planned(planned: &Planned) -> String {
+    let (workload, outcome) = (&planned.problem.workload, &planned.outcome);
+    let mut text = String::new();
+    let status = match outcome.status {
+        Status::Optimal => "optimal",
+        Status::Feasible => "feasible, not proven to be the best",
+        Status::Infeasible => "no feasible plan",
+        Status::Cancelled if outcome.plan.is_some() => "stopped early, the best plan so far",
+        Status::Cancelled => "stopped before any plan was found",
+    };
+    let name = planned.planner.info().name;
+    let seconds = units::seconds(outcome.statistics.seconds);
+    line(&mut text, format_args!("{}: {name}, {status}, in {seconds}", about(workload)));
+    if let (Some(plan), Some(score)) = (&outcome.plan, &planned.score) {
+        let bound = match (outcome.gap(), outcome.lower_bound) {
+            (Some(gap), _) if gap <= 1e-9 => "bound: proven".to_string(),
+            (Some(gap), Some(bound)) => {
+                format!("bound: {} (at most {} better)", units::seconds(bound), units::percent(gap))
+            }
+            _ => "bound: none".into(),
+        };
+        line(&mut text, format_args!("{}   {bound}", worth(&planned.problem.limits, plan, score)));
+        stages(&mut text, workload, &planned.problem.limits, plan, score);
+    }
+    if let Some(infeasible) = &outcome.infeasible {
+        text += &explanation(infeasible);
+    }
+    line(&mut text, format_args!(""));
+    line(&mut text, format_args!("limits: {}", limits(&planned.problem.limits)));
+    if let Some(simulation) = &planned.simulation {
+        line(&mut text, format_args!("{}", simulated(simulation)));
+    }
+    notes(&mut text, &planned.notes());
+    text
+}
+
+/// Name and size of a workload.
+pub fn about(workload: &Workload) -> String {
+    let (nodes, edges) = (workload.nodes.len(), workload.dag.edges().len());
+    format!("{} ({}, {})", workload.name, counted(nodes, "node"), counted(edges, "edge"))
+}
+
+/// Objective, throughput, stages and devices on one line.
+pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
+    let time = score.time_per_sample_s;
+    format!(
+        "{}/sample   {} samples/s   {} on {} of {}",
+        units::seconds(time),
+        units::number(1.0 / time),
+        counted(plan.stages.len(), "stage"),
+        plan.devices_used(),
+        counted(limits.devices as usize, "device"),
+    )
+}
+
+/// The line about the bottleneck and the table of stages.
+pub fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
+    let bottleneck = score.bottleneck();
+    if let Some(stage) = bottleneck {
+        let [compute, edges, sync] = shares(&score.stages[stage]);
+        line(text, format_args!("limited by stage {}: compute {compute}, edges {edges}, sync {sync}", stage + 1));
+    }
+    line(text, format_args!(""));
+    let of_limit = format!("of {}", units::bytes_exact(limits.memory_bytes));
+    let head =
+        ["  stage", "d x t", "time/sample", "compute", "edges", "sync", "memory", &of_limit, "in flight", "recompute"];
+    let mut rows: Vec<Vec<String>> = vec![head.iter().map(ToString::to_string).chain(["nodes".into()]).collect()];
+    for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
+        let mark = if bottleneck == Some(i) { "*" } else { "" };
+        let [compute, edges, sync] = shares(scored);
+        let recomputed = stage.choices.iter().filter(|choice| *choice == RECOMPUTE).count();
+        rows.push(vec![
+            format!("{mark} {:>5}", i + 1),
+            format!("{} x {}", stage.data_parallel, stage.tensor_parallel),
+            units::seconds(scored.load_s),
+            compute,
+            edges,
+            sync,
+            units::bytes(scored.memory_bytes),
+            units::percent(scored.memory_bytes / limits.memory_bytes),
+            scored.in_flight.to_string(),
+            format!("{recomputed} of {}", stage.nodes.len()),
+            names(workload, stage),
+        ]);
+    }
+    table(text, &rows);
+}
+
+/// Compute, edges and sync as shares of a stage's load.
+fn shares(stage: &StageScore) -> [String; 3] {
+    [stage.compute_s, stage.communication_s, stage.sync_s].map(|part| {
+        let share = if stage.load_s > 0.0 { part / stage.load_s } else { 0.0 };
+        units::percent(share)
+    })
+}
+
+/// The nodes of a stage by name: `embedding, layer x3`, or first and last where there are many names.
+fn names(workload: &Workload, stage: &Stage) -> String {
+    let mut runs: Vec<(String, usize)> = vec![];
+    for label in stage.nodes.iter().filter_map(|&v| workload.nodes.get(v)).map(crate::workload::Node::label) {
+        match runs.last_mut() {
+            Some((last, count)) if *last == label => *count += 1,
+            _ => runs.push((label, 1)),
+        }
+    }
+    let shown = |(label, count): &(String, usize)| match count {
+        1 => label.clone(),
+        _ => format!("{label} x{count}"),
+    };
+    match runs.as_slice() {
+        [first, .., last] if runs.len() > NAMES_SHOWN => format!("{} .. {}", shown(first), shown(last)),
+        few => few.iter().map(shown).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Why there is no plan, and the flags that would do.
+fn explanation(infeasible: &Infeasible) -> String {
+    let mut text = String::new();
+    if !infeasible.explanation.is_empty() {
+        line(&mut text, format_args!("{}", infeasible.explanation));
+    }
+    // Whole bytes, rounded up, so that the flag shown really does.
+    let memory =
+        infeasible.smallest_memory_bytes.map(|bytes| format!("{} {:.0}", LimitKind::Memory.flag(), bytes.ceil()));
+    let devices = infeasible.fewest_devices.map(|devices| format!("{} {devices}", LimitKind::Devices.flag()));
+    let enough: Vec<String> = memory.into_iter().chain(devices).collect();
+    if !enough.is_empty() {
+        line(&mut text, format_args!("just enough: {}", enough.join(" or ")));
+    }
+    text
+}
+
+/// The limits on one line.
+pub fn limits(limits: &Limits) -> String {
+    let one = |kind: LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
+    LimitKind::ALL.map(one).join(", ")
+}
+
+/// One simulated batch on one line.
+pub fn simulated(simulation: &Simulation) -> String {
+    let timeline = &simulation.timeline;
+    format!(
+        "simulated {}: {} a batch of {}, {} samples/s, bubble {}, peak memory {}",
+        simulation.schedule.name(),
+        units::seconds(timeline.iteration_s),
+        counted(simulation.pipeline.microbatches as usize, "microbatch"),
+        units::number(timeline.samples_per_s),
+        units::percent(timeline.bubble),
+        units::bytes(timeline.peak_memory()),
+    )
+}
+
+/// What was assumed, a line each.
+pub fn notes(text: &mut String, notes: &[String]) {
+    for note in notes {
+        line(text, format_args!("note: {note}"));
+    }
+}
+
+/// Adds a line.
+pub fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
+    writeln!(text, "{content}").expect("a string takes every write");
+}
+
+/// `1 stage`, `2 stages`, `3 batches`.
+pub fn counted(count: usize, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ if noun.ends_with("ch") => format!("{count} {noun}es"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
+/// Aligns rows: every column to the right but the last. The first row is the head.
+pub fn table(text: &mut String, rows: &[Vec<String>]) {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
+        let mut cells = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let last = column + 1 == columns;
+            let padding = if last { 0 } else { widths[column] - cell.width() };
+            cells += &format!("{:padding$}{cell}{}", "", if last { "" } else { "  " });
+        }
+        line(text, format_args!("{}", cells.trim_end()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_whatever_their_characters() {
+        let rows = [["a", "µs", "z"], ["long", "1", "zz"]].map(|row| row.map(String::from).to_vec());
+        let mut text = String::new();
+        table(&mut text, &rows);
+        assert_eq!(text, "   a  µs  z\nlong   1  zz\n");
+    }
+
+    #[test]
+    fn nouns_follow_their_count() {
+        assert_eq!([counted(1, "stage"), counted(2, "stage")], ["1 stage", "2 stages"]);
+        assert_eq!(counted(3, "microbatch"), "3 microbatches");
+    }
+}

@@ -1,0 +1,46 @@
+//! `plantui themes`: what `--theme` takes.
+
+use clap::Args;
+
+use super::{Ending, Failure, output, report::line};
+use crate::tui::theme;
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui themes
+  plantui model.json --theme light
+
+A TOML file in the folder named last adds a theme, or replaces the built-in one of its name.";
+
+/// List the colour themes of the screen
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct ThemesArgs {
+    /// Prints a JSON array in place of the text
+    #[arg(long)]
+    json: bool,
+}
+
+impl ThemesArgs {
+    /// Prints the list.
+    ///
+    /// # Errors
+    /// [`Failure`] if standard output cannot be written.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let folder = theme::user_directory();
+        let names = theme::names(folder.as_deref());
+        if self.json {
+            output::print(&output::json(&names))?;
+            return Ok(Ending::Done);
+        }
+        let mut text = String::new();
+        for name in &names {
+            line(&mut text, format_args!("{name}"));
+        }
+        if let Some(folder) = folder {
+            line(&mut text, format_args!("your own: {}", super::input::shown(&folder)));
+        }
+        output::print(&text)?;
+        Ok(Ending::Done)
+    }
+}

@@ -1,0 +1,203 @@
+//! Everything a user can do, in one table: keys, help and palette are all made from it.
+
+use super::model::View;
+
+/// Something a user can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each has its title and help in TABLE")]
+pub enum Action {
+    Quit,
+    Suspend,
+    Back,
+    Show(View),
+    NextPanel,
+    FoldPanel,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    First,
+    Last,
+    Decrease,
+    Increase,
+    DecreaseLarge,
+    IncreaseLarge,
+    Edit,
+    Reset,
+    FitMemory,
+    FitDevices,
+    Unfold,
+    Fold,
+    Toggle,
+    UnfoldAll,
+    FoldAll,
+    Find,
+    FindNext,
+    FindPrevious,
+    NextSection,
+    NextSchedule,
+    CursorLeft,
+    CursorRight,
+    PanLeft,
+    PanRight,
+    NextEvent,
+    PreviousEvent,
+    ZoomIn,
+    ZoomOut,
+    ZoomWhole,
+    Help,
+    Palette,
+    Export,
+    Open,
+    Copy,
+    SaveScreen,
+    NextTheme,
+}
+
+/// Where an action's keys are heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// In the panel at the left.
+    Panel,
+    /// In the trees: Stages and the nodes of Workload.
+    Tree,
+    /// In Devices.
+    Devices,
+    /// In Timeline.
+    Timeline,
+    /// In Workload.
+    Workload,
+    /// In any list.
+    Lists,
+    /// Everywhere.
+    Everywhere,
+}
+
+impl Scope {
+    /// As the help names it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Scope::Panel => "Left panel",
+            Scope::Tree => "Stages and nodes",
+            Scope::Devices => "Devices",
+            Scope::Timeline => "Timeline",
+            Scope::Workload => "Workload",
+            Scope::Lists => "Lists",
+            Scope::Everywhere => "Everywhere",
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// What is done.
+    pub action: Action,
+    /// Where its keys are heard.
+    pub scope: Scope,
+    /// Its keys, as [`super::keymap`] reads them; the first is the one that is shown.
+    pub keys: &'static [&'static str],
+    /// What the palette calls it.
+    pub title: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    /// The word in the bottom line, for the few that are shown there.
+    pub hint: &'static str,
+}
+
+const fn entry(
+    scope: Scope,
+    action: Action,
+    keys: &'static [&'static str],
+    title: &'static str,
+    help: &'static str,
+    hint: &'static str,
+) -> Entry {
+    Entry { action, scope, keys, title, help, hint }
+}
+
+use Action as A;
+use Scope as S;
+
+/// All actions. Of two entries with one key, the first whose scope is in force wins.
+pub static TABLE: &[Entry] = &[
+    entry(S::Panel, A::Decrease, &["left", "h"], "Decrease", "one step down, or the choice before", "change"),
+    entry(S::Panel, A::Increase, &["right", "l", "space"], "Increase", "one step up, or the next choice", ""),
+    entry(S::Panel, A::DecreaseLarge, &["shift-left", "H"], "Decrease much", "a large step down: half the devices", ""),
+    entry(
+        S::Panel,
+        A::IncreaseLarge,
+        &["shift-right", "L"],
+        "Increase much",
+        "a large step up: twice the devices",
+        "double",
+    ),
+    entry(S::Panel, A::Edit, &["enter"], "Edit", "type a value with its unit, or take the choice", "edit"),
+    entry(S::Panel, A::Reset, &["backspace", "delete"], "Reset", "back to the value it started with", "reset"),
+    entry(S::Tree, A::Unfold, &["right", "l"], "Unfold", "show what is inside", ""),
+    entry(S::Tree, A::Fold, &["left", "h"], "Fold", "hide what is inside, or go to the parent", ""),
+    entry(S::Tree, A::Toggle, &["enter", "space"], "Fold or unfold", "turn what is inside on or off", "unfold"),
+    entry(S::Tree, A::UnfoldAll, &["*"], "Unfold all", "show everything", ""),
+    entry(S::Tree, A::FoldAll, &["-"], "Fold all", "show only the top", ""),
+    entry(S::Tree, A::Find, &["/"], "Find", "go to the next row with a text in it", "find"),
+    entry(S::Tree, A::FindNext, &["n"], "Find next", "the next row with the text", ""),
+    entry(S::Tree, A::FindPrevious, &["N"], "Find previous", "the row before with the text", ""),
+    entry(S::Devices, A::Toggle, &["enter", "space"], "Unfold replicas", "one row for each device", "unfold"),
+    entry(S::Timeline, A::CursorLeft, &["left", "h"], "Cursor left", "move the cursor back in time", "cursor"),
+    entry(S::Timeline, A::CursorRight, &["right", "l"], "Cursor right", "move the cursor on in time", ""),
+    entry(S::Timeline, A::ZoomIn, &["+", "="], "Zoom in", "half as much time, around the cursor", "zoom"),
+    entry(S::Timeline, A::ZoomOut, &["-", "_"], "Zoom out", "twice as much time, around the cursor", ""),
+    entry(S::Timeline, A::ZoomWhole, &["0"], "Whole batch", "from the first event to the last", "whole"),
+    entry(S::Timeline, A::PanLeft, &["shift-left", "H"], "Pan left", "half a screen back", ""),
+    entry(S::Timeline, A::PanRight, &["shift-right", "L"], "Pan right", "half a screen on", ""),
+    entry(S::Timeline, A::NextEvent, &["n", "."], "Next event", "cursor to the next event of the row", "event"),
+    entry(S::Timeline, A::PreviousEvent, &["N", ","], "Previous event", "cursor to the event before", ""),
+    entry(
+        S::Timeline,
+        A::Toggle,
+        &["enter", "space"],
+        "Show replicas",
+        "one row for each replica of the stage",
+        "replicas",
+    ),
+    entry(S::Timeline, A::NextSchedule, &["s"], "Next schedule", "play the plan with another schedule", "schedule"),
+    entry(S::Workload, A::NextSection, &["s"], "Next section", "nodes, edges, findings, about", "section"),
+    entry(S::Lists, A::Up, &["up", "k"], "Up", "one row up", ""),
+    entry(S::Lists, A::Down, &["down", "j"], "Down", "one row down", ""),
+    entry(S::Lists, A::PageUp, &["pageup"], "Page up", "ten rows up", ""),
+    entry(S::Lists, A::PageDown, &["pagedown"], "Page down", "ten rows down", ""),
+    entry(S::Lists, A::First, &["home", "g"], "First", "to the first row", ""),
+    entry(S::Lists, A::Last, &["end", "G"], "Last", "to the last row", ""),
+    entry(S::Everywhere, A::Show(View::Stages), &["1"], "Stages", "which nodes form a stage, on how many devices", ""),
+    entry(S::Everywhere, A::Show(View::Devices), &["2"], "Devices", "how busy and how full each device is", ""),
+    entry(
+        S::Everywhere,
+        A::Show(View::Timeline),
+        &["3"],
+        "Timeline",
+        "one batch through the pipeline, event by event",
+        "",
+    ),
+    entry(S::Everywhere, A::Show(View::Workload), &["4"], "Workload", "the network: nodes, edges, findings", ""),
+    entry(
+        S::Everywhere,
+        A::NextPanel,
+        &["tab", "backtab"],
+        "Other panel",
+        "from the left panel to the view, and back",
+        "panel",
+    ),
+    entry(S::Everywhere, A::FoldPanel, &["f1"], "Fold left panel", "hide or show the left panel", ""),
+    entry(S::Everywhere, A::FitMemory, &["m"], "Smallest memory", "set memory to the least that allows a plan", ""),
+    entry(S::Everywhere, A::FitDevices, &["d"], "Fewest devices", "set devices to the fewest that allow a plan", ""),
+    entry(S::Everywhere, A::Export, &["e"], "Export", "write the plan to a file", "export"),
+    entry(S::Everywhere, A::Open, &["o"], "Open", "load another workload", "open"),
+    entry(S::Everywhere, A::Copy, &["c"], "Copy plan", "the plan's JSON to the clipboard (OSC 52)", ""),
+    entry(S::Everywhere, A::SaveScreen, &["S"], "Save screen", "this screen as an SVG picture", ""),
+    entry(S::Everywhere, A::NextTheme, &["t"], "Next theme", "change the colours", ""),
+    entry(S::Everywhere, A::Palette, &[":"], "Command", "find an action by its name", "command"),
+    entry(S::Everywhere, A::Help, &["?"], "Help", "every key, searchable", "help"),
+    entry(S::Everywhere, A::Back, &["esc"], "Back", "stop planning and keep the best, or leave what is open", ""),
+    entry(S::Everywhere, A::Suspend, &["ctrl-z"], "Suspend", "back to the shell; `fg` returns", ""),
+    entry(S::Everywhere, A::Quit, &["q", "ctrl-c"], "Quit", "leave plantui", "quit"),
+];

@@ -1,0 +1,165 @@
+//! Waiting, updating, drawing: in this order, and never more often than needed.
+//!
+//! The loop sleeps on three channels: keys (read by a thread of their own), reports of the worker, signals. Something
+//! that arrived is taken with everything else that is there already, then one frame is drawn, at most thirty a second.
+//! While a plan is under way a tick shows its progress; otherwise nothing wakes the loop and no processor time is used.
+
+use std::{
+    io, thread,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, never, select, unbounded};
+use ratatui::crossterm::event::{self, Event};
+use signal_hook::{
+    consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP},
+    iterator::Signals,
+    low_level::emulate_default_handler,
+};
+
+use super::{
+    model::Model,
+    terminal::Tty,
+    update::{Effect, Effects},
+    worker::{Report, Worker},
+};
+
+/// The shortest time between two frames.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// Why the loop ended.
+pub(super) enum End {
+    /// The user left.
+    Quit,
+    /// A signal asked for it.
+    Signal(i32),
+    /// There is nobody left to show anything to.
+    TerminalGone,
+}
+
+/// Runs the screen until it ends.
+///
+/// # Errors
+/// If threads or signal handlers cannot be made, or the terminal fails.
+pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
+    let mut worker = Worker::start()?;
+    let keys = read_keys()?;
+    let signals = read_signals()?;
+    let reports = worker.reports().clone();
+    let first = model.replan();
+    if let Some(end) = perform(tty, model, &mut worker, first)? {
+        return Ok(end);
+    }
+    let mut dirty = true;
+    let mut drawn = Instant::now().checked_sub(FRAME).unwrap_or_else(Instant::now);
+    loop {
+        model.now = Instant::now();
+        let due = drawn + FRAME;
+        if dirty && model.now >= due {
+            match tty.draw(model) {
+                Err(error) if gone(&error) => return Ok(End::TerminalGone),
+                other => other?,
+            }
+            drawn = model.now;
+            dirty = false;
+        }
+        let timer = if dirty {
+            crossbeam_channel::at(due)
+        } else if model.running.is_some() {
+            crossbeam_channel::after(FRAME)
+        } else {
+            never()
+        };
+        let mut effects = vec![];
+        select! {
+            recv(keys) -> event => match event {
+                Ok(event) => {
+                    model.now = Instant::now();
+                    effects.append(&mut model.on_event(&event));
+                    // Everything that is there already is taken before the next frame; effects keep their order.
+                    while let Ok(event) = keys.try_recv() {
+                        effects.append(&mut model.on_event(&event));
+                    }
+                    dirty = true;
+                }
+                Err(_) => return Ok(End::TerminalGone),
+            },
+            recv(reports) -> report => if let Ok(report) = report {
+                take(model, &mut worker, report, &mut effects);
+                while let Ok(report) = reports.try_recv() {
+                    take(model, &mut worker, report, &mut effects);
+                }
+                dirty = true;
+            },
+            recv(signals) -> signal => match signal {
+                Ok(SIGTSTP) => effects.push(Effect::Suspend),
+                Ok(SIGCONT) => {
+                    tty.resume()?;
+                    dirty = true;
+                }
+                Ok(signal) => return Ok(End::Signal(signal)),
+                Err(_) => {}
+            },
+            recv(timer) -> _ => dirty |= model.running.is_some(),
+        }
+        worker.hurry();
+        if let Some(end) = perform(tty, model, &mut worker, effects)? {
+            return Ok(end);
+        }
+    }
+}
+
+fn take(model: &mut Model, worker: &mut Worker, report: Report, effects: &mut Effects) {
+    worker.heard(&report);
+    effects.append(&mut model.on_report(report));
+}
+
+/// Does what the state asked for.
+fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effects) -> io::Result<Option<End>> {
+    for effect in effects {
+        match effect {
+            Effect::Submit(job) => worker.submit(job),
+            Effect::Clipboard(text) => tty.copy(&text)?,
+            Effect::Suspend => {
+                tty.pause();
+                // Stops the process here; SIGCONT lets it go on, and the loop takes the terminal back when it hears of it.
+                emulate_default_handler(SIGTSTP)?;
+                tty.resume()?;
+                model.now = Instant::now();
+            }
+            Effect::Quit => return Ok(Some(End::Quit)),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an error means that the terminal was closed.
+fn gone(error: &io::Error) -> bool {
+    // EIO: the other end of a pseudo-terminal is closed.
+    error.kind() == io::ErrorKind::BrokenPipe || error.raw_os_error() == Some(5)
+}
+
+fn read_keys() -> io::Result<Receiver<Event>> {
+    let (sender, receiver) = unbounded();
+    thread::Builder::new().name("keys".into()).spawn(move || {
+        while let Ok(event) = event::read() {
+            if sender.send(event).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(receiver)
+}
+
+fn read_signals() -> io::Result<Receiver<i32>> {
+    let (sender, receiver) = unbounded();
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGTSTP, SIGCONT])?;
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        for signal in signals.forever() {
+            if sender.send(signal).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(receiver)
+}

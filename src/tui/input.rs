@@ -1,0 +1,270 @@
+//! From what the terminal sends to what the state does.
+
+use ratatui::{
+    crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
+    layout::Position,
+};
+use tui_input::backend::crossterm::EventHandler;
+
+use super::{
+    action::{Action, TABLE},
+    keymap,
+    model::{Focus, Hit, Model, PanelRow, Tone, View},
+    overlay::{self, Overlay},
+    update::{Effect, Effects, moved},
+    view::workload::Section,
+    widget::filter::Filter,
+};
+
+impl Model {
+    /// Takes an event of the terminal.
+    pub(super) fn on_event(&mut self, event: &Event) -> Effects {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.on_key(key),
+            Event::Mouse(mouse) => self.on_mouse(*mouse),
+            Event::Resize(width, height) => {
+                self.size = (*width, *height);
+                vec![]
+            }
+            _ => vec![],
+        }
+    }
+
+    fn on_key(&mut self, key: &KeyEvent) -> Effects {
+        let had_message = self.message.take().is_some();
+        // These two work whatever is open.
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            match key.code {
+                KeyCode::Char('c') => return vec![Effect::Quit],
+                KeyCode::Char('z') => return vec![Effect::Suspend],
+                _ => {}
+            }
+        }
+        if let Some(overlay) = self.overlay.take() {
+            return self.key_in_overlay(overlay, key);
+        }
+        if self.editing.is_some() {
+            return self.type_limit(key);
+        }
+        match keymap::lookup(key, &self.scopes()) {
+            Some(Action::Back) if had_message && self.running.is_none() => vec![],
+            Some(action) => self.act(action),
+            // A digit on a limit starts typing it.
+            None => match (key.code, self.focus, self.panel_row()) {
+                (KeyCode::Char(c), Focus::Panel, Some(PanelRow::Limit(_))) if c.is_ascii_digit() => {
+                    self.act(Action::Edit);
+                    if let Some(editing) = &mut self.editing {
+                        editing.input = c.to_string().into();
+                    }
+                    vec![]
+                }
+                _ => vec![],
+            },
+        }
+    }
+
+    fn key_in_overlay(&mut self, overlay: Overlay, key: &KeyEvent) -> Effects {
+        if key.code == KeyCode::Esc {
+            return vec![];
+        }
+        match overlay {
+            Overlay::Help(mut filter) => {
+                let count = filter.matches(&overlay::table_texts()).len();
+                if key.code != KeyCode::Enter {
+                    key_in_list(&mut filter, key, count);
+                    self.overlay = Some(Overlay::Help(filter));
+                }
+                vec![]
+            }
+            Overlay::Palette(mut filter) => {
+                let matches = filter.matches(&overlay::table_texts());
+                if key.code == KeyCode::Enter {
+                    return matches.get(filter.cursor).map_or_else(Vec::new, |&i| self.run_entry(i));
+                }
+                key_in_list(&mut filter, key, matches.len());
+                self.overlay = Some(Overlay::Palette(filter));
+                vec![]
+            }
+            Overlay::Find(mut input) => {
+                let tree = if self.view == View::Workload { &mut self.nodes } else { &mut self.stages };
+                if key.code == KeyCode::Enter {
+                    if !tree.needle.is_empty() && !tree.find(true, true) {
+                        self.message = Some((Tone::Refused, format!("no row with `{}`", tree.needle)));
+                    }
+                    return vec![];
+                }
+                input.handle_event(&Event::Key(*key));
+                tree.needle = input.value().to_string();
+                tree.find(true, true);
+                self.overlay = Some(Overlay::Find(input));
+                vec![]
+            }
+        }
+    }
+
+    /// Does an entry of the action table, after going where its keys would be heard.
+    fn run_entry(&mut self, index: usize) -> Effects {
+        use super::action::Scope;
+        let entry = &TABLE[index];
+        match entry.scope {
+            Scope::Panel => self.focus = Focus::Panel,
+            Scope::Tree if self.view != View::Workload => self.view = View::Stages,
+            Scope::Tree => self.section = Section::Nodes,
+            Scope::Devices => self.view = View::Devices,
+            Scope::Timeline => self.view = View::Timeline,
+            Scope::Workload => self.view = View::Workload,
+            Scope::Lists | Scope::Everywhere => {}
+        }
+        if !matches!(entry.scope, Scope::Panel | Scope::Lists | Scope::Everywhere) {
+            self.focus = Focus::View;
+        }
+        self.act(entry.action)
+    }
+
+    fn hit(&self, position: Position) -> Option<Hit> {
+        self.hits.iter().rev().find(|(area, _)| area.contains(position)).map(|(_, hit)| *hit)
+    }
+
+    fn on_mouse(&mut self, mouse: MouseEvent) -> Effects {
+        let position = Position::new(mouse.column, mouse.row);
+        match mouse.kind {
+            MouseEventKind::Down(MouseButton::Left) => {
+                self.message = None;
+                if self.overlay.take().is_some() || self.editing.take().is_some() {
+                    return vec![];
+                }
+                self.click(position)
+            }
+            MouseEventKind::Drag(MouseButton::Left) if self.overlay.is_none() => {
+                if let Some(Hit::Time(column)) = self.hit(position) {
+                    self.put_cursor(column);
+                }
+                vec![]
+            }
+            MouseEventKind::ScrollUp => self.wheel(position, false),
+            MouseEventKind::ScrollDown => self.wheel(position, true),
+            _ => vec![],
+        }
+    }
+
+    fn click(&mut self, position: Position) -> Effects {
+        match self.hit(position) {
+            Some(Hit::Tab(view)) => {
+                self.view = view;
+                self.focus = Focus::View;
+            }
+            Some(Hit::Panel(row)) => {
+                self.focus = Focus::Panel;
+                self.select_panel_row(row);
+                if let PanelRow::Planner(i) = row {
+                    return self.choose(i);
+                }
+            }
+            Some(Hit::Step(row, up)) => {
+                self.focus = Focus::Panel;
+                self.select_panel_row(row);
+                return self.act(if up { Action::Increase } else { Action::Decrease });
+            }
+            Some(Hit::PanelArea) => self.focus = Focus::Panel,
+            Some(Hit::ViewArea) => {
+                self.focus = Focus::View;
+                match self.view {
+                    View::Stages => self.stages.click(position),
+                    View::Workload if self.section == Section::Nodes => self.nodes.click(position),
+                    _ => {}
+                }
+            }
+            Some(Hit::ListRow(row)) => {
+                self.focus = Focus::View;
+                match self.view {
+                    View::Devices if self.device_cursor == row => return self.act(Action::Toggle),
+                    View::Devices => self.device_cursor = row,
+                    View::Timeline => self.timeline.row = row,
+                    _ => self.section_cursor = row,
+                }
+            }
+            Some(Hit::Time(column)) => {
+                self.focus = Focus::View;
+                // The row lies under the column.
+                let row = self.hits.iter().find_map(|(area, hit)| match hit {
+                    Hit::ListRow(row) if area.y <= position.y && position.y < area.bottom() => Some(*row),
+                    _ => None,
+                });
+                if let Some(row) = row {
+                    self.timeline.row = row;
+                }
+                self.put_cursor(column);
+            }
+            None => {}
+        }
+        vec![]
+    }
+
+    fn select_panel_row(&mut self, row: PanelRow) {
+        if let Some(at) = self.panel_rows().iter().position(|r| *r == row) {
+            self.panel_cursor = at;
+        }
+    }
+
+    fn put_cursor(&mut self, column: usize) {
+        if let Some(played) = &self.played {
+            let batch = played.timeline.iteration_s;
+            let (from, to) = self.timeline.window(batch);
+            let columns = f64::from(self.timeline.columns.max(1));
+            self.timeline.put(from + (column as f64 + 0.5) / columns * (to - from), batch);
+        }
+    }
+
+    fn wheel(&mut self, position: Position, down: bool) -> Effects {
+        let step = if down { Action::Down } else { Action::Up };
+        match &mut self.overlay {
+            Some(Overlay::Help(filter) | Overlay::Palette(filter)) => {
+                let count = filter.matches(&overlay::table_texts()).len();
+                filter.step(if down { 3 } else { -3 }, count);
+                return vec![];
+            }
+            Some(_) => return vec![],
+            None => {}
+        }
+        match self.hit(position) {
+            Some(Hit::Time(column)) => {
+                if let Some(played) = &self.played {
+                    let batch = played.timeline.iteration_s;
+                    let (from, to) = self.timeline.window(batch);
+                    let share = (column as f64 + 0.5) / f64::from(self.timeline.columns.max(1));
+                    self.timeline.zoom(if down { 1.25 } else { 0.8 }, from + share * (to - from), batch);
+                }
+                vec![]
+            }
+            Some(Hit::Panel(_) | Hit::PanelArea | Hit::Step(..)) => {
+                self.panel_cursor = moved(self.panel_cursor, step, self.panel_rows().len());
+                vec![]
+            }
+            Some(Hit::ViewArea | Hit::ListRow(_)) => {
+                match self.view {
+                    View::Stages => self.stages.scroll(down),
+                    View::Workload if self.section == Section::Nodes => self.nodes.scroll(down),
+                    _ => {
+                        let focus = std::mem::replace(&mut self.focus, Focus::View);
+                        let effects = self.act(step);
+                        self.focus = focus;
+                        return effects;
+                    }
+                }
+                vec![]
+            }
+            Some(Hit::Tab(_)) | None => vec![],
+        }
+    }
+}
+
+/// A key in an overlay with a list: arrows move, everything else is typed.
+fn key_in_list(filter: &mut Filter, key: &KeyEvent, count: usize) {
+    match key.code {
+        KeyCode::Up => filter.step(-1, count),
+        KeyCode::Down => filter.step(1, count),
+        KeyCode::PageUp => filter.step(-10, count),
+        KeyCode::PageDown => filter.step(10, count),
+        _ => drop(filter.type_key(&Event::Key(*key))),
+    }
+}

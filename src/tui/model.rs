@@ -1,0 +1,317 @@
+//! Everything the screen knows; changed only by [`super::update`].
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use ratatui::layout::Rect;
+use tui_input::Input;
+
+use super::{
+    ScreenError, ScreenRequest, overlay::Overlay, played::Played, shown::Shown, theme, theme::Depth, theme::Theme,
+    timeline_state::TimelineState, view::workload::Section, widget::tree::TreePane,
+};
+use crate::{
+    cluster::{LimitKind, Limits},
+    planner::{OptionSpec, Options, Planner, Search},
+    simulate::Schedule,
+    workload::Workload,
+};
+
+/// One of the views.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// Which nodes form a stage, on how many devices.
+    Stages,
+    /// How busy and how full each device is.
+    Devices,
+    /// The batch, event by event.
+    Timeline,
+    /// The network itself.
+    Workload,
+}
+
+impl View {
+    /// All views, in the order of their keys.
+    pub const ALL: [View; 4] = [View::Stages, View::Devices, View::Timeline, View::Workload];
+
+    /// As the tab names it.
+    pub fn title(self) -> &'static str {
+        match self {
+            View::Stages => "Stages",
+            View::Devices => "Devices",
+            View::Timeline => "Timeline",
+            View::Workload => "Workload",
+        }
+    }
+}
+
+/// Who hears the arrow keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Focus {
+    /// The panel at the left.
+    Panel,
+    /// The view.
+    View,
+}
+
+/// A row of the left panel that can be selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PanelRow {
+    /// A planner, by its place in the list.
+    Planner(usize),
+    /// A limit.
+    Limit(LimitKind),
+    /// An option of the planner, by its place in its list.
+    Option(usize),
+}
+
+/// A limit that is being typed.
+#[derive(Debug, Clone)]
+pub(super) struct Editing {
+    /// Which.
+    pub kind: LimitKind,
+    /// What was typed so far.
+    pub input: Input,
+    /// Why it cannot be taken.
+    pub error: Option<String>,
+}
+
+/// A job that is under way.
+#[derive(Debug, Clone)]
+pub(super) struct Running {
+    /// Its number.
+    pub job: u64,
+    /// Where its progress is read.
+    pub search: Search,
+    /// When it was asked for.
+    pub since: Instant,
+    /// Whether a plan is what is waited for.
+    pub planning: bool,
+}
+
+/// How a message is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// Something was done.
+    Done,
+    /// Something cannot be done.
+    Refused,
+}
+
+/// What a click at a place means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hit {
+    /// A view's tab.
+    Tab(View),
+    /// A row of the left panel.
+    Panel(PanelRow),
+    /// The arrow that decreases or increases a row of the left panel.
+    Step(PanelRow, bool),
+    /// Inside the left panel, beside its rows.
+    PanelArea,
+    /// Inside the view.
+    ViewArea,
+    /// A row of a list, by its place.
+    ListRow(usize),
+    /// A column of the timeline, from its left edge.
+    Time(usize),
+}
+
+/// How long a plan may take before the screen says that it waits: quick plans do not flicker.
+pub(super) const PATIENCE: Duration = Duration::from_millis(80);
+
+/// The whole state.
+pub(super) struct Model {
+    /// What is planned.
+    pub workload: Arc<Workload>,
+    /// Who can plan.
+    pub planners: &'static [&'static dyn Planner],
+    /// Who does, by place.
+    pub planner: usize,
+    /// Under which limits.
+    pub limits: Limits,
+    /// Those it started with.
+    pub first_limits: Limits,
+    /// With which options, by planner.
+    pub options: Vec<Options>,
+    /// Seed and deadline of every search.
+    pub seed: u64,
+    /// The longest a plan may take.
+    pub deadline: Option<Duration>,
+
+    /// Which view is shown.
+    pub view: View,
+    /// Who hears the arrow keys.
+    pub focus: Focus,
+    /// Whether the left panel is folded; `None`: as the width suggests.
+    pub folded: Option<bool>,
+    /// Selected row of the left panel.
+    pub panel_cursor: usize,
+    /// The limit that is being typed.
+    pub editing: Option<Editing>,
+    /// What lies over everything else.
+    pub overlay: Option<Overlay>,
+    /// The last message, until the next key.
+    pub message: Option<(Tone, String)>,
+
+    /// How plans are played.
+    pub schedule: Schedule,
+    /// The last result.
+    pub shown: Option<Arc<Shown>>,
+    /// The timeline of its plan.
+    pub played: Option<Arc<Played>>,
+    /// Why there is no timeline.
+    pub unplayed: Option<String>,
+    /// The job under way.
+    pub running: Option<Running>,
+    /// Why the chosen planner cannot plan this.
+    pub refusal: Option<String>,
+    /// Whether the last run was stopped before it had any plan.
+    pub stopped: bool,
+    /// Rises whenever what trees are built from changes.
+    pub generation: u64,
+    /// Counts jobs.
+    pub jobs: u64,
+
+    /// Stages view.
+    pub stages: TreePane,
+    /// Devices view: selected row.
+    pub device_cursor: usize,
+    /// Devices view: stages that show every device.
+    pub device_unfolded: Vec<usize>,
+    /// Timeline view.
+    pub timeline: TimelineState,
+    /// Workload view: what is listed.
+    pub section: Section,
+    /// Workload view: nodes.
+    pub nodes: TreePane,
+    /// Workload view: selected or first row of the other sections.
+    pub section_cursor: usize,
+
+    /// How everything looks.
+    pub theme: Theme,
+    /// How many colours there are.
+    pub depth: Depth,
+    /// Where the user's themes are.
+    pub theme_directory: Option<PathBuf>,
+    /// Whether only ASCII is drawn.
+    pub ascii: bool,
+    /// Size of the screen at the last drawing.
+    pub size: (u16, u16),
+    /// The time, as the loop told it.
+    pub now: Instant,
+    /// Where the last drawing put what can be clicked; later ones lie on top.
+    pub hits: Vec<(Rect, Hit)>,
+}
+
+impl Model {
+    /// The planner in force.
+    pub(super) fn current_planner(&self) -> &'static dyn Planner {
+        self.planners[self.planner]
+    }
+
+    /// The options that the planner in force declares.
+    pub(super) fn specs(&self) -> &'static [OptionSpec] {
+        self.current_planner().options()
+    }
+
+    /// Rows of the left panel, from the top.
+    pub(super) fn panel_rows(&self) -> Vec<PanelRow> {
+        let planners = (0..self.planners.len()).map(PanelRow::Planner);
+        let limits = self.current_planner().limits().iter().map(|&kind| PanelRow::Limit(kind));
+        planners.chain(limits).chain((0..self.specs().len()).map(PanelRow::Option)).collect()
+    }
+
+    /// Whether the left panel is to be seen.
+    pub(super) fn panel_visible(&self) -> bool {
+        self.focus == Focus::Panel || !self.folded.unwrap_or(self.size.0 < 100)
+    }
+
+    /// Whether what is shown belongs to other limits than those at the left.
+    pub(super) fn stale(&self) -> bool {
+        self.stopped || self.refusal.is_some() || self.planning_shown()
+    }
+
+    /// Whether a plan has been waited for long enough to say so.
+    pub(super) fn planning_shown(&self) -> bool {
+        self.running
+            .as_ref()
+            .is_some_and(|r| r.planning && (self.shown.is_none() || self.now.duration_since(r.since) >= PATIENCE))
+    }
+}
+
+impl Model {
+    /// The state at the start.
+    ///
+    /// # Errors
+    /// What of the request cannot be met.
+    pub(super) fn new(request: ScreenRequest) -> Result<Self, ScreenError> {
+        let planner = request.planners.iter().position(|p| p.info().id == request.planner).ok_or_else(|| {
+            let known: Vec<&str> = request.planners.iter().map(|p| p.info().id).collect();
+            ScreenError::UnknownPlanner { asked: request.planner.clone(), known: known.join(", ") }
+        })?;
+        let mut options: Vec<Options> = request.planners.iter().map(|p| Options::defaults(p.options())).collect();
+        options[planner] = Options::parse(
+            &request.planner,
+            request.planners[planner].options(),
+            request.settings.iter().map(String::as_str),
+        )?;
+        let limits = Limits::resolve(&request.workload.limits, &request.overrides)
+            .map_err(|missing| ScreenError::MissingLimit { name: request.workload.source.clone(), missing })?;
+        let theme = theme::load(&request.theme, request.theme_directory.as_deref(), request.depth)
+            .map_err(ScreenError::Theme)?;
+        let mut model = Model {
+            workload: request.workload,
+            planners: request.planners,
+            planner,
+            limits,
+            first_limits: limits,
+            options,
+            seed: request.seed,
+            deadline: request.deadline,
+            view: View::Stages,
+            focus: Focus::View,
+            folded: None,
+            panel_cursor: 0,
+            editing: None,
+            overlay: None,
+            message: None,
+            schedule: request.schedule,
+            shown: None,
+            played: None,
+            unplayed: None,
+            running: None,
+            refusal: None,
+            stopped: false,
+            generation: 0,
+            jobs: 0,
+            stages: TreePane::default(),
+            device_cursor: 0,
+            device_unfolded: vec![],
+            timeline: TimelineState::default(),
+            section: Section::Nodes,
+            nodes: TreePane::default(),
+            section_cursor: 0,
+            theme,
+            depth: request.depth,
+            theme_directory: request.theme_directory,
+            ascii: request.ascii,
+            size: (0, 0),
+            now: Instant::now(),
+            hits: vec![],
+        };
+        model.panel_cursor = model.panel_rows().iter().position(|row| matches!(row, PanelRow::Limit(_))).unwrap_or(0);
+        Ok(model)
+    }
+
+    /// Where there is room for the left panel, it hears the first keys: limits are what one turns first.
+    pub(super) fn start_at(&mut self, size: (u16, u16)) {
+        self.size = size;
+        if self.panel_visible() {
+            self.focus = Focus::Panel;
+        }
+    }
+}

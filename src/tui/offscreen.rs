@@ -1,0 +1,144 @@
+//! The screen without a terminal: keys in, a buffer out, planning done in place.
+
+use std::time::{Duration, Instant};
+
+use ratatui::{
+    Terminal,
+    backend::TestBackend,
+    buffer::Buffer,
+    crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers},
+};
+
+use super::{
+    Action, ScreenError, ScreenRequest,
+    model::{Focus, Model, View},
+    update::{Effect, Effects},
+    view,
+    worker::{self, Job},
+};
+
+/// A screen of a size in memory.
+pub struct Offscreen {
+    model: Model,
+    terminal: Terminal<TestBackend>,
+    held: Option<Vec<Job>>,
+    /// Whether the user left.
+    pub quit: bool,
+    /// What was copied last.
+    pub clipboard: Option<String>,
+}
+
+impl Offscreen {
+    /// Starts the screen and plans the workload.
+    ///
+    /// # Errors
+    /// As [`super::run`].
+    pub fn new(request: ScreenRequest, width: u16, height: u16) -> Result<Self, ScreenError> {
+        let mut model = Model::new(request)?;
+        model.start_at((width, height));
+        let Ok(terminal) = Terminal::new(TestBackend::new(width, height));
+        let mut screen = Offscreen { model, terminal, held: None, quit: false, clipboard: None };
+        let effects = screen.model.replan();
+        screen.perform(effects);
+        Ok(screen)
+    }
+
+    /// From now on jobs are kept back until [`Offscreen::release`]: what a slow planner looks like.
+    pub fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Does the last job that was kept back, as the worker would; returns how many were dropped for it.
+    pub fn release(&mut self) -> usize {
+        let mut jobs = self.held.take().unwrap_or_default();
+        let Some(job) = jobs.pop() else { return 0 };
+        self.perform(vec![Effect::Submit(job)]);
+        jobs.len()
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, time: Duration) {
+        self.model.now += time;
+    }
+
+    /// Takes an event.
+    pub fn event(&mut self, event: &Event) {
+        let effects = self.model.on_event(event);
+        self.perform(effects);
+    }
+
+    /// Presses a key.
+    pub fn key(&mut self, code: KeyCode, modifiers: KeyModifiers) {
+        self.event(&Event::Key(KeyEvent::new(code, modifiers)));
+    }
+
+    /// Types a text, letter by letter.
+    pub fn keys(&mut self, text: &str) {
+        for c in text.chars() {
+            self.key(KeyCode::Char(c), KeyModifiers::NONE);
+        }
+    }
+
+    /// Does an action.
+    pub fn act(&mut self, action: Action) {
+        let effects = self.model.act(action);
+        self.perform(effects);
+    }
+
+    /// Gives the arrow keys to the left panel or the view.
+    pub fn focus(&mut self, focus: Focus) {
+        self.model.focus = focus;
+    }
+
+    /// The view that is shown.
+    pub fn view(&self) -> View {
+        self.model.view
+    }
+
+    /// Changes the size.
+    pub fn resize(&mut self, width: u16, height: u16) {
+        self.terminal.backend_mut().resize(width, height);
+        self.event(&Event::Resize(width, height));
+    }
+
+    /// Draws a frame.
+    pub fn draw(&mut self) -> &Buffer {
+        let model = &mut self.model;
+        let Ok(_) = self.terminal.draw(|frame| view::draw(frame, model));
+        self.terminal.backend().buffer()
+    }
+
+    /// Draws a frame; its text, a line for each row.
+    pub fn text(&mut self) -> String {
+        let buffer = self.draw();
+        let width = usize::from(buffer.area.width).max(1);
+        let row = |cells: &[ratatui::buffer::Cell]| -> String {
+            let text: String = cells.iter().map(ratatui::buffer::Cell::symbol).collect();
+            text.trim_end().to_string()
+        };
+        buffer.content.chunks(width).map(row).collect::<Vec<_>>().join("\n")
+    }
+
+    fn perform(&mut self, effects: Effects) {
+        for effect in effects {
+            match effect {
+                Effect::Submit(job) => match &mut self.held {
+                    Some(held) => held.push(job),
+                    None => self.work(&job),
+                },
+                Effect::Clipboard(text) => self.clipboard = Some(text),
+                Effect::Suspend => self.model.now = Instant::now(),
+                Effect::Quit => self.quit = true,
+            }
+        }
+    }
+
+    fn work(&mut self, job: &Job) {
+        let mut reports = vec![];
+        worker::perform(job, &mut |report| reports.push(report));
+        for report in reports {
+            let effects = self.model.on_report(report);
+            self.perform(effects);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Taking the terminal and giving it back, whatever happens.
+//!
+//! ratatui's own panic hook would restore the terminal even for a planner's panic that is caught, and wreck the screen
+//! that goes on. The hook here restores only when the screen's own thread panics; a planner's panic is kept quiet,
+//! because the screen shows what it said.
+
+use std::{
+    io::{self, IsTerminal, Stdout, Write},
+    panic,
+    sync::Once,
+    thread::{self, ThreadId},
+};
+
+use ratatui::{
+    Terminal,
+    backend::CrosstermBackend,
+    crossterm::{
+        cursor::Show,
+        event::{DisableMouseCapture, EnableMouseCapture},
+        execute,
+        terminal::{
+            BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+            disable_raw_mode, enable_raw_mode,
+        },
+    },
+};
+
+use super::{model::Model, view};
+
+/// The terminal while the screen has it.
+pub(super) struct Tty {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    mouse: bool,
+}
+
+/// Whether there is a terminal to draw on.
+pub(super) fn is_there() -> bool {
+    io::stdout().is_terminal()
+}
+
+impl Tty {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// Whatever the terminal says; it is given back first.
+    pub(super) fn take(mouse: bool) -> io::Result<Tty> {
+        install_hook();
+        let begun = enter(mouse).and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
+        match begun {
+            Ok(terminal) => Ok(Tty { terminal, mouse }),
+            Err(error) => {
+                leave();
+                Err(error)
+            }
+        }
+    }
+
+    /// Draws a frame; the terminal shows it at once or not at all.
+    ///
+    /// # Errors
+    /// If the terminal cannot be written to.
+    pub(super) fn draw(&mut self, model: &mut Model) -> io::Result<()> {
+        execute!(io::stdout(), BeginSynchronizedUpdate)?;
+        let drawn = self.terminal.draw(|frame| view::draw(frame, model)).map(|_| ());
+        drawn.and(execute!(io::stdout(), EndSynchronizedUpdate))
+    }
+
+    /// Gives the terminal back until [`Tty::resume`].
+    pub(super) fn pause(&self) {
+        leave();
+    }
+
+    /// Takes the terminal again, as after the shell's `fg`; everything is drawn anew.
+    ///
+    /// # Errors
+    /// If the terminal cannot be taken.
+    pub(super) fn resume(&mut self) -> io::Result<()> {
+        // Raw mode may have been undone behind our back: crossterm would think that it is still on.
+        disable_raw_mode()?;
+        enter(self.mouse)?;
+        self.terminal.clear()
+    }
+
+    /// Puts a text into the clipboard of the terminal (OSC 52), which works over SSH.
+    ///
+    /// # Errors
+    /// If the terminal cannot be written to.
+    pub(super) fn copy(&self, text: &str) -> io::Result<()> {
+        use base64::Engine;
+        let encoded = base64::engine::general_purpose::STANDARD.encode(text);
+        let mut out = io::stdout();
+        write!(out, "\x1b]52;c;{encoded}\x07")?;
+        out.flush()
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+fn enter(mouse: bool) -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(io::stdout(), EnterAlternateScreen)?;
+    if mouse {
+        execute!(io::stdout(), EnableMouseCapture)?;
+    }
+    Ok(())
+}
+
+/// Gives the terminal back. Each step is tried: a terminal that is gone refuses all of them, and that is no error.
+fn leave() {
+    let mut out = io::stdout();
+    drop(execute!(out, EndSynchronizedUpdate, DisableMouseCapture));
+    drop(execute!(out, LeaveAlternateScreen, Show));
+    drop(disable_raw_mode());
+}
+
+/// Installs the panic hook for the calling thread, once.
+fn install_hook() {
+    static ONCE: Once = Once::new();
+    let screen: ThreadId = thread::current().id();
+    ONCE.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if thread::current().id() == screen {
+                leave();
+                usual(info);
+            }
+        }));
+    });
+}

@@ -1,0 +1,384 @@
+//! Themes: what a colour means, and how it is shown on a terminal that has fewer of them.
+//!
+//! A theme is a TOML file that gives a colour to each [`Role`]; a role without one takes the terminal's own. Five are
+//! compiled in; a file of the same form in `plantui/themes` of the user's configuration directory is added, or takes
+//! the place of the built-in one with its name. Colours are written as true colour and brought down the ladder of
+//! [`Depth`] once, when the theme is made, so drawing never thinks about the terminal. The surprising decision: on 16
+//! colours a foreground is never black or dark grey, however near, because many terminals show those as nothing.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use ratatui::style::{Color, Modifier, Style};
+use serde::Deserialize;
+
+/// How many colours the terminal has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// None, or `NO_COLOR` is set.
+    None,
+    /// The 16 of ANSI.
+    Ansi,
+    /// The 256 of xterm.
+    Indexed,
+    /// 24 bits.
+    True,
+}
+
+impl Depth {
+    /// What the environment says of the terminal; `get` reads a variable.
+    pub fn detect(get: impl Fn(&str) -> Option<String>) -> Depth {
+        let term = get("TERM").unwrap_or_default();
+        if get("NO_COLOR").is_some_and(|v| !v.is_empty()) || matches!(term.as_str(), "" | "dumb") || term.contains("-m")
+        {
+            return Depth::None;
+        }
+        match get("COLORTERM").as_deref() {
+            Some("truecolor" | "24bit") => Depth::True,
+            _ if term.contains("direct") => Depth::True,
+            _ if term.contains("256color") => Depth::Indexed,
+            _ => Depth::Ansi,
+        }
+    }
+}
+
+/// What a colour stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are the documentation")]
+pub enum Role {
+    Text,
+    Muted,
+    Border,
+    Focus,
+    Accent,
+    Good,
+    Warning,
+    Bad,
+    Compute,
+    Communication,
+    Sync,
+    Idle,
+    Forward,
+    Backward,
+    Transfer,
+    AllReduce,
+    Weights,
+    Activations,
+}
+
+/// A colour as a theme file writes it: `#5fa8e8`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+struct Rgb(u8, u8, u8);
+
+impl TryFrom<String> for Rgb {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let digits = text.strip_prefix('#').filter(|d| d.len() == 6 && d.is_ascii());
+        let value = digits.and_then(|d| u32::from_str_radix(d, 16).ok());
+        value
+            .map(|v| Rgb((v >> 16) as u8, (v >> 8) as u8, v as u8))
+            .ok_or_else(|| format!("`{text}` is no colour; write #rrggbb, such as #5fa8e8"))
+    }
+}
+
+/// The file's own form.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ThemeFile {
+    background: Option<Rgb>,
+    text: Option<Rgb>,
+    muted: Option<Rgb>,
+    border: Option<Rgb>,
+    focus: Option<Rgb>,
+    accent: Option<Rgb>,
+    selection: Option<Rgb>,
+    good: Option<Rgb>,
+    warning: Option<Rgb>,
+    bad: Option<Rgb>,
+    compute: Option<Rgb>,
+    communication: Option<Rgb>,
+    sync: Option<Rgb>,
+    idle: Option<Rgb>,
+    forward: Option<Rgb>,
+    backward: Option<Rgb>,
+    transfer: Option<Rgb>,
+    all_reduce: Option<Rgb>,
+    weights: Option<Rgb>,
+    activations: Option<Rgb>,
+    stages: Vec<Rgb>,
+}
+
+/// A theme, ready to draw with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Theme {
+    /// What `--theme` calls it.
+    pub name: String,
+    roles: [Color; 18],
+    background: Color,
+    selection: Option<Color>,
+    stages: Vec<Color>,
+}
+
+impl Theme {
+    /// The colour of a role.
+    pub fn color(&self, role: Role) -> Color {
+        self.roles[role as usize]
+    }
+
+    /// A role as a foreground.
+    pub fn fg(&self, role: Role) -> Style {
+        Style::new().fg(self.color(role))
+    }
+
+    /// A role as a bold foreground.
+    pub fn bold(&self, role: Role) -> Style {
+        self.fg(role).add_modifier(Modifier::BOLD)
+    }
+
+    /// What everything is drawn on.
+    pub fn base(&self) -> Style {
+        Style::new().fg(self.color(Role::Text)).bg(self.background)
+    }
+
+    /// The selected row; beside it there is always a sign, so that the colour is not needed.
+    pub fn selected(&self) -> Style {
+        let style = Style::new().add_modifier(Modifier::BOLD);
+        self.selection.map_or(style, |color| style.bg(color))
+    }
+
+    /// A thing on top of a colour: the number in a timeline's box.
+    pub fn on(&self, role: Role) -> Style {
+        match self.color(role) {
+            Color::Reset => Style::new().add_modifier(Modifier::REVERSED),
+            color => Style::new().bg(color).fg(contrast(color)),
+        }
+    }
+
+    /// The colour of a stage; neighbours differ in lightness.
+    pub fn stage(&self, stage: usize) -> Style {
+        match self.stages.len() {
+            0 => Style::new(),
+            n => Style::new().fg(self.stages[stage % n]),
+        }
+    }
+}
+
+/// Black or white, whichever reads better on a colour.
+fn contrast(color: Color) -> Color {
+    let light = match color {
+        Color::Rgb(r, g, b) => luma(r, g, b) > 120.0,
+        Color::Indexed(i) => {
+            let Rgb(r, g, b) = indexed_rgb(i);
+            luma(r, g, b) > 120.0
+        }
+        Color::Blue | Color::Red | Color::Magenta | Color::Black | Color::DarkGray => false,
+        _ => true,
+    };
+    if light { Color::Black } else { Color::White }
+}
+
+fn luma(r: u8, g: u8, b: u8) -> f64 {
+    0.299 * f64::from(r) + 0.587 * f64::from(g) + 0.114 * f64::from(b)
+}
+
+const BUILT_IN: [(&str, &str); 5] = [
+    ("dark", include_str!("../../themes/dark.toml")),
+    ("light", include_str!("../../themes/light.toml")),
+    ("high-contrast", include_str!("../../themes/high-contrast.toml")),
+    ("colour-blind", include_str!("../../themes/colour-blind.toml")),
+    ("monochrome", include_str!("../../themes/monochrome.toml")),
+];
+
+/// Where a user's own themes are, if the environment names a home.
+pub fn user_directory() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")))?;
+    Some(config.join("plantui").join("themes"))
+}
+
+/// Names of all themes: the built-in ones, then the user's own by name.
+pub fn names(user: Option<&Path>) -> Vec<String> {
+    let mut names: Vec<String> = BUILT_IN.iter().map(|(name, _)| (*name).to_string()).collect();
+    let files = user.and_then(|dir| fs::read_dir(dir).ok()).into_iter().flatten().flatten();
+    let mut own: Vec<String> = files
+        .map(|file| file.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_string()))
+        .filter(|name| !names.contains(name))
+        .collect();
+    own.sort();
+    names.append(&mut own);
+    names
+}
+
+/// The theme of a name, the user's before the built-in one, for a terminal with so many colours.
+///
+/// # Errors
+/// One sentence: there is no such theme, or its file is not one.
+pub fn load(name: &str, user: Option<&Path>, depth: Depth) -> Result<Theme, String> {
+    let own = user.map(|dir| dir.join(format!("{name}.toml"))).filter(|path| path.is_file());
+    let (text, source) = match (&own, BUILT_IN.iter().find(|(n, _)| *n == name)) {
+        (Some(path), _) => {
+            let shown = path.display().to_string();
+            (fs::read_to_string(path).map_err(|error| format!("{shown}: cannot be read: {error}"))?, shown)
+        }
+        (None, Some((_, text))) => ((*text).to_string(), name.to_string()),
+        (None, None) => return Err(format!("there is no theme `{name}`; there are {}", names(user).join(", "))),
+    };
+    let file: ThemeFile = toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+        format!("{source}:{line}: {}", error.message().lines().next().unwrap_or_default())
+    })?;
+    Ok(resolve(name, &file, depth))
+}
+
+fn resolve(name: &str, file: &ThemeFile, depth: Depth) -> Theme {
+    let fg = |rgb: Option<Rgb>| rgb.map_or(Color::Reset, |rgb| lower(rgb, depth, false));
+    let bg = |rgb: Option<Rgb>| rgb.map_or(Color::Reset, |rgb| lower(rgb, depth, true));
+    let roles = [
+        file.text,
+        file.muted,
+        file.border,
+        file.focus,
+        file.accent,
+        file.good,
+        file.warning,
+        file.bad,
+        file.compute,
+        file.communication,
+        file.sync,
+        file.idle,
+        file.forward,
+        file.backward,
+        file.transfer,
+        file.all_reduce,
+        file.weights,
+        file.activations,
+    ]
+    .map(fg);
+    let selection = file.selection.map(|rgb| lower(rgb, depth, true)).filter(|color| *color != Color::Reset);
+    let stages = file.stages.iter().map(|&rgb| fg(Some(rgb))).collect();
+    Theme { name: name.to_string(), roles, background: bg(file.background), selection, stages }
+}
+
+const ANSI: [(Color, Rgb); 16] = [
+    (Color::Black, Rgb(0, 0, 0)),
+    (Color::Red, Rgb(190, 30, 30)),
+    (Color::Green, Rgb(40, 160, 60)),
+    (Color::Yellow, Rgb(200, 150, 20)),
+    (Color::Blue, Rgb(50, 90, 200)),
+    (Color::Magenta, Rgb(160, 70, 170)),
+    (Color::Cyan, Rgb(40, 160, 180)),
+    (Color::Gray, Rgb(190, 190, 190)),
+    (Color::DarkGray, Rgb(90, 90, 90)),
+    (Color::LightRed, Rgb(255, 110, 110)),
+    (Color::LightGreen, Rgb(130, 220, 130)),
+    (Color::LightYellow, Rgb(250, 220, 110)),
+    (Color::LightBlue, Rgb(110, 170, 250)),
+    (Color::LightMagenta, Rgb(230, 140, 230)),
+    (Color::LightCyan, Rgb(120, 230, 230)),
+    (Color::White, Rgb(255, 255, 255)),
+];
+
+/// Brings a colour down the ladder.
+fn lower(rgb: Rgb, depth: Depth, ground: bool) -> Color {
+    match depth {
+        Depth::None => Color::Reset,
+        Depth::True => Color::Rgb(rgb.0, rgb.1, rgb.2),
+        Depth::Indexed => Color::Indexed((16..=255).min_by_key(|&i| distance(rgb, indexed_rgb(i))).unwrap_or(7)),
+        Depth::Ansi => ANSI
+            .iter()
+            .filter(|(color, _)| ground || !matches!(color, Color::Black | Color::DarkGray))
+            .min_by_key(|(_, other)| distance(rgb, *other))
+            .map_or(Color::Reset, |(color, _)| *color),
+    }
+}
+
+/// Weighted square distance, near enough to what the eye does.
+fn distance(a: Rgb, b: Rgb) -> i64 {
+    let square = |x: u8, y: u8| (i64::from(x) - i64::from(y)).pow(2);
+    3 * square(a.0, b.0) + 4 * square(a.1, b.1) + 2 * square(a.2, b.2)
+}
+
+/// The colour of entries 16 to 255 of xterm's table: a 6 x 6 x 6 cube, then 24 greys.
+fn indexed_rgb(index: u8) -> Rgb {
+    if index >= 232 {
+        let grey = 8 + 10 * (index - 232);
+        return Rgb(grey, grey, grey);
+    }
+    let level = |i: u8| if i == 0 { 0 } else { 55 + 40 * i };
+    let i = index.saturating_sub(16);
+    Rgb(level(i / 36), level(i / 6 % 6), level(i % 6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment<'a>(pairs: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_string())
+    }
+
+    #[test]
+    fn the_environment_decides_the_depth() {
+        for (pairs, depth) in [
+            (&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")][..], Depth::True),
+            (&[("TERM", "tmux-256color")], Depth::Indexed),
+            (&[("TERM", "linux")], Depth::Ansi),
+            (&[("TERM", "dumb")], Depth::None),
+            (&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor"), ("NO_COLOR", "1")], Depth::None),
+            (&[("TERM", "xterm-256color"), ("NO_COLOR", "")], Depth::Indexed),
+        ] {
+            assert_eq!(Depth::detect(environment(pairs)), depth, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn every_theme_loads_at_every_depth() {
+        for name in names(None) {
+            for depth in [Depth::None, Depth::Ansi, Depth::Indexed, Depth::True] {
+                let theme = load(&name, None, depth).unwrap();
+                let plain = depth == Depth::None || name == "monochrome";
+                assert_eq!(theme.color(Role::Text) == Color::Reset, plain, "{name} {depth:?}");
+                assert!(!theme.roles.contains(&Color::Black) && !theme.roles.contains(&Color::DarkGray));
+            }
+        }
+    }
+
+    #[test]
+    fn neighbouring_stages_differ_in_lightness() {
+        for name in names(None) {
+            let theme = load(&name, None, Depth::True).unwrap();
+            let light: Vec<f64> = theme
+                .stages
+                .iter()
+                .map(|c| match c {
+                    Color::Rgb(r, g, b) => luma(*r, *g, *b),
+                    other => panic!("{other:?} is no true colour"),
+                })
+                .collect();
+            for pair in light.windows(2) {
+                assert!((pair[0] - pair[1]).abs() > 15.0, "{name}: {light:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_users_theme_wins_and_its_errors_name_the_line() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("dark.toml"), "text = \"#010203\"\n").unwrap();
+        fs::write(dir.path().join("mine.toml"), "text = \"#010203\"\nmuted = \"grey\"\n").unwrap();
+        fs::write(dir.path().join("typo.toml"), "txet = \"#010203\"\n").unwrap();
+        let user = Some(dir.path());
+        assert_eq!(load("dark", user, Depth::True).unwrap().color(Role::Text), Color::Rgb(1, 2, 3));
+        assert!(names(user).ends_with(&["mine".into(), "typo".into()]));
+        let error = load("mine", user, Depth::True).unwrap_err();
+        assert!(error.contains("mine.toml:2") && error.contains("#5fa8e8"), "{error}");
+        assert!(load("typo", user, Depth::True).unwrap_err().contains("txet"));
+        assert!(load("none", user, Depth::True).unwrap_err().contains("high-contrast"));
+    }
+}

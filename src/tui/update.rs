@@ -1,0 +1,342 @@
+//! From actions and reports to a new state, and what is to be done outside of it.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    action::{Action, Scope},
+    model::{Focus, Model, PanelRow, Running, Tone, View},
+    overlay::Overlay,
+    played::Lane,
+    shown::Shown,
+    theme,
+    view::workload::Section,
+    widget::filter::Filter,
+    worker::{Job, News, Report, Task},
+};
+use crate::{
+    cluster::{LimitKind, Limits},
+    planner::{Problem, Search, Status},
+    simulate::Schedule,
+};
+
+/// What the state cannot do itself.
+pub(super) enum Effect {
+    /// Hand a job to the worker.
+    Submit(Job),
+    /// Text for the terminal's clipboard.
+    Clipboard(String),
+    /// Back to the shell until called again.
+    Suspend,
+    /// Leave.
+    Quit,
+}
+
+/// Effects of one event.
+pub(super) type Effects = Vec<Effect>;
+
+impl Model {
+    /// Where keys are heard, most special first.
+    pub(super) fn scopes(&self) -> Vec<Scope> {
+        let mut scopes = vec![];
+        if self.focus == Focus::Panel {
+            scopes.push(Scope::Panel);
+        }
+        match self.view {
+            View::Stages => scopes.push(Scope::Tree),
+            View::Devices => scopes.push(Scope::Devices),
+            View::Timeline => scopes.push(Scope::Timeline),
+            View::Workload => {
+                scopes.push(Scope::Workload);
+                if self.section == Section::Nodes {
+                    scopes.push(Scope::Tree);
+                }
+            }
+        }
+        scopes.extend([Scope::Lists, Scope::Everywhere]);
+        scopes
+    }
+
+    /// Does an action.
+    pub(super) fn act(&mut self, action: Action) -> Effects {
+        match action {
+            Action::Quit => return vec![Effect::Quit],
+            Action::Suspend => return vec![Effect::Suspend],
+            Action::Back => self.back(),
+            Action::Show(view) => self.view = view,
+            Action::NextPanel => {
+                self.focus = if self.focus == Focus::Panel { Focus::View } else { Focus::Panel };
+            }
+            Action::FoldPanel => {
+                let visible = self.panel_visible();
+                self.folded = Some(visible);
+                self.focus = if visible { Focus::View } else { Focus::Panel };
+            }
+            Action::Decrease
+            | Action::Increase
+            | Action::DecreaseLarge
+            | Action::IncreaseLarge
+            | Action::Edit
+            | Action::Reset => return self.act_on_row(action),
+            Action::FitMemory => return self.fit(LimitKind::Memory),
+            Action::FitDevices => return self.fit(LimitKind::Devices),
+            Action::Find => self.overlay = Some(Overlay::Find(self.tree().needle.clone().into())),
+            Action::NextSection => {
+                self.section = self.section.next();
+                self.section_cursor = 0;
+            }
+            Action::NextSchedule => return self.next_schedule(),
+            Action::Help => self.overlay = Some(Overlay::Help(Filter::default())),
+            Action::Palette => self.overlay = Some(Overlay::Palette(Filter::default())),
+            Action::NextTheme => self.next_theme(),
+            _ if self.focus == Focus::Panel && self.move_in_panel(action) => {}
+            _ => self.act_in_view(action),
+        }
+        vec![]
+    }
+
+    fn back(&mut self) {
+        if let Some(running) = &self.running {
+            running.search.cancel();
+        } else if self.message.is_none() && self.focus == Focus::Panel && self.folded.unwrap_or(self.size.0 < 100) {
+            self.focus = Focus::View;
+        }
+    }
+
+    fn move_in_panel(&mut self, action: Action) -> bool {
+        let last = self.panel_rows().len().saturating_sub(1);
+        self.panel_cursor = match action {
+            Action::Up => self.panel_cursor.saturating_sub(1),
+            Action::Down => (self.panel_cursor + 1).min(last),
+            Action::PageUp | Action::First => 0,
+            Action::PageDown | Action::Last => last,
+            _ => return false,
+        };
+        true
+    }
+
+    fn tree(&mut self) -> &mut super::widget::tree::TreePane {
+        if self.view == View::Workload { &mut self.nodes } else { &mut self.stages }
+    }
+
+    fn act_in_view(&mut self, action: Action) {
+        match self.view {
+            View::Stages => drop(self.stages.act(action)),
+            View::Workload if self.section == Section::Nodes => drop(self.nodes.act(action)),
+            View::Workload => self.section_cursor = moved(self.section_cursor, action, self.section_rows()),
+            View::Devices => {
+                let rows = self.device_rows();
+                match action {
+                    Action::Toggle => {
+                        if let Some(row) = rows.get(self.device_cursor) {
+                            toggle(&mut self.device_unfolded, row.stage());
+                        }
+                    }
+                    _ => self.device_cursor = moved(self.device_cursor, action, rows.len()),
+                }
+            }
+            View::Timeline => self.act_in_timeline(action),
+        }
+    }
+
+    fn act_in_timeline(&mut self, action: Action) {
+        let Some(played) = self.played.clone() else { return };
+        let rows = self.timeline_rows(&played);
+        let batch = played.timeline.iteration_s;
+        let state = &mut self.timeline;
+        let cursor = state.cursor_s;
+        match action {
+            Action::CursorLeft => state.step(-1.0, batch),
+            Action::CursorRight => state.step(1.0, batch),
+            Action::PanLeft => state.pan(-0.5, batch),
+            Action::PanRight => state.pan(0.5, batch),
+            Action::ZoomIn => state.zoom(0.5, cursor, batch),
+            Action::ZoomOut => state.zoom(2.0, cursor, batch),
+            Action::ZoomWhole => state.whole(),
+            Action::NextEvent | Action::PreviousEvent => {
+                if let Some(&(stage, replica)) = rows.get(state.row) {
+                    let replica = replica.unwrap_or(0);
+                    let found = played.neighbour(stage, replica, cursor, action == Action::NextEvent);
+                    if let Some(start) = found {
+                        // Just inside the event, so that it is the one under the cursor.
+                        let length = played.at(Lane::Compute, stage, replica, start).map_or(0.0, |e| e.end_s - start);
+                        state.put(start + length * 1e-3, batch);
+                    }
+                }
+            }
+            Action::Toggle => {
+                if let Some(&(stage, _)) = rows.get(state.row) {
+                    toggle(&mut state.unfolded, stage);
+                }
+            }
+            _ => state.row = moved(state.row, action, rows.len()),
+        }
+        let count = self.timeline_rows(&played).len();
+        self.timeline.row = self.timeline.row.min(count.saturating_sub(1));
+    }
+
+    fn next_schedule(&mut self) -> Effects {
+        let at = Schedule::ALL.iter().position(|s| *s == self.schedule).unwrap_or(0);
+        self.schedule = Schedule::ALL[(at + 1) % Schedule::ALL.len()];
+        // A plan under way may still come with the old schedule: ask for the whole again.
+        if self.running.as_ref().is_some_and(|r| r.planning) {
+            return self.replan();
+        }
+        let Some(shown) = self.shown.clone().filter(|shown| shown.outcome.plan.is_some()) else { return vec![] };
+        vec![self.submit(Task::Play { shown, schedule: self.schedule }, None)]
+    }
+
+    fn next_theme(&mut self) {
+        let names = theme::names(self.theme_directory.as_deref());
+        let at = names.iter().position(|name| *name == self.theme.name).map_or(0, |i| (i + 1) % names.len());
+        match theme::load(&names[at], self.theme_directory.as_deref(), self.depth) {
+            Ok(theme) => {
+                self.message = Some((Tone::Done, format!("theme {}", theme.name)));
+                self.theme = theme;
+                self.generation += 1;
+            }
+            Err(error) => self.message = Some((Tone::Refused, error)),
+        }
+    }
+
+    /// The value of a limit that the planner says would do, if no plan keeps it now.
+    pub(super) fn fitting(&self, kind: LimitKind) -> Option<f64> {
+        let infeasible = self.shown.as_ref()?.outcome.infeasible.as_ref()?;
+        match kind {
+            // Rounded up to a size that reads well.
+            LimitKind::Memory => infeasible.smallest_memory_bytes.map(|bytes| {
+                let unit = if bytes >= f64::from(1 << 30) { f64::from(1 << 30) / 10.0 } else { f64::from(1 << 20) };
+                (bytes / unit).ceil() * unit
+            }),
+            LimitKind::Devices => infeasible.fewest_devices.map(f64::from),
+            _ => None,
+        }
+    }
+
+    fn fit(&mut self, kind: LimitKind) -> Effects {
+        match self.fitting(kind) {
+            Some(value) => self.set_limits(self.limits.with(kind, value)),
+            None => {
+                self.message = Some((Tone::Refused, format!("{} need no mending", kind.label())));
+                vec![]
+            }
+        }
+    }
+
+    /// Takes new limits and plans again if they differ.
+    pub(super) fn set_limits(&mut self, limits: Limits) -> Effects {
+        if limits == self.limits {
+            return vec![];
+        }
+        self.limits = limits;
+        self.replan()
+    }
+
+    /// Plans with what stands at the left.
+    pub(super) fn replan(&mut self) -> Effects {
+        let planner = self.current_planner();
+        self.stopped = false;
+        self.refusal = planner.can_plan(&self.workload).err();
+        if self.refusal.is_some() {
+            if let Some(running) = self.running.take() {
+                running.search.cancel();
+            }
+            return vec![];
+        }
+        let problem = Problem {
+            workload: self.workload.clone(),
+            limits: self.limits,
+            options: self.options[self.planner].clone(),
+        };
+        vec![self.submit(Task::Plan { planner, problem, schedule: self.schedule }, self.deadline)]
+    }
+
+    /// Makes a job of a task, and remembers that it is under way.
+    pub(super) fn submit(&mut self, task: Task, deadline: Option<Duration>) -> Effect {
+        self.jobs += 1;
+        let search = Search::new(deadline, self.seed);
+        // A change before the last plan is there does not restart the wait: the screen keeps saying that it waits.
+        let planning = matches!(task, Task::Plan { .. });
+        let since = self.running.as_ref().filter(|r| r.planning && planning).map_or(self.now, |r| r.since);
+        self.running = Some(Running { job: self.jobs, search: search.clone(), since, planning });
+        Effect::Submit(Job { id: self.jobs, task, search })
+    }
+
+    /// Takes a report of the worker.
+    pub(super) fn on_report(&mut self, report: Report) -> Effects {
+        let latest = self.running.as_ref().is_some_and(|r| r.job == report.job);
+        match report.news {
+            News::Planned(shown) => self.take_plan(shown, latest),
+            News::Played(Ok(played)) if latest || self.schedule == played.schedule => {
+                self.timeline.fit(played.timeline.iteration_s);
+                self.played = Some(played);
+                self.unplayed = None;
+            }
+            News::Played(Err(why)) => {
+                self.played = None;
+                self.unplayed = Some(why);
+            }
+            News::Crashed(what) if latest => {
+                self.stopped = true;
+                self.message = Some((Tone::Refused, format!("the planner failed, which is a bug of plantui: {what}")));
+            }
+            News::Done if latest => self.running = None,
+            _ => {}
+        }
+        vec![]
+    }
+
+    /// Shows a new plan. One of an older job is shown too while its successor is under way, unless it has nothing.
+    fn take_plan(&mut self, shown: Arc<Shown>, latest: bool) {
+        let empty = shown.outcome.plan.is_none();
+        if shown.outcome.status == Status::Cancelled && empty {
+            if latest {
+                self.stopped = true;
+                let reason = if self.running.as_ref().is_some_and(|r| r.search.deadline_passed()) {
+                    "the deadline passed before there was a plan"
+                } else {
+                    "stopped before there was a plan"
+                };
+                self.message = Some((Tone::Refused, reason.into()));
+            }
+            return;
+        }
+        if empty {
+            self.played = None;
+            self.unplayed = None;
+        }
+        self.shown = Some(shown);
+        self.generation += 1;
+        if latest && let Some(running) = &mut self.running {
+            running.planning = false;
+        }
+        let devices = self.device_rows().len();
+        self.device_cursor = self.device_cursor.min(devices.saturating_sub(1));
+    }
+
+    /// The selected row of the left panel.
+    pub(super) fn panel_row(&self) -> Option<PanelRow> {
+        self.panel_rows().get(self.panel_cursor).copied()
+    }
+}
+
+/// A place in a list of `count` rows after an action of [`Scope::Lists`].
+pub(super) fn moved(at: usize, action: Action, count: usize) -> usize {
+    let last = count.saturating_sub(1);
+    match action {
+        Action::Up => at.saturating_sub(1),
+        Action::Down => at + 1,
+        Action::PageUp => at.saturating_sub(10),
+        Action::PageDown => at + 10,
+        Action::First => 0,
+        Action::Last => last,
+        _ => at,
+    }
+    .min(last)
+}
+
+fn toggle(list: &mut Vec<usize>, value: usize) {
+    match list.iter().position(|&v| v == value) {
+        Some(at) => drop(list.remove(at)),
+        None => list.push(value),
+    }
+}

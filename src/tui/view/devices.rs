@@ -1,0 +1,222 @@
+//! Devices: how busy and how full each one is. The replicas of a stage are alike and fold into one row with a count.
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    text::{Line, Span},
+    widgets::Paragraph,
+};
+
+use super::{fit, fit_right, plain, rows, stages};
+use crate::{
+    plan::{Plan, Score},
+    tui::{
+        model::{Focus, Hit, Model},
+        shown::Shown,
+        theme::{Role, Theme},
+        widget::bar::{self, Part},
+    },
+    units,
+};
+
+/// A row of the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeviceRow {
+    /// All devices of a stage.
+    Stage(usize),
+    /// One device of a stage.
+    Device(usize, u32),
+    /// Those that no stage uses; how many.
+    Unused(u32),
+}
+
+impl DeviceRow {
+    /// The stage it belongs to; for unused devices none that there is.
+    pub(crate) fn stage(self) -> usize {
+        match self {
+            DeviceRow::Stage(stage) | DeviceRow::Device(stage, _) => stage,
+            DeviceRow::Unused(_) => usize::MAX,
+        }
+    }
+}
+
+impl Model {
+    /// The rows of the view, from the top.
+    pub(crate) fn device_rows(&self) -> Vec<DeviceRow> {
+        let Some(shown) = &self.shown else { return vec![] };
+        let Some((plan, _)) = shown.plan() else { return vec![] };
+        let mut rows = vec![];
+        for (i, stage) in plan.stages.iter().enumerate() {
+            rows.push(DeviceRow::Stage(i));
+            if self.device_unfolded.contains(&i) {
+                rows.extend(stage.devices.iter().map(|&device| DeviceRow::Device(i, device)));
+            }
+        }
+        let unused = shown.limits.devices.saturating_sub(plan.devices_used());
+        if unused > 0 {
+            rows.push(DeviceRow::Unused(unused));
+        }
+        rows
+    }
+}
+
+/// Cells of the columns at the left: devices, stage, count.
+const LEFT: usize = 27;
+/// Cells of a value after a bar.
+const VALUE: usize = 10;
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
+    let theme = model.theme.clone();
+    frame.render_widget(Paragraph::new(stages::summary(shown, plan, score, &theme)), rows(area, 0, 2));
+    let width = area.width as usize;
+    let bar_width = width.saturating_sub(LEFT + 2 * VALUE + 3) / 2;
+    frame.render_widget(legend(shown, &theme, bar_width), rows(area, 3, 2));
+    let table = rows(area, 5, area.height);
+    let all = model.device_rows();
+    let visible = table.height as usize;
+    let first = super::scrolled(model.device_cursor, visible, all.len());
+    for (y, (i, row)) in (table.y..).zip(all.iter().enumerate().skip(first).take(visible)) {
+        let line = Rect { y, height: 1, ..table };
+        let selected = i == model.device_cursor;
+        let sign = if selected { "▌" } else { " " };
+        let mut spans = vec![Span::styled(sign, theme.fg(Role::Focus))];
+        spans.extend(row_spans(*row, model, shown, plan, score, bar_width));
+        frame.render_widget(Line::from(spans), line);
+        if selected && model.focus == Focus::View {
+            frame.buffer_mut().set_style(line, theme.selected());
+        }
+        model.hits.push((line, Hit::ListRow(i)));
+    }
+}
+
+/// Titles and what the fills mean, over the columns.
+fn legend(shown: &Shown, theme: &Theme, bar_width: usize) -> Paragraph<'static> {
+    let muted = theme.fg(Role::Muted);
+    let limit = units::bytes_exact(shown.limits.memory_bytes);
+    let titles = Line::from(vec![
+        Span::styled(fit("  devices", 16), muted),
+        Span::styled(fit("stage", 8), muted),
+        Span::styled(fit("", LEFT - 24), muted),
+        Span::styled(fit("time against the slowest stage", bar_width + VALUE + 2), muted),
+        Span::styled(format!("memory, limit {limit} │"), muted),
+    ]);
+    let mut time = vec![Span::raw(" ".repeat(LEFT))];
+    let parts = [
+        ("█ compute ", Role::Compute),
+        ("▓ edges ", Role::Communication),
+        ("▒ sync ", Role::Sync),
+        ("░ idle ", Role::Idle),
+    ];
+    let mut used = 0;
+    for (text, role) in parts {
+        if used + text.chars().count() <= bar_width + VALUE {
+            used += text.chars().count();
+            time.push(Span::styled(text, theme.fg(role)));
+        }
+    }
+    time.push(Span::raw(" ".repeat(bar_width + VALUE + 2 - used)));
+    time.push(Span::styled("█ weights ", theme.fg(Role::Weights)));
+    time.push(Span::styled("▒ activations", theme.fg(Role::Activations)));
+    Paragraph::new(vec![titles, Line::from(time)])
+}
+
+fn row_spans(
+    row: DeviceRow,
+    model: &Model,
+    shown: &Shown,
+    plan: &Plan,
+    score: &Score,
+    bar_width: usize,
+) -> Vec<Span<'static>> {
+    let theme = &model.theme;
+    let i = match row {
+        DeviceRow::Unused(count) => {
+            let text = format!(" {count} device{} not used by this plan", if count == 1 { "" } else { "s" });
+            return vec![Span::styled(text, theme.fg(Role::Muted))];
+        }
+        DeviceRow::Stage(i) | DeviceRow::Device(i, _) => i,
+    };
+    let (stage, scored) = (&plan.stages[i], &score.stages[i]);
+    let slowest = score.time_per_sample_s.max(f64::MIN_POSITIVE);
+    let left = match row {
+        DeviceRow::Device(_, device) => {
+            let at = stage.devices.iter().position(|&d| d == device).unwrap_or(0) as u32;
+            let replica = format!("replica {}", at / stage.tensor_parallel.max(1) + 1);
+            vec![
+                Span::raw(fit(&format!("    {device}"), 11)),
+                Span::styled(fit(&replica, LEFT - 12), theme.fg(Role::Muted)),
+            ]
+        }
+        _ => {
+            let sign = match (stage.device_count() > 1, model.device_unfolded.contains(&i)) {
+                (false, _) => "  ",
+                (true, false) => "▸ ",
+                (true, true) => "▾ ",
+            };
+            let count = format!("× {}", stage.device_count());
+            vec![
+                Span::raw(sign),
+                Span::styled(fit(&span_of(&stage.devices), 12), theme.bold(Role::Text)),
+                Span::styled("● ", theme.stage(i)),
+                Span::raw(fit(&(i + 1).to_string(), 5)),
+                Span::styled(fit(&count, LEFT - 22), theme.fg(Role::Muted)),
+            ]
+        }
+    };
+    let mut spans = left;
+    let idle = (slowest - scored.load_s).max(0.0);
+    let parts = [
+        (scored.compute_s, "█", Role::Compute),
+        (scored.communication_s, "▓", Role::Communication),
+        (scored.sync_s, "▒", Role::Sync),
+        (idle, "░", Role::Idle),
+    ]
+    .map(|(time, fill, role)| Part { share: time / slowest, fill, style: theme.fg(role) });
+    spans.extend(bar::stacked(&parts, bar_width));
+    let busy = if score.bottleneck() == Some(i) {
+        Span::styled(fit_right("slowest ◂", VALUE), theme.bold(Role::Warning))
+    } else {
+        Span::raw(fit_right(&format!("{} busy", units::percent_whole(scored.load_s / slowest)), VALUE))
+    };
+    spans.push(busy);
+    spans.push(Span::raw("  "));
+    let limit = shown.limits.memory_bytes;
+    let scale = limit.max(scored.memory_bytes);
+    let gauge = bar_width.saturating_sub(1);
+    let fixed = scored.memory_bytes - scored.activation_bytes;
+    spans.extend(bar::stacked(
+        &[
+            Part { share: fixed / scale, fill: "█", style: theme.fg(Role::Weights) },
+            Part { share: scored.activation_bytes / scale, fill: "▒", style: theme.fg(Role::Activations) },
+        ],
+        gauge,
+    ));
+    spans.push(Span::styled("│", theme.fg(Role::Text)));
+    spans.push(Span::styled(fit_right(&units::bytes(scored.memory_bytes), VALUE), plain()));
+    spans
+}
+
+/// A list of device numbers in short: `0–7`, `4`, `0–3 …` where they do not follow one another.
+fn span_of(devices: &[u32]) -> String {
+    match devices {
+        [] => "-".into(),
+        [only] => only.to_string(),
+        [first, .., last] => {
+            let consecutive = devices.windows(2).all(|pair| pair[1] == pair[0] + 1);
+            if consecutive { format!("{first}–{last}") } else { format!("{first} … {last}") }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_lists_in_short() {
+        assert_eq!(span_of(&[]), "-");
+        assert_eq!(span_of(&[4]), "4");
+        assert_eq!(span_of(&[4, 5, 6]), "4–6");
+        assert_eq!(span_of(&[4, 6, 7]), "4 … 7");
+    }
+}

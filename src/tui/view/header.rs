@@ -1,0 +1,137 @@
+//! The first line: what is planned at the left; who planned it, how it ended and what it is worth at the right.
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    text::{Line, Span},
+};
+
+use super::{clip, plain};
+use crate::{
+    planner::Status,
+    tui::{
+        model::Model,
+        theme::{Role, Theme},
+        widget::bar,
+    },
+    units,
+};
+
+/// Width of the progress bar.
+const BAR: usize = 12;
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+    let width = area.width as usize;
+    // Parts at the right are left out from the end until they fit.
+    let mut right = if model.planning_shown() { planning(model) } else { result(model) };
+    while right.len() > 2 && width_of(&right) + model.workload.name.len().min(24) + 12 > width {
+        right.pop();
+    }
+    let space = width.saturating_sub(width_of(&right) + 1);
+    frame.render_widget(left(model, space), Rect { width: space as u16, ..area });
+    let used = (width_of(&right) as u16).min(area.width);
+    let place = Rect { x: area.right() - used, width: used, ..area };
+    frame.render_widget(Line::from(right), place);
+}
+
+fn width_of(spans: &[Span<'_>]) -> usize {
+    spans.iter().map(Span::width).sum()
+}
+
+fn left(model: &Model, width: usize) -> Line<'static> {
+    let theme = &model.theme;
+    let workload = &model.workload;
+    let parameters = workload.parameters();
+    let facts = [
+        format!("  {} nodes", workload.nodes.len()),
+        format!("  {} edges", workload.dag.edges().len()),
+        if parameters > 0.0 { format!("  {} params", units::count_short(parameters)) } else { String::new() },
+    ];
+    let name = clip(&workload.name, width.saturating_sub(10));
+    let mut used = 11 + name.chars().count();
+    let mut spans = vec![
+        Span::styled(" plantui", theme.bold(Role::Accent)),
+        Span::raw("  "),
+        Span::styled(name, theme.bold(Role::Text)),
+    ];
+    for fact in facts {
+        used += fact.chars().count();
+        if used > width {
+            break;
+        }
+        spans.push(Span::styled(fact, theme.fg(Role::Muted)));
+    }
+    Line::from(spans)
+}
+
+/// A sign and a word for how a run ended.
+pub(super) fn status(status: Status, gap: Option<f64>, theme: &Theme) -> Span<'static> {
+    match status {
+        Status::Optimal => Span::styled("✓ optimal", theme.bold(Role::Good)),
+        Status::Feasible => {
+            let gap = gap.map(|g| format!(", gap {}", units::percent(g))).unwrap_or_default();
+            Span::styled(format!("≈ feasible{gap}"), theme.bold(Role::Warning))
+        }
+        Status::Infeasible => Span::styled("✗ infeasible", theme.bold(Role::Bad)),
+        Status::Cancelled => {
+            let gap = gap.map(|g| format!(", gap {}", units::percent(g))).unwrap_or_default();
+            Span::styled(format!("■ stopped, best so far{gap}"), theme.bold(Role::Warning))
+        }
+    }
+}
+
+fn result(model: &Model) -> Vec<Span<'static>> {
+    let theme = &model.theme;
+    let name = |text: &str| Span::styled(format!("{text}  "), theme.bold(Role::Text));
+    if model.refusal.is_some() {
+        let sign = Span::styled("✗ cannot plan this workload ", theme.bold(Role::Bad));
+        return vec![name(model.current_planner().info().name), sign];
+    }
+    if model.stopped {
+        let sign = Span::styled("■ stopped ", theme.bold(Role::Warning));
+        return vec![name(model.current_planner().info().name), sign];
+    }
+    let Some(shown) = &model.shown else { return vec![] };
+    let mut spans = vec![name(shown.planner.name), status(shown.outcome.status, shown.outcome.gap(), theme)];
+    if let Some(objective) = shown.outcome.objective {
+        let text = super::objective(shown.planner, objective);
+        spans.push(Span::styled(format!("  {text}"), theme.bold(Role::Text)));
+    }
+    spans.push(Span::styled(format!("  in {} ", short_seconds(shown.seconds)), theme.fg(Role::Muted)));
+    spans
+}
+
+fn planning(model: &Model) -> Vec<Span<'static>> {
+    let theme = &model.theme;
+    let Some(running) = &model.running else { return vec![] };
+    let progress = running.search.progress();
+    let info = model.current_planner().info();
+    let mut spans = vec![
+        Span::styled(format!("{}  ", info.name), theme.bold(Role::Text)),
+        Span::styled("… planning ", theme.bold(Role::Accent)),
+        Span::styled("│", theme.fg(Role::Border)),
+        Span::styled(bar::solid(progress.fraction, BAR), theme.fg(Role::Accent)),
+        Span::styled("│ ", theme.fg(Role::Border)),
+        Span::styled(format!("{:3.0}% ", progress.fraction * 100.0), plain()),
+    ];
+    if let Some(best) = progress.best {
+        spans.push(Span::styled(format!(" best {} ", super::objective(info, best)), plain()));
+    }
+    if let Some(bound) = progress.bound {
+        spans.push(Span::styled(format!(" bound {} ", super::objective(info, bound)), theme.fg(Role::Muted)));
+    }
+    let waited = model.now.saturating_duration_since(running.since).as_secs_f64();
+    spans.push(Span::styled(format!(" {waited:.1} s "), theme.fg(Role::Muted)));
+    spans
+}
+
+/// A waiting time in as few digits as say enough: `8 ms`, `1.2 s`.
+fn short_seconds(seconds: f64) -> String {
+    if seconds < 0.001 {
+        "<1 ms".into()
+    } else if seconds < 1.0 {
+        format!("{:.0} ms", seconds * 1e3)
+    } else {
+        format!("{seconds:.1} s")
+    }
+}

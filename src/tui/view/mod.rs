@@ -1,0 +1,272 @@
+//! Drawing the state: one file per panel.
+//!
+//! ```text
+//! header           workload · planner, how it ended, objective, time
+//! panel | view     what can be set | what came of it
+//! footer           the keys that matter here, or the last message
+//! ```
+//! Areas are made by arithmetic and cut to the frame, so any size can be drawn. Drawing also notes where things lie, for
+//! the mouse.
+
+mod ascii;
+mod devices;
+mod footer;
+mod header;
+mod help;
+mod memory_chart;
+mod no_plan;
+mod panel;
+mod stages;
+pub(super) mod timeline;
+pub(super) mod workload;
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    style::{Color, Modifier, Style},
+    text::{Line, Span},
+    widgets::{Block, BorderType, Clear, Paragraph},
+};
+
+use super::{
+    model::{Focus, Hit, Model, View},
+    overlay::Overlay,
+    theme::{Role, Theme},
+};
+
+/// The smallest screen on which everything has its place.
+const SMALLEST: (u16, u16) = (60, 16);
+/// Width of the left panel.
+const PANEL_WIDTH: u16 = 30;
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
+    let area = frame.area();
+    model.size = (area.width, area.height);
+    model.hits.clear();
+    frame.buffer_mut().set_style(area, model.theme.base());
+    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+        let text = format!("plantui needs {} x {}, this is {} x {}", SMALLEST.0, SMALLEST.1, area.width, area.height);
+        frame.render_widget(Paragraph::new(text), Rect { height: area.height.min(1), ..area });
+    } else {
+        let middle = Rect { y: area.y + 1, height: area.height - 2, ..area };
+        header::draw(frame, Rect { height: 1, ..area }, model);
+        footer::draw(frame, Rect { y: area.bottom() - 1, height: 1, ..area }, model);
+        let mut right = middle;
+        if model.panel_visible() {
+            let left = Rect { width: PANEL_WIDTH, ..middle };
+            panel::draw(frame, left, model);
+            right = Rect { x: middle.x + PANEL_WIDTH, width: middle.width - PANEL_WIDTH, ..middle };
+        }
+        draw_view(frame, right, model);
+        panel::draw_error(frame, middle, model);
+        draw_overlay(frame, area, model);
+    }
+    if model.ascii {
+        ascii::replace(frame.buffer_mut());
+    }
+}
+
+fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+    model.hits.push((area, Hit::ViewArea));
+    let focused = model.focus == Focus::View;
+    frame.render_widget(bordered(&model.theme, focused), area);
+    draw_tabs(frame, area, model, focused);
+    let inner = inside(area);
+    if model.view == View::Workload {
+        workload::draw(frame, inner, model);
+        return;
+    }
+    if let Some(refusal) = model.refusal.clone() {
+        no_plan::draw_refusal(frame, inner, model, &refusal);
+        return;
+    }
+    let Some(shown) = model.shown.clone() else {
+        let text = if model.stopped { "no plan" } else { "planning …" };
+        frame.render_widget(Paragraph::new(text).style(model.theme.fg(Role::Muted)), inner);
+        return;
+    };
+    match (shown.plan(), model.view) {
+        (None, _) => no_plan::draw(frame, inner, model, &shown),
+        (Some((plan, score)), View::Stages) => stages::draw(frame, inner, model, &shown, plan, score),
+        (Some((plan, score)), View::Devices) => devices::draw(frame, inner, model, &shown, plan, score),
+        (Some(_), _) => timeline::draw(frame, inner, model, &shown),
+    }
+    if model.stale() {
+        fade(frame, inner, &model.theme);
+    }
+}
+
+/// The views' names in the upper border, with the limits after them when the left panel is away.
+fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool) {
+    let mut x = area.x + 2;
+    for (i, view) in View::ALL.into_iter().enumerate() {
+        let text = format!(" {} {} ", i + 1, view.title());
+        let width = (text.chars().count() as u16).min(area.right().saturating_sub(x + 1));
+        let style = match (view == model.view, focused) {
+            (true, true) => model.theme.bold(Role::Focus).add_modifier(Modifier::UNDERLINED),
+            (true, false) => model.theme.bold(Role::Text).add_modifier(Modifier::UNDERLINED),
+            (false, _) => model.theme.fg(Role::Muted),
+        };
+        let text_style = style.remove_modifier(Modifier::UNDERLINED);
+        let tab = Rect { x, y: area.y, width, height: 1 };
+        // The name alone is underlined, not the blanks around it.
+        let line = Line::from(vec![
+            Span::styled(" ", text_style),
+            Span::styled(text.trim().to_string(), style),
+            Span::styled(" ", text_style),
+        ]);
+        frame.render_widget(line, tab);
+        model.hits.push((tab, Hit::Tab(view)));
+        x += width + 1;
+    }
+    if !model.panel_visible() {
+        let limits: Vec<String> = model
+            .current_planner()
+            .limits()
+            .iter()
+            .map(|&kind| {
+                let value = kind.format(model.limits.get(kind));
+                let bare = value.bytes().all(|b| b.is_ascii_digit());
+                if bare { format!("{value} {}", kind.label()) } else { value }
+            })
+            .collect();
+        let text = format!(" {} ", limits.join(" · "));
+        let width = text.chars().count() as u16;
+        if x + width + 2 < area.right() {
+            let place = Rect { x: area.right() - 2 - width, y: area.y, width, height: 1 };
+            frame.render_widget(Span::styled(text, model.theme.fg(Role::Text)), place);
+        }
+    }
+}
+
+fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+    let Some(overlay) = model.overlay.take() else { return };
+    match &overlay {
+        Overlay::Help(filter) => help::draw_help(frame, area, model, filter),
+        Overlay::Palette(filter) => help::draw_palette(frame, area, model, filter),
+        Overlay::Find(input) => footer::draw_find(frame, area, model, input),
+    }
+    model.overlay = Some(overlay);
+}
+
+/// A frame with rounded corners.
+fn bordered(theme: &Theme, focused: bool) -> Block<'static> {
+    let role = if focused { Role::Focus } else { Role::Border };
+    Block::bordered().border_type(BorderType::Rounded).border_style(theme.fg(role))
+}
+
+/// What is inside a border and a column of air.
+fn inside(area: Rect) -> Rect {
+    Rect {
+        x: area.x + 2.min(area.width),
+        y: area.y + 1.min(area.height),
+        width: area.width.saturating_sub(4),
+        height: area.height.saturating_sub(2),
+    }
+}
+
+/// An emptied box of a size in the middle of an area, cut to it; returns its inside.
+fn modal(frame: &mut Frame<'_>, area: Rect, theme: &Theme, title: &str, width: u16, height: u16) -> Rect {
+    let (width, height) = (width.min(area.width), height.min(area.height));
+    let place = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+        .intersection(frame.area());
+    frame.render_widget(Clear, place);
+    frame.buffer_mut().set_style(place, theme.base());
+    let title = Span::styled(format!(" {title} "), theme.bold(Role::Text));
+    frame.render_widget(bordered(theme, true).title(title), place);
+    inside(place)
+}
+
+/// The part of an area from a row on, of a height, cut to it.
+fn rows(area: Rect, from: u16, height: u16) -> Rect {
+    let from = from.min(area.height);
+    Rect { y: area.y + from, height: height.min(area.height - from), ..area }
+}
+
+/// Takes the colours out of what no longer holds: still readable, plainly not current.
+fn fade(frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    let muted = theme.color(Role::Muted);
+    let buffer = frame.buffer_mut();
+    for position in area.intersection(buffer.area).positions() {
+        let cell = &mut buffer[position];
+        if cell.fg != Color::Reset || muted != Color::Reset {
+            cell.set_fg(muted);
+        }
+        cell.modifier.remove(Modifier::BOLD);
+    }
+}
+
+/// A text cut to a width, with a sign where something is missing.
+fn clip(text: &str, width: usize) -> String {
+    use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+    if text.width() <= width {
+        return text.to_string();
+    }
+    let mut clipped = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let next = c.width().unwrap_or(0);
+        if used + next + 1 > width {
+            break;
+        }
+        clipped.push(c);
+        used += next;
+    }
+    if width > 0 {
+        clipped.push('…');
+    }
+    clipped
+}
+
+/// A text clipped and filled up to a width.
+fn fit(text: &str, width: usize) -> String {
+    use unicode_width::UnicodeWidthStr;
+    let clipped = clip(text, width);
+    let missing = width.saturating_sub(clipped.width());
+    clipped + &" ".repeat(missing)
+}
+
+/// A text filled up from the left, or clipped.
+fn fit_right(text: &str, width: usize) -> String {
+    use unicode_width::UnicodeWidthStr;
+    let clipped = clip(text, width);
+    " ".repeat(width.saturating_sub(clipped.width())) + &clipped
+}
+
+/// A text broken at blanks into lines of at most `width` cells.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    use unicode_width::UnicodeWidthStr;
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(&clip(word, width));
+        } else if line.width() + 1 + word.width() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(clip(word, width));
+        }
+    }
+    lines
+}
+
+/// Nothing but a style, for texts that take it from their line.
+fn plain() -> Style {
+    Style::new()
+}
+
+/// A value of a planner's objective with its unit: seconds per sample as a duration, all else as a number.
+fn objective(info: &crate::planner::PlannerInfo, value: f64) -> String {
+    match (info.unit, info.objective) {
+        ("s", "time_per_sample") => format!("{}/sample", crate::units::seconds(value)),
+        ("s", _) => crate::units::seconds(value),
+        (unit, _) => format!("{} {unit}", crate::units::number(value)),
+    }
+}
+
+/// The first row to show of `count`, so that the selected one is among the `visible`.
+fn scrolled(selected: usize, visible: usize, count: usize) -> usize {
+    (selected + 1).saturating_sub(visible).min(count.saturating_sub(visible))
+}

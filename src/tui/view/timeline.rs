@@ -1,0 +1,413 @@
+//! Timeline: rows are stages (or their replicas), time runs to the right.
+//!
+//! ```text
+//! 1F1B   batch 1.2 s   bubble 8.1%   1600 samples/s
+//! forward, backward, transfer, all-reduce
+//!          0 ms          200 ms        400 ms
+//! ▸ 1 ×4   ▏0 ▏1 ▏2    ▏0  ▏3 ...
+//! memory of the selected row, against the limit
+//! what is under the cursor
+//! ```
+//! A stage's row shows its first replica: the others do the same with the microbatches between. Every column asks for
+//! the shares of its interval ([`Played::share`]), so a frame costs the same whether it covers ten events or a million.
+
+use ratatui::{
+    Frame,
+    buffer::Buffer,
+    layout::Rect,
+    style::{Color, Modifier, Style},
+    text::{Line, Span},
+    widgets::Paragraph,
+};
+
+use super::{clip, fit, fit_right, memory_chart, plain, rows, wrap};
+use crate::{
+    simulate::{Event, EventKind},
+    tui::{
+        model::{Focus, Hit, Model},
+        played::{Lane, Played},
+        shown::Shown,
+        theme::{Role, Theme},
+    },
+    units,
+};
+
+/// Cells at the left for the name of a row.
+pub(crate) const LABEL: u16 = 10;
+
+/// A row: stage, and replica where the stage shows each of them.
+pub(crate) type Row = (usize, Option<u32>);
+
+impl Model {
+    /// The rows of the view, from the top.
+    pub(crate) fn timeline_rows(&self, played: &Played) -> Vec<Row> {
+        let mut rows = vec![];
+        for (stage, &replicas) in played.timeline.replicas.iter().enumerate() {
+            rows.push((stage, None));
+            if self.timeline.unfolded.contains(&stage) {
+                rows.extend((0..replicas).map(|replica| (stage, Some(replica))));
+            }
+        }
+        rows
+    }
+}
+
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown) {
+    let theme = model.theme.clone();
+    let Some(played) = model.played.clone() else {
+        let text = model.unplayed.clone().unwrap_or_else(|| "playing the schedule …".into());
+        let lines: Vec<Line<'_>> = wrap(&text, area.width as usize).into_iter().map(Line::from).collect();
+        frame.render_widget(Paragraph::new(lines).style(theme.fg(Role::Muted)), area);
+        return;
+    };
+    let batch = played.timeline.iteration_s;
+    model.timeline.columns = area.width.saturating_sub(LABEL);
+    let window = model.timeline.window(batch);
+    frame.render_widget(summary(&played, shown, &theme), rows(area, 0, 1));
+    frame.render_widget(legend(window, batch, &theme), rows(area, 1, 1));
+    let chart_height: u16 = if area.height >= 24 { 6 } else { 4 };
+    let grid_top = 4;
+    let grid_height = area.height.saturating_sub(grid_top + chart_height + 1);
+    draw_axis(frame.buffer_mut(), rows(area, 3, 1), window, &theme);
+    let all = model.timeline_rows(&played);
+    model.timeline.row = model.timeline.row.min(all.len().saturating_sub(1));
+    draw_rows(frame, rows(area, grid_top, grid_height), model, &played, &all, window);
+    let chart = rows(area, grid_top + grid_height, chart_height);
+    let (stage, replica) = all.get(model.timeline.row).copied().unwrap_or_default();
+    memory_chart::draw(frame.buffer_mut(), chart, &theme, &played, stage, shown.limits.memory_bytes, window);
+    draw_cursor(frame.buffer_mut(), area, chart.y, model, window, &theme);
+    let told = tell(&played, stage, replica, model.timeline.cursor_s);
+    let line = Line::from(vec![
+        Span::styled("cursor ", theme.fg(Role::Muted)),
+        Span::styled(units::seconds(model.timeline.cursor_s), theme.bold(Role::Accent)),
+        Span::raw("  "),
+        Span::raw(clip(&told, area.width.saturating_sub(20) as usize)),
+    ]);
+    frame.render_widget(line, rows(area, area.height.saturating_sub(1), 1));
+}
+
+fn summary(played: &Played, shown: &Shown, theme: &Theme) -> Line<'static> {
+    let timeline = &played.timeline;
+    Line::from(vec![
+        Span::styled(played.schedule.name(), theme.bold(Role::Accent)),
+        Span::styled(format!("   {} per batch", units::seconds(timeline.iteration_s)), theme.bold(Role::Text)),
+        Span::raw(format!(" of {}", shown.limits.microbatches)),
+        Span::raw(format!("   {} samples/s", units::number(timeline.samples_per_s))),
+        Span::raw("   bubble "),
+        Span::styled(units::percent(timeline.bubble), theme.bold(Role::Warning)),
+        Span::raw(format!("   peak {}", units::bytes(timeline.peak_memory()))),
+    ])
+}
+
+fn legend(window: (f64, f64), batch: f64, theme: &Theme) -> Line<'static> {
+    let (from, to) = window;
+    let muted = theme.fg(Role::Muted);
+    let mut spans = vec![];
+    for (role, fill, name) in
+        [(Role::Forward, "▒", "forward"), (Role::Backward, "▓", "backward"), (Role::AllReduce, "█", "all-reduce")]
+    {
+        let (symbol, style) = paint(theme, role, fill);
+        spans.push(Span::styled(symbol.repeat(2), style));
+        spans.push(Span::styled(format!(" {name}  "), muted));
+    }
+    spans.push(Span::styled("→←", theme.fg(Role::Transfer)));
+    spans.push(Span::styled(" transfers  ", muted));
+    if to - from < batch * 0.999 {
+        spans.push(Span::raw(format!("  seen: {} of it", units::percent((to - from) / batch))));
+    }
+    Line::from(spans)
+}
+
+/// Sign and style of a kind of work: a coloured ground where there are colours, else a fill.
+fn paint(theme: &Theme, role: Role, fill: &'static str) -> (&'static str, Style) {
+    if theme.color(role) == Color::Reset { (fill, plain()) } else { (" ", theme.on(role)) }
+}
+
+/// Times along the top, at round values.
+fn draw_axis(buffer: &mut Buffer, line: Rect, window: (f64, f64), theme: &Theme) {
+    let columns = line.width.saturating_sub(LABEL);
+    let (from, to) = window;
+    if columns < 8 || line.height == 0 || to <= from {
+        return;
+    }
+    let per_column = (to - from) / f64::from(columns);
+    let step = round_step(per_column * 14.0);
+    let mut tick = (from / step).ceil();
+    while tick * step <= to {
+        let column = ((tick * step - from) / per_column) as u16;
+        let text = format!("│{}", tick_text(tick * step, step));
+        if column + (text.chars().count() as u16) <= columns {
+            buffer.set_string(line.x + LABEL + column, line.y, &text, theme.fg(Role::Muted));
+        }
+        tick += 1.0;
+    }
+}
+
+/// The next of 1, 2, 5, 10, 20, .. that is not below a length.
+fn round_step(least: f64) -> f64 {
+    let power = 10f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= least * 0.999_999).unwrap_or(10.0 * power)
+}
+
+/// A time with just the digits that a step needs.
+fn tick_text(time: f64, step: f64) -> String {
+    let (unit, name) = match step {
+        s if s >= 1.0 => (1.0, "s"),
+        s if s >= 1e-3 => (1e-3, "ms"),
+        s if s >= 1e-6 => (1e-6, "µs"),
+        _ => (1e-9, "ns"),
+    };
+    let decimals = (-(step / unit).log10().floor()).max(0.0) as usize;
+    format!("{:.decimals$} {name}", time / unit)
+}
+
+fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, played: &Played, all: &[Row], window: (f64, f64)) {
+    let theme = model.theme.clone();
+    let selected = model.timeline.row;
+    let focused = model.focus == Focus::View;
+    // Transfers have a line of their own below each row if that leaves room for all rows, else below the selected one.
+    let tall = all.len() * 2 <= area.height as usize;
+    let visible = if tall { all.len() } else { (area.height as usize).saturating_sub(1).max(1) };
+    let first = super::scrolled(selected, visible, all.len());
+    let mut y = area.y;
+    for (i, &(stage, replica)) in all.iter().enumerate().skip(first) {
+        if y >= area.bottom() {
+            break;
+        }
+        let line = Rect { y, height: 1, ..area };
+        model.hits.push((line, Hit::ListRow(i)));
+        let count = played.timeline.replicas[stage];
+        let unfolded = model.timeline.unfolded.contains(&stage);
+        draw_label(frame, line, &theme, (stage, replica), count, unfolded, (i == selected, focused));
+        let grid = Rect { x: line.x + LABEL.min(line.width), width: line.width.saturating_sub(LABEL), ..line };
+        draw_compute(frame.buffer_mut(), grid, played, (stage, replica.unwrap_or(0)), window, &theme);
+        y += 1;
+        if (tall || i == selected) && y < area.bottom() {
+            let links = Rect { y, ..grid };
+            draw_links(frame.buffer_mut(), links, played, (stage, replica.unwrap_or(0)), window, &theme);
+            model.hits.push((Rect { y, ..line }, Hit::ListRow(i)));
+            y += 1;
+        }
+    }
+    let used = Rect { x: area.x + LABEL.min(area.width), height: y - area.y, ..area };
+    for column in 0..area.width.saturating_sub(LABEL) {
+        model.hits.push((Rect { x: used.x + column, width: 1, ..used }, Hit::Time(column as usize)));
+    }
+}
+
+fn draw_label(
+    frame: &mut Frame<'_>,
+    line: Rect,
+    theme: &Theme,
+    (stage, replica): Row,
+    count: u32,
+    unfolded: bool,
+    (selected, focused): (bool, bool),
+) {
+    let sign = if selected { "▌" } else { " " };
+    let mut spans = vec![Span::styled(sign, theme.fg(Role::Focus))];
+    match replica {
+        None => {
+            spans.push(Span::raw(if count == 1 {
+                "  "
+            } else if unfolded {
+                "▾ "
+            } else {
+                "▸ "
+            }));
+            spans.push(Span::styled((stage + 1).to_string(), theme.bold(Role::Text)));
+            if count > 1 {
+                spans.push(Span::styled(format!(" ×{count}"), theme.fg(Role::Muted)));
+            }
+        }
+        Some(replica) => spans.push(Span::styled(format!("    r{}", replica + 1), theme.fg(Role::Muted))),
+    }
+    let place = Rect { width: line.width.min(LABEL - 1), ..line };
+    frame.render_widget(Line::from(spans), place);
+    if selected && focused {
+        frame.buffer_mut().set_style(place, theme.selected());
+    }
+}
+
+/// Forward, backward and all-reduce of one replica; bubbles stay empty.
+fn draw_compute(
+    buffer: &mut Buffer,
+    grid: Rect,
+    played: &Played,
+    (stage, replica): (usize, u32),
+    (from, to): (f64, f64),
+    theme: &Theme,
+) {
+    let columns = grid.width;
+    if columns == 0 || grid.height == 0 || to <= from {
+        return;
+    }
+    let per_column = (to - from) / f64::from(columns);
+    for column in 0..columns {
+        let start = from + f64::from(column) * per_column;
+        let share = played.share(stage, replica, start, start + per_column);
+        let cell = &mut buffer[(grid.x + column, grid.y)];
+        let (forward, backward) = (share.forward_s / per_column, share.backward_s / per_column);
+        let reduce = share.all_reduce_s / per_column;
+        if forward + backward + reduce < 0.3 {
+            // Less than a third: the bubble is what one should see, unless there is next to nothing else around.
+            if forward + backward + reduce > 0.02 {
+                let role = if forward > backward { Role::Forward } else { Role::Backward };
+                cell.set_symbol("▏").set_style(theme.fg(if reduce > forward + backward {
+                    Role::AllReduce
+                } else {
+                    role
+                }));
+            }
+        } else if reduce >= forward.max(backward) {
+            let (symbol, style) = paint(theme, Role::AllReduce, "█");
+            cell.set_symbol(symbol).set_style(style);
+        } else if forward > 0.15 && backward > 0.15 && theme.color(Role::Forward) != Color::Reset {
+            let style = Style::new().fg(theme.color(Role::Forward)).bg(theme.color(Role::Backward));
+            cell.set_symbol("▀").set_style(style);
+        } else if forward >= backward {
+            let (symbol, style) = paint(theme, Role::Forward, "▒");
+            cell.set_symbol(symbol).set_style(style);
+        } else {
+            let (symbol, style) = paint(theme, Role::Backward, "▓");
+            cell.set_symbol(symbol).set_style(style);
+        }
+    }
+    let events = played.compute(stage, replica, from, to);
+    // Boxes and numbers only where events are wide enough to be told apart.
+    if events.len() * 2 <= columns as usize {
+        for event in events {
+            draw_box(buffer, grid, event, from, per_column, theme);
+        }
+    }
+}
+
+/// The left edge and the number of an event that is at least two columns wide.
+fn draw_box(buffer: &mut Buffer, grid: Rect, event: &Event, from: f64, per_column: f64, theme: &Theme) {
+    let column = |time: f64| (((time - from) / per_column).round().max(0.0) as u16).min(grid.width);
+    let (start, end) = (column(event.start_s), column(event.end_s));
+    if end < start + 2 {
+        return;
+    }
+    let role = if event.kind == EventKind::Forward { Role::Forward } else { Role::Backward };
+    let fill = if event.kind == EventKind::Forward { "▒" } else { "▓" };
+    let (symbol, style) = paint(theme, role, fill);
+    for x in start..end {
+        buffer[(grid.x + x, grid.y)].set_symbol(symbol).set_style(style);
+    }
+    if event.start_s >= from {
+        buffer[(grid.x + start, grid.y)].set_symbol("▏").set_style(style);
+    }
+    let number = event.microbatch.to_string();
+    if number.len() as u16 + 1 <= end - start {
+        buffer.set_string(grid.x + start + 1, grid.y, &number, style);
+    }
+}
+
+/// Activations to the right, gradients to the left.
+fn draw_links(
+    buffer: &mut Buffer,
+    grid: Rect,
+    played: &Played,
+    (stage, replica): (usize, u32),
+    (from, to): (f64, f64),
+    theme: &Theme,
+) {
+    let per_column = (to - from) / f64::from(grid.width.max(1));
+    for column in 0..grid.width {
+        let start = from + f64::from(column) * per_column;
+        let symbol = match played.sending(stage, replica, start, start + per_column) {
+            [true, true] => "↔",
+            [true, false] => "→",
+            [false, true] => "←",
+            [false, false] => continue,
+        };
+        buffer[(grid.x + column, grid.y)].set_symbol(symbol).set_style(theme.fg(Role::Transfer));
+    }
+}
+
+/// The cursor: a mark on the axis, and a line down through what is empty.
+fn draw_cursor(buffer: &mut Buffer, area: Rect, bottom: u16, model: &Model, window: (f64, f64), theme: &Theme) {
+    let columns = area.width.saturating_sub(LABEL);
+    let (from, to) = window;
+    if columns == 0 || to <= from {
+        return;
+    }
+    let share = (model.timeline.cursor_s - from) / (to - from);
+    if !(0.0..=1.0).contains(&share) {
+        return;
+    }
+    let x = area.x + LABEL + ((share * f64::from(columns)) as u16).min(columns - 1);
+    if let Some(cell) = buffer.cell_mut((x, area.y + 3)) {
+        cell.set_symbol("▾").set_style(theme.bold(Role::Accent));
+    }
+    for y in area.y + 4..bottom {
+        if let Some(cell) = buffer.cell_mut((x, y)) {
+            if cell.symbol() == " " && cell.bg == theme.base().bg.unwrap_or(Color::Reset) {
+                cell.set_symbol("┆").set_style(theme.fg(Role::Accent));
+            } else {
+                cell.modifier.insert(Modifier::REVERSED);
+            }
+        }
+    }
+}
+
+/// What is under the cursor, in words.
+fn tell(played: &Played, stage: usize, replica: Option<u32>, time: f64) -> String {
+    let of = match replica {
+        Some(replica) => format!("stage {}, replica {}", stage + 1, replica + 1),
+        None if played.timeline.replicas.get(stage).is_some_and(|&r| r > 1) => {
+            format!("stage {}, replica 1", stage + 1)
+        }
+        None => format!("stage {}", stage + 1),
+    };
+    let replica = replica.unwrap_or(0);
+    let compute = played.at(Lane::Compute, stage, replica, time);
+    let link = played.at(Lane::Links, stage, replica, time);
+    let words = |event: &Event| {
+        let m = event.microbatch;
+        match event.kind {
+            EventKind::Forward => format!("forward of microbatch {m}"),
+            EventKind::Backward => format!("backward of microbatch {m}"),
+            EventKind::SendActivation { to } => format!("activations of {m} to stage {}", to + 1),
+            EventKind::SendGradient { to } => format!("gradients of {m} to stage {}", to + 1),
+            EventKind::AllReduce => "all-reduce of the gradients".to_string(),
+        }
+    };
+    let told = match compute {
+        Some(event) => format!(
+            "{} on {of}: {} to {} ({})",
+            words(&event),
+            units::seconds(event.start_s),
+            units::seconds(event.end_s),
+            units::seconds(event.end_s - event.start_s)
+        ),
+        None => match played.neighbour(stage, replica, time, true) {
+            Some(next) => format!("bubble on {of} until {}", units::seconds(next)),
+            None => format!("{of} is done"),
+        },
+    };
+    match link {
+        Some(event) => format!("{told}; {}", words(&event)),
+        None => told,
+    }
+}
+
+/// A label at the left of the chart, where rows have their names.
+pub(crate) fn label(text: &str) -> String {
+    fit(&fit_right(text, LABEL as usize - 1), LABEL as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round() {
+        assert!((round_step(0.013) - 0.02).abs() < 1e-12);
+        assert!((round_step(5.1) - 10.0).abs() < 1e-12);
+        assert_eq!(tick_text(0.04, 0.02), "40 ms");
+        assert_eq!(tick_text(1.5, 0.5), "1500 ms");
+        assert_eq!(tick_text(3e-6, 5e-7), "3000 ns");
+    }
+}

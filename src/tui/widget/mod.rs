@@ -1,0 +1,5 @@
+//! Parts that several views are made of.
+
+pub(super) mod bar;
+pub(super) mod filter;
+pub(super) mod tree;

@@ -1,0 +1,202 @@
+//! The planning thread: one job runs, one waits, and of those that wait the latest wins.
+//!
+//! The screen submits a [`Job`] and goes on drawing; [`Report`]s come back over a channel. A held-down key therefore
+//! never queues up plans. A running search that something newer waits for is let finish for [`GRACE`], so that quick
+//! plans still follow a held key step by step, and is cancelled after that. A planner that panics is caught here: the
+//! report says so and the thread goes on.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+
+use super::{
+    played::Played,
+    shown::{Shown, keep_incumbent},
+};
+use crate::{
+    planner::{self, Planner, Problem, Search},
+    simulate::Schedule,
+    workload::{self, LoadError, Workload},
+};
+
+/// How long a search may go on when a newer job waits.
+pub(super) const GRACE: Duration = Duration::from_millis(120);
+
+/// What is to be done.
+pub(super) enum Task {
+    /// Plan, check, then play the plan.
+    Plan {
+        /// Who plans.
+        planner: &'static dyn Planner,
+        /// What.
+        problem: Problem,
+        /// How the plan is played.
+        schedule: Schedule,
+    },
+    /// Play a plan that is there already.
+    Play {
+        /// The plan.
+        shown: Arc<Shown>,
+        /// How.
+        schedule: Schedule,
+    },
+    /// Load a workload.
+    Load {
+        /// Its file.
+        path: PathBuf,
+    },
+}
+
+/// A task on its way.
+pub(super) struct Job {
+    /// Counts up; a report names the job it belongs to.
+    pub id: u64,
+    /// What is to be done.
+    pub task: Task,
+    /// Where progress is read and cancelling is asked for.
+    pub search: Search,
+}
+
+/// What the worker has to say.
+pub(super) enum News {
+    /// A plan, or why there is none.
+    Planned(Arc<Shown>),
+    /// A plan's timeline, or why there is none.
+    Played(Result<Arc<Played>, String>),
+    /// A workload, or why not.
+    Loaded(Result<Arc<Workload>, LoadError>),
+    /// The task panicked; what it said.
+    Crashed(String),
+    /// Nothing more comes of this job.
+    Done,
+}
+
+/// News of a job.
+pub(super) struct Report {
+    /// Which job.
+    pub job: u64,
+    /// What of it.
+    pub news: News,
+}
+
+/// Does a job on the caller's thread; the last report is always [`News::Done`].
+pub(super) fn perform(job: &Job, tell: &mut dyn FnMut(Report)) {
+    let result = catch_unwind(AssertUnwindSafe(|| work(job, tell)));
+    if let Err(payload) = result {
+        tell(Report { job: job.id, news: News::Crashed(panic_message(payload.as_ref())) });
+    }
+    tell(Report { job: job.id, news: News::Done });
+}
+
+fn work(job: &Job, tell: &mut dyn FnMut(Report)) {
+    let mut tell = |news| tell(Report { job: job.id, news });
+    match &job.task {
+        Task::Plan { planner, problem, schedule } => {
+            let started = Instant::now();
+            let (mut outcome, mut score) = planner::run(*planner, problem, &job.search);
+            keep_incumbent(problem, &job.search, &mut outcome, &mut score);
+            let seconds = started.elapsed().as_secs_f64();
+            let shown = Arc::new(Shown::new(planner.info(), problem, outcome, score, seconds));
+            tell(News::Planned(shown.clone()));
+            play(&shown, *schedule, &mut tell);
+        }
+        Task::Play { shown, schedule } => play(shown, *schedule, &mut tell),
+        Task::Load { path } => tell(News::Loaded(workload::load(path).map(Arc::new))),
+    }
+}
+
+fn play(shown: &Arc<Shown>, schedule: Schedule, tell: &mut dyn FnMut(News)) {
+    if shown.outcome.plan.is_some() {
+        tell(News::Played(Played::new(shown, schedule).map(Arc::new)));
+    }
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().cloned();
+    text.or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string))
+        .unwrap_or_else(|| "no message was left".into())
+}
+
+/// The screen's end of the planning thread.
+pub(super) struct Worker {
+    waiting: (Sender<Job>, Receiver<Job>),
+    reports: Receiver<Report>,
+    latest: Option<(u64, Search)>,
+    running: Option<(u64, Search, Instant)>,
+}
+
+impl Worker {
+    /// Starts the thread. It ends when the worker is dropped and its last job is done.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(super) fn start() -> std::io::Result<Worker> {
+        let (job_sender, job_receiver) = bounded::<Job>(1);
+        let (report_sender, reports) = unbounded();
+        let jobs = job_receiver.clone();
+        thread::Builder::new().name("planner".into()).stack_size(64 << 20).spawn(move || {
+            for job in jobs {
+                // A send fails only when the screen is gone, and then nobody waits for the rest either.
+                perform(&job, &mut |report| drop(report_sender.send(report)));
+            }
+        })?;
+        Ok(Worker { waiting: (job_sender, job_receiver), reports, latest: None, running: None })
+    }
+
+    /// Hands over a job; one that was still waiting is dropped.
+    pub(super) fn submit(&mut self, job: Job) {
+        drop(self.waiting.1.try_recv());
+        let (id, search) = (job.id, job.search.clone());
+        if self.running.is_none() {
+            self.running = Some((id, search.clone(), Instant::now()));
+        }
+        self.latest = Some((id, search));
+        // The place was emptied above, and this is the only sender.
+        drop(self.waiting.0.try_send(job));
+    }
+
+    /// Cancels the running search if something newer has waited for it long enough. Called at every tick.
+    pub(super) fn hurry(&self) {
+        if let (Some((running, search, since)), Some((latest, _))) = (&self.running, &self.latest)
+            && running != latest
+            && since.elapsed() > GRACE
+        {
+            search.cancel();
+        }
+    }
+
+    /// Where reports arrive.
+    pub(super) fn reports(&self) -> &Receiver<Report> {
+        &self.reports
+    }
+
+    /// To be told of every report: a job that is done makes room for the one that waits, if any.
+    pub(super) fn heard(&mut self, report: &Report) {
+        if !matches!(report.news, News::Done) {
+            return;
+        }
+        self.running = match self.latest.take() {
+            Some((id, search)) if id != report.job => {
+                self.latest = Some((id, search.clone()));
+                Some((id, search, Instant::now()))
+            }
+            _ => None,
+        };
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        drop(self.waiting.1.try_recv());
+        if let Some((_, search, _)) = &self.running {
+            search.cancel();
+        }
+    }
+}

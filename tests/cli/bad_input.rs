@@ -1,0 +1,102 @@
+//! One clear sentence for every class of file that is no workload.
+
+use crate::{Folder, TINY, json, refusal, stdout};
+
+/// The error of planning a file with this content: one `error:` line and at most one `hint:` line.
+fn planning(name: &str, content: impl AsRef<[u8]>) -> String {
+    let folder = Folder::new();
+    let error = refusal(&["plan", &folder.file(name, content)]);
+    let lines: Vec<&str> = error.lines().collect();
+    assert!(lines.len() <= 2 && lines.iter().skip(1).all(|line| line.starts_with("hint: ")), "{error}");
+    assert!(lines[0].contains(name), "{error}");
+    error
+}
+
+#[test]
+fn files_that_are_something_else() {
+    for (content, part) in [
+        (&b""[..], "is empty"),
+        (b" \n\t", "is empty"),
+        (b"{\"nodes\": [", "before its JSON is complete"),
+        (b"\x7fELF\x02\x01", "is a program"),
+        (b"PK\x03\x04", "zip archive"),
+        (b"\x00\x01\x02\x03", "binary data"),
+        (b"{\"nodes\": [\xff]}", "UTF-8"),
+        (b"digraph { a -> b }", "Graphviz"),
+        (b"a,b,c\n1,2,3\n", "CSV"),
+        (b"{\"hidden_size\": 4096}", "plantui generate"),
+        (b"{\"schema\": \"plantui.plan/1\", \"stages\": []}", "plantui check"),
+        (b"[1, 2]", "JSON array"),
+        (b"{\"nodes\": NaN, \"edges\": []}", "JSON has no NaN"),
+    ] {
+        let error = planning("workload.json", content);
+        assert!(error.contains(part), "{:?}: {error}", String::from_utf8_lossy(content));
+    }
+}
+
+#[test]
+fn places_in_a_workload_are_named_with_line_and_path() {
+    let text = std::fs::read_to_string(TINY).unwrap();
+    for (from, to, parts) in [
+        ("\"timePerSample\": 0.006", "\"timePerSample\": -1", ["nodes[1].TMPCs.1[0].timePerSample", "must be >= 0"]),
+        ("\"destId\": 5", "\"destId\": 9", ["destId is 9", "no node"]),
+        ("\"id\": 5", "\"id\": 4", ["nodes[5].id is 4", "nodes[4]"]),
+        ("\"maxDevices\": 4", "\"maxDevices\": 0", ["maxDevices is 0", "from 1 to 10000"]),
+        ("\"nodes\"", "\"knots\"", ["lacks the field", "nodes"]),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let error = planning("broken.json", text.replacen(from, to, 1));
+        assert!(parts.iter().all(|part| error.contains(part)), "{from} -> {to}: {error}");
+        assert!(error.contains("broken.json:"), "{error}");
+    }
+}
+
+#[test]
+fn names_cannot_move_the_cursor() {
+    let text = std::fs::read_to_string(TINY).unwrap().replace("\"stem\"", "\"\\u001b[2Jstem\"");
+    let folder = Folder::new();
+    let table = stdout(&["plan", &folder.file("escape.json", text)], 0);
+    assert!(!table.contains('\u{1b}'), "{table:?}");
+}
+
+#[test]
+fn paths_that_are_no_file() {
+    let error = refusal(&["plan", "no/such/file.json"]);
+    assert!(error.contains("no/such/file.json: does not exist") && error.contains("hint: check the path"), "{error}");
+    let error = refusal(&["plan", "inputs"]);
+    assert!(error.contains("inputs: is a directory"), "{error}");
+}
+
+#[test]
+fn a_mistyped_command_is_recognised() {
+    for arguments in [&["plna"][..], &["plna", TINY], &["chek", TINY, "plan.json"]] {
+        let error = refusal(arguments);
+        assert!(error.contains("did you mean `plantui "), "{error}");
+    }
+    let error = refusal(&["plan"]);
+    assert!(error.contains("<WORKLOAD>"), "{error}");
+}
+
+#[test]
+fn lint_tells_findings_and_refuses_nothing_that_loads() {
+    let text = std::fs::read_to_string(TINY).unwrap();
+    let folder = Folder::new();
+    // One node that fits no device.
+    let swollen = text.replace("\"memoryUsageB\": 640000000", "\"memoryUsageB\": 640000000000");
+    let file =
+        folder.file("swollen.json", swollen.replace("\"memoryUsageB\": 320000000", "\"memoryUsageB\": 320000000000"));
+    let document = json(&["lint", &file, "--json"], 0);
+    assert_eq!(document["schema"], "plantui.lint/1");
+    assert_eq!(document["workload"]["name"], "swollen");
+    let findings = document["findings"].as_array().unwrap();
+    let worst = findings.first().expect("a node that fits nowhere is a finding");
+    assert_eq!(worst["severity"], "error");
+    assert!(worst["nodes"].as_array().unwrap().contains(&2.into()), "{worst}");
+    for finding in findings {
+        assert!(["rule", "what", "why"].iter().all(|field| finding[field].is_string()), "{finding}");
+    }
+    let text = stdout(&["lint", &file], 0);
+    assert!(text.contains("error: ") && text.contains(worst["what"].as_str().unwrap()), "{text}");
+    assert_eq!(text.matches("\n\n").count(), findings.len());
+    assert!(refusal(&["lint", "missing.json"]).contains("does not exist"));
+}

@@ -1,0 +1,189 @@
+//! `check` and `simulate`: plans that come back.
+
+use serde_json::{Value, json as value};
+
+use crate::{BERT, Folder, PLANNERS, TINY, json, plantui, refusal, stdout};
+
+/// All of [`TINY`] on two stages: 0 and 1 on device 0, the rest on devices 1 and 2.
+fn tiny_plan() -> Value {
+    value!({
+        "schema": "plantui.plan/1",
+        "limits": {"memory_bytes": 8e9},
+        "stages": [
+            {"nodes": [0, 1], "data_parallel": 1, "tensor_parallel": 1, "choices": {"0": "vanilla", "1": "vanilla"}},
+            {"nodes": [2, 3, 4, 5], "data_parallel": 2, "tensor_parallel": 1,
+             "choices": {"2": "vanilla", "3": "vanilla", "4": "vanilla", "5": "activation recomp"}}
+        ]
+    })
+}
+
+fn check(plan: &Value, flags: &[&str], code: i32) -> Value {
+    let folder = Folder::new();
+    let file = folder.file("plan.json", plan.to_string());
+    json(&[&["check", TINY, &file, "--json"], flags].concat(), code)
+}
+
+#[test]
+fn what_plan_writes_check_confirms_to_the_last_digit() {
+    let folder = Folder::new();
+    for (workload, flags) in [(TINY, &[][..]), (BERT, &["--devices", "64", "--memory", "8GiB"][..])] {
+        for planner in PLANNERS {
+            let planned = stdout(&[&["plan", workload, "--json", "--planner", planner], flags].concat(), 0);
+            let file = folder.file("plan.json", &planned);
+            let planned: Value = serde_json::from_str(&planned).unwrap();
+            let checked = json(&["check", workload, &file, "--json"], 0);
+            assert_eq!(checked["valid"], true);
+            assert_eq!(checked["claim"]["holds"], true);
+            assert_eq!(checked["time_per_sample_s"], planned["objective"]["value"]);
+            assert_eq!(checked["stages"], planned["stages"]);
+            assert_eq!(checked["limits"], planned["limits"]);
+            assert_eq!(checked["simulation"], planned["simulation"]);
+        }
+    }
+}
+
+#[test]
+fn the_published_result_format_is_read_in_both_spellings() {
+    let object = stdout(&["plan", TINY, "--format", "piper-result"], 0);
+    let mut result: Value = serde_json::from_str(&object).unwrap();
+    let folder = Folder::new();
+    let first = json(&["check", TINY, &folder.file("object.json", &object), "--json"], 0);
+    for stage in result["stages"].as_array_mut().unwrap() {
+        let pairs: Vec<Value> = stage["TMPCids"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(id, mode)| value!([id.parse::<i64>().unwrap(), mode]))
+            .collect();
+        stage["TMPCids"] = pairs.into();
+    }
+    let second = json(&["check", TINY, &folder.file("pairs.json", result.to_string()), "--json"], 0);
+    assert_eq!(first["plan"]["kind"], "Piper result");
+    assert_eq!(first["time_per_sample_s"], second["time_per_sample_s"]);
+    assert_eq!(first["time_per_sample_s"], json(&["plan", TINY, "--json"], 0)["objective"]["value"]);
+}
+
+#[test]
+fn flags_override_the_plan_which_overrides_the_workload() {
+    let limits = |flags: &[&str], code| check(&tiny_plan(), flags, code)["limits"].clone();
+    assert_eq!(limits(&[], 0)["memory_bytes"], 8e9);
+    assert_eq!(limits(&[], 0)["devices"], 4);
+    assert_eq!(limits(&["--memory", "4GB"], 0)["memory_bytes"], 4e9);
+    assert_eq!(limits(&["--memory", "1GB"], 1)["memory_bytes"], 1e9);
+}
+
+#[test]
+fn a_hand_made_plan_is_worth_what_its_stages_take() {
+    let checked = check(&tiny_plan(), &[], 0);
+    // Stage 1: 6 ms of compute; its two outgoing edges of 8 MB, both ways, over 4 GB/s.
+    let stage = &checked["stages"][0];
+    assert_eq!(stage["compute_s"], 0.006);
+    assert_eq!(stage["communication_s"], 0.008);
+    // Stage 2: 18 + 12 + 6 + 16 ms over two replicas; 110 MB of parameters through 4 (d - 1) / d / N.
+    let stage = &checked["stages"][1];
+    assert!((stage["compute_s"].as_f64().unwrap() - 0.026).abs() < 1e-12, "{stage}");
+    assert!((stage["sync_s"].as_f64().unwrap() - 4.0 * 0.5 * 110e6 / 12.0 / 4e9).abs() < 1e-12, "{stage}");
+    assert_eq!(checked["claim"], Value::Null);
+}
+
+#[test]
+fn every_broken_rule_is_told() {
+    type Edit = fn(&mut Value);
+    let cases: [(Edit, &str); 7] = [
+        (|p| p["stages"][0]["nodes"] = value!([0]), "stem is in no stage"),
+        (|p| p["stages"][1]["data_parallel"] = value!(5), "5 replicas do not divide 12 microbatches"),
+        (|p| p["stages"][1]["data_parallel"] = value!(4), "uses 5 devices, but there are only 4"),
+        (|p| p["stages"][1]["data_parallel"] = value!(0), "must be at least 1"),
+        (|p| p["stages"][1]["choices"]["3"] = value!("magic"), "right branch has no mode `magic`"),
+        (|p| p["stages"].as_array_mut().unwrap().swap(0, 1), "goes back from stage 2 to stage 1"),
+        (|p| p["limits"]["memory_bytes"] = value!(1e8), "the limit is 100 MB"),
+    ];
+    for (edit, part) in cases {
+        let mut plan = tiny_plan();
+        edit(&mut plan);
+        let checked = check(&plan, &[], 1);
+        assert_eq!(checked["valid"], false);
+        let violations = checked["violations"].to_string();
+        assert!(violations.contains(part), "{part}: {violations}");
+    }
+}
+
+#[test]
+fn absurd_degrees_are_a_violation_and_no_crash() {
+    let mut plan = tiny_plan();
+    for stage in plan["stages"].as_array_mut().unwrap() {
+        stage["data_parallel"] = value!(u32::MAX);
+        stage["tensor_parallel"] = value!(u32::MAX);
+    }
+    let violations = check(&plan, &[], 1)["violations"].to_string();
+    assert!(violations.contains("but there are only 4"), "{violations}");
+}
+
+#[test]
+fn a_false_claim_is_not_valid_unless_the_limits_differ() {
+    let mut plan = tiny_plan();
+    plan["objective"] = value!({"name": "time_per_sample", "value": 0.001, "unit": "s"});
+    let checked = check(&plan, &[], 1);
+    assert_eq!((&checked["valid"], &checked["claim"]["holds"]), (&value!(false), &value!(false)));
+    assert_eq!(checked["violations"], value!([]));
+    let checked = check(&plan, &["--bandwidth", "1GB/s"], 0);
+    assert_eq!((&checked["valid"], &checked["claim"]["holds"]), (&value!(true), &Value::Null));
+}
+
+#[test]
+fn the_verdict_is_the_first_word() {
+    let folder = Folder::new();
+    let file = folder.file("plan.json", tiny_plan().to_string());
+    assert!(stdout(&["check", TINY, &file], 0).starts_with("valid: "));
+    let text = stdout(&["check", TINY, &file, "--devices", "2"], 1);
+    assert!(text.starts_with("not valid: ") && text.contains("uses 3 devices"), "{text}");
+}
+
+#[test]
+fn unreadable_plans_are_exit_code_2() {
+    let folder = Folder::new();
+    for (content, part) in [
+        ("{", "not valid JSON"),
+        ("{}", "stages"),
+        (r#"{"schema": "plantui.plan/9", "stages": []}"#, "plantui.plan/1"),
+        (
+            r#"{"schema": "plantui.plan/1", "stages": [{"nodes": [77], "data_parallel": 1, "tensor_parallel": 1}]}"#,
+            "77",
+        ),
+        (
+            r#"{"schema": "plantui.plan/1", "stages": [{"nodes": [0], "data_parallel": -1, "tensor_parallel": 1}]}"#,
+            "-1",
+        ),
+        (r#"{"schema": "plantui.plan/1", "limits": {"memory_bytes": -5}, "stages": []}"#, "limits.memory_bytes is -5"),
+        (r#"{"schema": "plantui.plan/1", "limits": {"microbatches": 0}, "stages": []}"#, "limits.microbatches is 0"),
+    ] {
+        let error = refusal(&["check", TINY, &folder.file("plan.json", content)]);
+        assert!(error.contains(part) && error.contains("plan.json"), "{content}: {error}");
+    }
+    assert!(refusal(&["check", TINY, "missing.json"]).contains("does not exist"));
+    assert!(refusal(&["check", "-", "-"]).contains("cannot both be standard input"));
+}
+
+#[test]
+fn a_plan_may_come_through_a_pipe() {
+    let plan = stdout(&["plan", TINY, "--json"], 0);
+    plantui().args(["check", TINY, "-"]).write_stdin(plan).assert().success();
+}
+
+#[test]
+fn simulate_plays_a_plan_in_either_schedule() {
+    let folder = Folder::new();
+    let plan = folder.file("plan.json", tiny_plan().to_string());
+    for schedule in ["1f1b", "gpipe"] {
+        let document = json(&["simulate", TINY, &plan, "--schedule", schedule, "--format", "json"], 0);
+        assert_eq!(document["schema"], "plantui.simulation/1");
+        assert_eq!(document["schedule"], schedule);
+        // The busiest stage alone bounds the batch from below: 12 microbatches of 52 ms on two replicas.
+        assert!(document["iteration_s"].as_f64().unwrap() >= 6.0 * 0.052, "{document}");
+        assert_eq!(document["stages"].as_array().unwrap().len(), 2);
+    }
+    assert!(stdout(&["simulate", TINY, &plan], 0).starts_with("simulated 1F1B: "));
+    let trace = json(&["simulate", TINY, &plan, "--format", "chrome-trace"], 0);
+    assert!(trace["traceEvents"].as_array().is_some_and(|events| events.len() > 48));
+    plantui().args(["simulate", TINY, &plan, "--devices", "1"]).assert().code(1).stdout("");
+}

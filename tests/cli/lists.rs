@@ -1,0 +1,104 @@
+//! What there is: planners, completions, manual pages, help, generated workloads.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
+
+const COMMANDS: [&str; 10] =
+    ["plan", "check", "simulate", "lint", "generate", "planners", "hardware", "themes", "completions", "man"];
+
+#[test]
+fn planners_are_listed_with_options_and_defaults() {
+    let text = stdout(&["planners"], 0);
+    for part in ["piper  (Piper)", "NeurIPS 2021", "recompute=auto|never|always|all-or-none  [default: auto]"] {
+        assert!(text.contains(part), "`{part}` is missing in\n{text}");
+    }
+    let list = json(&["planners", "--json"], 0);
+    let ids: Vec<&Value> = list.as_array().unwrap().iter().map(|planner| &planner["id"]).collect();
+    assert_eq!(ids, ["piper", "equal-partition"]);
+    for planner in list.as_array().unwrap() {
+        assert!(["name", "paper", "summary"].iter().all(|field| planner[field].is_string()), "{planner}");
+        assert!(planner["limits"].as_array().unwrap().contains(&"devices".into()), "{planner}");
+        for option in planner["options"].as_array().unwrap() {
+            let values = option["values"].as_array().unwrap();
+            assert!(values.iter().any(|value| value["value"] == option["default"]), "{option}");
+        }
+    }
+}
+
+#[test]
+fn every_listed_option_is_taken() {
+    let list = json(&["planners", "--json"], 0);
+    for planner in list.as_array().unwrap().iter().filter(|planner| PLANNERS.iter().any(|id| planner["id"] == *id)) {
+        for option in planner["options"].as_array().unwrap() {
+            let default = &option["default"];
+            let default = default.as_str().map_or_else(|| default.to_string(), str::to_string);
+            let setting = format!("{}={default}", option["name"].as_str().unwrap());
+            let id = planner["id"].as_str().unwrap();
+            json(&["plan", "inputs/tiny-branch.json", "--planner", id, "--set", &setting, "--memory=8GB", "--json"], 0);
+        }
+    }
+}
+
+#[test]
+fn hardware_and_themes_are_listed() {
+    let presets = json(&["hardware", "--json"], 0);
+    let memory = |id: &str| {
+        let preset = presets.as_array().unwrap().iter().find(|preset| preset["id"] == id).unwrap();
+        assert!(preset["memory_bytes"]["source"].as_str().is_some_and(|source| !source.is_empty()));
+        preset["memory_bytes"]["value"].as_f64().unwrap()
+    };
+    assert!(memory("a100-80") > memory("a100-40"));
+    assert!(stdout(&["hardware"], 0).contains("h100"));
+    let themes = json(&["themes", "--json"], 0);
+    for theme in ["dark", "light", "high-contrast", "colour-blind", "monochrome"] {
+        assert!(themes.as_array().unwrap().contains(&theme.into()), "{themes}");
+    }
+    assert!(stdout(&["themes"], 0).starts_with("dark\n"));
+}
+
+#[test]
+fn completions_for_every_shell_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = stdout(&["completions", shell], 0);
+        assert!(COMMANDS.iter().all(|command| script.contains(command)), "{shell}");
+    }
+    assert!(refusal(&["completions", "csh"]).contains("bash"));
+}
+
+#[test]
+fn manual_pages_cover_the_tree() {
+    let pages = stdout(&["man"], 0);
+    assert_eq!(pages.matches(".TH plantui").count(), 1 + COMMANDS.len());
+    let folder = Folder::new();
+    let directory = argument(&folder.path(""));
+    stdout(&["man", "--directory", &directory], 0);
+    let plan = fs::read_to_string(folder.path("plantui-plan.1")).unwrap();
+    assert!(plan.contains("Examples"), "{plan}");
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 1 + COMMANDS.len());
+    assert!(refusal(&["man", "--directory", &directory]).contains("--force"));
+}
+
+#[test]
+fn help_shows_an_example_of_every_command() {
+    for command in COMMANDS {
+        let help = stdout(&[command, "--help"], 0);
+        assert!(help.contains(&format!("plantui {command}")) && help.contains("Example"), "{help}");
+    }
+    let help = stdout(&["--help"], 0);
+    assert!(COMMANDS.iter().all(|command| help.contains(&format!("  {command}"))), "{help}");
+    assert!(stdout(&["--version"], 0).contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_generated_workload_can_be_planned() {
+    let folder = Folder::new();
+    let path = argument(&folder.path("model.json"));
+    stdout(&["generate", "bert-32", "--devices", "8", "--output", &path], 0);
+    assert_eq!(json(&["plan", &path, "--json"], 0)["limits"]["devices"], 8);
+    assert!(refusal(&["generate", "bert-32", "--output", &path]).contains("--force"));
+    assert!(refusal(&["generate", "bert-33"]).contains("bert-32"));
+    plantui().args(["generate", "tiny-branch"]).assert().success().stdout(fs::read_to_string(crate::TINY).unwrap());
+}

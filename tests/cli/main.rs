@@ -1,0 +1,68 @@
+//! The program as scripts use it: arguments, standard streams, files and exit codes. Needs nothing but this repository.
+
+mod bad_input;
+mod check;
+mod lists;
+mod output;
+mod plan;
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::{Command, cargo::cargo_bin_cmd};
+use serde_json::Value;
+
+/// The program, run in this repository's folder.
+fn plantui() -> Command {
+    let mut command = cargo_bin_cmd!("plantui");
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command
+}
+
+/// Six nodes with a branch; four devices.
+const TINY: &str = "inputs/tiny-branch.json";
+const BERT: &str = "inputs/bert32a100.json";
+
+/// The planners that every command is tried with.
+const PLANNERS: [&str; 1] = ["piper"];
+
+/// Runs with these arguments, expects the exit code, and gives standard output.
+fn stdout(arguments: &[&str], code: i32) -> String {
+    let assert = plantui().args(arguments).assert().code(code);
+    String::from_utf8(assert.get_output().stdout.clone()).expect("output is UTF-8")
+}
+
+/// Runs with these arguments, expects the exit code, and reads standard output as one JSON document.
+fn json(arguments: &[&str], code: i32) -> Value {
+    serde_json::from_str(&stdout(arguments, code)).expect("standard output is one JSON document")
+}
+
+/// Runs with these arguments, expects exit code 2 and nothing on standard output, and gives standard error.
+fn refusal(arguments: &[&str]) -> String {
+    let assert = plantui().args(arguments).assert().code(2).stdout("");
+    let error = String::from_utf8(assert.get_output().stderr.clone()).expect("errors are UTF-8");
+    assert!(error.starts_with("error: "), "{error}");
+    error
+}
+
+/// A folder with a plan of [`TINY`] in it.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Folder(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file and gives its path as an argument.
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.path(name), content).expect("the temporary folder takes files");
+        argument(&self.path(name))
+    }
+}
+
+fn argument(path: &Path) -> String {
+    path.to_str().expect("temporary paths are UTF-8").into()
+}

@@ -1,0 +1,91 @@
+//! Where results go: files that appear whole, nothing replaced unasked, and pipes that close early.
+
+use std::{
+    fs,
+    io::Read,
+    process::{Command, Stdio},
+};
+
+use assert_cmd::cargo::cargo_bin;
+use serde_json::Value;
+
+use crate::{Folder, TINY, argument, json, plantui, refusal, stdout};
+
+fn parsed(path: &std::path::Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn output_writes_the_plan_and_prints_the_table() {
+    let folder = Folder::new();
+    let path = argument(&folder.path("plan.json"));
+    let table = stdout(&["plan", TINY, "--output", &path], 0);
+    assert!(table.contains("limited by stage"), "{table}");
+    assert_eq!(parsed(&folder.path("plan.json"))["schema"], "plantui.plan/1");
+    assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn a_file_that_is_there_stays_unless_forced() {
+    let folder = Folder::new();
+    let path = folder.file("plan.json", "precious");
+    let error = refusal(&["plan", TINY, "--output", &path]);
+    assert!(error.contains("exists already") && error.contains("--force"), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    stdout(&["plan", TINY, "--output", &path, "--force"], 0);
+    assert_eq!(parsed(&folder.path("plan.json"))["schema"], "plantui.plan/1");
+    assert!(refusal(&["plan", TINY, "--force"]).contains("--output"));
+    let missing = argument(&folder.path("no/plan.json"));
+    assert!(refusal(&["plan", TINY, "--output", &missing]).contains("directory does not exist"));
+    assert!(refusal(&["plan", TINY, "--output", &argument(&folder.path(""))]).contains("is a directory"));
+}
+
+#[test]
+fn formats_go_to_standard_output_or_to_a_file() {
+    let piper = json(&["plan", TINY, "--format", "piper-result"], 0);
+    assert!(piper["stages"][0]["TMPCids"].is_object(), "{piper}");
+    let trace = json(&["plan", TINY, "--output", "-", "--format", "chrome-trace"], 0);
+    assert!(trace["traceEvents"].as_array().is_some_and(|events| !events.is_empty()));
+    let folder = Folder::new();
+    let path = argument(&folder.path("trace.json"));
+    let plan = json(&["plan", TINY, "--json", "--format", "chrome-trace", "--output", &path], 0);
+    assert_eq!(plan["schema"], "plantui.plan/1");
+    assert!(parsed(&folder.path("trace.json"))["traceEvents"].is_array());
+    let error = refusal(&["plan", TINY, "--json", "--format", "piper-result"]);
+    assert!(error.contains("both ask for standard output"), "{error}");
+}
+
+#[test]
+fn without_a_plan_only_the_plan_json_is_written() {
+    let folder = Folder::new();
+    for (format, written) in [("plan-json", true), ("piper-result", false), ("chrome-trace", false)] {
+        let path = folder.path(format);
+        stdout(&["plan", TINY, "--devices=1", "--format", format, "--output", &argument(&path)], 1);
+        assert_eq!(path.exists(), written, "{format}");
+    }
+    plantui().args(["plan", TINY, "--devices=1", "--format=piper-result"]).assert().code(1).stdout("");
+}
+
+#[test]
+fn a_reader_that_leaves_is_success() {
+    for arguments in [&["plan", TINY][..], &["man"], &["completions", "bash"], &["planners", "--json"], &["--help"]] {
+        let mut child = Command::new(cargo_bin("plantui"))
+            .args(arguments)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let mut error = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{arguments:?}: {error}");
+        assert_eq!(error, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn json_leaves_standard_error_alone() {
+    plantui().args(["plan", TINY, "--json"]).assert().success().stderr("");
+    plantui().args(["plan", TINY, "--json", "--devices=1"]).assert().code(1).stderr("");
+}

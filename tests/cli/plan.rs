@@ -1,0 +1,211 @@
+//! `plan` and the command without a name.
+
+use predicates::prelude::*;
+use serde_json::Value;
+
+use crate::{BERT, PLANNERS, TINY, json, plantui, refusal, stdout};
+
+/// `path` leads to a value that `is` accepts.
+fn field(document: &Value, path: &str, is: fn(&Value) -> bool) {
+    let value = document.pointer(path).unwrap_or_else(|| panic!("{path} is missing in {document:#}"));
+    assert!(is(value), "{path} is {value}");
+}
+
+#[test]
+fn the_table_says_what_was_found_and_what_limits_it() {
+    let table = stdout(&["plan", TINY], 0);
+    for part in ["tiny-branch (6 nodes, 6 edges): Piper, optimal", "/sample", "of 4 devices", "bound: proven"] {
+        assert!(table.contains(part), "`{part}` is missing in\n{table}");
+    }
+    for part in ["limited by stage", "limits: devices 4, memory 1 GB", "simulated 1F1B", "of 1 GB", "\n*  "] {
+        assert!(table.contains(part), "`{part}` is missing in\n{table}");
+    }
+}
+
+#[test]
+fn the_json_document_has_every_field_of_the_schema() {
+    let document = json(&["plan", TINY, "--json"], 0);
+    field(&document, "/schema", |v| v == "plantui.plan/1");
+    field(&document, "/workload/name", |v| v == "tiny-branch");
+    field(&document, "/workload/format", |v| v == "piper");
+    field(&document, "/workload/nodes", |v| v == 6);
+    field(&document, "/workload/edges", |v| v == 6);
+    field(&document, "/planner/id", |v| v == "piper");
+    field(&document, "/planner/options/data_parallel", Value::is_boolean);
+    field(&document, "/planner/options/recompute", Value::is_string);
+    field(&document, "/limits/devices", |v| v == 4);
+    field(&document, "/limits/memory_bytes", |v| v == 1e9);
+    field(&document, "/limits/microbatches", |v| v == 12);
+    field(&document, "/limits/bandwidth_bytes_per_s", |v| v == 4e9);
+    field(&document, "/status", |v| v == "optimal");
+    field(&document, "/objective/name", |v| v == "time_per_sample");
+    field(&document, "/objective/value", Value::is_f64);
+    field(&document, "/objective/unit", |v| v == "s");
+    field(&document, "/lower_bound", Value::is_f64);
+    for part in ["compute_s", "communication_s", "sync_s", "memory_bytes"] {
+        field(&document, &format!("/stages/0/{part}"), Value::is_number);
+    }
+    for part in ["data_parallel", "tensor_parallel"] {
+        field(&document, &format!("/stages/0/{part}"), Value::is_u64);
+    }
+    field(&document, "/stages/0/nodes", |v| v.as_array().is_some_and(|ids| ids.iter().all(Value::is_i64)));
+    field(&document, "/stages/0/devices", |v| v.as_array().is_some_and(|ids| ids.iter().all(Value::is_u64)));
+    field(&document, "/stages/0/choices/0", Value::is_string);
+    field(&document, "/simulation/schedule", |v| v == "1f1b");
+    field(&document, "/simulation/iteration_s", |v| v.as_f64().is_some_and(|s| s > 0.0));
+    field(&document, "/stats/seconds", Value::is_number);
+    field(&document, "/notes", Value::is_array);
+}
+
+#[test]
+fn a_plan_takes_as_long_as_its_slowest_stage() {
+    let document = json(&["plan", BERT, "--devices", "8", "--json"], 0);
+    let load = |stage: &Value| ["compute_s", "communication_s", "sync_s"].map(|part| stage[part].as_f64().unwrap());
+    let slowest = document["stages"].as_array().unwrap().iter().map(|s| load(s).iter().sum()).fold(0.0, f64::max);
+    let value = document["objective"]["value"].as_f64().unwrap();
+    assert!((slowest - value).abs() <= 1e-9 * value, "{slowest} {value}");
+}
+
+#[test]
+fn limits_and_options_of_the_command_line_win() {
+    let arguments = ["plan", BERT, "--devices=16", "--memory=40GiB", "--microbatches=64", "--bandwidth=200Gb/s"];
+    let options = ["--set", "tensor_parallel=false", "--set=recompute=never", "--json"];
+    let document = json(&[&arguments[..], &options[..]].concat(), 0);
+    let limits = &document["limits"];
+    assert_eq!(limits["devices"], 16);
+    assert_eq!(limits["memory_bytes"], 40.0 * 1024.0 * 1024.0 * 1024.0);
+    assert_eq!(limits["microbatches"], 64);
+    assert_eq!(limits["bandwidth_bytes_per_s"], 25e9);
+    assert_eq!(document["planner"]["options"]["tensor_parallel"], false);
+    assert_eq!(document["planner"]["options"]["recompute"], "never");
+    assert!(document["stages"].as_array().unwrap().iter().all(|stage| stage["tensor_parallel"] == 1));
+}
+
+#[test]
+fn bare_numbers_are_bytes() {
+    let words = json(&["plan", TINY, "--memory", "2GiB", "--bandwidth", "25GiB/s", "--json"], 0);
+    let numbers = json(&["plan", TINY, "--memory", "2147483648", "--bandwidth", "26843545600", "--json"], 0);
+    assert_eq!(words["limits"], numbers["limits"]);
+    assert_eq!(words["objective"], numbers["objective"]);
+}
+
+#[test]
+fn threads_and_seed_change_nothing_about_the_plan() {
+    let plan = |threads: &str, seed: &str| json(&["plan", BERT, "--threads", threads, "--seed", seed, "--json"], 0);
+    let (one, four) = (plan("1", "0"), plan("4", "7"));
+    assert_eq!(one["stages"], four["stages"]);
+    assert_eq!(one["objective"], four["objective"]);
+}
+
+#[test]
+fn every_planner_can_be_asked() {
+    for id in PLANNERS {
+        let document = json(&["plan", BERT, "--planner", id, "--json"], 0);
+        assert_eq!(document["planner"]["id"], id);
+        assert!(document["objective"]["value"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn no_feasible_plan_is_exit_code_1_with_a_document() {
+    let document = json(&["plan", TINY, "--devices", "1", "--memory", "1GB", "--json"], 1);
+    assert_eq!(document["status"], "infeasible");
+    assert_eq!(document["objective"], Value::Null);
+    assert_eq!(document["stages"], Value::Array(vec![]));
+    field(&document, "/infeasible/explanation", |v| v.as_str().is_some_and(|text| !text.is_empty()));
+    field(&document, "/infeasible/limits", |v| v.as_array().is_some_and(|limits| !limits.is_empty()));
+    let table = stdout(&["plan", TINY, "--devices", "1", "--memory", "1GB"], 1);
+    assert!(table.contains("no feasible plan") && table.contains("just enough: --memory "), "{table}");
+}
+
+#[test]
+fn the_smallest_memory_named_really_does() {
+    let document = json(&["plan", TINY, "--devices", "1", "--memory", "1GB", "--json"], 1);
+    let least = document["infeasible"]["smallest_memory_bytes"].as_f64().expect("some memory would do");
+    json(&["plan", TINY, "--devices", "1", "--memory", &format!("{least}"), "--json"], 0);
+    json(&["plan", TINY, "--devices", "1", "--memory", &format!("{}", least * 0.999), "--json"], 1);
+}
+
+#[test]
+fn a_deadline_that_leaves_no_time_ends_with_a_plan_or_with_code_3() {
+    let assert = plantui().args(["plan", BERT, "--deadline", "0", "--json"]).assert();
+    let document: Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+    let found = !document["stages"].as_array().unwrap().is_empty();
+    assert.code(if found { 0 } else { 3 });
+    assert_ne!(document["status"], "infeasible");
+}
+
+#[test]
+fn a_workload_may_come_from_standard_input() {
+    let text = std::fs::read(TINY).unwrap();
+    plantui()
+        .args(["plan", "-"])
+        .write_stdin(text)
+        .assert()
+        .success()
+        .stdout(predicate::str::starts_with("stdin (6 nodes, 6 edges)"));
+    plantui().args(["plan", "-"]).write_stdin("{").assert().code(2).stderr(predicate::str::contains("standard input"));
+}
+
+#[test]
+fn without_a_terminal_the_screen_is_the_report_of_plan() {
+    let untimed = |text: &str| text.lines().skip(1).map(|line| line.to_string() + "\n").collect::<String>();
+    let report = untimed(&stdout(&["plan", TINY, "--devices", "3"], 0));
+    let screen = plantui().args([TINY, "--devices", "3"]).assert().success();
+    let output = screen.get_output();
+    assert_eq!(untimed(&String::from_utf8_lossy(&output.stdout)), report);
+    let note = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(note.lines().count(), 1, "{note}");
+    assert!(note.contains("terminal"), "{note}");
+}
+
+#[test]
+fn without_a_file_there_is_an_example() {
+    plantui().assert().success().stdout(predicate::str::starts_with("bert32a100 (37 nodes, 67 edges)"));
+}
+
+#[test]
+fn wrong_flags_say_what_would_do() {
+    for (arguments, part) in [
+        (["--planner", "pipr"], "a similar value exists: 'piper'"),
+        (["--planner", "alpa"], "[possible values: piper, equal-partition]"),
+        (["--set", "recompute=sometimes"], "auto, never, always, all-or-none"),
+        (["--set", "recompte=auto"], "it takes data_parallel"),
+        (["--set", "recompute"], "write name=value"),
+        (["--devices", "0"], "at least 1"),
+        (["--devices", "10001"], "from 1 to 10000"),
+        (["--devices", "-3"], "--devices"),
+        (["--memory", "16 parsecs"], "16GiB"),
+        (["--memory", "-1"], "--memory"),
+        (["--memory", "nan"], "16GiB"),
+        (["--bandwidth", "fast"], "25GB/s"),
+        (["--microbatches", "1.5"], "whole number"),
+        (["--deadline", "soon"], "60s"),
+        (["--deadline", "1e300"], "longer than any run"),
+        (["--threads", "0"], "--threads"),
+        (["--seed", "x"], "--seed"),
+        (["--format", "pdf"], "plan-json"),
+    ] {
+        let error = refusal(&[&["plan", TINY], &arguments[..]].concat());
+        assert!(error.contains(part), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn a_limit_that_nobody_gives_is_named_with_its_flag() {
+    let folder = crate::Folder::new();
+    let text = std::fs::read_to_string(TINY).unwrap();
+    for (field, flag, value) in [
+        ("maxDevices", "--devices", "4"),
+        ("maxMemoryPerDevice", "--memory", "1GB"),
+        ("bandwidth", "--bandwidth", "4GB/s"),
+        ("mbsInBatch", "--microbatches", "12"),
+    ] {
+        let without: String =
+            text.lines().filter(|line| !line.contains(&format!("\"{field}\""))).map(|l| format!("{l}\n")).collect();
+        let file = folder.file("limits.json", without);
+        let error = refusal(&["plan", &file]);
+        assert!(error.contains("limits.json") && error.contains(field) && error.contains(flag), "{error}");
+        json(&["plan", &file, flag, value, "--json"], 0);
+    }
+}
