@@ -1,13 +1,13 @@
 //! The line between a running planner and whoever waits for it: cancel, deadline, progress, best plan so far.
 //!
-//! A planner asks [`Search::cancelled`] often (it is one atomic load, and a clock read every few hundred calls);
+//! A planner asks [`Search::cancelled`] often (it is one atomic load, and a clock read where there is a deadline);
 //! progress is written to atomics that the screen polls; an improved plan is published when it is found. Nothing here
 //! influences which plan is found, only when the search stops.
 
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -38,7 +38,6 @@ pub struct Progress {
 #[derive(Debug)]
 struct Control {
     cancel: AtomicBool,
-    calls: AtomicU32,
     deadline: Option<Instant>,
     expired: AtomicBool,
     started: Instant,
@@ -85,7 +84,6 @@ impl Search {
         Search {
             control: Arc::new(Control {
                 cancel: AtomicBool::new(false),
-                calls: AtomicU32::new(0),
                 deadline: deadline.and_then(|d| started.checked_add(d)),
                 expired: AtomicBool::new(false),
                 started,
@@ -114,9 +112,7 @@ impl Search {
             return true;
         }
         let Some(deadline) = self.control.deadline else { return false };
-        // The clock is read once in 64 calls; the counter may race, which only moves the next reading.
-        let calls = self.control.calls.fetch_add(1, Ordering::Relaxed);
-        if calls.is_multiple_of(64) && Instant::now() >= deadline {
+        if Instant::now() >= deadline {
             self.control.expired.store(true, Ordering::Relaxed);
             self.control.cancel.store(true, Ordering::Relaxed);
             return true;

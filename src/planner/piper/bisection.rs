@@ -71,14 +71,13 @@ pub(super) fn minimise<'m, 'a>(
     search: &Search,
 ) -> Ended {
     let trivial = model.device_seconds[model.full()] / f64::from(model.limits.devices);
-    let mut run = Run { model, settings, oracle, search, best: known, probes: 0 };
+    let mut run = Run { model, settings, oracle, search, best: known, probes: 0, done: 0.0, done_after_group: 1.0 };
     if let Some(best) = &run.best {
         search.improve(best.value, &best.plan);
     }
     for (i, group) in groups.iter().enumerate() {
-        if groups.len() > 1 {
-            search.report_fraction(i as f64 / groups.len() as f64);
-        }
+        run.done = i as f64 / groups.len() as f64;
+        run.done_after_group = (i + 1) as f64 / groups.len() as f64;
         if !run.group(group, trivial, groups.len() == 1) {
             let Run { best, probes, .. } = run;
             return Ended {
@@ -104,6 +103,9 @@ struct Run<'r, 'm, 'a> {
     search: &'r Search,
     best: Option<Best>,
     probes: u32,
+    /// Share of the work done, and what it will be when the group at hand is.
+    done: f64,
+    done_after_group: f64,
 }
 
 impl Run<'_, '_, '_> {
@@ -118,7 +120,6 @@ impl Run<'_, '_, '_> {
                 None => return false,
             }
         }
-        let start = self.upper() / lower.max(f64::MIN_POSITIVE);
         let mut asked_directly = false;
         loop {
             let upper = self.upper();
@@ -127,15 +128,16 @@ impl Run<'_, '_, '_> {
             }
             if alone && !self.oracle.unproven {
                 self.search.report_bound(lower);
-                self.search
-                    .report_fraction(1.0 - ((upper / lower.max(1e-300)).ln() / start.ln().max(1e-9)).clamp(0.0, 1.0));
             }
             // A plan that was there before is most often the best already: ask that first.
             let direct = (known && !asked_directly) || upper <= lower * (1.0 + CLOSE);
             asked_directly = true;
             let target = if direct { upper * (1.0 - RESOLUTION) } else { lower + (upper - lower) / 2.0 };
-            match self.probe(group, target) {
-                Answer::Yes(stages) => self.accept(&stages),
+            let halvings = ((upper - lower) / (CLOSE * lower).max(f64::MIN_POSITIVE)).log2();
+            match self.probe(group, target, if direct { 1.0 } else { halvings.clamp(0.0, 40.0).ceil() + 1.0 }) {
+                // No better than what is there: the difference is one of rounding.
+                Answer::Yes(stages) if !self.accept(&stages) => return true,
+                Answer::Yes(_) => {}
                 Answer::No if direct => return true,
                 Answer::No => lower = target,
                 Answer::Cancelled => return false,
@@ -151,7 +153,7 @@ impl Run<'_, '_, '_> {
     fn first(&mut self, group: &[Allowed], lower: &mut f64) -> Option<bool> {
         for factor in [1.03, 1.12, 1.5, 2.5, 8.0, f64::INFINITY] {
             let target = if *lower > 0.0 && factor.is_finite() { *lower * factor } else { f64::INFINITY };
-            match self.probe(group, target) {
+            match self.probe(group, target, 10.0) {
                 Answer::Yes(stages) => {
                     self.accept(&stages);
                     return Some(true);
@@ -164,24 +166,30 @@ impl Run<'_, '_, '_> {
         Some(false)
     }
 
-    fn probe(&mut self, group: &[Allowed], target: f64) -> Answer {
+    /// Asks one question; `remaining` is a guess at how many are left in this group, this one included.
+    fn probe(&mut self, group: &[Allowed], target: f64, remaining: f64) -> Answer {
         self.probes += 1;
+        let after = self.done + (self.done_after_group - self.done) / remaining;
         let question = Question {
             target,
             devices: self.model.limits.devices,
             most_replicas: self.model.most_replicas,
             allowed: group,
+            progress: (self.done, after),
         };
+        self.done = after;
         probe::ask(self.model, self.oracle, &question, self.search)
     }
 
-    /// Makes a plan of the stages found and keeps it if it is better.
-    fn accept(&mut self, stages: &[FoundStage]) {
+    /// Makes a plan of the stages found and keeps it if it is better; tells whether it was.
+    fn accept(&mut self, stages: &[FoundStage]) -> bool {
         let best = build(self.model, self.settings, stages, self.model.limits.memory_bytes);
-        if best.value < self.upper() {
+        let better = best.value < self.upper();
+        if better {
             self.search.improve(best.value, &best.plan);
             self.best = Some(best);
         }
+        better
     }
 }
 

@@ -121,6 +121,7 @@ fn ask_memory(
             devices,
             most_replicas: model.most_replicas.min(devices),
             allowed: &group,
+            progress: (0.0, 1.0),
         };
         match probe::ask(model, &mut oracle, &question, search) {
             Answer::Yes(stages) => best = Some(stages),

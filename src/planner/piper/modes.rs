@@ -48,8 +48,8 @@ pub(super) struct Oracle<'m, 'a> {
     model: &'m Model<'a>,
     settings: Settings,
     memory_bytes: f64,
-    /// By (degree, in flight): steps of all nodes by ratio.
-    steps: FxHashMap<(u32, u32), Rc<Vec<NodeStep>>>,
+    /// By degree and microbatches in flight: steps of all nodes by ratio, made when first asked for.
+    steps: Vec<Vec<Option<Rc<Vec<NodeStep>>>>>,
     /// Bounds on the extra seconds of a stage by in flight.
     bounds: FxHashMap<(StageKey, u32), (f64, f64)>,
     /// Loads of stages whose modes differ in more than compute, by (replicas, in flight).
@@ -64,7 +64,7 @@ impl<'m, 'a> Oracle<'m, 'a> {
             model,
             settings: *settings,
             memory_bytes,
-            steps: FxHashMap::default(),
+            steps: vec![vec![]; model.degrees.len()],
             bounds: FxHashMap::default(),
             loads: FxHashMap::default(),
             unproven: false,
@@ -154,6 +154,11 @@ impl<'m, 'a> Oracle<'m, 'a> {
                 |v: usize| choices[v].iter().map(|choice| choice.memory(in_flight)).fold(f64::INFINITY, f64::min);
             return self.members(key).into_iter().map(smallest).sum::<f64>() <= self.memory_bytes;
         }
+        // Not even at the best ratio of any node: the cheapest answer, and the most common one.
+        let best = self.steps_by_ratio(key.degree, y).first().map_or(f64::INFINITY, |step| step.cost / step.save);
+        if (fast_bytes - self.memory_bytes) * (1.0 - 1e-9) * best > budget {
+            return false;
+        }
         if self.settings.is_heuristic() {
             return self.heuristic_within(key, y, fast_bytes, budget);
         }
@@ -237,13 +242,21 @@ impl<'m, 'a> Oracle<'m, 'a> {
         steps
     }
 
+    /// [`Oracle::steps`], remembered.
+    fn steps_by_ratio(&mut self, degree: u32, y: u32) -> Rc<Vec<NodeStep>> {
+        let (row, column) = (degree as usize, y as usize);
+        if self.steps[row].len() <= column {
+            self.steps[row].resize(column + 1, None);
+        }
+        if self.steps[row][column].is_none() {
+            self.steps[row][column] = Some(Rc::new(self.steps(degree, y)));
+        }
+        Rc::clone(self.steps[row][column].as_ref().expect("filled above"))
+    }
+
     /// Bounds from the relaxation. The upper one is of a real choice only if no node has more than two modes.
     fn relaxed(&mut self, key: StageKey, y: u32, fast_bytes: f64) -> (f64, f64) {
-        if !self.steps.contains_key(&(key.degree, y)) {
-            let steps = Rc::new(self.steps(key.degree, y));
-            self.steps.insert((key.degree, y), steps);
-        }
-        let steps = Rc::clone(&self.steps[&(key.degree, y)]);
+        let steps = self.steps_by_ratio(key.degree, y);
         let sets = &self.model.sets;
         let inside =
             |v: u32| sets.contains(key.outer as usize, v as usize) && !sets.contains(key.inner as usize, v as usize);

@@ -51,6 +51,8 @@ pub(super) struct Question<'q> {
     pub(super) most_replicas: u32,
     /// Degrees and replicas.
     pub(super) allowed: &'q [Allowed],
+    /// Shares of the whole search done before and after this probe, to report in between.
+    pub(super) progress: (f64, f64),
 }
 
 /// A stage of the answer.
@@ -134,6 +136,8 @@ impl Probe<'_, '_, '_> {
             if search.cancelled() {
                 return Answer::Cancelled;
             }
+            let (before, after) = self.question.progress;
+            search.report_fraction(before + (after - before) * outer as f64 / full as f64);
             self.frontiers[outer] = self.frontier(outer);
         }
         match self.frontiers[full].last() {
