@@ -1,10 +1,12 @@
 //! From actions and reports to a new state, and what is to be done outside of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use super::{
     action::{Action, Scope},
+    errand::Errand,
     model::{Focus, Model, PanelRow, Running, Tone, View},
+    open_form::OpenForm,
     overlay::Overlay,
     played::Lane,
     shown::Shown,
@@ -23,6 +25,8 @@ use crate::{
 pub(super) enum Effect {
     /// Hand a job to the worker.
     Submit(Job),
+    /// Do something beside planning.
+    Aside(Errand),
     /// Text for the terminal's clipboard.
     Clipboard(String),
     /// Back to the shell until called again.
@@ -88,6 +92,10 @@ impl Model {
             Action::Help => self.overlay = Some(Overlay::Help(Filter::default())),
             Action::Palette => self.overlay = Some(Overlay::Palette(Filter::default())),
             Action::NextTheme => self.next_theme(),
+            Action::Export => self.open_export(),
+            Action::Open => self.overlay = Some(Overlay::Open(OpenForm::new(Path::new(".")))),
+            Action::Copy => return self.copy_plan(),
+            Action::SaveScreen => self.save_screen(),
             _ if self.focus == Focus::Panel && self.move_in_panel(action) => {}
             _ => self.act_in_view(action),
         }
@@ -266,18 +274,19 @@ impl Model {
         let latest = self.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
             News::Planned(shown) => self.take_plan(shown, latest),
-            News::Played(Ok(played)) if latest || self.schedule == played.schedule => {
+            News::Played(played) if latest || self.schedule == played.schedule => {
                 self.timeline.fit(played.timeline.iteration_s);
                 self.played = Some(played);
-                self.unplayed = None;
-            }
-            News::Played(Err(why)) => {
-                self.played = None;
-                self.unplayed = Some(why);
             }
             News::Crashed(what) if latest => {
                 self.stopped = true;
                 self.message = Some((Tone::Refused, format!("the planner failed, which is a bug of plantui: {what}")));
+            }
+            News::Loaded(Ok(workload)) => return self.take_workload(workload),
+            News::Loaded(Err(error)) => self.not_loaded(error.to_string()),
+            News::Exported(exported) => self.take_export(exported),
+            News::ErrandCrashed(what) => {
+                self.message = Some((Tone::Refused, format!("that failed, which is a bug of plantui: {what}")));
             }
             News::Done if latest => self.running = None,
             _ => {}
@@ -302,7 +311,6 @@ impl Model {
         }
         if empty {
             self.played = None;
-            self.unplayed = None;
         }
         self.shown = Some(shown);
         self.generation += 1;
