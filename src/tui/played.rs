@@ -122,6 +122,12 @@ impl Played {
         }
     }
 
+    /// Long enough to see the pipeline fill and its first microbatches come back: twice the way of one microbatch
+    /// through all stages and back.
+    pub(super) fn warm_up_s(&self) -> f64 {
+        2.0 * self.pipeline.stages.iter().map(|stage| stage.forward_s + stage.backward_s).sum::<f64>()
+    }
+
     /// Whether a time lies where the events of a long batch were left out.
     pub(super) fn left_out(&self, stage: usize, replica: u32, time: f64) -> bool {
         self.row(stage, replica).is_some_and(|row| row.gaps.iter().any(|gap| gap.0 < time && time < gap.1))

@@ -275,7 +275,9 @@ impl Model {
         match report.news {
             News::Planned(shown) => self.take_plan(shown, latest),
             News::Played(played) if latest || self.schedule == played.schedule => {
-                self.timeline.fit(played.timeline.iteration_s);
+                let batch = played.timeline.iteration_s;
+                self.timeline.begin(played.warm_up_s(), batch);
+                self.timeline.fit(batch);
                 self.played = Some(played);
             }
             News::Crashed(what) if latest => {
