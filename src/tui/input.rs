@@ -49,17 +49,7 @@ impl Model {
         match keymap::lookup(key, &self.scopes()) {
             Some(Action::Back) if had_message && self.running.is_none() => vec![],
             Some(action) => self.act(action),
-            // A digit on a limit starts typing it.
-            None => match (key.code, self.focus, self.panel_row()) {
-                (KeyCode::Char(c), Focus::Panel, Some(PanelRow::Limit(_))) if c.is_ascii_digit() => {
-                    self.act(Action::Edit);
-                    if let Some(editing) = &mut self.editing {
-                        editing.input = c.to_string().into();
-                    }
-                    vec![]
-                }
-                _ => vec![],
-            },
+            None => vec![],
         }
     }
 

@@ -75,6 +75,8 @@ pub(super) struct Editing {
     pub kind: LimitKind,
     /// What was typed so far.
     pub input: Input,
+    /// Whether nothing was typed yet: the first letter then takes the place of the old value.
+    pub(crate) untouched: bool,
     /// Why it cannot be taken.
     pub error: Option<String>,
 }

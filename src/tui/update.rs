@@ -2,6 +2,8 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use tui_input::Input;
+
 use super::{
     action::{Action, Scope},
     errand::Errand,
@@ -83,7 +85,7 @@ impl Model {
             | Action::Reset => return self.act_on_row(action),
             Action::FitMemory => return self.fit(LimitKind::Memory),
             Action::FitDevices => return self.fit(LimitKind::Devices),
-            Action::Find => self.overlay = Some(Overlay::Find(self.tree().needle.clone().into())),
+            Action::Find => self.overlay = Some(Overlay::Find(Input::default())),
             Action::NextSection => {
                 self.section = self.section.next();
                 self.section_cursor = 0;
@@ -120,10 +122,6 @@ impl Model {
             _ => return false,
         };
         true
-    }
-
-    fn tree(&mut self) -> &mut super::widget::tree::TreePane {
-        if self.view == View::Workload { &mut self.nodes } else { &mut self.stages }
     }
 
     fn act_in_view(&mut self, action: Action) {
@@ -163,7 +161,10 @@ impl Model {
             Action::NextEvent | Action::PreviousEvent => {
                 if let Some(&(stage, replica)) = rows.get(state.row) {
                     let replica = replica.unwrap_or(0);
-                    let found = played.neighbour(stage, replica, cursor, action == Action::NextEvent);
+                    let forwards = action == Action::NextEvent;
+                    // Back from within an event is to the one before it, not to its own start.
+                    let here = played.at(Lane::Compute, stage, replica, cursor).filter(|_| !forwards);
+                    let found = played.neighbour(stage, replica, here.map_or(cursor, |e| e.start_s), forwards);
                     if let Some(start) = found {
                         // Just inside the event, so that it is the one under the cursor.
                         let length = played.at(Lane::Compute, stage, replica, start).map_or(0.0, |e| e.end_s - start);
