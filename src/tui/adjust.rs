@@ -19,7 +19,7 @@ impl Model {
             (PanelRow::Limit(kind), Action::Edit) => {
                 self.focus = Focus::Panel;
                 let input = Input::new(kind.format(self.limits.get(kind)));
-                self.editing = Some(Editing { kind, input, error: None });
+                self.editing = Some(Editing { kind, input, untouched: true, error: None });
                 vec![]
             }
             (PanelRow::Limit(kind), Action::Reset) => {
@@ -69,6 +69,9 @@ impl Model {
                 Err(error) => editing.error = Some(error.to_string()),
             },
             _ => {
+                if std::mem::take(&mut editing.untouched) && matches!(key.code, KeyCode::Char(_)) {
+                    editing.input.reset();
+                }
                 editing.input.handle_event(&Event::Key(*key));
                 // What is wrong is said while typing only after it was said once: half a number is no mistake.
                 if editing.error.is_some() {

@@ -49,17 +49,7 @@ impl Model {
         match keymap::lookup(key, &self.scopes()) {
             Some(Action::Back) if had_message && self.running.is_none() => vec![],
             Some(action) => self.act(action),
-            // A digit on a limit starts typing it.
-            None => match (key.code, self.focus, self.panel_row()) {
-                (KeyCode::Char(c), Focus::Panel, Some(PanelRow::Limit(_))) if c.is_ascii_digit() => {
-                    self.act(Action::Edit);
-                    if let Some(editing) = &mut self.editing {
-                        editing.input = c.to_string().into();
-                    }
-                    vec![]
-                }
-                _ => vec![],
-            },
+            None => vec![],
         }
     }
 
@@ -85,6 +75,8 @@ impl Model {
                 self.overlay = Some(Overlay::Palette(filter));
                 vec![]
             }
+            Overlay::Export(form) => self.key_in_export(form, key),
+            Overlay::Open(form) => self.key_in_open(form, key),
             Overlay::Find(mut input) => {
                 let tree = if self.view == View::Workload { &mut self.nodes } else { &mut self.stages };
                 if key.code == KeyCode::Enter {
@@ -223,6 +215,11 @@ impl Model {
                 filter.step(if down { 3 } else { -3 }, count);
                 return vec![];
             }
+            Some(Overlay::Open(form)) => {
+                let count = form.candidates().len();
+                form.filter.step(if down { 3 } else { -3 }, count);
+                return vec![];
+            }
             Some(_) => return vec![],
             None => {}
         }
@@ -259,7 +256,7 @@ impl Model {
 }
 
 /// A key in an overlay with a list: arrows move, everything else is typed.
-fn key_in_list(filter: &mut Filter, key: &KeyEvent, count: usize) {
+pub(super) fn key_in_list(filter: &mut Filter, key: &KeyEvent, count: usize) {
     match key.code {
         KeyCode::Up => filter.step(-1, count),
         KeyCode::Down => filter.step(1, count),

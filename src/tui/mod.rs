@@ -7,12 +7,18 @@
 
 pub mod action;
 mod adjust;
+mod errand;
 mod event_loop;
+mod exchange;
+mod export_form;
+mod files;
 mod input;
 pub mod keymap;
 mod model;
 mod offscreen;
+mod open_form;
 mod overlay;
+mod picture;
 mod played;
 mod shown;
 mod terminal;
@@ -38,6 +44,7 @@ use crate::{
 pub use action::Action;
 pub use model::{Focus, View};
 pub use offscreen::Offscreen;
+pub use picture::screenshots;
 pub use theme::Depth;
 
 /// What the screen starts with.

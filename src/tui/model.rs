@@ -75,6 +75,8 @@ pub(super) struct Editing {
     pub kind: LimitKind,
     /// What was typed so far.
     pub input: Input,
+    /// Whether nothing was typed yet: the first letter then takes the place of the old value.
+    pub(crate) untouched: bool,
     /// Why it cannot be taken.
     pub error: Option<String>,
 }
@@ -163,8 +165,6 @@ pub(super) struct Model {
     pub shown: Option<Arc<Shown>>,
     /// The timeline of its plan.
     pub played: Option<Arc<Played>>,
-    /// Why there is no timeline.
-    pub unplayed: Option<String>,
     /// The job under way.
     pub running: Option<Running>,
     /// Why the chosen planner cannot plan this.
@@ -282,7 +282,6 @@ impl Model {
             schedule: request.schedule,
             shown: None,
             played: None,
-            unplayed: None,
             running: None,
             refusal: None,
             stopped: false,
@@ -305,6 +304,25 @@ impl Model {
         };
         model.panel_cursor = model.panel_rows().iter().position(|row| matches!(row, PanelRow::Limit(_))).unwrap_or(0);
         Ok(model)
+    }
+
+    /// Forgets everything that belongs to the last workload's plans.
+    pub(crate) fn forget_results(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.search.cancel();
+        }
+        self.shown = None;
+        self.played = None;
+        self.device_unfolded.clear();
+        self.device_cursor = 0;
+        self.timeline = TimelineState::default();
+        self.section_cursor = 0;
+    }
+
+    /// Takes a workload.
+    pub(crate) fn set_workload(&mut self, workload: Arc<Workload>) {
+        self.workload = workload;
+        self.generation += 1;
     }
 
     /// Where there is room for the left panel, it hears the first keys: limits are what one turns first.

@@ -1,6 +1,9 @@
 //! The screen without a terminal: keys in, a buffer out, planning done in place.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use ratatui::{
     Terminal,
@@ -10,8 +13,9 @@ use ratatui::{
 };
 
 use super::{
-    Action, ScreenError, ScreenRequest,
+    Action, ScreenError, ScreenRequest, errand,
     model::{Focus, Model, View},
+    shown::Shown,
     update::{Effect, Effects},
     view,
     worker::{self, Job},
@@ -90,6 +94,19 @@ impl Offscreen {
         self.model.focus = focus;
     }
 
+    /// Takes the time that the last plan took for none, so that a picture of it is always the same.
+    pub(super) fn settle_clock(&mut self) {
+        if let Some(shown) = &self.model.shown {
+            let mut shown = Shown::clone(shown);
+            shown.seconds = 0.0;
+            let shown = Arc::new(shown);
+            if let Some(played) = &self.model.played {
+                self.model.played = Some(Arc::new(played.under(shown.clone())));
+            }
+            self.model.shown = Some(shown);
+        }
+    }
+
     /// The view that is shown.
     pub fn view(&self) -> View {
         self.model.view
@@ -126,6 +143,10 @@ impl Offscreen {
                     Some(held) => held.push(job),
                     None => self.work(&job),
                 },
+                Effect::Aside(errand) => {
+                    let effects = self.model.on_report(errand::perform(errand));
+                    self.perform(effects);
+                }
                 Effect::Clipboard(text) => self.clipboard = Some(text),
                 Effect::Suspend => self.model.now = Instant::now(),
                 Effect::Quit => self.quit = true,

@@ -2,7 +2,13 @@
 
 use tui_input::Input;
 
-use super::{action::TABLE, keymap, widget::filter::Filter};
+use super::{
+    action::{Scope, TABLE},
+    export_form::ExportForm,
+    keymap,
+    open_form::OpenForm,
+    widget::filter::Filter,
+};
 
 /// The overlay that is open.
 #[derive(Debug, Clone)]
@@ -11,8 +17,21 @@ pub(super) enum Overlay {
     Help(Filter),
     /// Actions by name.
     Palette(Filter),
+    /// Write the plan to a file.
+    Export(Box<ExportForm>),
+    /// Load another workload.
+    Open(OpenForm),
     /// Text to look for in a tree.
     Find(Input),
+}
+
+/// Entries of the action table for the help, by place: while nothing is typed, what is heard where the user is first.
+pub(super) fn help_order(filter: &Filter, in_force: &[Scope]) -> Vec<usize> {
+    let mut matches = filter.matches(&table_texts());
+    if filter.input.value().trim().is_empty() {
+        matches.sort_by_key(|&i| !in_force.contains(&TABLE[i].scope));
+    }
+    matches
 }
 
 /// What is searched in help and palette: a text for each entry of the action table.

@@ -4,13 +4,10 @@
 //! running sums of forward and backward time, so the share of any interval is two binary searches: a frame costs
 //! `O(cells · log events)`, whatever the zoom. The sums take 16 bytes an event and are made once, on the worker.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use super::shown::Shown;
 use crate::simulate::{Event, EventKind, Pipeline, Schedule, Settings, Timeline, simulate};
-
-/// The most events that are kept for drawing: about 300 MB of them.
-const MOST_EVENTS: u64 = 6_000_000;
 
 /// The two lines a row is drawn in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +30,8 @@ struct Row {
     all_reduce: Option<usize>,
     /// Activation sends, then gradient sends.
     sends: [Range<usize>; 2],
+    /// Where a long batch repeats itself and the simulator leaves the events out.
+    gaps: Vec<(f64, f64)>,
 }
 
 /// Seconds of each kind of compute within an interval.
@@ -49,6 +48,8 @@ pub(super) struct Share {
 /// A timeline with what drawing needs.
 #[derive(Debug, Clone)]
 pub(super) struct Played {
+    /// Whose plan was played.
+    pub(super) shown: Arc<Shown>,
     /// The schedule that was played.
     pub schedule: Schedule,
     /// What was played.
@@ -60,25 +61,18 @@ pub(super) struct Played {
 }
 
 impl Played {
-    /// Plays the shown plan.
-    ///
-    /// # Errors
-    /// A sentence, if there is no plan or the batch has too many events to keep.
-    pub(super) fn new(shown: &Shown, schedule: Schedule) -> Result<Self, String> {
-        let Some((plan, _)) = shown.plan() else { return Err("there is no plan to play".into()) };
-        let events = 4 * plan.stages.len() as u64 * u64::from(shown.limits.microbatches);
-        if events > MOST_EVENTS {
-            return Err(format!(
-                "{} stages and {} microbatches make about {} events, too many to draw: lower the microbatches to see the timeline",
-                plan.stages.len(),
-                shown.limits.microbatches,
-                crate::units::count_short(events as f64)
-            ));
-        }
+    /// Plays the shown plan, if there is one.
+    pub(super) fn new(shown: &Arc<Shown>, schedule: Schedule) -> Option<Self> {
+        let (plan, _) = shown.plan()?;
         let pipeline = Pipeline::from_plan(&shown.workload, &shown.limits, plan, &Settings::default());
         let timeline = simulate(&pipeline, schedule);
         let rows = rows(&timeline);
-        Ok(Played { schedule, pipeline, timeline, rows })
+        Some(Played { shown: shown.clone(), schedule, pipeline, timeline, rows })
+    }
+
+    /// The same under another result that tells of the same plan.
+    pub(super) fn under(&self, shown: Arc<Shown>) -> Self {
+        Played { shown, ..self.clone() }
     }
 
     /// Seconds of each kind of compute on a replica between two times. Two binary searches.
@@ -126,6 +120,17 @@ impl Played {
                 .or_else(|| self.all_reduce(stage).filter(|e| e.start_s <= time && time < e.end_s)),
             Lane::Links => under(row.sends[0].clone()).or_else(|| under(row.sends[1].clone())),
         }
+    }
+
+    /// Long enough to see the pipeline fill and its first microbatches come back: twice the way of one microbatch
+    /// through all stages and back.
+    pub(super) fn warm_up_s(&self) -> f64 {
+        2.0 * self.pipeline.stages.iter().map(|stage| stage.forward_s + stage.backward_s).sum::<f64>()
+    }
+
+    /// Whether a time lies where the events of a long batch were left out.
+    pub(super) fn left_out(&self, stage: usize, replica: u32, time: f64) -> bool {
+        self.row(stage, replica).is_some_and(|row| row.gaps.iter().any(|gap| gap.0 < time && time < gap.1))
     }
 
     /// Start of the next compute event of a replica after a time, or of the one before it.
@@ -185,6 +190,7 @@ fn row(timeline: &Timeline, stage: usize, replica: u32) -> Row {
         backward_before: Vec::with_capacity(compute + 1),
         all_reduce: (gradients < events.len()).then_some(first + gradients),
         sends: [first + compute..first + activations, first + activations..first + gradients],
+        gaps: gaps(&events[..compute], timeline.left_out.as_ref()),
     };
     let (mut forward, mut backward) = (0.0, 0.0);
     row.forward_before.push(0.0);
@@ -198,4 +204,91 @@ fn row(timeline: &Timeline, stage: usize, replica: u32) -> Row {
         row.backward_before.push(backward);
     }
     row
+}
+
+/// Stretches between two events of a kind with the left-out microbatches between them.
+fn gaps(events: &[Event], left_out: Option<&Range<u32>>) -> Vec<(f64, f64)> {
+    let Some(left_out) = left_out else { return vec![] };
+    let mut gaps = vec![];
+    let mut before: [Option<u32>; 2] = [None; 2];
+    for (i, event) in events.iter().enumerate() {
+        let last = &mut before[usize::from(event.kind == EventKind::Backward)];
+        let across = |a: u32, b: u32| a < left_out.start && b >= left_out.end;
+        if last.is_some_and(|last| across(last, event.microbatch) || across(event.microbatch, last)) {
+            gaps.push((events[i - 1].end_s, event.start_s));
+        }
+        *last = Some(event.microbatch);
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::{Limits, Overrides},
+        planner::{Options, Outcome, Problem, Status},
+    };
+
+    fn event(start_s: f64, end_s: f64, microbatch: u32, kind: EventKind) -> Event {
+        Event { start_s, end_s, stage: 0, replica: 0, microbatch, kind }
+    }
+
+    fn played(events: Vec<Event>, left_out: Option<Range<u32>>) -> Played {
+        let timeline = Timeline { events, left_out, replicas: vec![1], iteration_s: 20.0, ..Timeline::default() };
+        let rows = rows(&timeline);
+        let workload = Arc::new(crate::workload::builtin());
+        let planner = crate::planner::all()[0].info();
+        let limits = Limits::resolve(&workload.limits, &Overrides::default()).unwrap();
+        let problem = Problem { workload, limits, options: Options::default() };
+        let shown = Arc::new(Shown::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
+        Played { shown, schedule: Schedule::GPipe, pipeline: Pipeline::default(), timeline, rows }
+    }
+
+    #[test]
+    fn shares_are_what_a_sum_over_all_events_gives() {
+        let mut events = vec![];
+        for i in 0..9 {
+            let start = f64::from(i) * 1.7;
+            let kind = if i % 3 == 2 { EventKind::Backward } else { EventKind::Forward };
+            events.push(event(start, start + 1.1, i as u32, kind));
+        }
+        events.push(event(16.0, 16.5, 0, EventKind::SendActivation { to: 1 }));
+        events.push(event(17.0, 19.0, 0, EventKind::AllReduce));
+        let played = played(events.clone(), None);
+        for from in 0..40 {
+            for length in 1..20 {
+                let (from, to) = (f64::from(from) * 0.5, f64::from(from) * 0.5 + f64::from(length) * 0.3);
+                let share = played.share(0, 0, from, to);
+                let sum = |kind: EventKind| -> f64 {
+                    let of = events.iter().filter(|e| e.kind == kind);
+                    of.map(|e| (e.end_s.min(to) - e.start_s.max(from)).max(0.0)).sum()
+                };
+                assert!((share.forward_s - sum(EventKind::Forward)).abs() < 1e-9, "{from} {to}");
+                assert!((share.backward_s - sum(EventKind::Backward)).abs() < 1e-9, "{from} {to}");
+                assert!((share.all_reduce_s - sum(EventKind::AllReduce)).abs() < 1e-9, "{from} {to}");
+            }
+        }
+        assert_eq!(played.sending(0, 0, 15.9, 16.1), [true, false]);
+        assert_eq!(played.at(Lane::Compute, 0, 0, 0.5).map(|e| e.microbatch), Some(0));
+        assert_eq!(played.at(Lane::Compute, 0, 0, 1.3), None);
+        assert_eq!(played.at(Lane::Compute, 0, 0, 18.0).map(|e| e.kind), Some(EventKind::AllReduce));
+        assert_eq!(played.neighbour(0, 0, 1.3, true), Some(1.7));
+        assert_eq!(played.neighbour(0, 0, 1.3, false), Some(0.0));
+        assert_eq!(played.neighbour(0, 0, 15.0, true), Some(17.0));
+        assert_eq!(played.share(3, 0, 0.0, 1.0), Share::default());
+    }
+
+    #[test]
+    fn what_the_simulator_left_out_is_known() {
+        let events = vec![
+            event(0.0, 1.0, 0, EventKind::Forward),
+            event(9.0, 10.0, 5, EventKind::Forward),
+            event(10.0, 11.0, 0, EventKind::Backward),
+            event(18.0, 19.0, 5, EventKind::Backward),
+        ];
+        let played = played(events, Some(1..5));
+        assert!(played.left_out(0, 0, 5.0) && played.left_out(0, 0, 12.0));
+        assert!(!played.left_out(0, 0, 0.5) && !played.left_out(0, 0, 10.5) && !played.left_out(0, 0, 18.5));
+    }
 }

@@ -144,6 +144,11 @@ impl Theme {
         Style::new().fg(self.color(Role::Text)).bg(self.background)
     }
 
+    /// Whether text is dark on light.
+    pub(crate) fn is_light(&self) -> bool {
+        contrast(self.background) == Color::Black && self.background != Color::Reset
+    }
+
     /// The selected row; beside it there is always a sign, so that the colour is not needed.
     pub fn selected(&self) -> Style {
         let style = Style::new().add_modifier(Modifier::BOLD);

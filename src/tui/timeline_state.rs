@@ -13,6 +13,8 @@ pub(super) struct TimelineState {
     pub span_s: f64,
     /// Where the cursor is.
     pub cursor_s: f64,
+    /// Whether a first stretch was chosen.
+    pub(crate) begun: bool,
     /// Columns at the last drawing.
     pub columns: u16,
 }
@@ -30,6 +32,13 @@ impl TimelineState {
 
     fn span(&self, batch_s: f64) -> f64 {
         if self.span_s <= 0.0 { batch_s } else { self.span_s.clamp(batch_s * DEEPEST, batch_s) }
+    }
+
+    /// The first time there is a batch: shows so much of its beginning. Thousands of microbatches at once say little.
+    pub(crate) fn begin(&mut self, span_s: f64, batch_s: f64) {
+        if !std::mem::replace(&mut self.begun, true) && span_s > 0.0 && span_s < batch_s {
+            self.span_s = span_s;
+        }
     }
 
     /// Multiplies the stretch; what is at `anchor_s` stays where it is.
@@ -120,6 +129,19 @@ mod tests {
         assert_eq!(state.window(100.0).0, 0.0);
         state.fit(5.0);
         assert_eq!(state.window(5.0), (0.0, 5.0));
+    }
+
+    #[test]
+    fn only_the_first_batch_chooses_its_stretch() {
+        let mut state = TimelineState::default();
+        state.begin(10.0, 100.0);
+        assert_eq!(state.window(100.0), (0.0, 10.0));
+        state.whole();
+        state.begin(10.0, 100.0);
+        assert_eq!(state.window(100.0), (0.0, 100.0));
+        let mut short = TimelineState::default();
+        short.begin(10.0, 5.0);
+        assert_eq!(short.window(5.0), (0.0, 5.0));
     }
 
     #[test]

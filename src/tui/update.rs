@@ -1,10 +1,14 @@
 //! From actions and reports to a new state, and what is to be done outside of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
+
+use tui_input::Input;
 
 use super::{
     action::{Action, Scope},
+    errand::Errand,
     model::{Focus, Model, PanelRow, Running, Tone, View},
+    open_form::OpenForm,
     overlay::Overlay,
     played::Lane,
     shown::Shown,
@@ -23,6 +27,8 @@ use crate::{
 pub(super) enum Effect {
     /// Hand a job to the worker.
     Submit(Job),
+    /// Do something beside planning.
+    Aside(Errand),
     /// Text for the terminal's clipboard.
     Clipboard(String),
     /// Back to the shell until called again.
@@ -79,7 +85,7 @@ impl Model {
             | Action::Reset => return self.act_on_row(action),
             Action::FitMemory => return self.fit(LimitKind::Memory),
             Action::FitDevices => return self.fit(LimitKind::Devices),
-            Action::Find => self.overlay = Some(Overlay::Find(self.tree().needle.clone().into())),
+            Action::Find => self.overlay = Some(Overlay::Find(Input::default())),
             Action::NextSection => {
                 self.section = self.section.next();
                 self.section_cursor = 0;
@@ -88,6 +94,10 @@ impl Model {
             Action::Help => self.overlay = Some(Overlay::Help(Filter::default())),
             Action::Palette => self.overlay = Some(Overlay::Palette(Filter::default())),
             Action::NextTheme => self.next_theme(),
+            Action::Export => self.open_export(),
+            Action::Open => self.overlay = Some(Overlay::Open(OpenForm::new(Path::new(".")))),
+            Action::Copy => return self.copy_plan(),
+            Action::SaveScreen => self.save_screen(),
             _ if self.focus == Focus::Panel && self.move_in_panel(action) => {}
             _ => self.act_in_view(action),
         }
@@ -112,10 +122,6 @@ impl Model {
             _ => return false,
         };
         true
-    }
-
-    fn tree(&mut self) -> &mut super::widget::tree::TreePane {
-        if self.view == View::Workload { &mut self.nodes } else { &mut self.stages }
     }
 
     fn act_in_view(&mut self, action: Action) {
@@ -155,7 +161,10 @@ impl Model {
             Action::NextEvent | Action::PreviousEvent => {
                 if let Some(&(stage, replica)) = rows.get(state.row) {
                     let replica = replica.unwrap_or(0);
-                    let found = played.neighbour(stage, replica, cursor, action == Action::NextEvent);
+                    let forwards = action == Action::NextEvent;
+                    // Back from within an event is to the one before it, not to its own start.
+                    let here = played.at(Lane::Compute, stage, replica, cursor).filter(|_| !forwards);
+                    let found = played.neighbour(stage, replica, here.map_or(cursor, |e| e.start_s), forwards);
                     if let Some(start) = found {
                         // Just inside the event, so that it is the one under the cursor.
                         let length = played.at(Lane::Compute, stage, replica, start).map_or(0.0, |e| e.end_s - start);
@@ -266,18 +275,21 @@ impl Model {
         let latest = self.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
             News::Planned(shown) => self.take_plan(shown, latest),
-            News::Played(Ok(played)) if latest || self.schedule == played.schedule => {
-                self.timeline.fit(played.timeline.iteration_s);
+            News::Played(played) if latest || self.schedule == played.schedule => {
+                let batch = played.timeline.iteration_s;
+                self.timeline.begin(played.warm_up_s(), batch);
+                self.timeline.fit(batch);
                 self.played = Some(played);
-                self.unplayed = None;
-            }
-            News::Played(Err(why)) => {
-                self.played = None;
-                self.unplayed = Some(why);
             }
             News::Crashed(what) if latest => {
                 self.stopped = true;
                 self.message = Some((Tone::Refused, format!("the planner failed, which is a bug of plantui: {what}")));
+            }
+            News::Loaded(Ok(workload)) => return self.take_workload(workload),
+            News::Loaded(Err(error)) => self.not_loaded(error.to_string()),
+            News::Exported(exported) => self.take_export(exported),
+            News::ErrandCrashed(what) => {
+                self.message = Some((Tone::Refused, format!("that failed, which is a bug of plantui: {what}")));
             }
             News::Done if latest => self.running = None,
             _ => {}
@@ -302,7 +314,6 @@ impl Model {
         }
         if empty {
             self.played = None;
-            self.unplayed = None;
         }
         self.shown = Some(shown);
         self.generation += 1;

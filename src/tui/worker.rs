@@ -8,7 +8,6 @@
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::PathBuf,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -17,13 +16,14 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::{
+    errand::{self, Errand, Exported},
     played::Played,
     shown::{Shown, keep_incumbent},
 };
 use crate::{
     planner::{self, Planner, Problem, Search},
     simulate::Schedule,
-    workload::{self, LoadError, Workload},
+    workload::{LoadError, Workload},
 };
 
 /// How long a search may go on when a newer job waits.
@@ -47,11 +47,6 @@ pub(super) enum Task {
         /// How.
         schedule: Schedule,
     },
-    /// Load a workload.
-    Load {
-        /// Its file.
-        path: PathBuf,
-    },
 }
 
 /// A task on its way.
@@ -68,10 +63,14 @@ pub(super) struct Job {
 pub(super) enum News {
     /// A plan, or why there is none.
     Planned(Arc<Shown>),
-    /// A plan's timeline, or why there is none.
-    Played(Result<Arc<Played>, String>),
+    /// A plan's timeline.
+    Played(Arc<Played>),
     /// A workload, or why not.
     Loaded(Result<Arc<Workload>, LoadError>),
+    /// An export, or why not.
+    Exported(Exported),
+    /// Loading or exporting panicked; what it said.
+    ErrandCrashed(String),
     /// The task panicked; what it said.
     Crashed(String),
     /// Nothing more comes of this job.
@@ -108,17 +107,17 @@ fn work(job: &Job, tell: &mut dyn FnMut(Report)) {
             play(&shown, *schedule, &mut tell);
         }
         Task::Play { shown, schedule } => play(shown, *schedule, &mut tell),
-        Task::Load { path } => tell(News::Loaded(workload::load(path).map(Arc::new))),
     }
 }
 
 fn play(shown: &Arc<Shown>, schedule: Schedule, tell: &mut dyn FnMut(News)) {
-    if shown.outcome.plan.is_some() {
-        tell(News::Played(Played::new(shown, schedule).map(Arc::new)));
+    if let Some(played) = Played::new(shown, schedule) {
+        tell(News::Played(Arc::new(played)));
     }
 }
 
-fn panic_message(payload: &(dyn Any + Send)) -> String {
+/// What a panic said.
+pub(super) fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().cloned();
     text.or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string))
         .unwrap_or_else(|| "no message was left".into())
@@ -127,7 +126,7 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
 /// The screen's end of the planning thread.
 pub(super) struct Worker {
     waiting: (Sender<Job>, Receiver<Job>),
-    reports: Receiver<Report>,
+    reports: (Sender<Report>, Receiver<Report>),
     latest: Option<(u64, Search)>,
     running: Option<(u64, Search, Instant)>,
 }
@@ -139,7 +138,8 @@ impl Worker {
     /// If the system gives no thread.
     pub(super) fn start() -> std::io::Result<Worker> {
         let (job_sender, job_receiver) = bounded::<Job>(1);
-        let (report_sender, reports) = unbounded();
+        let reports = unbounded();
+        let report_sender: Sender<Report> = reports.0.clone();
         let jobs = job_receiver.clone();
         thread::Builder::new().name("planner".into()).stack_size(64 << 20).spawn(move || {
             for job in jobs {
@@ -162,6 +162,16 @@ impl Worker {
         drop(self.waiting.0.try_send(job));
     }
 
+    /// Runs an errand beside the planning, on a thread of its own.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(super) fn aside(&self, errand: Errand) -> std::io::Result<()> {
+        let sender = self.reports.0.clone();
+        let work = move || drop(sender.send(errand::perform(errand)));
+        thread::Builder::new().name("errand".into()).spawn(work).map(drop)
+    }
+
     /// Cancels the running search if something newer has waited for it long enough. Called at every tick.
     pub(super) fn hurry(&self) {
         if let (Some((running, search, since)), Some((latest, _))) = (&self.running, &self.latest)
@@ -174,7 +184,7 @@ impl Worker {
 
     /// Where reports arrive.
     pub(super) fn reports(&self) -> &Receiver<Report> {
-        &self.reports
+        &self.reports.1
     }
 
     /// To be told of every report: a job that is done makes room for the one that waits, if any.

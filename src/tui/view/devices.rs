@@ -97,15 +97,15 @@ fn legend(shown: &Shown, theme: &Theme, bar_width: usize) -> Paragraph<'static> 
         Span::styled(fit("  devices", 16), muted),
         Span::styled(fit("stage", 8), muted),
         Span::styled(fit("", LEFT - 24), muted),
-        Span::styled(fit("time against the slowest stage", bar_width + VALUE + 2), muted),
+        Span::styled(fit("time against the slowest", bar_width + VALUE + 2), muted),
         Span::styled(format!("memory, limit {limit} │"), muted),
     ]);
     let mut time = vec![Span::raw(" ".repeat(LEFT))];
     let parts = [
-        ("█ compute ", Role::Compute),
-        ("▓ edges ", Role::Communication),
-        ("▒ sync ", Role::Sync),
-        ("░ idle ", Role::Idle),
+        ("█compute ", Role::Compute),
+        ("▓edges ", Role::Communication),
+        ("▒sync ", Role::Sync),
+        ("░idle ", Role::Idle),
     ];
     let mut used = 0;
     for (text, role) in parts {
@@ -115,8 +115,8 @@ fn legend(shown: &Shown, theme: &Theme, bar_width: usize) -> Paragraph<'static> 
         }
     }
     time.push(Span::raw(" ".repeat(bar_width + VALUE + 2 - used)));
-    time.push(Span::styled("█ weights ", theme.fg(Role::Weights)));
-    time.push(Span::styled("▒ activations", theme.fg(Role::Activations)));
+    time.push(Span::styled("█weights ", theme.fg(Role::Weights)));
+    time.push(Span::styled("▒activations", theme.fg(Role::Activations)));
     Paragraph::new(vec![titles, Line::from(time)])
 }
 

@@ -29,30 +29,33 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         return;
     }
     let mut spans = vec![Span::raw(" ")];
-    let mut used = 1;
-    for (keys, word) in hints(model) {
-        let width = keys.chars().count() + word.chars().count() + 3;
-        if used + width > area.width as usize {
-            break;
-        }
-        used += width;
+    let width = |(keys, word): &(String, String)| keys.chars().count() + word.chars().count() + 3;
+    let (mut hints, always) = hints(model);
+    // Help and quit are seen at any width; of the others as many as there is room for.
+    let mut used = 1 + always.iter().map(width).sum::<usize>();
+    let fitting = hints.iter().take_while(|hint| {
+        used += width(hint);
+        used <= area.width as usize
+    });
+    hints.truncate(fitting.count());
+    for (keys, word) in hints.into_iter().chain(always) {
         spans.push(Span::styled(keys, theme.bold(Role::Accent)));
         spans.push(Span::styled(format!(" {word}  "), theme.fg(Role::Muted)));
     }
     frame.render_widget(Line::from(spans), area);
 }
 
-/// Keys and words for the bottom line: what closes or stops first, then this place, then everywhere.
-fn hints(model: &Model) -> Vec<(String, String)> {
+/// Keys and words for the bottom line, what closes or stops first, then this place, then everywhere; and those that
+/// are always there.
+fn hints(model: &Model) -> (Vec<(String, String)>, Vec<(String, String)>) {
     let pair = |key: &str, word: &str| (keymap::shown(key), word.to_string());
     if model.editing.is_some() {
-        return vec![pair("enter", "take it"), pair("esc", "leave it")];
+        return (vec![pair("enter", "take it"), pair("esc", "leave it")], vec![]);
     }
     let mut hints = vec![];
     if model.planning_shown() {
         hints.push(pair("esc", "stop and keep the best"));
     }
-    // Help and quit must be seen at any width, so the widest scopes come first where room is short.
     let scopes = model.scopes();
     let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere;
     let special = model.scopes()[0];
@@ -66,10 +69,12 @@ fn hints(model: &Model) -> Vec<(String, String)> {
         };
         hints.push((key, entry.hint.to_string()));
     }
+    let mut always = vec![];
     for entry in TABLE.iter().filter(|e| !e.hint.is_empty() && e.scope == Scope::Everywhere) {
-        hints.push((keymap::shown(entry.keys[0]), entry.hint.to_string()));
+        let list = if matches!(entry.action, Action::Help | Action::Quit) { &mut always } else { &mut hints };
+        list.push((keymap::shown(entry.keys[0]), entry.hint.to_string()));
     }
-    hints
+    (hints, always)
 }
 
 /// The text that is looked for, over the last line.

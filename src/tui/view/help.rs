@@ -11,7 +11,7 @@ use crate::tui::{
     action::{Entry, TABLE},
     keymap,
     model::Model,
-    overlay::table_texts,
+    overlay::{help_order, table_texts},
     theme::Role,
     widget::filter::Filter,
 };
@@ -33,10 +33,10 @@ pub(super) fn draw_input(frame: &mut Frame<'_>, line: Rect, model: &Model, filte
 
 /// Every key, for where the user is first.
 pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
-    let inner = modal(frame, area, &model.theme, "Keys", 84, area.height.saturating_sub(2));
+    let inner = modal(frame, area, &model.theme, "Keys", 96, area.height.saturating_sub(2));
     draw_input(frame, rows(inner, 0, 1), model, filter, "type to search, Esc closes");
     let list = rows(inner, 2, inner.height);
-    let matches = filter.matches(&table_texts());
+    let matches = help_order(filter, &model.scopes());
     let first = super::scrolled(filter.cursor, list.height as usize, matches.len());
     for (y, (place, &i)) in (list.y..).zip(matches.iter().enumerate().skip(first).take(list.height as usize)) {
         let entry = &TABLE[i];
@@ -46,9 +46,9 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
         let scope = if before == Some(entry.scope) && place != first { "" } else { entry.scope.title() };
         let spans = vec![
             Span::styled(fit(scope, 17), model.theme.fg(Role::Muted)),
-            Span::styled(fit(&keys.join(" "), 13), model.theme.bold(Role::Accent)),
+            Span::styled(fit(&keys.join(" "), 14), model.theme.bold(Role::Accent)),
             Span::styled(fit(entry.title, 19), model.theme.bold(Role::Text)),
-            Span::raw(clip(entry.help, (line.width as usize).saturating_sub(49))),
+            Span::raw(clip(entry.help, (line.width as usize).saturating_sub(50))),
         ];
         frame.render_widget(Line::from(spans), line);
         if place == filter.cursor {

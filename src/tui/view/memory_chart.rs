@@ -30,11 +30,13 @@ pub(super) fn draw(
         return;
     }
     let peak = played.timeline.peak_memory_bytes.get(stage).copied().unwrap_or(0.0);
-    let scale = limit.max(peak);
+    // Against a limit that is far away nothing could be seen: then the chart ends a little above the peak.
+    let far = peak < limit / 8.0;
+    let scale = if far { peak * 1.25 } else { limit.max(peak) };
     let fixed = played.pipeline.stages.get(stage).map_or(0.0, |s| s.fixed_bytes);
     let height = area.height - 1;
     // The limit, with a name.
-    let text = format!("─ limit {} ", units::bytes_exact(limit));
+    let text = format!("─ limit {}{} ", units::bytes_exact(limit), if far { ", far above" } else { "" });
     let line = text.clone() + &"─".repeat((columns as usize).saturating_sub(text.chars().count()));
     buffer.set_stringn(area.x + LABEL, area.y, &line, columns as usize, theme.fg(Role::Border));
     buffer.set_stringn(area.x, area.y, label("memory"), LABEL as usize, theme.fg(Role::Muted));

@@ -10,11 +10,13 @@
 
 mod ascii;
 mod devices;
+mod export;
 mod footer;
 mod header;
 mod help;
 mod memory_chart;
 mod no_plan;
+mod open;
 mod panel;
 mod stages;
 pub(super) mod timeline;
@@ -92,7 +94,8 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         (Some((plan, score)), View::Devices) => devices::draw(frame, inner, model, &shown, plan, score),
         (Some(_), _) => timeline::draw(frame, inner, model, &shown),
     }
-    if model.stale() {
+    let other = model.played.as_ref().is_some_and(|played| !std::sync::Arc::ptr_eq(&played.shown, &shown));
+    if model.stale() || (model.view == View::Timeline && other) {
         fade(frame, inner, &model.theme);
     }
 }
@@ -145,6 +148,8 @@ fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     match &overlay {
         Overlay::Help(filter) => help::draw_help(frame, area, model, filter),
         Overlay::Palette(filter) => help::draw_palette(frame, area, model, filter),
+        Overlay::Export(form) => export::draw(frame, area, model, form),
+        Overlay::Open(form) => open::draw(frame, area, model, form),
         Overlay::Find(input) => footer::draw_find(frame, area, model, input),
     }
     model.overlay = Some(overlay);

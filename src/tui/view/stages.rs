@@ -111,11 +111,11 @@ fn titles(shown: &Shown, columns: Columns, theme: &Theme) -> Line<'static> {
     ];
     let time_width = columns.bar + VALUE + 2;
     let legend = [("█ compute", Role::Compute), (" ▓ edges", Role::Communication), (" ▒ sync", Role::Sync)];
-    if time_width > 34 {
+    if time_width > 37 {
         spans.push(Span::styled("time/sample  ", muted));
         spans.extend(legend.map(|(text, role)| Span::styled(text, theme.fg(role))));
         spans.push(Span::raw(" ".repeat(time_width + 2 - 13 - 24)));
-    } else if time_width > 26 {
+    } else if time_width > 29 {
         spans.push(Span::styled("time ", muted));
         spans.extend(legend.map(|(text, role)| Span::styled(text, theme.fg(role))));
         spans.push(Span::raw(" ".repeat((time_width + 2).saturating_sub(5 + 24))));

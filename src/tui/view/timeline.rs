@@ -17,10 +17,9 @@ use ratatui::{
     layout::Rect,
     style::{Color, Modifier, Style},
     text::{Line, Span},
-    widgets::Paragraph,
 };
 
-use super::{clip, fit, fit_right, memory_chart, plain, rows, wrap};
+use super::{clip, fit, fit_right, memory_chart, plain, rows};
 use crate::{
     simulate::{Event, EventKind},
     tui::{
@@ -55,9 +54,7 @@ impl Model {
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown) {
     let theme = model.theme.clone();
     let Some(played) = model.played.clone() else {
-        let text = model.unplayed.clone().unwrap_or_else(|| "playing the schedule …".into());
-        let lines: Vec<Line<'_>> = wrap(&text, area.width as usize).into_iter().map(Line::from).collect();
-        frame.render_widget(Paragraph::new(lines).style(theme.fg(Role::Muted)), area);
+        frame.render_widget(Span::styled("playing the schedule …", theme.fg(Role::Muted)), area);
         return;
     };
     let batch = played.timeline.iteration_s;
@@ -245,6 +242,10 @@ fn draw_compute(
     let per_column = (to - from) / f64::from(columns);
     for column in 0..columns {
         let start = from + f64::from(column) * per_column;
+        if played.left_out(stage, replica, start + per_column / 2.0) {
+            buffer[(grid.x + column, grid.y)].set_symbol("·").set_style(theme.fg(Role::Muted));
+            continue;
+        }
         let share = played.share(stage, replica, start, start + per_column);
         let cell = &mut buffer[(grid.x + column, grid.y)];
         let (forward, backward) = (share.forward_s / per_column, share.backward_s / per_column);
@@ -382,6 +383,11 @@ fn tell(played: &Played, stage: usize, replica: Option<u32>, time: f64) -> Strin
             units::seconds(event.end_s),
             units::seconds(event.end_s - event.start_s)
         ),
+        None if played.left_out(stage, replica, time) => {
+            let left_out = played.timeline.left_out.clone().unwrap_or_default();
+            let (first, last) = (left_out.start, left_out.end.saturating_sub(1));
+            format!("microbatches {first} to {last} go on like this: they are counted, but not drawn")
+        }
         None => match played.neighbour(stage, replica, time, true) {
             Some(next) => format!("bubble on {of} until {}", units::seconds(next)),
             None => format!("{of} is done"),

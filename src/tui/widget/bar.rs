@@ -49,17 +49,6 @@ pub(crate) fn stacked(parts: &[Part], width: usize) -> Vec<Span<'static>> {
     spans
 }
 
-/// Sets a mark at a share of a line of cells that starts at `(x, y)`.
-pub(crate) fn mark(buffer: &mut ratatui::buffer::Buffer, x: u16, y: u16, width: u16, share: f64, style: Style) {
-    if width == 0 || !share.is_finite() {
-        return;
-    }
-    let column = x + ((share * f64::from(width)).round() as u16).min(width.saturating_sub(1));
-    if let Some(cell) = buffer.cell_mut((column, y)) {
-        cell.set_symbol("│").set_style(style);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

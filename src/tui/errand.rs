@@ -1,0 +1,63 @@
+//! Work beside planning that may take long enough to be felt: loading a workload, writing an export.
+//!
+//! Each runs on a short-lived thread of its own, so that it neither waits for a planner nor pushes a plan aside.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use super::{
+    export_form::{ExportFormat, Source},
+    files::{self, SaveError},
+    worker::{News, Report, panic_message},
+};
+use crate::workload;
+
+/// One piece of such work.
+pub(super) enum Errand {
+    /// Load a workload; the built-in one without a path.
+    Load {
+        /// Its file.
+        path: Option<PathBuf>,
+    },
+    /// Write an export.
+    Export {
+        /// What.
+        source: Source,
+        /// How.
+        format: ExportFormat,
+        /// Where.
+        path: PathBuf,
+        /// Whether a file that is there may be replaced.
+        overwrite: bool,
+    },
+}
+
+/// How an export ended.
+pub(super) enum Exported {
+    /// It is there.
+    Written(PathBuf),
+    /// A file of that name is there: ask.
+    Exists,
+    /// One sentence.
+    Failed(String),
+}
+
+/// Runs an errand on the caller's thread. Errands belong to no job: they report as job 0.
+pub(super) fn perform(errand: Errand) -> Report {
+    let news = catch_unwind(AssertUnwindSafe(|| match errand {
+        Errand::Load { path: Some(path) } => News::Loaded(workload::load(&path).map(Arc::new)),
+        Errand::Load { path: None } => News::Loaded(Ok(Arc::new(workload::builtin()))),
+        Errand::Export { source, format, path, overwrite } => {
+            News::Exported(match files::save(&path, overwrite, |out| source.write(format, out)) {
+                Ok(()) => Exported::Written(path),
+                Err(SaveError::Exists) => Exported::Exists,
+                Err(SaveError::Refused(why)) => Exported::Failed(why),
+            })
+        }
+    }));
+    let news = news.unwrap_or_else(|payload| News::ErrandCrashed(panic_message(payload.as_ref())));
+    Report { job: 0, news }
+}

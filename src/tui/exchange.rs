@@ -1,0 +1,156 @@
+//! What comes in from files and goes out to them: exports, other workloads, the clipboard, pictures.
+
+use std::{path::Path, sync::Arc};
+
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
+use tui_input::backend::crossterm::EventHandler;
+
+use super::{
+    errand::{Errand, Exported},
+    export_form::{ExportForm, Source},
+    files::{self, SaveError},
+    input::key_in_list,
+    model::{Model, Tone},
+    open_form::OpenForm,
+    overlay::Overlay,
+    picture,
+    update::{Effect, Effects},
+};
+use crate::{
+    cluster::{Limits, Overrides},
+    units,
+    workload::{Workload, error::printable},
+};
+
+impl Model {
+    /// The plan on the screen.
+    fn source(&self) -> Option<Source> {
+        let shown = self.shown.clone().filter(|shown| shown.plan().is_some())?;
+        let played = self.played.clone().filter(|played| Arc::ptr_eq(&played.shown, &shown));
+        Some(Source { shown, played })
+    }
+
+    pub(super) fn open_export(&mut self) {
+        match self.source() {
+            Some(source) => self.overlay = Some(Overlay::Export(Box::new(ExportForm::new(source)))),
+            None => self.message = Some((Tone::Refused, "there is no plan to export".into())),
+        }
+    }
+
+    pub(super) fn copy_plan(&mut self) -> Effects {
+        let Some(text) = self.source().and_then(|source| source.plan_json()) else {
+            self.message = Some((Tone::Refused, "there is no plan to copy".into()));
+            return vec![];
+        };
+        let size = units::bytes(text.len() as f64);
+        self.message = Some((Tone::Done, format!("plan JSON ({size}) sent to the terminal's clipboard")));
+        vec![Effect::Clipboard(text)]
+    }
+
+    pub(super) fn save_screen(&mut self) {
+        let stem = format!("plantui-{}", self.view.title().to_lowercase());
+        let path = files::free_name(Path::new("."), &stem, "svg");
+        let svg = picture::of(self);
+        self.message = Some(match files::save(&path, false, |out| out.write_all(svg.as_bytes())) {
+            Ok(()) => (Tone::Done, format!("this screen is in {}", path.display())),
+            Err(SaveError::Exists) => (Tone::Refused, format!("{} is there already", path.display())),
+            Err(SaveError::Refused(why)) => (Tone::Refused, why),
+        });
+    }
+
+    pub(super) fn key_in_export(&mut self, mut form: Box<ExportForm>, key: &KeyEvent) -> Effects {
+        let mut effects = vec![];
+        match key.code {
+            KeyCode::Enter => {
+                if form.path.value().trim().is_empty() {
+                    form.error = Some("name a file".into());
+                } else {
+                    effects.push(Effect::Aside(Errand::Export {
+                        source: form.source.clone(),
+                        format: form.format,
+                        path: form.target(),
+                        overwrite: form.overwrite,
+                    }));
+                }
+            }
+            KeyCode::Up | KeyCode::BackTab => form.step(false),
+            KeyCode::Down | KeyCode::Tab => form.step(true),
+            _ => {
+                if form.path.handle_event(&Event::Key(*key)).is_some_and(|change| change.value) {
+                    form.typed();
+                }
+            }
+        }
+        self.overlay = Some(Overlay::Export(form));
+        effects
+    }
+
+    pub(super) fn take_export(&mut self, exported: Exported) {
+        match (exported, &mut self.overlay) {
+            (Exported::Written(path), overlay) => {
+                if matches!(overlay, Some(Overlay::Export(_))) {
+                    *overlay = None;
+                }
+                self.message = Some((Tone::Done, format!("written to {}", printable(&path.display().to_string()))));
+            }
+            (Exported::Exists, Some(Overlay::Export(form))) => form.overwrite = true,
+            (Exported::Failed(why), Some(Overlay::Export(form))) => form.error = Some(why),
+            (Exported::Exists, _) => self.message = Some((Tone::Refused, "not written: the file is there".into())),
+            (Exported::Failed(why), _) => self.message = Some((Tone::Refused, why)),
+        }
+    }
+
+    pub(super) fn key_in_open(&mut self, mut form: OpenForm, key: &KeyEvent) -> Effects {
+        let candidates = form.candidates();
+        let mut effects = vec![];
+        if key.code == KeyCode::Enter {
+            if let Some(candidate) = candidates.get(form.filter.cursor) {
+                form.loading = true;
+                form.error = None;
+                effects.push(Effect::Aside(Errand::Load { path: form.path(candidate) }));
+            }
+        } else {
+            key_in_list(&mut form.filter, key, candidates.len());
+            form.error = None;
+        }
+        self.overlay = Some(Overlay::Open(form));
+        effects
+    }
+
+    pub(super) fn not_loaded(&mut self, why: String) {
+        match &mut self.overlay {
+            Some(Overlay::Open(form)) => {
+                form.loading = false;
+                form.error = Some(why);
+            }
+            _ => self.message = Some((Tone::Refused, why)),
+        }
+    }
+
+    /// Goes over to another workload. Its own limits hold; what it does not state stays as it is.
+    pub(super) fn take_workload(&mut self, workload: Arc<Workload>) -> Effects {
+        if matches!(self.overlay, Some(Overlay::Open(_))) {
+            self.overlay = None;
+        }
+        let kept = Overrides {
+            devices: workload.limits.devices.or(Some(self.limits.devices)),
+            memory_bytes: workload.limits.memory_bytes.or(Some(self.limits.memory_bytes)),
+            microbatches: workload.limits.microbatches.or(Some(self.limits.microbatches)),
+            bandwidth_bytes_per_s: workload.limits.bandwidth_bytes_per_s.or(Some(self.limits.bandwidth_bytes_per_s)),
+        };
+        match Limits::resolve(&workload.limits, &kept) {
+            Ok(limits) => {
+                self.limits = limits;
+                self.first_limits = limits;
+            }
+            Err(missing) => {
+                self.not_loaded(format!("{} {missing}", workload.name));
+                return vec![];
+            }
+        }
+        self.message = Some((Tone::Done, format!("loaded {}", workload.name)));
+        self.forget_results();
+        self.set_workload(workload);
+        self.replan()
+    }
+}

@@ -1,0 +1,141 @@
+//! Files the screen writes and finds: whole or not at all, and never over another without leave.
+
+use std::{
+    collections::VecDeque,
+    fs, io,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use tempfile::NamedTempFile;
+
+use crate::workload::error::printable;
+
+/// Why a file was not written.
+#[derive(Debug)]
+pub(super) enum SaveError {
+    /// There is one of that name.
+    Exists,
+    /// The system refused; one sentence.
+    Refused(String),
+}
+
+/// Writes a file as a whole: a reader sees the old one or the new one, never a part.
+pub(super) fn save(
+    path: &Path,
+    overwrite: bool,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), SaveError> {
+    let refused = |error: io::Error| {
+        SaveError::Refused(format!("{} cannot be written: {error}", printable(&path.display().to_string())))
+    };
+    if path.is_dir() {
+        let shown = printable(&path.display().to_string());
+        return Err(SaveError::Refused(format!("{shown} is a directory; name a file in it")));
+    }
+    if path.exists() && !overwrite {
+        return Err(SaveError::Exists);
+    }
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = NamedTempFile::new_in(directory).map_err(refused)?;
+    {
+        let mut out = io::BufWriter::new(&mut file);
+        write(&mut out).and_then(|()| out.flush()).map_err(refused)?;
+    }
+    open_to_others(&file).map_err(refused)?;
+    let kept = if overwrite { file.persist(path) } else { file.persist_noclobber(path) };
+    match kept {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(SaveError::Exists),
+        Err(error) => Err(refused(error.error)),
+    }
+}
+
+/// Temporary files are for their owner alone; a result should be as readable as any other new file.
+#[cfg(unix)]
+fn open_to_others(file: &NamedTempFile) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.as_file().set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_: &NamedTempFile) -> io::Result<()> {
+    Ok(())
+}
+
+/// The first of `stem.ext`, `stem-2.ext`, `stem-3.ext`, .. that is free.
+pub(super) fn free_name(directory: &Path, stem: &str, extension: &str) -> PathBuf {
+    let name = |i: u32| if i == 1 { format!("{stem}.{extension}") } else { format!("{stem}-{i}.{extension}") };
+    (1..).map(|i| directory.join(name(i))).find(|path| !path.exists()).expect("some number is free")
+}
+
+/// The deepest folder that is looked into, and the most entries that are looked at.
+const DEEPEST: usize = 3;
+const MOST_ENTRIES: usize = 5000;
+
+/// JSON files below a folder, nearest first; hidden folders and those of build tools are passed over.
+pub(super) fn workloads(root: &Path) -> Vec<String> {
+    let mut found = vec![];
+    let mut folders = VecDeque::from([(root.to_path_buf(), 0)]);
+    let mut looked = 0;
+    while let Some((folder, depth)) = folders.pop_front() {
+        let mut entries: Vec<PathBuf> =
+            fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        entries.sort();
+        for path in entries {
+            looked += 1;
+            if looked > MOST_ENTRIES {
+                return found;
+            }
+            let Some(name) = path.file_name().and_then(|n| n.to_str()) else { continue };
+            if name.starts_with('.') || matches!(name, "target" | "node_modules") {
+                continue;
+            }
+            if path.is_dir() {
+                if depth < DEEPEST {
+                    folders.push_back((path, depth + 1));
+                }
+            } else if path.extension().is_some_and(|e| e == "json") {
+                let shown = path.strip_prefix(root).unwrap_or(&path);
+                found.push(shown.display().to_string());
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_overwritten_without_leave() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("plan.json");
+        let write = |text: &'static str, overwrite| save(&path, overwrite, |out| out.write_all(text.as_bytes()));
+        assert!(write("one", false).is_ok());
+        assert!(matches!(write("two", false), Err(SaveError::Exists)));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        assert!(write("two", true).is_ok());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        let failed = save(&path, true, |out| out.write_all(b"three").and(Err(io::ErrorKind::StorageFull.into())));
+        assert!(matches!(failed, Err(SaveError::Refused(_))));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(matches!(save(dir.path(), true, |_| Ok(())), Err(SaveError::Refused(_))));
+        assert_eq!(free_name(dir.path(), "plan", "json"), dir.path().join("plan-2.json"));
+    }
+
+    #[test]
+    fn workloads_are_found_near_first() {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["a/b", ".hidden", "target"] {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        for file in ["a/b/deep.json", "z.json", "a/near.json", "a/note.txt", ".hidden/x.json", "target/y.json"] {
+            fs::write(dir.path().join(file), "").unwrap();
+        }
+        assert_eq!(workloads(dir.path()), ["z.json", "a/near.json", "a/b/deep.json"]);
+        assert!(workloads(&dir.path().join("none")).is_empty());
+    }
+}

@@ -1,0 +1,69 @@
+//! Export: format, path, and the beginning of what will be written.
+
+use ratatui::{
+    Frame,
+    layout::{Position, Rect},
+    text::{Line, Span},
+    widgets::Paragraph,
+};
+
+use super::{clip, fit, modal, rows, wrap};
+use crate::{
+    tui::{
+        export_form::{ExportForm, ExportFormat},
+        model::Model,
+        theme::Role,
+    },
+    workload::error::printable,
+};
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &ExportForm) {
+    let theme = &model.theme;
+    let inner = modal(frame, area, theme, "Export", 84, area.height.saturating_sub(4).min(30));
+    let width = inner.width as usize;
+    for (y, format) in (0..).zip(ExportFormat::ALL) {
+        let chosen = format == form.format;
+        let style = if chosen { theme.bold(Role::Text) } else { theme.fg(Role::Text) };
+        let line = Line::from(vec![
+            Span::styled(if chosen { "● " } else { "○ " }, theme.fg(Role::Accent)),
+            Span::styled(fit(format.title(), 14), style),
+            Span::styled(clip(format.help(), width.saturating_sub(16)), theme.fg(Role::Muted)),
+        ]);
+        frame.render_widget(line, rows(inner, y, 1));
+    }
+    let line = rows(inner, 4, 1);
+    let field = width.saturating_sub(5);
+    let scroll = form.path.visual_scroll(field.saturating_sub(1));
+    let text: String = form.path.value().chars().skip(scroll).take(field).collect();
+    frame.render_widget(
+        Line::from(vec![Span::styled("file ", theme.fg(Role::Muted)), Span::styled(text, theme.bold(Role::Text))]),
+        line,
+    );
+    let at = line.x + 5 + (form.path.visual_cursor().saturating_sub(scroll)) as u16;
+    frame.set_cursor_position(Position::new(at.min(line.right().saturating_sub(1)), line.y));
+    let (text, role) = if let Some(error) = &form.error {
+        (format!("✗ {error}"), Role::Bad)
+    } else if form.overwrite {
+        (format!("! {} is there: ⏎ writes over it, Esc leaves it", printable(form.path.value())), Role::Warning)
+    } else {
+        ("↑↓ format   ⏎ write   Esc close".to_string(), Role::Muted)
+    };
+    let told: Vec<Line<'_>> = wrap(&text, width).into_iter().map(|l| Line::styled(l, theme.fg(role))).collect();
+    frame.render_widget(Paragraph::new(told), rows(inner, 5, 2));
+    let rule = format!("─ preview {}", "─".repeat(width.saturating_sub(10)));
+    frame.render_widget(Span::styled(clip(&rule, width), theme.fg(Role::Border)), rows(inner, 7, 1));
+    let list = rows(inner, 8, inner.height);
+    let preview: Vec<Line<'_>> = form
+        .preview
+        .iter()
+        .take(list.height as usize)
+        .map(|l| Line::styled(clip(&printable_line(l), width), theme.fg(Role::Muted)))
+        .collect();
+    frame.render_widget(Paragraph::new(preview), list);
+}
+
+/// A line fit for the terminal, with its indent.
+fn printable_line(line: &str) -> String {
+    let indent = line.len() - line.trim_start().len();
+    " ".repeat(indent.min(40)) + &printable(line)
+}

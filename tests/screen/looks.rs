@@ -1,0 +1,88 @@
+//! Themes, colours, ASCII.
+
+use std::sync::Arc;
+
+use plantui::{
+    tui::{Depth, Focus, theme},
+    workload,
+};
+use ratatui::style::Color;
+
+use crate::{request, screen};
+
+const VIEWS: [&str; 4] = ["1", "2", "3", "4"];
+
+#[test]
+fn without_colours_nothing_is_coloured_and_everything_is_said() {
+    let mut request = request(Arc::new(workload::builtin()));
+    request.depth = Depth::None;
+    let mut screen = screen(request);
+    screen.focus(Focus::View);
+    for view in VIEWS {
+        screen.keys(view);
+        let colored = screen.draw().content.iter().filter(|c| c.fg != Color::Reset || c.bg != Color::Reset).count();
+        assert_eq!(colored, 0, "view {view}");
+    }
+    screen.keys("1");
+    assert!(screen.text().contains("◂  "), "the bottleneck has a sign");
+}
+
+#[test]
+fn every_depth_uses_only_its_own_colours() {
+    for (depth, fits) in [
+        (Depth::Ansi, (|c: Color| !matches!(c, Color::Rgb(..) | Color::Indexed(_))) as fn(Color) -> bool),
+        (Depth::Indexed, |c| !matches!(c, Color::Rgb(..))),
+    ] {
+        for name in theme::names(None) {
+            let mut request = request(Arc::new(workload::builtin()));
+            request.depth = depth;
+            request.theme.clone_from(&name);
+            let mut screen = screen(request);
+            for view in VIEWS {
+                screen.focus(Focus::View);
+                screen.keys(view);
+                assert!(screen.draw().content.iter().all(|c| fits(c.fg) && fits(c.bg)), "{name} {depth:?} {view}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ascii_mode_draws_ascii() {
+    let mut request = request(Arc::new(workload::builtin()));
+    request.ascii = true;
+    let mut screen = screen(request);
+    screen.focus(Focus::View);
+    for keys in ["1", "*", "2", "3", "+++++", "4", "s", "s", "s", "?", "\u{1b}"] {
+        if keys == "\u{1b}" {
+            screen.key(ratatui::crossterm::event::KeyCode::Esc, ratatui::crossterm::event::KeyModifiers::NONE);
+        } else {
+            screen.keys(keys);
+        }
+        let text = screen.text();
+        assert!(text.is_ascii(), "{keys}: {text}");
+        assert!(!text.contains('?') || keys == "?" || text.matches('?').count() == 1, "an unknown sign in\n{text}");
+    }
+}
+
+#[test]
+fn themes_go_round() {
+    let mut screen = screen(request(Arc::new(workload::builtin())));
+    let first = screen.draw().clone();
+    let names = theme::names(None);
+    for name in names.iter().skip(1).chain(names.first()) {
+        screen.keys("t");
+        assert!(screen.text().contains(&format!("theme {name}")));
+    }
+    // The message goes with the next key.
+    screen.keys("z");
+    assert_eq!(*screen.draw(), first);
+}
+
+#[test]
+fn a_theme_that_is_not_there_is_refused() {
+    let mut request = request(Arc::new(workload::builtin()));
+    request.theme = "plaid".into();
+    let error = plantui::tui::Offscreen::new(request, 80, 24).err().expect("there is no such theme");
+    assert!(error.to_string().contains("monochrome"), "{error}");
+}

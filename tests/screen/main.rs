@@ -1,0 +1,44 @@
+//! The screen without a terminal: scripted keys, and what can be read afterwards.
+
+mod keys;
+mod looks;
+mod planners;
+mod sizes;
+
+use std::sync::Arc;
+
+use plantui::{
+    tui::{Depth, Offscreen, ScreenRequest},
+    workload::{self, Workload},
+};
+use ratatui::crossterm::event::{KeyCode, KeyModifiers};
+
+/// The six-node example with its branch.
+pub(crate) fn tiny() -> Arc<Workload> {
+    let bytes = include_bytes!("../../inputs/tiny-branch.json");
+    Arc::new(workload::load_bytes(bytes, "inputs/tiny-branch.json", "tiny-branch").expect("it is valid"))
+}
+
+/// What every test starts from, whatever the environment of the machine says.
+pub(crate) fn request(workload: Arc<Workload>) -> ScreenRequest {
+    let mut request = ScreenRequest::new(workload);
+    request.theme_directory = None;
+    request.depth = Depth::True;
+    request.ascii = false;
+    request
+}
+
+/// A screen of 120 x 36.
+pub(crate) fn screen(request: ScreenRequest) -> Offscreen {
+    Offscreen::new(request, 120, 36).expect("the request can be met")
+}
+
+/// Presses a key without modifiers.
+pub(crate) fn press(screen: &mut Offscreen, code: KeyCode) {
+    screen.key(code, KeyModifiers::NONE);
+}
+
+/// The first line of the screen that has a text in it.
+pub(crate) fn line(text: &str, needle: &str) -> String {
+    text.lines().find(|line| line.contains(needle)).unwrap_or_else(|| panic!("no `{needle}` in\n{text}")).to_string()
+}

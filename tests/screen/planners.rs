@@ -1,0 +1,159 @@
+//! Planners that do as a test needs: refuse, fail, find nothing.
+
+use plantui::{
+    cluster::LimitKind,
+    plan::{Plan, Stage, check},
+    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    workload::Workload,
+};
+
+macro_rules! info {
+    ($id:literal) => {
+        PlannerInfo {
+            id: $id,
+            name: concat!("The ", $id, " one"),
+            paper: "none",
+            summary: "a planner of the tests",
+            objective: "time_per_sample",
+            unit: "s",
+        }
+    };
+}
+
+/// Everything in one stage on one device; needs at least two devices, so that there is an infeasible side.
+pub(crate) struct OneStage;
+/// Cannot plan anything.
+pub(crate) struct Refusing;
+/// Panics.
+pub(crate) struct Panicking;
+/// Publishes a plan, then waits until it is stopped; without a plan where there is only one device.
+pub(crate) struct Endless;
+
+pub(crate) static ALL: [&dyn Planner; 4] = [&OneStage, &Refusing, &Panicking, &Endless];
+
+static OPTIONS: [OptionSpec; 2] = [
+    OptionSpec { name: "fast", label: "go fast", help: "does nothing", kind: OptionKind::Flag { default: true } },
+    OptionSpec {
+        name: "mode",
+        label: "mode",
+        help: "which mode of the nodes",
+        kind: OptionKind::Choice {
+            choices: &[("first", "the first of the file"), ("last", "the last of the file")],
+            default: "first",
+        },
+    },
+];
+
+fn one_stage(problem: &Problem, last: bool) -> (Plan, f64) {
+    let profile = problem.workload.piper().expect("tests plan Piper workloads");
+    let nodes: Vec<usize> = (0..problem.workload.nodes.len()).collect();
+    let mode = |v: usize| {
+        let modes = profile.nodes[v].modes(1).expect("degree 1 is there");
+        modes[if last { modes.len() - 1 } else { 0 }].id.clone()
+    };
+    let choices = nodes.iter().map(|&v| mode(v)).collect();
+    let stage = Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] };
+    let plan = Plan { stages: vec![stage] }.with_consecutive_devices();
+    let value = check::check(&problem.workload, &problem.limits, &plan).time_per_sample_s;
+    (plan, value)
+}
+
+impl Planner for OneStage {
+    fn info(&self) -> &'static PlannerInfo {
+        static INFO: PlannerInfo = info!("one");
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &OPTIONS
+    }
+
+    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn plan(&self, problem: &Problem, _: &Search) -> Outcome {
+        if problem.limits.devices < 2 {
+            let mut outcome = Outcome::new(Status::Infeasible);
+            outcome.infeasible = Some(Infeasible {
+                limits: vec![LimitKind::Devices],
+                smallest_memory_bytes: Some(3.3e9),
+                fewest_devices: Some(2),
+                explanation: "One device is not enough for the planner of the tests.".into(),
+            });
+            return outcome;
+        }
+        let (plan, value) = one_stage(problem, problem.options.choice("mode") == "last");
+        let mut outcome = Outcome::new(Status::Feasible);
+        outcome.plan = Some(plan);
+        outcome.objective = Some(value);
+        outcome.lower_bound = Some(value / 2.0);
+        outcome
+    }
+}
+
+impl Planner for Refusing {
+    fn info(&self) -> &'static PlannerInfo {
+        static INFO: PlannerInfo = info!("refusing");
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &[]
+    }
+
+    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+        Err("it has no moon in it; load one that has".into())
+    }
+
+    fn plan(&self, _: &Problem, _: &Search) -> Outcome {
+        unreachable!("what cannot plan is not asked to")
+    }
+}
+
+impl Planner for Panicking {
+    fn info(&self) -> &'static PlannerInfo {
+        static INFO: PlannerInfo = info!("panicking");
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &[]
+    }
+
+    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn plan(&self, _: &Problem, _: &Search) -> Outcome {
+        panic!("the planner of the tests fell over")
+    }
+}
+
+impl Planner for Endless {
+    fn info(&self) -> &'static PlannerInfo {
+        static INFO: PlannerInfo = info!("endless");
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &[]
+    }
+
+    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        if problem.limits.devices > 1 {
+            let (plan, value) = one_stage(problem, false);
+            search.improve(value, &plan);
+            search.report_bound(value / 4.0);
+            search.report_fraction(0.5);
+        }
+        while !search.cancelled() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Outcome::new(Status::Cancelled)
+    }
+}

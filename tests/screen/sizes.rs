@@ -1,0 +1,108 @@
+//! Every view and overlay at every size.
+
+use std::sync::Arc;
+
+use plantui::{
+    tui::{Focus, Offscreen},
+    workload,
+};
+use ratatui::crossterm::event::{KeyCode, KeyModifiers};
+
+use crate::{planners, press, request, screen, tiny};
+
+/// All small sizes, and steps through the rest up to 220 x 70.
+fn sizes() -> Vec<(u16, u16)> {
+    let mut sizes = vec![];
+    for height in (1..=26).chain([30, 36, 45, 60, 70]) {
+        for width in (1..=8).chain((9..=70).step_by(6)).chain([59, 60, 61, 79, 80, 99, 100, 120, 163, 200, 220]) {
+            sizes.push((width, height));
+        }
+    }
+    sizes
+}
+
+fn draw_all(screen: &mut Offscreen, what: &str) {
+    for (width, height) in sizes() {
+        screen.resize(width, height);
+        let buffer = screen.draw();
+        assert_eq!((buffer.area.width, buffer.area.height), (width, height), "{what}");
+    }
+}
+
+#[test]
+fn views_fit_any_size() {
+    let mut screen = screen(request(Arc::new(workload::builtin())));
+    for focus in [Focus::Panel, Focus::View] {
+        for view in ["1", "2", "3", "4"] {
+            screen.focus(focus);
+            screen.keys(view);
+            draw_all(&mut screen, view);
+        }
+    }
+    screen.focus(Focus::View);
+    for keys in ["1*", "2 ", "3++++ ", "4s", "s", "s"] {
+        screen.resize(120, 36);
+        screen.draw();
+        screen.keys(keys);
+        draw_all(&mut screen, keys);
+    }
+}
+
+#[test]
+fn overlays_fit_any_size() {
+    let mut screen = screen(request(tiny()));
+    screen.focus(Focus::View);
+    for keys in ["?", "?nothing like that", ":", ":zoom", "e", "o", "o/no such file", "/branch"] {
+        screen.resize(120, 36);
+        screen.keys(keys);
+        draw_all(&mut screen, keys);
+        press(&mut screen, KeyCode::Esc);
+    }
+    // A refused value beside its field.
+    screen.resize(120, 36);
+    screen.focus(Focus::Panel);
+    press(&mut screen, KeyCode::Enter);
+    screen.keys("x");
+    press(&mut screen, KeyCode::Enter);
+    draw_all(&mut screen, "refused value");
+}
+
+#[test]
+fn what_is_no_plan_fits_any_size() {
+    let mut request = request(tiny());
+    request.planners = &planners::ALL;
+    request.planner = "one".into();
+    request.overrides.devices = Some(1);
+    request.overrides.memory_bytes = Some(8e9);
+    let mut screen = screen(request);
+    draw_all(&mut screen, "infeasible");
+    screen.resize(120, 36);
+    for _ in 0..3 {
+        press(&mut screen, KeyCode::Up);
+    }
+    press(&mut screen, KeyCode::Enter);
+    draw_all(&mut screen, "refusal");
+}
+
+#[test]
+fn a_screen_that_is_too_small_says_what_is_needed() {
+    let mut screen = screen(request(tiny()));
+    screen.resize(50, 10);
+    assert_eq!(screen.text().lines().next(), Some("plantui needs 60 x 16, this is 50 x 10"));
+    // Keys still work, and the screen comes back.
+    screen.keys("3");
+    screen.resize(80, 24);
+    assert!(screen.text().contains("1F1B"));
+    screen.key(KeyCode::Char('q'), KeyModifiers::NONE);
+    assert!(screen.quit);
+}
+
+#[test]
+fn at_80_by_24_everything_important_is_there() {
+    let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), 80, 24).unwrap();
+    let text = screen.text();
+    for part in ["Piper", "✓ optimal", "ms/sample", "limited by stage", "64 devices", "4 Workload", "? help", "q quit"]
+    {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+}
