@@ -9,8 +9,8 @@
 
 use super::{
     model::Model,
-    modes::{self, Oracle},
-    probe::{self, Allowed, Answer, FoundStage, Question},
+    modes,
+    probe::{Allowed, Answer, Crew, FoundStage, Question},
     settings::Settings,
 };
 use crate::{
@@ -65,13 +65,13 @@ pub(super) fn groups(model: &Model<'_>, settings: &Settings) -> Vec<Vec<Allowed>
 pub(super) fn minimise<'m, 'a>(
     model: &'m Model<'a>,
     settings: &Settings,
-    oracle: &mut Oracle<'m, 'a>,
+    crew: &mut Crew<'m, 'a>,
     groups: &[Vec<Allowed>],
     known: Option<Best>,
     search: &Search,
 ) -> Ended {
     let trivial = model.device_seconds[model.full()] / f64::from(model.limits.devices);
-    let mut run = Run { model, settings, oracle, search, best: known, probes: 0, done: 0.0, done_after_group: 1.0 };
+    let mut run = Run { model, settings, crew, search, best: known, probes: 0, done: 0.0, done_after_group: 1.0 };
     if let Some(best) = &run.best {
         search.improve(best.value, &best.plan);
     }
@@ -90,7 +90,7 @@ pub(super) fn minimise<'m, 'a>(
     }
     let Run { best, probes, .. } = run;
     let lower = match &best {
-        Some(best) if !oracle.unproven => best.value,
+        Some(best) if !crew.unproven() => best.value,
         _ => trivial,
     };
     Ended { best, lower, complete: true, probes }
@@ -99,7 +99,7 @@ pub(super) fn minimise<'m, 'a>(
 struct Run<'r, 'm, 'a> {
     model: &'m Model<'a>,
     settings: &'r Settings,
-    oracle: &'r mut Oracle<'m, 'a>,
+    crew: &'r mut Crew<'m, 'a>,
     search: &'r Search,
     best: Option<Best>,
     probes: u32,
@@ -126,7 +126,7 @@ impl Run<'_, '_, '_> {
             if upper <= 0.0 {
                 return true;
             }
-            if alone && !self.oracle.unproven {
+            if alone && !self.crew.unproven() {
                 self.search.report_bound(lower);
             }
             // A plan that was there before is most often the best already: ask that first.
@@ -178,7 +178,7 @@ impl Run<'_, '_, '_> {
             progress: (self.done, after),
         };
         self.done = after;
-        probe::ask(self.model, self.oracle, &question, self.search)
+        self.crew.ask(&question, self.search)
     }
 
     /// Makes a plan of the stages found and keeps it if it is better; tells whether it was.

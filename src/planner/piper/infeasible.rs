@@ -6,8 +6,7 @@
 use super::{
     bisection::{RESOLUTION, groups},
     model::Model,
-    modes::Oracle,
-    probe::{self, Answer, FoundStage, Question},
+    probe::{Answer, Crew, FoundStage, Question},
     settings::{Knapsack, Recompute, Settings},
 };
 use crate::{
@@ -112,7 +111,7 @@ fn ask_memory(
     memory_bytes: f64,
     search: &Search,
 ) -> Option<Option<Vec<FoundStage>>> {
-    let mut oracle = Oracle::new(model, settings, memory_bytes);
+    let mut crew = Crew::new(model, settings, memory_bytes);
     let mut best: Option<Vec<FoundStage>> = None;
     for group in groups(model, settings) {
         let devices = best.as_ref().map_or(model.limits.devices, |stages| devices_of(model, stages).saturating_sub(1));
@@ -123,7 +122,7 @@ fn ask_memory(
             allowed: &group,
             progress: (0.0, 1.0),
         };
-        match probe::ask(model, &mut oracle, &question, search) {
+        match crew.ask(&question, search) {
             Answer::Yes(stages) => best = Some(stages),
             Answer::No => {}
             Answer::Cancelled => return None,

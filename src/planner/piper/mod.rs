@@ -28,7 +28,7 @@ use crate::{
 
 use bisection::Best;
 use model::Model;
-use modes::Oracle;
+use probe::Crew;
 use settings::{Recompute, Settings};
 
 /// More admissible sets than this are not planned exactly (as in the published program).
@@ -116,14 +116,14 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
     let mut known: Option<Best> = None;
     if exact && model.sets.len() > MANY_SETS {
         let narrow = Model::new(workload, profile, limits, settings, chains.clone());
-        let mut oracle = Oracle::new(&narrow, settings, limits.memory_bytes);
+        let mut crew = Crew::new(&narrow, settings, limits.memory_bytes);
         // Its bounds are those of a smaller family: they must not reach whoever watches.
-        known = bisection::minimise(&narrow, settings, &mut oracle, &groups(&narrow), None, &search.quiet()).best;
+        known = bisection::minimise(&narrow, settings, &mut crew, &groups(&narrow), None, &search.quiet()).best;
     }
-    let mut oracle = Oracle::new(&model, settings, limits.memory_bytes);
-    let ended = bisection::minimise(&model, settings, &mut oracle, &groups(&model), known, search);
-    let proven = exact && !oracle.unproven;
-    if oracle.unproven {
+    let mut crew = Crew::new(&model, settings, limits.memory_bytes);
+    let ended = bisection::minimise(&model, settings, &mut crew, &groups(&model), known, search);
+    let proven = exact && !crew.unproven();
+    if crew.unproven() {
         notes.push(
             "Some stages have too many combinations of modes to prove their choice: the plan is valid but not proven to be the best.".into(),
         );

@@ -11,6 +11,8 @@
 //!
 //! Published formulas (Piper, section 4): `load = (edges / d + 4 (d − 1) w / d / N) / W + compute / d`.
 
+use std::ops::Range;
+
 use crate::{
     cluster::Limits,
     graph::{Dag, DownSets},
@@ -172,6 +174,24 @@ impl<'a> Model<'a> {
     /// Index of the full set.
     pub(super) fn full(&self) -> usize {
         self.sets.len() - 1
+    }
+
+    /// Ranges of sets of one size, from one node up.
+    pub(super) fn levels(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let mut start = 1;
+        std::iter::from_fn(move || {
+            let from = start;
+            let size = (from < self.sets.len()).then(|| self.sets.size(from))?;
+            while start < self.sets.len() && self.sets.size(start) == size {
+                start += 1;
+            }
+            Some(from..start)
+        })
+    }
+
+    /// The most sets of one size.
+    pub(super) fn widest_level(&self) -> usize {
+        self.levels().map(|level| level.len()).max().unwrap_or(0)
     }
 
     /// A node that no allowed degree and mode can run, if there is one.

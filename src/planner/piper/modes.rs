@@ -12,7 +12,7 @@
 //! more in flight fits with fewer, so its answers are replaced by the least over all larger numbers in flight: never
 //! worse than published.
 
-use std::{ops::RangeInclusive, rc::Rc};
+use std::{ops::RangeInclusive, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
@@ -49,17 +49,19 @@ pub(super) struct Oracle<'m, 'a> {
     settings: Settings,
     memory_bytes: f64,
     /// By degree and microbatches in flight: steps of all nodes by ratio, made when first asked for.
-    steps: Vec<Vec<Option<Rc<Vec<NodeStep>>>>>,
+    steps: Vec<Vec<Option<Arc<Vec<NodeStep>>>>>,
     /// Bounds on the extra seconds of a stage by in flight.
     bounds: FxHashMap<(StageKey, u32), (f64, f64)>,
     /// Loads of stages whose modes differ in more than compute, by (replicas, in flight).
     loads: FxHashMap<(StageKey, u32, u32), f64>,
+    most_answers: usize,
     /// Whether some knapsack was too large to be solved exactly.
     pub(super) unproven: bool,
 }
 
 impl<'m, 'a> Oracle<'m, 'a> {
-    pub(super) fn new(model: &'m Model<'a>, settings: &Settings, memory_bytes: f64) -> Self {
+    /// `threads` oracles share the memory for remembered answers.
+    pub(super) fn new(model: &'m Model<'a>, settings: &Settings, memory_bytes: f64, threads: usize) -> Self {
         Oracle {
             model,
             settings: *settings,
@@ -67,6 +69,7 @@ impl<'m, 'a> Oracle<'m, 'a> {
             steps: vec![vec![]; model.degrees.len()],
             bounds: FxHashMap::default(),
             loads: FxHashMap::default(),
+            most_answers: MOST_ANSWERS / threads.max(1),
             unproven: false,
         }
     }
@@ -213,7 +216,7 @@ impl<'m, 'a> Oracle<'m, 'a> {
     }
 
     fn remember(&mut self, key: StageKey, y: u32, bounds: (f64, f64)) -> (f64, f64) {
-        if self.bounds.len() >= MOST_ANSWERS {
+        if self.bounds.len() >= self.most_answers {
             self.bounds.clear();
         }
         self.bounds.insert((key, y), bounds);
@@ -243,15 +246,15 @@ impl<'m, 'a> Oracle<'m, 'a> {
     }
 
     /// [`Oracle::steps`], remembered.
-    fn steps_by_ratio(&mut self, degree: u32, y: u32) -> Rc<Vec<NodeStep>> {
+    fn steps_by_ratio(&mut self, degree: u32, y: u32) -> Arc<Vec<NodeStep>> {
         let (row, column) = (degree as usize, y as usize);
         if self.steps[row].len() <= column {
             self.steps[row].resize(column + 1, None);
         }
         if self.steps[row][column].is_none() {
-            self.steps[row][column] = Some(Rc::new(self.steps(degree, y)));
+            self.steps[row][column] = Some(Arc::new(self.steps(degree, y)));
         }
-        Rc::clone(self.steps[row][column].as_ref().expect("filled above"))
+        Arc::clone(self.steps[row][column].as_ref().expect("filled above"))
     }
 
     /// Bounds from the relaxation. The upper one is of a real choice only if no node has more than two modes.
@@ -303,7 +306,7 @@ impl<'m, 'a> Oracle<'m, 'a> {
                 None => break,
             }
         }
-        if self.loads.len() >= MOST_ANSWERS {
+        if self.loads.len() >= self.most_answers {
             self.loads.clear();
         }
         self.loads.insert((key, d, y), load);

@@ -20,11 +20,15 @@
 //! largest down instead, which turns back where a stage is too slow or too large whatever follows.
 //!
 //! Time `O(pairs in the windows · degrees · |F|)`, memory `O(sets · |F|)`; no pair of sets is ever stored. Sets of one
-//! size do not depend on each other; the order in which they are worked off never changes `F`.
+//! size do not depend on each other and are shared out among threads where there are many; `F` is the same for any number
+//! of threads.
+
+use rayon::prelude::*;
 
 use super::{
     model::{Crossing, Model},
     modes::{Oracle, StageKey},
+    settings::Settings,
 };
 use crate::planner::Search;
 
@@ -75,19 +79,29 @@ pub(super) enum Answer {
     Cancelled,
 }
 
+/// The question with everything that is known of its answer so far; read by all workers.
 struct Probe<'p, 'm, 'a> {
     model: &'m Model<'a>,
-    oracle: &'p mut Oracle<'m, 'a>,
     question: &'p Question<'p>,
     frontiers: Vec<Frontier>,
-    /// Fewest devices by number of replicas for the set at hand.
-    fewest: Vec<u32>,
     /// Numbers of devices a stage may take, ascending.
     stage_devices: Vec<u32>,
-    memory_bytes: f64,
+}
+
+/// What one thread needs to find frontiers.
+struct Worker<'m, 'a> {
+    oracle: Oracle<'m, 'a>,
+    /// Fewest devices by number of replicas for the set at hand.
+    fewest: Vec<u32>,
     /// By set: the outer set whose walk saw it last.
     stamps: Vec<u32>,
     stack: Vec<u32>,
+}
+
+/// Those who answer questions about one model; they remember what they found out about its stages.
+pub(super) struct Crew<'m, 'a> {
+    model: &'m Model<'a>,
+    workers: Vec<Worker<'m, 'a>>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -96,53 +110,88 @@ const MANY_CANDIDATES: usize = 1_000;
 /// Slack for rounding when device-seconds are turned into whole devices.
 const ROUNDING: f64 = 1e-9;
 
-/// Answers one question.
-pub(super) fn ask<'m, 'a>(
-    model: &'m Model<'a>,
-    oracle: &mut Oracle<'m, 'a>,
-    question: &Question<'_>,
-    search: &Search,
-) -> Answer {
-    let mut stage_devices: Vec<u32> = question
-        .allowed
-        .iter()
-        .flat_map(|allowed| allowed.replicas.iter().map(|&d| d.saturating_mul(model.degrees[allowed.degree].t)))
-        .filter(|&m| m <= question.devices)
-        .collect();
-    stage_devices.sort_unstable();
-    stage_devices.dedup();
-    let mut probe = Probe {
-        model,
-        question,
-        frontiers: vec![vec![]; model.sets.len()],
-        fewest: vec![NONE; question.most_replicas as usize + 1],
-        stage_devices,
-        memory_bytes: oracle.memory_bytes(),
-        stamps: vec![NONE; model.sets.len()],
-        stack: vec![],
-        oracle,
-    };
-    probe.run(search)
+/// Sets of one size are shared out among threads if there are at least so many of them.
+const SHARED_OUT: usize = 48;
+
+impl<'m, 'a> Crew<'m, 'a> {
+    /// As many workers as there are threads, or one where the sets of one size are too few to share out.
+    pub(super) fn new(model: &'m Model<'a>, settings: &Settings, memory_bytes: f64) -> Self {
+        let threads = if model.widest_level() >= SHARED_OUT { rayon::current_num_threads() } else { 1 };
+        let worker = |_| Worker {
+            oracle: Oracle::new(model, settings, memory_bytes, threads),
+            fewest: vec![],
+            stamps: vec![],
+            stack: vec![],
+        };
+        Crew { model, workers: (0..threads).map(worker).collect() }
+    }
+
+    /// Whether some knapsack was too large to be solved exactly.
+    pub(super) fn unproven(&self) -> bool {
+        self.workers.iter().any(|worker| worker.oracle.unproven)
+    }
+
+    /// Answers one question.
+    pub(super) fn ask(&mut self, question: &Question<'_>, search: &Search) -> Answer {
+        let model = self.model;
+        let mut stage_devices: Vec<u32> = question
+            .allowed
+            .iter()
+            .flat_map(|allowed| allowed.replicas.iter().map(|&d| d.saturating_mul(model.degrees[allowed.degree].t)))
+            .filter(|&m| m <= question.devices)
+            .collect();
+        stage_devices.sort_unstable();
+        stage_devices.dedup();
+        for worker in &mut self.workers {
+            worker.fewest = vec![NONE; question.most_replicas as usize + 1];
+            worker.stamps = vec![NONE; model.sets.len()];
+        }
+        let frontiers = vec![vec![]; model.sets.len()];
+        let mut probe = Probe { model, question, frontiers, stage_devices };
+        probe.run(&mut self.workers, search)
+    }
 }
 
-impl Probe<'_, '_, '_> {
-    fn run(&mut self, search: &Search) -> Answer {
+impl<'m, 'a> Probe<'_, 'm, 'a> {
+    fn run(&mut self, workers: &mut [Worker<'m, 'a>], search: &Search) -> Answer {
         let full = self.model.full();
         self.frontiers[0] = vec![(0, 0)];
         if self.devices_for(self.model.device_seconds[full]) > self.question.devices {
             return Answer::No;
         }
-        for outer in 1..=full {
+        let (before, after) = self.question.progress;
+        for level in self.model.levels() {
+            search.report_fraction(before + (after - before) * level.start as f64 / full as f64);
+            if workers.len() == 1 || level.len() < SHARED_OUT {
+                for outer in level {
+                    if search.cancelled() {
+                        return Answer::Cancelled;
+                    }
+                    self.frontiers[outer] = workers[0].frontier(self, outer);
+                }
+                continue;
+            }
+            // Which worker finds a frontier makes no difference to it.
+            let hands = workers.len();
+            let mut found: Vec<(usize, Frontier)> = workers
+                .par_iter_mut()
+                .enumerate()
+                .flat_map_iter(|(hand, worker)| {
+                    let probe = &*self;
+                    let share = level.clone().skip(hand).step_by(hands).take_while(|_| !search.cancelled());
+                    share.map(move |outer| (outer, worker.frontier(probe, outer)))
+                })
+                .collect();
             if search.cancelled() {
                 return Answer::Cancelled;
             }
-            let (before, after) = self.question.progress;
-            search.report_fraction(before + (after - before) * outer as f64 / full as f64);
-            self.frontiers[outer] = self.frontier(outer);
+            for (outer, frontier) in found.drain(..) {
+                self.frontiers[outer] = frontier;
+            }
         }
         match self.frontiers[full].last() {
             None => Answer::No,
-            Some(&(replicas, devices)) => Answer::Yes(self.stages(replicas, devices)),
+            Some(&(replicas, devices)) => Answer::Yes(self.stages(&mut workers[0].oracle, replicas, devices)),
         }
     }
 
@@ -186,21 +235,79 @@ impl Probe<'_, '_, '_> {
         windows
     }
 
-    fn frontier(&mut self, outer: usize) -> Frontier {
-        let Some(most) = self.most_devices(outer) else { return vec![] };
+    /// Walks back from the full set: the stages that reach (replicas, devices), first stage first.
+    fn stages(&self, oracle: &mut Oracle<'m, 'a>, mut replicas: u32, mut devices: u32) -> Vec<FoundStage> {
+        let mut stages = vec![];
+        let mut outer = self.model.full();
+        while outer != 0 {
+            let (stage, s, j) = self
+                .step_back(oracle, outer, replicas, devices)
+                .expect("every pair of a frontier has a stage that made it");
+            stages.push(stage);
+            (outer, replicas, devices) = (stage.inner as usize, s, j);
+        }
+        stages
+    }
+
+    /// The first stage of `outer` that leaves a pair of the inner frontier within (replicas, devices).
+    fn step_back(
+        &self,
+        oracle: &mut Oracle<'m, 'a>,
+        outer: usize,
+        replicas: u32,
+        devices: u32,
+    ) -> Option<(FoundStage, u32, u32)> {
         let crossings = self.model.crossings(outer);
+        let target = self.question.target;
+        for inner in 0..outer {
+            if self.frontiers[inner].is_empty() || !self.model.sets.is_subset(inner, outer) {
+                continue;
+            }
+            for allowed in self.question.allowed {
+                let Some(stage) = self.model.stage(allowed.degree, outer, inner, &crossings) else { continue };
+                let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
+                let t = self.model.degrees[allowed.degree].t;
+                for &d in &allowed.replicas {
+                    let (Some(most_s), Some(most_j)) =
+                        (replicas.checked_sub(d), devices.checked_sub(t.saturating_mul(d)))
+                    else {
+                        break;
+                    };
+                    if !oracle.fast_enough(key, &stage, d, target) {
+                        continue;
+                    }
+                    for i in 0..self.frontiers[inner].len() {
+                        let (s, j) = self.frontiers[inner][i];
+                        if s <= most_s && j <= most_j && oracle.fits(key, &stage, d, (s + d).div_ceil(d), target) {
+                            let found =
+                                FoundStage { outer: outer as u32, inner: inner as u32, degree: allowed.degree, d };
+                            return Some((found, s, j));
+                        }
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Worker<'_, '_> {
+    /// The undominated pairs of a set, from those of all smaller ones.
+    fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize) -> Frontier {
+        let Some(most) = probe.most_devices(outer) else { return vec![] };
+        let crossings = probe.model.crossings(outer);
         let mut touched = (usize::MAX, 0);
-        let windows = self.windows(outer, most);
+        let windows = probe.windows(outer, most);
         let candidates: usize = windows.iter().map(|(from, to)| to - from).sum();
-        if candidates > MANY_CANDIDATES && self.model.sets.below(outer).is_some() {
-            self.walk(outer, most, &crossings, &mut touched);
+        if candidates > MANY_CANDIDATES && probe.model.sets.below(outer).is_some() {
+            self.walk(probe, outer, most, &crossings, &mut touched);
         } else {
             for (from, to) in windows {
                 for position in from..to {
-                    let inner = self.model.by_device_seconds[position] as usize;
-                    let Some(&(_, devices)) = self.frontiers[inner].last() else { continue };
-                    if devices < most && inner < outer && self.model.sets.is_subset(inner, outer) {
-                        self.extend_all(outer, inner, most, &crossings, &mut touched);
+                    let inner = probe.model.by_device_seconds[position] as usize;
+                    let Some(&(_, devices)) = probe.frontiers[inner].last() else { continue };
+                    if devices < most && inner < outer && probe.model.sets.is_subset(inner, outer) {
+                        self.extend_all(probe, outer, inner, most, &crossings, &mut touched);
                     }
                 }
             }
@@ -210,27 +317,41 @@ impl Probe<'_, '_, '_> {
 
     /// Visits the inner sets of `outer` from the largest down, each once, and turns back where the stage has become too
     /// slow or too large for any degree: larger stages only get worse.
-    fn walk(&mut self, outer: usize, most: u32, crossings: &[Crossing], touched: &mut (usize, usize)) {
+    fn walk(
+        &mut self,
+        probe: &Probe<'_, '_, '_>,
+        outer: usize,
+        most: u32,
+        crossings: &[Crossing],
+        touched: &mut (usize, usize),
+    ) {
         self.stamps[outer] = outer as u32;
         self.stack.clear();
         self.stack.push(outer as u32);
         while let Some(set) = self.stack.pop() {
-            for &inner in self.model.sets.below(set as usize).unwrap_or_default() {
+            for &inner in probe.model.sets.below(set as usize).unwrap_or_default() {
                 let inner = inner as usize;
                 if self.stamps[inner] == outer as u32 {
                     continue;
                 }
                 self.stamps[inner] = outer as u32;
-                let may_fit = self.question.allowed.iter().any(|allowed| {
-                    let most_d = (most / self.model.degrees[allowed.degree].t).min(self.question.most_replicas);
-                    self.model.may_fit(allowed.degree, outer, inner, most_d, self.question.target, self.memory_bytes)
+                let may_fit = probe.question.allowed.iter().any(|allowed| {
+                    let most_d = (most / probe.model.degrees[allowed.degree].t).min(probe.question.most_replicas);
+                    probe.model.may_fit(
+                        allowed.degree,
+                        outer,
+                        inner,
+                        most_d,
+                        probe.question.target,
+                        self.oracle.memory_bytes(),
+                    )
                 });
                 if !may_fit {
                     continue;
                 }
                 self.stack.push(inner as u32);
-                if self.frontiers[inner].last().is_some_and(|&(_, devices)| devices < most) {
-                    self.extend_all(outer, inner, most, crossings, touched);
+                if probe.frontiers[inner].last().is_some_and(|&(_, devices)| devices < most) {
+                    self.extend_all(probe, outer, inner, most, crossings, touched);
                 }
             }
         }
@@ -238,37 +359,37 @@ impl Probe<'_, '_, '_> {
 
     fn extend_all(
         &mut self,
+        probe: &Probe<'_, '_, '_>,
         outer: usize,
         inner: usize,
         most: u32,
         crossings: &[Crossing],
         touched: &mut (usize, usize),
     ) {
-        for choice in 0..self.question.allowed.len() {
-            self.extend(outer, inner, choice, most, crossings, touched);
+        for allowed in probe.question.allowed {
+            self.extend(probe, allowed, (outer, inner), most, crossings, touched);
         }
     }
 
     /// Puts the stage `outer \ inner` at one degree in front of every pair of the inner frontier.
     fn extend(
         &mut self,
-        outer: usize,
-        inner: usize,
-        choice: usize,
+        probe: &Probe<'_, '_, '_>,
+        allowed: &Allowed,
+        (outer, inner): (usize, usize),
         most: u32,
         crossings: &[Crossing],
         touched: &mut (usize, usize),
     ) {
-        let allowed = &self.question.allowed[choice];
-        let target = self.question.target;
-        let Some(stage) = self.model.stage(allowed.degree, outer, inner, crossings) else { return };
+        let target = probe.question.target;
+        let Some(stage) = probe.model.stage(allowed.degree, outer, inner, crossings) else { return };
         let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
-        let t = self.model.degrees[allowed.degree].t;
-        let pairs = &self.frontiers[inner];
+        let t = probe.model.degrees[allowed.degree].t;
+        let pairs = &probe.frontiers[inner];
         let mut next = 0;
         for &d in &allowed.replicas {
             // Pairs with too many replicas for this d have too many for every larger one.
-            let reachable = pairs.partition_point(|&(s, _)| s + d <= self.question.most_replicas);
+            let reachable = pairs.partition_point(|&(s, _)| s + d <= probe.question.most_replicas);
             let devices = t.saturating_mul(d);
             if next >= reachable || devices.saturating_add(pairs[pairs.len() - 1].1) > most {
                 return;
@@ -311,53 +432,5 @@ impl Probe<'_, '_, '_> {
             }
         }
         frontier
-    }
-
-    /// Walks back from the full set: the stages that reach (replicas, devices), first stage first.
-    fn stages(&mut self, mut replicas: u32, mut devices: u32) -> Vec<FoundStage> {
-        let mut stages = vec![];
-        let mut outer = self.model.full();
-        while outer != 0 {
-            let (stage, s, j) =
-                self.step_back(outer, replicas, devices).expect("every pair of a frontier has a stage that made it");
-            stages.push(stage);
-            (outer, replicas, devices) = (stage.inner as usize, s, j);
-        }
-        stages
-    }
-
-    /// The first stage of `outer` that leaves a pair of the inner frontier within (replicas, devices).
-    fn step_back(&mut self, outer: usize, replicas: u32, devices: u32) -> Option<(FoundStage, u32, u32)> {
-        let crossings = self.model.crossings(outer);
-        let target = self.question.target;
-        for inner in 0..outer {
-            if self.frontiers[inner].is_empty() || !self.model.sets.is_subset(inner, outer) {
-                continue;
-            }
-            for allowed in self.question.allowed {
-                let Some(stage) = self.model.stage(allowed.degree, outer, inner, &crossings) else { continue };
-                let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
-                let t = self.model.degrees[allowed.degree].t;
-                for &d in &allowed.replicas {
-                    let (Some(most_s), Some(most_j)) =
-                        (replicas.checked_sub(d), devices.checked_sub(t.saturating_mul(d)))
-                    else {
-                        break;
-                    };
-                    if !self.oracle.fast_enough(key, &stage, d, target) {
-                        continue;
-                    }
-                    for i in 0..self.frontiers[inner].len() {
-                        let (s, j) = self.frontiers[inner][i];
-                        if s <= most_s && j <= most_j && self.oracle.fits(key, &stage, d, (s + d).div_ceil(d), target) {
-                            let found =
-                                FoundStage { outer: outer as u32, inner: inner as u32, degree: allowed.degree, d };
-                            return Some((found, s, j));
-                        }
-                    }
-                }
-            }
-        }
-        None
     }
 }
