@@ -251,6 +251,14 @@ fn the_workload_shows_nodes_edges_and_where_it_comes_from() {
     assert!(text.contains("left branch") && text.contains("activation recomp"), "{text}");
     screen.keys("s");
     assert!(screen.text().contains("per microbatch"));
+    screen.keys("s");
+    let findings = workload::lint::lint(&tiny());
+    let text = screen.text();
+    assert!(text.contains(&format!("▸ {} finding", findings.len())), "{text}");
+    for finding in findings.iter().take(1) {
+        let beginning: String = finding.what.chars().take(30).collect();
+        assert!(text.contains(&beginning), "{beginning} in\n{text}");
+    }
     for _ in 0..3 {
         if screen.text().contains("Made by") {
             break;

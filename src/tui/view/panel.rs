@@ -113,7 +113,7 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
     let (spans, steps): (Vec<Span<'static>>, bool) = match row {
         PanelRow::Planner(i) => {
             let planner = model.planners[i];
-            let able = planner.can_plan(&model.workload).is_ok();
+            let able = model.refusals[i].is_none();
             let style = match (i == model.planner, able) {
                 (true, _) => theme.bold(Role::Text),
                 (false, true) => theme.fg(Role::Text),

@@ -1,4 +1,5 @@
-//! Workload: the network as its file has it, in sections: nodes, edges, what the file says of itself.
+//! Workload: the network as its file has it, in sections: nodes, edges, findings about its profile, what
+//! it says of itself.
 
 use ratatui::{
     Frame,
@@ -28,12 +29,14 @@ pub(crate) enum Section {
     Nodes,
     /// The edges with what crosses them.
     Edges,
+    /// What may mislead a planner, worst first.
+    Findings,
     /// Where the file came from and what it assumes.
     About,
 }
 
 impl Section {
-    const ALL: [Section; 3] = [Section::Nodes, Section::Edges, Section::About];
+    const ALL: [Section; 4] = [Section::Nodes, Section::Edges, Section::Findings, Section::About];
 
     /// The one after it, going round.
     pub(crate) fn next(self) -> Self {
@@ -42,13 +45,17 @@ impl Section {
     }
 }
 
+/// More lines than any text here has.
+const TEXT_LINES: usize = 1 << 20;
+
 impl Model {
     /// Rows of the section, where it is a plain list.
     pub(crate) fn section_rows(&self) -> usize {
         match self.section {
             Section::Nodes => 0,
             Section::Edges => self.workload.dag.edges().len(),
-            Section::About => about(&self.workload, 200).len(),
+            // Texts scroll by line; how many lines there are depends on the width, and drawing stops at the end.
+            Section::Findings | Section::About => TEXT_LINES,
         }
     }
 }
@@ -60,7 +67,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     match model.section {
         Section::Nodes => draw_nodes(frame, body, model, &theme),
         Section::Edges => draw_edges(frame, body, model, &theme),
-        Section::About => draw_about(frame, body, model, &theme),
+        Section::Findings => draw_text(frame, body, model, findings(model, body.width as usize), &theme),
+        Section::About => draw_text(frame, body, model, about(&model.workload, body.width as usize), &theme),
     }
 }
 
@@ -70,6 +78,10 @@ fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme
         let text = match section {
             Section::Nodes => format!("{} nodes", model.workload.nodes.len()),
             Section::Edges => format!("{} edges", model.workload.dag.edges().len()),
+            Section::Findings => match model.findings.len() {
+                1 => "1 finding".into(),
+                count => format!("{count} findings"),
+            },
             Section::About => "about this file".into(),
         };
         let current = section == model.section;
@@ -313,12 +325,30 @@ fn about(workload: &Workload, width: usize) -> Vec<(bool, String)> {
     lines
 }
 
-fn draw_about(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {
-    let lines = about(&model.workload, area.width as usize);
-    let first = model.section_cursor.min(lines.len().saturating_sub(area.height as usize));
+/// The findings as text: (is a title, text).
+fn findings(model: &Model, width: usize) -> Vec<(bool, String)> {
+    let mut lines = vec![];
+    for finding in &model.findings {
+        let title = format!("{}: {}", finding.severity, finding.subject(&model.workload));
+        lines.extend(wrap(&title, width).into_iter().map(|text| (true, text)));
+        for text in [finding.what.as_str(), finding.why] {
+            let wrapped = wrap(text, width.saturating_sub(2));
+            lines.extend(wrapped.into_iter().map(|text| (false, format!("  {text}"))));
+        }
+        lines.push((false, String::new()));
+    }
+    if lines.is_empty() {
+        lines.push((false, "nothing in this profile looks as if it would mislead a planner".into()));
+    }
+    lines
+}
+
+/// Lines of text from the selected one on.
+fn draw_text(frame: &mut Frame<'_>, area: Rect, model: &mut Model, lines: Vec<(bool, String)>, theme: &Theme) {
+    model.section_cursor = model.section_cursor.min(lines.len().saturating_sub(area.height as usize));
     let shown: Vec<Line<'_>> = lines
         .into_iter()
-        .skip(first)
+        .skip(model.section_cursor)
         .map(|(title, text)| Line::styled(text, if title { theme.bold(Role::Text) } else { plain() }))
         .collect();
     frame.render_widget(Paragraph::new(shown), area);
