@@ -79,13 +79,13 @@ fn a_typed_value_takes_units_and_a_bad_one_says_why() {
     screen.keys("12.5GiB");
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
-    assert!(!text.contains("not taken") && text.contains("memory (limit 12.5 GiB)"), "{text}");
+    assert!(!text.contains("not taken") && text.contains("memory, limit 12.5 GiB"), "{text}");
     // Escape leaves the value as it was; what is typed first takes its place.
     press(&mut screen, KeyCode::Enter);
     screen.keys("7");
     assert!(line(&screen.text(), "memory [").contains("[7 "));
     press(&mut screen, KeyCode::Esc);
-    assert!(screen.text().contains("memory (limit 12.5 GiB)"));
+    assert!(screen.text().contains("memory, limit 12.5 GiB"));
 }
 
 #[test]

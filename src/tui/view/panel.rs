@@ -35,7 +35,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         let line = Rect { y, height: 1, ..inner };
         match item {
             Item::Title(title) => {
-                draw_title(frame, Rect { x: area.x, width: area.width, ..line }, model, title, focused)
+                draw_title(frame, Rect { x: area.x, width: area.width, ..line }, model, title, focused);
             }
             Item::Row(i, row) => draw_row(frame, line, model, *i, *row),
         }

@@ -8,7 +8,11 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{clip, fit, fit_right, plain, rows, stages::kind, wrap};
+use super::{
+    clip, fit, fit_right, plain, rows,
+    stages::{kind, numbered},
+    wrap,
+};
 use crate::{
     tui::{
         model::{Focus, Hit, Model},
@@ -123,12 +127,16 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     }
 }
 
-/// Runs of nodes of one kind with one cost: (first, end).
+/// Runs of nodes of one kind and about one cost: (first, end).
 fn runs(workload: &Workload, profile: &PiperProfile) -> Vec<(usize, usize)> {
+    // Measured layers of one kind differ by a few percent.
+    let near = |a: f64, b: f64| (a - b).abs() <= 0.05 * a.max(b);
     let alike = |a: usize, b: usize| {
-        let (first, second) = (first_mode(profile, a), first_mode(profile, b));
-        kind(&workload.nodes[a].label()) == kind(&workload.nodes[b].label())
-            && first.map(|m| (m.time_s, m.parameters)) == second.map(|m| (m.time_s, m.parameters))
+        let same = match (first_mode(profile, a), first_mode(profile, b)) {
+            (Some(a), Some(b)) => a.parameters == b.parameters && near(a.time_s, b.time_s),
+            _ => false,
+        };
+        same && kind(&workload.nodes[a].label()) == kind(&workload.nodes[b].label())
     };
     let n = workload.nodes.len();
     let mut runs = vec![];
@@ -179,12 +187,12 @@ fn branches(workload: &Workload, profile: &PiperProfile, name: usize, width: usi
     runs(workload, profile)
         .into_iter()
         .map(|(first, end)| {
-            let label = workload.nodes[first].label();
             if end - first == 1 {
-                return row(first, label, 0);
+                return row(first, numbered(workload, first), 0);
             }
+            let label = workload.nodes[first].label();
             let mut branch = row(first, format!("{} × {}", end - first, kind(&label)), 0);
-            branch.children = (first..end).map(|i| row(i, workload.nodes[i].label(), 1)).collect();
+            branch.children = (first..end).map(|i| row(i, numbered(workload, i), 1)).collect();
             branch
         })
         .collect()
