@@ -17,7 +17,7 @@ use crate::{
     cluster::{LimitKind, Limits},
     planner::{OptionSpec, Options, Planner, Search},
     simulate::Schedule,
-    workload::Workload,
+    workload::{Workload, lint},
 };
 
 /// One of the views.
@@ -131,6 +131,8 @@ pub(super) struct Model {
     pub workload: Arc<Workload>,
     /// Who can plan.
     pub planners: &'static [&'static dyn Planner],
+    /// Why each of them cannot plan this workload, if so.
+    pub(crate) refusals: Vec<Option<String>>,
     /// Who does, by place.
     pub planner: usize,
     /// Under which limits.
@@ -190,6 +192,9 @@ pub(super) struct Model {
     pub nodes: TreePane,
     /// Workload view: selected or first row of the other sections.
     pub section_cursor: usize,
+
+    /// What may mislead a planner in the workload.
+    pub(crate) findings: Vec<lint::Finding>,
 
     /// How everything looks.
     pub theme: Theme,
@@ -264,6 +269,8 @@ impl Model {
         let theme = theme::load(&request.theme, request.theme_directory.as_deref(), request.depth)
             .map_err(ScreenError::Theme)?;
         let mut model = Model {
+            refusals: refusals(request.planners, &request.workload),
+            findings: lint::lint(&request.workload),
             workload: request.workload,
             planners: request.planners,
             planner,
@@ -319,8 +326,10 @@ impl Model {
         self.section_cursor = 0;
     }
 
-    /// Takes a workload.
+    /// Takes a workload and looks for what may mislead a planner in it.
     pub(crate) fn set_workload(&mut self, workload: Arc<Workload>) {
+        self.refusals = refusals(self.planners, &workload);
+        self.findings = lint::lint(&workload);
         self.workload = workload;
         self.generation += 1;
     }
@@ -332,4 +341,8 @@ impl Model {
             self.focus = Focus::Panel;
         }
     }
+}
+
+fn refusals(planners: &[&dyn Planner], workload: &Workload) -> Vec<Option<String>> {
+    planners.iter().map(|planner| planner.can_plan(workload).err()).collect()
 }

@@ -67,13 +67,21 @@ impl Offscreen {
         self.focus(Focus::View);
         match view {
             View::Stages => {
-                self.act(Action::Down);
+                // A tree knows its rows only once it was drawn.
+                self.draw();
+                for _ in 0..5 {
+                    self.act(Action::Down);
+                }
                 self.act(Action::Unfold);
             }
             View::Timeline => {
                 self.draw();
-                for _ in 0..6 {
-                    self.act(Action::ZoomIn);
+                self.act(Action::ZoomIn);
+                for _ in 0..2 {
+                    self.act(Action::Down);
+                }
+                for _ in 0..3 {
+                    self.act(Action::NextEvent);
                 }
             }
             View::Devices | View::Workload => {}

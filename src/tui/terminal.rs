@@ -7,7 +7,10 @@
 use std::{
     io::{self, IsTerminal, Stdout, Write},
     panic,
-    sync::Once,
+    sync::{
+        Once,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, ThreadId},
 };
 
@@ -19,8 +22,8 @@ use ratatui::{
         event::{DisableMouseCapture, EnableMouseCapture},
         execute,
         terminal::{
-            BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
-            disable_raw_mode, enable_raw_mode,
+            BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
+            LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
         },
     },
 };
@@ -78,7 +81,10 @@ impl Tty {
         // Raw mode may have been undone behind our back: crossterm would think that it is still on.
         disable_raw_mode()?;
         enter(self.mouse)?;
-        self.terminal.clear()
+        // A new one has nothing drawn yet. `Terminal::clear` would ask for the cursor's place, and the answer would be
+        // lost among the keys that are being read.
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        execute!(io::stdout(), Clear(ClearType::All))
     }
 
     /// Puts a text into the clipboard of the terminal (OSC 52), which works over SSH.
@@ -100,7 +106,12 @@ impl Drop for Tty {
     }
 }
 
+/// Whether the terminal is ours. Giving it back twice would move the cursor back over what was printed meanwhile, such
+/// as a panic's message.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
 fn enter(mouse: bool) -> io::Result<()> {
+    TAKEN.store(true, Ordering::SeqCst);
     enable_raw_mode()?;
     execute!(io::stdout(), EnterAlternateScreen)?;
     if mouse {
@@ -111,6 +122,9 @@ fn enter(mouse: bool) -> io::Result<()> {
 
 /// Gives the terminal back. Each step is tried: a terminal that is gone refuses all of them, and that is no error.
 fn leave() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
     let mut out = io::stdout();
     drop(execute!(out, EndSynchronizedUpdate, DisableMouseCapture));
     drop(execute!(out, LeaveAlternateScreen, Show));

@@ -244,7 +244,7 @@ impl Model {
     pub(super) fn replan(&mut self) -> Effects {
         let planner = self.current_planner();
         self.stopped = false;
-        self.refusal = planner.can_plan(&self.workload).err();
+        self.refusal = self.refusals[self.planner].clone();
         if self.refusal.is_some() {
             if let Some(running) = self.running.take() {
                 running.search.cancel();

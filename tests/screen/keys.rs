@@ -79,13 +79,13 @@ fn a_typed_value_takes_units_and_a_bad_one_says_why() {
     screen.keys("12.5GiB");
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
-    assert!(!text.contains("not taken") && text.contains("memory (limit 12.5 GiB)"), "{text}");
+    assert!(!text.contains("not taken") && text.contains("memory, limit 12.5 GiB"), "{text}");
     // Escape leaves the value as it was; what is typed first takes its place.
     press(&mut screen, KeyCode::Enter);
     screen.keys("7");
     assert!(line(&screen.text(), "memory [").contains("[7 "));
     press(&mut screen, KeyCode::Esc);
-    assert!(screen.text().contains("memory (limit 12.5 GiB)"));
+    assert!(screen.text().contains("memory, limit 12.5 GiB"));
 }
 
 #[test]
@@ -251,6 +251,14 @@ fn the_workload_shows_nodes_edges_and_where_it_comes_from() {
     assert!(text.contains("left branch") && text.contains("activation recomp"), "{text}");
     screen.keys("s");
     assert!(screen.text().contains("per microbatch"));
+    screen.keys("s");
+    let findings = workload::lint::lint(&tiny());
+    let text = screen.text();
+    assert!(text.contains(&format!("▸ {} finding", findings.len())), "{text}");
+    for finding in findings.iter().take(1) {
+        let beginning: String = finding.what.chars().take(30).collect();
+        assert!(text.contains(&beginning), "{beginning} in\n{text}");
+    }
     for _ in 0..3 {
         if screen.text().contains("Made by") {
             break;

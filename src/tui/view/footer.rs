@@ -29,7 +29,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         return;
     }
     let mut spans = vec![Span::raw(" ")];
-    let width = |(keys, word): &(String, String)| keys.chars().count() + word.chars().count() + 3;
+    let width = |(keys, word): &Hint| keys.chars().count() + word.chars().count() + 3;
     let (mut hints, always) = hints(model);
     // Help and quit are seen at any width; of the others as many as there is room for.
     let mut used = 1 + always.iter().map(width).sum::<usize>();
@@ -45,9 +45,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     frame.render_widget(Line::from(spans), area);
 }
 
+/// A key and its word.
+type Hint = (String, String);
+
 /// Keys and words for the bottom line, what closes or stops first, then this place, then everywhere; and those that
 /// are always there.
-fn hints(model: &Model) -> (Vec<(String, String)>, Vec<(String, String)>) {
+fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     let pair = |key: &str, word: &str| (keymap::shown(key), word.to_string());
     if model.editing.is_some() {
         return (vec![pair("enter", "take it"), pair("esc", "leave it")], vec![]);

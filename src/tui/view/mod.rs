@@ -124,7 +124,7 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool
         x += width + 1;
     }
     if !model.panel_visible() {
-        let limits: Vec<String> = model
+        let mut limits: Vec<String> = model
             .current_planner()
             .limits()
             .iter()
@@ -134,9 +134,14 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool
                 if bare { format!("{value} {}", kind.label()) } else { value }
             })
             .collect();
-        let text = format!(" {} ", limits.join(" · "));
-        let width = text.chars().count() as u16;
-        if x + width + 2 < area.right() {
+        // As many as there is room for; the first ones matter most.
+        let width = |limits: &[String]| limits.join(" · ").chars().count() as u16 + 2;
+        while !limits.is_empty() && x + width(&limits) + 2 > area.right() {
+            limits.pop();
+        }
+        if !limits.is_empty() {
+            let width = width(&limits);
+            let text = format!(" {} ", limits.join(" · "));
             let place = Rect { x: area.right() - 2 - width, y: area.y, width, height: 1 };
             frame.render_widget(Span::styled(text, model.theme.fg(Role::Text)), place);
         }

@@ -35,7 +35,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         let line = Rect { y, height: 1, ..inner };
         match item {
             Item::Title(title) => {
-                draw_title(frame, Rect { x: area.x, width: area.width, ..line }, model, title, focused)
+                draw_title(frame, Rect { x: area.x, width: area.width, ..line }, model, title, focused);
             }
             Item::Row(i, row) => draw_row(frame, line, model, *i, *row),
         }
@@ -113,7 +113,7 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
     let (spans, steps): (Vec<Span<'static>>, bool) = match row {
         PanelRow::Planner(i) => {
             let planner = model.planners[i];
-            let able = planner.can_plan(&model.workload).is_ok();
+            let able = model.refusals[i].is_none();
             let style = match (i == model.planner, able) {
                 (true, _) => theme.bold(Role::Text),
                 (false, true) => theme.fg(Role::Text),

@@ -4,7 +4,8 @@
 //! objective   throughput   stages, devices   bound
 //! limited by stage 3: compute 91%, edges 6%, sync 3%
 //!
-//!   stage       d × t  nodes   time/sample               memory (limit 8 GiB)
+//!   stage       d × t  nodes   time/sample               memory, limit 8 GiB
+//!                              █compute ▓edges ▒sync
 //! ▸ 3           6 × 1      3   ████████▓▒  20.2 ms ◂     ███████▊│  7.9 GiB
 //! ```
 
@@ -57,8 +58,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     let theme = model.theme.clone();
     frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme)), rows(area, 0, 2));
     let columns = Columns::new(area.width as usize);
-    frame.render_widget(titles(shown, columns, &theme), rows(area, 3, 1));
-    let table = rows(area, 4, area.height);
+    frame.render_widget(titles(shown, columns, &theme), rows(area, 3, 2));
+    let table = rows(area, 5, area.height);
     model.stages.prepare((model.generation, area.width), || branches(shown, plan, score, columns, &theme));
     model.stages.draw(frame, table, &theme);
 }
@@ -100,32 +101,27 @@ pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme) 
     lines
 }
 
-/// Titles over the columns, with what the fills mean.
-fn titles(shown: &Shown, columns: Columns, theme: &Theme) -> Line<'static> {
+/// Titles over the columns, and below what the fills mean.
+fn titles(shown: &Shown, columns: Columns, theme: &Theme) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
-    let mut spans = vec![
-        Span::styled(fit("   stage", columns.left - 16), muted),
+    let time_width = columns.bar + VALUE + 4;
+    let limit = units::bytes_exact(shown.limits.memory_bytes);
+    let memory = if columns.bar + VALUE >= 20 { format!("memory, limit {limit}") } else { format!("mem ≤ {limit}") };
+    let first = vec![
+        Span::styled(fit("   stage", columns.left.saturating_sub(16)), muted),
         Span::styled(fit_right("d × t", 9), muted),
         Span::styled(fit_right("nodes", 7), muted),
         Span::raw("  "),
+        Span::styled(fit("time/sample", time_width), muted),
+        Span::styled(memory, muted),
     ];
-    let time_width = columns.bar + VALUE + 2;
-    let legend = [("█ compute", Role::Compute), (" ▓ edges", Role::Communication), (" ▒ sync", Role::Sync)];
-    if time_width > 37 {
-        spans.push(Span::styled("time/sample  ", muted));
-        spans.extend(legend.map(|(text, role)| Span::styled(text, theme.fg(role))));
-        spans.push(Span::raw(" ".repeat(time_width + 2 - 13 - 24)));
-    } else if time_width > 29 {
-        spans.push(Span::styled("time ", muted));
-        spans.extend(legend.map(|(text, role)| Span::styled(text, theme.fg(role))));
-        spans.push(Span::raw(" ".repeat((time_width + 2).saturating_sub(5 + 24))));
-    } else {
-        spans.push(Span::styled(fit("time/sample", time_width + 2), muted));
-    }
-    let limit = units::bytes_exact(shown.limits.memory_bytes);
-    let title = if columns.bar + VALUE >= 20 { format!("memory (limit {limit})") } else { format!("mem ≤ {limit}") };
-    spans.push(Span::styled(title, muted));
-    Line::from(spans)
+    let second = vec![
+        Span::raw(" ".repeat(columns.left + 2)),
+        Span::styled("█compute ", theme.fg(Role::Compute)),
+        Span::styled("▓edges ", theme.fg(Role::Communication)),
+        Span::styled("▒sync", theme.fg(Role::Sync)),
+    ];
+    Paragraph::new(vec![Line::from(first), Line::from(second)])
 }
 
 fn branches(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Vec<Branch> {
@@ -203,14 +199,15 @@ fn node_branches(
     theme: &Theme,
 ) -> Vec<Branch> {
     let name = |i: usize| workload.nodes[stage.nodes[i]].label();
+    let title = |i: usize| numbered(workload, stage.nodes[i]);
     let alike = |a: usize, b: usize| kind(&name(a)) == kind(&name(b)) && stage.choices[a] == stage.choices[b];
     let mut branches = vec![];
     let mut first = 0;
     while first < stage.nodes.len() {
         let end = (first + 1..stage.nodes.len()).find(|&i| !alike(first, i)).unwrap_or(stage.nodes.len());
         let row = |i: usize, depth: usize| Branch {
-            label: name(i),
-            line: node_line(&name(i), &stage.choices[i], &scored.nodes[i], depth, scale, columns, theme),
+            label: title(i),
+            line: node_line(&title(i), &stage.choices[i], &scored.nodes[i], depth, scale, columns, theme),
             children: vec![],
         };
         if end - first >= 3 {
@@ -233,6 +230,14 @@ fn node_branches(
         first = end;
     }
     branches
+}
+
+/// A node's name with its id, which alone tells layers of one name apart.
+pub(super) fn numbered(workload: &Workload, node: usize) -> String {
+    match &workload.nodes[node].name {
+        Some(name) => format!("{name} #{}", workload.nodes[node].id),
+        None => workload.nodes[node].label(),
+    }
 }
 
 /// A node's name without the number at its end.

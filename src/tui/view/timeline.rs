@@ -300,7 +300,7 @@ fn draw_box(buffer: &mut Buffer, grid: Rect, event: &Event, from: f64, per_colum
         buffer[(grid.x + start, grid.y)].set_symbol("▏").set_style(style);
     }
     let number = event.microbatch.to_string();
-    if number.len() as u16 + 1 <= end - start {
+    if (number.len() as u16) < end - start {
         buffer.set_string(grid.x + start + 1, grid.y, &number, style);
     }
 }
@@ -377,11 +377,10 @@ fn tell(played: &Played, stage: usize, replica: Option<u32>, time: f64) -> Strin
     };
     let told = match compute {
         Some(event) => format!(
-            "{} on {of}: {} to {} ({})",
+            "{} on {of}, {} until {}",
             words(&event),
-            units::seconds(event.start_s),
-            units::seconds(event.end_s),
-            units::seconds(event.end_s - event.start_s)
+            units::seconds(event.end_s - event.start_s),
+            units::seconds(event.end_s)
         ),
         None if played.left_out(stage, replica, time) => {
             let left_out = played.timeline.left_out.clone().unwrap_or_default();

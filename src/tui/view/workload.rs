@@ -1,4 +1,5 @@
-//! Workload: the network as its file has it, in sections: nodes, edges, what the file says of itself.
+//! Workload: the network as its file has it, in sections: nodes, edges, findings about its profile, what
+//! it says of itself.
 
 use ratatui::{
     Frame,
@@ -7,7 +8,11 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{clip, fit, fit_right, plain, rows, stages::kind, wrap};
+use super::{
+    clip, fit, fit_right, plain, rows,
+    stages::{kind, numbered},
+    wrap,
+};
 use crate::{
     tui::{
         model::{Focus, Hit, Model},
@@ -28,12 +33,14 @@ pub(crate) enum Section {
     Nodes,
     /// The edges with what crosses them.
     Edges,
+    /// What may mislead a planner, worst first.
+    Findings,
     /// Where the file came from and what it assumes.
     About,
 }
 
 impl Section {
-    const ALL: [Section; 3] = [Section::Nodes, Section::Edges, Section::About];
+    const ALL: [Section; 4] = [Section::Nodes, Section::Edges, Section::Findings, Section::About];
 
     /// The one after it, going round.
     pub(crate) fn next(self) -> Self {
@@ -42,13 +49,17 @@ impl Section {
     }
 }
 
+/// More lines than any text here has.
+const TEXT_LINES: usize = 1 << 20;
+
 impl Model {
     /// Rows of the section, where it is a plain list.
     pub(crate) fn section_rows(&self) -> usize {
         match self.section {
             Section::Nodes => 0,
             Section::Edges => self.workload.dag.edges().len(),
-            Section::About => about(&self.workload, 200).len(),
+            // Texts scroll by line; how many lines there are depends on the width, and drawing stops at the end.
+            Section::Findings | Section::About => TEXT_LINES,
         }
     }
 }
@@ -60,7 +71,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     match model.section {
         Section::Nodes => draw_nodes(frame, body, model, &theme),
         Section::Edges => draw_edges(frame, body, model, &theme),
-        Section::About => draw_about(frame, body, model, &theme),
+        Section::Findings => draw_text(frame, body, model, findings(model, body.width as usize), &theme),
+        Section::About => draw_text(frame, body, model, about(&model.workload, body.width as usize), &theme),
     }
 }
 
@@ -70,6 +82,10 @@ fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme
         let text = match section {
             Section::Nodes => format!("{} nodes", model.workload.nodes.len()),
             Section::Edges => format!("{} edges", model.workload.dag.edges().len()),
+            Section::Findings => match model.findings.len() {
+                1 => "1 finding".into(),
+                count => format!("{count} findings"),
+            },
             Section::About => "about this file".into(),
         };
         let current = section == model.section;
@@ -111,12 +127,16 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     }
 }
 
-/// Runs of nodes of one kind with one cost: (first, end).
+/// Runs of nodes of one kind and about one cost: (first, end).
 fn runs(workload: &Workload, profile: &PiperProfile) -> Vec<(usize, usize)> {
+    // Measured layers of one kind differ by a few percent.
+    let near = |a: f64, b: f64| (a - b).abs() <= 0.05 * a.max(b);
     let alike = |a: usize, b: usize| {
-        let (first, second) = (first_mode(profile, a), first_mode(profile, b));
-        kind(&workload.nodes[a].label()) == kind(&workload.nodes[b].label())
-            && first.map(|m| (m.time_s, m.parameters)) == second.map(|m| (m.time_s, m.parameters))
+        let same = match (first_mode(profile, a), first_mode(profile, b)) {
+            (Some(a), Some(b)) => a.parameters == b.parameters && near(a.time_s, b.time_s),
+            _ => false,
+        };
+        same && kind(&workload.nodes[a].label()) == kind(&workload.nodes[b].label())
     };
     let n = workload.nodes.len();
     let mut runs = vec![];
@@ -167,12 +187,12 @@ fn branches(workload: &Workload, profile: &PiperProfile, name: usize, width: usi
     runs(workload, profile)
         .into_iter()
         .map(|(first, end)| {
-            let label = workload.nodes[first].label();
             if end - first == 1 {
-                return row(first, label, 0);
+                return row(first, numbered(workload, first), 0);
             }
+            let label = workload.nodes[first].label();
             let mut branch = row(first, format!("{} × {}", end - first, kind(&label)), 0);
-            branch.children = (first..end).map(|i| row(i, workload.nodes[i].label(), 1)).collect();
+            branch.children = (first..end).map(|i| row(i, numbered(workload, i), 1)).collect();
             branch
         })
         .collect()
@@ -313,12 +333,30 @@ fn about(workload: &Workload, width: usize) -> Vec<(bool, String)> {
     lines
 }
 
-fn draw_about(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {
-    let lines = about(&model.workload, area.width as usize);
-    let first = model.section_cursor.min(lines.len().saturating_sub(area.height as usize));
+/// The findings as text: (is a title, text).
+fn findings(model: &Model, width: usize) -> Vec<(bool, String)> {
+    let mut lines = vec![];
+    for finding in &model.findings {
+        let title = format!("{}: {}", finding.severity, finding.subject(&model.workload));
+        lines.extend(wrap(&title, width).into_iter().map(|text| (true, text)));
+        for text in [finding.what.as_str(), finding.why] {
+            let wrapped = wrap(text, width.saturating_sub(2));
+            lines.extend(wrapped.into_iter().map(|text| (false, format!("  {text}"))));
+        }
+        lines.push((false, String::new()));
+    }
+    if lines.is_empty() {
+        lines.push((false, "nothing in this profile looks as if it would mislead a planner".into()));
+    }
+    lines
+}
+
+/// Lines of text from the selected one on.
+fn draw_text(frame: &mut Frame<'_>, area: Rect, model: &mut Model, lines: Vec<(bool, String)>, theme: &Theme) {
+    model.section_cursor = model.section_cursor.min(lines.len().saturating_sub(area.height as usize));
     let shown: Vec<Line<'_>> = lines
         .into_iter()
-        .skip(first)
+        .skip(model.section_cursor)
         .map(|(title, text)| Line::styled(text, if title { theme.bold(Role::Text) } else { plain() }))
         .collect();
     frame.render_widget(Paragraph::new(shown), area);
