@@ -54,7 +54,7 @@ fn every_file_is_made_again_by_the_command_it_records() {
         assert!(assumptions.len() >= 4, "{file} states its assumptions");
         assert!(made_by(recorded) == text, "{file} is not what `{recorded}` makes");
         assert!(workload.unknown_fields.is_empty(), "{file}: {:?}", workload.unknown_fields);
-        assert!(Limits::resolve(&workload.limits, &Overrides::default()).is_ok(), "{file} brings all limits");
+        assert!(Limits::resolve(&workload, &Overrides::default()).is_ok(), "{file} brings all limits");
     }
 }
 
@@ -80,7 +80,7 @@ fn every_file_can_be_planned_with_the_limits_it_brings() {
     let piper = planner::find("piper").unwrap();
     for (file, _) in INPUTS {
         let workload = workload::load(&folder().join(file)).unwrap();
-        let limits = Limits::resolve(&workload.limits, &Overrides::default()).unwrap();
+        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
         let options = Options::defaults(piper.options());
         let problem = Problem { workload: Arc::new(workload), limits, options };
         let (outcome, score) = planner::run(piper, &problem, &Search::default());

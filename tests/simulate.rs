@@ -334,7 +334,7 @@ fn published_bert_plans_simulate_as_checked() {
             memory_bytes: Some(memory_gib * f64::from(1 << 30)),
             ..Overrides::default()
         };
-        let limits = Limits::resolve(&workload.limits, &overrides).unwrap();
+        let limits = Limits::resolve(&workload, &overrides).unwrap();
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: workload.clone(), limits, options };
         let (outcome, score) = planner::run(planner, &problem, &Search::default());

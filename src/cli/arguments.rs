@@ -17,6 +17,9 @@ pub struct LimitArgs {
     /// Devices available; not all need be used
     #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = devices)]
     pub devices: Option<u32>,
+    /// CPUs that can run nodes beside the devices (device placement)
+    #[arg(long, value_name = "L", allow_negative_numbers = true, value_parser = cpus)]
+    pub cpus: Option<u32>,
     /// Memory per device, such as 16GiB, 80GB or 8589934592
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = memory)]
     pub memory: Option<f64>,
@@ -33,6 +36,7 @@ impl LimitArgs {
     pub fn overrides(&self) -> Overrides {
         Overrides {
             devices: self.devices,
+            cpus: self.cpus,
             memory_bytes: self.memory,
             microbatches: self.microbatches,
             bandwidth_bytes_per_s: self.bandwidth,
@@ -67,6 +71,10 @@ fn planner_ids() -> PossibleValuesParser {
 
 fn devices(text: &str) -> Result<u32, UnitError> {
     LimitKind::Devices.parse(text).map(|count| count as u32)
+}
+
+fn cpus(text: &str) -> Result<u32, UnitError> {
+    LimitKind::Cpus.parse(text).map(|count| count as u32)
 }
 
 fn microbatches(text: &str) -> Result<u32, UnitError> {

@@ -205,9 +205,10 @@ pub(super) fn limits(
     let flags = flags.overrides();
     let overrides = Overrides {
         devices: flags.devices.or(plan.devices),
+        cpus: flags.cpus.or(plan.cpus),
         memory_bytes: flags.memory_bytes.or(plan.memory_bytes),
         microbatches: flags.microbatches.or(plan.microbatches),
         bandwidth_bytes_per_s: flags.bandwidth_bytes_per_s.or(plan.bandwidth_bytes_per_s),
     };
-    Limits::resolve(&workload.limits, &overrides).map_err(|missing| missing.of(&workload.source))
+    Limits::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))
 }

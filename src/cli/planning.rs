@@ -144,7 +144,7 @@ impl Planned {
 /// # Errors
 /// [`Failure`] that names the file, the field it lacks and the flag that gives it.
 pub fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits, Failure> {
-    Limits::resolve(&workload.limits, &limits.overrides()).map_err(|missing| missing.of(&workload.source))
+    Limits::resolve(workload, &limits.overrides()).map_err(|missing| missing.of(&workload.source))
 }
 
 /// The failure of a system that refuses threads.

@@ -7,14 +7,16 @@ use thiserror::Error;
 
 use crate::{
     units::{self, UnitError},
-    workload::FileLimits,
+    workload::{FileLimits, Profile, Workload},
 };
 
 /// Everything a planner may be limited by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Devices available, k.
+    /// Devices available, k: accelerators, where CPUs are counted apart.
     pub devices: u32,
+    /// CPUs that can run nodes beside the accelerators.
+    pub cpus: u32,
     /// Bytes of memory per device, M.
     pub memory_bytes: f64,
     /// Microbatches in a batch, N.
@@ -28,6 +30,8 @@ pub struct Limits {
 pub enum LimitKind {
     /// Devices available.
     Devices,
+    /// CPUs that can run nodes.
+    Cpus,
     /// Memory per device.
     Memory,
     /// Microbatches in a batch.
@@ -41,6 +45,8 @@ pub enum LimitKind {
 pub struct Overrides {
     /// Devices available.
     pub devices: Option<u32>,
+    /// CPUs that can run nodes.
+    pub cpus: Option<u32>,
     /// Bytes of memory per device.
     pub memory_bytes: Option<f64>,
     /// Microbatches in a batch.
@@ -61,6 +67,8 @@ pub struct MissingLimit {
     pub example: &'static str,
 }
 
+/// Microbatches that a timeline shows where nothing limits them.
+const NEUTRAL_MICROBATCHES: u32 = 32;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 /// Memory sizes of real devices and the round numbers between them, GiB.
 const MEMORY_STEPS: [f64; 30] = [
@@ -75,15 +83,29 @@ pub const MOST_DEVICES: u32 = 10_000;
 const MOST_MICROBATCHES: u32 = 1_000_000;
 
 impl Limits {
-    /// Puts the file's limits and the overrides together.
+    /// Puts the workload's limits and the overrides together. What a workload of this profile is not limited by
+    /// ([`LimitKind::of`]) gets a neutral value.
     ///
     /// # Errors
-    /// [`MissingLimit`] for the first limit that neither gives.
-    pub fn resolve(file: &FileLimits, overrides: &Overrides) -> Result<Self, MissingLimit> {
+    /// [`MissingLimit`] for the first limit that is needed and that neither gives.
+    pub fn resolve(workload: &Workload, overrides: &Overrides) -> Result<Self, MissingLimit> {
+        let needed = LimitKind::of(&workload.profile);
+        let mut file = workload.limits;
+        if !needed.contains(&LimitKind::Microbatches) {
+            file.microbatches = file.microbatches.or(Some(NEUTRAL_MICROBATCHES));
+        }
+        if !needed.contains(&LimitKind::Bandwidth) {
+            file.bandwidth_bytes_per_s = file.bandwidth_bytes_per_s.or(Some(f64::MAX));
+        }
+        Self::merge(&file, overrides)
+    }
+
+    fn merge(file: &FileLimits, overrides: &Overrides) -> Result<Self, MissingLimit> {
         let missing =
             |kind: LimitKind| MissingLimit { field: kind.field(), flag: kind.flag(), example: kind.example() };
         Ok(Limits {
             devices: overrides.devices.or(file.devices).ok_or_else(|| missing(LimitKind::Devices))?,
+            cpus: overrides.cpus.or(file.cpus).unwrap_or(0),
             memory_bytes: overrides.memory_bytes.or(file.memory_bytes).ok_or_else(|| missing(LimitKind::Memory))?,
             microbatches: overrides
                 .microbatches
@@ -100,6 +122,7 @@ impl Limits {
     pub fn get(&self, kind: LimitKind) -> f64 {
         match kind {
             LimitKind::Devices => f64::from(self.devices),
+            LimitKind::Cpus => f64::from(self.cpus),
             LimitKind::Memory => self.memory_bytes,
             LimitKind::Microbatches => f64::from(self.microbatches),
             LimitKind::Bandwidth => self.bandwidth_bytes_per_s,
@@ -111,6 +134,7 @@ impl Limits {
     pub fn with(mut self, kind: LimitKind, value: f64) -> Self {
         match kind {
             LimitKind::Devices => self.devices = (value.round() as u32).clamp(1, MOST_DEVICES),
+            LimitKind::Cpus => self.cpus = (value.round() as u32).min(MOST_DEVICES),
             LimitKind::Memory => self.memory_bytes = value,
             LimitKind::Microbatches => self.microbatches = (value.round() as u32).clamp(1, MOST_MICROBATCHES),
             LimitKind::Bandwidth => self.bandwidth_bytes_per_s = value,
@@ -121,13 +145,29 @@ impl Limits {
 
 impl LimitKind {
     /// All limits, in the order they are shown.
-    pub const ALL: [LimitKind; 4] =
+    pub const ALL: [LimitKind; 5] =
+        [LimitKind::Devices, LimitKind::Cpus, LimitKind::Memory, LimitKind::Microbatches, LimitKind::Bandwidth];
+
+    /// The limits of pipelines with replicas (Piper's profile).
+    pub const PIPELINE: [LimitKind; 4] =
         [LimitKind::Devices, LimitKind::Memory, LimitKind::Microbatches, LimitKind::Bandwidth];
+
+    /// The limits of device placement: accelerators, CPUs, and the accelerators' memory.
+    pub const PLACEMENT: [LimitKind; 3] = [LimitKind::Devices, LimitKind::Cpus, LimitKind::Memory];
+
+    /// The limits that plans of a workload with this profile must keep.
+    pub fn of(profile: &Profile) -> &'static [LimitKind] {
+        match profile {
+            Profile::Piper(_) => &LimitKind::PIPELINE,
+            Profile::Placement(_) => &LimitKind::PLACEMENT,
+        }
+    }
 
     /// What the panel and the tables call it.
     pub fn label(self) -> &'static str {
         match self {
             LimitKind::Devices => "devices",
+            LimitKind::Cpus => "CPUs",
             LimitKind::Memory => "memory",
             LimitKind::Microbatches => "microbatches",
             LimitKind::Bandwidth => "bandwidth",
@@ -138,6 +178,7 @@ impl LimitKind {
     pub fn help(self) -> &'static str {
         match self {
             LimitKind::Devices => "devices available; not all need be used",
+            LimitKind::Cpus => "CPUs that can run nodes beside the accelerators",
             LimitKind::Memory => "memory per device",
             LimitKind::Microbatches => {
                 "microbatches in a batch: bounds the replicas of a stage and spreads the all-reduce"
@@ -150,6 +191,7 @@ impl LimitKind {
     pub fn flag(self) -> &'static str {
         match self {
             LimitKind::Devices => "--devices",
+            LimitKind::Cpus => "--cpus",
             LimitKind::Memory => "--memory",
             LimitKind::Microbatches => "--microbatches",
             LimitKind::Bandwidth => "--bandwidth",
@@ -160,6 +202,7 @@ impl LimitKind {
     fn field(self) -> &'static str {
         match self {
             LimitKind::Devices => "maxDevices",
+            LimitKind::Cpus => "maxCPUs",
             LimitKind::Memory => "maxMemoryPerDevice",
             LimitKind::Microbatches => "mbsInBatch",
             LimitKind::Bandwidth => "bandwidth",
@@ -169,6 +212,7 @@ impl LimitKind {
     fn example(self) -> &'static str {
         match self {
             LimitKind::Devices => "64",
+            LimitKind::Cpus => "1",
             LimitKind::Memory => "16GiB",
             LimitKind::Microbatches => "1920",
             LimitKind::Bandwidth => "25GB/s",
@@ -178,7 +222,7 @@ impl LimitKind {
     /// Prints a value of this limit.
     pub fn format(self, value: f64) -> String {
         match self {
-            LimitKind::Devices | LimitKind::Microbatches => format!("{value}"),
+            LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches => format!("{value}"),
             LimitKind::Memory => units::bytes_exact(value),
             LimitKind::Bandwidth => units::bandwidth_exact(value),
         }
@@ -194,6 +238,8 @@ impl LimitKind {
             if value > most { Err(UnitError { text: text.into(), expected }) } else { Ok(f64::from(value)) }
         };
         match self {
+            LimitKind::Cpus if text.trim() == "0" => Ok(0.0),
+            LimitKind::Cpus => most(MOST_DEVICES, "a number of CPUs from 0 to 10000"),
             LimitKind::Devices => most(MOST_DEVICES, "a number of devices from 1 to 10000"),
             LimitKind::Microbatches => most(MOST_MICROBATCHES, "a number of microbatches from 1 to 1000000"),
             LimitKind::Memory => units::parse_bytes(text),
@@ -205,14 +251,15 @@ impl LimitKind {
     /// along the sizes that exist, microbatches along numbers with many divisors.
     pub fn step(self, value: f64, up: bool, large: bool) -> f64 {
         match self {
-            LimitKind::Devices => {
+            LimitKind::Devices | LimitKind::Cpus => {
+                let fewest = if self == LimitKind::Cpus { 0.0 } else { 1.0 };
                 let next = match (up, large) {
                     (true, false) => value + 1.0,
                     (false, false) => value - 1.0,
-                    (true, true) => value * 2.0,
-                    (false, true) => (value / 2.0).ceil(),
+                    (true, true) => (value * 2.0).max(1.0),
+                    (false, true) => (value / 2.0).floor(),
                 };
-                next.clamp(1.0, f64::from(MOST_DEVICES))
+                next.clamp(fewest, f64::from(MOST_DEVICES))
             }
             LimitKind::Memory => along(&MEMORY_STEPS, GIB, value, up, if large { 3 } else { 1 }),
             LimitKind::Bandwidth => along(&BANDWIDTH_STEPS, 1e9, value, up, if large { 3 } else { 1 }),
@@ -278,14 +325,15 @@ mod tests {
     fn overrides_win_and_gaps_are_named() {
         let file = FileLimits {
             devices: Some(8),
+            cpus: None,
             memory_bytes: Some(1e9),
             microbatches: None,
             bandwidth_bytes_per_s: Some(1e9),
         };
         let overrides = Overrides { devices: Some(16), microbatches: Some(32), ..Overrides::default() };
-        let limits = Limits::resolve(&file, &overrides).unwrap();
+        let limits = Limits::merge(&file, &overrides).unwrap();
         assert_eq!((limits.devices, limits.microbatches), (16, 32));
-        let error = Limits::resolve(&file, &Overrides::default()).unwrap_err();
+        let error = Limits::merge(&file, &Overrides::default()).unwrap_err();
         assert!(error.to_string().contains("--microbatches"), "{error}");
     }
 
@@ -302,7 +350,10 @@ mod tests {
             let mut value = kind.parse(kind.example()).unwrap();
             for _ in 0..60 {
                 value = kind.step(value, false, true);
-                assert!(value > 0.0 && kind.parse(&format!("{value}")).is_ok(), "{kind:?} {value}");
+                assert!(
+                    (value > 0.0 || kind == LimitKind::Cpus) && kind.parse(&format!("{value}")).is_ok(),
+                    "{kind:?} {value}"
+                );
             }
         }
     }

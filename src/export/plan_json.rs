@@ -91,12 +91,7 @@ pub fn document(run: &Run<'_>) -> Document {
             id: planner.id.into(),
             options: options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
         }),
-        limits: Some(LimitsPart {
-            devices: Some(limits.devices),
-            memory_bytes: Some(limits.memory_bytes),
-            microbatches: Some(limits.microbatches),
-            bandwidth_bytes_per_s: Some(limits.bandwidth_bytes_per_s),
-        }),
+        limits: Some(limits.into()),
         status: Some(status_word(outcome.status).into()),
         objective,
         lower_bound: outcome.lower_bound.filter(finite),

@@ -16,7 +16,7 @@
 
 use std::fmt;
 
-use super::Plan;
+use super::{Plan, check_placement};
 use crate::{
     cluster::Limits,
     units,
@@ -111,6 +111,24 @@ pub enum Violation {
         /// Devices there are.
         devices: u32,
     },
+    /// More CPUs than there are.
+    TooManyCpus {
+        /// CPUs the plan takes.
+        used: u32,
+        /// CPUs there are.
+        cpus: u32,
+    },
+    /// Nodes of one colour class are on two devices.
+    TornClass {
+        /// The class.
+        class: i64,
+        /// Label of a node of it.
+        node: String,
+        /// That node's stage, from 1.
+        stage: usize,
+        /// The stage of the class's other nodes, from 1.
+        other: usize,
+    },
     /// The stage's device list does not fit its degrees.
     DeviceList {
         /// The stage, from 1.
@@ -180,6 +198,10 @@ impl fmt::Display for Violation {
             Violation::TooManyDevices { used, devices } => {
                 write!(f, "uses {used} devices, but there are only {devices}")
             }
+            Violation::TooManyCpus { used, cpus } => write!(f, "uses {used} CPUs, but there are only {cpus}"),
+            Violation::TornClass { class, node, stage, other } => {
+                write!(f, "stage {stage}: {node} belongs to colour class {class}, which is on stage {other}")
+            }
             Violation::DeviceList { stage, problem } => write!(f, "stage {stage}: {problem}"),
             Violation::UnknownChoice { stage, node, choice, tensor_parallel } => {
                 write!(f, "stage {stage}: {node} has no mode `{choice}` at tensor degree {tensor_parallel}")
@@ -238,9 +260,15 @@ pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
         return score;
     }
     let stage_of = assignment(workload, plan, &mut score.violations);
+    let profile = match &workload.profile {
+        Profile::Piper(profile) => profile,
+        Profile::Placement(profile) => {
+            check_placement::check(workload, profile, limits, plan, &stage_of, &mut score);
+            return score;
+        }
+    };
     degrees(limits, plan, &mut score.violations);
-    for (edge, &(u, v)) in workload.dag.edges().iter().enumerate() {
-        let _ = edge;
+    for &(u, v) in workload.dag.edges() {
         if let (Some(from), Some(to)) = (stage_of[u as usize], stage_of[v as usize])
             && from > to
         {
@@ -253,7 +281,6 @@ pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
             });
         }
     }
-    let Profile::Piper(profile) = &workload.profile;
     loads(workload, profile, limits, plan, &stage_of, &mut score);
     score.time_per_sample_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
     score

@@ -84,6 +84,9 @@ pub struct LimitsPart {
     /// Devices.
     #[serde(default)]
     pub devices: Option<u32>,
+    /// CPUs beside the devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
     /// Bytes of memory per device.
     #[serde(default)]
     pub memory_bytes: Option<f64>,
@@ -178,6 +181,7 @@ impl From<&Limits> for LimitsPart {
     fn from(limits: &Limits) -> Self {
         LimitsPart {
             devices: Some(limits.devices),
+            cpus: Some(limits.cpus).filter(|&cpus| cpus > 0),
             memory_bytes: Some(limits.memory_bytes),
             microbatches: Some(limits.microbatches),
             bandwidth_bytes_per_s: Some(limits.bandwidth_bytes_per_s),

@@ -4,6 +4,7 @@
 //! is wrong with it; [`document`] is the JSON in which it leaves and comes back.
 
 pub mod check;
+mod check_placement;
 pub mod document;
 pub mod piper_result;
 

@@ -59,7 +59,7 @@ pub trait Planner: Sync + Send {
 
     /// The limits it heeds, in the order to show them.
     fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::ALL
+        &LimitKind::PIPELINE
     }
 
     /// Whether it can plan this workload.

@@ -134,11 +134,12 @@ impl Model {
         }
         let kept = Overrides {
             devices: workload.limits.devices.or(Some(self.limits.devices)),
+            cpus: workload.limits.cpus,
             memory_bytes: workload.limits.memory_bytes.or(Some(self.limits.memory_bytes)),
             microbatches: workload.limits.microbatches.or(Some(self.limits.microbatches)),
             bandwidth_bytes_per_s: workload.limits.bandwidth_bytes_per_s.or(Some(self.limits.bandwidth_bytes_per_s)),
         };
-        match Limits::resolve(&workload.limits, &kept) {
+        match Limits::resolve(&workload, &kept) {
             Ok(limits) => {
                 self.limits = limits;
                 self.first_limits = limits;

@@ -264,7 +264,7 @@ impl Model {
             request.planners[planner].options(),
             request.settings.iter().map(String::as_str),
         )?;
-        let limits = Limits::resolve(&request.workload.limits, &request.overrides)
+        let limits = Limits::resolve(&request.workload, &request.overrides)
             .map_err(|missing| ScreenError::MissingLimit { name: request.workload.source.clone(), missing })?;
         let theme = theme::load(&request.theme, request.theme_directory.as_deref(), request.depth)
             .map_err(ScreenError::Theme)?;

@@ -239,7 +239,7 @@ mod tests {
         let rows = rows(&timeline);
         let workload = Arc::new(crate::workload::builtin());
         let planner = crate::planner::all()[0].info();
-        let limits = Limits::resolve(&workload.limits, &Overrides::default()).unwrap();
+        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
         let shown = Arc::new(Shown::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
         Played { shown, schedule: Schedule::GPipe, pipeline: Pipeline::default(), timeline, rows }

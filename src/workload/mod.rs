@@ -20,6 +20,7 @@ use crate::graph::Dag;
 pub use error::LoadError;
 pub use formats::{Format, load, load_bytes, load_reader};
 pub use piper::{DegreeProfile, Mode, PiperProfile};
+pub use placement::{PlacementNode, PlacementProfile};
 
 /// A node's id as written in its file. Inside planners nodes are dense indices in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -51,8 +52,10 @@ impl Node {
 /// The limits a file brings with it; the command line and the screen override them one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FileLimits {
-    /// Number of devices.
+    /// Number of devices (accelerators, where CPUs are counted apart).
     pub devices: Option<u32>,
+    /// Number of CPUs that can run nodes.
+    pub cpus: Option<u32>,
     /// Bytes of memory per device.
     pub memory_bytes: Option<f64>,
     /// Microbatches in a batch.
@@ -67,6 +70,8 @@ pub struct FileLimits {
 pub enum Profile {
     /// Times and memory by tensor-parallel degree and mode (Piper).
     Piper(PiperProfile),
+    /// Times on accelerators and CPUs, sizes and transfers (device placement).
+    Placement(PlacementProfile),
 }
 
 /// How a generated workload says it was made.
@@ -115,6 +120,15 @@ impl Workload {
     pub fn piper(&self) -> Option<&PiperProfile> {
         match &self.profile {
             Profile::Piper(profile) => Some(profile),
+            Profile::Placement(_) => None,
+        }
+    }
+
+    /// The device-placement profile, if that is what the workload carries.
+    pub fn placement(&self) -> Option<&PlacementProfile> {
+        match &self.profile {
+            Profile::Placement(profile) => Some(profile),
+            Profile::Piper(_) => None,
         }
     }
 
@@ -123,12 +137,14 @@ impl Workload {
         self.nodes.iter().position(|node| node.id == id)
     }
 
-    /// Parameters at tensor degree 1 as the file counts them (elements or bytes: the file decides), if known.
+    /// Parameters at tensor degree 1 as the file counts them (elements or bytes: the file decides); 0 where the profile
+    /// does not tell.
     pub fn parameters(&self) -> f64 {
         match &self.profile {
             Profile::Piper(profile) => {
                 profile.nodes.iter().filter_map(|n| n.degrees.first()).map(|d| d.modes[0].parameters).sum()
             }
+            Profile::Placement(_) => 0.0,
         }
     }
 }

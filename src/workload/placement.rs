@@ -5,6 +5,13 @@
 //! Times and transfer costs share one unit, which the files do not name (their authors' are milliseconds); sizes are
 //! bytes.
 
+/// The choice of a node that runs on an accelerator.
+pub const ACCELERATOR: &str = "accelerator";
+/// The choice of a node that runs on a CPU.
+pub const CPU: &str = "cpu";
+/// Seconds in the files' unit of time, taken as milliseconds.
+pub const SECONDS: f64 = 1e-3;
+
 /// What one node costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacementNode {

@@ -313,7 +313,7 @@ fn what_is_copied_is_the_plan_and_checks_out() {
     let text = screen.clipboard.clone().expect("something was copied");
     let workload = tiny();
     let loaded = document::read(&workload, &text, "clipboard").unwrap();
-    let limits = plantui::cluster::Limits::resolve(&workload.limits, &Default::default()).unwrap();
+    let limits = plantui::cluster::Limits::resolve(&workload, &Default::default()).unwrap();
     let score = check::check(&workload, &limits, &loaded.plan);
     assert!(score.is_valid());
     let claimed = loaded.claimed.expect("a plan says what it is worth");

@@ -263,7 +263,7 @@ impl Reader<'_> {
                 "both name the microbatches in a batch: keep one",
             ));
         }
-        Ok(FileLimits { devices, memory_bytes, microbatches: batch.or(other_batch), bandwidth_bytes_per_s })
+        Ok(FileLimits { devices, cpus: None, memory_bytes, microbatches: batch.or(other_batch), bandwidth_bytes_per_s })
     }
 
     fn nodes(&self, raw: &[Object<RawNode>]) -> Result<(Vec<Node>, FxHashMap<NodeId, usize>), LoadError> {

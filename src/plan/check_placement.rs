@@ -1,0 +1,147 @@
+//! Scores a device placement: the max-load of its split, and the latency of one sample.
+//!
+//! Tarnawski et al., NeurIPS 2020, sections on throughput. A stage is one device; its nodes' choices say which kind,
+//! [`ACCELERATOR`] or [`CPU`]. The load of a CPU is the sum of its nodes' CPU times. The load of an accelerator is the
+//! sum of its nodes' accelerator times, plus the transfer of every node of its own with an edge that leaves it, plus
+//! that of every outside node with an edge into it: once per producing node, not per edge. `O(nodes + edges)`.
+//!
+//! Times in the file are taken as milliseconds, as their authors' are, and scored in seconds.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Plan, Stage,
+    check::{NodeScore, Score, StageScore, Violation},
+};
+use crate::{
+    cluster::Limits,
+    workload::{
+        PlacementProfile, Workload,
+        placement::{ACCELERATOR, CPU, SECONDS},
+    },
+};
+
+/// Scores the split and reports what breaks its rules.
+pub(super) fn check(
+    workload: &Workload,
+    profile: &PlacementProfile,
+    limits: &Limits,
+    plan: &Plan,
+    stage_of: &[Option<usize>],
+    score: &mut Score,
+) {
+    let (mut accelerators, mut cpus) = (0, 0);
+    for (i, stage) in plan.stages.iter().enumerate() {
+        if stage.data_parallel != 1 || stage.tensor_parallel != 1 {
+            let problem = "a device has no replicas and no tensor degree".into();
+            score.violations.push(Violation::DeviceList { stage: i + 1, problem });
+        }
+        let cpu = stage.choices.first().is_some_and(|choice| choice == CPU);
+        if cpu {
+            cpus += 1
+        } else {
+            accelerators += 1
+        }
+        kinds(workload, profile, stage, i, cpu, &mut score.violations);
+        let scored = load(workload, profile, stage, i, cpu, stage_of);
+        if !cpu && scored.memory_bytes > limits.memory_bytes {
+            let needed_bytes = scored.memory_bytes;
+            score.violations.push(Violation::OutOfMemory {
+                stage: i + 1,
+                needed_bytes,
+                limit_bytes: limits.memory_bytes,
+            });
+        }
+        score.stages.push(scored);
+    }
+    if accelerators > limits.devices {
+        score.violations.push(Violation::TooManyDevices { used: accelerators, devices: limits.devices });
+    }
+    if cpus > limits.cpus {
+        score.violations.push(Violation::TooManyCpus { used: cpus, cpus: limits.cpus });
+    }
+    classes(workload, profile, stage_of, &mut score.violations);
+    score.time_per_sample_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
+}
+
+/// Every node of a device must be placed on the same kind, and on one that can run it.
+fn kinds(
+    workload: &Workload,
+    profile: &PlacementProfile,
+    stage: &Stage,
+    index: usize,
+    cpu: bool,
+    violations: &mut Vec<Violation>,
+) {
+    let wanted = if cpu { CPU } else { ACCELERATOR };
+    for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
+        let Some(cost) = profile.nodes.get(node) else { continue };
+        if choice != wanted || (!cpu && !cost.supported) {
+            violations.push(Violation::UnknownChoice {
+                stage: index + 1,
+                node: workload.nodes[node].label(),
+                choice: choice.clone(),
+                tensor_parallel: 1,
+            });
+        }
+    }
+}
+
+fn load(
+    workload: &Workload,
+    profile: &PlacementProfile,
+    stage: &Stage,
+    index: usize,
+    cpu: bool,
+    stage_of: &[Option<usize>],
+) -> StageScore {
+    let mut scored = StageScore { in_flight: 1, ..StageScore::default() };
+    let mut received = BTreeSet::new();
+    for &node in &stage.nodes {
+        let Some(cost) = profile.nodes.get(node) else { continue };
+        let mut own =
+            NodeScore { compute_s: if cpu { cost.cpu_time } else { cost.accelerator_time }, ..NodeScore::default() };
+        if !cpu {
+            own.memory_bytes = cost.size_bytes;
+            if workload.dag.successors(node).any(|w| stage_of[w] != Some(index)) {
+                own.communication_s += cost.transfer;
+            }
+            for u in workload.dag.predecessors(node).filter(|&u| stage_of[u] != Some(index)) {
+                // Received once, whoever asks for it first.
+                if received.insert(u) {
+                    own.communication_s += profile.nodes[u].transfer;
+                }
+            }
+        }
+        own.compute_s *= SECONDS;
+        own.communication_s *= SECONDS;
+        scored.compute_s += own.compute_s;
+        scored.communication_s += own.communication_s;
+        scored.memory_bytes += own.memory_bytes;
+        scored.nodes.push(own);
+    }
+    scored.load_s = scored.compute_s + scored.communication_s;
+    scored
+}
+
+/// Nodes of one colour class must share a device.
+fn classes(
+    workload: &Workload,
+    profile: &PlacementProfile,
+    stage_of: &[Option<usize>],
+    violations: &mut Vec<Violation>,
+) {
+    let mut home: std::collections::BTreeMap<i64, usize> = std::collections::BTreeMap::new();
+    for (node, cost) in profile.nodes.iter().enumerate() {
+        let (Some(class), Some(stage)) = (cost.colour_class, stage_of[node]) else { continue };
+        let first = *home.entry(class).or_insert(stage);
+        if first != stage {
+            violations.push(Violation::TornClass {
+                class,
+                node: workload.nodes[node].label(),
+                stage: stage + 1,
+                other: first + 1,
+            });
+        }
+    }
+}
