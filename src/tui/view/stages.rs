@@ -234,10 +234,10 @@ fn node_branches(
     branches
 }
 
-/// A node's name with its id, which alone tells layers of one name apart.
+/// A node's name after its id, which alone tells layers of one name apart and so must not be cut off.
 pub(super) fn numbered(workload: &Workload, node: usize) -> String {
     match &workload.nodes[node].name {
-        Some(name) => format!("{name} #{}", workload.nodes[node].id),
+        Some(name) => format!("#{} {name}", workload.nodes[node].id),
         None => workload.nodes[node].label(),
     }
 }
