@@ -96,7 +96,9 @@ impl<'m, 'a> Oracle<'m, 'a> {
             return false;
         }
         if !self.model.degrees[key.degree as usize].uniform {
-            return self.general(key, d, y) <= target;
+            let load = self.general(key, d, y);
+            // An infinite target asks about memory alone, and no modes may fit.
+            return load.is_finite() && load <= target;
         }
         if self.fits_fastest(key, stage, in_flight) {
             return true;
