@@ -106,7 +106,11 @@ fn compare(
         return;
     };
     let free = every.best(f64::INFINITY, rules).expect("more memory leaves the plan that is there").0;
-    if free < value { tally.tight += 1 } else { tally.loose += 1 }
+    if free < value {
+        tally.tight += 1
+    } else {
+        tally.loose += 1
+    }
     assert_eq!(exact.status, Status::Optimal, "{context}: {value} is possible");
     let objective = exact.objective.unwrap();
     assert!(close(objective, value), "{context}: finds {objective}, {value} is possible");

@@ -214,9 +214,8 @@ impl<'a> EveryPlan<'a> {
             }
         }
         let full = self.tails.len() - 1;
-        let (mut at, last) = (0..table[full].len()).map(|i| (i, table[full][i].0)).reduce(|a, b| {
-            if b.1 < a.1 { b } else { a }
-        })?;
+        let (mut at, last) =
+            (0..table[full].len()).map(|i| (i, table[full][i].0)).reduce(|a, b| if b.1 < a.1 { b } else { a })?;
         if last.is_infinite() {
             return None;
         }
@@ -238,7 +237,8 @@ impl<'a> EveryPlan<'a> {
 
     /// The least time per sample within `memory_bytes`, and a plan that reaches it.
     pub(crate) fn best<'e>(&'e self, memory_bytes: f64, rules: Rules) -> Option<(f64, Plan)> {
-        let stage = |ways: &'e [Way], y: usize| self.fastest_way(ways, y, memory_bytes, rules.modes).map(|way| (way.load, way));
+        let stage =
+            |ways: &'e [Way], y: usize| self.fastest_way(ways, y, memory_bytes, rules.modes).map(|way| (way.load, way));
         let (value, plan) = self.minimise(rules, &stage)?;
         let limits = Limits { memory_bytes, ..self.limits };
         let score = check(self.workload, &limits, &plan);
@@ -259,8 +259,7 @@ impl<'a> EveryPlan<'a> {
 
     /// Every amount of memory that some way to run some stage needs, ascending.
     pub(crate) fn memory_steps(&self) -> Vec<f64> {
-        let mut steps: Vec<f64> =
-            self.ways.values().flatten().flat_map(|way| way.memory.iter().copied()).collect();
+        let mut steps: Vec<f64> = self.ways.values().flatten().flat_map(|way| way.memory.iter().copied()).collect();
         steps.sort_by(f64::total_cmp);
         steps.dedup();
         steps
