@@ -123,7 +123,10 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
         return stopped(search, None, None);
     };
     if let Some(node) = model.impossible_node() {
-        return excluded(workload, settings, node, limits);
+        return match infeasible::explain(workload, profile, limits, settings, &sets, &chains, search) {
+            Some(found) => excluded(workload, settings, node, limits, found),
+            None => stopped(search, None, None),
+        };
     }
     let groups = |model: &Model<'_>| bisection::groups(model, settings);
     let mut known: Option<Best> = None;
@@ -177,10 +180,10 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
     outcome
 }
 
-/// The outcome where the options leave a node without any mode.
-fn excluded(workload: &Workload, settings: &Settings, node: usize, limits: &Limits) -> Outcome {
+/// The outcome where options or devices leave a node without any mode; `found` says what more devices would change.
+fn excluded(workload: &Workload, settings: &Settings, node: usize, limits: &Limits, found: Infeasible) -> Outcome {
     let node = workload.nodes[node].label();
-    let explanation = match (settings.recompute, settings.tensor_parallel) {
+    let mut explanation = match (settings.recompute, settings.tensor_parallel) {
         (Recompute::Never | Recompute::Always, _) => {
             let (word, repair) = if settings.recompute == Recompute::Never {
                 ("does not recompute", "auto")
@@ -195,7 +198,10 @@ fn excluded(workload: &Workload, settings: &Settings, node: usize, limits: &Limi
         (_, false) => format!("{node} offers no tensor degree 1: switch tensor parallel on."),
         _ => format!("{node} offers no tensor degree of at most {}, the number of devices.", limits.devices),
     };
-    let infeasible = Infeasible { explanation, ..Infeasible::default() };
+    if let Some(fewest) = found.fewest_devices {
+        explanation += &format!(" {fewest} devices would do.");
+    }
+    let infeasible = Infeasible { explanation, ..found };
     Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
 }
 
