@@ -109,7 +109,7 @@ fn compare(
     if free < value {
         tally.tight += 1;
     } else {
-        tally.loose += 1
+        tally.loose += 1;
     }
     assert_eq!(exact.status, Status::Optimal, "{context}: {value} is possible");
     let objective = exact.objective.unwrap();
