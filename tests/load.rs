@@ -384,7 +384,7 @@ fn paths_that_are_no_file() {
     assert_eq!(error("missing.json"), format!("{shown}/missing.json: does not exist; check the path"));
     assert_eq!(
         workload::load(folder.path()).unwrap_err().to_string(),
-        format!("{shown}: is a directory; name a workload file in it")
+        format!("{shown}: is a directory; name a file in it")
     );
     fs::write(folder.path().join("my model.json"), valid().to_string()).unwrap();
     let named = workload::load(&folder.path().join("my model.json")).unwrap();

@@ -82,8 +82,9 @@ impl DownSets {
     }
 
     /// The union of the suffix chains of several topological orders: a family of admissible sets that always holds
-    /// the empty and the full set, at most `orders · n + 1` of them. Used where the full family is too large.
-    pub fn from_orders(dag: &Dag, orders: &[Vec<u32>]) -> DownSets {
+    /// the empty and the full set, at most `orders · n + 1` of them. Of each chain only every `stride`-th set is taken,
+    /// and the full one. Used where the full family is too large.
+    pub fn from_orders(dag: &Dag, orders: &[Vec<u32>], stride: usize) -> DownSets {
         let n = dag.len();
         let words = n.div_ceil(64).max(1);
         let mut all = DownSets::empty(n);
@@ -93,6 +94,9 @@ impl DownSets {
             for (chain, order) in chains.iter_mut().zip(orders) {
                 let v = order[n - size] as usize;
                 chain[v / 64] |= 1 << (v % 64);
+                if size % stride.max(1) != 0 && size != n {
+                    continue;
+                }
                 if seen.insert(chain.clone(), ()).is_none() {
                     all.bits.extend_from_slice(chain);
                     all.sizes.push(size as u32);
@@ -219,8 +223,10 @@ mod tests {
                 let expected: Vec<u32> = (0..i).filter(below).map(|j| j as u32).collect();
                 assert_eq!(sets.below(i), Some(expected.as_slice()));
             }
-            let chains = DownSets::from_orders(&dag, &[dag.topological_order().to_vec(), dag.stack_order()]);
+            let chains = DownSets::from_orders(&dag, &[dag.topological_order().to_vec(), dag.stack_order()], 1);
             assert_eq!(chains.below(0), None);
+            let sparse = DownSets::from_orders(&dag, &[dag.stack_order()], 3);
+            assert_eq!((sparse.len(), sparse.size(sparse.len() - 1)), (1 + n.div_ceil(3), n));
             for i in 0..chains.len() {
                 let mask = (0..n).filter(|&v| chains.contains(i, v)).fold(0, |m, v| m | 1 << v);
                 assert!(closed(mask));

@@ -1,8 +1,8 @@
 //! The screen.
 //!
-//! State ([`model`]), what a user can do ([`action`], one table from which keys, help and palette are made), how the state
-//! changes ([`update`], [`adjust`], [`input`]), the thread that plans ([`worker`]), how it all looks ([`theme`], [`view`]),
-//! and the loop that ties them to a terminal ([`event_loop`], [`terminal`]). State and views know nothing of a terminal:
+//! State (`model`), what a user can do (`action`, one table from which keys, help and palette are made), how the state
+//! changes (`update`, `adjust`, `input`), the thread that plans (`worker`), how it all looks (`theme`, `view`),
+//! and the loop that ties them to a terminal (`event_loop`, `terminal`). State and views know nothing of a terminal:
 //! [`Offscreen`] runs the same screen into a buffer, for tests and pictures.
 
 pub mod action;

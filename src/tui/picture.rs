@@ -73,6 +73,9 @@ impl Offscreen {
                     self.act(Action::Down);
                 }
                 self.act(Action::Unfold);
+                self.draw();
+                self.act(Action::Down);
+                self.act(Action::Unfold);
             }
             View::Timeline => {
                 self.draw();

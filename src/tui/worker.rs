@@ -210,3 +210,75 @@ impl Drop for Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::{Limits, Overrides},
+        planner::{OptionSpec, Options, Outcome, PlannerInfo, Status},
+        workload,
+    };
+
+    /// Waits until it is cancelled.
+    struct Patient;
+
+    impl Planner for Patient {
+        fn info(&self) -> &'static PlannerInfo {
+            planner::all()[0].info()
+        }
+
+        fn options(&self) -> &'static [OptionSpec] {
+            &[]
+        }
+
+        fn can_plan(&self, _: &Workload) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn plan(&self, _: &Problem, search: &Search) -> Outcome {
+            while !search.cancelled() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Outcome::new(Status::Cancelled)
+        }
+    }
+
+    fn job(id: u64) -> Job {
+        let workload = Arc::new(workload::builtin());
+        let limits = Limits::resolve(&workload.limits, &Overrides::default()).unwrap();
+        let problem = Problem { workload, limits, options: Options::default() };
+        let task = Task::Plan { planner: &Patient, problem, schedule: Schedule::GPipe };
+        Job { id, task, search: Search::default() }
+    }
+
+    #[test]
+    fn the_running_job_makes_way_and_of_those_that_wait_only_the_latest_runs() {
+        let mut worker = Worker::start().unwrap();
+        worker.submit(job(1));
+        // Once the queue is empty the first job runs, and no later one can take its place.
+        while !worker.waiting.1.is_empty() {
+            thread::yield_now();
+        }
+        let last = job(4);
+        let search = last.search.clone();
+        worker.submit(job(2));
+        worker.submit(job(3));
+        worker.submit(last);
+        let mut done = vec![];
+        while done.len() < 2 {
+            worker.hurry();
+            if done == [1] {
+                search.cancel();
+            }
+            if let Ok(report) = worker.reports().recv_timeout(Duration::from_millis(10)) {
+                worker.heard(&report);
+                if matches!(report.news, News::Done) {
+                    done.push(report.job);
+                }
+            }
+        }
+        assert_eq!(done, [1, 4]);
+        assert!(worker.running.is_none() && worker.waiting.1.is_empty());
+    }
+}

@@ -35,10 +35,10 @@ pub(super) fn explain(
     // Memory does not depend on how modes are picked: the smallest modes decide.
     let settings = Settings { knapsack: Knapsack::Exact, recompute: memory_recompute(settings.recompute), ..*settings };
     let sets_here = || sets.clone();
-    let model = Model::new(workload, profile, limits, &settings, sets_here());
+    let model = Model::new(workload, profile, limits, &settings, sets_here(), search)?;
     let smallest_memory_bytes = smallest_memory(workload, profile, limits, &settings, &model, chains, search)?;
     let many = Limits { devices: MAX_DEVICES as u32, ..*limits };
-    let wide = Model::new(workload, profile, &many, &settings, sets_here());
+    let wide = Model::new(workload, profile, &many, &settings, sets_here(), search)?;
     let fewest_devices = fewest_devices(&wide, &settings, limits.memory_bytes, search)?;
     let (node, node_bytes) = heaviest_node(&wide);
     let mut infeasible =
@@ -148,7 +148,7 @@ fn smallest_memory(
     let (_, mut lower) = heaviest_node(model);
     let mut upper = f64::INFINITY;
     if model.sets.len() > MANY_SETS {
-        let narrow = Model::new(workload, profile, limits, settings, chains.clone());
+        let narrow = Model::new(workload, profile, limits, settings, chains.clone(), search)?;
         let mut chain_lower = lower;
         upper = match shrink(&narrow, settings, &mut chain_lower, upper, false, search)? {
             None => return Some(None),

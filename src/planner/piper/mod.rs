@@ -33,6 +33,11 @@ use settings::{Recompute, Settings};
 
 /// More admissible sets than this are not planned exactly (as in the published program).
 pub const MOST_SETS: usize = 40_000;
+/// More words of bits than this (32 MiB) are not kept for the sets.
+const MOST_WORDS: usize = 1 << 22;
+/// Words of bits for chains of sets, and nodes from which one topological order must do.
+const MOST_CHAIN_WORDS: usize = 1 << 19;
+const MANY_NODES: usize = 4_000;
 /// From this many sets on, chains of sets give a first plan.
 const MANY_SETS: usize = 1_500;
 
@@ -93,45 +98,72 @@ fn orders(dag: &Dag) -> Vec<Vec<u32>> {
     ]
 }
 
+/// Sets of several topological orders: all of them for networks of usual size, a sample of one order's for huge ones, so
+/// that neither memory nor time grows with the square of the network.
+fn chains(dag: &Dag) -> DownSets {
+    let n = dag.len();
+    let mut orders = orders(dag);
+    if n > MANY_NODES {
+        orders.truncate(1);
+    }
+    let most = MOST_CHAIN_WORDS / n.div_ceil(64).max(1);
+    DownSets::from_orders(dag, &orders, (orders.len() * n).div_ceil(most).max(1))
+}
+
 fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: &Settings, search: &Search) -> Outcome {
-    let chains = DownSets::from_orders(&workload.dag, &orders(&workload.dag));
-    let mut notes = vec![];
-    let (sets, exact) = match DownSets::enumerate(&workload.dag, MOST_SETS, &|| search.cancelled()) {
-        Enumeration::Complete(sets) => (sets, true),
+    let chains = chains(&workload.dag);
+    let most_sets = MOST_SETS.min(MOST_WORDS / workload.nodes.len().div_ceil(64).max(1));
+    let (sets, counted) = match DownSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) {
+        Enumeration::Complete(sets) => (sets, None),
         Enumeration::Cancelled => return stopped(search, None, None),
-        Enumeration::TooMany(count) => {
-            notes.push(format!(
-                "The graph can be cut in more than {} ways ({count} admissible sets counted before stopping): planned along {} topological orders, so the plan is valid but not proven to be the best.",
-                count - 1,
-                orders(&workload.dag).len()
-            ));
-            (chains.clone(), false)
-        }
+        Enumeration::TooMany(count) => (chains.clone(), Some(count)),
     };
-    let model = Model::new(workload, profile, limits, settings, sets.clone());
+    let exact = counted.is_none();
+    let Some(model) = Model::new(workload, profile, limits, settings, sets.clone(), search) else {
+        return stopped(search, None, None);
+    };
     if let Some(node) = model.impossible_node() {
-        return excluded(workload, settings, node, limits, notes);
+        return match infeasible::explain(workload, profile, limits, settings, &sets, &chains, search) {
+            Some(found) => excluded(workload, settings, node, limits, found),
+            None => stopped(search, None, None),
+        };
     }
     let groups = |model: &Model<'_>| bisection::groups(model, settings);
     let mut known: Option<Best> = None;
-    if exact && model.sets.len() > MANY_SETS {
-        let narrow = Model::new(workload, profile, limits, settings, chains.clone());
+    let narrow = (exact && model.sets.len() > MANY_SETS)
+        .then(|| Model::new(workload, profile, limits, settings, chains.clone(), search))
+        .flatten();
+    if let Some(narrow) = narrow {
         let mut crew = Crew::new(&narrow, settings, limits.memory_bytes);
         // Its bounds are those of a smaller family: they must not reach whoever watches.
         known = bisection::minimise(&narrow, settings, &mut crew, &groups(&narrow), None, &search.quiet()).best;
     }
     let mut crew = Crew::new(&model, settings, limits.memory_bytes);
     let ended = bisection::minimise(&model, settings, &mut crew, &groups(&model), known, search);
-    let proven = exact && !crew.unproven();
-    if crew.unproven() {
+    let trivial = model.device_seconds[model.full()] / f64::from(limits.devices);
+    // Nothing can take less than the work shared out evenly: a plan that reaches that needs no search to prove it.
+    let even = ended.best.as_ref().is_some_and(|best| best.value <= trivial * (1.0 + bisection::RESOLUTION));
+    let proven = (exact && !crew.unproven()) || even;
+    let mut notes = vec![];
+    if let (Some(count), false) = (counted, proven) {
+        notes.push(format!(
+            "The graph has more than {} admissible sets, too many to try all: planned with {} of them along topological orders, so there may be better plans.",
+            count - 1,
+            model.sets.len()
+        ));
+    }
+    if crew.unproven() && !proven {
         notes.push(
-            "Some stages have too many combinations of modes to prove their choice: the plan is valid but not proven to be the best.".into(),
+            "Some stages have too many combinations of modes to prove their choice: there may be better plans.".into(),
         );
     }
-    let trivial = model.device_seconds[model.full()] / f64::from(limits.devices);
-    let lower = Some(if proven { ended.lower } else { trivial });
+    let lower = match &ended.best {
+        Some(best) if even => Some(best.value),
+        Some(best) => Some(if proven { ended.lower } else { trivial }.min(best.value)),
+        None => Some(if proven { ended.lower } else { trivial }),
+    };
     let mut outcome = match ended.best {
-        best if !ended.complete => stopped(search, best, lower),
+        best if !ended.complete && !even => stopped(search, best, lower),
         Some(Best { plan, value }) => Outcome {
             plan: Some(plan),
             objective: Some(value),
@@ -148,10 +180,10 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
     outcome
 }
 
-/// The outcome where the options leave a node without any mode.
-fn excluded(workload: &Workload, settings: &Settings, node: usize, limits: &Limits, notes: Vec<String>) -> Outcome {
+/// The outcome where options or devices leave a node without any mode; `found` says what more devices would change.
+fn excluded(workload: &Workload, settings: &Settings, node: usize, limits: &Limits, found: Infeasible) -> Outcome {
     let node = workload.nodes[node].label();
-    let explanation = match (settings.recompute, settings.tensor_parallel) {
+    let mut explanation = match (settings.recompute, settings.tensor_parallel) {
         (Recompute::Never | Recompute::Always, _) => {
             let (word, repair) = if settings.recompute == Recompute::Never {
                 ("does not recompute", "auto")
@@ -166,8 +198,11 @@ fn excluded(workload: &Workload, settings: &Settings, node: usize, limits: &Limi
         (_, false) => format!("{node} offers no tensor degree 1: switch tensor parallel on."),
         _ => format!("{node} offers no tensor degree of at most {}, the number of devices.", limits.devices),
     };
-    let infeasible = Infeasible { explanation, ..Infeasible::default() };
-    Outcome { infeasible: Some(infeasible), notes, ..Outcome::new(Status::Infeasible) }
+    if let Some(fewest) = found.fewest_devices {
+        explanation += &format!(" {fewest} devices would do.");
+    }
+    let infeasible = Infeasible { explanation, ..found };
+    Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
 }
 
 /// The outcome of a run that was stopped: the best plan so far, if any.

@@ -16,6 +16,7 @@ use std::ops::Range;
 use crate::{
     cluster::Limits,
     graph::{Dag, DownSets},
+    planner::Search,
     workload::{Mode, PiperProfile, Workload},
 };
 
@@ -121,14 +122,15 @@ pub(super) fn recomputes(mode: &Mode) -> bool {
 }
 
 impl<'a> Model<'a> {
-    /// Builds the tables. `degrees` and `replicas` may be narrowed further with [`Model::restrict`].
+    /// Builds the tables; `None` if the search was cancelled meanwhile.
     pub(super) fn new(
         workload: &'a Workload,
         profile: &'a PiperProfile,
         limits: &Limits,
         settings: &Settings,
         sets: DownSets,
-    ) -> Self {
+        search: &Search,
+    ) -> Option<Self> {
         let dag = &workload.dag;
         let most_replicas = limits.microbatches.min(limits.devices);
         let replicas = if settings.data_parallel { divisors(limits.microbatches, most_replicas) } else { vec![1] };
@@ -136,8 +138,8 @@ impl<'a> Model<'a> {
             .degrees()
             .into_iter()
             .filter(|&t| t <= limits.devices && (settings.tensor_parallel || t == 1))
-            .map(|t| Degree::new(dag, profile, settings.recompute, t, &sets))
-            .collect();
+            .map(|t| Degree::new(dag, profile, settings.recompute, t, &sets, search))
+            .collect::<Option<_>>()?;
         let node_seconds: Vec<f64> = (0..dag.len())
             .map(|v| {
                 let fastest = |degree: &Degree| {
@@ -157,7 +159,7 @@ impl<'a> Model<'a> {
                 && choice.memory_b < 1e15
                 && choice.memory_a < 1e12
         });
-        Model {
+        Some(Model {
             dag,
             profile,
             sets,
@@ -168,7 +170,7 @@ impl<'a> Model<'a> {
             device_seconds,
             by_device_seconds,
             whole_bytes,
-        }
+        })
     }
 
     /// Index of the full set.
@@ -288,7 +290,14 @@ impl<'a> Model<'a> {
 }
 
 impl Degree {
-    fn new(dag: &Dag, profile: &PiperProfile, recompute: Recompute, t: u32, sets: &DownSets) -> Self {
+    fn new(
+        dag: &Dag,
+        profile: &PiperProfile,
+        recompute: Recompute,
+        t: u32,
+        sets: &DownSets,
+        search: &Search,
+    ) -> Option<Self> {
         let n = dag.len();
         let allowed = |mode: &Mode| match recompute {
             Recompute::Never => !recomputes(mode),
@@ -329,8 +338,9 @@ impl Degree {
                 edge_out[edge as usize] = 2.0 * (profile.edge_bytes[edge as usize] + sync(v, slot, false));
             }
         }
-        let sums = (0..sets.len()).map(|set| sums(dag, sets, set, &choices, &fastest, &edge_in, &edge_out)).collect();
-        Degree { t, choices, fastest, uniform, sums, edge_in, edge_out }
+        let one = |set| (!search.cancelled()).then(|| sums(dag, sets, set, &choices, &fastest, &edge_in, &edge_out));
+        let sums = (0..sets.len()).map(one).collect::<Option<_>>()?;
+        Some(Degree { t, choices, fastest, uniform, sums, edge_in, edge_out })
     }
 }
 

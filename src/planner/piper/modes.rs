@@ -96,7 +96,9 @@ impl<'m, 'a> Oracle<'m, 'a> {
             return false;
         }
         if !self.model.degrees[key.degree as usize].uniform {
-            return self.general(key, d, y) <= target;
+            let load = self.general(key, d, y);
+            // An infinite target asks about memory alone, and no modes may fit.
+            return load.is_finite() && load <= target;
         }
         if self.fits_fastest(key, stage, in_flight) {
             return true;
@@ -390,14 +392,23 @@ fn pick(
         let cost = total(&positions, cost);
         return Some(Picked { positions, cost, lower: cost });
     }
-    // Room for the last bits where bytes are not whole; the smallest modes are there if that makes it too tight.
+    // Sums may be off in the last bits where bytes are not whole. What just fits must not be missed, so a little less is
+    // asked for first, and a little more only if that answer turns out not to fit.
     let room = if model.whole_bytes { 0.0 } else { 1e-12 * memory_bytes };
-    let Some(solution) = knapsack::solve(&items, shave + room) else { return Some(small) };
-    let positions = apply(&solution.swaps);
-    if total(&positions, &memory) > memory_bytes || small_cost < fast_cost + solution.upper {
-        return Some(Picked { lower: small_cost.min(fast_cost + solution.lower), ..small });
+    let mut best = small;
+    for bytes in [shave - room, shave + room] {
+        let Some(solution) = knapsack::solve(&items, bytes) else { continue };
+        best.lower = best.lower.min(fast_cost + solution.lower);
+        let (positions, cost) = (apply(&solution.swaps), fast_cost + solution.upper);
+        if total(&positions, &memory) <= memory_bytes {
+            if cost < best.cost {
+                best = Picked { positions, cost, ..best };
+            }
+            break;
+        }
     }
-    Some(Picked { positions, cost: fast_cost + solution.upper, lower: fast_cost + solution.lower })
+    best.lower = best.lower.min(best.cost);
+    Some(best)
 }
 
 /// The published heuristic: all swaps by (ratio, node, mode), applied in that order until enough is freed.

@@ -260,7 +260,15 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         let crossings = self.model.crossings(outer);
         let target = self.question.target;
         for inner in 0..outer {
-            if self.frontiers[inner].is_empty() || !self.model.sets.is_subset(inner, outer) {
+            // Cheap questions first: almost every inner set fails one of them.
+            let within = |&(s, j): &(u32, u32)| s < replicas && j < devices;
+            let may_fit = |allowed: &Allowed| {
+                self.model.may_fit(allowed.degree, outer, inner, replicas, target, oracle.memory_bytes())
+            };
+            if !self.frontiers[inner].iter().any(within)
+                || !self.question.allowed.iter().any(may_fit)
+                || !self.model.sets.is_subset(inner, outer)
+            {
                 continue;
             }
             for allowed in self.question.allowed {

@@ -67,7 +67,7 @@ const VALUE: usize = 10;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
-    frame.render_widget(Paragraph::new(stages::summary(shown, plan, score, &theme)), rows(area, 0, 2));
+    frame.render_widget(Paragraph::new(stages::summary(shown, plan, score, &theme, area.width)), rows(area, 0, 2));
     let width = area.width as usize;
     let bar_width = width.saturating_sub(LEFT + 2 * VALUE + 3) / 2;
     frame.render_widget(legend(shown, &theme, bar_width), rows(area, 3, 2));

@@ -8,6 +8,7 @@ use ratatui::{
 use tui_input::Input;
 
 use super::{clip, plain};
+use crate::cluster::LimitKind;
 use crate::tui::{
     action::{Action, Scope, TABLE},
     keymap,
@@ -58,6 +59,11 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     let mut hints = vec![];
     if model.planning_shown() {
         hints.push(pair("esc", "stop and keep the best"));
+    }
+    for (kind, key) in [(LimitKind::Memory, "m"), (LimitKind::Devices, "d")] {
+        if let Some(value) = model.fitting(kind) {
+            hints.push(pair(key, &format!("{} {}", kind.label(), kind.format(value))));
+        }
     }
     let scopes = model.scopes();
     let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere;

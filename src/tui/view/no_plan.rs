@@ -29,7 +29,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
             Span::styled(fit(&value, 12), theme.bold(Role::Text)),
         ];
         let in_the_way = infeasible.limits.contains(&kind);
-        spans.push(Span::styled(if in_the_way { "✗ in the way    " } else { "                " }, theme.fg(Role::Bad)));
+        let mark = match (in_the_way, area.width >= 84) {
+            (true, true) => "✗ in the way    ",
+            (true, false) => "✗ ",
+            (false, true) => "                ",
+            (false, false) => "  ",
+        };
+        spans.push(Span::styled(mark, theme.fg(Role::Bad)));
         if let Some(would_do) = model.fitting(kind) {
             let key = if kind == LimitKind::Memory { "m" } else { "d" };
             let exact = match kind {
@@ -38,9 +44,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
                 }
                 _ => format!("needs {would_do}"),
             };
-            spans.push(Span::styled(fit(&exact, 20), theme.fg(Role::Text)));
+            spans.push(Span::styled(fit(&exact, 17), theme.fg(Role::Text)));
+            spans.push(Span::styled("press ", theme.fg(Role::Muted)));
             spans.push(Span::styled(key, theme.bold(Role::Accent)));
-            spans.push(Span::styled(format!(" sets it to {}", kind.format(would_do)), theme.fg(Role::Good)));
+            spans.push(Span::styled(format!(" for {}", kind.format(would_do)), theme.fg(Role::Good)));
         }
         lines.push(Line::from(spans));
     }

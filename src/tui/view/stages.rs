@@ -47,7 +47,7 @@ struct Columns {
 
 impl Columns {
     fn new(width: usize) -> Self {
-        let left = (width * 36 / 100).clamp(26, 42);
+        let left = if width < 60 { 22 } else { (width * 36 / 100).clamp(26, 42) };
         // Two gaps of two, two values, the sign of the bottleneck.
         let rest = width.saturating_sub(left + 4 + 2 * VALUE + 2);
         Columns { left, bar: rest / 2 }
@@ -56,7 +56,7 @@ impl Columns {
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
-    frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme)), rows(area, 0, 2));
+    frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme, area.width)), rows(area, 0, 2));
     let columns = Columns::new(area.width as usize);
     frame.render_widget(titles(shown, columns, &theme), rows(area, 3, 2));
     let table = rows(area, 5, area.height);
@@ -65,20 +65,21 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
 }
 
 /// The plan in two lines: how good, and what limits it.
-pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme) -> Vec<Line<'static>> {
+pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme, width: u16) -> Vec<Line<'static>> {
+    let gap = if width < 84 { "  " } else { "   " };
     let time = score.time_per_sample_s;
     let bound = match (shown.outcome.status, shown.outcome.gap()) {
         (Status::Optimal, _) => "bound: proven".to_string(),
-        (_, Some(gap)) => format!("bound: within {}", units::percent(gap)),
+        (_, Some(share)) => format!("bound: within {}", units::percent(share)),
         _ => "bound: none".to_string(),
     };
     let count = plan.stages.len();
     let mut first = vec![
         Span::styled(objective(shown.planner, shown.outcome.objective.unwrap_or(time)), theme.bold(Role::Text)),
-        Span::raw(format!("   {} samples/s", units::number(1.0 / time))),
-        Span::raw(format!("   {count} stage{}", if count == 1 { "" } else { "s" })),
+        Span::raw(format!("{gap}{} samples/s", units::number(1.0 / time))),
+        Span::raw(format!("{gap}{count} stage{}", if count == 1 { "" } else { "s" })),
         Span::raw(format!(" on {} of {} devices", plan.devices_used(), shown.limits.devices)),
-        Span::styled(format!("   {bound}"), theme.fg(Role::Muted)),
+        Span::styled(format!("{gap}{bound}"), theme.fg(Role::Muted)),
     ];
     if shown.outcome.status == Status::Cancelled {
         first.push(Span::raw("   "));
@@ -121,7 +122,8 @@ fn titles(shown: &Shown, columns: Columns, theme: &Theme) -> Paragraph<'static> 
         Span::styled("▓edges ", theme.fg(Role::Communication)),
         Span::styled("▒sync", theme.fg(Role::Sync)),
     ];
-    Paragraph::new(vec![Line::from(first), Line::from(second)])
+    let legend = if columns.bar >= 8 { Line::from(second) } else { Line::default() };
+    Paragraph::new(vec![Line::from(first), legend])
 }
 
 fn branches(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Vec<Branch> {
@@ -232,10 +234,10 @@ fn node_branches(
     branches
 }
 
-/// A node's name with its id, which alone tells layers of one name apart.
+/// A node's name after its id, which alone tells layers of one name apart and so must not be cut off.
 pub(super) fn numbered(workload: &Workload, node: usize) -> String {
     match &workload.nodes[node].name {
-        Some(name) => format!("{name} #{}", workload.nodes[node].id),
+        Some(name) => format!("#{} {name}", workload.nodes[node].id),
         None => workload.nodes[node].label(),
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     let batch = played.timeline.iteration_s;
     model.timeline.columns = area.width.saturating_sub(LABEL);
     let window = model.timeline.window(batch);
-    frame.render_widget(summary(&played, shown, &theme), rows(area, 0, 1));
+    frame.render_widget(summary(&played, shown, &theme, area.width), rows(area, 0, 1));
     frame.render_widget(legend(window, batch, &theme), rows(area, 1, 1));
     let chart_height: u16 = if area.height >= 24 { 6 } else { 4 };
     let grid_top = 4;
@@ -74,25 +74,31 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     memory_chart::draw(frame.buffer_mut(), chart, &theme, &played, stage, shown.limits.memory_bytes, window);
     draw_cursor(frame.buffer_mut(), area, chart.y, model, window, &theme);
     let told = tell(&played, stage, replica, model.timeline.cursor_s);
+    let at = units::seconds(model.timeline.cursor_s);
+    let room = (area.width as usize).saturating_sub(9 + at.chars().count());
     let line = Line::from(vec![
         Span::styled("cursor ", theme.fg(Role::Muted)),
-        Span::styled(units::seconds(model.timeline.cursor_s), theme.bold(Role::Accent)),
+        Span::styled(at, theme.bold(Role::Accent)),
         Span::raw("  "),
-        Span::raw(clip(&told, area.width.saturating_sub(20) as usize)),
+        Span::raw(clip(&told, room)),
     ]);
     frame.render_widget(line, rows(area, area.height.saturating_sub(1), 1));
 }
 
-fn summary(played: &Played, shown: &Shown, theme: &Theme) -> Line<'static> {
+fn summary(played: &Played, shown: &Shown, theme: &Theme, width: u16) -> Line<'static> {
+    let (gap, of) = match width < 84 {
+        true => ("  ", String::new()),
+        false => ("   ", format!(" of {}", shown.limits.microbatches)),
+    };
     let timeline = &played.timeline;
     Line::from(vec![
         Span::styled(played.schedule.name(), theme.bold(Role::Accent)),
-        Span::styled(format!("   {} per batch", units::seconds(timeline.iteration_s)), theme.bold(Role::Text)),
-        Span::raw(format!(" of {}", shown.limits.microbatches)),
-        Span::raw(format!("   {} samples/s", units::number(timeline.samples_per_s))),
-        Span::raw("   bubble "),
+        Span::styled(format!("{gap}{} per batch", units::seconds(timeline.iteration_s)), theme.bold(Role::Text)),
+        Span::raw(of),
+        Span::raw(format!("{gap}{} samples/s", units::number(timeline.samples_per_s))),
+        Span::raw(format!("{gap}bubble ")),
         Span::styled(units::percent(timeline.bubble), theme.bold(Role::Warning)),
-        Span::raw(format!("   peak {}", units::bytes(timeline.peak_memory()))),
+        Span::raw(format!("{gap}peak {}", units::bytes(timeline.peak_memory()))),
     ])
 }
 

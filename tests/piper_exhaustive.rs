@@ -1,0 +1,186 @@
+//! Piper against trying every plan, on hundreds of small random workloads.
+
+mod common;
+
+use common::{
+    every_plan::{EveryPlan, Modes, Rules},
+    random_piper::{Flavour, Random, edges, workload},
+};
+use plantui::{
+    cluster::Limits,
+    planner::{self, Options, Outcome, Planner, Problem, Search, Status, piper::Piper},
+    workload::Workload,
+};
+use std::sync::Arc;
+
+/// How a random case turned out, counted so that no kind goes untested.
+#[derive(Debug, Default)]
+struct Tally {
+    infeasible: usize,
+    tight: usize,
+    loose: usize,
+    named_memory: usize,
+    named_devices: usize,
+    greedy_worse: usize,
+    several_stages: usize,
+    several_replicas: usize,
+    split_tensors: usize,
+}
+
+fn options(rules: Rules, knapsack: &str) -> Options {
+    let recompute = match rules.modes {
+        Modes::Any => "auto",
+        Modes::Never => "never",
+        Modes::Always => "always",
+        Modes::AllOrNone => "all-or-none",
+    };
+    let settings = [
+        format!("data_parallel={}", rules.data_parallel),
+        format!("tensor_parallel={}", rules.tensor_parallel),
+        format!("engine_feasible={}", rules.engine_feasible),
+        format!("recompute={recompute}"),
+        format!("knapsack={knapsack}"),
+    ];
+    Options::parse("piper", Piper.options(), settings.iter().map(String::as_str)).unwrap()
+}
+
+fn plan(workload: &Arc<Workload>, limits: &Limits, options: &Options) -> Outcome {
+    let problem = Problem { workload: Arc::clone(workload), limits: *limits, options: options.clone() };
+    planner::run(&Piper, &problem, &Search::default()).0
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
+}
+
+/// The memory that an infeasible outcome names is enough, and a little less is not; likewise the devices.
+fn repairs_hold(
+    workload: &Arc<Workload>,
+    limits: &Limits,
+    rules: Rules,
+    every: &EveryPlan<'_>,
+    outcome: &Outcome,
+    tally: &mut Tally,
+    context: &str,
+) {
+    let infeasible = outcome.infeasible.as_ref().expect("an infeasible outcome says why");
+    let options = options(rules, "exact");
+    let least = every.least_memory(rules);
+    match (infeasible.smallest_memory_bytes, least) {
+        (Some(named), Some(least)) => {
+            tally.named_memory += 1;
+            assert!(close(named, least), "{context}: names {named} bytes, {least} would do");
+            let at = |memory_bytes| plan(workload, &Limits { memory_bytes, ..*limits }, &options).status;
+            assert_eq!(at(named), Status::Optimal, "{context}: {named} bytes");
+            assert_eq!(at(named * (1.0 - 1e-6)), Status::Infeasible, "{context}: less than {named} bytes");
+        }
+        (named, least) => assert_eq!(named, least, "{context}"),
+    }
+    let with = |devices| plan(workload, &Limits { devices, ..*limits }, &options).status;
+    match infeasible.fewest_devices {
+        Some(named) => {
+            tally.named_devices += 1;
+            assert!(named > limits.devices, "{context}: {named} devices are there already");
+            assert_eq!(with(named), Status::Optimal, "{context}: {named} devices");
+            assert_eq!(with(named - 1), Status::Infeasible, "{context}: {} devices", named - 1);
+        }
+        None => assert_eq!(with(10_000), Status::Infeasible, "{context}: 10000 devices"),
+    }
+}
+
+/// One workload under one set of rules and one memory limit.
+fn compare(
+    workload: &Arc<Workload>,
+    limits: &Limits,
+    rules: Rules,
+    every: &EveryPlan<'_>,
+    tally: &mut Tally,
+    context: &str,
+) {
+    let context = format!("{context}, {limits:?}, {rules:?}");
+    let exact = plan(workload, limits, &options(rules, "exact"));
+    let Some((value, _)) = every.best(limits.memory_bytes, rules) else {
+        tally.infeasible += 1;
+        assert_eq!(exact.status, Status::Infeasible, "{context}");
+        repairs_hold(workload, limits, rules, every, &exact, tally, &context);
+        return;
+    };
+    let free = every.best(f64::INFINITY, rules).expect("more memory leaves the plan that is there").0;
+    if free < value {
+        tally.tight += 1;
+    } else {
+        tally.loose += 1;
+    }
+    assert_eq!(exact.status, Status::Optimal, "{context}: {value} is possible");
+    let objective = exact.objective.unwrap();
+    assert!(close(objective, value), "{context}: finds {objective}, {value} is possible");
+    assert_eq!(exact.lower_bound, exact.objective, "{context}");
+    let stages = &exact.plan.as_ref().unwrap().stages;
+    tally.several_stages += usize::from(stages.len() > 1);
+    tally.several_replicas += usize::from(stages.iter().any(|stage| stage.data_parallel > 1));
+    tally.split_tensors += usize::from(stages.iter().any(|stage| stage.tensor_parallel > 1));
+    let greedy = plan(workload, limits, &options(rules, "greedy"));
+    let by_ratio = greedy.objective.unwrap_or_else(|| panic!("{context}: greedy finds no plan"));
+    assert!(by_ratio >= value * (1.0 - 1e-9), "{context}: greedy {by_ratio}, best {value}");
+    tally.greedy_worse += usize::from(by_ratio > value * (1.0 + 1e-9));
+}
+
+fn random_rules(random: &mut Random) -> Rules {
+    Rules {
+        data_parallel: random.chance(75),
+        tensor_parallel: random.chance(75),
+        engine_feasible: random.chance(25),
+        modes: random.pick(&[Modes::Any, Modes::Any, Modes::Never, Modes::Always, Modes::AllOrNone]),
+    }
+}
+
+/// Memory limits of all kinds for one workload: one with which nothing fits, amounts that some stage needs exactly or
+/// nearly, and plenty.
+fn memory_limits(random: &mut Random, every: &EveryPlan<'_>, rules: Rules) -> Vec<f64> {
+    let steps = every.memory_steps();
+    let mut limits = vec![1e9];
+    if let Some(least) = every.least_memory(rules) {
+        limits.push(least);
+        limits.push(least * 0.9 + 1e-6);
+        let above: Vec<f64> = steps.iter().copied().filter(|&step| step >= least).collect();
+        limits.push(above[random.below(above.len())]);
+        limits.push(above[random.below(above.len().min(12))] * random.pick(&[1.0, 1.0, 1.001, 0.999]));
+    }
+    limits.retain(|&bytes| bytes > 0.0);
+    limits
+}
+
+#[test]
+fn finds_the_best_of_all_plans() {
+    let all = Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes: Modes::Any };
+    let mut tally = Tally::default();
+    for seed in 0..600 {
+        let mut random = Random(seed);
+        let n = 1 + random.below(7);
+        let flavour = Flavour {
+            whole: random.chance(60),
+            uniform: random.chance(60),
+            all_recompute: random.chance(50),
+            most_modes: if n > 5 { 2 } else { 3 },
+        };
+        let edges = edges(&mut random, n);
+        let workload = Arc::new(workload(&mut random, n, edges, flavour));
+        let limits = Limits {
+            devices: 1 + random.below(5) as u32,
+            memory_bytes: f64::INFINITY,
+            microbatches: random.pick(&[1, 2, 3, 4, 6, 7, 12, 24]),
+            bandwidth_bytes_per_s: random.pick(&[0.5, 2.0, 8.0, 1e6]),
+        };
+        let every = EveryPlan::new(&workload, &limits);
+        for rules in [all, random_rules(&mut random), random_rules(&mut random)] {
+            for memory_bytes in memory_limits(&mut random, &every, rules) {
+                let limits = Limits { memory_bytes, ..limits };
+                compare(&workload, &limits, rules, &every, &mut tally, &format!("seed {seed}"));
+            }
+        }
+    }
+    println!("{tally:?}");
+    assert!(tally.infeasible > 500 && tally.tight > 500 && tally.loose > 500, "{tally:?}");
+    assert!(tally.named_memory > 300 && tally.named_devices > 100 && tally.greedy_worse > 20, "{tally:?}");
+    assert!(tally.several_stages > 300 && tally.several_replicas > 300 && tally.split_tensors > 100, "{tally:?}");
+}
