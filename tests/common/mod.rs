@@ -2,4 +2,6 @@
 #![allow(dead_code, reason = "every test file compiles this module and uses its own part of it")]
 
 pub(crate) mod figures;
+pub(crate) mod latency_input;
+pub(crate) mod random_placement;
 pub(crate) mod reference;
