@@ -17,6 +17,7 @@ fn published() -> Vec<(String, Limits, Option<f64>, Option<f64>)> {
     let row = |line: &str| {
         let field: Vec<&str> = line.split('\t').collect();
         let limits = Limits {
+            cpus: 0,
             devices: field[2].parse().ok()?,
             memory_bytes: field[3].parse().ok()?,
             microbatches: field[4].parse().ok()?,

@@ -62,6 +62,7 @@ fn a_valid_file_is_read_exactly() {
     assert_eq!(w.nodes.iter().map(workload::Node::label).collect::<Vec<_>>(), ["first", "node 20", "last"]);
     assert_eq!(w.dag.edges(), [(0, 1), (1, 2)]);
     let limits = FileLimits {
+        cpus: None,
         devices: Some(4),
         memory_bytes: Some(1e9),
         microbatches: Some(8),

@@ -208,6 +208,7 @@ impl GenerateArgs {
                 Some(WorkingSetArg::OneLayer) => WorkingSet::OneLayer,
             },
             limits: Limits {
+                cpus: 0,
                 devices: self.devices.unwrap_or(default.limits.devices),
                 memory_bytes: self.memory.unwrap_or(default.limits.memory_bytes),
                 microbatches: self.microbatches.unwrap_or(default.limits.microbatches),

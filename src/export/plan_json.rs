@@ -7,8 +7,7 @@ use crate::{
     plan::{
         Score,
         document::{
-            Document, InfeasiblePart, LimitsPart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, WorkloadPart,
-            stage_parts,
+            Document, InfeasiblePart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, WorkloadPart, stage_parts,
         },
     },
     planner::{Options, Outcome, PlannerInfo, Status},

@@ -246,6 +246,11 @@ impl Score {
         (0..self.stages.len()).reduce(|best, i| if self.stages[i].load_s > self.stages[best].load_s { i } else { best })
     }
 
+    /// The largest load in the unit of a planner's objective: seconds, or milliseconds for `ms`.
+    pub fn in_unit(&self, unit: &str) -> f64 {
+        if unit == "ms" { self.time_per_sample_s * 1e3 } else { self.time_per_sample_s }
+    }
+
     /// The most memory any device needs, bytes.
     pub fn peak_memory_bytes(&self) -> f64 {
         self.stages.iter().map(|s| s.memory_bytes).fold(0.0, f64::max)

@@ -73,7 +73,15 @@ pub trait Planner: Sync + Send {
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
 }
 
-static REGISTRY: [&dyn Planner; 2] = [&piper::Piper, &equal_partition::EqualPartition];
+static REGISTRY: [&dyn Planner; 7] = [
+    &piper::Piper,
+    &equal_partition::EqualPartition,
+    &placement::planners::DP,
+    &placement::planners::LINEARISED,
+    &placement::planners::PIPEDREAM,
+    &placement::planners::LOCAL_SEARCH,
+    &placement::planners::ONE,
+];
 
 /// All planners, in the order they are shown.
 pub fn all() -> &'static [&'static dyn Planner] {
@@ -101,7 +109,7 @@ fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: Opti
     let score = check::check(&problem.workload, &problem.limits, plan);
     let id = planner.info().id;
     assert!(score.is_valid(), "planner {id} broke a rule: {}", score.violations[0]);
-    let value = score.time_per_sample_s;
+    let value = score.in_unit(planner.info().unit);
     let claimed = claimed.unwrap_or(f64::NAN);
     assert!((value - claimed).abs() <= 1e-9 * value.abs(), "planner {id} claims {claimed}, its plan is worth {value}");
     score

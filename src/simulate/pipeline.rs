@@ -5,13 +5,17 @@
 //! replicas computes for `p` seconds; where it charges both ends of an edge for both directions, here the edge is one
 //! transfer forward and one back. `O(nodes + edges)` time and memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     cluster::Limits,
     plan::Plan,
     units,
-    workload::{Mode, Profile, Workload, piper::VANILLA},
+    workload::{
+        Mode, PlacementProfile, Profile, Workload,
+        piper::VANILLA,
+        placement::{CPU, SECONDS},
+    },
 };
 
 /// What the simulation assumes where plan and profile are silent.
@@ -76,7 +80,10 @@ impl Pipeline {
     /// The pipeline of a valid plan (one that [`crate::plan::check`] accepts). Of a plan that breaks rules it takes what
     /// can be read: nodes without a known mode cost nothing, edges that go backwards are left out.
     pub fn from_plan(workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
-        let Profile::Piper(profile) = &workload.profile;
+        let profile = match &workload.profile {
+            Profile::Piper(profile) => profile,
+            Profile::Placement(profile) => return placed(workload, profile, limits, plan),
+        };
         let bandwidth = limits.bandwidth_bytes_per_s;
         let mut told = Told::default();
         // The stage and the chosen mode of every node.
@@ -115,6 +122,56 @@ impl Pipeline {
         let later: u64 = self.stages[stage + 1..].iter().map(|s| u64::from(s.replicas.max(1))).sum();
         u32::try_from(later.div_ceil(u64::from(self.stages[stage].replicas.max(1)))).unwrap_or(u32::MAX)
     }
+}
+
+/// The pipeline of a device placement: a stage is a device. A tensor goes once to every device that needs it and takes
+/// its transfer's time; edges that go back to an earlier device are left out, as are those within the backward pass, whose
+/// gradients the transfers of the forward pass bring back.
+fn placed(workload: &Workload, profile: &PlacementProfile, limits: &Limits, plan: &Plan) -> Pipeline {
+    let mut stage_of = vec![usize::MAX; workload.nodes.len()];
+    let mut stages = vec![];
+    for (index, planned) in plan.stages.iter().enumerate() {
+        let mut stage = PipelineStage { replicas: 1, devices: 1, ..PipelineStage::default() };
+        for (&node, choice) in planned.nodes.iter().zip(&planned.choices) {
+            let Some(cost) = profile.nodes.get(node) else { continue };
+            let time_s = SECONDS * if choice == CPU { cost.cpu_time } else { cost.accelerator_time };
+            if cost.backward {
+                stage.backward_s += time_s
+            } else {
+                stage.forward_s += time_s
+            }
+            if choice != CPU {
+                stage.fixed_bytes += cost.size_bytes;
+            }
+            stage_of[node] = index;
+        }
+        stages.push(stage);
+    }
+    let mut seconds: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    for (u, cost) in profile.nodes.iter().enumerate().filter(|(_, cost)| !cost.backward) {
+        let from = stage_of[u];
+        let heads = workload.dag.successors(u).filter(|&v| !profile.nodes[v].backward).map(|v| stage_of[v]);
+        for to in heads.filter(|&to| to != usize::MAX && to > from).collect::<BTreeSet<_>>() {
+            *seconds.entry((from, to)).or_default() += SECONDS * cost.transfer;
+        }
+    }
+    let bytes_per_second = limits.bandwidth_bytes_per_s;
+    let transfer = |((from, to), seconds): ((usize, usize), f64)| Transfer {
+        from,
+        to,
+        seconds,
+        bytes: if bytes_per_second < f64::MAX { seconds * bytes_per_second } else { 0.0 },
+    };
+    let notes = vec![
+        "the file's times are taken as milliseconds".to_string(),
+        format!(
+            "{} microbatches are shown; a device holds its nodes' sizes and nothing more in flight",
+            limits.microbatches
+        ),
+        "tensors go forward to later devices only, and their gradients take as long on the way back".to_string(),
+    ];
+    let transfers = seconds.into_iter().map(transfer).collect();
+    Pipeline { stages, transfers, microbatches: limits.microbatches, notes }
 }
 
 /// The forward part of a mode's time. Whatever a mode takes longer than the node's plain one is recomputation, and that

@@ -246,7 +246,7 @@ mod tests {
 
     fn job(id: u64) -> Job {
         let workload = Arc::new(workload::builtin());
-        let limits = Limits::resolve(&workload.limits, &Overrides::default()).unwrap();
+        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
         let task = Task::Plan { planner: &Patient, problem, schedule: Schedule::GPipe };
         Job { id, task, search: Search::default() }

@@ -25,6 +25,7 @@ pub(crate) fn piper_cases() -> impl Iterator<Item = PiperCase> {
         PiperCase {
             input: fields[1].into(),
             limits: Limits {
+                cpus: 0,
                 devices: fields[2].parse().unwrap(),
                 memory_bytes: number(3).unwrap(),
                 microbatches: fields[4].parse().unwrap(),

@@ -14,11 +14,13 @@
 pub mod baselines;
 pub mod classes;
 pub mod dp;
+pub mod latency;
 pub mod lattice;
 pub mod linearise;
 pub mod load;
 pub mod local_search;
 pub mod pipedream;
+pub mod planners;
 pub mod split;
 
 use crate::planner::Status;

@@ -1,6 +1,8 @@
 //! Workload: the network as its file has it, in sections: nodes, edges, findings about its profile, what
 //! it says of itself.
 
+use std::borrow::Cow;
+
 use ratatui::{
     Frame,
     layout::Rect,
@@ -23,7 +25,7 @@ use crate::{
         },
     },
     units,
-    workload::{Mode, PiperProfile, Profile, Workload},
+    workload::{Mode, PiperProfile, Profile, Workload, placement::SECONDS},
 };
 
 /// What is listed.
@@ -103,7 +105,8 @@ fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme
 const VALUE: usize = 11;
 
 fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {
-    let Profile::Piper(profile) = &model.workload.profile;
+    let profile = modes(&model.workload);
+    let profile = profile.as_ref();
     let detail_height = (area.height / 2).min(12);
     let width = area.width as usize;
     let name = width.saturating_sub(4 * VALUE + 2 + 14).clamp(12, 48);
@@ -124,6 +127,25 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     if let Some(node) = selected_node(&model.workload, model.nodes.selected()) {
         let detail = rows(area, area.height.saturating_sub(detail_height), detail_height);
         draw_detail(frame, detail, &model.workload, profile, node, theme);
+    }
+}
+
+/// What every node can run as, whatever the profile.
+fn modes(workload: &Workload) -> Cow<'_, PiperProfile> {
+    match &workload.profile {
+        Profile::Piper(profile) => Cow::Borrowed(profile),
+        Profile::Placement(profile) => Cow::Owned(profile.as_modes(&workload.dag)),
+    }
+}
+
+/// What an edge carries: the figure for its bar, and its text.
+fn edge_cost(workload: &Workload, edge: usize) -> (f64, String) {
+    match &workload.profile {
+        Profile::Piper(profile) => (profile.edge_bytes[edge], units::bytes(profile.edge_bytes[edge])),
+        Profile::Placement(profile) => {
+            let seconds = profile.nodes[workload.dag.edges()[edge].0 as usize].transfer * SECONDS;
+            (seconds, units::seconds(seconds))
+        }
     }
 }
 
@@ -160,7 +182,8 @@ fn first_mode(profile: &PiperProfile, node: usize) -> Option<&Mode> {
 
 /// The node of a row of the tree; the first of them for a run.
 fn selected_node(workload: &Workload, path: &[u32]) -> Option<usize> {
-    let Profile::Piper(profile) = &workload.profile;
+    let profile = modes(workload);
+    let profile = profile.as_ref();
     let run = *runs(workload, profile).get(*path.first()? as usize)?;
     Some(run.0 + path.get(1).map_or(0, |&i| i as usize))
 }
@@ -210,7 +233,7 @@ fn draw_detail(
     let muted = theme.fg(Role::Muted);
     let width = area.width as usize;
     let end = |edge: u32, other: usize| {
-        format!("{} ({})", workload.nodes[other].label(), units::bytes(profile.edge_bytes[edge as usize]))
+        format!("{} ({})", workload.nodes[other].label(), edge_cost(workload, edge as usize).1)
     };
     let edges = workload.dag.edges();
     let list = |ids: &[u32], from: bool| -> String {
@@ -271,7 +294,6 @@ fn draw_detail(
 }
 
 fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {
-    let Profile::Piper(profile) = &model.workload.profile;
     let edges = model.workload.dag.edges();
     if edges.is_empty() {
         frame.render_widget(Span::styled("there are no edges", theme.fg(Role::Muted)), area);
@@ -282,22 +304,22 @@ fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     let titles = format!("  {}  {}{}", fit("from", name), fit("to", name + 1), fit_right("per microbatch", VALUE + 4));
     frame.render_widget(Span::styled(clip(&titles, width), theme.fg(Role::Muted)), rows(area, 0, 1));
     let list = rows(area, 1, area.height);
-    let largest = profile.edge_bytes.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let largest = (0..edges.len()).map(|i| edge_cost(&model.workload, i).0).fold(f64::MIN_POSITIVE, f64::max);
     let first = super::scrolled(model.section_cursor, list.height as usize, edges.len());
     for (y, i) in (list.y..list.bottom()).zip(first..edges.len()) {
         let line = Rect { y, height: 1, ..list };
         let selected = i == model.section_cursor;
         let label = |v: u32| fit(&model.workload.nodes[v as usize].label(), name);
-        let bytes = profile.edge_bytes[i];
+        let (cost, text) = edge_cost(&model.workload, i);
         let space = width.saturating_sub(2 * name + VALUE + 12);
         let spans = vec![
             Span::styled(if selected { "▌ " } else { "  " }, theme.fg(Role::Focus)),
             Span::raw(label(edges[i].0)),
             Span::styled("→ ", theme.fg(Role::Muted)),
             Span::raw(label(edges[i].1)),
-            Span::raw(fit_right(&units::bytes(bytes), VALUE + 4)),
+            Span::raw(fit_right(&text, VALUE + 4)),
             Span::raw("  "),
-            Span::styled(bar::solid(bytes / largest, space.min(40)), theme.fg(Role::Communication)),
+            Span::styled(bar::solid(cost / largest, space.min(40)), theme.fg(Role::Communication)),
         ];
         frame.render_widget(Line::from(spans), line);
         if selected && model.focus == Focus::View {

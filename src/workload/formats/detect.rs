@@ -66,7 +66,8 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
                 "plantui plans Piper workloads (nodes with `TMPCs`)",
             ));
         }
-        return Ok(Format::Piper);
+        let placement = has("maxFPGAs") || has("maxSizePerFPGA") || (has("nodes") && text.contains("\"fpgaLatency\""));
+        return Ok(if placement { Format::Placement } else { Format::Piper });
     }
     let kind = looks_like(text);
     Err(LoadError::file(
@@ -78,9 +79,7 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
 
 /// What a JSON object is, when its keys show that it is no Piper workload.
 fn foreign_json(text: &str, has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
-    if has("maxFPGAs") || has("maxSizePerFPGA") || (has("nodes") && text.contains("\"fpgaLatency\"")) {
-        Some("a device-placement workload (maxFPGAs, cpuLatency, fpgaLatency)")
-    } else if has("nodes") {
+    if has("nodes") || has("maxFPGAs") || has("maxSizePerFPGA") {
         None
     } else if has("hidden_size") || has("n_embd") || has("model_type") || has("architectures") {
         Some("a Hugging Face model configuration: make a workload of it with `plantui generate FILE`")

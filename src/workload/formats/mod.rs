@@ -26,12 +26,15 @@ pub const MAX_FILE_BYTES: u64 = 1 << 30;
 pub enum Format {
     /// Piper's JSON.
     Piper,
+    /// The JSON of device placement.
+    Placement,
 }
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Format::Piper => "piper",
+            Format::Placement => "placement",
         })
     }
 }
@@ -93,6 +96,7 @@ pub fn load_bytes(bytes: &[u8], source: &str, name: &str) -> Result<Workload, Lo
     let text = detect::text(bytes, source)?;
     match detect::format(text, source)? {
         Format::Piper => piper::read(text, source, name),
+        Format::Placement => placement::read(text, source, name).map(|file| file.into_workload(source)),
     }
 }
 

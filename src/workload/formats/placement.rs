@@ -18,11 +18,14 @@ use serde::{
     de::{Error, IgnoredAny, Unexpected, Visitor},
 };
 
-use super::reader::{Object, Ours, Reader, parse, unknown_fields};
+use super::{
+    Format,
+    reader::{Object, Ours, Reader, parse, unknown_fields},
+};
 use crate::{
     graph::{Dag, GraphError},
     workload::{
-        LoadError, Node, NodeId, Provenance,
+        FileLimits, LoadError, Node, NodeId, Profile, Provenance, Workload,
         error::{printable, single_line},
         placement::{PlacementNode, PlacementProfile},
     },
@@ -54,6 +57,28 @@ pub struct PlacementFile {
     pub provenance: Option<Provenance>,
     /// Top-level fields that this reader does not know.
     pub unknown_fields: Vec<String>,
+}
+
+impl PlacementFile {
+    /// The file as a workload.
+    pub fn into_workload(self, source: &str) -> Workload {
+        Workload {
+            name: self.name,
+            source: source.into(),
+            format: Format::Placement,
+            nodes: self.nodes,
+            dag: self.dag,
+            profile: Profile::Placement(self.profile),
+            limits: FileLimits {
+                devices: self.accelerators.filter(|&count| count > 0),
+                cpus: self.cpus,
+                memory_bytes: self.memory_bytes,
+                ..FileLimits::default()
+            },
+            provenance: self.provenance,
+            unknown_fields: self.unknown_fields,
+        }
+    }
 }
 
 /// A truth value, which the published files write as `true` or as `1`.

@@ -104,6 +104,7 @@ impl Settings {
             sequence_parallel: false,
             working_set: WorkingSet::EveryLayer,
             limits: Limits {
+                cpus: 0,
                 devices: 64,
                 memory_bytes: hardware.memory_bytes.value,
                 microbatches: 1920,
@@ -186,7 +187,7 @@ impl Settings {
         if !(1..=8).contains(&self.element_bytes) {
             return refuse("--element-bytes", format!("{} is not from 1 to 8", self.element_bytes));
         }
-        let Limits { devices, memory_bytes, microbatches, bandwidth_bytes_per_s } = self.limits;
+        let Limits { devices, cpus: _, memory_bytes, microbatches, bandwidth_bytes_per_s } = self.limits;
         if !(1..=10_000).contains(&devices) {
             return refuse("--devices", format!("{devices} is not from 1 to 10000"));
         }

@@ -1,0 +1,255 @@
+//! The algorithms of device placement as planners of the registry.
+//!
+//! Each turns the limits of a problem into [`PlacementLimits`], runs one algorithm, and turns its split into a plan: a
+//! stage per device, first to last along the pipeline, every node's choice the kind of its device. Some of the paper's
+//! baselines heed no memory; a split of theirs that breaks the limit is refused here, with the memory it needs.
+
+use super::{
+    DeviceKind, Placed, PlacementLimits, Split, baselines,
+    dp::{self, DpOptions},
+    linearise, local_search, pipedream,
+};
+use crate::{
+    cluster::LimitKind,
+    plan::{Plan, Stage},
+    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status},
+    units,
+    workload::{
+        PlacementProfile, Workload,
+        placement::{ACCELERATOR, CPU},
+    },
+};
+
+const PAPER: &str = "Tarnawski et al.: Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020";
+
+/// Which algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Algorithm {
+    Dp,
+    Linearised,
+    One,
+    LocalSearch,
+    PipeDream,
+}
+
+/// One of the algorithms as a planner.
+#[derive(Debug)]
+pub struct PlacementPlanner {
+    info: PlannerInfo,
+    options: &'static [OptionSpec],
+    algorithm: Algorithm,
+}
+
+static CONTRACT_LAYERS: [OptionSpec; 1] = [OptionSpec {
+    name: "contract_layers",
+    label: "contract layers",
+    help: "keep colour classes that meet in a layer together",
+    kind: OptionKind::Flag { default: false },
+}];
+
+static RESTARTS: [OptionSpec; 1] = [OptionSpec {
+    name: "restarts",
+    label: "restarts",
+    help: "descents from random starts, of which the best is kept",
+    kind: OptionKind::Choice {
+        choices: &[("1", "one descent"), ("10", "as published"), ("100", "a hundred descents")],
+        default: "10",
+    },
+}];
+
+const fn planner(
+    id: &'static str,
+    name: &'static str,
+    summary: &'static str,
+    options: &'static [OptionSpec],
+    algorithm: Algorithm,
+) -> PlacementPlanner {
+    let info = PlannerInfo { id, name, paper: PAPER, summary, objective: "max_load", unit: "ms" };
+    PlacementPlanner { info, options, algorithm }
+}
+
+/// The optimum over contiguous splits.
+pub static DP: PlacementPlanner = planner(
+    "placement-dp",
+    "Placement: DP",
+    "the contiguous split over accelerators and CPUs whose busiest device is least busy, proven",
+    &CONTRACT_LAYERS,
+    Algorithm::Dp,
+);
+/// The optimum along one order.
+pub static LINEARISED: PlacementPlanner = planner(
+    "placement-dpl",
+    "Placement: linearised DP",
+    "the best split along one topological order: fast, and nearly as good",
+    &[],
+    Algorithm::Linearised,
+);
+/// Everything on one accelerator.
+pub static ONE: PlacementPlanner = planner(
+    "placement-one",
+    "Placement: one device",
+    "everything on one accelerator, the yardstick of the paper",
+    &[],
+    Algorithm::One,
+);
+/// Best single moves from random starts.
+pub static LOCAL_SEARCH: PlacementPlanner = planner(
+    "placement-local-search",
+    "Placement: local search",
+    "from random splits always the best single move; need not be contiguous",
+    &RESTARTS,
+    Algorithm::LocalSearch,
+);
+/// Biconnected components, then the linearised DP.
+pub static PIPEDREAM: PlacementPlanner = planner(
+    "placement-pipedream",
+    "Placement: PipeDream",
+    "branches merged into blocks, then the best split along their order",
+    &[],
+    Algorithm::PipeDream,
+);
+
+impl Planner for PlacementPlanner {
+    fn info(&self) -> &'static PlannerInfo {
+        // The planners are statics, so their fields live as long.
+        match self.algorithm {
+            Algorithm::Dp => &DP.info,
+            Algorithm::Linearised => &LINEARISED.info,
+            Algorithm::One => &ONE.info,
+            Algorithm::LocalSearch => &LOCAL_SEARCH.info,
+            Algorithm::PipeDream => &PIPEDREAM.info,
+        }
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        self.options
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::PLACEMENT
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        match workload.placement() {
+            Some(_) => Ok(()),
+            None => Err("it needs times on accelerators and CPUs (a device-placement file)".into()),
+        }
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let workload = &problem.workload;
+        let Some(profile) = workload.placement() else { return Outcome::new(Status::Infeasible) };
+        let limits = PlacementLimits {
+            accelerators: problem.limits.devices,
+            cpus: problem.limits.cpus,
+            memory_bytes: problem.limits.memory_bytes,
+        };
+        let dag = &workload.dag;
+        let placed = match self.algorithm {
+            Algorithm::Dp => {
+                let contract_layers = problem.options.flag("contract_layers");
+                dp::plan(dag, profile, &limits, &DpOptions { contract_layers, ..DpOptions::default() }, search)
+            }
+            Algorithm::Linearised => linearise::plan(dag, profile, &limits, &DpOptions::default(), search),
+            Algorithm::One => baselines::one_accelerator(dag, profile, &limits),
+            Algorithm::LocalSearch => {
+                let restarts = problem.options.choice("restarts").parse().unwrap_or(10);
+                local_search::plan(dag, profile, &limits, restarts, search).0
+            }
+            Algorithm::PipeDream => pipedream::plan(dag, profile, &limits, search),
+        };
+        let mut outcome = outcome(profile, &limits, placed, self.algorithm, search);
+        outcome.statistics.seconds = search.elapsed().as_secs_f64();
+        outcome
+    }
+}
+
+fn outcome(
+    profile: &PlacementProfile,
+    limits: &PlacementLimits,
+    placed: Placed,
+    algorithm: Algorithm,
+    search: &Search,
+) -> Outcome {
+    let statistics = Statistics { counts: placed.counts, ..Statistics::default() };
+    let heaviest = placed.split.as_ref().map_or(0.0, |split| heaviest(profile, split));
+    let unsupported = placed.split.as_ref().and_then(|split| unsupported(profile, split));
+    let mut outcome = Outcome { statistics, notes: placed.notes, ..Outcome::new(placed.status) };
+    let explanation = if let Some(node) = unsupported {
+        Some(format!("An accelerator cannot run node {node}, and this planner uses no CPU."))
+    } else if heaviest > limits.memory_bytes {
+        let (needed, limit) = (units::bytes(heaviest), units::bytes_exact(limits.memory_bytes));
+        Some(format!(
+            "Its split needs {needed} on one accelerator, the limit is {limit}: this planner heeds no memory."
+        ))
+    } else if placed.status == Status::Infeasible {
+        let (accelerators, cpus) = (limits.accelerators, limits.cpus);
+        let limit = units::bytes_exact(limits.memory_bytes);
+        Some(format!("No split fits on {accelerators} accelerators with {limit} each and {cpus} CPUs."))
+    } else {
+        None
+    };
+    if let Some(explanation) = explanation {
+        let smallest_memory_bytes =
+            Some(heaviest).filter(|&bytes| bytes > limits.memory_bytes && unsupported.is_none());
+        outcome.status = Status::Infeasible;
+        outcome.infeasible = Some(Infeasible {
+            limits: vec![LimitKind::Memory],
+            smallest_memory_bytes,
+            fewest_devices: None,
+            explanation,
+        });
+        return outcome;
+    }
+    if let (Some(split), Some(value)) = (placed.split, placed.max_load) {
+        let plan = plan(&split, limits);
+        search.improve(value, &plan);
+        // Only the DP over all contiguous splits proves anything about contiguous splits.
+        let proven = algorithm == Algorithm::Dp && placed.status == Status::Optimal;
+        if placed.status == Status::Optimal && !proven {
+            outcome.status = Status::Feasible;
+        }
+        if proven {
+            outcome.notes.push("proven among contiguous splits; one that is not contiguous may be better".into());
+        }
+        outcome.lower_bound = placed.lower_bound.filter(|_| algorithm == Algorithm::Dp);
+        outcome.plan = Some(plan);
+        outcome.objective = Some(value);
+    }
+    outcome
+}
+
+/// The most memory on any accelerator, bytes.
+fn heaviest(profile: &PlacementProfile, split: &Split) -> f64 {
+    let accelerators = split.devices.iter().filter(|device| device.kind == DeviceKind::Accelerator);
+    accelerators.map(|device| device.nodes.iter().map(|&v| profile.nodes[v].size_bytes).sum()).fold(0.0, f64::max)
+}
+
+/// A node on an accelerator that cannot run it.
+fn unsupported(profile: &PlacementProfile, split: &Split) -> Option<usize> {
+    let accelerators = split.devices.iter().filter(|device| device.kind == DeviceKind::Accelerator);
+    accelerators.flat_map(|device| device.nodes.iter().copied()).find(|&v| !profile.nodes[v].supported)
+}
+
+/// The plan of a split; accelerators are numbered from 0, CPUs after them.
+fn plan(split: &Split, limits: &PlacementLimits) -> Plan {
+    let (mut accelerators, mut cpus) = (0, limits.accelerators);
+    let mut plan = Plan::default();
+    for device in split.devices.iter().filter(|device| !device.nodes.is_empty()) {
+        let (choice, next) = match device.kind {
+            DeviceKind::Accelerator => (ACCELERATOR, &mut accelerators),
+            DeviceKind::Cpu => (CPU, &mut cpus),
+        };
+        let mut nodes = device.nodes.clone();
+        nodes.sort_unstable();
+        plan.stages.push(Stage {
+            choices: vec![choice.to_string(); nodes.len()],
+            nodes,
+            data_parallel: 1,
+            tensor_parallel: 1,
+            devices: vec![*next],
+        });
+        *next += 1;
+    }
+    plan
+}
