@@ -166,6 +166,7 @@ fn finds_the_best_of_all_plans() {
         let edges = edges(&mut random, n);
         let workload = Arc::new(workload(&mut random, n, edges, flavour));
         let limits = Limits {
+            cpus: 0,
             devices: 1 + random.below(5) as u32,
             memory_bytes: f64::INFINITY,
             microbatches: random.pick(&[1, 2, 3, 4, 6, 7, 12, 24]),

@@ -155,7 +155,7 @@ impl Checked {
         line(&mut text, format_args!("{}", report::worth(&self.limits, &self.loaded.plan, &self.score)));
         report::stages(&mut text, &self.workload, &self.limits, &self.loaded.plan, &self.score);
         line(&mut text, format_args!(""));
-        line(&mut text, format_args!("limits: {}", report::limits(&self.limits)));
+        line(&mut text, format_args!("limits: {}", report::limits(&self.workload, &self.limits)));
         if let Some(simulation) = &self.simulation {
             line(&mut text, format_args!("{}", report::simulated(simulation)));
             report::notes(&mut text, &simulation.pipeline.notes);

@@ -55,7 +55,7 @@ pub fn planned(planned: &Planned) -> String {
         text += &explanation(infeasible);
     }
     line(&mut text, format_args!(""));
-    line(&mut text, format_args!("limits: {}", limits(&planned.problem.limits)));
+    line(&mut text, format_args!("limits: {}", limits(&planned.problem.workload, &planned.problem.limits)));
     if let Some(simulation) = &planned.simulation {
         line(&mut text, format_args!("{}", simulated(simulation)));
     }
@@ -78,7 +78,7 @@ pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
         units::number(1.0 / time),
         counted(plan.stages.len(), "stage"),
         plan.devices_used(),
-        counted(limits.devices as usize, "device"),
+        counted(limits.all_devices() as usize, "device"),
     )
 }
 
@@ -160,9 +160,9 @@ fn explanation(infeasible: &Infeasible) -> String {
 }
 
 /// The limits on one line.
-pub fn limits(limits: &Limits) -> String {
+pub fn limits(workload: &Workload, limits: &Limits) -> String {
     let one = |kind: LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
-    LimitKind::ALL.map(one).join(", ")
+    LimitKind::of(&workload.profile).iter().copied().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// One simulated batch on one line.

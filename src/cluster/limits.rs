@@ -118,6 +118,11 @@ impl Limits {
         })
     }
 
+    /// Devices of every kind: accelerators and CPUs.
+    pub fn all_devices(&self) -> u32 {
+        self.devices.saturating_add(self.cpus)
+    }
+
     /// The value of a limit in its base unit.
     pub fn get(&self, kind: LimitKind) -> f64 {
         match kind {

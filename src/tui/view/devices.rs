@@ -52,7 +52,7 @@ impl Model {
                 rows.extend(stage.devices.iter().map(|&device| DeviceRow::Device(i, device)));
             }
         }
-        let unused = shown.limits.devices.saturating_sub(plan.devices_used());
+        let unused = shown.limits.all_devices().saturating_sub(plan.devices_used());
         if unused > 0 {
             rows.push(DeviceRow::Unused(unused));
         }

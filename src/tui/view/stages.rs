@@ -78,7 +78,7 @@ pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme, 
         Span::styled(objective(shown.planner, shown.outcome.objective.unwrap_or(time)), theme.bold(Role::Text)),
         Span::raw(format!("{gap}{} samples/s", units::number(1.0 / time))),
         Span::raw(format!("{gap}{count} stage{}", if count == 1 { "" } else { "s" })),
-        Span::raw(format!(" on {} of {} devices", plan.devices_used(), shown.limits.devices)),
+        Span::raw(format!(" on {} of {} devices", plan.devices_used(), shown.limits.all_devices())),
         Span::styled(format!("{gap}{bound}"), theme.fg(Role::Muted)),
     ];
     if shown.outcome.status == Status::Cancelled {
