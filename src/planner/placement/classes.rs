@@ -81,7 +81,7 @@ impl Partition {
     }
 
     /// The partition in which the classes of each pair are one; it has the smallest of their labels.
-    fn united(&self, pairs: impl IntoIterator<Item = (usize, usize)>) -> Partition {
+    pub(super) fn united(&self, pairs: impl IntoIterator<Item = (usize, usize)>) -> Partition {
         let mut parent: Vec<usize> = (0..self.len()).collect();
         for (a, b) in pairs {
             let (a, b) = (root(&mut parent, a), root(&mut parent, b));

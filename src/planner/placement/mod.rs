@@ -4,7 +4,7 @@
 //! Operators*, NeurIPS 2020, with the choices its published program makes where the paper leaves them open.
 //!
 //! [`classes`] finds what must stay together, [`load`] prices a device, [`dp`] finds the best contiguous split and
-//! [`linearise`] a nearly as good one fast; [`baselines`] are what the paper compares with;
+//! [`linearise`] a nearly as good one fast; [`pipedream`], [`local_search`] and [`baselines`] are what the paper compares with;
 //! [`split`] scores any split and reads and writes the published file. All are plain functions over a graph, a profile
 //! and [`PlacementLimits`].
 //!
@@ -17,6 +17,8 @@ pub mod dp;
 pub mod lattice;
 pub mod linearise;
 pub mod load;
+pub mod local_search;
+pub mod pipedream;
 pub mod split;
 
 use crate::planner::Status;

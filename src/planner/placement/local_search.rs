@@ -1,0 +1,204 @@
+//! Local search as the paper's baseline does it: from a random assignment of classes to accelerators, always the best
+//! single move, until none helps.
+//!
+//! CPUs are not used; memory, capability and contiguity are not heeded. Moving a class changes the load of the two
+//! accelerators involved only, by its own time and its own nets, so a move is priced in `O(nets of the class)` with a
+//! counter per net and accelerator. Only moves out of or into the busiest accelerator can help, so only they are priced:
+//! the best move is the same. The published program draws its starts from the C library without a seed, which cannot be
+//! repeated elsewhere; ours come from the seed of the search.
+
+use super::{
+    DeviceKind, PlacementLimits, Split,
+    baselines::scored,
+    classes::{ClassGraph, Partition},
+    load::ClassCosts,
+};
+use crate::{
+    graph::Dag,
+    planner::{Search, Status, placement::Placed},
+    workload::placement::PlacementProfile,
+};
+
+/// A move has to gain at least this much.
+pub const LEAST_GAIN: f64 = 1e-5;
+
+/// One descent from a random start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Descent {
+    /// Max-load of the start.
+    pub start: f64,
+    /// Max-load at the end.
+    pub end: f64,
+    /// Moves made.
+    pub moves: usize,
+}
+
+/// The best of `restarts` descents, and all of them in turn.
+pub fn plan(
+    dag: &Dag,
+    profile: &PlacementProfile,
+    limits: &PlacementLimits,
+    restarts: u32,
+    search: &Search,
+) -> (Placed, Vec<Descent>) {
+    if limits.accelerators == 0 {
+        let note = "local search places everything on accelerators: allow at least one".to_string();
+        return (Placed { notes: vec![note], ..Placed::without(Status::Infeasible) }, vec![]);
+    }
+    let graph = ClassGraph::new(dag, profile, &Partition::by_colour(profile));
+    let costs = ClassCosts::new(dag, profile, &graph.partition);
+    let mut random = SplitMix(search.seed());
+    let mut best: Option<(f64, Vec<u32>)> = None;
+    let mut descents = vec![];
+    for restart in 0..restarts.max(1) {
+        search.report_fraction(f64::from(restart) / f64::from(restarts.max(1)));
+        let start = (0..costs.len()).map(|_| (random.next() % u64::from(limits.accelerators)) as u32).collect();
+        let mut state = Assignment::new(&costs, limits.accelerators as usize, start);
+        let started = state.max_load();
+        let mut moves = 0;
+        while !search.cancelled() && state.improve() {
+            moves += 1;
+        }
+        let end = state.max_load();
+        descents.push(Descent { start: started, end, moves });
+        if best.as_ref().is_none_or(|(value, _)| end < *value) {
+            best = Some((end, state.device));
+        }
+        if search.cancelled() {
+            break;
+        }
+    }
+    let (_, device) = best.expect("at least one descent");
+    let mut stages = vec![(DeviceKind::Accelerator, vec![]); limits.accelerators as usize];
+    for node in 0..dag.len() {
+        stages[device[graph.partition.class(node)] as usize].1.push(node);
+    }
+    stages.retain(|(_, nodes)| !nodes.is_empty());
+    let mut placed = scored(dag, profile, limits, Split::from_stages(stages));
+    let moves: usize = descents.iter().map(|descent| descent.moves).sum();
+    placed.counts = vec![("classes", costs.len() as f64), ("restarts", descents.len() as f64), ("moves", moves as f64)];
+    if search.cancelled() {
+        placed.status = Status::Cancelled;
+    }
+    (placed, descents)
+}
+
+/// Sebastiano Vigna's generator (2015): one word of state and well mixed, all that a random start needs.
+#[derive(Debug)]
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+/// Classes on accelerators.
+#[derive(Debug)]
+struct Assignment<'a> {
+    costs: &'a ClassCosts,
+    devices: usize,
+    device: Vec<u32>,
+    /// `inside[net · devices + d]`: how many classes of the net are on accelerator `d`.
+    inside: Vec<u32>,
+    loads: Vec<f64>,
+}
+
+impl<'a> Assignment<'a> {
+    fn new(costs: &'a ClassCosts, devices: usize, device: Vec<u32>) -> Self {
+        let mut inside = vec![0; costs.net_count() * devices];
+        for (class, &d) in device.iter().enumerate() {
+            for &net in costs.nets(class) {
+                inside[net as usize * devices + d as usize] += 1;
+            }
+        }
+        let mut state = Assignment { costs, devices, device, inside, loads: vec![] };
+        state.reprice();
+        state
+    }
+
+    /// Prices all accelerators afresh, so that rounding does not pile up.
+    fn reprice(&mut self) {
+        let mut loads = vec![0.0; self.devices];
+        for (class, &d) in self.device.iter().enumerate() {
+            loads[d as usize] += self.costs.accelerator[class];
+        }
+        for (net, inside) in self.inside.chunks_exact(self.devices).enumerate() {
+            for (load, &count) in loads.iter_mut().zip(inside) {
+                if count > 0 && count < self.costs.net_pins(net) {
+                    *load += self.costs.net_cost(net);
+                }
+            }
+        }
+        self.loads = loads;
+    }
+
+    fn max_load(&self) -> f64 {
+        self.loads.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Makes the best move if it gains enough.
+    fn improve(&mut self) -> bool {
+        let busiest = (0..self.devices).fold(0, |best, d| if self.loads[d] > self.loads[best] { d } else { best });
+        let mut best = (f64::INFINITY, 0, 0);
+        for class in 0..self.device.len() {
+            let from = self.device[class] as usize;
+            let left = self.loads[from] + self.change_of_leaving(class, from);
+            let targets = if from == busiest { 0..self.devices } else { busiest..busiest + 1 };
+            for to in targets.filter(|&to| to != from) {
+                let others = (0..self.devices).filter(|&d| d != from && d != to).map(|d| self.loads[d]);
+                let joined = self.loads[to] + self.change_of_joining(class, to);
+                let value = others.fold(left.max(joined), f64::max);
+                if value < best.0 {
+                    best = (value, class, to);
+                }
+            }
+        }
+        let (value, class, to) = best;
+        if value > self.loads[busiest] - LEAST_GAIN {
+            return false;
+        }
+        let from = self.device[class] as usize;
+        for &net in self.costs.nets(class) {
+            self.inside[net as usize * self.devices + from] -= 1;
+            self.inside[net as usize * self.devices + to] += 1;
+        }
+        self.device[class] = to as u32;
+        self.reprice();
+        true
+    }
+
+    /// What the load of an accelerator changes by when one of its classes leaves.
+    fn change_of_leaving(&self, class: usize, from: usize) -> f64 {
+        let mut change = -self.costs.accelerator[class];
+        for &net in self.costs.nets(class) {
+            let net = net as usize;
+            let count = self.inside[net * self.devices + from];
+            if count == self.costs.net_pins(net) {
+                change += self.costs.net_cost(net);
+            } else if count == 1 {
+                change -= self.costs.net_cost(net);
+            }
+        }
+        change
+    }
+
+    /// What the load of an accelerator changes by when a class comes to it.
+    fn change_of_joining(&self, class: usize, to: usize) -> f64 {
+        let mut change = self.costs.accelerator[class];
+        for &net in self.costs.nets(class) {
+            let net = net as usize;
+            let count = self.inside[net * self.devices + to];
+            if count == 0 {
+                change += self.costs.net_cost(net);
+            } else if count + 1 == self.costs.net_pins(net) {
+                change -= self.costs.net_cost(net);
+            }
+        }
+        change
+    }
+}
