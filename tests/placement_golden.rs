@@ -155,7 +155,10 @@ fn pipedream_meets_the_published_values() {
         let value = checked(&file, &limits, &placed, true);
         count += 1;
         if !equal(value, case.value) {
-            println!("pipedream {}: ours {value}, published {}", case.input, case.value);
+            println!(
+                "pipedream {}: ours {value}, published {} {:?} {:?}",
+                case.input, case.value, case.ideals, placed.counts
+            );
             wrong.push(case.input);
         }
     }
