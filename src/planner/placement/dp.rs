@@ -112,7 +112,7 @@ pub fn plan(
     search.report_bound(bound);
     let linear = match linearise::search(&prepared, limits, search) {
         Ok(found) => found,
-        Err(_) => return Placed { lower_bound: Some(bound), ..Placed::without(Status::Cancelled) },
+        Err(refused) => return linearise::without_split(refused, bound),
     };
     let upper = linear.best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
     let mut counts = vec![("classes", prepared.costs.len() as f64)];

@@ -71,12 +71,7 @@ pub(super) fn place(prepared: &Prepared, limits: &PlacementLimits, handle: &Sear
     let bound = dp::lower_bound(&prepared.costs, limits);
     handle.report_bound(bound);
     match search(prepared, limits, handle) {
-        Err(Refused::Cancelled) => Placed { lower_bound: Some(bound), ..Placed::without(Status::Cancelled) },
-        Err(Refused::TooMany(ideals)) => Placed {
-            lower_bound: Some(bound),
-            notes: vec![format!("{ideals} prefixes with so many devices are too many to search: allow fewer devices")],
-            ..Placed::without(Status::Feasible)
-        },
+        Err(refused) => without_split(refused, bound),
         Ok(found) => {
             let max_load = found.best.as_ref().map(|(value, _)| *value);
             Placed {
@@ -94,4 +89,16 @@ pub(super) fn place(prepared: &Prepared, limits: &PlacementLimits, handle: &Sear
             }
         }
     }
+}
+
+/// The result where not even one order could be searched.
+pub(super) fn without_split(refused: Refused, bound: f64) -> Placed {
+    let (status, notes) = match refused {
+        Refused::Cancelled => (Status::Cancelled, vec![]),
+        Refused::TooMany(prefixes) => {
+            let note = format!("{prefixes} prefixes with so many devices are too many to search: allow fewer devices");
+            (Status::Feasible, vec![note])
+        }
+    };
+    Placed { lower_bound: Some(bound), notes, ..Placed::without(status) }
 }

@@ -18,10 +18,8 @@ use serde::{
     de::{Error, IgnoredAny, Unexpected, Visitor},
 };
 
-use super::{
-    Format,
-    reader::{Object, Ours, Reader, parse, unknown_fields},
-};
+use super::Format;
+use super::reader::{Object, Ours, Reader, parse, unknown_fields};
 use crate::{
     graph::{Dag, GraphError},
     workload::{

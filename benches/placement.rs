@@ -1,0 +1,103 @@
+//! Speed of device placement on the published inputs, one thread, loading excluded, beside the published programs.
+//!
+//! `PLANTUI_REFERENCE=.. cargo bench --bench placement [FILTER]`; every word of the filter must occur in `input
+//! algorithm`. The best of several runs is shown; peak memory is that of the whole process so far, so filter to one
+//! input for that input's own.
+
+use std::{path::PathBuf, time::Instant};
+
+use plantui::{
+    planner::{
+        Search,
+        placement::{
+            Placed, PlacementLimits, baselines,
+            dp::{self, DpOptions},
+            linearise, local_search, pipedream,
+        },
+    },
+    workload::formats::placement::{PlacementFile, read},
+};
+
+/// Peak resident memory of this process, MiB, where /proc tells.
+fn peak_mib() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<f64>().ok()? / 1024.0)
+}
+
+/// Runs the algorithm of that name; `None` for one that is not measured here.
+fn run(algorithm: &str, file: &PlacementFile, limits: &PlacementLimits) -> Option<Placed> {
+    let (dag, profile) = (&file.dag, &file.profile);
+    let (options, search) = (DpOptions::default(), Search::default());
+    Some(match algorithm {
+        "dp" => dp::plan(dag, profile, limits, &options, &search),
+        "dpl" => linearise::plan(dag, profile, limits, &options, &search),
+        "pipedream" => pipedream::plan(dag, profile, limits, &search),
+        "one-accelerator" => baselines::one_accelerator(dag, profile, limits),
+        "local-search-10" => local_search::plan(dag, profile, limits, 10, &search).0,
+        _ => return None,
+    })
+}
+
+fn main() {
+    let filter: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    let Some(root) = std::env::var_os("PLANTUI_REFERENCE").map(PathBuf::from) else {
+        println!("PLANTUI_REFERENCE is not set: the published inputs are not measured");
+        return;
+    };
+    println!(
+        "{:50} {:16} {:>14} {:>14} {:>10} {:>11} {:>8} {:>9}",
+        "input", "algorithm", "value", "published", "ms", "published s", "ratio", "peak MiB"
+    );
+    let rows: Vec<Vec<&str>> = include_str!("../tests/figures/placement.tsv")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .skip(1)
+        .map(|line| line.split('\t').collect())
+        .collect();
+    for row in &rows {
+        // What only an independent program could run has its value, but no published time.
+        let published = !matches!(row[1], "dp-streaming" | "local-search-10-incremental");
+        let algorithm = row[1].trim_end_matches("-streaming").trim_end_matches("-incremental");
+        let twin = |other: &&Vec<&str>| other[0] == row[0] && other[1] == algorithm;
+        if !published && rows.iter().any(|other| twin(&other)) {
+            continue;
+        }
+        let name = format!("{} {algorithm}", row[0]);
+        if !filter.iter().all(|word| name.contains(word.as_str())) {
+            continue;
+        }
+        let text = std::fs::read_to_string(root.join(row[0])).expect("a published input is there");
+        let file = read(&text, row[0], row[0]).expect("a published input loads");
+        let limits = PlacementLimits {
+            accelerators: file.accelerators.expect("published inputs have limits"),
+            cpus: file.cpus.expect("published inputs have limits"),
+            memory_bytes: file.memory_bytes.expect("published inputs have limits"),
+        };
+        let (mut best, mut value) = (f64::INFINITY, None);
+        let begun = Instant::now();
+        for _ in 0..5 {
+            let started = Instant::now();
+            let Some(placed) = run(algorithm, &file, &limits) else { break };
+            best = best.min(started.elapsed().as_secs_f64());
+            value = placed.max_load;
+            if begun.elapsed().as_secs_f64() > 3.0 {
+                break;
+            }
+        }
+        if best.is_infinite() {
+            continue;
+        }
+        let cpu = row[4].parse::<f64>().ok().filter(|_| published);
+        println!(
+            "{:50} {algorithm:16} {:>14} {:>14} {:>10.3} {:>11} {:>8} {:>9.1}",
+            row[0].trim_start_matches("dnn-partitioning/"),
+            value.map_or("-".into(), |v| format!("{v:.6}")),
+            row[2].parse::<f64>().map_or("-".into(), |v| format!("{v:.6}")),
+            best * 1e3,
+            cpu.map_or("-".into(), |cpu| format!("{cpu:.3}")),
+            cpu.map_or("-".into(), |cpu| format!("{:.0}", cpu / best)),
+            peak_mib().unwrap_or(f64::NAN),
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! Device placement against trying everything, on small random graphs.
+
+use plantui::{
+    graph::Dag,
+    planner::{
+        Search, Status,
+        placement::{
+            DeviceKind, PlacementLimits, Split,
+            classes::{ClassGraph, Partition},
+            dp::{self, DpOptions},
+            linearise,
+        },
+    },
+    workload::placement::{PlacementNode, PlacementProfile},
+};
+use std::collections::BTreeMap;
+
+/// A linear congruential generator (Knuth's MMIX constants): the same graphs on every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+struct Instance {
+    dag: Dag,
+    profile: PlacementProfile,
+    limits: PlacementLimits,
+}
+
+/// A forward graph, perhaps with mirrored backward nodes in the classes of their forward nodes, orphans among them.
+fn instance(random: &mut Random) -> Instance {
+    let forward = 2 + random.below(4) as usize;
+    let training = random.below(2) == 0;
+    let n = if training { (forward + 1 + random.below(forward as u64) as usize).min(8) } else { forward + 3 };
+    let colours = 2 + random.below(5);
+    let node = |v: usize, random: &mut Random| {
+        let backward = training && v >= forward;
+        let colour_class = match random.below(4) {
+            0 => None,
+            1 if !backward => Some(random.below(colours) as i64),
+            2 if backward => Some(100 + random.below(2) as i64),
+            _ if backward => Some(10 + (n - 1 - v) as i64),
+            _ => Some(10 + v as i64),
+        };
+        let free = random.below(5) == 0;
+        let accelerator_time = if free { 0.0 } else { random.below(12) as f64 };
+        PlacementNode {
+            cpu_time: if free { 0.0 } else { accelerator_time * (1 + random.below(4)) as f64 },
+            accelerator_time,
+            supported: random.below(10) > 0,
+            backward,
+            size_bytes: random.below(6) as f64,
+            colour_class,
+            layer: (random.below(3) == 0).then(|| random.below(3) as i64),
+            transfer: 0.0,
+        }
+    };
+    let mut nodes: Vec<PlacementNode> = (0..n).map(|v| node(v, random)).collect();
+    let mut edges = vec![];
+    for u in 0..n as u32 {
+        for v in u + 1..n as u32 {
+            if random.below(3) == 0 {
+                edges.push((u, v));
+                nodes[u as usize].transfer = random.below(5) as f64;
+            }
+        }
+    }
+    let limits = PlacementLimits {
+        accelerators: random.below(4) as u32,
+        cpus: random.below(3) as u32,
+        memory_bytes: 4.0 + random.below(20) as f64,
+    };
+    Instance { dag: Dag::new(n, edges).unwrap(), profile: PlacementProfile { nodes }, limits }
+}
+
+/// The least max-load over every assignment of classes to devices whose devices can be ordered so that no edge of the
+/// class graph goes backwards.
+fn by_trying_everything(instance: &Instance, contract_layers: bool) -> Option<f64> {
+    let Instance { dag, profile, limits } = instance;
+    let colours = Partition::by_colour(profile);
+    let partition = if contract_layers { colours.with_layers(profile) } else { colours };
+    let graph = ClassGraph::new(dag, profile, &partition).without_free_leaves(dag, profile);
+    let members = graph.partition.members();
+    let devices = (limits.accelerators + limits.cpus) as usize;
+    let mut best: Option<f64> = None;
+    for code in 0..devices.pow(members.len() as u32) {
+        let mut rest = code;
+        let device: Vec<usize> = members.iter().map(|_| (rest % devices, rest /= devices).0).collect();
+        let between = graph.edges.iter().chain(&graph.artificial);
+        let quotient: Vec<(u32, u32)> = between
+            .map(|&(a, b)| (device[a as usize] as u32, device[b as usize] as u32))
+            .filter(|(a, b)| a != b)
+            .collect();
+        if Dag::new(devices, quotient).is_err() {
+            continue;
+        }
+        let split = Split::from_stages((0..devices).map(|d| {
+            let kind = if d < limits.accelerators as usize { DeviceKind::Accelerator } else { DeviceKind::Cpu };
+            let held = members.iter().zip(&device).filter(|&(_, &of)| of == d);
+            (kind, held.flat_map(|(nodes, _)| nodes.clone()).collect())
+        }));
+        let value = naive_max_load(instance, &split);
+        if value.is_finite() {
+            best = Some(best.map_or(value, |known: f64| known.min(value)));
+        }
+    }
+    best
+}
+
+/// Section 3 of the paper's cost model written down once more, with nothing shared.
+fn naive_max_load(instance: &Instance, split: &Split) -> f64 {
+    let Instance { dag, profile, limits } = instance;
+    let mut most: f64 = 0.0;
+    for device in &split.devices {
+        let has = |v: usize| device.nodes.contains(&v);
+        let mut load = 0.0;
+        match device.kind {
+            DeviceKind::Cpu => load += device.nodes.iter().map(|&v| profile.nodes[v].cpu_time).sum::<f64>(),
+            DeviceKind::Accelerator => {
+                let size: f64 = device.nodes.iter().map(|&v| profile.nodes[v].size_bytes).sum();
+                if size > limits.memory_bytes || device.nodes.iter().any(|&v| !profile.nodes[v].supported) {
+                    return f64::INFINITY;
+                }
+                for u in 0..dag.len() {
+                    load += if has(u) { profile.nodes[u].accelerator_time } else { 0.0 };
+                    if dag.successors(u).any(|v| has(v) != has(u)) && (has(u) || dag.successors(u).any(has)) {
+                        load += profile.nodes[u].transfer;
+                    }
+                }
+            }
+        }
+        most = most.max(load);
+    }
+    most
+}
+
+#[test]
+fn the_dp_finds_the_optimum_of_every_small_graph() {
+    let mut random = Random(20);
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for round in 0..1500 {
+        let instance = instance(&mut random);
+        let Instance { dag, profile, limits } = &instance;
+        let contract_layers = round % 4 == 0;
+        let options = DpOptions { contract_layers, ..DpOptions::default() };
+        let expected = by_trying_everything(&instance, contract_layers);
+        let placed = dp::plan(dag, profile, limits, &options, &Search::default());
+        let linear = linearise::plan(dag, profile, limits, &options, &Search::default());
+        match expected {
+            None => {
+                assert_eq!((placed.status, &placed.split, &linear.split), (Status::Infeasible, &None, &None));
+                *seen.entry("infeasible").or_default() += 1;
+            }
+            Some(value) => {
+                assert_eq!(placed.status, Status::Optimal);
+                let split = placed.split.as_ref().unwrap();
+                assert!((placed.max_load.unwrap() - value).abs() < 1e-9, "round {round}: {placed:?}, is {value}");
+                assert!((naive_max_load(&instance, split) - value).abs() < 1e-9, "round {round}");
+                assert!((split.score(dag, profile).max_load - value).abs() < 1e-9, "round {round}");
+                assert!(split.used(DeviceKind::Accelerator) <= limits.accelerators as usize);
+                assert!(split.used(DeviceKind::Cpu) <= limits.cpus as usize);
+                // The bound that needs no search never exceeds the optimum.
+                assert!(linear.lower_bound.unwrap() <= value + 1e-9, "round {round}: {linear:?}, is {value}");
+                if let Some(linear) = linear.max_load {
+                    assert!(linear >= value - 1e-9);
+                    *seen
+                        .entry(if linear > value + 1e-9 { "linearised worse" } else { "linearised equal" })
+                        .or_default() += 1;
+                } else {
+                    *seen.entry("linearised finds none").or_default() += 1;
+                }
+                let no_memory = PlacementLimits { memory_bytes: f64::INFINITY, ..*limits };
+                let roomy = dp::plan(dag, profile, &no_memory, &options, &Search::default()).max_load.unwrap();
+                assert!(roomy <= value + 1e-9);
+                *seen.entry(if roomy < value - 1e-9 { "memory binds" } else { "memory is ample" }).or_default() += 1;
+            }
+        }
+    }
+    println!("{seen:?}");
+    for kind in ["infeasible", "linearised worse", "linearised equal", "memory binds", "memory is ample"] {
+        assert!(seen.get(kind).is_some_and(|&count| count > 20), "{kind}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_cancelled_search_says_so() {
+    let search = Search::default();
+    search.cancel();
+    let mut random = Random(3);
+    let instance = instance(&mut random);
+    let placed = dp::plan(&instance.dag, &instance.profile, &instance.limits, &DpOptions::default(), &search);
+    assert_eq!(placed.status, Status::Cancelled);
+}
