@@ -11,6 +11,7 @@ pub mod formats;
 pub mod generate;
 pub mod lint;
 pub mod piper;
+pub mod placement;
 
 use std::fmt;
 

@@ -1,0 +1,34 @@
+//! The profile of device placement: for every node its time on an accelerator and on a CPU, its size, and what sending
+//! its output over the host link costs (Tarnawski et al., *Efficient Algorithms for Device Placement of DNN Graph
+//! Operators*, NeurIPS 2020).
+//!
+//! Times and transfer costs share one unit, which the files do not name (their authors' are milliseconds); sizes are
+//! bytes.
+
+/// What one node costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlacementNode {
+    /// Time on a CPU.
+    pub cpu_time: f64,
+    /// Time on an accelerator.
+    pub accelerator_time: f64,
+    /// Whether an accelerator can run it.
+    pub supported: bool,
+    /// Whether it belongs to the backward pass.
+    pub backward: bool,
+    /// Memory on an accelerator, bytes.
+    pub size_bytes: f64,
+    /// Nodes of one class share a device; `None`: a class of its own.
+    pub colour_class: Option<i64>,
+    /// The layer it belongs to, where the file says.
+    pub layer: Option<i64>,
+    /// Time to send its output over the link between accelerator and host, once; 0 without outgoing edges.
+    pub transfer: f64,
+}
+
+/// The whole profile, by node index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlacementProfile {
+    /// By node index.
+    pub nodes: Vec<PlacementNode>,
+}
