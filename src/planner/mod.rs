@@ -7,6 +7,7 @@ pub mod equal_partition;
 pub mod options;
 mod outcome;
 pub mod piper;
+pub mod placement;
 mod search;
 
 use std::sync::Arc;

@@ -6,6 +6,8 @@
 mod detect;
 mod locate;
 pub mod piper;
+pub mod placement;
+mod reader;
 mod syntax;
 
 use std::{fmt, fs, io::Read, path::Path};

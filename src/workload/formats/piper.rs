@@ -15,15 +15,18 @@
 //! The surprising names of the published format: `syncTimeFw` is keyed by *predecessors* and `syncTimeBw` by
 //! *successors*, and both are bytes.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{MapAccess, Visitor},
 };
 
-use super::{Format, locate, syntax};
+use super::{
+    Format,
+    reader::{Object, Ours, Reader, parse, unknown_fields},
+};
 use crate::{
     graph::{Dag, GraphError},
     workload::{
@@ -60,26 +63,6 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
     }
 }
 
-/// What must be a JSON object: serde would also take the fields of a struct from an array, in order.
-#[derive(Debug)]
-struct Object<T>(T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectVisitor<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-            type Value = Object<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
-            }
-        }
-        deserializer.deserialize_map(ObjectVisitor(PhantomData))
-    }
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawFile {
@@ -92,23 +75,6 @@ struct RawFile {
     edges: Vec<Object<RawEdge>>,
     provenance: Option<Ours<String>>,
     assumptions: Option<Ours<Vec<String>>>,
-}
-
-/// A field of our own, which in another program's file may mean something else: then it is passed over.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Ours<T> {
-    Known(T),
-    Foreign(IgnoredAny),
-}
-
-impl<T> Ours<T> {
-    fn known(self) -> Option<T> {
-        match self {
-            Ours::Known(value) => Some(value),
-            Ours::Foreign(_) => None,
-        }
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -158,52 +124,12 @@ const TOP_LEVEL: [&str; 9] = [
 /// # Errors
 /// [`LoadError`] naming file, line, JSON path and repair; rules are checked in the order of the file.
 pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
-    // Keeping track of the path costs a third of the time, so it is done only once something is known to be wrong.
-    let raw: RawFile = match serde_json::from_str(text) {
-        Ok(raw) => raw,
-        Err(_) => {
-            let mut deserializer = serde_json::Deserializer::from_str(text);
-            let raw = serde_path_to_error::deserialize(&mut deserializer)
-                .map_err(|error| syntax::refuse(source, text, &error))?;
-            deserializer.end().map_err(|error| {
-                LoadError::file(source, "has text after the end of its JSON object", "remove it")
-                    .on_line(Some(error.line()))
-            })?;
-            raw
-        }
-    };
-    let unknown_fields = serde_json::from_str::<BTreeMap<Cow<'_, str>, IgnoredAny>>(text)
-        .map(|keys| keys.into_keys().filter(|k| !TOP_LEVEL.contains(&k.as_ref())).map(|k| printable(&k)).collect())
-        .unwrap_or_default();
+    let raw: RawFile = parse(text, source)?;
+    let unknown_fields = unknown_fields(text, &TOP_LEVEL);
     Reader { source, text }.workload(raw, name, unknown_fields)
 }
 
-struct Reader<'a> {
-    source: &'a str,
-    text: &'a str,
-}
-
 impl Reader<'_> {
-    fn error(&self, path: &str, problem: impl Into<String>, repair: impl Into<String>) -> LoadError {
-        LoadError::at(self.source, path, problem, repair).on_line(locate::line_of(self.text, path))
-    }
-
-    fn not_negative(&self, value: f64, path: impl Fn() -> String) -> Result<f64, LoadError> {
-        if value >= 0.0 && value.is_finite() {
-            Ok(value)
-        } else {
-            Err(self.error(&path(), format!("is {value}, must be >= 0"), ""))
-        }
-    }
-
-    fn integer(&self, value: f64, path: impl Fn() -> String) -> Result<i64, LoadError> {
-        if value.fract() == 0.0 && value.abs() <= 9e15 {
-            Ok(value as i64)
-        } else {
-            Err(self.error(&path(), format!("is {value}, must be a whole number"), ""))
-        }
-    }
-
     fn workload(&self, raw: RawFile, name: &str, unknown_fields: Vec<String>) -> Result<Workload, LoadError> {
         let limits = self.limits(&raw)?;
         if raw.nodes.is_empty() {

@@ -53,8 +53,10 @@ fn humanise(message: &str) -> (String, String) {
     if let Some(field) = message.strip_prefix("duplicate field ") {
         return (format!("has the field {field} twice"), "keep one".into());
     }
-    if let Some((found, expected)) =
-        message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
+    if let Some((found, expected)) = message
+        .strip_prefix("invalid type: ")
+        .or(message.strip_prefix("invalid value: "))
+        .and_then(|rest| rest.split_once(", expected "))
     {
         let found = found
             .replace("floating point", "the number")

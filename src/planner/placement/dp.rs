@@ -1,0 +1,468 @@
+//! The best contiguous split: dynamic programming over the ideals of the class order (section 4 of the paper).
+//!
+//! `T[c][f](I)`, the least max-load of `c` CPUs and `f` accelerators that together hold the ideal `I`, is the least over
+//! ideals `J` below `I` of `max(T[c][f-1](J), load of I \ J)`, and likewise with a CPU. The published program stores
+//! every pair `(I, J)`; here each ideal is walked down instead ([`Walk`]), one class at a time, so memory is
+//! `O(ideals · (c + 1)(f + 1))` and time `O(pairs · degree)` at worst.
+//!
+//! Far fewer pairs are seen than there are. The linearised split ([`super::linearise`]) is nearly optimal and costs next
+//! to nothing; with its value as a bound, a walk stops where the difference is too much for any device, and an ideal is
+//! only of use with `f` accelerators if the bound leaves room for it in `f` and for the rest in the others: compute and
+//! the transfers across its border have to be paid by somebody. On balanced graphs hardly an ideal is of use.
+
+use super::{
+    DeviceKind, Placed, PlacementLimits,
+    classes::{ClassGraph, Partition},
+    lattice::{Lattice, Refused, Walk},
+    linearise,
+    load::{ClassCosts, Sums},
+    split::Split,
+};
+use crate::{
+    graph::Dag,
+    planner::{Search, Status},
+    workload::placement::PlacementProfile,
+};
+
+/// More ideals than this are not planned exactly; the published program refuses more, too.
+pub const MOST_IDEALS: usize = 60_000;
+/// The largest table, in numbers.
+const MOST_CELLS: usize = 1 << 27;
+
+/// Options of the search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DpOptions {
+    /// Whether classes that meet in a layer are one.
+    pub contract_layers: bool,
+    /// More ideals than this are not enumerated; then the linearised split is the result.
+    pub most_ideals: usize,
+}
+
+impl Default for DpOptions {
+    fn default() -> Self {
+        DpOptions { contract_layers: false, most_ideals: MOST_IDEALS }
+    }
+}
+
+/// Classes in their order with their costs, ready for the search.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Classes and their order.
+    pub graph: ClassGraph,
+    /// What they cost.
+    pub costs: ClassCosts,
+}
+
+impl Prepared {
+    /// Orders and prices a partition: cycles and free leaves are merged.
+    pub fn new(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Self {
+        let graph = ClassGraph::new(dag, profile, partition).without_free_leaves(dag, profile);
+        let costs = ClassCosts::new(dag, profile, &graph.partition);
+        Prepared { graph, costs }
+    }
+
+    /// The partition that the options ask for, ordered and priced.
+    pub fn with_options(dag: &Dag, profile: &PlacementProfile, contract_layers: bool) -> Self {
+        let colours = Partition::by_colour(profile);
+        let partition = if contract_layers { colours.with_layers(profile) } else { colours };
+        Prepared::new(dag, profile, &partition)
+    }
+
+    /// The split of a list of stages over classes.
+    pub fn split(&self, stages: &[Stage]) -> Split {
+        let members = self.graph.partition.members();
+        Split::from_stages(
+            stages
+                .iter()
+                .map(|stage| (stage.kind, stage.classes.iter().flat_map(|&class| members[class].clone()).collect())),
+        )
+    }
+}
+
+/// One device of a contiguous split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// Accelerator or CPU.
+    pub kind: DeviceKind,
+    /// The classes it holds.
+    pub classes: Vec<usize>,
+}
+
+/// What a search over one order found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The best split better than the bound given, first stage first, with its max-load.
+    pub best: Option<(f64, Vec<Stage>)>,
+    /// Number of ideals.
+    pub ideals: usize,
+    /// Number of pairs of ideals that were looked at.
+    pub pairs: u64,
+}
+
+/// The best contiguous split within the limits.
+pub fn plan(
+    dag: &Dag,
+    profile: &PlacementProfile,
+    limits: &PlacementLimits,
+    options: &DpOptions,
+    search: &Search,
+) -> Placed {
+    let prepared = Prepared::with_options(dag, profile, options.contract_layers);
+    let bound = lower_bound(&prepared.costs, limits);
+    search.report_bound(bound);
+    let linear = match linearise::search(&prepared, limits, search) {
+        Ok(found) => found,
+        Err(_) => return Placed { lower_bound: Some(bound), ..Placed::without(Status::Cancelled) },
+    };
+    let upper = linear.best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+    let mut counts = vec![("classes", prepared.costs.len() as f64)];
+    let order = prepared.graph.order();
+    let (status, best, lower_bound, notes) =
+        match solve(&order, &prepared.costs, limits, upper, options.most_ideals, search) {
+            Ok(found) => {
+                counts.push(("ideals", found.ideals as f64));
+                counts.push(("pairs", found.pairs as f64));
+                let best = found.best.or(linear.best);
+                let value = best.as_ref().map(|(value, _)| *value);
+                (if best.is_some() { Status::Optimal } else { Status::Infeasible }, best, value, vec![])
+            }
+            Err(Refused::Cancelled) => (Status::Cancelled, linear.best, Some(bound), vec![]),
+            Err(Refused::TooMany(found)) => {
+                let note = format!(
+                    "the graph has more than {found} sets at which a pipeline can be cut: the split is the best along \
+                     one order of its classes, without proof"
+                );
+                (Status::Feasible, linear.best, Some(bound), vec![note])
+            }
+        };
+    Placed {
+        status,
+        max_load: best.as_ref().map(|(value, _)| *value),
+        split: best.map(|(_, stages)| prepared.split(&stages)),
+        lower_bound,
+        notes,
+        counts,
+    }
+}
+
+/// A max-load that no split over these classes can be below, contiguous or not: the accelerators together cannot do
+/// more than the bound each, nor the CPUs absorb more than their fastest classes, and every class is on some device.
+pub fn lower_bound(costs: &ClassCosts, limits: &PlacementLimits) -> f64 {
+    let alone = (0..costs.len())
+        .map(|x| {
+            let accelerator = if costs.supported[x] && limits.accelerators > 0 && costs.size[x] <= limits.memory_bytes {
+                costs.accelerator[x]
+            } else {
+                f64::INFINITY
+            };
+            accelerator.min(if limits.cpus > 0 { costs.cpu[x] } else { f64::INFINITY })
+        })
+        .fold(0.0, f64::max);
+    let total: f64 = costs.accelerator.iter().sum();
+    if !alone.is_finite() || limits.accelerators == 0 {
+        return if alone.is_finite() {
+            alone.max(costs.cpu.iter().sum::<f64>() / f64::from(limits.cpus))
+        } else {
+            alone
+        };
+    }
+    let absorbed = Absorbed::new(costs, &costs.accelerator);
+    let (mut low, mut high) = (0.0, total / f64::from(limits.accelerators));
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        let room = middle * f64::from(limits.accelerators) + absorbed.within(f64::from(limits.cpus) * middle);
+        if room < total { low = middle } else { high = middle }
+    }
+    low.max(alone)
+}
+
+/// How much of a quantity CPUs can take over within some time: the fractional knapsack's answer, which no choice of
+/// classes exceeds.
+#[derive(Debug)]
+struct Absorbed {
+    /// Time and quantity of classes, best ratio first, summed up.
+    prefix: Vec<(f64, f64)>,
+}
+
+impl Absorbed {
+    fn new(costs: &ClassCosts, quantity: &[f64]) -> Self {
+        let mut order: Vec<usize> = (0..costs.len()).filter(|&x| quantity[x] > 0.0).collect();
+        order.sort_by(|&a, &b| (costs.cpu[a] / quantity[a]).total_cmp(&(costs.cpu[b] / quantity[b])));
+        let mut sum = (0.0, 0.0);
+        let mut prefix = vec![sum];
+        for x in order {
+            sum = (sum.0 + costs.cpu[x], sum.1 + quantity[x]);
+            prefix.push(sum);
+        }
+        Absorbed { prefix }
+    }
+
+    fn within(&self, time: f64) -> f64 {
+        let fits = self.prefix.partition_point(|&(used, _)| used <= time);
+        let (used, quantity) = self.prefix[fits - 1];
+        match self.prefix.get(fits) {
+            Some(&(next_used, next)) => quantity + (next - quantity) * (time - used) / (next_used - used),
+            None => quantity,
+        }
+    }
+}
+
+/// How many accelerators a set needs beside a number of CPUs if no device may be busier than the bound.
+#[derive(Debug)]
+struct Need {
+    upper: f64,
+    memory: f64,
+    /// By number of CPUs: compute, compute with border transfers, and memory that they can take over.
+    relief: Vec<[f64; 3]>,
+}
+
+impl Need {
+    fn new(costs: &ClassCosts, cpus: usize, upper: f64, memory: f64) -> Self {
+        let with_nets: Vec<f64> = (0..costs.len())
+            .map(|x| costs.accelerator[x] + costs.nets(x).iter().map(|&net| costs.net_cost(net as usize)).sum::<f64>())
+            .collect();
+        let quantities = [&costs.accelerator, &with_nets, &costs.size].map(|quantity| Absorbed::new(costs, quantity));
+        let relief = (0..=cpus)
+            .map(|c| {
+                let time = if c == 0 { None } else { Some(c as f64 * upper) };
+                quantities.each_ref().map(|absorbed| time.map_or(0.0, |time| absorbed.within(time)))
+            })
+            .collect();
+        Need { upper, memory, relief }
+    }
+
+    /// At least this many accelerators beside `c` CPUs for a set that sums to `of`; its cut is that of its border.
+    #[inline]
+    fn accelerators(&self, c: usize, of: &Sums) -> usize {
+        let [compute, with_nets, size] = self.relief[c];
+        let time = (of.accelerator - compute).max(of.accelerator + of.cut - with_nets);
+        // A little less, so that rounding never rules out what fits exactly.
+        let by_time = (time / self.upper - 1e-9).ceil();
+        let by_size = ((of.size - size) / self.memory - 1e-9).ceil();
+        let need = by_time.max(by_size);
+        // 0/0 where nothing is needed of nothing.
+        if need > 0.0 { need as usize } else { 0 }
+    }
+}
+
+/// The best split along an order that is better than `upper`.
+///
+/// # Errors
+/// [`Refused`] where there are too many ideals, or the search was cancelled.
+pub fn solve(
+    order: &Dag,
+    costs: &ClassCosts,
+    limits: &PlacementLimits,
+    upper: f64,
+    most_ideals: usize,
+    search: &Search,
+) -> Result<Found, Refused> {
+    solve_over(&Lattice::new(order, costs, most_ideals, search)?, costs, limits, upper, search)
+}
+
+/// The best split along a lattice that is better than `upper`.
+///
+/// # Errors
+/// [`Refused`] where the table would be too large, or the search was cancelled.
+pub fn solve_over(
+    lattice: &Lattice,
+    costs: &ClassCosts,
+    limits: &PlacementLimits,
+    upper: f64,
+    search: &Search,
+) -> Result<Found, Refused> {
+    let kinds = |limit: u32| (limit as usize).min(costs.len());
+    let (cpus, accelerators) = (kinds(limits.cpus), kinds(limits.accelerators));
+    if (cpus + 1).saturating_mul(accelerators + 1).saturating_mul(lattice.len()) > MOST_CELLS {
+        return Err(Refused::TooMany(lattice.len()));
+    }
+    let mut table = Table::new(lattice, costs, cpus, accelerators, upper, limits.memory_bytes);
+    let pairs = table.fill(search)?;
+    let best = table.best().map(|value| (value, table.stages()));
+    Ok(Found { best, ideals: lattice.len(), pairs })
+}
+
+/// The values of all ideals, by CPUs and accelerators.
+struct Table<'a> {
+    lattice: &'a Lattice,
+    walk: Walk<'a>,
+    cpus: usize,
+    accelerators: usize,
+    upper: f64,
+    memory: f64,
+    /// `values[(ideal · (cpus + 1) + c) · (accelerators + 1) + f]`; infinite where not below the bound or of no use.
+    values: Vec<f64>,
+    /// The least value of each ideal.
+    least: Vec<f64>,
+    need: Need,
+    full: Sums,
+}
+
+impl<'a> Table<'a> {
+    fn new(
+        lattice: &'a Lattice,
+        costs: &'a ClassCosts,
+        cpus: usize,
+        accelerators: usize,
+        upper: f64,
+        memory: f64,
+    ) -> Self {
+        let cells = (cpus + 1) * (accelerators + 1);
+        let mut values = vec![f64::INFINITY; cells * lattice.len()];
+        values[..cells].fill(0.0);
+        let mut least = vec![f64::INFINITY; lattice.len()];
+        least[0] = 0.0;
+        Table {
+            lattice,
+            walk: Walk::new(lattice, costs),
+            cpus,
+            accelerators,
+            upper,
+            memory,
+            values,
+            least,
+            need: Need::new(costs, cpus, upper, memory),
+            full: *lattice.sums(lattice.len() - 1),
+        }
+    }
+
+    /// The least and most accelerators with which an ideal is of use beside `c` CPUs; none if the first is larger.
+    fn useful(&self, c: usize, inside: &Sums) -> (usize, usize) {
+        let outside = Sums {
+            cpu: 0.0,
+            accelerator: self.full.accelerator - inside.accelerator,
+            cut: inside.cut,
+            size: self.full.size - inside.size,
+            unsupported: 0,
+        };
+        let least = self.need.accelerators(c, inside);
+        let rest = self.need.accelerators(self.cpus - c, &outside);
+        if rest > self.accelerators { (1, 0) } else { (least, self.accelerators - rest) }
+    }
+
+    /// Fills the table by size of ideal; the number of pairs looked at.
+    fn fill(&mut self, search: &Search) -> Result<u64, Refused> {
+        let row = self.accelerators + 1;
+        let cells = (self.cpus + 1) * row;
+        let mut pairs = 0;
+        let mut ranges: Vec<(usize, usize, usize)> = vec![];
+        for ideal in 1..self.lattice.len() {
+            if ideal % 64 == 0 {
+                if search.cancelled() {
+                    return Err(Refused::Cancelled);
+                }
+                search.report_fraction(ideal as f64 / self.lattice.len() as f64);
+            }
+            ranges.clear();
+            let inside = *self.lattice.sums(ideal);
+            for c in 0..=self.cpus {
+                let (least, most) = self.useful(c, &inside);
+                if least <= most {
+                    ranges.push((c, least, most));
+                }
+            }
+            if ranges.is_empty() {
+                continue;
+            }
+            let (below, here) = self.values.split_at_mut(ideal * cells);
+            let here = &mut here[..cells];
+            let (upper, memory, least, any_cpu) = (self.upper, self.memory, &self.least, self.cpus > 0);
+            self.walk.down(ideal, |j, sums| {
+                pairs += 1;
+                let accelerator_ends =
+                    sums.accelerator >= upper || sums.size > memory || sums.unsupported > 0 || row == 1;
+                let cpu = if any_cpu { sums.cpu } else { f64::INFINITY };
+                if least[j] < upper {
+                    let there = &below[j * cells..(j + 1) * cells];
+                    let load = if accelerator_ends { f64::INFINITY } else { sums.accelerator + sums.cut };
+                    if load < upper {
+                        for &(c, from, to) in &ranges {
+                            let from = from.max(1);
+                            let base = c * row;
+                            if from <= to {
+                                let target = &mut here[base + from..=base + to];
+                                for (t, &s) in target.iter_mut().zip(&there[base + from - 1..base + to]) {
+                                    let value = if s > load { s } else { load };
+                                    *t = if value < *t { value } else { *t };
+                                }
+                            }
+                        }
+                    }
+                    if cpu < upper {
+                        for &(c, from, to) in ranges.iter().filter(|range| range.0 > 0) {
+                            let base = c * row;
+                            let target = &mut here[base + from..=base + to];
+                            for (t, &s) in target.iter_mut().zip(&there[base - row + from..=base - row + to]) {
+                                let value = if s > cpu { s } else { cpu };
+                                *t = if value < *t { value } else { *t };
+                            }
+                        }
+                    }
+                }
+                !accelerator_ends || cpu < upper
+            });
+            // A device may stay empty; and what is not below the bound is of no use.
+            for &(c, from, to) in &ranges {
+                for f in from..=to {
+                    let at = c * row + f;
+                    let fewer_accelerators = if f > 0 { here[at - 1] } else { f64::INFINITY };
+                    let fewer_cpus = if c > 0 { here[at - row] } else { f64::INFINITY };
+                    let value = here[at].min(fewer_accelerators).min(fewer_cpus);
+                    here[at] = if value < upper { value } else { f64::INFINITY };
+                    self.least[ideal] = self.least[ideal].min(here[at]);
+                }
+            }
+        }
+        Ok(pairs)
+    }
+
+    fn value(&self, ideal: usize, c: usize, f: usize) -> f64 {
+        self.values[(ideal * (self.cpus + 1) + c) * (self.accelerators + 1) + f]
+    }
+
+    fn best(&self) -> Option<f64> {
+        Some(self.value(self.lattice.len() - 1, self.cpus, self.accelerators)).filter(|value| value.is_finite())
+    }
+
+    /// The stages of the best split, first to last: the choices are found again by walking once per stage.
+    fn stages(&mut self) -> Vec<Stage> {
+        let mut stages = vec![];
+        let (mut ideal, mut c, mut f) = (self.lattice.len() - 1, self.cpus, self.accelerators);
+        while ideal > 0 {
+            let value = self.value(ideal, c, f);
+            if f > 0 && self.value(ideal, c, f - 1) == value {
+                f -= 1;
+                continue;
+            }
+            if c > 0 && self.value(ideal, c - 1, f) == value {
+                c -= 1;
+                continue;
+            }
+            let mut choice = None;
+            let (values, row, cells) = (&self.values, self.accelerators + 1, (self.cpus + 1) * (self.accelerators + 1));
+            let (upper, memory) = (self.upper, self.memory);
+            self.walk.down(ideal, |j, sums| {
+                let at = j * cells + c * row + f;
+                let load = sums.on_accelerator(memory);
+                if choice.is_none() && f > 0 && values[at - 1].max(load) == value {
+                    choice = Some((j, DeviceKind::Accelerator));
+                }
+                if choice.is_none() && c > 0 && values[at - row].max(sums.cpu) == value {
+                    choice = Some((j, DeviceKind::Cpu));
+                }
+                choice.is_none()
+                    && ((f > 0 && sums.accelerator < upper && sums.unsupported == 0 && sums.size <= memory)
+                        || (c > 0 && sums.cpu < upper))
+            });
+            let (below, kind) = choice.expect("every value of the table comes from a pair");
+            stages.push(Stage { kind, classes: self.lattice.between(ideal, below) });
+            match kind {
+                DeviceKind::Accelerator => f -= 1,
+                DeviceKind::Cpu => c -= 1,
+            }
+            ideal = below;
+        }
+        stages.reverse();
+        stages
+    }
+}

@@ -1,0 +1,189 @@
+//! The sets of classes that a prefix of the pipeline may hold (ideals), and the steps between them.
+//!
+//! [`DownSets`] enumerates sets closed under successors; here they are closed under predecessors, so it gets the
+//! reversed order. Each step to a set with one class less carries that class, so that a walk needs no bit sets.
+
+use super::load::{ClassCosts, Holding, Sums};
+use crate::{
+    graph::{Dag, DownSets, Enumeration},
+    planner::Search,
+};
+
+/// All ideals, by size; the first is empty, the last is full.
+#[derive(Debug)]
+pub struct Lattice {
+    start: Vec<u32>,
+    steps: Vec<(u32, u32)>,
+    sums: Vec<Sums>,
+}
+
+/// Why there is no lattice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// More ideals than allowed; the number found when it stopped.
+    TooMany(usize),
+    /// The caller asked to stop.
+    Cancelled,
+}
+
+impl Lattice {
+    /// Enumerates the ideals of an order over classes, at most `limit` of them.
+    ///
+    /// # Errors
+    /// [`Refused`] if there are more, or the search was cancelled.
+    pub fn new(order: &Dag, costs: &ClassCosts, limit: usize, search: &Search) -> Result<Self, Refused> {
+        let reversed = order.edges().iter().map(|&(u, v)| (v, u)).collect();
+        let reversed = Dag::new(order.len(), reversed).expect("the reverse of an acyclic graph is acyclic");
+        let sets = match DownSets::enumerate(&reversed, limit, &|| search.cancelled()) {
+            Enumeration::Complete(sets) => sets,
+            Enumeration::TooMany(found) => return Err(Refused::TooMany(found)),
+            Enumeration::Cancelled => return Err(Refused::Cancelled),
+        };
+        let mut start = Vec::with_capacity(sets.len() + 1);
+        start.push(0);
+        let mut steps = vec![];
+        for set in 0..sets.len() {
+            for &below in sets.below(set).unwrap_or_default() {
+                let class = sets.difference(set, below as usize)[0];
+                steps.push((below, class as u32));
+            }
+            start.push(steps.len() as u32);
+        }
+        let mut lattice = Lattice { start, steps, sums: vec![] };
+        lattice.sums = lattice.sums_from_empty(costs, &sets);
+        Ok(lattice)
+    }
+
+    /// The prefixes of one order of all classes, without enumerating anything.
+    pub fn chain(order: &[u32], costs: &ClassCosts) -> Self {
+        let mut holding = Holding::new(costs);
+        let mut lattice = Lattice { start: vec![0, 0], steps: vec![], sums: vec![holding.sums()] };
+        for (below, &class) in order.iter().enumerate() {
+            holding.add(class as usize);
+            lattice.sums.push(holding.sums());
+            lattice.steps.push((below as u32, class));
+            lattice.start.push(below as u32 + 1);
+        }
+        lattice
+    }
+
+    /// What every ideal sums to as one device.
+    fn sums_from_empty(&self, costs: &ClassCosts, sets: &DownSets) -> Vec<Sums> {
+        let mut net_of: Vec<Vec<u64>> = vec![vec![0; sets.words()]; costs.net_count()];
+        for class in 0..costs.len() {
+            for &net in costs.nets(class) {
+                net_of[net as usize][class / 64] |= 1 << (class % 64);
+            }
+        }
+        let mut sums: Vec<Sums> = vec![Sums::default()];
+        for set in 1..self.len() {
+            let (below, class) = self.below(set)[0];
+            let (class, before) = (class as usize, sums[below as usize]);
+            let row = sets.row(set);
+            let mut cut = before.cut;
+            for &net in costs.nets(class) {
+                let pins = &net_of[net as usize];
+                let inside: u32 = row.iter().zip(pins).map(|(a, b)| (a & b).count_ones()).sum();
+                if inside == 1 {
+                    cut += costs.net_cost(net as usize);
+                } else if inside == costs.net_pins(net as usize) {
+                    cut -= costs.net_cost(net as usize);
+                }
+            }
+            sums.push(Sums {
+                cpu: before.cpu + costs.cpu[class],
+                accelerator: before.accelerator + costs.accelerator[class],
+                cut,
+                size: before.size + costs.size[class],
+                unsupported: before.unsupported + u32::from(!costs.supported[class]),
+            });
+        }
+        sums
+    }
+
+    /// Number of ideals.
+    pub fn len(&self) -> usize {
+        self.start.len() - 1
+    }
+
+    /// Never true: the empty set is always there.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The ideals with one class less, each with that class.
+    #[inline]
+    pub fn below(&self, ideal: usize) -> &[(u32, u32)] {
+        &self.steps[self.start[ideal] as usize..self.start[ideal + 1] as usize]
+    }
+
+    /// The classes of an ideal that are not in another one below it, ascending.
+    pub fn between(&self, ideal: usize, below: usize) -> Vec<usize> {
+        let members = |mut ideal: usize| {
+            let mut classes = vec![];
+            while let Some(&(next, class)) = self.below(ideal).first() {
+                classes.push(class as usize);
+                ideal = next as usize;
+            }
+            classes.sort_unstable();
+            classes
+        };
+        let lower = members(below);
+        members(ideal).into_iter().filter(|class| lower.binary_search(class).is_err()).collect()
+    }
+
+    /// What the ideal sums to as one device.
+    #[inline]
+    pub fn sums(&self, ideal: usize) -> &Sums {
+        &self.sums[ideal]
+    }
+}
+
+/// A walk down from one ideal through all ideals below it whose difference to it may still be a device.
+#[derive(Debug)]
+pub struct Walk<'a> {
+    lattice: &'a Lattice,
+    holding: Holding<'a>,
+    seen: Vec<u32>,
+    stamp: u32,
+    path: Vec<(u32, u32, u32, Sums)>,
+}
+
+impl<'a> Walk<'a> {
+    /// A walker over a lattice.
+    pub fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
+        Walk { lattice, holding: Holding::new(costs), seen: vec![0; lattice.len()], stamp: 0, path: vec![] }
+    }
+
+    /// Visits each ideal strictly below `ideal` once, with the sums of the classes between the two. Where `visit` says
+    /// no, the walk does not go below: the differences further down contain this one.
+    pub fn down(&mut self, ideal: usize, mut visit: impl FnMut(usize, &Sums) -> bool) {
+        self.stamp += 1;
+        let (lattice, stamp) = (self.lattice, self.stamp);
+        self.path.clear();
+        self.path.push((lattice.start[ideal], lattice.start[ideal + 1], u32::MAX, Sums::default()));
+        while let Some(&mut (ref mut next, end, class, before)) = self.path.last_mut() {
+            if *next == end {
+                self.path.pop();
+                if class != u32::MAX {
+                    self.holding.undo(class as usize, before);
+                }
+                continue;
+            }
+            let (below, class) = lattice.steps[*next as usize];
+            *next += 1;
+            let seen = &mut self.seen[below as usize];
+            if *seen == stamp {
+                continue;
+            }
+            *seen = stamp;
+            let before = self.holding.sums();
+            self.holding.add(class as usize);
+            if visit(below as usize, &self.holding.sums()) {
+                self.path.push((lattice.start[below as usize], lattice.start[below as usize + 1], class, before));
+            } else {
+                self.holding.undo(class as usize, before);
+            }
+        }
+    }
+}

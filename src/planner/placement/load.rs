@@ -1,0 +1,177 @@
+//! What a device costs that holds a set of classes: its time, its memory, and what it sends and receives.
+//!
+//! An accelerator pays for a tensor once when it produces it for somebody else and once when it gets it from somebody
+//! else, however many edges that are. With the *net* of a node (the node and everything that reads its output) this is
+//! one rule: a set pays for a net that it meets and does not contain. Nets inside one class never cost; those with the
+//! same classes are one net. A counter per net makes adding or removing a class `O(nets of the class)`.
+
+use std::collections::BTreeMap;
+
+use super::classes::Partition;
+use crate::{graph::Dag, workload::placement::PlacementProfile};
+
+/// Costs by class.
+#[derive(Debug, Clone)]
+pub struct ClassCosts {
+    /// Time on a CPU.
+    pub cpu: Vec<f64>,
+    /// Time on an accelerator, transfers apart.
+    pub accelerator: Vec<f64>,
+    /// Memory on an accelerator, bytes.
+    pub size: Vec<f64>,
+    /// Whether an accelerator can run all of it.
+    pub supported: Vec<bool>,
+    net_cost: Vec<f64>,
+    net_pins: Vec<u32>,
+    start: Vec<u32>,
+    nets: Vec<u32>,
+}
+
+impl ClassCosts {
+    /// Sums the costs of nodes over classes. `O(n + m log m)`.
+    pub fn new(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Self {
+        let n = partition.len();
+        let (mut cpu, mut accelerator, mut size) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+        let mut supported = vec![true; n];
+        let mut nets: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
+        for (node, cost) in profile.nodes.iter().enumerate() {
+            let class = partition.class(node);
+            cpu[class] += cost.cpu_time;
+            accelerator[class] += cost.accelerator_time;
+            size[class] += cost.size_bytes;
+            supported[class] &= cost.supported;
+            let mut pins: Vec<u32> = dag.successors(node).map(|v| partition.class(v) as u32).collect();
+            pins.push(class as u32);
+            pins.sort_unstable();
+            pins.dedup();
+            if pins.len() > 1 && cost.transfer > 0.0 {
+                *nets.entry(pins).or_insert(0.0) += cost.transfer;
+            }
+        }
+        let mut of_class: Vec<Vec<u32>> = vec![vec![]; n];
+        let (mut net_cost, mut net_pins) = (vec![], vec![]);
+        for (net, (pins, cost)) in nets.into_iter().enumerate() {
+            net_cost.push(cost);
+            net_pins.push(pins.len() as u32);
+            for pin in pins {
+                of_class[pin as usize].push(net as u32);
+            }
+        }
+        let mut start = vec![0];
+        let mut flat = vec![];
+        for list in of_class {
+            flat.extend(list);
+            start.push(flat.len() as u32);
+        }
+        ClassCosts { cpu, accelerator, size, supported, net_cost, net_pins, start, nets: flat }
+    }
+
+    /// Number of classes.
+    pub fn len(&self) -> usize {
+        self.cpu.len()
+    }
+
+    /// Whether there is no class.
+    pub fn is_empty(&self) -> bool {
+        self.cpu.is_empty()
+    }
+
+    /// The nets that a class is in.
+    #[inline]
+    pub fn nets(&self, class: usize) -> &[u32] {
+        &self.nets[self.start[class] as usize..self.start[class + 1] as usize]
+    }
+
+    /// What sending a net's tensor costs once.
+    #[inline]
+    pub fn net_cost(&self, net: usize) -> f64 {
+        self.net_cost[net]
+    }
+
+    /// Number of classes in a net.
+    #[inline]
+    pub fn net_pins(&self, net: usize) -> u32 {
+        self.net_pins[net]
+    }
+
+    /// Number of nets.
+    pub fn net_count(&self) -> usize {
+        self.net_cost.len()
+    }
+}
+
+/// The sums over a set of classes that change by addition alone.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sums {
+    /// Time on a CPU.
+    pub cpu: f64,
+    /// Time on an accelerator, transfers apart.
+    pub accelerator: f64,
+    /// Transfers of an accelerator.
+    pub cut: f64,
+    /// Memory, bytes.
+    pub size: f64,
+    /// Classes that no accelerator can run.
+    pub unsupported: u32,
+}
+
+impl Sums {
+    /// The load of an accelerator with this set; infinite where it has no room or cannot run it.
+    #[inline]
+    pub fn on_accelerator(&self, memory_bytes: f64) -> f64 {
+        if self.unsupported == 0 && self.size <= memory_bytes { self.accelerator + self.cut } else { f64::INFINITY }
+    }
+}
+
+/// A set of classes on one device, priced as it grows and shrinks.
+#[derive(Debug, Clone)]
+pub struct Holding<'a> {
+    costs: &'a ClassCosts,
+    inside: Vec<u32>,
+    sums: Sums,
+}
+
+impl<'a> Holding<'a> {
+    /// The empty set.
+    pub fn new(costs: &'a ClassCosts) -> Self {
+        Holding { costs, inside: vec![0; costs.net_count()], sums: Sums::default() }
+    }
+
+    /// What the set sums to.
+    #[inline]
+    pub fn sums(&self) -> Sums {
+        self.sums
+    }
+
+    /// Adds a class.
+    #[inline]
+    pub fn add(&mut self, class: usize) {
+        let costs = self.costs;
+        self.sums.cpu += costs.cpu[class];
+        self.sums.accelerator += costs.accelerator[class];
+        self.sums.size += costs.size[class];
+        self.sums.unsupported += u32::from(!costs.supported[class]);
+        let mut cut = self.sums.cut;
+        for &net in costs.nets(class) {
+            let net = net as usize;
+            let inside = &mut self.inside[net];
+            *inside += 1;
+            if *inside == 1 {
+                cut += costs.net_cost[net];
+            } else if *inside == costs.net_pins[net] {
+                cut -= costs.net_cost[net];
+            }
+        }
+        self.sums.cut = cut;
+    }
+
+    /// Takes the class out that was added last. `before` is what the set summed to without it: adding and subtracting
+    /// would leave rounding behind.
+    #[inline]
+    pub fn undo(&mut self, class: usize, before: Sums) {
+        for &net in self.costs.nets(class) {
+            self.inside[net as usize] -= 1;
+        }
+        self.sums = before;
+    }
+}

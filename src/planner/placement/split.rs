@@ -1,0 +1,237 @@
+//! A split: which device holds which nodes. Scores any split, and reads and writes the published file.
+//!
+//! ```text
+//! { "maxLoad": x, "fpgas": [ { "load": x, "nodes": [ids] } ], "cpus": [ { "load": x, "nodes": [ids] } ] }
+//! ```
+//!
+//! Loads in a file are not believed. Scoring is `O(n + m)` and asks nothing of the split: it may tear classes apart and
+//! be not contiguous at all. Unlike the published evaluator, which adds all CPUs up, each CPU is a device by itself.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    graph::Dag,
+    workload::{LoadError, Node, NodeId, placement::PlacementProfile},
+};
+
+/// What a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeviceKind {
+    /// Pays for transfers, has limited memory, and cannot run every node.
+    Accelerator,
+    /// Runs everything, with host memory.
+    Cpu,
+}
+
+/// One device and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Accelerator or CPU.
+    pub kind: DeviceKind,
+    /// Node indices, ascending.
+    pub nodes: Vec<usize>,
+}
+
+/// Which device holds which nodes. For contiguous splits devices are in the order of the pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Split {
+    /// The devices.
+    pub devices: Vec<Device>,
+}
+
+/// What one device costs.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DeviceLoad {
+    /// Time of its forward nodes.
+    pub forward: f64,
+    /// Time of its backward nodes.
+    pub backward: f64,
+    /// Transfers of what others produced; none on a CPU.
+    pub received: f64,
+    /// Transfers of what others need; none on a CPU.
+    pub sent: f64,
+    /// Size of its nodes, bytes.
+    pub size_bytes: f64,
+    /// Nodes that it cannot run.
+    pub unsupported: usize,
+}
+
+impl DeviceLoad {
+    /// All its time.
+    pub fn total(&self) -> f64 {
+        self.forward + self.backward + self.received + self.sent
+    }
+}
+
+/// What a split costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SplitScore {
+    /// By device.
+    pub loads: Vec<DeviceLoad>,
+    /// The load of the busiest device.
+    pub max_load: f64,
+}
+
+impl SplitScore {
+    /// The accelerators whose nodes do not fit, by index.
+    pub fn over_memory<'a>(&'a self, split: &'a Split, memory_bytes: f64) -> impl Iterator<Item = usize> + 'a {
+        let full = move |&d: &usize| {
+            split.devices[d].kind == DeviceKind::Accelerator && self.loads[d].size_bytes > memory_bytes
+        };
+        (0..self.loads.len()).filter(full)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct RawSplit {
+    #[serde(default)]
+    fpgas: Vec<RawDevice>,
+    #[serde(default)]
+    cpus: Vec<RawDevice>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawDevice {
+    nodes: Vec<i64>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OutSplit {
+    max_load: f64,
+    fpgas: Vec<OutDevice>,
+    cpus: Vec<OutDevice>,
+}
+
+#[derive(Debug, Serialize)]
+struct OutDevice {
+    load: f64,
+    nodes: Vec<NodeId>,
+}
+
+impl Split {
+    /// A split of the given devices; nodes may come in any order.
+    pub fn from_stages(stages: impl IntoIterator<Item = (DeviceKind, Vec<usize>)>) -> Self {
+        let devices = stages
+            .into_iter()
+            .map(|(kind, mut nodes)| {
+                nodes.sort_unstable();
+                Device { kind, nodes }
+            })
+            .collect();
+        Split { devices }
+    }
+
+    /// The device of every node of a graph with `n` nodes, where it has one.
+    pub fn device_of(&self, n: usize) -> Vec<Option<usize>> {
+        let mut device_of = vec![None; n];
+        for (d, device) in self.devices.iter().enumerate() {
+            for &node in &device.nodes {
+                device_of[node] = Some(d);
+            }
+        }
+        device_of
+    }
+
+    /// Number of devices of a kind that hold something.
+    pub fn used(&self, kind: DeviceKind) -> usize {
+        self.devices.iter().filter(|device| device.kind == kind && !device.nodes.is_empty()).count()
+    }
+
+    /// What every device costs. A node on no device costs nothing itself, but is outside of every device.
+    pub fn score(&self, dag: &Dag, profile: &PlacementProfile) -> SplitScore {
+        let device_of = self.device_of(dag.len());
+        let mut loads = vec![DeviceLoad::default(); self.devices.len()];
+        let is_accelerator = |d: usize| self.devices[d].kind == DeviceKind::Accelerator;
+        let mut paid: Vec<usize> = vec![];
+        for (node, cost) in profile.nodes.iter().enumerate() {
+            if let Some(d) = device_of[node] {
+                let load = &mut loads[d];
+                let time = if is_accelerator(d) { cost.accelerator_time } else { cost.cpu_time };
+                *(if cost.backward { &mut load.backward } else { &mut load.forward }) += time;
+                load.size_bytes += cost.size_bytes;
+                load.unsupported += usize::from(is_accelerator(d) && !cost.supported);
+            }
+            paid.clear();
+            let mut leaves = false;
+            for reader in dag.successors(node).filter(|&v| device_of[v] != device_of[node]) {
+                leaves = true;
+                if let Some(d) = device_of[reader].filter(|&d| is_accelerator(d))
+                    && !paid.contains(&d)
+                {
+                    loads[d].received += cost.transfer;
+                    paid.push(d);
+                }
+            }
+            if let Some(d) = device_of[node].filter(|&d| leaves && is_accelerator(d)) {
+                loads[d].sent += cost.transfer;
+            }
+        }
+        let max_load = loads.iter().map(DeviceLoad::total).fold(0.0, f64::max);
+        SplitScore { loads, max_load }
+    }
+
+    /// Reads a split in the published format. Nodes may be missing; `source` is how messages call the file.
+    ///
+    /// # Errors
+    /// [`LoadError`] where it is no such file, names a node that the graph has not, or names one twice.
+    pub fn read(text: &str, source: &str, nodes: &[Node]) -> Result<Split, LoadError> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let raw: RawSplit = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+            let path = error.path().to_string();
+            let inner = error.into_inner();
+            let line = Some(inner.line()).filter(|&line| line > 0);
+            let path = if path == "." || path == "?" { String::new() } else { path };
+            LoadError::at(source, path, format!("cannot be read: {inner}"), SHAPE).on_line(line)
+        })?;
+        if raw.fpgas.is_empty() && raw.cpus.is_empty() {
+            return Err(LoadError::file(source, "names no device", SHAPE));
+        }
+        let index: FxHashMap<i64, usize> = nodes.iter().enumerate().map(|(i, node)| (node.id.0, i)).collect();
+        let mut place_of: Vec<Option<String>> = vec![None; nodes.len()];
+        let mut stages = vec![];
+        for (key, kind, list) in [("fpgas", DeviceKind::Accelerator, raw.fpgas), ("cpus", DeviceKind::Cpu, raw.cpus)] {
+            for (d, device) in list.into_iter().enumerate() {
+                let mut members = Vec::with_capacity(device.nodes.len());
+                for (i, id) in device.nodes.into_iter().enumerate() {
+                    let place = format!("{key}[{d}].nodes[{i}]");
+                    let Some(&node) = index.get(&id) else {
+                        let problem = format!("is {id}, which is no node's id");
+                        return Err(LoadError::at(source, place, problem, "is the split of another workload?"));
+                    };
+                    if let Some(first) = place_of[node].replace(place.clone()) {
+                        let problem = format!("is {id}, which {first} is already");
+                        return Err(LoadError::at(source, place, problem, "put each node on one device"));
+                    }
+                    members.push(node);
+                }
+                stages.push((kind, members));
+            }
+        }
+        Ok(Split::from_stages(stages))
+    }
+
+    /// The split in the published format: last stage first, ids ascending.
+    pub fn to_json(&self, nodes: &[Node], score: &SplitScore) -> String {
+        let of_kind = |kind| {
+            let devices = self.devices.iter().zip(&score.loads).rev().filter(|(device, _)| device.kind == kind);
+            devices
+                .map(|(device, load)| {
+                    let mut ids: Vec<NodeId> = device.nodes.iter().map(|&node| nodes[node].id).collect();
+                    ids.sort_unstable();
+                    OutDevice { load: load.total(), nodes: ids }
+                })
+                .collect()
+        };
+        let out = OutSplit {
+            max_load: score.max_load,
+            fpgas: of_kind(DeviceKind::Accelerator),
+            cpus: of_kind(DeviceKind::Cpu),
+        };
+        serde_json::to_string_pretty(&out).expect("numbers and lists are JSON")
+    }
+}
+
+/// What a split file looks like, for messages.
+const SHAPE: &str = "a split is `{\"fpgas\": [{\"nodes\": [ids]}], \"cpus\": [{\"nodes\": [ids]}]}`";
