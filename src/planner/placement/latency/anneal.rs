@@ -1,0 +1,358 @@
+//! Simulated annealing over assignments of nodes to slots.
+//!
+//! A move takes a seed node, a target slot, and everything that has to come along: the seed's colour class, its block, or
+//! all that follows (or precedes) it within its slot, so that the cut between two slots shifts and both stay convex.
+//! Further moves empty a slot into another, and re-cut the order in which the present assignment runs ([`segment`]).
+//! Seeds are drawn from the chain of units that determines the latency half of the time. Every candidate is scored exactly.
+//!
+//! The energy is the latency plus a thousandth of all slots' load, so that cheaper cuts off the critical chain count too.
+//! One step costs `O(n + m)`. The walk is determined by its seed and its number of steps.
+
+use super::{
+    segment::{order_by_key, segment},
+    slots::{Instance, Scorer},
+};
+use crate::planner::Search;
+
+/// Weight of the load of all slots beside the latency.
+const LOAD_WEIGHT: f64 = 1e-3;
+/// Steps between two re-cuts of the running order.
+const RECUT_EVERY: u64 = 4096;
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// A stream of its own for each seed.
+    pub fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform below `n`, which is at least 1.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
+    }
+
+    /// Uniform in 0..1.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// How one walk goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Walk {
+    /// Determines the walk.
+    pub seed: u64,
+    /// Number of candidates.
+    pub steps: u64,
+    /// Temperature at the beginning, as a share of the latency at the beginning.
+    pub hot: f64,
+    /// Temperature at the end, likewise.
+    pub cold: f64,
+    /// The walk ends when it reaches this latency.
+    pub enough: f64,
+}
+
+/// The state of a walk.
+struct Annealer<'i, 'a> {
+    instance: &'i Instance<'a>,
+    random: Random,
+    scorer: Scorer,
+    slots: Vec<u32>,
+    /// What the last move changed: node and former slot.
+    changed: Vec<(u32, u32)>,
+    pending: Vec<u32>,
+    chain: Vec<u32>,
+    occupied: Vec<u32>,
+}
+
+/// Walks from `slots`, which must be admissible and free of circles; returns the best latency seen and where. `found` is
+/// called with every improvement.
+pub fn anneal(
+    instance: &Instance<'_>,
+    slots: &[u32],
+    walk: &Walk,
+    search: &Search,
+    mut found: impl FnMut(f64, &[u32]),
+) -> (f64, Vec<u32>) {
+    let mut annealer = Annealer::new(instance, slots, walk.seed);
+    let Some((mut energy, mut best)) = annealer.energy() else { return (f64::INFINITY, slots.to_vec()) };
+    let mut best_slots = slots.to_vec();
+    if instance.dag.is_empty() || instance.accelerators == 0 {
+        return (best, best_slots);
+    }
+    annealer.describe();
+    let (hot, cold) = (walk.hot * best, walk.cold * best);
+    for step in 0..walk.steps {
+        if best <= walk.enough || (step % 64 == 0 && search.cancelled()) {
+            break;
+        }
+        let temperature = hot * (cold / hot).powf(step as f64 / walk.steps as f64);
+        annealer.propose(step);
+        if annealer.changed.is_empty() {
+            continue;
+        }
+        let candidate = annealer.energy();
+        let threshold = energy - temperature * annealer.random.unit().max(1e-300).ln();
+        match candidate {
+            Some((new, latency)) if new <= threshold => {
+                energy = new;
+                annealer.describe();
+                if latency < best {
+                    best = latency;
+                    best_slots.copy_from_slice(&annealer.slots);
+                    found(best, &best_slots);
+                }
+            }
+            _ => annealer.undo(),
+        }
+    }
+    (best, best_slots)
+}
+
+impl<'i, 'a> Annealer<'i, 'a> {
+    fn new(instance: &'i Instance<'a>, slots: &[u32], seed: u64) -> Self {
+        Annealer {
+            instance,
+            random: Random::new(seed),
+            scorer: Scorer::new(instance),
+            slots: slots.to_vec(),
+            changed: vec![],
+            pending: vec![],
+            chain: vec![],
+            occupied: vec![],
+        }
+    }
+
+    /// Energy and latency of the present assignment.
+    fn energy(&mut self) -> Option<(f64, f64)> {
+        let latency = self.scorer.score(self.instance, &self.slots)?;
+        Some((latency + LOAD_WEIGHT * self.scorer.load.iter().sum::<f64>(), latency))
+    }
+
+    /// Notes, after a scoring, the nodes of the chain that determines the latency and the slots in use.
+    fn describe(&mut self) {
+        let n = self.slots.len();
+        self.chain.clear();
+        let latest = (0..n as u32).max_by(|&a, &b| {
+            let finish = &self.scorer.finish;
+            finish[a as usize].total_cmp(&finish[b as usize]).then(b.cmp(&a))
+        });
+        let mut next = latest;
+        while let Some(v) = next {
+            let slot = self.slots[v as usize] as usize;
+            let unit = if slot == 0 {
+                self.chain.push(v);
+                v as usize
+            } else {
+                self.chain.extend(self.scorer.members(slot));
+                n + slot
+            };
+            next = Some(self.scorer.waited_for[unit]).filter(|&u| u != u32::MAX);
+        }
+        self.occupied.clear();
+        self.occupied
+            .extend((1..self.instance.slots() as u32).filter(|&s| !self.scorer.members(s as usize).is_empty()));
+    }
+
+    fn put(&mut self, v: u32, slot: u32) {
+        let former = std::mem::replace(&mut self.slots[v as usize], slot);
+        self.changed.push((v, former));
+    }
+
+    fn undo(&mut self) {
+        while let Some((v, former)) = self.changed.pop() {
+            self.slots[v as usize] = former;
+        }
+    }
+
+    /// Changes the assignment to a candidate and notes what changed.
+    fn propose(&mut self, step: u64) {
+        self.changed.clear();
+        if step % RECUT_EVERY == RECUT_EVERY - 1 {
+            return self.recut();
+        }
+        let kind = self.random.below(100);
+        if kind < 3 && self.occupied.len() > 1 {
+            return self.merge();
+        }
+        let seed = if kind.is_multiple_of(2) && !self.chain.is_empty() {
+            self.chain[self.random.below(self.chain.len())]
+        } else {
+            self.random.below(self.slots.len()) as u32
+        };
+        let seed = self.towards_a_cut(seed);
+        let here = self.slots[seed as usize];
+        let target = self.target(seed);
+        if target == here {
+            return;
+        }
+        match self.random.below(8) {
+            0 | 1 => self.relocate(seed, target, Extent::Class),
+            2 => self.relocate(seed, target, Extent::Block),
+            3 | 4 => self.relocate(seed, target, Extent::Following),
+            5 | 6 => self.relocate(seed, target, Extent::Preceding),
+            _ => self.exchange(here, target),
+        }
+    }
+
+    /// The node itself, or half of the time one that it reaches and that has a neighbour in another slot.
+    fn towards_a_cut(&mut self, seed: u32) -> u32 {
+        if self.random.below(2) == 0 {
+            return seed;
+        }
+        let forward = self.random.below(2) == 0;
+        let mut v = seed;
+        for _ in 0..32 {
+            let Some(next) = self.neighbour(v, forward) else { break };
+            if self.slots[next as usize] != self.slots[v as usize] {
+                break;
+            }
+            v = next;
+        }
+        v
+    }
+
+    /// A random successor or predecessor.
+    fn neighbour(&mut self, v: u32, forward: bool) -> Option<u32> {
+        if forward {
+            let successors = self.instance.successors(v as usize);
+            (!successors.is_empty()).then(|| successors[self.random.below(successors.len())])
+        } else {
+            let edges = self.instance.dag.in_edges(v as usize);
+            let edge = (!edges.is_empty()).then(|| edges[self.random.below(edges.len())])?;
+            Some(self.instance.dag.edges()[edge as usize].0)
+        }
+    }
+
+    /// Where to move a node: mostly the slot of a neighbour, else CPU, an empty slot or any.
+    fn target(&mut self, v: u32) -> u32 {
+        let slots = self.instance.slots();
+        match self.random.below(16) {
+            0 | 1 => 0,
+            2 | 3 => {
+                let begin = self.random.below(slots - 1) as u32;
+                let turn = |i: u32| (begin + i) % (slots as u32 - 1) + 1;
+                (0..slots as u32 - 1).map(turn).find(|s| self.scorer.members(*s as usize).is_empty()).unwrap_or(0)
+            }
+            4 => self.random.below(slots) as u32,
+            _ => {
+                let here = self.slots[v as usize];
+                let forward = self.random.below(2) == 0;
+                let mut at = v;
+                for _ in 0..32 {
+                    let Some(next) = self.neighbour(at, forward) else { break };
+                    at = next;
+                    if self.slots[at as usize] != here {
+                        return self.slots[at as usize];
+                    }
+                }
+                here
+            }
+        }
+    }
+
+    /// Moves a node and its company.
+    fn relocate(&mut self, seed: u32, target: u32, extent: Extent) {
+        let instance = self.instance;
+        let here = self.slots[seed as usize];
+        let owner = instance.owner(target);
+        self.pending.clear();
+        self.pending.push(seed);
+        if extent == Extent::Block {
+            self.pending.extend(&instance.blocks.blocks[instance.blocks.block_of[seed as usize] as usize]);
+        }
+        while let Some(v) = self.pending.pop() {
+            let slot = self.slots[v as usize];
+            if slot == target {
+                continue;
+            }
+            self.put(v, target);
+            // Of the colour class, whoever is on another device comes along.
+            let class = &instance.blocks.classes[instance.blocks.class_of[v as usize] as usize];
+            self.pending.extend(class.iter().filter(|&&w| instance.owner(self.slots[w as usize]) != owner));
+            if slot != here || here == 0 {
+                continue;
+            }
+            match extent {
+                Extent::Following => {
+                    let stays = |w: &&u32| self.slots[**w as usize] == here;
+                    self.pending.extend(instance.successors(v as usize).iter().filter(stays));
+                }
+                Extent::Preceding => {
+                    let stays = |u: &usize| self.slots[*u] == here;
+                    self.pending.extend(instance.dag.predecessors(v as usize).filter(stays).map(|u| u as u32));
+                }
+                Extent::Class | Extent::Block => {}
+            }
+        }
+    }
+
+    /// Moves all nodes of one slot to another.
+    fn merge(&mut self) {
+        let from = self.occupied[self.random.below(self.occupied.len())];
+        let to = self.occupied[self.random.below(self.occupied.len())];
+        if from != to {
+            for v in 0..self.slots.len() as u32 {
+                if self.slots[v as usize] == from {
+                    self.put(v, to);
+                }
+            }
+        }
+    }
+
+    /// Exchanges the contents of two slots, which matters where they wait for one another or share memory.
+    fn exchange(&mut self, one: u32, other: u32) {
+        if self.instance.subgraphs == 1 || one == 0 || other == 0 {
+            return;
+        }
+        for v in 0..self.slots.len() as u32 {
+            if self.slots[v as usize] == one {
+                self.put(v, other);
+            } else if self.slots[v as usize] == other {
+                self.put(v, one);
+            }
+        }
+    }
+
+    /// Replaces the assignment by the best segmentation of the order in which it runs, a little disturbed.
+    fn recut(&mut self) {
+        let instance = self.instance;
+        let noise = self.random.unit() * 0.1;
+        let span = self.scorer.finish.iter().copied().fold(0.0, f64::max);
+        let mut key = Vec::with_capacity(instance.blocks.blocks.len());
+        for block in &instance.blocks.blocks {
+            let finish = block.iter().map(|&v| self.scorer.finish[v as usize]).fold(0.0, f64::max);
+            key.push(finish + noise * span * self.random.unit());
+        }
+        let (slots, _) = segment(instance, &order_by_key(instance, &key));
+        for (v, &slot) in slots.iter().enumerate() {
+            if self.slots[v] != slot {
+                self.put(v as u32, slot);
+            }
+        }
+    }
+}
+
+/// Who comes along with a node that moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Its colour class.
+    Class,
+    /// Its block.
+    Block,
+    /// All that follows it in its slot.
+    Following,
+    /// All that precedes it in its slot.
+    Preceding,
+}

@@ -1,0 +1,233 @@
+//! The anytime search for least latency with at most `q` subgraphs per accelerator (the question of the published latency
+//! integer program).
+//!
+//! 1. Starts: everything on CPUs, the published greedy, the caller's splits, and the best segmentations of many
+//!    depth-first and random orders.
+//! 2. A lower bound over paths ([`bound`](super::bound)), and for small graphs branch and bound within a budget.
+//! 3. Rounds of simulated annealing, several independent walks each; a round begins where the last one ended best.
+//!
+//! The result depends on the settings and the seed only, not on threads or time, unless the search is cancelled or its
+//! deadline passes: walks share nothing within a round, and their number does not follow the number of threads.
+//! Memory `O(walks (n + m) + n^2 / 8)` (the bound's reachability sets).
+
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+
+use super::{
+    anneal::{Random, Walk, anneal},
+    bound::lower_bound,
+    evaluate::{LatencyError, Schedule, evaluate},
+    exact::{Exhausted, exhaust},
+    greedy::greedy,
+    segment::{depth_first_order, order_by_key, segment},
+    slots::{Instance, Scorer, SlotSchedule},
+};
+use crate::{
+    graph::Dag,
+    planner::{Search, Status},
+    workload::placement::PlacementProfile,
+};
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The graph.
+    pub dag: &'a Dag,
+    /// The costs.
+    pub profile: &'a PlacementProfile,
+    /// Number of accelerators.
+    pub accelerators: usize,
+    /// Subgraphs per accelerator, at least 1.
+    pub subgraphs: usize,
+    /// Memory of an accelerator, bytes.
+    pub memory_bytes: f64,
+}
+
+/// How much is done. The defaults take some ten seconds on two cores for a graph of 800 nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Orders that are segmented to begin with.
+    pub orders: usize,
+    /// Rounds of annealing.
+    pub rounds: usize,
+    /// Independent walks per round.
+    pub walks: usize,
+    /// Candidates per walk.
+    pub steps: u64,
+    /// Branches that branch and bound may visit.
+    pub branches: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { orders: 256, rounds: 6, walks: 4, steps: 150_000, branches: 50_000 }
+    }
+}
+
+/// The best assignment found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Best {
+    /// Its schedule over slots; the latency there is what was minimised.
+    pub schedule: SlotSchedule,
+    /// The slot of each node, by node index.
+    pub slots: Vec<u32>,
+    /// Node indices by accelerator, slots joined.
+    pub split: Vec<Vec<u32>>,
+    /// The published evaluator's score of `split`: the same latency for one subgraph per accelerator.
+    pub as_pieces: Result<Schedule, LatencyError>,
+    /// Proven: no admissible assignment is below. `None` if the search was stopped before it was known.
+    pub lower_bound: Option<f64>,
+    /// Optimal, feasible, or cancelled.
+    pub status: Status,
+}
+
+/// Relative difference below which value and bound count as equal.
+const CLOSED: f64 = 1e-9;
+/// Graphs up to this many nodes are given to branch and bound.
+const SMALL: usize = 64;
+
+/// The best assignment so far, shared between walks only to be published.
+struct Published<'p, 'a> {
+    instance: &'p Instance<'a>,
+    best: Mutex<f64>,
+    improved: &'p (dyn Fn(&SlotSchedule) + Sync),
+}
+
+impl Published<'_, '_> {
+    fn offer(&self, latency: f64, slots: &[u32]) {
+        let mut best = self.best.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if latency < *best {
+            *best = latency;
+            if let Some(schedule) = self.instance.schedule(slots) {
+                (self.improved)(&schedule);
+            }
+        }
+    }
+}
+
+/// Searches from greedy, segmentations and the given `starts` (node indices by accelerator; those that are not admissible
+/// are passed over). `improved` is called with each new best schedule, from any thread, one at a time. There is always a
+/// result: everything on CPUs is admissible.
+///
+/// # Panics
+/// If `subgraphs` is 0 or the profile has fewer nodes than the graph.
+pub fn search(
+    question: &Question<'_>,
+    settings: &Settings,
+    starts: &[Vec<Vec<u32>>],
+    search: &Search,
+    improved: &(dyn Fn(&SlotSchedule) + Sync),
+) -> Best {
+    let Question { dag, profile, accelerators, subgraphs, memory_bytes } = *question;
+    let instance = Instance::new(dag, profile, accelerators, subgraphs, memory_bytes);
+    let published = Published { instance: &instance, best: Mutex::new(f64::INFINITY), improved };
+    let mut pool = begin(&instance, settings, starts, search);
+    published.offer(pool[0].0, &pool[0].1);
+    let mut bound = lower_bound(&instance, search);
+    bound.inspect(|&bound| search.report_bound(bound));
+    let mut tried_below = f64::INFINITY;
+    for round in 0..=settings.rounds {
+        if search.cancelled() || closed(pool[0].0, bound) {
+            break;
+        }
+        // Where the incumbent has not moved, branching would only repeat itself.
+        if dag.len() <= SMALL && (round == 0 || round == settings.rounds) && pool[0].0 < tried_below {
+            tried_below = pool[0].0;
+            let (better, proven) = match exhaust(&instance, pool[0].0, settings.branches, search) {
+                Exhausted::NothingBetter => (None, true),
+                Exhausted::Better(latency, slots) => (Some((latency, slots)), true),
+                Exhausted::GaveUp(better) => (better, false),
+            };
+            if let Some(better) = better {
+                published.offer(better.0, &better.1);
+                pool.insert(0, better);
+            }
+            if proven {
+                bound = Some(pool[0].0);
+            }
+        }
+        if round == settings.rounds || closed(pool[0].0, bound) {
+            break;
+        }
+        pool = anneal_round(&instance, settings, &pool, round, bound, search, &published);
+        search.report_fraction((round + 1) as f64 / settings.rounds as f64);
+    }
+    let (latency, slots) = pool.swap_remove(0);
+    let status = match (closed(latency, bound), search.cancelled()) {
+        (true, _) => Status::Optimal,
+        (false, true) => Status::Cancelled,
+        (false, false) => Status::Feasible,
+    };
+    let lower_bound = bound.map(|bound| bound.min(latency));
+    lower_bound.inspect(|&bound| search.report_bound(bound));
+    let split = instance.split(&slots);
+    let as_pieces = evaluate(dag, profile, memory_bytes, &split);
+    let schedule = instance.schedule(&slots).expect("only admissible assignments enter the pool");
+    Best { schedule, slots, split, as_pieces, lower_bound, status }
+}
+
+fn closed(latency: f64, bound: Option<f64>) -> bool {
+    bound.is_some_and(|bound| latency <= bound * (1.0 + CLOSED) + f64::MIN_POSITIVE)
+}
+
+/// Admissible assignments to begin with, best first, none twice.
+fn begin(
+    instance: &Instance<'_>,
+    settings: &Settings,
+    starts: &[Vec<Vec<u32>>],
+    search: &Search,
+) -> Vec<(f64, Vec<u32>)> {
+    let mut scorer = Scorer::new(instance);
+    let mut pool: Vec<(f64, Vec<u32>)> = vec![];
+    let published = greedy(instance.dag, instance.profile, instance.accelerators, instance.memory_bytes);
+    let given = starts.iter().chain([&published]).map(|split| instance.first_slots(split));
+    for slots in given.chain([vec![0; instance.dag.len()]]) {
+        pool.extend(scorer.score(instance, &slots).map(|latency| (latency, slots)));
+    }
+    let mut random = Random::new(search.seed());
+    let blocks = instance.blocks.blocks.len();
+    for i in 0..settings.orders {
+        if search.cancelled() {
+            break;
+        }
+        let key: Vec<f64> = (0..blocks).map(|block| if i < 2 { block as f64 } else { random.unit() }).collect();
+        let order = if i % 4 == 1 { order_by_key(instance, &key) } else { depth_first_order(instance, &key) };
+        let (slots, _) = segment(instance, &order);
+        pool.extend(scorer.score(instance, &slots).map(|latency| (latency, slots)));
+    }
+    // The sort is stable: the order of the starts breaks ties.
+    pool.sort_by(|a, b| a.0.total_cmp(&b.0));
+    pool.dedup_by(|a, b| a.1 == b.1);
+    pool.truncate(settings.walks.max(1));
+    pool
+}
+
+/// One round of walks; the pool afterwards, best first. Even walks go on from the best, odd ones from their own.
+fn anneal_round(
+    instance: &Instance<'_>,
+    settings: &Settings,
+    pool: &[(f64, Vec<u32>)],
+    round: usize,
+    bound: Option<f64>,
+    search: &Search,
+    published: &Published<'_, '_>,
+) -> Vec<(f64, Vec<u32>)> {
+    let walk = |index: usize| {
+        let from = if round > 0 && index.is_multiple_of(2) { &pool[0] } else { &pool[index % pool.len()] };
+        let number = (round * settings.walks + index) as u64;
+        let walk = Walk {
+            seed: search.seed().wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(number + 1),
+            steps: settings.steps,
+            hot: [0.02, 0.005, 0.05, 0.001][index % 4],
+            cold: 1e-5,
+            enough: bound.map_or(0.0, |bound| bound * (1.0 + CLOSED)),
+        };
+        anneal(instance, &from.1, &walk, search, |latency, slots| published.offer(latency, slots))
+    };
+    let mut next: Vec<(f64, Vec<u32>)> = (0..settings.walks).into_par_iter().map(walk).collect();
+    next.push(pool[0].clone());
+    next.sort_by(|a, b| a.0.total_cmp(&b.0));
+    next.dedup_by(|a, b| a.1 == b.1);
+    next
+}

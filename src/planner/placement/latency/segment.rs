@@ -1,0 +1,140 @@
+//! The best way to cut one order of the blocks into accelerator segments and CPU blocks, run one after the other.
+//!
+//! For a fixed topological order, `T[f][j]` is the least total time of the first `j` blocks with `f` accelerators:
+//!
+//! `T[f][j] = min(T[f][j-1] + cpu(j), min over i of T[f-1][i] + load(i..j))`
+//!
+//! where `load` has receive, compute and send time of the segment. Loads are kept up while `j` grows, so one order costs
+//! `O(m l + n l k)` for segments of at most `l` blocks (memory limits `l`). A total over everything in sequence is never
+//! below the latency, and equal to it for a chain; graphs with parallel branches are what [`anneal`](super::anneal) is for.
+
+use super::slots::Instance;
+
+/// Puts blocks in topological order by smallest key first; ties by block number.
+pub fn order_by_key(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
+    use std::{cmp::Reverse, collections::BinaryHeap};
+    // Non-negative floats order like their bits.
+    let entry = |block: usize| Reverse((key[block].max(0.0).to_bits(), block as u32));
+    let dag = &instance.blocks.dag;
+    let mut missing: Vec<usize> = (0..dag.len()).map(|b| dag.in_degree(b)).collect();
+    let mut heap: BinaryHeap<_> = (0..dag.len()).filter(|&b| missing[b] == 0).map(entry).collect();
+    let mut order = Vec::with_capacity(dag.len());
+    while let Some(Reverse((_, block))) = heap.pop() {
+        order.push(block);
+        for next in dag.successors(block as usize) {
+            missing[next] -= 1;
+            if missing[next] == 0 {
+                heap.push(entry(next));
+            }
+        }
+    }
+    order
+}
+
+/// Puts blocks in a depth-first topological order: of those that became ready together, the one with the smallest key is
+/// followed first.
+pub fn depth_first_order(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
+    let dag = &instance.blocks.dag;
+    let mut missing: Vec<usize> = (0..dag.len()).map(|b| dag.in_degree(b)).collect();
+    let descending = |a: &u32, b: &u32| key[*b as usize].total_cmp(&key[*a as usize]).then(b.cmp(a));
+    let mut stack: Vec<u32> = (0..dag.len() as u32).filter(|&b| missing[b as usize] == 0).collect();
+    stack.sort_unstable_by(descending);
+    let mut order = Vec::with_capacity(dag.len());
+    while let Some(block) = stack.pop() {
+        order.push(block);
+        let first = stack.len();
+        for next in dag.successors(block as usize) {
+            missing[next] -= 1;
+            if missing[next] == 0 {
+                stack.push(next as u32);
+            }
+        }
+        stack[first..].sort_unstable_by(descending);
+    }
+    order
+}
+
+/// Slots of the best segmentation of `order` (every block once, topological), each segment in the first slot of an
+/// accelerator of its own, and its total time.
+pub fn segment(instance: &Instance<'_>, order: &[u32]) -> (Vec<u32>, f64) {
+    let (blocks, nodes) = (&instance.blocks, &instance.profile.nodes);
+    let (n, length, most) = (instance.dag.len(), order.len(), instance.accelerators);
+    let mut place = vec![0u32; length];
+    order.iter().enumerate().for_each(|(i, &b)| place[b as usize] = i as u32);
+    let of = |v: u32| place[blocks.block_of[v as usize] as usize];
+    // The last place where an output is needed, and whose outputs are needed last at each place.
+    let last: Vec<u32> =
+        (0..n).map(|v| instance.successors(v).iter().map(|&w| of(w)).max().unwrap_or(0).max(of(v as u32))).collect();
+    let mut ends_at: Vec<Vec<u32>> = vec![vec![]; length];
+    for v in 0..n as u32 {
+        if last[v as usize] > of(v) {
+            ends_at[last[v as usize] as usize].push(v);
+        }
+    }
+    let cpu: Vec<f64> =
+        order.iter().map(|&b| blocks.blocks[b as usize].iter().map(|&v| nodes[v as usize].cpu_time).sum()).collect();
+    // Total and origin of the best prefix, by (prefix length, accelerators used); origin == length - 1 with the same
+    // number of accelerators is a CPU block.
+    let width = most + 1;
+    let mut total = vec![f64::INFINITY; (length + 1) * width];
+    let mut origin: Vec<(u32, bool)> = vec![(0, false); (length + 1) * width];
+    total[0] = 0.0;
+    let mut heard = vec![u32::MAX; n];
+    for (i, on_cpus) in cpu.iter().enumerate() {
+        for used in 0..width {
+            let (from, to) = (i * width + used, (i + 1) * width + used);
+            if total[from] + on_cpus < total[to] {
+                total[to] = total[from] + on_cpus;
+                origin[to] = (i as u32, false);
+            }
+        }
+        // All segments that begin at place i.
+        let (mut bytes, mut busy, mut unsent) = (0.0, 0.0, 0.0);
+        for j in i..length {
+            let members = &blocks.blocks[order[j] as usize];
+            bytes += members.iter().map(|&v| nodes[v as usize].size_bytes).sum::<f64>();
+            if bytes > instance.memory_bytes || members.iter().any(|&v| !nodes[v as usize].supported) {
+                break;
+            }
+            for &v in members {
+                busy += nodes[v as usize].accelerator_time;
+                if last[v as usize] as usize > j {
+                    unsent += nodes[v as usize].transfer;
+                }
+                for u in instance.dag.predecessors(v as usize) {
+                    if (of(u as u32) as usize) < i && heard[u] != i as u32 {
+                        heard[u] = i as u32;
+                        busy += nodes[u].transfer;
+                    }
+                }
+            }
+            for &v in &ends_at[j] {
+                if of(v) as usize >= i {
+                    unsent -= nodes[v as usize].transfer;
+                }
+            }
+            for used in 0..most {
+                let (from, to) = (i * width + used, (j + 1) * width + used + 1);
+                if total[from] + busy + unsent < total[to] {
+                    total[to] = total[from] + busy + unsent;
+                    origin[to] = (i as u32, true);
+                }
+            }
+        }
+    }
+    let best = (0..width).min_by(|&a, &b| total[length * width + a].total_cmp(&total[length * width + b])).unwrap_or(0);
+    let mut slots = vec![0; n];
+    let (mut end, mut used) = (length, best);
+    while end > 0 {
+        let (begin, accelerated) = origin[end * width + used];
+        if accelerated {
+            used -= 1;
+            let slot = (used * instance.subgraphs) as u32 + 1;
+            for &b in &order[begin as usize..end] {
+                blocks.blocks[b as usize].iter().for_each(|&v| slots[v as usize] = slot);
+            }
+        }
+        end = begin as usize;
+    }
+    (slots, total[length * width + best])
+}
