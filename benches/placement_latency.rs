@@ -8,7 +8,7 @@ mod latency_input;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Instant};
 
-use latency_input::LatencyInput;
+use latency_input::read_input;
 use plantui::planner::{
     Search,
     placement::latency::{Question, Settings, evaluate, greedy, search},
@@ -34,10 +34,11 @@ fn main() {
         if !filter.iter().all(|word| input.contains(word.as_str())) {
             continue;
         }
-        let LatencyInput { dag, profile, accelerators, memory_bytes, .. } = LatencyInput::read(&root.join(input));
-        let split = greedy(&dag, &profile, accelerators, memory_bytes);
-        let theirs = evaluate(&dag, &profile, memory_bytes, &split).expect("greedy splits have no circles").latency;
-        let question = Question { dag: &dag, profile: &profile, accelerators, subgraphs: 1, memory_bytes };
+        let (file, accelerators, memory_bytes) = read_input(&root.join(input));
+        let (dag, profile) = (&file.dag, &file.profile);
+        let split = greedy(dag, profile, accelerators, memory_bytes);
+        let theirs = evaluate(dag, profile, memory_bytes, &split).expect("greedy splits have no circles").latency;
+        let question = Question { dag, profile, accelerators, subgraphs: 1, memory_bytes };
         let started = Instant::now();
         let found = search(&question, &Settings::default(), &[], &Search::default(), &|_| ());
         let seconds = started.elapsed().as_secs_f64();

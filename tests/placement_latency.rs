@@ -4,7 +4,7 @@
 mod common;
 
 use common::{
-    latency_input::LatencyInput,
+    latency_input::{read_input, read_split},
     random_placement::{RandomPlacement, naive_piece_latency, naive_slot_latency, numbers},
     reference,
 };
@@ -33,9 +33,9 @@ fn greedy_meets_every_published_value() {
     let Some(root) = reference::root("greedy latency") else { return };
     let mut count = 0;
     for (input, _, _, published) in figures().iter().filter(|row| row.1 == "greedy") {
-        let read = LatencyInput::read(&root.join(input));
-        let split = greedy(&read.dag, &read.profile, read.accelerators, read.memory_bytes);
-        let schedule = evaluate(&read.dag, &read.profile, read.memory_bytes, &split).unwrap();
+        let (file, accelerators, memory_bytes) = read_input(&root.join(input));
+        let split = greedy(&file.dag, &file.profile, accelerators, memory_bytes);
+        let schedule = evaluate(&file.dag, &file.profile, memory_bytes, &split).unwrap();
         assert!(close(schedule.latency, *published, 1e-9), "{input}: {} not {published}", schedule.latency);
         assert_eq!(schedule.memory_excess, []);
         count += 1;
@@ -49,14 +49,14 @@ fn every_published_split_has_its_published_latency() {
     let folder = root.join("../figures/placement-splits");
     let mut wrong = vec![];
     let mut count = 0;
-    for (input, algorithm, file, published) in figures().iter().filter(|row| row.2 != "-") {
-        let read = LatencyInput::read(&root.join(input));
-        let split = read.split(&folder.join(file));
-        let schedule = evaluate(&read.dag, &read.profile, read.memory_bytes, &split).unwrap();
+    for (input, algorithm, split, published) in figures().iter().filter(|row| row.2 != "-") {
+        let (file, _, memory_bytes) = read_input(&root.join(input));
+        let nodes = read_split(&file, &folder.join(split));
+        let schedule = evaluate(&file.dag, &file.profile, memory_bytes, &nodes).unwrap();
         // A solver's objective is as exact as its tolerances; the other programs print what they computed.
         let relative = if algorithm.ends_with("highs") { 1e-6 } else { 1e-9 };
         if !close(schedule.latency, *published, relative) {
-            wrong.push(format!("{file}: {} not {published}", schedule.latency));
+            wrong.push(format!("{split}: {} not {published}", schedule.latency));
         }
         count += 1;
     }
@@ -110,9 +110,8 @@ fn the_search_finds_the_optimum_of_small_graphs() {
         case.accelerators = accelerators;
         let instance = Instance::new(&case.dag, &case.profile, accelerators, subgraphs, case.memory_bytes);
         let (mut best, mut roomy) = (f64::INFINITY, f64::INFINITY);
-        let n = case.dag.len();
-        let mut slots = vec![0u32; n];
-        'all: loop {
+        let mut slots = vec![0u32; case.dag.len()];
+        loop {
             let naive = naive_slot_latency(&case, subgraphs, &slots, case.memory_bytes);
             let scored = instance.schedule(&slots);
             match (naive, &scored) {
@@ -131,16 +130,11 @@ fn the_search_finds_the_optimum_of_small_graphs() {
             if let Some(naive) = naive_slot_latency(&case, subgraphs, &slots, f64::INFINITY) {
                 roomy = roomy.min(naive);
             }
-            for v in 0..=n {
-                if v == n {
-                    break 'all;
-                }
-                slots[v] += 1;
-                if (slots[v] as usize) < instance.slots() {
-                    break;
-                }
-                slots[v] = 0;
-            }
+            // The next number with one digit per node.
+            let last = instance.slots() as u32 - 1;
+            let Some(digit) = slots.iter().position(|&slot| slot < last) else { break };
+            slots[digit] += 1;
+            slots[..digit].fill(0);
         }
         let question = Question {
             dag: &case.dag,
@@ -227,11 +221,10 @@ fn a_cancelled_search_keeps_the_best_start() {
     assert_eq!(found.as_pieces.unwrap().latency, found.schedule.latency);
 }
 
-/// What is reached with the given settings on one published input, checked for admissibility by the definition.
+/// Latency and bound reached with the given settings on one published input.
 fn reached(root: &Path, input: &str, settings: &Settings) -> (f64, f64) {
-    let read = LatencyInput::read(&root.join(input));
-    let LatencyInput { dag, profile, accelerators, memory_bytes, .. } = &read;
-    let question = Question { dag, profile, accelerators: *accelerators, subgraphs: 1, memory_bytes: *memory_bytes };
+    let (file, accelerators, memory_bytes) = read_input(&root.join(input));
+    let question = Question { dag: &file.dag, profile: &file.profile, accelerators, subgraphs: 1, memory_bytes };
     let found = search(&question, settings, &[], &Search::default(), &|_| ());
     let pieces = found.as_pieces.unwrap();
     assert_eq!(pieces.memory_excess, []);

@@ -2,11 +2,13 @@
 //!
 //! Nodes of one colour class share a device. Classes that reach one another in a circle (a path leaves the first for the
 //! second, another comes back) can be apart only where CPUs break the circle, so the heuristics keep them together: a
-//! *block* is a strongly connected component of the graph of classes. Linear time (Tarjan 1972).
+//! *block* is a strongly connected component of the graph of classes. Linear time.
 
-use std::collections::BTreeMap;
-
-use crate::{graph::Dag, workload::placement::PlacementProfile};
+use crate::{
+    graph::Dag,
+    planner::placement::classes::{Partition, strong_components},
+    workload::placement::PlacementProfile,
+};
 
 /// The classes and blocks of a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,67 +25,13 @@ pub struct Blocks {
     pub dag: Dag,
 }
 
-/// Numbers groups by their first member, given any labels.
-fn number_by_first(labels: impl Iterator<Item = i64>) -> (Vec<u32>, Vec<Vec<u32>>) {
-    let mut numbers: BTreeMap<i64, u32> = BTreeMap::new();
-    let mut groups: Vec<Vec<u32>> = vec![];
-    let mut of = vec![];
-    for (v, label) in labels.enumerate() {
-        let group = *numbers.entry(label).or_insert_with(|| {
-            groups.push(vec![]);
-            groups.len() as u32 - 1
-        });
+/// The members of every group, ascending.
+fn groups(count: usize, group_of: &[u32]) -> Vec<Vec<u32>> {
+    let mut groups = vec![vec![]; count];
+    for (v, &group) in group_of.iter().enumerate() {
         groups[group as usize].push(v as u32);
-        of.push(group);
     }
-    (of, groups)
-}
-
-/// Strongly connected component of each vertex, given successor lists; the numbers mean nothing but equality.
-fn components(successors: &[Vec<u32>]) -> Vec<u32> {
-    const UNSEEN: u32 = u32::MAX;
-    let n = successors.len();
-    let (mut number, mut low, mut component) = (vec![UNSEEN; n], vec![0u32; n], vec![UNSEEN; n]);
-    let (mut open, mut calls) = (vec![], vec![]);
-    let (mut counter, mut found) = (0, 0);
-    for root in 0..n as u32 {
-        if number[root as usize] != UNSEEN {
-            continue;
-        }
-        calls.push((root, 0));
-        while let Some((v, next)) = calls.pop() {
-            let at = v as usize;
-            if next == 0 {
-                (number[at], low[at]) = (counter, counter);
-                counter += 1;
-                open.push(v);
-            } else {
-                let child = successors[at][next - 1] as usize;
-                low[at] = low[at].min(low[child]);
-            }
-            let mut entered = false;
-            for (i, &w) in successors[at].iter().enumerate().skip(next) {
-                if number[w as usize] == UNSEEN {
-                    calls.extend([(v, i + 1), (w, 0)]);
-                    entered = true;
-                    break;
-                }
-                if component[w as usize] == UNSEEN {
-                    low[at] = low[at].min(number[w as usize]);
-                }
-            }
-            if !entered && low[at] == number[at] {
-                while let Some(w) = open.pop() {
-                    component[w as usize] = found;
-                    if w == v {
-                        break;
-                    }
-                }
-                found += 1;
-            }
-        }
-    }
-    component
+    groups
 }
 
 impl Blocks {
@@ -92,19 +40,24 @@ impl Blocks {
     /// # Panics
     /// If the profile has fewer nodes than the graph.
     pub fn new(dag: &Dag, profile: &PlacementProfile) -> Self {
-        let coloured: BTreeMap<i64, i64> = profile.nodes.iter().filter_map(|node| node.colour_class).zip(0..).collect();
-        let fresh = profile.nodes.len() as i64;
-        let label = |(v, colour): (usize, Option<i64>)| colour.map_or(fresh + v as i64, |colour| coloured[&colour]);
-        let (class_of, classes) = number_by_first((0..dag.len()).map(|v| label((v, profile.nodes[v].colour_class))));
-        let mut successors = vec![vec![]; classes.len()];
-        for &(u, v) in dag.edges() {
-            let (a, b) = (class_of[u as usize], class_of[v as usize]);
-            if a != b {
-                successors[a as usize].push(b);
+        let colours = Partition::by_colour(profile);
+        let class_of: Vec<u32> = (0..dag.len()).map(|v| colours.class(v) as u32).collect();
+        let classes = groups(colours.len(), &class_of);
+        let between: Vec<(u32, u32)> =
+            dag.edges().iter().map(|&(u, v)| (class_of[u as usize], class_of[v as usize])).collect();
+        let component = strong_components(classes.len(), between.iter());
+        // Components come in no useful order: number them by first node.
+        let mut number = vec![u32::MAX; classes.len()];
+        let mut found = 0;
+        for &class in &class_of {
+            let number = &mut number[component[class as usize] as usize];
+            if *number == u32::MAX {
+                *number = found;
+                found += 1;
             }
         }
-        let component = components(&successors);
-        let (block_of, blocks) = number_by_first(class_of.iter().map(|&class| i64::from(component[class as usize])));
+        let block_of: Vec<u32> = class_of.iter().map(|&class| number[component[class as usize] as usize]).collect();
+        let blocks = groups(found as usize, &block_of);
         let crossing = dag.edges().iter().map(|&(u, v)| (block_of[u as usize], block_of[v as usize]));
         let edges = crossing.filter(|(a, b)| a != b).collect();
         let dag = Dag::new(blocks.len(), edges).expect("components leave no cycle");

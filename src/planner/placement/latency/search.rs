@@ -159,7 +159,7 @@ pub fn search(
         (false, true) => Status::Cancelled,
         (false, false) => Status::Feasible,
     };
-    let lower_bound = bound.map(|bound| bound.min(latency));
+    let lower_bound = bound.map(|bound| if status == Status::Optimal { latency } else { bound });
     lower_bound.inspect(|&bound| search.report_bound(bound));
     let split = instance.split(&slots);
     let as_pieces = evaluate(dag, profile, memory_bytes, &split);
