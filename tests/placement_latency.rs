@@ -233,6 +233,35 @@ fn reached(root: &Path, input: &str, settings: &Settings) -> (f64, f64) {
 }
 
 #[test]
+fn a_second_subgraph_per_accelerator_never_hurts() {
+    let Some(root) = reference::root("latency search with two subgraphs") else { return };
+    let (file, accelerators, memory_bytes) =
+        read_input(&root.join("dnn-partitioning/latency-inputs/LayerGraphs/gnmt_inference.json"));
+    let settings = Settings { orders: 32, rounds: 2, walks: 2, steps: 5000, branches: 0 };
+    let mut starts: Vec<Vec<Vec<u32>>> = vec![];
+    let mut before = (f64::INFINITY, f64::INFINITY);
+    for subgraphs in 1..=3 {
+        let question = Question { dag: &file.dag, profile: &file.profile, accelerators, subgraphs, memory_bytes };
+        let one_subgraph_each = if subgraphs == 1 { &[] } else { &starts[..1] };
+        let found = search(&question, &settings, one_subgraph_each, &Search::default(), &|_| ());
+        let (latency, bound) = (found.schedule.latency, found.lower_bound.unwrap());
+        println!("{subgraphs} subgraphs: {latency}, as pieces {:?}, bound {bound}", found.as_pieces.map(|s| s.latency));
+        // The first start has one subgraph each, and a bound for more subgraphs holds for fewer.
+        assert!(bound <= latency && (subgraphs == 1 || latency <= before.0) && bound <= before.1 * (1.0 + 1e-9));
+        for run in &found.schedule.slots {
+            let ahead = found.schedule.slots.iter().filter(|other| other.accelerator == run.accelerator);
+            for other in ahead.take_while(|other| *other != run) {
+                assert!(other.finish <= run.start, "{other:?} and {run:?} overlap");
+            }
+        }
+        if subgraphs == 1 {
+            before = (latency, bound);
+        }
+        starts.push(found.split);
+    }
+}
+
+#[test]
 fn a_short_search_beats_the_best_published_latencies() {
     let Some(root) = reference::root("latency search") else { return };
     let settings = Settings { orders: 64, rounds: 2, walks: 2, steps: 10_000, branches: 1000 };

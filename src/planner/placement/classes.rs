@@ -269,7 +269,7 @@ fn renamed(edges: &BTreeSet<(u32, u32)>, class: &[usize]) -> BTreeSet<(u32, u32)
 }
 
 /// The strongly connected component of each vertex (Tarjan 1972), without recursion: graphs may be long chains.
-fn strong_components<'a>(n: usize, edges: impl Iterator<Item = &'a (u32, u32)>) -> Vec<u32> {
+pub(super) fn strong_components<'a>(n: usize, edges: impl Iterator<Item = &'a (u32, u32)>) -> Vec<u32> {
     let mut successors: Vec<Vec<u32>> = vec![vec![]; n];
     for &(a, b) in edges {
         successors[a as usize].push(b);

@@ -1,30 +1,74 @@
 //! A lower bound on the latency of every admissible assignment.
 //!
-//! Take any path of the graph. What it has in one slot is consecutive on it, because slots are convex. Whoever holds
-//! `v_i` and `v_j` of the path in one slot holds their *closure* as well: every node on a way from one to the other and,
-//! with one slot per accelerator, the colour classes of all these, and so on until nothing is added. That slot takes at
-//! least the closure's accelerator time, plus the transfer of `v_(i-1)` into it and of `v_j` out of it, and needs the
-//! closure's memory. So the least time in which the path can be passed is a shortest way over its cuts:
+//! Take any path `v_1 v_2 ..` of the graph. What it has in one slot is consecutive on it, because slots are convex. Whoever
+//! holds `v_i` and `v_j` of the path in one slot holds their *closure* `C(i, j)` as well: every node on a way from one to
+//! the other and, with one slot per accelerator, the colour classes of all these, and so on until nothing is added. With
+//! `v_(i-1)` and `v_(j+1)` elsewhere, convexity also keeps the ancestors of the one and the descendants of the other out of
+//! the slot, so it receives what such ancestors give the closure and sends what such descendants take from it: a cut
+//! through a residual block pays for the shortcut, too. The least time in which the path can be passed is then a shortest
+//! way over its cuts. With `B[s][j]` the time at which `v_j`'s predecessor on the path is done and `s` slots are behind it:
 //!
-//! `E[s][j] = min(E[s][j-1] + cpu(v_j), min over i of E[s-1][i-1] + c(v_(i-1)) + time(closure(i, j)) + c(v_j))`
+//! `B[s][j+1] = min(B[s][j] + cpu(v_j), min over i of B[s-1][i] + receive(i) + time(C(i, j)) + send(j))`
 //!
-//! with at most as many segments `s` as there are slots; at the last vertex nothing has to be sent. Instead of one path a
-//! tree is used: each vertex continues the way of the predecessor whose bound is greatest. With no memory and no transfers
+//! with at most as many slots `s` as there are, and only closures that fit a memory. Instead of one path a tree is used:
+//! each vertex continues the way of the predecessor that gives the greatest bound. With no memory limit and no transfers
 //! this is the critical path with every node on its faster device.
 //!
-//! `O(n l (n^2 / 64 + k))` at worst for segments of at most `l` vertices; on the published graphs under a second.
+//! `O(m l (n / 64 (1 + d) + k))` for `m` edges and segments of at most `l` vertices whose closures grow by `d` nodes each;
+//! memory `O(n^2 / 8)` bytes for reachability. On the published graphs it takes well under a second.
 
 use fixedbitset::FixedBitSet;
 
 use super::slots::Instance;
 use crate::planner::Search;
 
-/// Reachability and the growing closure of one segment.
+/// What reaches what.
+struct Reach {
+    /// Ancestors of each vertex, itself included.
+    before: Vec<FixedBitSet>,
+    /// Descendants of each vertex, itself included.
+    after: Vec<FixedBitSet>,
+    /// Predecessors of the descendants of each vertex, itself among the descendants.
+    feeding: Vec<FixedBitSet>,
+}
+
+impl Reach {
+    fn new(instance: &Instance<'_>) -> Self {
+        let (dag, n) = (instance.dag, instance.dag.len());
+        let single = |v: usize| {
+            let mut set = FixedBitSet::with_capacity(n);
+            set.insert(v);
+            set
+        };
+        let mut before: Vec<FixedBitSet> = (0..n).map(single).collect();
+        let mut after = before.clone();
+        let mut feeding = vec![FixedBitSet::with_capacity(n); n];
+        for &v in dag.topological_order() {
+            let mut set = std::mem::take(&mut before[v as usize]);
+            dag.predecessors(v as usize).for_each(|u| set.union_with(&before[u]));
+            before[v as usize] = set;
+        }
+        for &v in dag.topological_order().iter().rev() {
+            let v = v as usize;
+            let mut descendants = std::mem::take(&mut after[v]);
+            let mut sources = std::mem::take(&mut feeding[v]);
+            sources.extend(dag.predecessors(v));
+            for w in dag.successors(v) {
+                descendants.union_with(&after[w]);
+                sources.union_with(&feeding[w]);
+            }
+            (after[v], feeding[v]) = (descendants, sources);
+        }
+        Reach { before, after, feeding }
+    }
+}
+
+/// The growing closure of one segment.
 struct Closure<'i, 'a> {
     instance: &'i Instance<'a>,
-    before: Vec<FixedBitSet>,
-    after: Vec<FixedBitSet>,
-    within: FixedBitSet,
+    reach: &'i Reach,
+    members: FixedBitSet,
+    predecessors: FixedBitSet,
     ahead: FixedBitSet,
     behind: FixedBitSet,
     time: f64,
@@ -33,39 +77,24 @@ struct Closure<'i, 'a> {
 }
 
 impl<'i, 'a> Closure<'i, 'a> {
-    fn new(instance: &'i Instance<'a>) -> Self {
-        let n = instance.dag.len();
-        let mut before = vec![FixedBitSet::with_capacity(n); n];
-        let mut after = before.clone();
-        for &v in instance.dag.topological_order() {
-            let mut set = FixedBitSet::with_capacity(n);
-            set.insert(v as usize);
-            instance.dag.predecessors(v as usize).for_each(|u| set.union_with(&before[u]));
-            before[v as usize] = set;
-        }
-        for &v in instance.dag.topological_order().iter().rev() {
-            let mut set = FixedBitSet::with_capacity(n);
-            set.insert(v as usize);
-            instance.dag.successors(v as usize).for_each(|w| set.union_with(&after[w]));
-            after[v as usize] = set;
-        }
-        let empty = FixedBitSet::with_capacity(n);
-        let (within, ahead, behind) = (empty.clone(), empty.clone(), empty);
-        Closure { instance, before, after, within, ahead, behind, time: 0.0, bytes: 0.0, supported: true }
+    fn new(instance: &'i Instance<'a>, reach: &'i Reach) -> Self {
+        let empty = FixedBitSet::with_capacity(instance.dag.len());
+        let (members, predecessors, ahead, behind) = (empty.clone(), empty.clone(), empty.clone(), empty);
+        Closure { instance, reach, members, predecessors, ahead, behind, time: 0.0, bytes: 0.0, supported: true }
     }
 
     fn clear(&mut self) {
-        self.within.clear();
-        self.ahead.clear();
-        self.behind.clear();
+        for set in [&mut self.members, &mut self.predecessors, &mut self.ahead, &mut self.behind] {
+            set.clear();
+        }
         (self.time, self.bytes, self.supported) = (0.0, 0.0, true);
     }
 
-    /// Adds a node and all that has to come with it.
+    /// Adds a node and all that has to come with it; may stop early once the closure fits nowhere.
     fn add(&mut self, v: usize) {
         let instance = self.instance;
         let mut fresh = vec![v];
-        while !fresh.is_empty() {
+        while !fresh.is_empty() && self.fits() {
             for v in fresh.drain(..) {
                 let class: &[u32] = match instance.subgraphs {
                     1 => &instance.blocks.classes[instance.blocks.class_of[v] as usize],
@@ -73,25 +102,23 @@ impl<'i, 'a> Closure<'i, 'a> {
                 };
                 for &member in class {
                     let member = member as usize;
-                    if self.within.put(member) {
+                    if self.members.put(member) {
                         continue;
                     }
                     let node = &instance.profile.nodes[member];
                     self.time += node.accelerator_time;
                     self.bytes += node.size_bytes;
                     self.supported &= node.supported;
-                    self.ahead.union_with(&self.after[member]);
-                    self.behind.union_with(&self.before[member]);
+                    self.predecessors.extend(instance.dag.predecessors(member));
+                    self.ahead.union_with(&self.reach.after[member]);
+                    self.behind.union_with(&self.reach.before[member]);
                 }
             }
-            if !self.fits() {
-                return;
-            }
-            let between = self.ahead.as_slice().iter().zip(self.behind.as_slice()).zip(self.within.as_slice());
-            for (block, ((ahead, behind), within)) in between.enumerate() {
-                let mut new = ahead & behind & !within;
+            let between = self.ahead.as_slice().iter().zip(self.behind.as_slice()).zip(self.members.as_slice());
+            for (word, ((ahead, behind), members)) in between.enumerate() {
+                let mut new = ahead & behind & !members;
                 while new != 0 {
-                    fresh.push(block * usize::BITS as usize + new.trailing_zeros() as usize);
+                    fresh.push(word * usize::BITS as usize + new.trailing_zeros() as usize);
                     new &= new - 1;
                 }
             }
@@ -101,56 +128,83 @@ impl<'i, 'a> Closure<'i, 'a> {
     fn fits(&self) -> bool {
         self.supported && self.bytes <= self.instance.memory_bytes * (1.0 + 1e-12)
     }
+
+    fn transfers(&self, one: &FixedBitSet, other: &FixedBitSet) -> f64 {
+        one.intersection(other).map(|u| self.instance.profile.nodes[u].transfer).sum()
+    }
+}
+
+/// The tree of paths, as far as it has grown.
+struct Paths<'i, 'a> {
+    instance: &'i Instance<'a>,
+    reach: &'i Reach,
+    closure: Closure<'i, 'a>,
+    parent: Vec<Option<usize>>,
+    /// `B`, by vertex and number of slots.
+    begin: Vec<f64>,
+    width: usize,
+}
+
+impl Paths<'_, '_> {
+    /// By number of slots passed: no earlier is `v` done, if its path goes on to `next` (or ends). Valid for whatever
+    /// devices `v` and `next` are on, unless they share a slot.
+    fn done(&mut self, v: usize, next: Option<usize>) -> Vec<f64> {
+        let width = self.width;
+        let row = |i: usize| i * width..(i + 1) * width;
+        let cpu_time = self.instance.profile.nodes[v].cpu_time;
+        let mut done: Vec<f64> = self.begin[row(v)].iter().map(|begin| begin + cpu_time).collect();
+        self.closure.clear();
+        let mut first = Some(v);
+        while let Some(i) = first {
+            self.closure.add(i);
+            let closure = &self.closure;
+            if !closure.fits() || next.is_some_and(|next| closure.members.contains(next)) {
+                break;
+            }
+            first = self.parent[i];
+            // A closure that holds the vertex before its first begins elsewhere.
+            if first.is_none_or(|before| !closure.members.contains(before)) {
+                let receive = first.map(|before| closure.transfers(&closure.predecessors, &self.reach.before[before]));
+                let send = next.map(|next| closure.transfers(&closure.members, &self.reach.feeding[next]));
+                let busy = receive.unwrap_or(0.0) + closure.time + send.unwrap_or(0.0);
+                for (done, begin) in done[1..].iter_mut().zip(&self.begin[row(i)]) {
+                    *done = done.min(begin + busy);
+                }
+            }
+        }
+        done
+    }
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 /// A value that no admissible assignment of `instance` goes below; `None` if `search` was cancelled meanwhile.
 pub fn lower_bound(instance: &Instance<'_>, search: &Search) -> Option<f64> {
     let (n, width) = (instance.dag.len(), instance.slots());
-    let nodes = &instance.profile.nodes;
-    let mut closure = Closure::new(instance);
-    let mut parent: Vec<Option<usize>> = vec![None; n];
-    // Least time until v is finished and its output is on the host, by number of slots passed on the way.
-    let mut sent = vec![f64::INFINITY; n * width];
+    let reach = Reach::new(instance);
+    let closure = Closure::new(instance, &reach);
+    let mut paths =
+        Paths { instance, reach: &reach, closure, parent: vec![None; n], begin: vec![f64::INFINITY; n * width], width };
     let mut bound = 0.0f64;
     for &v in instance.dag.topological_order() {
         let v = v as usize;
-        if search.cancelled() {
-            return None;
-        }
-        let least = |u: usize| sent[u * width..(u + 1) * width].iter().copied().fold(f64::INFINITY, f64::min);
-        parent[v] = instance.dag.predecessors(v).max_by(|&a, &b| least(a).total_cmp(&least(b)).then(b.cmp(&a)));
-        let mut ends = vec![f64::INFINITY; width];
-        match parent[v] {
-            None => ends[0] = nodes[v].cpu_time,
-            Some(u) => (0..width).for_each(|s| ends[s] = sent[u * width + s] + nodes[v].cpu_time),
-        }
-        let mut on_accelerator = vec![f64::INFINITY; width];
-        closure.clear();
-        let mut first = Some(v);
-        while let Some(i) = first {
-            closure.add(i);
-            if !closure.fits() {
-                break;
+        paths.begin[v * width] = 0.0;
+        let mut greatest = f64::NEG_INFINITY;
+        for u in instance.dag.predecessors(v) {
+            if search.cancelled() {
+                return None;
             }
-            match parent[i] {
-                None => {
-                    if let Some(time) = on_accelerator.get_mut(1) {
-                        *time = time.min(closure.time);
-                    }
-                }
-                Some(u) => {
-                    for s in 1..width {
-                        let entered = sent[u * width + s - 1] + nodes[u].transfer;
-                        on_accelerator[s] = on_accelerator[s].min(entered + closure.time);
-                    }
-                }
+            let begin = paths.done(u, Some(v));
+            if least(&begin) > greatest {
+                greatest = least(&begin);
+                paths.parent[v] = Some(u);
+                paths.begin[v * width..(v + 1) * width].copy_from_slice(&begin);
             }
-            first = parent[i];
         }
-        let passed = (0..width).map(|s| ends[s].min(on_accelerator[s])).fold(f64::INFINITY, f64::min);
-        bound = bound.max(passed);
-        for s in 0..width {
-            sent[v * width + s] = ends[s].min(on_accelerator[s] + nodes[v].transfer);
+        if instance.dag.out_degree(v) == 0 {
+            bound = bound.max(least(&paths.done(v, None)));
         }
     }
     // Sums here and in the score run in different orders: keep clear of rounding.
