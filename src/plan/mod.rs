@@ -6,6 +6,7 @@
 pub mod check;
 pub mod document;
 pub mod piper_result;
+mod read;
 
 use crate::cluster::MOST_DEVICES;
 
