@@ -211,7 +211,7 @@ fn difference(planned_s: f64, simulation: &Simulation) -> Option<String> {
     let steady_s = planned_s * f64::from(pipeline.microbatches);
     // From the throughputs, as the report shows them.
     let share = steady_s / timeline.iteration_s - 1.0;
-    if !(share.abs() > NOTED_DIFFERENCE) {
+    if share.abs() <= NOTED_DIFFERENCE || !share.is_finite() {
         return None;
     }
     let compared = format!(
