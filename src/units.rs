@@ -3,7 +3,8 @@
 //! Everything inside plantui is in bytes, bytes per second and seconds, as `f64`. This module is the only place
 //! where units are spelled. Bare numbers are always the base unit (bytes, bytes per second, seconds), so a script
 //! can pass exact values. `K`, `M`, `G`, `T` are decimal; `Ki`, `Mi`, `Gi`, `Ti` are binary; a lower-case `b` after
-//! a prefix in a *bandwidth* means bits (`200Gb/s`), in a *size* it is read as bytes, as everyone writes `80gb`.
+//! a capital prefix in a *bandwidth* means bits (`200Gb/s`), and `gb/s` is refused, since it may mean either; in a *size*
+//! it is read as bytes, as everyone writes `80gb`.
 //!
 //! The one surprising decision: [`bytes_exact`] and [`bandwidth_exact`] pick the decimal or the binary unit,
 //! whichever needs fewer digits, so that a file's `80e9` shows as `80 GB` and `8589934592` as `8 GiB`.
@@ -12,20 +13,39 @@ use thiserror::Error;
 
 /// Why a quantity could not be read; the message names the text and shows what would do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is not {expected}")]
+#[error("`{text}` is {expected}")]
 pub struct UnitError {
     /// What was typed.
     pub text: String,
-    /// What would have been accepted, with an example.
+    /// What is wrong with it and what would have been accepted, with an example: `not a size ..`, `larger than ..`.
     pub expected: &'static str,
 }
 
+impl UnitError {
+    /// The error for a text, cut where it is too long to be shown.
+    pub fn new(text: &str, expected: &'static str) -> Self {
+        let mut shown: String = text.chars().take(MOST_SHOWN).collect();
+        if shown.len() < text.len() {
+            shown += "..";
+        }
+        UnitError { text: shown, expected }
+    }
+}
+
+/// Characters of a mistyped quantity that a message repeats.
+const MOST_SHOWN: usize = 60;
+
 const KIB: f64 = 1024.0;
-const EXPECTED_BYTES: &str = "a size in bytes: write a positive number and a unit, such as 16GiB, 80GB or 512MiB";
+const EXPECTED_BYTES: &str = "not a size in bytes: write a positive number and a unit, such as 16GiB, 80GB or 512MiB";
 const EXPECTED_BANDWIDTH: &str =
-    "a bandwidth: write a positive number and a unit, such as 25GB/s, 25GiB/s or 200Gb/s (bits)";
-const EXPECTED_SECONDS: &str = "a duration: write a number and a unit, such as 1.5ms, 60s or 2min";
-const EXPECTED_COUNT: &str = "a whole number of at least 1";
+    "not a bandwidth: write a positive number and a unit, such as 25GB/s, 25GiB/s or 200Gb/s (bits)";
+const EXPECTED_SECONDS: &str = "not a duration: write a number and a unit, such as 1.5ms, 60s or 2min";
+const TOO_LARGE: &str = "larger than any quantity planned with here: at most 1e30";
+const BITS_OR_BYTES: &str = "bits or bytes, which lower case does not tell: write Gb/s for bits or GB/s for bytes";
+const EXPECTED_COUNT: &str = "not a whole number of at least 1";
+
+/// The largest size and bandwidth that are taken.
+const LARGEST: f64 = 1e30;
 
 /// Parts `12.5GiB` into the number and the trimmed unit behind it.
 fn split_number(text: &str) -> Option<(f64, &str)> {
@@ -72,11 +92,11 @@ fn prefix(text: &str) -> Option<f64> {
 /// # Errors
 /// If the text is no positive finite number with a size unit.
 pub fn parse_bytes(text: &str) -> Result<f64, UnitError> {
-    let error = || UnitError { text: text.into(), expected: EXPECTED_BYTES };
+    let error = || UnitError::new(text, EXPECTED_BYTES);
     let (value, unit) = split_number(text).ok_or_else(error)?;
     let unit = unit.strip_suffix(['B', 'b']).unwrap_or(unit);
     let bytes = value * prefix(unit).ok_or_else(error)?;
-    if bytes > 0.0 && bytes.is_finite() { Ok(bytes) } else { Err(error()) }
+    in_range(bytes, text, error)
 }
 
 /// Reads a bandwidth: `25GB/s`, `25GiB/s`, `200Gb/s` (bits), `26843545600`. Bytes per second.
@@ -84,20 +104,37 @@ pub fn parse_bytes(text: &str) -> Result<f64, UnitError> {
 /// # Errors
 /// If the text is no positive finite number with a bandwidth unit.
 pub fn parse_bandwidth(text: &str) -> Result<f64, UnitError> {
-    let error = || UnitError { text: text.into(), expected: EXPECTED_BANDWIDTH };
+    let error = || UnitError::new(text, EXPECTED_BANDWIDTH);
     let (value, unit) = split_number(text).ok_or_else(error)?;
     let (unit, bits) = if let Some(unit) = unit.strip_suffix("bps").or_else(|| unit.strip_suffix("bit/s")) {
         (unit, true)
     } else {
         let unit = unit.strip_suffix("/s").unwrap_or(unit);
         match unit.strip_suffix('b') {
+            Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase()) => {
+                return Err(UnitError::new(text, BITS_OR_BYTES));
+            }
             Some(rest) => (rest, true),
             None => (unit.strip_suffix('B').unwrap_or(unit), false),
         }
     };
     let factor = prefix(unit).ok_or_else(error)? / if bits { 8.0 } else { 1.0 };
     let bandwidth = value * factor;
-    if bandwidth > 0.0 && bandwidth.is_finite() { Ok(bandwidth) } else { Err(error()) }
+    in_range(bandwidth, text, error)
+}
+
+/// A quantity that is positive and small enough for everything computed from it to be finite.
+fn in_range(value: f64, text: &str, error: impl Fn() -> UnitError) -> Result<f64, UnitError> {
+    match value {
+        v if v > LARGEST => Err(UnitError::new(text, TOO_LARGE)),
+        v if v > 0.0 => Ok(v),
+        _ => Err(error()),
+    }
+}
+
+/// Whether a text is a number above a bound, so that a message can say just that.
+pub fn is_larger(text: &str, bound: f64) -> bool {
+    split_number(text).and_then(|(value, unit)| Some(value * prefix(unit)?)).is_some_and(|value| value > bound)
 }
 
 /// Reads a duration: `1.5ms`, `60s`, `2min`, `0.25`. Seconds, at least 0.
@@ -105,7 +142,7 @@ pub fn parse_bandwidth(text: &str) -> Result<f64, UnitError> {
 /// # Errors
 /// If the text is no finite number of at least 0 with a unit of time.
 pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
-    let error = || UnitError { text: text.into(), expected: EXPECTED_SECONDS };
+    let error = || UnitError::new(text, EXPECTED_SECONDS);
     let (value, unit) = split_number(text).ok_or_else(error)?;
     let factor = match unit {
         "" | "s" => 1.0,
@@ -125,16 +162,31 @@ pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
 /// # Errors
 /// If the text is no whole number between 1 and 2³²−1.
 pub fn parse_count(text: &str) -> Result<u32, UnitError> {
-    let error = || UnitError { text: text.into(), expected: EXPECTED_COUNT };
+    let error = || UnitError::new(text, EXPECTED_COUNT);
     let (value, unit) = split_number(text).ok_or_else(error)?;
     let value = value * prefix(unit).ok_or_else(error)?;
     if value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value) { Ok(value as u32) } else { Err(error()) }
 }
 
-/// Four significant digits at most, without trailing zeros after the point.
+/// A number to its last digit, in the shorter of plain and scientific notation: `0.25`, `1e308`.
+pub fn exact_number(value: f64) -> String {
+    let (plain, scientific) = (value.to_string(), format!("{value:e}"));
+    if plain.len() <= MOST_PLAIN_DIGITS || plain.len() <= scientific.len() { plain } else { scientific }
+}
+
+/// Longer numbers are shown in scientific notation.
+const MOST_PLAIN_DIGITS: usize = 20;
+
+/// Significant digits at most, without trailing zeros after the point; in
+/// scientific notation what is too large or too small to be read otherwise.
 fn digits(value: f64, significant: usize) -> String {
     if value == 0.0 {
         return "0".into();
+    }
+    if !(1e-9..1e7).contains(&value.abs()) {
+        let text = format!("{:.*e}", significant - 1, value);
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{exponent}", mantissa.trim_end_matches('0').trim_end_matches('.'));
     }
     let magnitude = value.abs().log10().floor() as i32;
     let decimals = (significant as i32 - 1 - magnitude).max(0) as usize;
@@ -201,6 +253,9 @@ pub fn seconds(value: f64) -> String {
         v if v < 7200.0 => (value, "s"),
         _ => (value / 3600.0, "h"),
     };
+    if scaled.abs() >= 1e7 {
+        return format!("{scaled:.3e} {unit}");
+    }
     let magnitude = scaled.abs().log10().floor() as i32;
     let decimals = (3 - magnitude).clamp(0, 3) as usize;
     format!("{scaled:.decimals$} {unit}")
@@ -261,6 +316,10 @@ mod tests {
         assert_eq!(parse_bandwidth("200 Gbps"), Ok(25e9));
         assert_eq!(parse_bandwidth("26843545600"), Ok(26_843_545_600.0));
         assert!(parse_bandwidth("25GB/min").is_err());
+        for text in ["25gb/s", "25 gb", "25gib/s"] {
+            let error = parse_bandwidth(text).unwrap_err().to_string();
+            assert!(error.contains("Gb/s for bits or GB/s for bytes"), "{error}");
+        }
     }
 
     #[test]
@@ -289,6 +348,25 @@ mod tests {
         assert_eq!(count_short(5.88e9), "5.88 G");
         assert_eq!(percent(0.913), "91.3%");
         assert_eq!(percent_whole(0.913), "91%");
+    }
+
+    #[test]
+    fn no_number_fills_the_line() {
+        for value in [1e308, 1e30, 12_345_678.9e15 * 1024.0, 1e-300] {
+            for text in [bytes(value), bytes_exact(value), seconds(value), number(value), count_short(value)] {
+                assert!(text.len() <= 16, "{text}");
+            }
+            assert!(exact_number(value).len() <= 24);
+        }
+        assert_eq!((exact_number(1e308), exact_number(0.25)), ("1e308".into(), "0.25".into()));
+        assert_eq!(exact_number(8_589_934_592.0), "8589934592");
+    }
+
+    #[test]
+    fn what_is_too_large_is_told_so() {
+        assert!(parse_bytes("1e40GB").unwrap_err().to_string().contains("`1e40GB` is larger than"));
+        assert!(is_larger("20k", 1e4) && !is_larger("1k", 1e4) && !is_larger("x", 1e4));
+        assert!(parse_bytes(&"9".repeat(500)).unwrap_err().to_string().len() < 200);
     }
 
     #[test]

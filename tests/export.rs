@@ -201,7 +201,7 @@ fn a_plan_document_comes_back_as_the_plan() {
     assert_eq!(value["stages"][0]["choices"]["1"], "vanilla");
     let read = document::read(&workload, &text, "plan.json").unwrap();
     assert_eq!(read.plan, plan);
-    assert_eq!(read.claimed, Some(score.time_per_sample_s));
+    assert_eq!(read.claims.time_per_sample_s, Some(score.time_per_sample_s));
     let failed = Outcome::new(Status::Cancelled);
     let run = plan_json::Run { outcome: &failed, score: None, simulation: None, ..run };
     let value = serde_json::to_value(plan_json::document(&run)).unwrap();

@@ -122,9 +122,9 @@ fn errors_name_file_field_and_repair() {
         "config.json: num_hidden_layers is 200000, more than 100000 layers; check the file"
     );
     let text = |text: &str| generate::from_hugging_face(text, "config.json").unwrap_err().to_string();
-    assert_eq!(text("[]"), "config.json: is no JSON object; give a Hugging Face config.json");
     assert_eq!(
-        text("{\n\"a\""),
-        "config.json:2: is not valid JSON: EOF while parsing an object; give a Hugging Face config.json"
+        text("[]"),
+        "config.json: is not a model configuration: it looks like a JSON array (a Chrome trace?); give a Hugging Face config.json"
     );
+    assert_eq!(text("{\n\"a\""), "config.json:2: ends before its JSON is complete; it looks truncated: copy it again");
 }

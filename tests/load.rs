@@ -87,7 +87,7 @@ fn every_rule_has_its_sentence() {
         ("/maxDevices".into(), json!(2.5), "w.json:2: maxDevices is 2.5, must be a whole number from 1 to 10000"),
         ("/maxMemoryPerDevice".into(), json!(0), "w.json:3: maxMemoryPerDevice is 0, must be at least 1e-9"),
         ("/bandwidth".into(), json!(-1.5), "w.json:4: bandwidth is -1.5, must be at least 1e-9"),
-        ("/mbsInBatch".into(), json!(0), "w.json:5: mbsInBatch is 0, must be a whole number from 1 to 4294967295"),
+        ("/mbsInBatch".into(), json!(0), "w.json:5: mbsInBatch is 0, must be a whole number from 1 to 1000000"),
         (
             "/maxBatchSize".into(),
             json!(16),
@@ -318,7 +318,7 @@ fn what_is_no_workload_is_named() {
         (b"PK\x03\x04rest", "w.json: is a zip archive (a PyTorch checkpoint is one), not a workload; give the JSON profile of a network".into()),
         (b"{\"nodes\"\0\0", "w.json: is binary data, not a workload; give the JSON profile of a network".into()),
         (b"\x80\x04K.", "w.json: is a Python pickle, not a workload; give the JSON profile of a network".into()),
-        (b"{\n\n\"nodes\": \"\xff\"}", "w.json:3: is not text in UTF-8; save the profile as JSON in UTF-8".into()),
+        (b"{\n\n\"nodes\": \"\xff\"}", "w.json:3: is not text in UTF-8; save it as JSON in UTF-8".into()),
         (b"[1, 2]", format!("w.json: is not a workload: it looks like a JSON array (a Chrome trace?); {hint}")),
         (b"node1 -- Input -- forward_compute_time=0.00, backward_compute_time=0.00", format!("w.json: is not a workload: it looks like a layer profile of PipeDream or DAPPLE (graph.txt); {hint}")),
         (b"nodes:\n  - id: 1\n", format!("w.json: is not a workload: it looks like YAML; {hint}")),
@@ -365,7 +365,7 @@ fn broken_json_is_placed() {
     let expected = [
         "w.json:14: nodes[0].TMPCs.1[0].timePerSample is not valid JSON: expected value (column 30); JSON has no NaN or Infinity: write a number",
         "w.json:14: nodes[0].TMPCs.1[0].timePerSample is not valid JSON: invalid number (column 31); JSON has no NaN or Infinity: write a number",
-        "w.json:14: nodes[0].TMPCs.1[0].timePerSample is a number too large to hold; write one below 1.8e308",
+        "w.json:14: nodes[0].TMPCs.1[0].timePerSample is a number too large to hold; write one of at most 1e30",
         "w.json:10: nodes[0] is not valid JSON: expected `,` or `}` (column 7); mend the JSON there",
         "w.json:2: has the field `maxDevices` twice; keep one",
         "w.json:14: nodes[0].TMPCs.1[0] has the field `timePerSample` twice; keep one",

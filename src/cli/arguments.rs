@@ -15,19 +15,19 @@ use crate::{
 #[command(next_help_heading = "Limits (what is not given is read from the workload)")]
 pub struct LimitArgs {
     /// Devices available; not all need be used
-    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = devices)]
+    #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = devices)]
     pub devices: Option<u32>,
     /// CPUs that can run nodes beside the devices (device placement)
     #[arg(long, value_name = "L", allow_negative_numbers = true, value_parser = cpus)]
     pub cpus: Option<u32>,
     /// Memory per device, such as 16GiB, 80GB or 8589934592
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = memory)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = memory)]
     pub memory: Option<f64>,
     /// Microbatches in a batch; the replicas of a stage must divide them
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = microbatches)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = microbatches)]
     pub microbatches: Option<u32>,
     /// Bandwidth between any two devices, such as 25GB/s, 25GiB/s or 200Gb/s (bits)
-    #[arg(long, value_name = "RATE", allow_negative_numbers = true, value_parser = bandwidth)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = bandwidth)]
     pub bandwidth: Option<f64>,
 }
 
@@ -55,13 +55,13 @@ pub struct PlannerArgs {
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub settings: Vec<String>,
     /// Stops after this time, such as 60s or 2min, with the best plan so far
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = deadline)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = deadline)]
     pub deadline: Option<Duration>,
     /// Threads to plan with; the plan is the same for any number [default: one per core]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = threads)]
     pub threads: Option<u16>,
     /// Seed of planners that draw random numbers
-    #[arg(long, value_name = "S", allow_negative_numbers = true, default_value_t = 0)]
+    #[arg(long, value_name = "S", allow_hyphen_values = true, default_value_t = 0, value_parser = seed)]
     pub seed: u64,
 }
 
@@ -87,6 +87,15 @@ fn memory(text: &str) -> Result<f64, UnitError> {
 
 fn bandwidth(text: &str) -> Result<f64, UnitError> {
     LimitKind::Bandwidth.parse(text)
+}
+
+fn threads(text: &str) -> Result<u16, UnitError> {
+    let count = text.parse().ok().filter(|count| (1..=1024).contains(count));
+    count.ok_or_else(|| UnitError::new(text, "not a number of threads from 1 to 1024"))
+}
+
+fn seed(text: &str) -> Result<u64, UnitError> {
+    text.parse().map_err(|_| UnitError::new(text, "not a seed: write a whole number from 0 to 18446744073709551615"))
 }
 
 fn deadline(text: &str) -> Result<Duration, String> {

@@ -13,14 +13,14 @@ use super::{
     report::{self, line},
 };
 use crate::{
-    cluster::{Limits, Overrides},
+    cluster::{Limits, MOST_DEVICES, MOST_MICROBATCHES, Overrides},
     export::plan_json,
     plan::{
-        Score, check,
-        document::{LimitsPart, LoadedPlan, SimulationPart, StagePart, WorkloadPart, stage_parts},
+        Score, Violation, check,
+        document::{Claims, LimitsPart, LoadedPlan, SimulationPart, StagePart, WorkloadPart, stage_parts},
     },
     simulate::Schedule,
-    units,
+    units::{self, exact_number},
     workload::{LoadError, Workload},
 };
 
@@ -32,7 +32,8 @@ Examples:
   plantui check model.json result.json --json          result.json as the published Piper writes it
 
 Every rule is checked and every broken one is reported. Limits are taken from the flags, else from the plan, else from the
-workload. A time per sample that the plan claims must come out again, unless flags change the limits it was made under.
+workload. A time per sample that the plan claims must come out again, and no lower bound may be above it, unless flags
+change the limits it was made under.
 Exit codes: 0 valid, 1 not valid, 2 wrong use or unreadable input.";
 
 /// A claimed objective holds if it is this near, relative, to the recomputed one.
@@ -78,9 +79,28 @@ struct PlanFile {
 /// What the plan says it is worth.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Claim {
-    time_per_sample_s: f64,
-    /// `None`: made under other limits, so it cannot be told.
+    time_per_sample_s: Option<f64>,
+    lower_bound_s: Option<f64>,
+    /// `None`: the plan breaks a rule or the claim was made under other limits, so it was not judged.
     holds: Option<bool>,
+}
+
+impl Claim {
+    /// What the plan claims, judged if it keeps every rule under the limits it was made for.
+    fn judge(claims: &Claims, score: &Score, same_limits: bool) -> Option<Self> {
+        let Claims { time_per_sample_s, lower_bound_s } = *claims;
+        time_per_sample_s.or(lower_bound_s)?;
+        let value = score.time_per_sample_s;
+        let claim = Claim { time_per_sample_s, lower_bound_s, holds: None };
+        let holds = time_per_sample_s.is_none_or(|claimed| (claimed - value).abs() <= CLAIM_TOLERANCE * value)
+            && claim.bound_is_possible(value);
+        Some(Claim { holds: (score.is_valid() && same_limits).then_some(holds), ..claim })
+    }
+
+    /// Whether the claimed bound is none, or not above the value that was reached.
+    fn bound_is_possible(&self, value: f64) -> bool {
+        self.lower_bound_s.is_none_or(|bound| bound <= value * (1.0 + CLAIM_TOLERANCE))
+    }
 }
 
 /// A plan with everything the check found.
@@ -106,11 +126,7 @@ impl CheckArgs {
         let file = input::shown(&self.plan);
         let limits = limits(&self.limits, &loaded, &workload, &file)?;
         let score = check::check(&workload, &limits, &loaded.plan);
-        let claim = loaded.claimed.map(|claimed| Claim {
-            time_per_sample_s: claimed,
-            holds: (score.is_valid() && self.limits == LimitArgs::default())
-                .then(|| (claimed - score.time_per_sample_s).abs() <= CLAIM_TOLERANCE * score.time_per_sample_s),
-        });
+        let claim = Claim::judge(&loaded.claims, &score, self.limits == LimitArgs::default());
         let simulation =
             score.is_valid().then(|| Simulation::of(&workload, &limits, &loaded.plan, Schedule::OneForwardOneBackward));
         let checked = Checked { workload, file, loaded, limits, score, claim, simulation };
@@ -134,20 +150,10 @@ impl Checked {
             line(&mut text, format_args!("  {violation}"));
         }
         if let Some(claim) = self.claim {
-            let claimed = units::seconds(claim.time_per_sample_s);
-            let recomputed = units::seconds(self.score.time_per_sample_s);
-            let verdict = match claim.holds {
-                Some(true) => "and that is what it takes".to_string(),
-                Some(false) => {
-                    format!(
-                        "but takes {recomputed} ({} against {})",
-                        self.score.time_per_sample_s, claim.time_per_sample_s
-                    )
-                }
-                None if self.score.is_valid() => format!("under its own limits; takes {recomputed} under these"),
-                None => "which cannot be told of a plan that breaks a rule".to_string(),
-            };
-            line(&mut text, format_args!("claims {claimed}/sample, {verdict}"));
+            self.claimed(&mut text, claim);
+        }
+        if let Some(hint) = self.hint() {
+            line(&mut text, format_args!("hint: {hint}"));
         }
         if self.score.stages.is_empty() {
             return text;
@@ -161,6 +167,46 @@ impl Checked {
             report::notes(&mut text, &simulation.pipeline.notes);
         }
         text
+    }
+
+    /// What came of the claims, a line each.
+    fn claimed(&self, text: &mut String, claim: Claim) {
+        let value = self.score.time_per_sample_s;
+        let recomputed = units::seconds(value);
+        if let Some(claimed) = claim.time_per_sample_s {
+            let verdict = match claim.holds {
+                Some(_) if (claimed - value).abs() <= CLAIM_TOLERANCE * value => {
+                    "and that is what it takes".to_string()
+                }
+                Some(_) => {
+                    format!("but takes {recomputed} ({} against {})", exact_number(value), exact_number(claimed))
+                }
+                None if self.score.is_valid() => format!("under its own limits; takes {recomputed} under these"),
+                None => "not judged: only a plan that keeps every rule is worth anything".to_string(),
+            };
+            line(text, format_args!("claims {}/sample, {verdict}", units::seconds(claimed)));
+        }
+        if let Some(bound) = claim.lower_bound_s
+            && claim.holds.is_some()
+            && !claim.bound_is_possible(value)
+        {
+            let bound = units::seconds(bound);
+            line(text, format_args!("claims a lower bound of {bound}/sample, above its value {recomputed}"));
+        }
+    }
+
+    /// What may be wrong with a file that names no limits and breaks only what depends on them.
+    fn hint(&self) -> Option<&'static str> {
+        let of_limits = |violation: &Violation| {
+            use Violation::{Indivisible, OutOfMemory, TooManyDevices, TooManyReplicas};
+            matches!(
+                violation,
+                OutOfMemory { .. } | TooManyDevices { .. } | TooManyReplicas { .. } | Indivisible { .. }
+            )
+        };
+        let violations = &self.score.violations;
+        (self.loaded.limits == LimitsPart::default() && !violations.is_empty() && violations.iter().all(of_limits))
+            .then_some("the file names no limits: repeat the --devices, --memory and --microbatches it was made with")
     }
 
     fn document(&self) -> CheckDocument {
@@ -189,17 +235,18 @@ pub(super) fn limits(
     file: &str,
 ) -> Result<Limits, Failure> {
     let plan = loaded.limits;
-    let refuse = |field: &str, value: String| {
-        LoadError::at(file, format!("limits.{field}"), format!("is {value}, must be a positive number"), "")
-    };
-    for (field, value) in [("devices", plan.devices), ("microbatches", plan.microbatches)] {
-        if value == Some(0) {
-            return Err(refuse(field, "0".into()).into());
+    let refuse = |field: &str, problem: String| LoadError::at(file, format!("limits.{field}"), problem, "");
+    for (field, value, most) in
+        [("devices", plan.devices, MOST_DEVICES), ("microbatches", plan.microbatches, MOST_MICROBATCHES)]
+    {
+        if let Some(value) = value.filter(|value| !(1..=most).contains(value)) {
+            return Err(refuse(field, format!("is {value}, must be a whole number from 1 to {most}")).into());
         }
     }
     for (field, value) in [("memory_bytes", plan.memory_bytes), ("bandwidth_bytes_per_s", plan.bandwidth_bytes_per_s)] {
-        if let Some(value) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
-            return Err(refuse(field, value.to_string()).into());
+        if let Some(value) = value.filter(|v| !(*v > 0.0 && *v <= 1e30)) {
+            let problem = format!("is {}, must be a positive number of at most 1e30", exact_number(value));
+            return Err(refuse(field, problem).into());
         }
     }
     let flags = flags.overrides();

@@ -6,19 +6,20 @@
 
 use std::{
     fs,
-    io::Read,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
 use clap::{Args, ValueEnum};
 
-use super::{Ending, Failure, output::Destination};
+use super::{Ending, Failure, input, output::Destination};
 use crate::{
     cluster::{LimitKind, Limits, hardware},
     units,
     workload::{
         LoadError,
         error::printable,
+        formats::{self, detect},
         generate::{
             self, ActivationBytes, GenerateError, ModelConfig, Settings, StateBytes, TINY_BRANCH, TensorOverhead,
             WorkingSet,
@@ -52,39 +53,45 @@ gpt_neox, bert).
 
 The BERT presets stand for Piper's published profile and take its settings unless told otherwise.")]
 pub struct GenerateArgs {
-    /// Model preset, or path of a Hugging Face config.json
+    /// Model preset, or path of a Hugging Face config.json; `-` for standard input
     pub model: String,
     /// Hardware preset: v100, a100-40, a100-80, h100, h200 or b200 [default: a100-80]
     #[arg(long, value_name = "ID")]
     pub hardware: Option<String>,
     /// Tokens in a sequence [default: the model's longest, at most 8192]
-    #[arg(long, value_name = "TOKENS", value_parser = parse_count, help_heading = "Assumptions")]
+    #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_parser = parse_count, help_heading = "Assumptions")]
     pub sequence_length: Option<u32>,
     /// Sequences in a microbatch [default: 1; 2 for the BERT presets]
-    #[arg(long, value_name = "SEQUENCES", value_parser = parse_count, help_heading = "Assumptions")]
+    #[arg(long, value_name = "SEQUENCES", allow_hyphen_values = true, value_parser = parse_count, help_heading = "Assumptions")]
     pub micro_batch: Option<u32>,
     /// Tensor-parallel degrees to offer, with commas [default: of 1,2,4,8 those that divide the model]
-    #[arg(long, value_name = "T,..", value_delimiter = ',', value_parser = parse_count, help_heading = "Assumptions")]
+    #[arg(long, value_name = "T,..", allow_hyphen_values = true, value_delimiter = ',', value_parser = parse_count, help_heading = "Assumptions")]
     pub tensor_degrees: Option<Vec<u32>>,
-    /// Bytes of a weight or activation element [default: 2]
-    #[arg(long, value_name = "BYTES", help_heading = "Assumptions")]
+    /// Bytes of an activation element: scales transfers and activations, not the state (--state-bytes) [default: 2]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, help_heading = "Assumptions")]
     pub element_bytes: Option<u32>,
     /// Share of the peak that training attains at degree 1 [default: the hardware's: 0.5 on A100, 0.45 later, 0.4 on V100]
-    #[arg(long, value_name = "SHARE", help_heading = "Assumptions")]
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true, help_heading = "Assumptions")]
     pub mfu: Option<f64>,
     /// Overhead of tensor parallelism: time is T1/t * (1 + K * (t - 1)) [default: 0.204, fitted on the published profile]
-    #[arg(long, value_name = "K", conflicts_with = "tensor_bandwidth", help_heading = "Assumptions")]
+    #[arg(
+        long,
+        value_name = "K",
+        allow_hyphen_values = true,
+        conflicts_with = "tensor_bandwidth",
+        help_heading = "Assumptions"
+    )]
     pub tensor_overhead: Option<f64>,
     /// Overhead of tensor parallelism from all-reduces that attain this bandwidth instead (40GB/s fits the published profile)
-    #[arg(long, value_name = "BANDWIDTH", value_parser = units::parse_bandwidth, help_heading = "Assumptions")]
+    #[arg(long, value_name = "BANDWIDTH", allow_hyphen_values = true, value_parser = units::parse_bandwidth, help_heading = "Assumptions")]
     pub tensor_bandwidth: Option<f64>,
     /// Bytes of state per parameter: 2 weights, 4 with gradients, 16 fp16 Adam, 18 Megatron bf16 Adam, distributed:REPLICAS
     /// [default: 18; 2 for the BERT presets]
-    #[arg(long, value_name = "BYTES", help_heading = "Assumptions")]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true, help_heading = "Assumptions")]
     pub state_bytes: Option<StateBytes>,
-    /// Activations of a layer per token and hidden unit, FIXED + SPLIT/t bytes [default: 10,8+4f/h; 4.86,33.7 for the BERT
-    /// presets]
-    #[arg(long, value_name = "FIXED,SPLIT", help_heading = "Assumptions")]
+    /// Activations of a layer per token and hidden unit, FIXED + SPLIT/t bytes whatever --element-bytes is [default, at 2
+    /// bytes an element: 10,8+4f/h; 4.86,33.7 for the BERT presets]
+    #[arg(long, value_name = "FIXED,SPLIT", allow_hyphen_values = true, help_heading = "Assumptions")]
     pub activation_bytes: Option<ActivationBytes>,
     /// Keep attention scores for the backward pass (no flash attention)
     #[arg(long, help_heading = "Assumptions")]
@@ -99,16 +106,16 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "HOW", help_heading = "Assumptions")]
     pub working_set: Option<WorkingSetArg>,
     /// Devices, written into the file [default: 64]
-    #[arg(long, value_name = "K", value_parser = parse_devices, help_heading = "Limits")]
+    #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = parse_devices, help_heading = "Limits")]
     pub devices: Option<u32>,
     /// Memory per device, written into the file [default: the hardware's]
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, help_heading = "Limits")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = units::parse_bytes, help_heading = "Limits")]
     pub memory: Option<f64>,
     /// Microbatches in a batch, written into the file [default: 1920]
-    #[arg(long, value_name = "N", value_parser = parse_microbatches, help_heading = "Limits")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_microbatches, help_heading = "Limits")]
     pub microbatches: Option<u32>,
     /// Bandwidth between devices, written into the file [default: the hardware's link across nodes]
-    #[arg(long, value_name = "BANDWIDTH", value_parser = units::parse_bandwidth, help_heading = "Limits")]
+    #[arg(long, value_name = "BANDWIDTH", allow_hyphen_values = true, value_parser = units::parse_bandwidth, help_heading = "Limits")]
     pub bandwidth: Option<f64>,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -190,15 +197,17 @@ impl GenerateArgs {
             .map(TensorOverhead::Share)
             .or(self.tensor_bandwidth.map(TensorOverhead::Bandwidth))
             .unwrap_or(default.tensor_overhead);
+        let element_bytes = self.element_bytes.unwrap_or(default.element_bytes);
+        let fitted = default.activation.filter(|_| !self.sequence_parallel);
         Settings {
             sequence_length: self.sequence_length.map_or(default.sequence_length, u64::from),
             micro_batch: self.micro_batch.map_or(default.micro_batch, u64::from),
             tensor_degrees: self.tensor_degrees.clone().unwrap_or(default.tensor_degrees),
-            element_bytes: self.element_bytes.unwrap_or(default.element_bytes),
+            element_bytes,
             mfu: self.mfu.unwrap_or(default.mfu),
             tensor_overhead: overhead,
             state: self.state_bytes.unwrap_or(default.state),
-            activation: self.activation_bytes.or(default.activation.filter(|_| !self.sequence_parallel)),
+            activation: self.activation_bytes.or(fitted.map(|fitted| fitted.at(element_bytes))),
             keep_attention_scores: self.keep_attention_scores,
             causal_credit: self.causal_credit,
             sequence_parallel: self.sequence_parallel,
@@ -277,6 +286,9 @@ fn model(name: &str) -> Result<ModelConfig, GenerateError> {
     if let Some(model) = generate::preset(name) {
         return Ok(model);
     }
+    if name == input::STANDARD_INPUT {
+        return configuration(io::stdin().lock(), name);
+    }
     let path = Path::new(name);
     let shown = printable(name);
     if !path.exists() {
@@ -289,11 +301,22 @@ fn model(name: &str) -> Result<ModelConfig, GenerateError> {
     if path.is_dir() {
         return Err(LoadError::file(&shown, "is a directory", "name the config.json in it").into());
     }
-    let mut text = String::new();
-    fs::File::open(path).and_then(|file| file.take(MAX_CONFIG_BYTES).read_to_string(&mut text)).map_err(|error| {
+    let file = fs::File::open(path).map_err(|error| {
         LoadError::file(&shown, format!("cannot be read: {error}"), "give a Hugging Face config.json")
     })?;
-    Ok(generate::from_hugging_face(&text, &shown)?)
+    configuration(file, &shown)
+}
+
+/// The configuration that a reader gives. `source` is how messages call it.
+fn configuration(reader: impl Read, source: &str) -> Result<ModelConfig, GenerateError> {
+    let bytes = formats::read_all(reader.take(MAX_CONFIG_BYTES + 1), source)?;
+    if bytes.len() as u64 > MAX_CONFIG_BYTES {
+        let problem = format!("has more than {}", units::bytes(MAX_CONFIG_BYTES as f64));
+        return Err(
+            LoadError::file(source, problem, "a config.json has a few kilobytes: is this the right file?").into()
+        );
+    }
+    Ok(generate::from_hugging_face(detect::text(&bytes, source, &detect::CONFIGURATION)?, source)?)
 }
 
 /// The short spelling of a quantity if it reads back as the same number, else the bare number.
@@ -354,6 +377,11 @@ mod tests {
                 "plantui generate bert-32 --sequence-length 4096",
                 "--sequence-length: 4096 is more than the 2048 positions",
             ),
+            (
+                "plantui generate bert-32 --causal-credit",
+                "--causal-credit: bert-32 attends to the whole sequence, so there is nothing to credit; leave it out",
+            ),
+            ("plantui generate bert-32 --mfu -1", "--mfu: -1 is no share of the peak"),
             ("plantui generate bert-32 --mfu 50", "--mfu: 50 is no share of the peak"),
             (
                 "plantui generate bert-32 --memory 100MiB --working-set one-layer",

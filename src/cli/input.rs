@@ -4,7 +4,11 @@ use std::{io, path::Path};
 
 use crate::{
     plan::document::{self, LoadedPlan},
-    workload::{self, LoadError, Workload, error::printable, formats},
+    workload::{
+        self, LoadError, Workload,
+        error::printable,
+        formats::{self, detect},
+    },
 };
 
 /// How standard input is spelled.
@@ -36,10 +40,8 @@ pub fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadError> {
     } else {
         (formats::read_file(path)?, shown(path))
     };
-    let text = String::from_utf8(bytes).map_err(|_| {
-        LoadError::file(&source, "is not text in UTF-8", "give a plan that `plantui plan --json` wrote")
-    })?;
-    document::read(workload, &text, &source)
+    let text = detect::text(&bytes, &source, &detect::PLAN)?;
+    document::read(workload, text, &source)
 }
 
 /// A path as messages show it.

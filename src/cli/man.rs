@@ -1,12 +1,12 @@
 //! `plantui man`: manual pages, one for each command.
 
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 
 use super::{
-    Cli, Ending, Failure,
+    Cli, Ending, Failure, input,
     output::{self, Destination},
 };
 
@@ -21,7 +21,7 @@ Without --directory all pages are printed one after the other.";
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ManArgs {
-    /// Writes a file for every page into this directory
+    /// Writes a file for every page into this directory, which is made if need be
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
     /// Lets --directory replace pages
@@ -42,6 +42,7 @@ impl ManArgs {
         match &self.directory {
             None => output::print(&pages.into_iter().map(|(_, page)| page).collect::<String>())?,
             Some(directory) => {
+                fs::create_dir_all(directory).map_err(|error| Failure::writing(&input::shown(directory), &error))?;
                 for (name, page) in &pages {
                     Destination::new(Some(&directory.join(name)), self.force).write(page)?;
                 }

@@ -74,6 +74,17 @@ pub fn print(text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::writing("standard output", &error))
 }
 
+/// Says how large a trace is before it is written, if that may surprise.
+pub(super) fn announce_trace(text: &str) {
+    if text.len() > LARGE_TRACE {
+        let megabytes = text.len() / 1_000_000;
+        eprintln!("note: the trace is {megabytes} MB; fewer --microbatches make it smaller");
+    }
+}
+
+/// Traces beyond this many bytes are announced: browsers open them slowly, if at all.
+const LARGE_TRACE: usize = 50_000_000;
+
 /// Prints a value as JSON, indented, with a line break at its end.
 pub(super) fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("strings, numbers and lists serialise") + "\n"

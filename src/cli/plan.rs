@@ -127,7 +127,9 @@ fn formatted(planned: &Planned, format: PlanFormat) -> Option<String> {
         PlanFormat::ChromeTrace => {
             planned.outcome.plan.as_ref().zip(planned.simulation.as_ref()).map(|(plan, simulation)| {
                 let Simulation { pipeline, schedule, timeline } = simulation;
-                chrome_trace::to_json(plan, pipeline, *schedule, timeline)
+                let trace = chrome_trace::to_json(plan, pipeline, *schedule, timeline);
+                output::announce_trace(&trace);
+                trace
             })
         }
     }

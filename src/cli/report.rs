@@ -12,7 +12,7 @@
 
 use std::fmt::Write;
 
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::planning::{Planned, Simulation};
 use crate::{
@@ -25,6 +25,12 @@ use crate::{
 
 /// Names of more nodes than this many kinds are shown as the first and the last.
 const NAMES_SHOWN: usize = 3;
+
+/// Names longer than this are cut.
+const NAME_WIDTH: usize = 40;
+
+/// A smaller difference between planned and simulated throughput needs no explanation.
+const NOTED_DIFFERENCE: f64 = 0.05;
 
 /// What `plan` prints.
 pub fn planned(planned: &Planned) -> String {
@@ -60,6 +66,10 @@ pub fn planned(planned: &Planned) -> String {
         line(&mut text, format_args!("{}", simulated(simulation)));
     }
     notes(&mut text, &planned.notes());
+    let times = planned.score.as_ref().map(|score| score.time_per_sample_s).zip(planned.simulation.as_ref());
+    if let Some(note) = times.and_then(|(time_s, simulation)| difference(time_s, simulation)) {
+        notes(&mut text, &[note]);
+    }
     text
 }
 
@@ -133,13 +143,28 @@ fn names(workload: &Workload, stage: &Stage) -> String {
         }
     }
     let shown = |(label, count): &(String, usize)| match count {
-        1 => label.clone(),
-        _ => format!("{label} x{count}"),
+        1 => cut(label),
+        _ => format!("{} x{count}", cut(label)),
     };
     match runs.as_slice() {
         [first, .., last] if runs.len() > NAMES_SHOWN => format!("{} .. {}", shown(first), shown(last)),
         few => few.iter().map(shown).collect::<Vec<_>>().join(", "),
     }
+}
+
+/// A name in at most [`NAME_WIDTH`] columns.
+fn cut(name: &str) -> String {
+    if name.width() <= NAME_WIDTH {
+        return name.to_string();
+    }
+    let mut shown = String::new();
+    for character in name.chars() {
+        if shown.width() + character.width().unwrap_or(0) > NAME_WIDTH - 2 {
+            break;
+        }
+        shown.push(character);
+    }
+    shown + ".."
 }
 
 /// Why there is no plan, and the flags that would do.
@@ -149,8 +174,9 @@ fn explanation(infeasible: &Infeasible) -> String {
         line(&mut text, format_args!("{}", infeasible.explanation));
     }
     // Whole bytes, rounded up, so that the flag shown really does.
-    let memory =
-        infeasible.smallest_memory_bytes.map(|bytes| format!("{} {:.0}", LimitKind::Memory.flag(), bytes.ceil()));
+    let memory = infeasible
+        .smallest_memory_bytes
+        .map(|bytes| format!("{} {}", LimitKind::Memory.flag(), units::exact_number(bytes.ceil())));
     let devices = infeasible.fewest_devices.map(|devices| format!("{} {devices}", LimitKind::Devices.flag()));
     let enough: Vec<String> = memory.into_iter().chain(devices).collect();
     if !enough.is_empty() {
@@ -177,6 +203,35 @@ pub fn simulated(simulation: &Simulation) -> String {
         units::percent(timeline.bubble),
         units::bytes(timeline.peak_memory()),
     )
+}
+
+/// Why the simulated throughput is not the planned one, if they differ by more than [`NOTED_DIFFERENCE`].
+fn difference(planned_s: f64, simulation: &Simulation) -> Option<String> {
+    let Simulation { pipeline, timeline, .. } = simulation;
+    let steady_s = planned_s * f64::from(pipeline.microbatches);
+    // From the throughputs, as the report shows them.
+    let share = steady_s / timeline.iteration_s - 1.0;
+    if share.abs() <= NOTED_DIFFERENCE || !share.is_finite() {
+        return None;
+    }
+    let compared = format!(
+        "simulated throughput is {} {} than planned: planned time is the slowest stage's, without fill and drain",
+        units::percent(share.abs()),
+        if share > 0.0 { "higher" } else { "lower" }
+    );
+    // One microbatch alone, forward and back through all stages, and the longest all-reduce at the end.
+    let computed: f64 = pipeline.stages.iter().map(|stage| stage.forward_s + stage.backward_s).sum();
+    let hops = pipeline.transfers.iter().filter(|transfer| transfer.to == transfer.from + 1);
+    let fill_s = computed + 2.0 * hops.map(|transfer| transfer.seconds).sum::<f64>();
+    let because = if share > 0.0 {
+        "it adds transfers to compute, which the simulation overlaps".to_string()
+    } else if fill_s >= (timeline.iteration_s - steady_s) / 2.0 {
+        let part = units::percent((fill_s / timeline.iteration_s).min(1.0));
+        format!("with {} these take about {part} of a batch", counted(pipeline.microbatches as usize, "microbatch"))
+    } else {
+        "1F1B with the planned microbatches in flight does not hide every transfer".to_string()
+    };
+    Some(format!("{compared}; {because}"))
 }
 
 /// What was assumed, a line each.
@@ -226,6 +281,13 @@ mod tests {
         let mut text = String::new();
         table(&mut text, &rows);
         assert_eq!(text, "   a  µs  z\nlong   1  zz\n");
+    }
+
+    #[test]
+    fn long_names_are_cut_by_width() {
+        assert_eq!(cut("layer"), "layer");
+        assert_eq!(cut(&"x".repeat(200)), format!("{}..", "x".repeat(38)));
+        assert_eq!(cut(&"層".repeat(200)).width(), 40);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{
     report,
 };
 use crate::{
-    tui::{self, ScreenError, ScreenRequest},
+    tui::{self, ScreenError, ScreenRequest, theme},
     workload,
 };
 
@@ -49,6 +49,9 @@ impl ScreenArgs {
     /// # Errors
     /// [`Failure`] for wrong use or input.
     pub fn run(self) -> Result<Ending, Failure> {
+        // Here too, so that a wrong name is refused whether or not there is a terminal.
+        theme::load(&self.look.theme, theme::user_directory().as_deref(), theme::Depth::True)
+            .map_err(|problem| Failure::refused(problem, "`plantui themes` lists them"))?;
         // Standard input is read to its end here, before the screen asks the terminal for keys.
         let workload = match &self.workload {
             Some(path) => input::workload(path)?,

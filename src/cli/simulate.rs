@@ -114,7 +114,10 @@ impl SimulateArgs {
             TimelineFormat::Summary => summary(&loaded.plan, &simulation),
             TimelineFormat::Json => output::json(&document(&loaded.plan, simulation)),
             TimelineFormat::ChromeTrace => {
-                chrome_trace::to_json(&loaded.plan, &simulation.pipeline, schedule, &simulation.timeline)
+                let Simulation { pipeline, timeline, .. } = &simulation;
+                let trace = chrome_trace::to_json(&loaded.plan, pipeline, schedule, timeline);
+                output::announce_trace(&trace);
+                trace
             }
         })?;
         Ok(Ending::Done)

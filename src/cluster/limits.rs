@@ -80,7 +80,8 @@ const BANDWIDTH_STEPS: [f64; 18] =
     [0.125, 0.25, 0.5, 1.25, 2.5, 3.125, 5.0, 6.25, 12.5, 25.0, 50.0, 64.0, 100.0, 150.0, 300.0, 450.0, 900.0, 1800.0];
 /// The most devices a plan may use, as in the published program.
 pub const MOST_DEVICES: u32 = 10_000;
-const MOST_MICROBATCHES: u32 = 1_000_000;
+/// The most microbatches in a batch, in a file as on the command line.
+pub const MOST_MICROBATCHES: u32 = 1_000_000;
 
 impl Limits {
     /// Puts the workload's limits and the overrides together. What a workload of this profile is not limited by
@@ -238,15 +239,17 @@ impl LimitKind {
     /// # Errors
     /// [`UnitError`] with what would do.
     pub fn parse(self, text: &str) -> Result<f64, UnitError> {
-        let most = |most: u32, expected: &'static str| {
-            let value = units::parse_count(text)?;
-            if value > most { Err(UnitError { text: text.into(), expected }) } else { Ok(f64::from(value)) }
+        let most = |most: u32, too_large: &'static str| match units::parse_count(text) {
+            Ok(value) if value <= most => Ok(f64::from(value)),
+            Ok(_) => Err(UnitError::new(text, too_large)),
+            Err(_) if units::is_larger(text, f64::from(most)) => Err(UnitError::new(text, too_large)),
+            Err(error) => Err(error),
         };
         match self {
             LimitKind::Cpus if text.trim() == "0" => Ok(0.0),
-            LimitKind::Cpus => most(MOST_DEVICES, "a number of CPUs from 0 to 10000"),
-            LimitKind::Devices => most(MOST_DEVICES, "a number of devices from 1 to 10000"),
-            LimitKind::Microbatches => most(MOST_MICROBATCHES, "a number of microbatches from 1 to 1000000"),
+            LimitKind::Cpus => most(MOST_DEVICES, "larger than any machine planned here: at most 10000"),
+            LimitKind::Devices => most(MOST_DEVICES, "larger than any cluster planned here: at most 10000"),
+            LimitKind::Microbatches => most(MOST_MICROBATCHES, "larger than any batch planned here: at most 1000000"),
             LimitKind::Memory => units::parse_bytes(text),
             LimitKind::Bandwidth => units::parse_bandwidth(text),
         }

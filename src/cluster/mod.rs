@@ -3,4 +3,4 @@
 pub mod hardware;
 mod limits;
 
-pub use limits::{LimitKind, Limits, MOST_DEVICES, MissingLimit, Overrides};
+pub use limits::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, MissingLimit, Overrides};

@@ -14,13 +14,15 @@
 //! that is broken is reported, not only the first, and the loads are still computed where they can be, so that the
 //! screen can show an infeasible edit.
 
-use std::fmt;
+use std::{cell::OnceCell, fmt};
+
+use rustc_hash::FxHashSet;
 
 use super::{Plan, check_placement};
 use crate::{
     cluster::Limits,
     units,
-    workload::{Mode, PiperProfile, Profile, Workload},
+    workload::{Mode, Node, PiperProfile, Profile, Workload},
 };
 
 /// What one node costs within its stage; seconds per sample and bytes.
@@ -264,7 +266,8 @@ pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
         score.violations.push(Violation::Empty);
         return score;
     }
-    let stage_of = assignment(workload, plan, &mut score.violations);
+    let labels = Labels { nodes: &workload.nodes, repeated: OnceCell::new() };
+    let stage_of = assignment(&labels, plan, &mut score.violations);
     let profile = match &workload.profile {
         Profile::Piper(profile) => profile,
         Profile::Placement(profile) => {
@@ -277,23 +280,43 @@ pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
         if let (Some(from), Some(to)) = (stage_of[u as usize], stage_of[v as usize])
             && from > to
         {
-            let label = |node: u32| workload.nodes[node as usize].label();
             score.violations.push(Violation::Backwards {
-                from: label(u),
-                to: label(v),
+                from: labels.of(u as usize),
+                to: labels.of(v as usize),
                 from_stage: from + 1,
                 to_stage: to + 1,
             });
         }
     }
-    loads(workload, profile, limits, plan, &stage_of, &mut score);
+    loads(workload, profile, limits, plan, &stage_of, &labels, &mut score);
     score.time_per_sample_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
     score
 }
 
+/// What violations call the nodes: by name, and by id as well where others have the name too.
+struct Labels<'a> {
+    nodes: &'a [Node],
+    /// Names that several nodes have; collected only once something is wrong, since planners check every plan.
+    repeated: OnceCell<FxHashSet<&'a str>>,
+}
+
+impl Labels<'_> {
+    fn of(&self, node: usize) -> String {
+        let repeated = self.repeated.get_or_init(|| {
+            let mut seen = FxHashSet::default();
+            self.nodes.iter().filter_map(|node| node.name.as_deref()).filter(|name| !seen.insert(*name)).collect()
+        });
+        let Node { id, name } = &self.nodes[node];
+        match name {
+            Some(name) if repeated.contains(name.as_str()) => format!("{name} (node {id})"),
+            _ => self.nodes[node].label(),
+        }
+    }
+}
+
 /// The stage of every node; reports nodes that are missing, unknown or twice.
-fn assignment(workload: &Workload, plan: &Plan, violations: &mut Vec<Violation>) -> Vec<Option<usize>> {
-    let mut stage_of = vec![None; workload.nodes.len()];
+fn assignment(labels: &Labels<'_>, plan: &Plan, violations: &mut Vec<Violation>) -> Vec<Option<usize>> {
+    let mut stage_of = vec![None; labels.nodes.len()];
     for (i, stage) in plan.stages.iter().enumerate() {
         if stage.choices.len() != stage.nodes.len() {
             violations.push(Violation::ChoiceCount {
@@ -306,7 +329,7 @@ fn assignment(workload: &Workload, plan: &Plan, violations: &mut Vec<Violation>)
             match stage_of.get_mut(node) {
                 None => violations.push(Violation::UnknownNode { node, stage: i + 1 }),
                 Some(Some(_)) => {
-                    violations.push(Violation::Repeated { node: workload.nodes[node].label(), stage: i + 1 });
+                    violations.push(Violation::Repeated { node: labels.of(node), stage: i + 1 });
                 }
                 Some(slot) => *slot = Some(i),
             }
@@ -314,7 +337,7 @@ fn assignment(workload: &Workload, plan: &Plan, violations: &mut Vec<Violation>)
     }
     for (node, stage) in stage_of.iter().enumerate() {
         if stage.is_none() {
-            violations.push(Violation::Unassigned { node: workload.nodes[node].label() });
+            violations.push(Violation::Unassigned { node: labels.of(node) });
         }
     }
     stage_of
@@ -340,6 +363,13 @@ fn degrees(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
         replicas = replicas.saturating_add(d);
         if !stage.devices.is_empty() && stage.devices.len() != stage.device_count() as usize {
             let problem = format!("lists {} devices for {d} x {t}", stage.devices.len());
+            violations.push(Violation::DeviceList { stage: i + 1, problem });
+        }
+        // Where the plan needs more devices than there are, that says it already.
+        if plan.devices_used() <= limits.devices
+            && let Some(missing) = stage.devices.iter().find(|&&device| device >= limits.devices)
+        {
+            let problem = format!("device {missing} does not exist: there are {}, counted from 0", limits.devices);
             violations.push(Violation::DeviceList { stage: i + 1, problem });
         }
         for &device in &stage.devices {
@@ -385,6 +415,7 @@ fn loads(
     limits: &Limits,
     plan: &Plan,
     stage_of: &[Option<usize>],
+    labels: &Labels<'_>,
     score: &mut Score,
 ) {
     let bandwidth = limits.bandwidth_bytes_per_s;
@@ -402,7 +433,7 @@ fn loads(
             let Some(mode) = modes.iter().find(|m| m.id == *choice) else {
                 score.violations.push(Violation::UnknownChoice {
                     stage: i + 1,
-                    node: workload.nodes[node].label(),
+                    node: labels.of(node),
                     choice: choice.clone(),
                     tensor_parallel: t,
                 });

@@ -38,9 +38,9 @@ pub(super) fn check(
         }
         let cpu = stage.choices.first().is_some_and(|choice| choice == CPU);
         if cpu {
-            cpus += 1
+            cpus += 1;
         } else {
-            accelerators += 1
+            accelerators += 1;
         }
         kinds(workload, profile, stage, i, cpu, &mut score.violations);
         let scored = load(workload, profile, stage, i, cpu, stage_of);

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, Score, Stage, piper_result};
+use super::{Plan, Score, Stage};
 use crate::{
     cluster::Limits,
-    workload::{LoadError, NodeId, Workload, error::printable},
+    workload::{NodeId, Workload},
 };
+
+pub use super::read::{Claims, LoadedPlan, read};
 
 /// The schema this version writes.
 pub const SCHEMA: &str = "plantui.plan/1";
@@ -209,108 +211,4 @@ pub fn stage_parts(workload: &Workload, plan: &Plan, score: Option<&Score>) -> V
         }
     };
     plan.stages.iter().enumerate().map(part).collect()
-}
-
-/// A plan read from a file, with what the file says about it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LoadedPlan {
-    /// The plan over the workload's node indices.
-    pub plan: Plan,
-    /// The limits the file states.
-    pub limits: LimitsPart,
-    /// The objective the file claims.
-    pub claimed: Option<f64>,
-    /// What the file was: `plantui plan` or `Piper result`.
-    pub kind: &'static str,
-}
-
-/// Reads a plan for a workload: our document, or Piper's own result format.
-///
-/// # Errors
-/// [`LoadError`] if the text is neither, or names nodes that the workload has not.
-pub fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
-        let problem = format!("is not valid JSON: {}", error.to_string().split(" at line ").next().unwrap_or_default());
-        LoadError::file(source, problem, "give a plan that `plantui plan --json` wrote").on_line(Some(error.line()))
-    })?;
-    match value.get("schema").and_then(serde_json::Value::as_str) {
-        Some(SCHEMA) => read_document(workload, text, source),
-        Some(other) => Err(LoadError::at(
-            source,
-            "schema",
-            format!("is `{}`", printable(other)),
-            format!("this version reads {SCHEMA}"),
-        )),
-        None => piper_result::read(workload, text, source),
-    }
-}
-
-fn read_document(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let document: Document = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let message = error.inner().to_string();
-        let problem = format!("cannot be read: {}", message.split(" at line ").next().unwrap_or_default());
-        LoadError::at(source, error.path().to_string(), problem, "").on_line(Some(error.inner().line()))
-    })?;
-    let mut plan = Plan::default();
-    for (i, part) in document.stages.iter().enumerate() {
-        let nodes = indices(workload, &part.nodes, source, &format!("stages[{i}].nodes"))?;
-        let choices =
-            nodes.iter().map(|&v| choice(&part.choices, workload.nodes[v].id, i, source)).collect::<Result<_, _>>()?;
-        let stage = Stage {
-            nodes,
-            choices,
-            data_parallel: part.data_parallel,
-            tensor_parallel: part.tensor_parallel,
-            devices: part.devices.clone(),
-        };
-        plan.stages.push(sorted(stage));
-    }
-    if plan.stages.iter().all(|s| s.devices.is_empty()) {
-        plan = plan.with_consecutive_devices();
-    }
-    Ok(LoadedPlan {
-        plan,
-        limits: document.limits.unwrap_or_default(),
-        claimed: document.objective.map(|o| o.value),
-        kind: "plantui plan",
-    })
-}
-
-fn choice(
-    choices: &serde_json::Map<String, serde_json::Value>,
-    id: NodeId,
-    stage: usize,
-    source: &str,
-) -> Result<String, LoadError> {
-    match choices.get(&id.to_string()) {
-        Some(serde_json::Value::String(mode)) => Ok(mode.clone()),
-        Some(_) => Err(LoadError::at(source, format!("stages[{stage}].choices.{id}"), "must be the id of a mode", "")),
-        None => Err(LoadError::at(
-            source,
-            format!("stages[{stage}].choices"),
-            format!("has no choice for node {id}"),
-            format!("add `\"{id}\": \"vanilla\"` or another of its modes"),
-        )),
-    }
-}
-
-/// Node indices of a list of file ids.
-pub(super) fn indices(workload: &Workload, ids: &[NodeId], source: &str, path: &str) -> Result<Vec<usize>, LoadError> {
-    let index = |(i, &id): (usize, &NodeId)| {
-        workload.index_of(id).ok_or_else(|| {
-            let problem = format!("is {id}, which is no node of {}", workload.name);
-            LoadError::at(source, format!("{path}[{i}]"), problem, "check that plan and workload belong together")
-        })
-    };
-    ids.iter().enumerate().map(index).collect()
-}
-
-/// The stage with nodes and choices in ascending order of index.
-pub(super) fn sorted(stage: Stage) -> Stage {
-    let mut pairs: Vec<(usize, String)> = stage.nodes.into_iter().zip(stage.choices).collect();
-    pairs.sort();
-    let (nodes, choices) = pairs.into_iter().unzip();
-    Stage { nodes, choices, ..stage }
 }

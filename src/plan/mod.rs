@@ -7,6 +7,7 @@ pub mod check;
 mod check_placement;
 pub mod document;
 pub mod piper_result;
+mod read;
 
 use crate::cluster::MOST_DEVICES;
 

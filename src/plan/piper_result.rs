@@ -1,25 +1,50 @@
 //! Piper's own result format: `{"stages": [{"nodes", "dataParallelDegree", "tensorParallelDegree", "TMPCids"}]}`.
 //!
 //! `TMPCids` maps node ids to mode ids. The published program writes it as an array of `[node, id]` pairs (its JSON
-//! library spells integer-keyed maps so), its README as an object: both are read, the object is written.
+//! library spells integer-keyed maps so), its README as an object: both are read, with ids as numbers or text, and the object
+//! is written.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+};
 use serde_json::{Map, Value};
 
 use super::{
     Plan, Stage,
-    document::{LimitsPart, LoadedPlan, indices, sorted},
+    document::LimitsPart,
+    read::{Claims, LoadedPlan, nodes_with_modes, parse},
 };
-use crate::workload::{LoadError, NodeId, Workload};
+use crate::workload::{
+    LoadError, NodeId, Workload,
+    formats::strict::{Object, Pairs},
+};
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 struct ResultFile {
     stages: Vec<StageResult>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct StageResult {
+    nodes: Vec<NodeId>,
+    data_parallel_degree: u32,
+    tensor_parallel_degree: u32,
+    #[serde(rename = "TMPCids")]
+    tmpc_ids: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawResult {
+    stages: Vec<Object<RawStage>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawStage {
     nodes: Vec<NodeId>,
     data_parallel_degree: u32,
     tensor_parallel_degree: u32,
@@ -27,36 +52,56 @@ struct StageResult {
     tmpc_ids: Choices,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+/// Node ids as text with their modes, in file order, from either spelling.
+#[derive(Debug)]
+struct Choices(Vec<(String, String)>);
+
+/// An id as the number or the text that it is in a pair.
+#[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Choices {
-    Object(Map<String, Value>),
-    Pairs(Vec<(NodeId, String)>),
+enum PairId {
+    Number(i64),
+    Text(String),
 }
 
-impl Choices {
-    fn get(&self, id: NodeId) -> Option<&str> {
-        match self {
-            Choices::Object(map) => map.get(&id.to_string()).and_then(Value::as_str),
-            Choices::Pairs(pairs) => pairs.iter().find(|(node, _)| *node == id).map(|(_, mode)| mode.as_str()),
+impl<'de> Deserialize<'de> for Choices {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ChoicesVisitor;
+        impl<'de> Visitor<'de> for ChoicesVisitor {
+            type Value = Choices;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of node ids and modes, or an array of such pairs")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Choices, A::Error> {
+                Pairs::deserialize(MapAccessDeserializer::new(map)).map(|Pairs(pairs)| Choices(pairs))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Choices, A::Error> {
+                let mut pairs = vec![];
+                while let Some(pair) = list.next_element::<Value>()? {
+                    let (id, mode): (PairId, String) = serde_json::from_value(pair).map_err(|_| {
+                        A::Error::custom("every element must be a pair of a node's id and its mode: [0, \"vanilla\"]")
+                    })?;
+                    let id = match id {
+                        PairId::Number(id) => id.to_string(),
+                        PairId::Text(id) => id,
+                    };
+                    pairs.push((id, mode));
+                }
+                Ok(Choices(pairs))
+            }
         }
+        deserializer.deserialize_any(ChoicesVisitor)
     }
 }
 
 /// The plan in Piper's format, node ids those of the workload's file.
 pub fn to_json(workload: &Workload, plan: &Plan) -> String {
+    let id = |v: usize| workload.nodes[v].id;
     let stage = |stage: &Stage| StageResult {
-        nodes: stage.nodes.iter().map(|&v| workload.nodes[v].id).collect(),
+        nodes: stage.nodes.iter().map(|&v| id(v)).collect(),
         data_parallel_degree: stage.data_parallel,
         tensor_parallel_degree: stage.tensor_parallel,
-        tmpc_ids: Choices::Object(
-            stage
-                .nodes
-                .iter()
-                .zip(&stage.choices)
-                .map(|(&v, c)| (workload.nodes[v].id.to_string(), c.clone().into()))
-                .collect(),
-        ),
+        tmpc_ids: stage.nodes.iter().zip(&stage.choices).map(|(&v, c)| (id(v).to_string(), c.clone().into())).collect(),
     };
     let result = ResultFile { stages: plan.stages.iter().map(stage).collect() };
     serde_json::to_string_pretty(&result).expect("strings and numbers serialise") + "\n"
@@ -66,41 +111,23 @@ pub fn to_json(workload: &Workload, plan: &Plan) -> String {
 ///
 /// # Errors
 /// [`LoadError`] if the text is something else or names nodes that the workload has not.
-pub fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let result: ResultFile = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let message = error.inner().to_string();
-        let problem = format!("is no plan: {}", message.split(" at line ").next().unwrap_or_default());
-        LoadError::at(source, error.path().to_string(), problem, "give a plantui plan or a result of Piper")
-            .on_line(Some(error.inner().line()).filter(|&l| l > 0))
-    })?;
+pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
+    let result: RawResult = parse(text, source)?;
     let mut plan = Plan::default();
-    for (i, part) in result.stages.iter().enumerate() {
-        let nodes = indices(workload, &part.nodes, source, &format!("stages[{i}].nodes"))?;
-        let choice = |&v: &usize| {
-            let id = workload.nodes[v].id;
-            part.tmpc_ids.get(id).map(str::to_string).ok_or_else(|| {
-                LoadError::at(
-                    source,
-                    format!("stages[{i}].TMPCids"),
-                    format!("has no choice for node {id}"),
-                    "name a mode for every node",
-                )
-            })
-        };
-        let choices = nodes.iter().map(choice).collect::<Result<_, _>>()?;
-        plan.stages.push(sorted(Stage {
+    for (i, Object(part)) in result.stages.into_iter().enumerate() {
+        let (nodes, choices) = nodes_with_modes(workload, &part.nodes, part.tmpc_ids.0, source, i, "TMPCids")?;
+        plan.stages.push(Stage {
             nodes,
             choices,
             data_parallel: part.data_parallel_degree,
             tensor_parallel: part.tensor_parallel_degree,
             devices: vec![],
-        }));
+        });
     }
     Ok(LoadedPlan {
         plan: plan.with_consecutive_devices(),
         limits: LimitsPart::default(),
-        claimed: None,
+        claims: Claims::default(),
         kind: "Piper result",
     })
 }

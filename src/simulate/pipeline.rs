@@ -136,9 +136,9 @@ fn placed(workload: &Workload, profile: &PlacementProfile, limits: &Limits, plan
             let Some(cost) = profile.nodes.get(node) else { continue };
             let time_s = SECONDS * if choice == CPU { cost.cpu_time } else { cost.accelerator_time };
             if cost.backward {
-                stage.backward_s += time_s
+                stage.backward_s += time_s;
             } else {
-                stage.forward_s += time_s
+                stage.forward_s += time_s;
             }
             if choice != CPU {
                 stage.fixed_bytes += cost.size_bytes;

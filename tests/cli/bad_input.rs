@@ -27,6 +27,8 @@ fn files_that_are_something_else() {
         (b"{\"hidden_size\": 4096}", "plantui generate"),
         (b"{\"schema\": \"plantui.plan/1\", \"stages\": []}", "plantui check"),
         (b"[1, 2]", "JSON array"),
+        (b"null", "a single JSON value"),
+        (b"\x1f\x8b\x08", "is gzip-compressed\nhint: unpack it first"),
         (b"{\"nodes\": NaN, \"edges\": []}", "JSON has no NaN"),
     ] {
         let error = planning("workload.json", content);
@@ -42,6 +44,9 @@ fn places_in_a_workload_are_named_with_line_and_path() {
         ("\"destId\": 5", "\"destId\": 9", ["destId is 9", "no node"]),
         ("\"id\": 5", "\"id\": 4", ["nodes[5].id is 4", "nodes[4]"]),
         ("\"maxDevices\": 4", "\"maxDevices\": 0", ["maxDevices is 0", "from 1 to 10000"]),
+        ("\"timePerSample\": 0.006", "\"timePerSample\": 1e308", ["timePerSample is 1e308", "at most 1e30"]),
+        ("\"maxDevices\": 4", "\"maxDevices\": 1e300", ["maxDevices is 1e300", "from 1 to 10000"]),
+        ("\"id\": 5", "\"id\": 1e20", ["nodes[5].id is ", "larger than the largest id 9e15"]),
         ("\"nodes\"", "\"knots\"", ["lacks the field", "nodes"]),
     ] {
         assert!(text.contains(from), "{from}");

@@ -89,8 +89,21 @@ fn a_hand_made_plan_is_worth_what_its_stages_take() {
 #[test]
 fn every_broken_rule_is_told() {
     type Edit = fn(&mut Value);
-    let cases: [(Edit, &str); 7] = [
-        (|p| p["stages"][0]["nodes"] = value!([0]), "stem is in no stage"),
+    let cases: [(Edit, &str); 8] = [
+        (
+            |p| {
+                p["stages"][0]["nodes"] = value!([0]);
+                p["stages"][0]["choices"] = value!({"0": "vanilla"});
+            },
+            "stem is in no stage",
+        ),
+        (
+            |p| {
+                p["stages"][0]["devices"] = value!([99]);
+                p["stages"][1]["devices"] = value!([1, 2]);
+            },
+            "stage 1: device 99 does not exist: there are 4",
+        ),
         (|p| p["stages"][1]["data_parallel"] = value!(5), "5 replicas do not divide 12 microbatches"),
         (|p| p["stages"][1]["data_parallel"] = value!(4), "uses 5 devices, but there are only 4"),
         (|p| p["stages"][1]["data_parallel"] = value!(0), "must be at least 1"),
@@ -131,6 +144,107 @@ fn a_false_claim_is_not_valid_unless_the_limits_differ() {
 }
 
 #[test]
+fn what_a_plan_claims_is_judged_or_refused() {
+    let folder = Folder::new();
+    let written: Value = serde_json::from_str(&stdout(&["plan", TINY, "--json"], 0)).unwrap();
+    let edited = |path: &str, to: Value| {
+        let mut plan = written.clone();
+        *plan.pointer_mut(path).unwrap_or_else(|| panic!("{path}")) = to;
+        folder.file("plan.json", plan.to_string())
+    };
+    for (path, to, part) in [
+        ("/objective/unit", value!("ms"), "objective.unit is `ms`"),
+        ("/objective/name", value!("latency"), "objective.name is `latency`"),
+        ("/status", value!("splendid"), "status is `splendid`"),
+        ("/status", value!("infeasible"), "but there are stages"),
+        ("/workload/nodes", value!(5), "workload.nodes is 5, but tiny-branch has 6"),
+        ("/workload/edges", value!(99), "belongs to another workload"),
+        ("/stages/0/choices/0", value!(7), "stages[0].choices.0 is the number `7`, must be a string"),
+        ("/stages/0/data_parallel", value!(1.5), "must be a whole number from 0"),
+        ("/limits/devices", value!(20000), "limits.devices is 20000, must be a whole number from 1 to 10000"),
+    ] {
+        let error = refusal(&["check", TINY, &edited(path, to)]);
+        assert!(error.contains(part) && !error.contains("u32") && !error.contains("struct"), "{path}: {error}");
+    }
+    let text = stdout(&["check", TINY, &edited("/lower_bound", value!(999.0))], 1);
+    assert!(text.starts_with("not valid") && text.contains("claims a lower bound of 999.0 s/sample, above"), "{text}");
+    // A planner that was stopped writes the best plan it has.
+    stdout(&["check", TINY, &edited("/status", value!("cancelled"))], 0);
+    let mut plan = tiny_plan();
+    plan["stages"][0]["choices"]["5"] = value!("vanilla");
+    let error = refusal(&["check", TINY, &folder.file("plan.json", plan.to_string())]);
+    assert!(error.contains("stages[0].choices names `5`, which is no node of the stage"), "{error}");
+}
+
+#[test]
+fn the_published_format_is_read_strictly() {
+    let folder = Folder::new();
+    let result = stdout(&["plan", TINY, "--format", "piper-result"], 0);
+    let plan: Value = serde_json::from_str(&result).unwrap();
+    let ids = |stage: &Value| stage["TMPCids"].as_object().unwrap().clone();
+    let edited = |name: &str, ids: &dyn Fn(&Value) -> Value| {
+        let mut plan = plan.clone();
+        for stage in plan["stages"].as_array_mut().unwrap() {
+            stage["TMPCids"] = ids(stage);
+        }
+        folder.file(name, plan.to_string())
+    };
+    // Pairs with ids as text are as good as any.
+    stdout(
+        &["check", TINY, &edited("a.json", &|stage| ids(stage).into_iter().map(|(k, v)| value!([k, v])).collect())],
+        0,
+    );
+    for (file, part) in [
+        (
+            edited("b.json", &|stage| {
+                ids(stage).into_iter().flat_map(|(k, v)| [value!([k, v]), value!([k, v])]).collect()
+            }),
+            "twice",
+        ),
+        (edited("c.json", &|_| value!([[0]])), "must be a pair"),
+        (edited("d.json", &|_| value!(4)), "must be an object of node ids and modes"),
+        (
+            folder.file("result.json", result.replacen("\"0\": ", "\"0\": \"vanilla\", \"0\": ", 1)),
+            "names node 0 twice",
+        ),
+    ] {
+        let error = refusal(&["check", TINY, &file]);
+        assert!(error.contains("TMPCids") && error.contains(part) && !error.contains("enum"), "{part}: {error}");
+    }
+    let file = folder.file("result.json", &result);
+    let text = stdout(&["check", TINY, &file, "--memory", "100MB"], 1);
+    assert!(text.contains("hint: the file names no limits"), "{text}");
+}
+
+#[test]
+fn files_that_are_no_plan_are_told_what_they_are() {
+    let folder = Folder::new();
+    for (content, part) in [
+        (&b""[..], "is empty"),
+        (b"\x00\x01", "is binary data, not a plan"),
+        (b"\x1f\x8b\x08", "is gzip-compressed\nhint: unpack it first"),
+        (b"42", "a single JSON value"),
+        (b"{\"schema\": \"plantui.plan/1\", \"stages\": [", "looks truncated"),
+        (b"{\"schema\": 1, \"stages\": []}", "schema must be a string"),
+        (b"{\"stages\": [{\"data_parallel\": 1}]}", "lacks the field `schema`"),
+        (b"{\"schema\": \"plantui.plan/1\", \"stages\": [[1]]}", "stages[0] is an array, must be an object"),
+    ] {
+        let error = refusal(&["check", TINY, &folder.file("plan.json", content)]);
+        assert!(error.contains(part) && error.contains("plan.json"), "{}: {error}", String::from_utf8_lossy(content));
+    }
+    assert!(refusal(&["check", TINY, TINY]).contains("is a workload, not a plan"));
+    assert!(refusal(&["check", TINY, "inputs"]).contains("is a directory"));
+}
+
+#[test]
+fn a_name_that_several_nodes_have_comes_with_the_id() {
+    let folder = Folder::new();
+    let planned = stdout(&["plan", BERT, "--json"], 0).replacen("\"vanilla\"", "\"magic\"", 40);
+    let violations = json(&["check", BERT, &folder.file("plan.json", planned), "--json"], 1)["violations"].to_string();
+    assert!(violations.contains("ParallelTransformerLayer (node "), "{violations}");
+}
+
+#[test]
 fn the_verdict_is_the_first_word() {
     let folder = Folder::new();
     let file = folder.file("plan.json", tiny_plan().to_string());
@@ -143,7 +257,7 @@ fn the_verdict_is_the_first_word() {
 fn unreadable_plans_are_exit_code_2() {
     let folder = Folder::new();
     for (content, part) in [
-        ("{", "not valid JSON"),
+        ("{", "before its JSON is complete"),
         ("{}", "stages"),
         (r#"{"schema": "plantui.plan/9", "stages": []}"#, "plantui.plan/1"),
         (

@@ -145,18 +145,20 @@ impl Planner for PlacementPlanner {
             memory_bytes: problem.limits.memory_bytes,
         };
         let dag = &workload.dag;
+        // Bounds of narrower questions must not reach whoever watches.
+        let quiet = search.quiet();
         let placed = match self.algorithm {
             Algorithm::Dp => {
                 let contract_layers = problem.options.flag("contract_layers");
                 dp::plan(dag, profile, &limits, &DpOptions { contract_layers, ..DpOptions::default() }, search)
             }
-            Algorithm::Linearised => linearise::plan(dag, profile, &limits, &DpOptions::default(), search),
+            Algorithm::Linearised => linearise::plan(dag, profile, &limits, &DpOptions::default(), &quiet),
             Algorithm::One => baselines::one_accelerator(dag, profile, &limits),
             Algorithm::LocalSearch => {
                 let restarts = problem.options.choice("restarts").parse().unwrap_or(10);
-                local_search::plan(dag, profile, &limits, restarts, search).0
+                local_search::plan(dag, profile, &limits, restarts, &quiet).0
             }
-            Algorithm::PipeDream => pipedream::plan(dag, profile, &limits, search),
+            Algorithm::PipeDream => pipedream::plan(dag, profile, &limits, &quiet),
         };
         let mut outcome = outcome(profile, &limits, placed, self.algorithm, search);
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
@@ -182,10 +184,10 @@ fn outcome(
         Some(format!(
             "Its split needs {needed} on one accelerator, the limit is {limit}: this planner heeds no memory."
         ))
-    } else if placed.status == Status::Infeasible {
+    } else if placed.split.is_none() && placed.status != Status::Cancelled {
         let (accelerators, cpus) = (limits.accelerators, limits.cpus);
         let limit = units::bytes_exact(limits.memory_bytes);
-        Some(format!("No split fits on {accelerators} accelerators with {limit} each and {cpus} CPUs."))
+        Some(format!("No split of this planner fits on {accelerators} accelerators with {limit} each and {cpus} CPUs."))
     } else {
         None
     };

@@ -5,34 +5,80 @@ use serde::de::IgnoredAny;
 use super::{super::LoadError, Format};
 use std::{borrow::Cow, collections::BTreeMap};
 
+/// What a file should be, for messages about one that is something else.
+pub(crate) struct Wanted {
+    /// With its article: `a workload`.
+    noun: &'static str,
+    /// What to do about an empty file.
+    make: &'static str,
+    /// What to give instead of another file.
+    give: &'static str,
+}
+
+impl Wanted {
+    /// What to give instead of another file.
+    pub(crate) fn give(&self) -> &'static str {
+        self.give
+    }
+}
+
+/// A workload.
+pub(crate) const WORKLOAD: Wanted = Wanted {
+    noun: "a workload",
+    make: "give a workload, or make one with `plantui generate bert-32`",
+    give: "give the JSON profile of a network",
+};
+
+/// A plan.
+pub(crate) const PLAN: Wanted = Wanted {
+    noun: "a plan",
+    make: "make a plan with `plantui plan WORKLOAD --json`",
+    give: "give a plan that `plantui plan --json` wrote, or a result of Piper",
+};
+
+/// A model configuration.
+pub(crate) const CONFIGURATION: Wanted = Wanted {
+    noun: "a model configuration",
+    make: "give a Hugging Face config.json",
+    give: "give a Hugging Face config.json",
+};
+
 /// The text of a file, without a byte-order mark.
-pub(super) fn text<'a>(bytes: &'a [u8], source: &str) -> Result<&'a str, LoadError> {
+pub(crate) fn text<'a>(bytes: &'a [u8], source: &str, wanted: &Wanted) -> Result<&'a str, LoadError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(LoadError::file(
-            source,
-            "is empty",
-            "give a workload, or make one with `plantui generate bert-32`",
-        ));
+        return Err(LoadError::file(source, "is empty", wanted.make));
+    }
+    if let Some(kind) = compression(bytes) {
+        return Err(LoadError::file(source, format!("is {kind}-compressed"), "unpack it first"));
     }
     if let Some(kind) = binary_kind(bytes) {
-        return Err(LoadError::file(
-            source,
-            format!("is {kind}, not a workload"),
-            "give the JSON profile of a network",
-        ));
+        return Err(LoadError::file(source, format!("is {kind}, not {}", wanted.noun), wanted.give));
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&b| b == b'\n').count();
-        LoadError::file(source, "is not text in UTF-8", "save the profile as JSON in UTF-8").on_line(Some(line))
+        LoadError::file(source, "is not text in UTF-8", "save it as JSON in UTF-8").on_line(Some(line))
     })
 }
 
+/// Refuses a text that is no JSON object, saying what it looks like.
+pub(crate) fn object(text: &str, source: &str, wanted: &Wanted) -> Result<(), LoadError> {
+    if text.trim_start().starts_with('{') {
+        return Ok(());
+    }
+    let problem = format!("is not {}: it looks like {}", wanted.noun, looks_like(text));
+    Err(LoadError::file(source, problem, wanted.give))
+}
+
+fn compression(bytes: &[u8]) -> Option<&'static str> {
+    const MAGIC: [(&[u8], &str); 4] =
+        [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ\x00", "xz")];
+    MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, kind)| *kind)
+}
+
 fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
-    const MAGIC: [(&[u8], &str); 13] = [
+    const MAGIC: [(&[u8], &str); 11] = [
         (b"PK\x03\x04", "a zip archive (a PyTorch checkpoint is one)"),
-        (b"\x1f\x8b", "gzip-compressed: unpack it first"),
-        (b"\x28\xb5\x2f\xfd", "zstd-compressed: unpack it first"),
         (b"\x7fELF", "a program"),
         (b"\x89PNG", "a picture"),
         (b"%PDF", "a PDF"),
@@ -104,6 +150,8 @@ pub fn looks_like(text: &str) -> &'static str {
         "a JSON array (a Chrome trace?)"
     } else if line.contains(" -- ") && (line.contains("forward_compute_time") || line.starts_with("node")) {
         "a layer profile of PipeDream or DAPPLE (graph.txt)"
+    } else if serde_json::from_str::<IgnoredAny>(text).is_ok() {
+        "a single JSON value"
     } else if start.starts_with("<?xml") || start.starts_with('<') {
         "XML or HTML"
     } else if start.starts_with("---") || line.trim_end().ends_with(':') {

@@ -3,12 +3,13 @@
 //! [`load`] reads a path, [`load_reader`] standard input, [`load_bytes`] what is in memory already. All end in the
 //! same validation and the same [`LoadError`]. Linear in the size of the file, in time and memory.
 
-mod detect;
+pub(crate) mod detect;
 mod locate;
 pub mod piper;
 pub mod placement;
 mod reader;
-mod syntax;
+pub(crate) mod strict;
+pub(crate) mod syntax;
 
 use std::{fmt, fs, io::Read, path::Path};
 
@@ -93,7 +94,7 @@ pub fn read_all(reader: impl Read, source: &str) -> Result<Vec<u8>, LoadError> {
 /// # Errors
 /// As [`load`].
 pub fn load_bytes(bytes: &[u8], source: &str, name: &str) -> Result<Workload, LoadError> {
-    let text = detect::text(bytes, source)?;
+    let text = detect::text(bytes, source, &detect::WORKLOAD)?;
     match detect::format(text, source)? {
         Format::Piper => piper::read(text, source, name),
         Format::Placement => placement::read(text, source, name).map(|file| file.into_workload(source)),

@@ -15,20 +15,20 @@
 //! The surprising names of the published format: `syncTimeFw` is keyed by *predecessors* and `syncTimeBw` by
 //! *successors*, and both are bytes.
 
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
-    Format,
-    reader::{Object, Ours, Reader, parse, unknown_fields},
+    Format, locate,
+    strict::{Object, Pairs},
+    syntax,
 };
 use crate::{
+    cluster::{MOST_DEVICES, MOST_MICROBATCHES},
     graph::{Dag, GraphError},
+    units::exact_number,
     workload::{
         FileLimits, LoadError, Node, NodeId, Profile, Provenance, Workload,
         error::{printable, single_line},
@@ -37,31 +37,12 @@ use crate::{
 };
 
 /// The most devices, and the highest tensor-parallel degree, that a file may name (as published).
-pub const MAX_DEVICES: f64 = 10_000.0;
+pub const MAX_DEVICES: f64 = MOST_DEVICES as f64;
 
-/// A JSON object as pairs in file order, so that repeated keys can be refused.
-#[derive(Debug)]
-struct Pairs<V>(Vec<(String, V)>);
-
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PairsVisitor<V>(PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for PairsVisitor<V> {
-            type Value = Pairs<V>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut pairs = vec![];
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-        deserializer.deserialize_map(PairsVisitor(PhantomData))
-    }
-}
+/// The largest quantity a file may hold. Sums over nodes, times microbatches and over any bandwidth, stay finite below it.
+const MAX_QUANTITY: f64 = 1e30;
+/// The largest id, near the end of the whole numbers that JSON readers tell apart.
+const MAX_ID: f64 = 9e15;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -75,6 +56,23 @@ struct RawFile {
     edges: Vec<Object<RawEdge>>,
     provenance: Option<Ours<String>>,
     assumptions: Option<Ours<Vec<String>>>,
+}
+
+/// A field of our own, which in another program's file may mean something else: then it is passed over.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Ours<T> {
+    Known(T),
+    Foreign(IgnoredAny),
+}
+
+impl<T> Ours<T> {
+    fn known(self) -> Option<T> {
+        match self {
+            Ours::Known(value) => Some(value),
+            Ours::Foreign(_) => None,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -124,12 +122,71 @@ const TOP_LEVEL: [&str; 9] = [
 /// # Errors
 /// [`LoadError`] naming file, line, JSON path and repair; rules are checked in the order of the file.
 pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
-    let raw: RawFile = parse(text, source)?;
-    let unknown_fields = unknown_fields(text, &TOP_LEVEL);
+    // Keeping track of the path costs a third of the time, so it is done only once something is known to be wrong.
+    let raw: RawFile = match serde_json::from_str(text) {
+        Ok(raw) => raw,
+        Err(_) => {
+            let mut deserializer = serde_json::Deserializer::from_str(text);
+            let raw = serde_path_to_error::deserialize(&mut deserializer)
+                .map_err(|error| syntax::refuse(source, text, &error))?;
+            deserializer.end().map_err(|error| {
+                LoadError::file(source, "has text after the end of its JSON object", "remove it")
+                    .on_line(Some(error.line()))
+            })?;
+            raw
+        }
+    };
+    let unknown_fields = serde_json::from_str::<BTreeMap<Cow<'_, str>, IgnoredAny>>(text)
+        .map(|keys| keys.into_keys().filter(|k| !TOP_LEVEL.contains(&k.as_ref())).map(|k| printable(&k)).collect())
+        .unwrap_or_default();
     Reader { source, text }.workload(raw, name, unknown_fields)
 }
 
+struct Reader<'a> {
+    source: &'a str,
+    text: &'a str,
+}
+
 impl Reader<'_> {
+    fn error(&self, path: &str, problem: impl Into<String>, repair: impl Into<String>) -> LoadError {
+        LoadError::at(self.source, path, problem, repair).on_line(locate::line_of(self.text, path))
+    }
+
+    fn not_negative(&self, value: f64, path: impl Fn() -> String) -> Result<f64, LoadError> {
+        if !(value >= 0.0 && value.is_finite()) {
+            return Err(self.error(&path(), format!("is {}, must be >= 0", exact_number(value)), ""));
+        }
+        self.not_too_large(value, path)
+    }
+
+    fn not_too_large(&self, value: f64, path: impl Fn() -> String) -> Result<f64, LoadError> {
+        if value <= MAX_QUANTITY {
+            return Ok(value);
+        }
+        Err(self.error(
+            &path(),
+            format!("is {}, must be at most {MAX_QUANTITY:e}", exact_number(value)),
+            "nothing computed from it would be finite: correct it",
+        ))
+    }
+
+    fn integer(&self, value: f64, path: impl Fn() -> String) -> Result<i64, LoadError> {
+        let shown = exact_number(value);
+        if value.abs() > MAX_ID {
+            let bound = if value > 0.0 { "larger than" } else { "smaller than minus" };
+            return Err(self.error(
+                &path(),
+                format!("is {shown}, {bound} the largest id {MAX_ID:e}"),
+                "give smaller ids",
+            ));
+        }
+        if value.fract() == 0.0 {
+            Ok(value as i64)
+        } else {
+            Err(self.error(&path(), format!("is {shown}, must be a whole number"), ""))
+        }
+    }
+
     fn workload(&self, raw: RawFile, name: &str, unknown_fields: Vec<String>) -> Result<Workload, LoadError> {
         let limits = self.limits(&raw)?;
         if raw.nodes.is_empty() {
@@ -166,20 +223,23 @@ impl Reader<'_> {
     fn limits(&self, raw: &RawFile) -> Result<FileLimits, LoadError> {
         let positive = |value: Option<f64>, field: &str| match value {
             Some(v) if !(v >= 1e-9 && v.is_finite()) => {
-                Err(self.error(field, format!("is {v}, must be at least 1e-9"), ""))
+                Err(self.error(field, format!("is {}, must be at least 1e-9", exact_number(v)), ""))
             }
-            other => Ok(other),
+            other => other.map(|v| self.not_too_large(v, || field.into())).transpose(),
         };
-        let count = |value: Option<f64>, field: &str, most: f64| match value {
+        let count = |value: Option<f64>, field: &str, most: u32| match value {
             None => Ok(None),
-            Some(v) if v.fract() == 0.0 && (1.0..=most).contains(&v) => Ok(Some(v as u32)),
-            Some(v) => Err(self.error(field, format!("is {v}, must be a whole number from 1 to {most}"), "")),
+            Some(v) if v.fract() == 0.0 && (1.0..=f64::from(most)).contains(&v) => Ok(Some(v as u32)),
+            Some(v) => {
+                let shown = exact_number(v);
+                Err(self.error(field, format!("is {shown}, must be a whole number from 1 to {most}"), ""))
+            }
         };
         let memory_bytes = positive(raw.max_memory_per_device, "maxMemoryPerDevice")?;
-        let devices = count(raw.max_devices, "maxDevices", MAX_DEVICES)?;
+        let devices = count(raw.max_devices, "maxDevices", MOST_DEVICES)?;
         let bandwidth_bytes_per_s = positive(raw.bandwidth, "bandwidth")?;
-        let batch = count(raw.mbs_in_batch, "mbsInBatch", f64::from(u32::MAX))?;
-        let other_batch = count(raw.max_batch_size, "maxBatchSize", f64::from(u32::MAX))?;
+        let batch = count(raw.mbs_in_batch, "mbsInBatch", MOST_MICROBATCHES)?;
+        let other_batch = count(raw.max_batch_size, "maxBatchSize", MOST_MICROBATCHES)?;
         if let (Some(a), Some(b)) = (batch, other_batch)
             && a != b
         {
@@ -272,7 +332,7 @@ impl Reader<'_> {
         for (key, modes) in raw.0 {
             let place = format!("{path}.{key}");
             let degree = match key.parse::<u32>() {
-                Ok(t) if (1..=MAX_DEVICES as u32).contains(&t) && !key.starts_with('+') => t,
+                Ok(t) if (1..=MOST_DEVICES).contains(&t) && !key.starts_with('+') => t,
                 _ => {
                     return Err(self.error(
                         &path,
@@ -336,7 +396,7 @@ impl Reader<'_> {
                 if forward > time_s {
                     return Err(self.error(
                         &format!("{place}.forwardTimePerSample"),
-                        format!("is {forward}, more than timePerSample {time_s}"),
+                        format!("is {}, more than timePerSample {}", exact_number(forward), exact_number(time_s)),
                         "timePerSample is forward and backward together",
                     ));
                 }

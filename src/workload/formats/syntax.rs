@@ -4,7 +4,7 @@ use super::locate;
 use crate::workload::{LoadError, error::printable};
 
 /// Turns serde's error into our sentence: path, line, and what would have been right.
-pub(super) fn refuse(source: &str, text: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> LoadError {
+pub(crate) fn refuse(source: &str, text: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> LoadError {
     let inner = error.inner();
     let path = printable(&error.path().to_string());
     // The step into a field whose name was not read yet.
@@ -30,7 +30,7 @@ pub(super) fn refuse(source: &str, text: &str, error: &serde_path_to_error::Erro
         }
         _ => {
             if message == "number out of range" {
-                return LoadError::at(source, path, "is a number too large to hold", "write one below 1.8e308")
+                return LoadError::at(source, path, "is a number too large to hold", "write one of at most 1e30")
                     .on_line(line);
             }
             let near = text.lines().nth(inner.line().saturating_sub(1)).unwrap_or_default();
@@ -55,7 +55,7 @@ fn humanise(message: &str) -> (String, String) {
     }
     if let Some((found, expected)) = message
         .strip_prefix("invalid type: ")
-        .or(message.strip_prefix("invalid value: "))
+        .or_else(|| message.strip_prefix("invalid value: "))
         .and_then(|rest| rest.split_once(", expected "))
     {
         let found = found
@@ -65,6 +65,8 @@ fn humanise(message: &str) -> (String, String) {
             .replace("map", "an object");
         let expected = match expected {
             "f64" => "a number".to_string(),
+            "u32" | "usize" => "a whole number from 0 to 4294967295".into(),
+            "i64" => "a whole number".into(),
             "a string" => "a string".into(),
             "a sequence" => "an array".into(),
             other if other.starts_with("struct") => "an object".into(),

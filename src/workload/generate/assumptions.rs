@@ -44,6 +44,13 @@ pub(super) fn sentences(costs: &CostModel<'_>) -> Vec<String> {
             hardware.inter_node_link.source
         ),
     ];
+    if settings.element_bytes != 2 {
+        list.push(format!(
+            "Activations were counted with elements of 2 bytes and are scaled to {}; state, logits (4 bytes) and the \
+             all-reduce of gradients are not.",
+            settings.element_bytes
+        ));
+    }
     match model.head {
         Head::LanguageModel { tied: true } | Head::MaskedLanguageModel => list.push(
             "The head is tied to the embedding: its copy counts in the last stage's memory and all-reduce; the \
@@ -109,7 +116,9 @@ fn state(settings: &Settings) -> String {
 fn activations(model: &ModelConfig, settings: &Settings) -> String {
     let per = settings.layer_activation(model);
     let origin = match (settings.activation, settings.sequence_parallel) {
-        (Some(given), _) if given == super::settings::PUBLISHED_ACTIVATION => "fitted on the published BERT-32 profile",
+        (Some(given), _) if given == super::settings::PUBLISHED_ACTIVATION.at(settings.element_bytes) => {
+            "fitted on the published BERT-32 profile"
+        }
         (Some(_), _) => "as given",
         (None, true) => "Korthikanti et al. 2022, sequence parallel",
         (None, false) => "Korthikanti et al. 2022, no sequence parallelism",

@@ -5,7 +5,7 @@
 //! ```text
 //! forward FLOP F   = 2T · matrix parameters + 4·T·s·a·d_h          (half the second term with causal credit)
 //! time             = k·F / (t · peak · MFU) · (1 + κ(t − 1))       k = 3, or 4 with recomputation
-//! activations A    = T·h · (10 + (8 + 4f/h)/t)                     (18 + 4f/h)/t with sequence parallelism
+//! activations A    = e/2 · T·h · (10 + (8 + 4f/h)/t)               (18 + 4f/h)/t with sequence parallelism
 //! with recompute A = e·T·h (+ the padding mask)                    the layer's input
 //! state B          = bytes per parameter · parameters
 //! ```
@@ -119,7 +119,9 @@ impl CostModel<'_> {
         let (t, tokens) = (f64::from(t), self.settings.tokens());
         let activation = self.settings.layer_activation(self.model);
         let scores = if self.settings.keep_attention_scores {
-            5.0 * self.model.heads as f64 * self.settings.sequence_length as f64 / t
+            // Two elements and a mask, as counted at two bytes an element; scaled like the rest.
+            let per_pair = 2.5 * f64::from(self.settings.element_bytes);
+            per_pair * self.model.heads as f64 * self.settings.sequence_length as f64 / t
         } else {
             0.0
         };

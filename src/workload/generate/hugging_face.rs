@@ -6,7 +6,13 @@
 use serde_json::{Map, Value};
 
 use super::model::{Biases, Head, Mlp, ModelConfig, Norm};
-use crate::workload::LoadError;
+use crate::workload::{
+    LoadError,
+    formats::{
+        detect::{self, CONFIGURATION},
+        syntax,
+    },
+};
 
 /// Values of `model_type` that are understood.
 const KNOWN: [&str; 6] = ["llama", "mistral", "qwen2", "gpt2", "gpt_neox", "bert"];
@@ -16,14 +22,20 @@ const KNOWN: [&str; 6] = ["llama", "mistral", "qwen2", "gpt2", "gpt_neox", "bert
 /// # Errors
 /// [`LoadError`] naming file, field and repair; unknown architectures are refused with the list of known ones.
 pub fn from_hugging_face(text: &str, source: &str) -> Result<ModelConfig, LoadError> {
-    let config: Value = serde_json::from_str(text).map_err(|error| {
-        let problem = format!("is not valid JSON: {}", error.to_string().split(" at line ").next().unwrap_or_default());
-        LoadError::file(source, problem, "give a Hugging Face config.json").on_line(Some(error.line()))
-    })?;
-    let Value::Object(map) = config else {
-        return Err(LoadError::file(source, "is no JSON object", "give a Hugging Face config.json"));
-    };
+    detect::object(text, source, &CONFIGURATION)?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let map: Map<String, Value> =
+        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| syntax::refuse(source, text, &error))?;
+    if map.contains_key("nodes") && map.contains_key("edges") {
+        let repair = "plan it with `plantui plan`, or give a Hugging Face config.json";
+        return Err(LoadError::file(source, "is a workload already, not a model configuration", repair));
+    }
+    if map.contains_key("stages") {
+        let problem = "is a plan, not a model configuration";
+        return Err(LoadError::file(source, problem, CONFIGURATION.give()));
+    }
     let config = Config { map: &map, source };
+    config.dense()?;
     let Some(kind) = config.text("model_type")? else {
         return Err(config.error("model_type", "is missing", &format!("add one of {}", KNOWN.join(", "))));
     };
@@ -41,6 +53,10 @@ pub fn from_hugging_face(text: &str, source: &str) -> Result<ModelConfig, LoadEr
     config.consistent(&model)?;
     Ok(model)
 }
+
+/// Fields that give the number of experts in a layer, in several families.
+const EXPERTS: [&str; 5] =
+    ["num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts"];
 
 /// A configuration with the file's name for messages.
 struct Config<'a> {
@@ -75,6 +91,17 @@ impl Config<'_> {
                 )),
             },
         }
+    }
+
+    /// Refuses mixtures of experts: their layers have other sizes, times and transfers than those modelled here.
+    fn dense(&self) -> Result<(), LoadError> {
+        for field in EXPERTS {
+            if let Some(experts) = self.map.get(field).and_then(Value::as_u64).filter(|&experts| experts > 1) {
+                let problem = format!("is {experts}, but mixtures of experts are not modelled");
+                return Err(self.error(field, problem, "give a dense model"));
+            }
+        }
+        Ok(())
     }
 
     fn required(&self, field: &str) -> Result<u64, LoadError> {

@@ -61,7 +61,7 @@ pub struct Settings {
     pub tensor_overhead: TensorOverhead,
     /// State per parameter.
     pub state: StateBytes,
-    /// What a layer keeps; `None` for the textbook count of the model's widths.
+    /// What a layer keeps, in bytes whatever `element_bytes` is; `None` for the textbook count of the model's widths.
     pub activation: Option<ActivationBytes>,
     /// Whether attention scores are kept (no flash attention).
     pub keep_attention_scores: bool,
@@ -123,8 +123,8 @@ impl Settings {
         let mlp = 4.0 * model.mlp_width as f64 / model.hidden as f64;
         match self.activation {
             Some(activation) => activation,
-            None if self.sequence_parallel => ActivationBytes { fixed: 0.0, split: 18.0 + mlp },
-            None => ActivationBytes { fixed: 10.0, split: 8.0 + mlp },
+            None if self.sequence_parallel => ActivationBytes { fixed: 0.0, split: 18.0 + mlp }.at(self.element_bytes),
+            None => ActivationBytes { fixed: 10.0, split: 8.0 + mlp }.at(self.element_bytes),
         }
     }
 
@@ -158,6 +158,11 @@ impl Settings {
         }
         if let Some(&t) = self.tensor_degrees.iter().find(|&&t| t > 10_000) {
             return refuse("--tensor-degrees", format!("{t} is more than 10000, the most a workload file may name"));
+        }
+        if self.causal_credit && model.padding_mask {
+            let name = &model.name;
+            let problem = format!("{name} attends to the whole sequence, so there is nothing to credit; leave it out");
+            return refuse("--causal-credit", problem);
         }
         if !(self.mfu > 0.0 && self.mfu <= 1.0) {
             return refuse("--mfu", format!("{} is no share of the peak above 0 and up to 1", self.mfu));
@@ -200,6 +205,16 @@ impl Settings {
             }
         }
         Ok(())
+    }
+}
+
+impl ActivationBytes {
+    /// What was counted or fitted with elements of two bytes, with elements of another size. One-byte masks are scaled
+    /// with the rest: the published figures do not tell them apart.
+    #[must_use]
+    pub fn at(self, element_bytes: u32) -> Self {
+        let scale = f64::from(element_bytes) / 2.0;
+        ActivationBytes { fixed: self.fixed * scale, split: self.split * scale }
     }
 }
 

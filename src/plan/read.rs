@@ -1,0 +1,236 @@
+//! Reading a plan for a workload: our document, or Piper's own result format.
+//!
+//! What a document says besides its stages is not trusted and not ignored: what contradicts the workload or itself is
+//! refused here, what it claims to be worth is handed on as [`Claims`] for whoever measures the plan. `O(file)`.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    Plan, Stage,
+    document::{LimitsPart, SCHEMA},
+    piper_result,
+};
+use crate::{
+    units::exact_number,
+    workload::{
+        LoadError, NodeId, Workload,
+        error::printable,
+        formats::{
+            detect::{self, PLAN},
+            strict::{Object, Pairs},
+            syntax,
+        },
+    },
+};
+
+/// The objective that every plan here is measured by, and its unit.
+const OBJECTIVE: (&str, &str) = ("time_per_sample", "s");
+/// What `status` may be.
+const STATUS_WORDS: [&str; 4] = ["optimal", "feasible", "infeasible", "cancelled"];
+
+/// A plan read from a file, with what the file says about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadedPlan {
+    /// The plan over the workload's node indices.
+    pub plan: Plan,
+    /// The limits the file states.
+    pub limits: LimitsPart,
+    /// What the file says the plan is worth.
+    pub claims: Claims,
+    /// What the file was: `plantui plan` or `Piper result`.
+    pub kind: &'static str,
+}
+
+/// What a file says its plan is worth, seconds per sample.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Claims {
+    /// The objective's value.
+    pub time_per_sample_s: Option<f64>,
+    /// The lower bound on every plan's value.
+    pub lower_bound_s: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawDocument {
+    workload: Option<Object<RawWorkload>>,
+    limits: Option<Object<LimitsPart>>,
+    status: Option<String>,
+    objective: Option<Object<RawObjective>>,
+    lower_bound: Option<f64>,
+    stages: Vec<Object<RawStage>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawWorkload {
+    nodes: Option<f64>,
+    edges: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawObjective {
+    name: String,
+    value: f64,
+    unit: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawStage {
+    nodes: Vec<NodeId>,
+    data_parallel: u32,
+    tensor_parallel: u32,
+    #[serde(default)]
+    devices: Vec<u32>,
+    choices: Option<Pairs<String>>,
+}
+
+/// Reads a plan for a workload.
+///
+/// # Errors
+/// [`LoadError`] if the text is no plan, names nodes that the workload has not, or contradicts itself.
+pub fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
+    let text = detect::text(text.as_bytes(), source, &PLAN)?;
+    detect::object(text, source, &PLAN)?;
+    // Fields of the top level only; a repeated one is left to the reader of the format, which refuses it.
+    let fields: BTreeMap<Cow<'_, str>, &RawValue> = parse(text, source)?;
+    match fields.get("schema").map(|schema| serde_json::from_str::<String>(schema.get())) {
+        Some(Ok(schema)) if schema == SCHEMA => read_document(workload, text, source),
+        Some(schema) => {
+            let problem = schema.map_or("must be a string".into(), |other| format!("is `{}`", printable(&other)));
+            Err(LoadError::at(source, "schema", problem, format!("this version reads {SCHEMA}")))
+        }
+        None if fields.contains_key("stages") && text.contains("\"data_parallel\"") => {
+            let repair = format!("add `\"schema\": \"{SCHEMA}\"`");
+            Err(LoadError::file(source, "lacks the field `schema`", repair))
+        }
+        None if fields.contains_key("stages") => piper_result::read(workload, text, source),
+        None if fields.contains_key("nodes") && fields.contains_key("edges") => {
+            Err(LoadError::file(source, "is a workload, not a plan", "name the workload first and the plan second"))
+        }
+        None => Err(LoadError::file(source, "is no plan: it lacks the field `stages`", PLAN.give())),
+    }
+}
+
+/// Parses a whole text; what is wrong is told with line and path.
+pub(super) fn parse<'a, T: Deserialize<'a>>(text: &'a str, source: &str) -> Result<T, LoadError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value =
+        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| syntax::refuse(source, text, &error))?;
+    deserializer.end().map_err(|error| {
+        LoadError::file(source, "has text after the end of its JSON object", "remove it").on_line(Some(error.line()))
+    })?;
+    Ok(value)
+}
+
+fn read_document(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
+    let document: RawDocument = parse(text, source)?;
+    if let Some(Object(part)) = &document.workload {
+        of_this_workload(workload, part, source)?;
+    }
+    if let Some(status) = &document.status {
+        known_status(status, document.stages.is_empty(), source)?;
+    }
+    let mut plan = Plan::default();
+    for (i, Object(part)) in document.stages.into_iter().enumerate() {
+        let choices = part.choices.map_or_else(Vec::new, |Pairs(pairs)| pairs);
+        let (nodes, choices) = nodes_with_modes(workload, &part.nodes, choices, source, i, "choices")?;
+        let (data_parallel, tensor_parallel) = (part.data_parallel, part.tensor_parallel);
+        plan.stages.push(Stage { nodes, choices, data_parallel, tensor_parallel, devices: part.devices });
+    }
+    if plan.stages.iter().all(|s| s.devices.is_empty()) {
+        plan = plan.with_consecutive_devices();
+    }
+    let claims = Claims {
+        time_per_sample_s: document.objective.map(|Object(o)| objective(&o, source)).transpose()?,
+        lower_bound_s: document.lower_bound,
+    };
+    let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();
+    Ok(LoadedPlan { plan, limits, claims, kind: "plantui plan" })
+}
+
+/// Refuses a plan that says it was made for a workload of another size.
+fn of_this_workload(workload: &Workload, part: &RawWorkload, source: &str) -> Result<(), LoadError> {
+    for (field, said, there) in
+        [("nodes", part.nodes, workload.nodes.len()), ("edges", part.edges, workload.dag.edges().len())]
+    {
+        if let Some(said) = said.filter(|&said| said != there as f64) {
+            return Err(LoadError::at(
+                source,
+                format!("workload.{field}"),
+                format!("is {}, but {} has {there}", exact_number(said), workload.name),
+                "the plan belongs to another workload: check it with that one",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn known_status(status: &str, empty: bool, source: &str) -> Result<(), LoadError> {
+    if !STATUS_WORDS.contains(&status) {
+        let problem = format!("is `{}`, which is not known", printable(status));
+        return Err(LoadError::at(source, "status", problem, format!("it may be {}", STATUS_WORDS.join(", "))));
+    }
+    // A planner that was stopped may have found a plan; one that proved there is none has not.
+    if status == "infeasible" && !empty {
+        let repair = "remove `status`, or the stages";
+        return Err(LoadError::at(source, "status", "is `infeasible`, but there are stages", repair));
+    }
+    Ok(())
+}
+
+/// The value of the objective, if it is the one that is measured here.
+fn objective(part: &RawObjective, source: &str) -> Result<f64, LoadError> {
+    let (name, unit) = OBJECTIVE;
+    for (field, said, known) in [("name", &part.name, name), ("unit", &part.unit, unit)] {
+        if said != known {
+            return Err(LoadError::at(
+                source,
+                format!("objective.{field}"),
+                format!("is `{}`, which cannot be measured", printable(said)),
+                format!("only {name} in {unit} is: convert it, or remove `objective`"),
+            ));
+        }
+    }
+    Ok(part.value)
+}
+
+/// A stage's node indices, ascending, with the mode of each. Every node needs exactly one, and nothing else has any.
+pub(super) fn nodes_with_modes(
+    workload: &Workload,
+    ids: &[NodeId],
+    modes: Vec<(String, String)>,
+    source: &str,
+    stage: usize,
+    field: &str,
+) -> Result<(Vec<usize>, Vec<String>), LoadError> {
+    let place = format!("stages[{stage}].{field}");
+    let refuse = |problem: String, repair: String| Err(LoadError::at(source, place.clone(), problem, repair));
+    let members: FxHashSet<NodeId> = ids.iter().copied().collect();
+    let mut mode_of: FxHashMap<NodeId, String> = FxHashMap::default();
+    for (key, mode) in modes {
+        let Some(id) = key.parse().ok().map(NodeId).filter(|id| members.contains(id)) else {
+            return refuse(format!("names `{}`, which is no node of the stage", printable(&key)), "remove it".into());
+        };
+        if mode_of.insert(id, mode).is_some() {
+            return refuse(format!("names node {id} twice"), "keep one mode for every node".into());
+        }
+    }
+    let mut pairs = Vec::with_capacity(ids.len());
+    for (i, &id) in ids.iter().enumerate() {
+        let Some(index) = workload.index_of(id) else {
+            let problem = format!("is {id}, which is no node of {}", workload.name);
+            let repair = "check that plan and workload belong together";
+            return Err(LoadError::at(source, format!("stages[{stage}].nodes[{i}]"), problem, repair));
+        };
+        let Some(mode) = mode_of.get(&id) else {
+            let repair = format!("add `\"{id}\": \"vanilla\"` or another of its modes");
+            return refuse(format!("has no choice for node {id}"), repair);
+        };
+        pairs.push((index, mode.clone()));
+    }
+    pairs.sort();
+    Ok(pairs.into_iter().unzip())
+}
