@@ -27,8 +27,14 @@ use crate::{
     },
 };
 
-/// The objective that every plan here is measured by, and its unit.
-const OBJECTIVE: (&str, &str) = ("time_per_sample", "s");
+/// What plans of a workload are measured by: the objective's name, its unit, and the seconds in that unit.
+fn measure(workload: &Workload) -> (&'static str, &'static str, f64) {
+    match &workload.profile {
+        Profile::Piper(_) => ("time_per_sample", "s", 1.0),
+        Profile::Placement(_) => ("max_load", "ms", SECONDS),
+    }
+}
+
 /// What `status` may be.
 const STATUS_WORDS: [&str; 4] = ["optimal", "feasible", "infeasible", "cancelled"];
 
@@ -144,8 +150,8 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         plan = plan.with_consecutive_devices();
     }
     let claims = Claims {
-        time_per_sample_s: document.objective.map(|Object(o)| objective(&o, source)).transpose()?,
-        lower_bound_s: document.lower_bound,
+        time_per_sample_s: document.objective.map(|Object(o)| objective(workload, &o, source)).transpose()?,
+        lower_bound_s: document.lower_bound.map(|bound| bound * measure(workload).2),
     };
     let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();
     Ok(LoadedPlan { plan, limits, claims, kind: "plantui plan" })
@@ -181,9 +187,9 @@ fn known_status(status: &str, empty: bool, source: &str) -> Result<(), LoadError
     Ok(())
 }
 
-/// The value of the objective, if it is the one that is measured here.
-fn objective(part: &RawObjective, source: &str) -> Result<f64, LoadError> {
-    let (name, unit) = OBJECTIVE;
+/// The value of the objective in seconds, if it is the one that is measured here.
+fn objective(workload: &Workload, part: &RawObjective, source: &str) -> Result<f64, LoadError> {
+    let (name, unit, seconds) = measure(workload);
     for (field, said, known) in [("name", &part.name, name), ("unit", &part.unit, unit)] {
         if said != known {
             return Err(LoadError::at(
@@ -194,7 +200,7 @@ fn objective(part: &RawObjective, source: &str) -> Result<f64, LoadError> {
             ));
         }
     }
-    Ok(part.value)
+    Ok(part.value * seconds)
 }
 
 /// A stage's node indices, ascending, with the mode of each. Every node needs exactly one, and nothing else has any.
