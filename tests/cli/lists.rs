@@ -102,3 +102,17 @@ fn a_generated_workload_can_be_planned() {
     assert!(refusal(&["generate", "bert-33"]).contains("bert-32"));
     plantui().args(["generate", "tiny-branch"]).assert().success().stdout(fs::read_to_string(crate::TINY).unwrap());
 }
+
+#[test]
+fn every_activation_of_a_layer_scales_with_the_element() {
+    for model in ["bert-32", "llama-3-8b"] {
+        let layers = |bytes: &str| {
+            let file = json(&["generate", model, "--keep-attention-scores", "--element-bytes", bytes], 0);
+            let mode = &file["nodes"][5]["TMPCs"]["1"][0];
+            (mode["memoryUsageA"].as_f64().unwrap(), file["edges"][5]["communicationCost"].as_f64().unwrap())
+        };
+        let (narrow, wide) = (layers("2"), layers("4"));
+        assert!((wide.0 - 2.0 * narrow.0).abs() <= 2.0, "{model}: {narrow:?} {wide:?}");
+        assert_eq!(wide.1, 2.0 * narrow.1);
+    }
+}
