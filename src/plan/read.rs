@@ -17,13 +17,14 @@ use super::{
 use crate::{
     units::exact_number,
     workload::{
-        LoadError, NodeId, Workload,
+        LoadError, NodeId, Profile, Workload,
         error::printable,
         formats::{
             detect::{self, PLAN},
             strict::{Object, Pairs},
             syntax,
         },
+        placement::SECONDS,
     },
 };
 
