@@ -184,3 +184,32 @@ fn finds_the_best_of_all_plans() {
     assert!(tally.named_memory > 300 && tally.named_devices > 100 && tally.greedy_worse > 20, "{tally:?}");
     assert!(tally.several_stages > 300 && tally.several_replicas > 300 && tally.split_tensors > 100, "{tally:?}");
 }
+
+/// Enough sets that inner sets are walked through rather than tried in turn, that levels are shared out among threads,
+/// and that chains of sets give a first plan.
+#[test]
+fn finds_the_best_of_all_plans_of_wide_graphs() {
+    let mut tally = Tally::default();
+    for seed in 0..3 {
+        let mut random = Random(seed);
+        let n = 11;
+        let flavour = Flavour { whole: seed % 2 == 0, uniform: seed % 3 != 0, all_recompute: true, most_modes: 2 };
+        let edges = if random.chance(50) { vec![] } else { vec![(4, 2)] };
+        let workload = Arc::new(workload(&mut random, n, edges, flavour));
+        let limits = Limits {
+            devices: 2,
+            memory_bytes: f64::INFINITY,
+            microbatches: random.pick(&[2, 4]),
+            bandwidth_bytes_per_s: 2.0,
+        };
+        let every = EveryPlan::new(&workload, &limits);
+        for modes in [Modes::Any, Modes::AllOrNone] {
+            let rules = Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes };
+            for memory_bytes in memory_limits(&mut random, &every, rules) {
+                let limits = Limits { memory_bytes, ..limits };
+                compare(&workload, &limits, rules, &every, &mut tally, &format!("wide seed {seed}"));
+            }
+        }
+    }
+    assert!(tally.infeasible > 2 && tally.tight > 2 && tally.loose > 2, "{tally:?}");
+}
