@@ -23,7 +23,7 @@ const TINY: &str = "inputs/tiny-branch.json";
 const BERT: &str = "inputs/bert32a100.json";
 
 /// The planners that every command is tried with.
-const PLANNERS: [&str; 1] = ["piper"];
+const PLANNERS: [&str; 2] = ["piper", "equal-partition"];
 
 /// Runs with these arguments, expects the exit code, and gives standard output.
 fn stdout(arguments: &[&str], code: i32) -> String {
