@@ -198,6 +198,7 @@ fn finds_the_best_of_all_plans_of_wide_graphs() {
         let edges = if random.chance(50) { vec![] } else { vec![(4, 2)] };
         let workload = Arc::new(workload(&mut random, n, edges, flavour));
         let limits = Limits {
+            cpus: 0,
             devices: 2,
             memory_bytes: f64::INFINITY,
             microbatches: random.pick(&[2, 4]),
@@ -243,6 +244,7 @@ fn absurd_figures_hide_nothing() {
         }
         let workload = Arc::new(workload);
         let limits = Limits {
+            cpus: 0,
             devices: 1 + random.below(4) as u32,
             memory_bytes: f64::INFINITY,
             microbatches: random.pick(&[2, 4, 6]),
