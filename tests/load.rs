@@ -328,7 +328,7 @@ fn what_is_no_workload_is_named() {
         (b"id,time,memory\n", format!("w.json: is not a workload: it looks like CSV; {hint}")),
         (b"devices = 4\n", format!("w.json: is not a workload: it looks like TOML or an INI file; {hint}")),
         (b"Hello", format!("w.json: is not a workload: it looks like plain text; {hint}")),
-        (b"{\"maxFPGAs\": 6, \"nodes\": []}", format!("w.json: looks like a device-placement workload (maxFPGAs, cpuLatency, fpgaLatency); {piper}")),
+        (b"{\"maxFPGAs\": 6, \"nodes\": []}", "w.json:1: lacks the field `edges`; add `edges`".into()),
         (b"{\"model_type\": \"llama\"}", format!("w.json: looks like a Hugging Face model configuration: make a workload of it with `plantui generate FILE`; {piper}")),
         (b"{\"schema\": \"plantui.plan/1\", \"stages\": []}", format!("w.json: looks like a plan, not a workload: `plantui check WORKLOAD PLAN` scores it; {piper}")),
         (b"{\"stages\": []}", format!("w.json: looks like a plan in Piper's result format, not a workload: `plantui check WORKLOAD PLAN` scores it; {piper}")),

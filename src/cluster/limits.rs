@@ -69,6 +69,8 @@ pub struct MissingLimit {
 
 /// Microbatches that a timeline shows where nothing limits them.
 const NEUTRAL_MICROBATCHES: u32 = 32;
+/// Bytes per second where a profile states its transfers as times.
+const NEUTRAL_BANDWIDTH: f64 = 1e30;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 /// Memory sizes of real devices and the round numbers between them, GiB.
 const MEMORY_STEPS: [f64; 30] = [
@@ -96,7 +98,7 @@ impl Limits {
             file.microbatches = file.microbatches.or(Some(NEUTRAL_MICROBATCHES));
         }
         if !needed.contains(&LimitKind::Bandwidth) {
-            file.bandwidth_bytes_per_s = file.bandwidth_bytes_per_s.or(Some(f64::MAX));
+            file.bandwidth_bytes_per_s = file.bandwidth_bytes_per_s.or(Some(NEUTRAL_BANDWIDTH));
         }
         Self::merge(&file, overrides)
     }

@@ -155,13 +155,8 @@ fn placed(workload: &Workload, profile: &PlacementProfile, limits: &Limits, plan
             *seconds.entry((from, to)).or_default() += SECONDS * cost.transfer;
         }
     }
-    let bytes_per_second = limits.bandwidth_bytes_per_s;
-    let transfer = |((from, to), seconds): ((usize, usize), f64)| Transfer {
-        from,
-        to,
-        seconds,
-        bytes: if bytes_per_second < f64::MAX { seconds * bytes_per_second } else { 0.0 },
-    };
+    // The file states transfers as times and tells no bytes.
+    let transfer = |((from, to), seconds): ((usize, usize), f64)| Transfer { from, to, seconds, bytes: 0.0 };
     let notes = vec![
         "the file's times are taken as milliseconds".to_string(),
         format!(

@@ -301,3 +301,29 @@ fn simulate_plays_a_plan_in_either_schedule() {
     assert!(trace["traceEvents"].as_array().is_some_and(|events| events.len() > 48));
     plantui().args(["simulate", TINY, &plan, "--devices", "1"]).assert().code(1).stdout("");
 }
+
+#[test]
+fn a_device_placement_is_planned_checked_and_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let (workload, plan) = (folder.path().join("chain.json"), folder.path().join("plan.json"));
+    let node = |id: usize| {
+        serde_json::json!({"id": id, "supportedOnFpga": true, "cpuLatency": 40.0, "fpgaLatency": 10.0,
+            "isBackwardNode": false, "size": 100.0, "colorClass": id})
+    };
+    let edge = |id: usize| serde_json::json!({"sourceId": id, "destId": id + 1, "cost": 1.0});
+    let file = serde_json::json!({"maxSizePerFPGA": 250.0, "maxFPGAs": 2, "maxCPUs": 0,
+        "nodes": (0..4).map(node).collect::<Vec<_>>(), "edges": (0..3).map(edge).collect::<Vec<_>>()});
+    std::fs::write(&workload, file.to_string()).unwrap();
+    let (workload, plan) = (workload.to_str().unwrap(), plan.to_str().unwrap());
+    let planned = json(&["plan", workload, "--json"], 0);
+    // Two nodes and one transfer on either accelerator.
+    assert_eq!(planned["objective"], serde_json::json!({"name": "max_load", "value": 21.0, "unit": "ms"}));
+    assert_eq!(planned["status"], "optimal");
+    stdout(&["plan", workload, "--output", plan], 0);
+    assert!(stdout(&["check", workload, plan], 0).starts_with("valid"));
+    assert!(stdout(&["simulate", workload, plan], 0).contains("1F1B"));
+    // Three nodes do not fit on one accelerator; a CPU takes one of four.
+    json(&["plan", workload, "--devices", "1", "--json"], 1);
+    let with_cpu = json(&["plan", workload, "--devices", "1", "--cpus", "2", "--json"], 0);
+    assert_eq!(with_cpu["objective"]["value"], 40.0);
+}
