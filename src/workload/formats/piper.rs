@@ -15,15 +15,13 @@
 //! The surprising names of the published format: `syncTimeFw` is keyed by *predecessors* and `syncTimeBw` by
 //! *successors*, and both are bytes.
 
-use std::{borrow::Cow, collections::BTreeMap};
-
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 
 use super::{
-    Format, locate,
+    Format,
+    reader::{Ours, Reader, parse, unknown_fields},
     strict::{Object, Pairs},
-    syntax,
 };
 use crate::{
     cluster::{MOST_DEVICES, MOST_MICROBATCHES},
@@ -39,11 +37,6 @@ use crate::{
 /// The most devices, and the highest tensor-parallel degree, that a file may name (as published).
 pub const MAX_DEVICES: f64 = MOST_DEVICES as f64;
 
-/// The largest quantity a file may hold. Sums over nodes, times microbatches and over any bandwidth, stay finite below it.
-const MAX_QUANTITY: f64 = 1e30;
-/// The largest id, near the end of the whole numbers that JSON readers tell apart.
-const MAX_ID: f64 = 9e15;
-
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawFile {
@@ -56,23 +49,6 @@ struct RawFile {
     edges: Vec<Object<RawEdge>>,
     provenance: Option<Ours<String>>,
     assumptions: Option<Ours<Vec<String>>>,
-}
-
-/// A field of our own, which in another program's file may mean something else: then it is passed over.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Ours<T> {
-    Known(T),
-    Foreign(IgnoredAny),
-}
-
-impl<T> Ours<T> {
-    fn known(self) -> Option<T> {
-        match self {
-            Ours::Known(value) => Some(value),
-            Ours::Foreign(_) => None,
-        }
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -122,71 +98,12 @@ const TOP_LEVEL: [&str; 9] = [
 /// # Errors
 /// [`LoadError`] naming file, line, JSON path and repair; rules are checked in the order of the file.
 pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
-    // Keeping track of the path costs a third of the time, so it is done only once something is known to be wrong.
-    let raw: RawFile = match serde_json::from_str(text) {
-        Ok(raw) => raw,
-        Err(_) => {
-            let mut deserializer = serde_json::Deserializer::from_str(text);
-            let raw = serde_path_to_error::deserialize(&mut deserializer)
-                .map_err(|error| syntax::refuse(source, text, &error))?;
-            deserializer.end().map_err(|error| {
-                LoadError::file(source, "has text after the end of its JSON object", "remove it")
-                    .on_line(Some(error.line()))
-            })?;
-            raw
-        }
-    };
-    let unknown_fields = serde_json::from_str::<BTreeMap<Cow<'_, str>, IgnoredAny>>(text)
-        .map(|keys| keys.into_keys().filter(|k| !TOP_LEVEL.contains(&k.as_ref())).map(|k| printable(&k)).collect())
-        .unwrap_or_default();
+    let raw: RawFile = parse(text, source)?;
+    let unknown_fields = unknown_fields(text, &TOP_LEVEL);
     Reader { source, text }.workload(raw, name, unknown_fields)
 }
 
-struct Reader<'a> {
-    source: &'a str,
-    text: &'a str,
-}
-
 impl Reader<'_> {
-    fn error(&self, path: &str, problem: impl Into<String>, repair: impl Into<String>) -> LoadError {
-        LoadError::at(self.source, path, problem, repair).on_line(locate::line_of(self.text, path))
-    }
-
-    fn not_negative(&self, value: f64, path: impl Fn() -> String) -> Result<f64, LoadError> {
-        if !(value >= 0.0 && value.is_finite()) {
-            return Err(self.error(&path(), format!("is {}, must be >= 0", exact_number(value)), ""));
-        }
-        self.not_too_large(value, path)
-    }
-
-    fn not_too_large(&self, value: f64, path: impl Fn() -> String) -> Result<f64, LoadError> {
-        if value <= MAX_QUANTITY {
-            return Ok(value);
-        }
-        Err(self.error(
-            &path(),
-            format!("is {}, must be at most {MAX_QUANTITY:e}", exact_number(value)),
-            "nothing computed from it would be finite: correct it",
-        ))
-    }
-
-    fn integer(&self, value: f64, path: impl Fn() -> String) -> Result<i64, LoadError> {
-        let shown = exact_number(value);
-        if value.abs() > MAX_ID {
-            let bound = if value > 0.0 { "larger than" } else { "smaller than minus" };
-            return Err(self.error(
-                &path(),
-                format!("is {shown}, {bound} the largest id {MAX_ID:e}"),
-                "give smaller ids",
-            ));
-        }
-        if value.fract() == 0.0 {
-            Ok(value as i64)
-        } else {
-            Err(self.error(&path(), format!("is {shown}, must be a whole number"), ""))
-        }
-    }
-
     fn workload(&self, raw: RawFile, name: &str, unknown_fields: Vec<String>) -> Result<Workload, LoadError> {
         let limits = self.limits(&raw)?;
         if raw.nodes.is_empty() {

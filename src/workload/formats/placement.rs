@@ -19,7 +19,8 @@ use serde::{
 };
 
 use super::Format;
-use super::reader::{Object, Ours, Reader, parse, unknown_fields};
+use super::reader::{Ours, Reader, parse, unknown_fields};
+use super::strict::Object;
 use crate::{
     graph::{Dag, GraphError},
     workload::{

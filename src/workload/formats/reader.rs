@@ -1,15 +1,23 @@
-//! What the readers of JSON workloads share: parsing that tells where it went wrong, objects, and checks of single
+//! What the readers of JSON workloads share: parsing that tells where it went wrong, and checks of single
 //! values.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
 };
 
 use super::{locate, syntax};
-use crate::workload::{LoadError, error::printable};
+use crate::{
+    units::exact_number,
+    workload::{LoadError, error::printable},
+};
+
+/// The largest quantity a file may hold. Sums over nodes, times microbatches and over any bandwidth, stay finite below it.
+const MAX_QUANTITY: f64 = 1e30;
+/// The largest id, near the end of the whole numbers that JSON readers tell apart.
+const MAX_ID: f64 = 9e15;
 
 /// Parses a whole text, or says what is wrong with it and where.
 pub(super) fn parse<T: DeserializeOwned>(text: &str, source: &str) -> Result<T, LoadError> {
@@ -31,26 +39,6 @@ pub(super) fn unknown_fields(text: &str, known: &[&str]) -> Vec<String> {
     serde_json::from_str::<BTreeMap<Cow<'_, str>, IgnoredAny>>(text)
         .map(|keys| keys.into_keys().filter(|k| !known.contains(&k.as_ref())).map(|k| printable(&k)).collect())
         .unwrap_or_default()
-}
-
-/// What must be a JSON object: serde would also take the fields of a struct from an array, in order.
-#[derive(Debug)]
-pub(super) struct Object<T>(pub(super) T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectVisitor<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-            type Value = Object<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
-            }
-        }
-        deserializer.deserialize_map(ObjectVisitor(PhantomData))
-    }
 }
 
 /// A field of our own, which in another program's file may mean something else: then it is passed over.
@@ -83,21 +71,41 @@ impl Reader<'_> {
         LoadError::at(self.source, path, problem, repair).on_line(locate::line_of(self.text, path))
     }
 
-    /// A finite number from 0 on.
+    /// A finite number from 0 on, small enough for sums to stay finite.
     pub(super) fn not_negative(&self, value: f64, path: impl Fn() -> String) -> Result<f64, LoadError> {
-        if value >= 0.0 && value.is_finite() {
-            Ok(value)
-        } else {
-            Err(self.error(&path(), format!("is {value}, must be >= 0"), ""))
+        if !(value >= 0.0 && value.is_finite()) {
+            return Err(self.error(&path(), format!("is {}, must be >= 0", exact_number(value)), ""));
         }
+        self.not_too_large(value, path)
     }
 
-    /// A whole number.
+    /// A number small enough for sums to stay finite.
+    pub(super) fn not_too_large(&self, value: f64, path: impl Fn() -> String) -> Result<f64, LoadError> {
+        if value <= MAX_QUANTITY {
+            return Ok(value);
+        }
+        Err(self.error(
+            &path(),
+            format!("is {}, must be at most {MAX_QUANTITY:e}", exact_number(value)),
+            "nothing computed from it would be finite: correct it",
+        ))
+    }
+
+    /// A whole number, such as an id.
     pub(super) fn integer(&self, value: f64, path: impl Fn() -> String) -> Result<i64, LoadError> {
-        if value.fract() == 0.0 && value.abs() <= 9e15 {
+        let shown = exact_number(value);
+        if value.abs() > MAX_ID {
+            let bound = if value > 0.0 { "larger than" } else { "smaller than minus" };
+            return Err(self.error(
+                &path(),
+                format!("is {shown}, {bound} the largest id {MAX_ID:e}"),
+                "give smaller ids",
+            ));
+        }
+        if value.fract() == 0.0 {
             Ok(value as i64)
         } else {
-            Err(self.error(&path(), format!("is {value}, must be a whole number"), ""))
+            Err(self.error(&path(), format!("is {shown}, must be a whole number"), ""))
         }
     }
 }
