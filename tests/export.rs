@@ -54,6 +54,7 @@ fn plan() -> Plan {
             stage(&[1, 2], "activation recomp", 2, 1),
             stage(&[3], "vanilla", 1, 2),
         ],
+        ..Plan::default()
     }
     .with_consecutive_devices()
 }
@@ -175,7 +176,7 @@ fn a_plan_document_comes_back_as_the_plan() {
     let options = Options::defaults(planner.options());
     let outcome = Outcome {
         plan: Some(plan.clone()),
-        objective: Some(score.time_per_sample_s),
+        objective: Some(score.value),
         lower_bound: Some(f64::NEG_INFINITY),
         notes: vec!["a note".into()],
         ..Outcome::new(Status::Feasible)
@@ -201,7 +202,7 @@ fn a_plan_document_comes_back_as_the_plan() {
     assert_eq!(value["stages"][0]["choices"]["1"], "vanilla");
     let read = document::read(&workload, &text, "plan.json").unwrap();
     assert_eq!(read.plan, plan);
-    assert_eq!(read.claims.time_per_sample_s, Some(score.time_per_sample_s));
+    assert_eq!(read.claims.value, Some(score.value));
     let failed = Outcome::new(Status::Cancelled);
     let run = plan_json::Run { outcome: &failed, score: None, simulation: None, ..run };
     let value = serde_json::to_value(plan_json::document(&run)).unwrap();

@@ -44,7 +44,7 @@ fn compare(name: &str, extra: Option<&str>, wanted: impl Fn(&str) -> bool, may_b
         let problem = Problem { workload, limits: case.limits, options };
         let (outcome, score) = planner::run(planner, &problem, &Search::default());
         count += 1;
-        let ours = score.map(|score| score.time_per_sample_s);
+        let ours = score.map(|score| score.value);
         let right = match (ours, case.time_per_sample) {
             (None, None) => outcome.status == Status::Infeasible,
             (Some(ours), Some(theirs)) if may_be_lower && ours < theirs * (1.0 - 1e-9) => {

@@ -352,7 +352,7 @@ fn published_bert_plans_simulate_as_checked() {
                 "{devices} devices, {memory_gib} GiB, {} stages, {}: planned {} s a batch, {}",
                 plan.stages.len(),
                 schedule.name(),
-                score.time_per_sample_s * f64::from(limits.microbatches),
+                score.slowest_s * f64::from(limits.microbatches),
                 timeline.summary()
             );
         }

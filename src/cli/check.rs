@@ -17,10 +17,12 @@ use crate::{
     export::plan_json,
     plan::{
         Score, Violation, check,
-        document::{Claims, LimitsPart, LoadedPlan, SimulationPart, StagePart, WorkloadPart, stage_parts},
+        document::{
+            Claims, LimitsPart, LoadedPlan, ObjectivePart, SimulationPart, StagePart, WorkloadPart, stage_parts,
+        },
     },
     simulate::Schedule,
-    units::{self, exact_number},
+    units::exact_number,
     workload::{LoadError, Workload},
 };
 
@@ -62,6 +64,8 @@ struct CheckDocument {
     plan: PlanFile,
     limits: LimitsPart,
     valid: bool,
+    objective: Option<ObjectivePart>,
+    /// The objective in seconds, where it is a time per sample.
     time_per_sample_s: Option<f64>,
     claim: Option<Claim>,
     violations: Vec<String>,
@@ -76,11 +80,11 @@ struct PlanFile {
     kind: &'static str,
 }
 
-/// What the plan says it is worth.
+/// What the plan says it is worth, in the unit of its measure.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Claim {
-    time_per_sample_s: Option<f64>,
-    lower_bound_s: Option<f64>,
+    value: Option<f64>,
+    lower_bound: Option<f64>,
     /// `None`: the plan breaks a rule or the claim was made under other limits, so it was not judged.
     holds: Option<bool>,
 }
@@ -88,18 +92,20 @@ struct Claim {
 impl Claim {
     /// What the plan claims, judged if it keeps every rule under the limits it was made for.
     fn judge(claims: &Claims, score: &Score, same_limits: bool) -> Option<Self> {
-        let Claims { time_per_sample_s, lower_bound_s } = *claims;
-        time_per_sample_s.or(lower_bound_s)?;
-        let value = score.time_per_sample_s;
-        let claim = Claim { time_per_sample_s, lower_bound_s, holds: None };
-        let holds = time_per_sample_s.is_none_or(|claimed| (claimed - value).abs() <= CLAIM_TOLERANCE * value)
-            && claim.bound_is_possible(value);
+        let Claims { value: claimed, lower_bound } = *claims;
+        claimed.or(lower_bound)?;
+        let claim = Claim { value: claimed, lower_bound, holds: None };
+        let holds = claimed.is_none_or(|claimed| (claimed - score.value).abs() <= CLAIM_TOLERANCE * score.value)
+            && claim.bound_is_possible(score);
         Some(Claim { holds: (score.is_valid() && same_limits).then_some(holds), ..claim })
     }
 
-    /// Whether the claimed bound is none, or not above the value that was reached.
-    fn bound_is_possible(&self, value: f64) -> bool {
-        self.lower_bound_s.is_none_or(|bound| bound <= value * (1.0 + CLAIM_TOLERANCE))
+    /// Whether the claimed bound is none, or not worse than the value that was reached.
+    fn bound_is_possible(&self, score: &Score) -> bool {
+        let slack = CLAIM_TOLERANCE * score.value;
+        self.lower_bound.is_none_or(|bound| {
+            if score.measure.larger_is_better() { bound >= score.value - slack } else { bound <= score.value + slack }
+        })
     }
 }
 
@@ -171,9 +177,9 @@ impl Checked {
 
     /// What came of the claims, a line each.
     fn claimed(&self, text: &mut String, claim: Claim) {
-        let value = self.score.time_per_sample_s;
-        let recomputed = units::seconds(value);
-        if let Some(claimed) = claim.time_per_sample_s {
+        let Score { value, measure, .. } = self.score;
+        let recomputed = measure.show(value);
+        if let Some(claimed) = claim.value {
             let verdict = match claim.holds {
                 Some(_) if (claimed - value).abs() <= CLAIM_TOLERANCE * value => {
                     "and that is what it takes".to_string()
@@ -184,14 +190,15 @@ impl Checked {
                 None if self.score.is_valid() => format!("under its own limits; takes {recomputed} under these"),
                 None => "not judged: only a plan that keeps every rule is worth anything".to_string(),
             };
-            line(text, format_args!("claims {}/sample, {verdict}", units::seconds(claimed)));
+            line(text, format_args!("claims {}, {verdict}", measure.show(claimed)));
         }
-        if let Some(bound) = claim.lower_bound_s
+        if let Some(bound) = claim.lower_bound
             && claim.holds.is_some()
-            && !claim.bound_is_possible(value)
+            && !claim.bound_is_possible(&self.score)
         {
-            let bound = units::seconds(bound);
-            line(text, format_args!("claims a lower bound of {bound}/sample, above its value {recomputed}"));
+            let bound = measure.show(bound);
+            let (kind, side) = if measure.larger_is_better() { ("n upper", "below") } else { (" lower", "above") };
+            line(text, format_args!("claims a{kind} bound of {bound}, {side} its value {recomputed}"));
         }
     }
 
@@ -211,13 +218,19 @@ impl Checked {
 
     fn document(&self) -> CheckDocument {
         let simulation = self.simulation.as_ref();
+        let measure = self.score.measure;
         CheckDocument {
             schema: "plantui.check/1",
             workload: (&self.workload).into(),
             plan: PlanFile { file: self.file.clone(), kind: self.loaded.kind },
             limits: (&self.limits).into(),
             valid: self.is_valid(),
-            time_per_sample_s: self.score.is_valid().then_some(self.score.time_per_sample_s),
+            objective: self.score.is_valid().then(|| ObjectivePart {
+                name: measure.name().into(),
+                value: self.score.value,
+                unit: measure.unit().into(),
+            }),
+            time_per_sample_s: self.score.is_valid().then_some(self.score.slowest_s),
             claim: self.claim,
             violations: self.score.violations.iter().map(ToString::to_string).collect(),
             stages: stage_parts(&self.workload, &self.loaded.plan, Some(&self.score)),

@@ -45,6 +45,13 @@ struct OptionEntry {
     #[serde(rename = "type")]
     kind: &'static str,
     default: serde_json::Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    least: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    most: Option<f64>,
+    /// What it takes, in words.
+    #[serde(skip)]
+    takes: String,
     values: Vec<ValueEntry>,
     help: &'static str,
 }
@@ -89,8 +96,17 @@ fn option(spec: &OptionSpec) -> OptionEntry {
         OptionKind::Choice { choices, .. } => {
             ("choice", choices.iter().map(|&(value, help)| ValueEntry { value: value.into(), help }).collect())
         }
+        OptionKind::Number { whole: true, .. } => ("integer", vec![]),
+        OptionKind::Number { .. } => ("number", vec![]),
+        OptionKind::File { .. } => ("file", vec![]),
     };
-    OptionEntry { name: spec.name, kind, default: spec.default_value().json(), values, help: spec.help }
+    let (least, most) = match spec.kind {
+        OptionKind::Number { least, most, .. } => (Some(least), Some(most)),
+        _ => (None, None),
+    };
+    let default = spec.default_value().json();
+    let takes = spec.values().join(if values.is_empty() { ", " } else { "|" });
+    OptionEntry { name: spec.name, kind, default, least, most, takes, values, help: spec.help }
 }
 
 fn text(planners: &[PlannerEntry]) -> String {
@@ -109,9 +125,12 @@ fn text(planners: &[PlannerEntry]) -> String {
         }
         for option in &planner.options {
             let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
-            let values: Vec<String> = option.values.iter().map(|v| shown(&v.value)).collect();
-            let default = shown(&option.default);
-            line(&mut text, format_args!("    {}={}  [default: {default}]", option.name, values.join("|")));
+            let default = match shown(&option.default) {
+                none if none.is_empty() => "none".to_string(),
+                default => default,
+            };
+            let takes = if option.values.is_empty() { format!("<{}>", option.takes) } else { option.takes.clone() };
+            line(&mut text, format_args!("    {}={takes}  [default: {default}]", option.name));
             line(&mut text, format_args!("        {}", option.help));
             for value in option.values.iter().filter(|value| !value.help.is_empty()) {
                 line(&mut text, format_args!("          {}: {}", shown(&value.value), value.help));

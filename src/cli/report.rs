@@ -66,7 +66,7 @@ pub fn planned(planned: &Planned) -> String {
         line(&mut text, format_args!("{}", simulated(simulation)));
     }
     notes(&mut text, &planned.notes());
-    let times = planned.score.as_ref().map(|score| score.time_per_sample_s).zip(planned.simulation.as_ref());
+    let times = planned.score.as_ref().map(|score| score.slowest_s).zip(planned.simulation.as_ref());
     if let Some(note) = times.and_then(|(time_s, simulation)| difference(time_s, simulation)) {
         notes(&mut text, &[note]);
     }
@@ -81,7 +81,7 @@ pub fn about(workload: &Workload) -> String {
 
 /// Objective, throughput, stages and devices on one line.
 pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
-    let time = score.time_per_sample_s;
+    let time = score.slowest_s;
     format!(
         "{}/sample   {} samples/s   {} on {} of {}",
         units::seconds(time),

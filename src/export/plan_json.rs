@@ -60,9 +60,9 @@ pub fn document(run: &Run<'_>) -> Document {
     let Run { workload, limits, planner, options, outcome, score, simulation } = *run;
     let finite = |value: &f64| value.is_finite();
     let objective = outcome.objective.filter(finite).map(|value| ObjectivePart {
-        name: planner.objective.into(),
+        name: outcome.plan.as_ref().map_or(planner.objective, |plan| plan.measure.name()).into(),
         value,
-        unit: planner.unit.into(),
+        unit: outcome.plan.as_ref().map_or(planner.unit, |plan| plan.measure.unit()).into(),
     });
     let infeasible = outcome.infeasible.as_ref().map(|story| InfeasiblePart {
         limits: story.limits.iter().map(|limit| limit.label().to_string()).collect(),

@@ -18,7 +18,7 @@ use std::{cell::OnceCell, fmt};
 
 use rustc_hash::FxHashSet;
 
-use super::{Plan, check_placement};
+use super::{Measure, Plan, check_placement};
 use crate::{
     cluster::Limits,
     units,
@@ -66,6 +66,11 @@ pub enum Violation {
     Empty,
     /// The workload's profile cannot score pipeline stages.
     NoProfile,
+    /// Plans of this workload cannot be measured by what the plan says.
+    UnknownMeasure {
+        /// What the plan says.
+        name: &'static str,
+    },
     /// A node is in no stage.
     Unassigned {
         /// Label of the node.
@@ -185,6 +190,9 @@ impl fmt::Display for Violation {
         match self {
             Violation::Empty => write!(f, "the plan has no stages"),
             Violation::NoProfile => write!(f, "the workload's profile has no costs for pipeline stages"),
+            Violation::UnknownMeasure { name } => {
+                write!(f, "the plan is measured by {name}, which this workload's profile does not tell")
+            }
             Violation::Unassigned { node } => write!(f, "{node} is in no stage"),
             Violation::Repeated { node, stage } => write!(f, "stage {stage}: {node} is in an earlier stage already"),
             Violation::UnknownNode { node, stage } => write!(f, "stage {stage}: there is no node {node}"),
@@ -231,8 +239,12 @@ impl fmt::Display for Violation {
 pub struct Score {
     /// By stage; loads of stages with unknown modes leave those nodes out.
     pub stages: Vec<StageScore>,
-    /// The largest load, seconds per sample; meaningful only if `violations` is empty.
-    pub time_per_sample_s: f64,
+    /// What the value measures: the plan's own measure.
+    pub measure: Measure,
+    /// The objective in the measure's unit; meaningful only if `violations` is empty.
+    pub value: f64,
+    /// The largest load of a stage, seconds per sample; meaningful only if `violations` is empty.
+    pub slowest_s: f64,
     /// Everything that is wrong with the plan.
     pub violations: Vec<Violation>,
 }
@@ -248,11 +260,6 @@ impl Score {
         (0..self.stages.len()).reduce(|best, i| if self.stages[i].load_s > self.stages[best].load_s { i } else { best })
     }
 
-    /// The largest load in the unit of a planner's objective: seconds, or milliseconds for `ms`.
-    pub fn in_unit(&self, unit: &str) -> f64 {
-        if unit == "ms" { self.time_per_sample_s * 1e3 } else { self.time_per_sample_s }
-    }
-
     /// The most memory any device needs, bytes.
     pub fn peak_memory_bytes(&self) -> f64 {
         self.stages.iter().map(|s| s.memory_bytes).fold(0.0, f64::max)
@@ -261,7 +268,7 @@ impl Score {
 
 /// Checks and scores a plan under the limits.
 pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
-    let mut score = Score::default();
+    let mut score = Score { measure: plan.measure, ..Score::default() };
     if plan.stages.is_empty() {
         score.violations.push(Violation::Empty);
         return score;
@@ -289,7 +296,11 @@ pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
         }
     }
     loads(workload, profile, limits, plan, &stage_of, &labels, &mut score);
-    score.time_per_sample_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
+    score.slowest_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
+    score.value = score.slowest_s;
+    if plan.measure != Measure::TimePerSample {
+        score.violations.push(Violation::UnknownMeasure { name: plan.measure.name() });
+    }
     score
 }
 

@@ -61,7 +61,8 @@ pub(super) fn check(
         score.violations.push(Violation::TooManyCpus { used: cpus, cpus: limits.cpus });
     }
     classes(workload, profile, stage_of, &mut score.violations);
-    score.time_per_sample_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
+    score.slowest_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
+    score.value = score.slowest_s / SECONDS;
 }
 
 /// Every node of a device must be placed on the same kind, and on one that can run it.

@@ -6,12 +6,14 @@
 pub mod check;
 mod check_placement;
 pub mod document;
+mod measure;
 pub mod piper_result;
 mod read;
 
 use crate::cluster::MOST_DEVICES;
 
 pub use check::{NodeScore, Score, StageScore, Violation};
+pub use measure::Measure;
 
 /// A pipeline stage. `nodes` and `choices` run in parallel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,10 +38,12 @@ impl Stage {
 }
 
 /// A pipeline: stages in the order data flows through them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// From the stage with the network's sources to the one with its sinks.
     pub stages: Vec<Stage>,
+    /// What the plan is scored by.
+    pub measure: Measure,
 }
 
 impl Plan {

@@ -13,7 +13,7 @@ use serde::{
 use serde_json::{Map, Value};
 
 use super::{
-    Plan, Stage,
+    Measure, Plan, Stage,
     document::LimitsPart,
     read::{Claims, LoadedPlan, nodes_with_modes, parse},
 };
@@ -113,7 +113,7 @@ pub fn to_json(workload: &Workload, plan: &Plan) -> String {
 /// [`LoadError`] if the text is something else or names nodes that the workload has not.
 pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
     let result: RawResult = parse(text, source)?;
-    let mut plan = Plan::default();
+    let mut plan = Plan { measure: Measure::of(&workload.profile), ..Plan::default() };
     for (i, Object(part)) in result.stages.into_iter().enumerate() {
         let (nodes, choices) = nodes_with_modes(workload, &part.nodes, part.tmpc_ids.0, source, i, "TMPCids")?;
         plan.stages.push(Stage {

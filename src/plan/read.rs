@@ -10,31 +10,22 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    Plan, Stage,
+    Measure, Plan, Stage,
     document::{LimitsPart, SCHEMA},
     piper_result,
 };
 use crate::{
     units::exact_number,
     workload::{
-        LoadError, NodeId, Profile, Workload,
+        LoadError, NodeId, Workload,
         error::printable,
         formats::{
             detect::{self, PLAN},
             strict::{Object, Pairs},
             syntax,
         },
-        placement::SECONDS,
     },
 };
-
-/// What plans of a workload are measured by: the objective's name, its unit, and the seconds in that unit.
-fn measure(workload: &Workload) -> (&'static str, &'static str, f64) {
-    match &workload.profile {
-        Profile::Piper(_) => ("time_per_sample", "s", 1.0),
-        Profile::Placement(_) => ("max_load", "ms", SECONDS),
-    }
-}
 
 /// What `status` may be.
 const STATUS_WORDS: [&str; 4] = ["optimal", "feasible", "infeasible", "cancelled"];
@@ -52,23 +43,30 @@ pub struct LoadedPlan {
     pub kind: &'static str,
 }
 
-/// What a file says its plan is worth, seconds per sample.
+/// What a file says its plan is worth, in the unit of the plan's measure.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Claims {
     /// The objective's value.
-    pub time_per_sample_s: Option<f64>,
-    /// The lower bound on every plan's value.
-    pub lower_bound_s: Option<f64>,
+    pub value: Option<f64>,
+    /// The bound on every plan's value.
+    pub lower_bound: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
 struct RawDocument {
     workload: Option<Object<RawWorkload>>,
+    planner: Option<Object<RawPlanner>>,
     limits: Option<Object<LimitsPart>>,
     status: Option<String>,
     objective: Option<Object<RawObjective>>,
     lower_bound: Option<f64>,
     stages: Vec<Object<RawStage>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawPlanner {
+    #[serde(default)]
+    options: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -150,10 +148,13 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     if plan.stages.iter().all(|s| s.devices.is_empty()) {
         plan = plan.with_consecutive_devices();
     }
-    let claims = Claims {
-        time_per_sample_s: document.objective.map(|Object(o)| objective(workload, &o, source)).transpose()?,
-        lower_bound_s: document.lower_bound.map(|bound| bound * measure(workload).2),
+    let options = document.planner.map(|Object(planner)| planner.options).unwrap_or_default();
+    let claimed = document.objective.map(|Object(part)| part);
+    plan.measure = match &claimed {
+        Some(part) => measure(workload, part, &options, source)?,
+        None => Measure::of(&workload.profile),
     };
+    let claims = Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound };
     let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();
     Ok(LoadedPlan { plan, limits, claims, kind: "plantui plan" })
 }
@@ -188,20 +189,28 @@ fn known_status(status: &str, empty: bool, source: &str) -> Result<(), LoadError
     Ok(())
 }
 
-/// The value of the objective in seconds, if it is the one that is measured here.
-fn objective(workload: &Workload, part: &RawObjective, source: &str) -> Result<f64, LoadError> {
-    let (name, unit, seconds) = measure(workload);
-    for (field, said, known) in [("name", &part.name, name), ("unit", &part.unit, unit)] {
-        if said != known {
-            return Err(LoadError::at(
-                source,
-                format!("objective.{field}"),
-                format!("is `{}`, which cannot be measured", printable(said)),
-                format!("only {name} in {unit} is: convert it, or remove `objective`"),
-            ));
-        }
+/// What the plan is measured by, if plans of this workload can be.
+fn measure(
+    workload: &Workload,
+    part: &RawObjective,
+    options: &BTreeMap<String, serde_json::Value>,
+    source: &str,
+) -> Result<Measure, LoadError> {
+    let known = Measure::all(&workload.profile, options);
+    let refuse = |field: &str, said: &str, repair: String| {
+        let problem = format!("is `{}`, which cannot be measured", printable(said));
+        LoadError::at(source, format!("objective.{field}"), problem, repair)
+    };
+    let Some(measure) = known.iter().find(|measure| measure.name() == part.name) else {
+        let names: Vec<String> = known.iter().map(|m| format!("{} in {}", m.name(), m.unit())).collect();
+        let repair = format!("only {} is: convert it, or remove `objective`", names.join(", "));
+        return Err(refuse("name", &part.name, repair));
+    };
+    if part.unit != measure.unit() {
+        let repair = format!("only {} in {} is: convert it, or remove `objective`", measure.name(), measure.unit());
+        return Err(refuse("unit", &part.unit, repair));
     }
-    Ok(part.value * seconds)
+    Ok(*measure)
 }
 
 /// A stage's node indices, ascending, with the mode of each. Every node needs exactly one, and nothing else has any.

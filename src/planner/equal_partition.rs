@@ -267,14 +267,14 @@ impl Trial<'_> {
             }
         };
         let stages = stages.iter().filter(|nodes| !nodes.is_empty()).map(stage).collect();
-        let plan = Plan { stages }.with_consecutive_devices();
+        let plan = Plan { stages, ..Plan::default() }.with_consecutive_devices();
         let score = check::check(self.workload, self.limits, &plan);
         self.scored += 1;
         if score.violations.iter().all(|v| matches!(v, check::Violation::OutOfMemory { .. })) {
             let peak = score.peak_memory_bytes();
             self.least_memory = Some(self.least_memory.map_or(peak, |least| least.min(peak)));
         }
-        let value = score.time_per_sample_s;
+        let value = score.value;
         if score.is_valid() && self.best.as_ref().is_none_or(|(best, _)| value < *best) {
             self.search.improve(value, &plan);
             self.best = Some((value, plan));

@@ -109,7 +109,7 @@ fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: Opti
     let score = check::check(&problem.workload, &problem.limits, plan);
     let id = planner.info().id;
     assert!(score.is_valid(), "planner {id} broke a rule: {}", score.violations[0]);
-    let value = score.in_unit(planner.info().unit);
+    let value = score.value;
     let claimed = claimed.unwrap_or(f64::NAN);
     assert!((value - claimed).abs() <= 1e-9 * value.abs(), "planner {id} claims {claimed}, its plan is worth {value}");
     score

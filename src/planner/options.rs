@@ -1,9 +1,11 @@
 //! Options as planners declare them, and values as users give them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde_json::Value;
 use thiserror::Error;
+
+use crate::units;
 
 /// What values an option takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,6 +21,22 @@ pub enum OptionKind {
         choices: &'static [(&'static str, &'static str)],
         /// Value when nothing is said.
         default: &'static str,
+    },
+    /// A number.
+    Number {
+        /// Value when nothing is said.
+        default: f64,
+        /// The least value allowed.
+        least: f64,
+        /// The greatest value allowed.
+        most: f64,
+        /// Whether it must be whole.
+        whole: bool,
+    },
+    /// The path of a file that the planner reads; empty when nothing is said.
+    File {
+        /// A path as a user might give it: `split.json`.
+        example: &'static str,
     },
 }
 
@@ -36,12 +54,16 @@ pub struct OptionSpec {
 }
 
 /// The value of an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum OptionValue {
     /// Of a flag.
     Flag(bool),
     /// Of a choice.
     Choice(&'static str),
+    /// Of a number.
+    Number(f64),
+    /// Of a file; empty for none.
+    File(String),
 }
 
 /// Why `--set name=value` was refused.
@@ -78,14 +100,22 @@ impl OptionSpec {
         match self.kind {
             OptionKind::Flag { default } => OptionValue::Flag(default),
             OptionKind::Choice { default, .. } => OptionValue::Choice(default),
+            OptionKind::Number { default, .. } => OptionValue::Number(default),
+            OptionKind::File { .. } => OptionValue::File(String::new()),
         }
     }
 
-    /// The values it takes, as a user would type them.
-    pub fn values(&self) -> Vec<&'static str> {
+    /// The values it takes, as a user would read them: words, or a range.
+    pub fn values(&self) -> Vec<String> {
         match self.kind {
-            OptionKind::Flag { .. } => vec!["true", "false"],
-            OptionKind::Choice { choices, .. } => choices.iter().map(|c| c.0).collect(),
+            OptionKind::Flag { .. } => vec!["true".into(), "false".into()],
+            OptionKind::Choice { choices, .. } => choices.iter().map(|c| c.0.to_string()).collect(),
+            OptionKind::Number { least, most, whole, .. } => {
+                let what = if whole { "a whole number" } else { "a number" };
+                let (least, most) = (units::exact_number(least), units::exact_number(most));
+                vec![format!("{what} from {least} to {most}")]
+            }
+            OptionKind::File { example } => vec![format!("the path of a file, for example {example}")],
         }
     }
 
@@ -105,21 +135,51 @@ impl OptionSpec {
             OptionKind::Choice { choices, .. } => {
                 choices.iter().find(|c| c.0 == text).map(|c| OptionValue::Choice(c.0)).ok_or_else(error)
             }
+            OptionKind::Number { least, most, whole, .. } => text
+                .parse::<f64>()
+                .ok()
+                .filter(|value| (least..=most).contains(value) && (!whole || value.fract() == 0.0))
+                .map(OptionValue::Number)
+                .ok_or_else(error),
+            OptionKind::File { .. } if text.contains('\0') => Err(error()),
+            OptionKind::File { .. } => Ok(OptionValue::File(text.to_string())),
         }
     }
 
-    /// The next value in a direction, going round.
-    pub fn step(&self, value: OptionValue, up: bool) -> OptionValue {
+    /// The next value in a direction: words go round, numbers step by one (below 20) or by a tenth of their decade and
+    /// stop at the ends of their range, files stay.
+    pub fn step(&self, value: &OptionValue, up: bool) -> OptionValue {
         match (self.kind, value) {
             (OptionKind::Choice { choices, .. }, OptionValue::Choice(now)) => {
-                let at = choices.iter().position(|c| c.0 == now).unwrap_or(0);
+                let at = choices.iter().position(|c| c.0 == *now).unwrap_or(0);
                 let next = if up { at + 1 } else { at + choices.len() - 1 };
                 OptionValue::Choice(choices[next % choices.len()].0)
             }
-            (_, OptionValue::Flag(flag)) => OptionValue::Flag(!flag),
-            (OptionKind::Flag { default }, OptionValue::Choice(_)) => OptionValue::Flag(default),
+            (OptionKind::Number { least, most, whole, .. }, OptionValue::Number(now)) => {
+                OptionValue::Number(next_number(*now, up, whole).clamp(least, most))
+            }
+            (OptionKind::Flag { .. }, OptionValue::Flag(flag)) => OptionValue::Flag(!flag),
+            (OptionKind::File { .. }, OptionValue::File(path)) => OptionValue::File(path.clone()),
+            _ => self.default_value(),
         }
     }
+}
+
+/// One step from a number: a tenth of its decade, at least 1 for whole numbers.
+fn next_number(now: f64, up: bool, whole: bool) -> f64 {
+    let decade = 10f64.powf(now.abs().max(f64::MIN_POSITIVE).log10().floor());
+    // Going down from a power of ten the steps are those of the decade below.
+    let decade = if !up && now == decade { decade / 10.0 } else { decade };
+    let step = match (now == 0.0, whole) {
+        (true, true) => 1.0,
+        (true, false) => 0.1,
+        (false, true) if now.abs() < 20.0 => 1.0,
+        (false, true) => decade.max(1.0),
+        (false, false) => decade / 10.0,
+    };
+    let next = if up { now + step } else { now - step };
+    // Kept on the grid of steps, so that going up and down comes back.
+    (next / step).round() * step
 }
 
 impl OptionValue {
@@ -128,6 +188,8 @@ impl OptionValue {
         match self {
             OptionValue::Flag(flag) => flag.to_string(),
             OptionValue::Choice(choice) => (*choice).to_string(),
+            OptionValue::Number(number) => units::exact_number(*number),
+            OptionValue::File(path) => path.clone(),
         }
     }
 
@@ -136,12 +198,17 @@ impl OptionValue {
         match self {
             OptionValue::Flag(flag) => Value::Bool(*flag),
             OptionValue::Choice(choice) => Value::String((*choice).to_string()),
+            OptionValue::Number(number) if number.fract() == 0.0 && number.abs() < 2f64.powi(53) => {
+                Value::from(*number as i64)
+            }
+            OptionValue::Number(number) => Value::from(*number),
+            OptionValue::File(path) => Value::String(path.clone()),
         }
     }
 }
 
 /// The options of one planner: every one it declares, at its default unless set.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
     values: BTreeMap<&'static str, OptionValue>,
 }
@@ -181,7 +248,7 @@ impl Options {
 
     /// The value of an option, if the planner declares it.
     pub fn get(&self, name: &str) -> Option<OptionValue> {
-        self.values.get(name).copied()
+        self.values.get(name).cloned()
     }
 
     /// The value of a declared flag.
@@ -206,8 +273,74 @@ impl Options {
         }
     }
 
+    /// The value of a declared number.
+    ///
+    /// # Panics
+    /// If no such number was declared.
+    pub fn number(&self, name: &str) -> f64 {
+        match self.get(name) {
+            Some(OptionValue::Number(number)) => number,
+            other => panic!("option {name} is no declared number: {other:?}"),
+        }
+    }
+
+    /// The path given for a declared file, if one was given.
+    ///
+    /// # Panics
+    /// If no such file was declared.
+    pub fn file(&self, name: &str) -> Option<PathBuf> {
+        match self.get(name) {
+            Some(OptionValue::File(path)) => (!path.is_empty()).then(|| PathBuf::from(path)),
+            other => panic!("option {name} is no declared file: {other:?}"),
+        }
+    }
+
     /// Name and value of every option, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, OptionValue)> + '_ {
-        self.values.iter().map(|(name, value)| (*name, *value))
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &OptionValue)> + '_ {
+        self.values.iter().map(|(name, value)| (*name, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RESTARTS: OptionSpec = OptionSpec {
+        name: "restarts",
+        label: "restarts",
+        help: "",
+        kind: OptionKind::Number { default: 10.0, least: 1.0, most: 1000.0, whole: true },
+    };
+
+    #[test]
+    fn numbers_are_kept_in_range() {
+        assert_eq!(RESTARTS.parse("25"), Ok(OptionValue::Number(25.0)));
+        for bad in ["0", "2.5", "1001", "NaN", "many", ""] {
+            let error = RESTARTS.parse(bad).unwrap_err().to_string();
+            assert!(error.contains("a whole number from 1 to 1000"), "{error}");
+        }
+    }
+
+    #[test]
+    fn numbers_step_up_and_come_back() {
+        for whole in [true, false] {
+            for start in [1.0, 3.0, 9.0, 10.0, 20.0, 90.0, 100.0, 700.0] {
+                let up = next_number(start, true, whole);
+                let back = next_number(up, false, whole);
+                assert!(up > start && (back - start).abs() < 1e-9 * start, "{start} {up} {back}");
+            }
+        }
+        assert_eq!(RESTARTS.step(&OptionValue::Number(1.0), false), OptionValue::Number(1.0));
+        assert_eq!(RESTARTS.step(&OptionValue::Number(1000.0), true), OptionValue::Number(1000.0));
+    }
+
+    #[test]
+    fn a_file_is_none_until_it_is_given() {
+        const SPLIT: [OptionSpec; 1] =
+            [OptionSpec { name: "split", label: "split", help: "", kind: OptionKind::File { example: "split.json" } }];
+        assert_eq!(Options::defaults(&SPLIT).file("split"), None);
+        let options = Options::parse("expert", &SPLIT, ["split=a=b.json"]).unwrap();
+        assert_eq!(options.file("split"), Some(PathBuf::from("a=b.json")));
+        assert_eq!(options.get("split").unwrap().json(), Value::String("a=b.json".into()));
     }
 }

@@ -148,10 +148,10 @@ impl Search {
         }
     }
 
-    /// Publishes a better plan; one that is not better is ignored.
+    /// Publishes a better plan (by its own measure); one that is not better is ignored.
     pub fn improve(&self, objective: f64, plan: &Plan) {
         let mut incumbent = self.report.incumbent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if incumbent.as_ref().is_none_or(|known| objective < known.objective) {
+        if incumbent.as_ref().is_none_or(|known| plan.measure.is_better(objective, known.objective)) {
             *incumbent = Some(Arc::new(Incumbent { objective, plan: plan.clone() }));
             self.report.best.store(objective.to_bits(), Ordering::Relaxed);
         }

@@ -36,7 +36,7 @@ impl Model {
                 let options = &mut self.options[self.planner];
                 let now = options.get(spec.name).unwrap_or_else(|| spec.default_value());
                 let up = !matches!(action, Action::Decrease | Action::DecreaseLarge);
-                let value = if action == Action::Reset { spec.default_value() } else { spec.step(now, up) };
+                let value = if action == Action::Reset { spec.default_value() } else { spec.step(&now, up) };
                 if value == now {
                     return vec![];
                 }

@@ -62,7 +62,7 @@ pub(super) fn keep_incumbent(problem: &Problem, search: &Search, outcome: &mut O
     let Some(incumbent) = search.incumbent() else { return };
     let measured = check::check(&problem.workload, &problem.limits, &incumbent.plan);
     if measured.is_valid() {
-        outcome.objective = Some(measured.time_per_sample_s);
+        outcome.objective = Some(measured.value);
         outcome.lower_bound = outcome.lower_bound.or(search.progress().bound);
         outcome.plan = Some(incumbent.plan.clone());
         *score = Some(measured);

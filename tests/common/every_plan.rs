@@ -121,8 +121,10 @@ impl<'a> EveryPlan<'a> {
                     devices: vec![],
                 };
                 // Everything else stands behind the stage, with as many replicas as y asks for.
-                let plan =
-                    Plan { stages: vec![stage(&nodes, &way.choices, cut.d), stage(&rest, &[], (y - 1) * cut.d)] };
+                let plan = Plan {
+                    stages: vec![stage(&nodes, &way.choices, cut.d), stage(&rest, &[], (y - 1) * cut.d)],
+                    ..Plan::default()
+                };
                 let score = check(self.workload, &self.limits, &plan);
                 assert_eq!(score.stages[0].in_flight, y);
                 way.load = score.stages[0].load_s;
@@ -243,7 +245,7 @@ impl<'a> EveryPlan<'a> {
         let limits = Limits { memory_bytes, ..self.limits };
         let score = check(self.workload, &limits, &plan);
         assert!(score.is_valid(), "{:?}", score.violations);
-        assert_eq!(score.time_per_sample_s, value);
+        assert_eq!(score.value, value);
         Some((value, plan))
     }
 

@@ -316,8 +316,8 @@ fn what_is_copied_is_the_plan_and_checks_out() {
     let limits = plantui::cluster::Limits::resolve(&workload, &Default::default()).unwrap();
     let score = check::check(&workload, &limits, &loaded.plan);
     assert!(score.is_valid());
-    let claimed = loaded.claims.time_per_sample_s.expect("a plan says what it is worth");
-    assert!((score.time_per_sample_s - claimed).abs() <= 1e-9 * claimed);
+    let claimed = loaded.claims.value.expect("a plan says what it is worth");
+    assert!((score.value - claimed).abs() <= 1e-9 * claimed);
 }
 
 #[test]

@@ -53,8 +53,8 @@ fn one_stage(problem: &Problem, last: bool) -> (Plan, f64) {
     };
     let choices = nodes.iter().map(|&v| mode(v)).collect();
     let stage = Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] };
-    let plan = Plan { stages: vec![stage] }.with_consecutive_devices();
-    let value = check::check(&problem.workload, &problem.limits, &plan).time_per_sample_s;
+    let plan = Plan { stages: vec![stage], ..Plan::default() }.with_consecutive_devices();
+    let value = check::check(&problem.workload, &problem.limits, &plan).value;
     (plan, value)
 }
 

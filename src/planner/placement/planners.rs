@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
-    plan::{Plan, Stage},
+    plan::{Measure, Plan, Stage},
     planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status},
     units,
     workload::{
@@ -51,10 +51,7 @@ static RESTARTS: [OptionSpec; 1] = [OptionSpec {
     name: "restarts",
     label: "restarts",
     help: "descents from random starts, of which the best is kept",
-    kind: OptionKind::Choice {
-        choices: &[("1", "one descent"), ("10", "as published"), ("100", "a hundred descents")],
-        default: "10",
-    },
+    kind: OptionKind::Number { default: 10.0, least: 1.0, most: 100_000.0, whole: true },
 }];
 
 const fn planner(
@@ -155,7 +152,7 @@ impl Planner for PlacementPlanner {
             Algorithm::Linearised => linearise::plan(dag, profile, &limits, &DpOptions::default(), &quiet),
             Algorithm::One => baselines::one_accelerator(dag, profile, &limits),
             Algorithm::LocalSearch => {
-                let restarts = problem.options.choice("restarts").parse().unwrap_or(10);
+                let restarts = problem.options.number("restarts") as u32;
                 local_search::plan(dag, profile, &limits, restarts, &quiet).0
             }
             Algorithm::PipeDream => pipedream::plan(dag, profile, &limits, &quiet),
@@ -236,7 +233,7 @@ fn unsupported(profile: &PlacementProfile, split: &Split) -> Option<usize> {
 /// The plan of a split; accelerators are numbered from 0, CPUs after them.
 fn plan(split: &Split, limits: &PlacementLimits) -> Plan {
     let (mut accelerators, mut cpus) = (0, limits.accelerators);
-    let mut plan = Plan::default();
+    let mut plan = Plan { measure: Measure::MaxLoad, ..Plan::default() };
     for device in split.devices.iter().filter(|device| !device.nodes.is_empty()) {
         let (choice, next) = match device.kind {
             DeviceKind::Accelerator => (ACCELERATOR, &mut accelerators),

@@ -137,7 +137,7 @@ fn row_spans(
         DeviceRow::Stage(i) | DeviceRow::Device(i, _) => i,
     };
     let (stage, scored) = (&plan.stages[i], &score.stages[i]);
-    let slowest = score.time_per_sample_s.max(f64::MIN_POSITIVE);
+    let slowest = score.slowest_s.max(f64::MIN_POSITIVE);
     let left = match row {
         DeviceRow::Device(_, device) => {
             let at = stage.devices.iter().position(|&d| d == device).unwrap_or(0) as u32;

@@ -267,7 +267,7 @@ fn plain() -> Style {
     Style::new()
 }
 
-/// A value of a planner's objective with its unit: seconds per sample as a duration, all else as a number.
+/// A value in the unit of a planner's objective: seconds per sample as a duration, all else as a number.
 fn objective(info: &crate::planner::PlannerInfo, value: f64) -> String {
     match (info.unit, info.objective) {
         ("s", "time_per_sample") => format!("{}/sample", crate::units::seconds(value)),

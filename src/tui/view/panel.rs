@@ -132,7 +132,8 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
             let text = match value {
                 OptionValue::Flag(true) => "[x]".to_string(),
                 OptionValue::Flag(false) => "[ ]".to_string(),
-                OptionValue::Choice(choice) => choice.to_string(),
+                OptionValue::File(path) if path.is_empty() => "none".to_string(),
+                other => other.text(),
             };
             (pair(model, spec.label, &text, changed, width), true)
         }

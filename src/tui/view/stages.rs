@@ -16,7 +16,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{fit, fit_right, header, objective, plain, rows};
+use super::{fit, fit_right, header, plain, rows};
 use crate::{
     plan::{NodeScore, Plan, Score, Stage, StageScore},
     planner::Status,
@@ -67,7 +67,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
 /// The plan in two lines: how good, and what limits it.
 pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let gap = if width < 84 { "  " } else { "   " };
-    let time = score.time_per_sample_s;
+    let time = score.slowest_s;
     let bound = match (shown.outcome.status, shown.outcome.gap()) {
         (Status::Optimal, _) => "bound: proven".to_string(),
         (_, Some(share)) => format!("bound: within {}", units::percent(share)),
@@ -75,7 +75,7 @@ pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme, 
     };
     let count = plan.stages.len();
     let mut first = vec![
-        Span::styled(objective(shown.planner, shown.outcome.objective.unwrap_or(time)), theme.bold(Role::Text)),
+        Span::styled(score.measure.show(shown.outcome.objective.unwrap_or(score.value)), theme.bold(Role::Text)),
         Span::raw(format!("{gap}{} samples/s", units::number(1.0 / time))),
         Span::raw(format!("{gap}{count} stage{}", if count == 1 { "" } else { "s" })),
         Span::raw(format!(" on {} of {} devices", plan.devices_used(), shown.limits.all_devices())),
@@ -127,7 +127,7 @@ fn titles(shown: &Shown, columns: Columns, theme: &Theme) -> Paragraph<'static> 
 }
 
 fn branches(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Vec<Branch> {
-    let slowest = score.time_per_sample_s.max(f64::MIN_POSITIVE);
+    let slowest = score.slowest_s.max(f64::MIN_POSITIVE);
     let scale = Scale { slowest, memory: shown.limits.memory_bytes.max(score.peak_memory_bytes()) };
     let bottleneck = score.bottleneck();
     let branch = |(i, (stage, scored)): (usize, (&Stage, &StageScore))| Branch {

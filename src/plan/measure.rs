@@ -1,0 +1,90 @@
+//! What a plan is scored by: the objective's name and unit, and which workloads it can be measured on.
+//!
+//! A plan carries its measure, so that the same split can be scored by the load of its busiest device or by the time one
+//! sample takes, and a file says which it means.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{units, workload::Profile};
+
+/// What a plan is scored by.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Measure {
+    /// The largest load of a stage, seconds per sample (Piper).
+    #[default]
+    TimePerSample,
+    /// The largest load of a device, milliseconds (device placement, throughput).
+    MaxLoad,
+    /// The largest forward load plus the largest backward load, milliseconds (device placement, separate maxima).
+    SeparateMaxima,
+    /// The time from a sample's arrival to its result, milliseconds (device placement, latency).
+    Latency {
+        /// How many contiguous pieces an accelerator may run, one after the other.
+        subgraphs: u32,
+    },
+}
+
+impl Measure {
+    /// What plans of a workload with this profile are measured by unless they say otherwise.
+    pub fn of(profile: &Profile) -> Self {
+        match profile {
+            Profile::Piper(_) => Measure::TimePerSample,
+            Profile::Placement(_) => Measure::MaxLoad,
+        }
+    }
+
+    /// Everything plans of a workload with this profile can be measured by, parameters taken from a planner's options
+    /// as the plan JSON carries them.
+    pub fn all(profile: &Profile, options: &BTreeMap<String, Value>) -> Vec<Self> {
+        match profile {
+            Profile::Piper(_) => vec![Measure::TimePerSample],
+            Profile::Placement(_) => {
+                let subgraphs = options.get("subgraphs").and_then(Value::as_u64).and_then(|q| u32::try_from(q).ok());
+                let latency = Measure::Latency { subgraphs: subgraphs.unwrap_or(1).max(1) };
+                vec![Measure::MaxLoad, Measure::SeparateMaxima, latency]
+            }
+        }
+    }
+
+    /// Its name in the plan JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Measure::TimePerSample => "time_per_sample",
+            Measure::MaxLoad => "max_load",
+            Measure::SeparateMaxima => "separate_maxima",
+            Measure::Latency { .. } => "latency",
+        }
+    }
+
+    /// Its unit in the plan JSON.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Measure::TimePerSample => "s",
+            Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => "ms",
+        }
+    }
+
+    /// Whether more is better, as with a speed-up.
+    pub fn larger_is_better(self) -> bool {
+        match self {
+            Measure::TimePerSample | Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => false,
+        }
+    }
+
+    /// Whether the first value is better than the second.
+    pub fn is_better(self, value: f64, than: f64) -> bool {
+        if self.larger_is_better() { value > than } else { value < than }
+    }
+
+    /// A value with its unit, for people.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Measure::TimePerSample => format!("{}/sample", units::seconds(value)),
+            Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => {
+                format!("{} {}", units::number(value), self.unit())
+            }
+        }
+    }
+}
