@@ -49,6 +49,8 @@ pub struct StageScore {
     pub sync_s: f64,
     /// The sum of the three, as the planner's objective counts it.
     pub load_s: f64,
+    /// The part of it that is of the backward pass, where the profile tells the passes apart; else 0.
+    pub backward_s: f64,
     /// Memory on each of its devices.
     pub memory_bytes: f64,
     /// The part of it that grows with microbatches in flight.

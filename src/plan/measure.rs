@@ -21,8 +21,10 @@ pub enum Measure {
     SeparateMaxima,
     /// The time from a sample's arrival to its result, milliseconds (device placement, latency).
     Latency {
-        /// How many contiguous pieces an accelerator may run, one after the other.
-        subgraphs: u32,
+        /// `Some(q)`: a stage is a slot, an accelerator runs up to q of them one after the other, as in the latency
+        /// integer program. `None`: a stage is a device, whose nodes are cut into contiguous pieces that wait for
+        /// nothing but their inputs, as in the published evaluation of a split.
+        subgraphs: Option<u32>,
     },
 }
 
@@ -42,7 +44,7 @@ impl Measure {
             Profile::Piper(_) => vec![Measure::TimePerSample],
             Profile::Placement(_) => {
                 let subgraphs = options.get("subgraphs").and_then(Value::as_u64).and_then(|q| u32::try_from(q).ok());
-                let latency = Measure::Latency { subgraphs: subgraphs.unwrap_or(1).max(1) };
+                let latency = Measure::Latency { subgraphs: subgraphs.filter(|&q| q > 0) };
                 vec![Measure::MaxLoad, Measure::SeparateMaxima, latency]
             }
         }

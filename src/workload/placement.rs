@@ -36,6 +36,13 @@ pub struct PlacementNode {
     pub transfer: f64,
 }
 
+impl PlacementNode {
+    /// Time on a CPU, or on an accelerator.
+    pub fn compute(&self, on_cpu: bool) -> f64 {
+        if on_cpu { self.cpu_time } else { self.accelerator_time }
+    }
+}
+
 impl PlacementProfile {
     /// The profile in Piper's terms, to be shown: at tensor degree 1 a mode for each kind of device that can run the
     /// node, with times in seconds; `edge_bytes` are 0, because transfers are times here.
