@@ -269,6 +269,8 @@ pub(super) fn limits(
         memory_bytes: flags.memory_bytes.or(plan.memory_bytes),
         microbatches: flags.microbatches.or(plan.microbatches),
         bandwidth_bytes_per_s: flags.bandwidth_bytes_per_s.or(plan.bandwidth_bytes_per_s),
+        batch: flags.batch.or(plan.batch),
+        machines: flags.machines.or(plan.machines),
     };
     Limits::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))
 }

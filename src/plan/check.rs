@@ -279,6 +279,10 @@ pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
     let stage_of = assignment(&labels, plan, &mut score.violations);
     let profile = match &workload.profile {
         Profile::Piper(profile) => profile,
+        Profile::Layers(_) => {
+            score.violations.push(Violation::NoProfile);
+            return score;
+        }
         Profile::Placement(profile) => {
             check_placement::check(workload, profile, limits, plan, &stage_of, &mut score);
             return score;

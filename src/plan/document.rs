@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Plan, Score, Stage};
 use crate::{
-    cluster::Limits,
+    cluster::{Limits, Machines},
     workload::{NodeId, Workload},
 };
 
@@ -98,6 +98,12 @@ pub struct LimitsPart {
     /// Bytes per second.
     #[serde(default)]
     pub bandwidth_bytes_per_s: Option<f64>,
+    /// Samples in a batch over all devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
+    /// The devices of each machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines: Option<Machines>,
 }
 
 /// An objective and its value.
@@ -187,6 +193,8 @@ impl From<&Limits> for LimitsPart {
             memory_bytes: Some(limits.memory_bytes),
             microbatches: Some(limits.microbatches),
             bandwidth_bytes_per_s: Some(limits.bandwidth_bytes_per_s),
+            batch: Some(limits.batch).filter(|&batch| batch > 0),
+            machines: Some(limits.machines).filter(|machines| !machines.is_empty()),
         }
     }
 }

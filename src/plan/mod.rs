@@ -9,11 +9,13 @@ pub mod document;
 mod measure;
 pub mod piper_result;
 mod read;
+mod speedup;
 
 use crate::cluster::MOST_DEVICES;
 
 pub use check::{NodeScore, Score, StageScore, Violation};
 pub use measure::Measure;
+pub use speedup::{Length, SpeedupModel};
 
 /// A pipeline stage. `nodes` and `choices` run in parallel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct Plan {
     pub stages: Vec<Stage>,
     /// What the plan is scored by.
     pub measure: Measure,
+    /// For plans over states of a layer-wise profile: the last state of every stage. Empty where nodes say it all.
+    pub last_states: Vec<u32>,
 }
 
 impl Plan {

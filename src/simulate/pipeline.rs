@@ -82,6 +82,7 @@ impl Pipeline {
     pub fn from_plan(workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
         let profile = match &workload.profile {
             Profile::Piper(profile) => profile,
+            Profile::Layers(_) => return Pipeline::default(),
             Profile::Placement(profile) => return placed(workload, profile, limits, plan),
         };
         let bandwidth = limits.bandwidth_bytes_per_s;

@@ -9,9 +9,11 @@
 pub mod error;
 pub mod formats;
 pub mod generate;
+pub mod layers;
 pub mod lint;
 pub mod piper;
 pub mod placement;
+pub mod states;
 
 use std::fmt;
 
@@ -19,6 +21,7 @@ use crate::graph::Dag;
 
 pub use error::LoadError;
 pub use formats::{Format, load, load_bytes, load_reader};
+pub use layers::{LayerNode, LayerProfile};
 pub use piper::{DegreeProfile, Mode, PiperProfile};
 pub use placement::{PlacementNode, PlacementProfile};
 
@@ -72,6 +75,8 @@ pub enum Profile {
     Piper(PiperProfile),
     /// Times on accelerators and CPUs, sizes and transfers (device placement).
     Placement(PlacementProfile),
+    /// Forward and backward times, activations and parameters of layers (PipeDream, DAPPLE).
+    Layers(LayerProfile),
 }
 
 /// How a generated workload says it was made.
@@ -120,7 +125,7 @@ impl Workload {
     pub fn piper(&self) -> Option<&PiperProfile> {
         match &self.profile {
             Profile::Piper(profile) => Some(profile),
-            Profile::Placement(_) => None,
+            _ => None,
         }
     }
 
@@ -128,7 +133,15 @@ impl Workload {
     pub fn placement(&self) -> Option<&PlacementProfile> {
         match &self.profile {
             Profile::Placement(profile) => Some(profile),
-            Profile::Piper(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The layer-wise profile, if that is what the workload carries.
+    pub fn layers(&self) -> Option<&LayerProfile> {
+        match &self.profile {
+            Profile::Layers(profile) => Some(profile),
+            _ => None,
         }
     }
 
@@ -144,6 +157,7 @@ impl Workload {
             Profile::Piper(profile) => {
                 profile.nodes.iter().filter_map(|n| n.degrees.first()).map(|d| d.modes[0].parameters).sum()
             }
+            Profile::Layers(profile) => profile.nodes.iter().map(|n| n.parameter_bytes).sum(),
             Profile::Placement(_) => 0.0,
         }
     }

@@ -135,6 +135,7 @@ fn modes(workload: &Workload) -> Cow<'_, PiperProfile> {
     match &workload.profile {
         Profile::Piper(profile) => Cow::Borrowed(profile),
         Profile::Placement(profile) => Cow::Owned(profile.as_modes(&workload.dag)),
+        Profile::Layers(profile) => Cow::Owned(profile.as_modes(&workload.dag)),
     }
 }
 
@@ -142,6 +143,10 @@ fn modes(workload: &Workload) -> Cow<'_, PiperProfile> {
 fn edge_cost(workload: &Workload, edge: usize) -> (f64, String) {
     match &workload.profile {
         Profile::Piper(profile) => (profile.edge_bytes[edge], units::bytes(profile.edge_bytes[edge])),
+        Profile::Layers(profile) => {
+            let bytes = profile.nodes[workload.dag.edges()[edge].0 as usize].activation();
+            (bytes, units::bytes(bytes))
+        }
         Profile::Placement(profile) => {
             let seconds = profile.nodes[workload.dag.edges()[edge].0 as usize].transfer * SECONDS;
             (seconds, units::seconds(seconds))
