@@ -3,6 +3,7 @@
 //! The screen and the command line build their forms and flags from what planners declare here; neither knows a planner
 //! by name. Planners know nothing of one another.
 
+pub mod dapple;
 pub mod equal_partition;
 pub mod options;
 mod outcome;

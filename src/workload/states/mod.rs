@@ -229,6 +229,11 @@ impl States {
         self.before[j].ones()
     }
 
+    /// Whether a stage can end with state `l`: no state before it covers what it does not.
+    pub fn is_cut(&self, l: usize) -> bool {
+        self.covered[..l].iter().all(|earlier| earlier.is_subset(&self.covered[l]))
+    }
+
     /// Whether each state covers all that its neighbour before it covers.
     pub fn is_chain(&self) -> bool {
         self.covered.windows(2).all(|pair| pair[0].is_subset(&pair[1]))
