@@ -229,6 +229,7 @@ impl Checked {
                 name: measure.name().into(),
                 value: self.score.value,
                 unit: measure.unit().into(),
+                parameters: measure.parameters(),
             }),
             time_per_sample_s: self.score.is_valid().then_some(self.score.slowest_s),
             claim: self.claim,

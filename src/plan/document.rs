@@ -115,6 +115,9 @@ pub struct ObjectivePart {
     pub value: f64,
     /// Its unit, such as `s`.
     pub unit: String,
+    /// What it depends on beside limits and options.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, serde_json::Value>,
 }
 
 /// One stage.
@@ -132,6 +135,9 @@ pub struct StagePart {
     /// Mode of every node, by id.
     #[serde(default)]
     pub choices: serde_json::Map<String, serde_json::Value>,
+    /// For plans over the states of a layer-wise profile: the last state of the stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_state: Option<u32>,
     /// Compute, seconds per sample.
     #[serde(default)]
     pub compute_s: f64,
@@ -212,6 +218,7 @@ pub fn stage_parts(workload: &Workload, plan: &Plan, score: Option<&Score>) -> V
             tensor_parallel: stage.tensor_parallel,
             devices: stage.devices.clone(),
             choices,
+            last_state: plan.last_states.get(i).copied(),
             compute_s: scored.compute_s,
             communication_s: scored.communication_s,
             sync_s: scored.sync_s,

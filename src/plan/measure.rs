@@ -66,6 +66,14 @@ impl Measure {
         }
     }
 
+    /// What it depends on beside limits and the planner's options, as the plan JSON carries it.
+    pub fn parameters(self) -> BTreeMap<String, Value> {
+        match self {
+            Measure::Speedup(model) => model.parameters(),
+            _ => BTreeMap::new(),
+        }
+    }
+
     /// Its unit in the plan JSON.
     pub fn unit(self) -> &'static str {
         match self {

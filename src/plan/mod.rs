@@ -4,8 +4,10 @@
 //! is wrong with it; [`document`] is the JSON in which it leaves and comes back.
 
 pub mod check;
+mod check_dapple;
 mod check_placement;
 pub mod document;
+pub mod layer_costs;
 mod measure;
 pub mod piper_result;
 mod read;

@@ -74,7 +74,7 @@ pub trait Planner: Sync + Send {
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
 }
 
-static REGISTRY: [&dyn Planner; 7] = [
+static REGISTRY: [&dyn Planner; 8] = [
     &piper::Piper,
     &equal_partition::EqualPartition,
     &placement::planners::DP,
@@ -82,6 +82,7 @@ static REGISTRY: [&dyn Planner; 7] = [
     &placement::planners::PIPEDREAM,
     &placement::planners::LOCAL_SEARCH,
     &placement::planners::ONE,
+    &dapple::hpgo::Hpgo,
 ];
 
 /// All planners, in the order they are shown.

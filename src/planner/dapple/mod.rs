@@ -4,3 +4,4 @@
 //! published planner computes.
 
 pub mod hpgo;
+mod settings;

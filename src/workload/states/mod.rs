@@ -70,8 +70,8 @@ struct Cleaned {
     dag: Dag,
 }
 
-/// Drops sources called `Input..`, then sinks called `__getitem__..`, each looked for once.
-fn cleaned(workload: &Workload) -> Cleaned {
+/// Which nodes are planned: all but sources called `Input..` and then sinks called `__getitem__..`, each looked for once.
+pub fn kept(workload: &Workload) -> Vec<bool> {
     let dag = &workload.dag;
     let starts = |v: usize, word: &str| workload.nodes[v].name.as_deref().is_some_and(|name| name.starts_with(word));
     let mut kept: Vec<bool> = (0..dag.len()).map(|v| dag.in_degree(v) > 0 || !starts(v, "Input")).collect();
@@ -81,6 +81,12 @@ fn cleaned(workload: &Workload) -> Cleaned {
     for v in sinks {
         kept[v] = false;
     }
+    kept
+}
+
+fn cleaned(workload: &Workload) -> Cleaned {
+    let dag = &workload.dag;
+    let kept = kept(workload);
     let mut index = vec![u32::MAX; dag.len()];
     let kept: Vec<usize> = (0..dag.len()).filter(|&v| kept[v]).collect();
     for (i, &v) in kept.iter().enumerate() {

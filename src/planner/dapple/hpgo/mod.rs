@@ -14,7 +14,9 @@ pub mod data_parallel;
 pub mod length;
 pub mod model;
 pub mod placement;
+pub mod planner;
 pub mod straight;
 
 pub use candidates::{Candidate, Kind, candidates};
 pub use model::{Faults, Model};
+pub use planner::Hpgo;
