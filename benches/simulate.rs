@@ -24,6 +24,7 @@ fn pipeline(stages: usize, replicas: u32, microbatches: u32) -> Pipeline {
         transfers: (0..stages - 1).map(transfer).collect(),
         microbatches,
         notes: vec![],
+        ..Pipeline::default()
     }
 }
 

@@ -44,7 +44,7 @@ fn transfer(from: usize, to: usize, seconds: f64) -> Transfer {
 
 fn chain(stages: Vec<PipelineStage>, seconds: &[f64], microbatches: u32) -> Pipeline {
     let transfers = seconds.iter().enumerate().map(|(i, &s)| transfer(i, i + 1, s)).collect();
-    Pipeline { stages, transfers, microbatches, notes: vec![] }
+    Pipeline { stages, transfers, microbatches, notes: vec![], ..Pipeline::default() }
 }
 
 /// A pipeline with replicas, skip edges and stages that nothing joins.
@@ -59,6 +59,7 @@ fn random_pipeline(random: &mut Random) -> Pipeline {
             all_reduce_s: if random.below(2) == 0 { random.time() } else { 0.0 },
             fixed_bytes: random.below(100) as f64,
             activation_bytes: random.below(100) as f64,
+            warm_up: None,
         })
         .collect();
     let mut transfers = vec![];
@@ -69,7 +70,7 @@ fn random_pipeline(random: &mut Random) -> Pipeline {
             }
         }
     }
-    Pipeline { stages, transfers, microbatches: random.below(40) as u32, notes: vec![] }
+    Pipeline { stages, transfers, microbatches: random.below(40) as u32, notes: vec![], ..Pipeline::default() }
 }
 
 fn close(a: f64, b: f64) -> bool {

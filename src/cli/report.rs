@@ -50,7 +50,11 @@ pub fn planned(planned: &Planned) -> String {
         let bound = match (outcome.gap(), outcome.lower_bound) {
             (Some(gap), _) if gap <= 1e-9 => "bound: proven".to_string(),
             (Some(gap), Some(bound)) => {
-                format!("bound: {} (at most {} better)", units::seconds(bound), units::percent(gap))
+                let bound = match &outcome.plan {
+                    Some(plan) if plan.measure.larger_is_better() => plan.measure.show(bound),
+                    _ => units::seconds(bound),
+                };
+                format!("bound: {bound} (at most {} better)", units::percent(gap))
             }
             _ => "bound: none".into(),
         };
@@ -66,7 +70,9 @@ pub fn planned(planned: &Planned) -> String {
         line(&mut text, format_args!("{}", simulated(simulation)));
     }
     notes(&mut text, &planned.notes());
-    let times = planned.score.as_ref().map(|score| score.slowest_s).zip(planned.simulation.as_ref());
+    // A speed-up is of whole batches: fill and drain are in it.
+    let loads = planned.score.as_ref().filter(|score| !score.measure.larger_is_better());
+    let times = loads.map(|score| score.slowest_s).zip(planned.simulation.as_ref());
     if let Some(note) = times.and_then(|(time_s, simulation)| difference(time_s, simulation)) {
         notes(&mut text, &[note]);
     }
@@ -82,10 +88,13 @@ pub fn about(workload: &Workload) -> String {
 /// Objective, throughput, stages and devices on one line.
 pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
     let time = score.slowest_s;
+    let value = if score.measure.larger_is_better() {
+        score.measure.show(score.value)
+    } else {
+        format!("{}/sample   {} samples/s", units::seconds(time), units::number(1.0 / time))
+    };
     format!(
-        "{}/sample   {} samples/s   {} on {} of {}",
-        units::seconds(time),
-        units::number(1.0 / time),
+        "{value}   {} on {} of {}",
         counted(plan.stages.len(), "stage"),
         plan.devices_used(),
         counted(limits.all_devices() as usize, "device"),

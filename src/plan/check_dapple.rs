@@ -139,6 +139,7 @@ fn stage_score(cost: &LayerStage, devices: u32, microbatches: u32, batch: u32) -
         compute_s,
         communication_s,
         sync_s,
+        backward_s: cost.backward_s * share,
         load_s: compute_s + communication_s + sync_s,
         memory_bytes: cost.weight_bytes + cost.working_bytes + activation_bytes,
         activation_bytes,

@@ -74,7 +74,7 @@ pub trait Planner: Sync + Send {
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
 }
 
-static REGISTRY: [&dyn Planner; 8] = [
+static REGISTRY: [&dyn Planner; 9] = [
     &piper::Piper,
     &equal_partition::EqualPartition,
     &placement::planners::DP,
@@ -82,6 +82,7 @@ static REGISTRY: [&dyn Planner; 8] = [
     &placement::planners::PIPEDREAM,
     &placement::planners::LOCAL_SEARCH,
     &placement::planners::ONE,
+    &dapple::Dapple,
     &dapple::hpgo::Hpgo,
 ];
 

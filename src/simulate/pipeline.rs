@@ -78,6 +78,8 @@ pub struct Pipeline {
     pub transfers: Vec<Transfer>,
     /// Microbatches in the batch.
     pub microbatches: u32,
+    /// Samples in a microbatch; 0 where a microbatch counts as one.
+    pub samples: f64,
     /// What was assumed.
     pub notes: Vec<String>,
 }
@@ -120,7 +122,7 @@ impl Pipeline {
         }
         let transfers = transfers(workload, &profile.edge_bytes, &placed, bandwidth);
         let notes = told.notes(&stages, &transfers, settings);
-        Pipeline { stages, transfers, microbatches: limits.microbatches, notes }
+        Pipeline { stages, transfers, microbatches: limits.microbatches, samples: 0.0, notes }
     }
 
     /// Microbatches that stage `stage` starts before its first backward, on each replica, under 1F1B: enough to keep all
@@ -165,6 +167,7 @@ fn layered(workload: &Workload, profile: &LayerProfile, limits: &Limits, plan: &
         stages: costs.iter().enumerate().map(stage).collect(),
         transfers: costs.iter().enumerate().filter_map(transfer).collect(),
         microbatches,
+        samples: f64::from(limits.batch) / f64::from(microbatches),
         notes,
     }
 }
@@ -211,7 +214,7 @@ fn placed(workload: &Workload, profile: &PlacementProfile, limits: &Limits, plan
         "tensors go forward to later devices only, and their gradients take as long on the way back".to_string(),
     ];
     let transfers = seconds.into_iter().map(transfer).collect();
-    Pipeline { stages, transfers, microbatches: limits.microbatches, notes }
+    Pipeline { stages, transfers, microbatches: limits.microbatches, samples: 0.0, notes }
 }
 
 /// The forward part of a mode's time. Whatever a mode takes longer than the node's plain one is recomputation, and that
