@@ -9,7 +9,7 @@
 pub mod error;
 pub mod formats;
 pub mod generate;
-pub mod layers;
+pub mod layer_profile;
 pub mod lint;
 pub mod piper;
 pub mod placement;
@@ -21,7 +21,7 @@ use crate::graph::Dag;
 
 pub use error::LoadError;
 pub use formats::{Format, load, load_bytes, load_reader};
-pub use layers::{LayerNode, LayerProfile};
+pub use layer_profile::{LayerNode, LayerProfile};
 pub use piper::{DegreeProfile, Mode, PiperProfile};
 pub use placement::{PlacementNode, PlacementProfile};
 
