@@ -16,6 +16,8 @@ pub mod torch_schedule;
 mod torchtitan;
 mod vllm;
 
+use std::sync::Arc;
+
 use thiserror::Error;
 
 pub use cut::{Cut, CutStage};
@@ -23,7 +25,7 @@ pub use cut::{Cut, CutStage};
 use crate::{
     cluster::Limits,
     plan::{Plan, check::check},
-    planner::Search,
+    planner::{Options, Planner, Problem, Search, piper::Piper},
     simulate::Schedule,
     study::uniform,
     units,
@@ -269,6 +271,14 @@ impl Engine {
         }
     }
 
+    /// All that it cannot express.
+    fn losses(self, cut: &Cut) -> Vec<String> {
+        let nameless = megatron::nameless(cut).filter(|_| self == Engine::Megatron);
+        let nameless =
+            nameless.map(|stage| format!("stage {} holds no block; its layout has no letter for that", stage + 1));
+        self.uneven(cut).into_iter().chain(self.partial(cut)).chain(nameless).collect()
+    }
+
     /// How many layers of every stage could recompute in place of what the plan says.
     fn evened(self, cut: &Cut) -> Vec<usize> {
         let most = cut.stages.iter().map(|stage| stage.recomputed().0).max().unwrap_or(0);
@@ -314,40 +324,23 @@ pub fn export(
     if let Some(violation) = score.violations.first() {
         return Err(ExportError::Invalid(violation.to_string()));
     }
-    let mut losses = vec![];
-    let cut = match Cut::of(workload, limits, &layering, plan) {
+    let mut losses = match Cut::of(workload, limits, &layering, plan) {
         Ok(cut) => {
-            losses.extend(engine.uneven(&cut));
-            losses.extend(engine.partial(&cut));
-            if let Some(stage) = megatron::nameless(&cut).filter(|_| engine == Engine::Megatron) {
-                losses.push(format!("stage {} holds no block; its layout has no letter for that", stage + 1));
+            let losses = engine.losses(&cut);
+            if losses.is_empty() {
+                let text = headed(engine, &[], (score.value, score.value), score.measure, engine.text(&cut, settings));
+                return Ok(Exported { text, losses, plan: plan.clone(), values: (score.value, score.value) });
             }
-            Some(cut)
+            losses
         }
-        Err(problems) => {
-            losses = problems;
-            None
-        }
+        Err(problems) => problems,
     };
-    if let Some(cut) = cut.as_ref().filter(|_| losses.is_empty()) {
-        let text = headed(engine, &[], (score.value, score.value), score.measure, engine.text(cut, settings));
-        return Ok(Exported { text, losses, plan: plan.clone(), values: (score.value, score.value) });
-    }
     let impossible = |losses: Vec<String>| ExportError::Impossible { engine: engine.title(), losses };
     if settings.exact {
         return Err(impossible(losses));
     }
-    let evened: Vec<Plan> = cut
-        .filter(|cut| engine.uneven(cut).is_none())
+    let nearest = candidates(engine, workload, limits, plan, &layering)
         .into_iter()
-        .flat_map(|cut| engine.evened(&cut))
-        .filter_map(|most| cut::recomputing(workload, &layering, plan, most))
-        .collect();
-    let ways = uniform::Settings { recompute: &[false, true], tensor_parallel: true };
-    let uniform = uniform::best(workload, limits, &layering, &ways, &Search::default()).plan;
-    let nearest = evened
-        .into_iter()
-        .chain(uniform)
         .map(|plan| (check(workload, limits, &plan), plan))
         .filter(|(score, _)| score.is_valid())
         .min_by(|a, b| a.0.value.total_cmp(&b.0.value));
@@ -359,6 +352,33 @@ pub fn export(
     let values = (score.value, nearest_score.value);
     let text = headed(engine, &losses, values, score.measure, engine.text(&cut, settings));
     Ok(Exported { text, losses, plan: nearest, values })
+}
+
+/// Plans that the engine can run, from near to far: the plan with its recomputation evened out; the best plan with the
+/// same degrees on every stage, with its recomputation as it is or evened out; the best whose stages recompute alike.
+fn candidates(engine: Engine, workload: &Workload, limits: &Limits, plan: &Plan, layering: &Layering) -> Vec<Plan> {
+    let ways = uniform::Settings { recompute: &[false, true], tensor_parallel: true };
+    let mut plans: Vec<Plan> =
+        uniform::best(workload, limits, layering, &ways, &Search::default()).plan.into_iter().collect();
+    let options = Options::parse("piper", Piper.options(), ["engine_feasible=true"]);
+    let options = options.expect("Piper takes this option");
+    let same_degrees = if Piper.can_plan(workload).is_ok() {
+        let problem = Problem { workload: Arc::new(workload.clone()), limits: *limits, options };
+        Piper.plan(&problem, &Search::default()).plan
+    } else {
+        None
+    };
+    for plan in std::iter::once(plan.clone()).chain(same_degrees) {
+        let Ok(cut) = Cut::of(workload, limits, layering, &plan) else { continue };
+        if engine.uneven(&cut).is_none() {
+            plans.extend(
+                engine.evened(&cut).into_iter().filter_map(|most| cut::recomputing(workload, layering, &plan, most)),
+            );
+        }
+        plans.push(plan);
+    }
+    plans.retain(|plan| Cut::of(workload, limits, layering, plan).is_ok_and(|cut| engine.losses(&cut).is_empty()));
+    plans
 }
 
 /// The text with what it is and what was lost above it, where the format takes comments.
