@@ -4,16 +4,19 @@
 //! is wrong with it; [`document`] is the JSON in which it leaves and comes back.
 
 pub mod check;
+mod check_latency;
 mod check_placement;
 pub mod document;
 mod measure;
 pub mod piper_result;
 mod read;
+pub mod single_sample;
 
 use crate::cluster::MOST_DEVICES;
 
-pub use check::{NodeScore, Score, StageScore, Violation};
+pub use check::{NodeScore, SampleTimes, Score, StageScore, Violation};
 pub use measure::Measure;
+pub use single_sample::SingleSample;
 
 /// A pipeline stage. `nodes` and `choices` run in parallel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +50,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Devices all stages take together.
+    /// Devices all stages take together. Where a latency is measured, stages may share one.
     pub fn devices_used(&self) -> u32 {
+        if let Measure::Latency { .. } = self.measure {
+            let devices: std::collections::BTreeSet<u32> =
+                self.stages.iter().flat_map(|stage| stage.devices.iter().copied()).collect();
+            return devices.len() as u32;
+        }
         self.stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.device_count()))
     }
 

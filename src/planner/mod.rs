@@ -73,7 +73,7 @@ pub trait Planner: Sync + Send {
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
 }
 
-static REGISTRY: [&dyn Planner; 7] = [
+static REGISTRY: [&dyn Planner; 10] = [
     &piper::Piper,
     &equal_partition::EqualPartition,
     &placement::planners::DP,
@@ -81,6 +81,9 @@ static REGISTRY: [&dyn Planner; 7] = [
     &placement::planners::PIPEDREAM,
     &placement::planners::LOCAL_SEARCH,
     &placement::planners::ONE,
+    &placement::latency_planners::SEARCH,
+    &placement::latency_planners::GREEDY,
+    &placement::latency_planners::MAX_LOAD_DP,
 ];
 
 /// All planners, in the order they are shown.

@@ -20,7 +20,8 @@ use crate::{
     },
 };
 
-const PAPER: &str = "Tarnawski et al.: Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020";
+pub(super) const PAPER: &str =
+    "Tarnawski et al.: Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020";
 
 /// Which algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,20 +128,13 @@ impl Planner for PlacementPlanner {
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), String> {
-        match workload.placement() {
-            Some(_) => Ok(()),
-            None => Err("it needs times on accelerators and CPUs (a device-placement file)".into()),
-        }
+        placement_profile(workload).map(drop)
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let workload = &problem.workload;
         let Some(profile) = workload.placement() else { return Outcome::new(Status::Infeasible) };
-        let limits = PlacementLimits {
-            accelerators: problem.limits.devices,
-            cpus: problem.limits.cpus,
-            memory_bytes: problem.limits.memory_bytes,
-        };
+        let limits = PlacementLimits::from(&problem.limits);
         let dag = &workload.dag;
         // Bounds of narrower questions must not reach whoever watches.
         let quiet = search.quiet();
@@ -161,6 +155,14 @@ impl Planner for PlacementPlanner {
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
     }
+}
+
+/// The profile of a workload that device placement can plan.
+///
+/// # Errors
+/// A reason a user can act on.
+pub(super) fn placement_profile(workload: &Workload) -> Result<&PlacementProfile, String> {
+    workload.placement().ok_or_else(|| "it needs times on accelerators and CPUs (a device-placement file)".into())
 }
 
 fn outcome(
