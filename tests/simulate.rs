@@ -44,7 +44,7 @@ fn transfer(from: usize, to: usize, seconds: f64) -> Transfer {
 
 fn chain(stages: Vec<PipelineStage>, seconds: &[f64], microbatches: u32) -> Pipeline {
     let transfers = seconds.iter().enumerate().map(|(i, &s)| transfer(i, i + 1, s)).collect();
-    Pipeline { stages, transfers, microbatches, notes: vec![] }
+    Pipeline { stages, transfers, microbatches, ..Pipeline::default() }
 }
 
 /// A pipeline with replicas, skip edges and stages that nothing joins.
@@ -69,7 +69,7 @@ fn random_pipeline(random: &mut Random) -> Pipeline {
             }
         }
     }
-    Pipeline { stages, transfers, microbatches: random.below(40) as u32, notes: vec![] }
+    Pipeline { stages, transfers, microbatches: random.below(40) as u32, ..Pipeline::default() }
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -151,7 +151,7 @@ fn assert_memory(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline, s
     let own = pipeline.microbatches.div_ceil(stage.replicas);
     let most = match schedule {
         Schedule::OneForwardOneBackward => suffix.div_ceil(stage.replicas).min(own),
-        Schedule::GPipe => own,
+        Schedule::GPipe | Schedule::SingleSample => own,
     };
     assert_eq!(timeline.peak_memory_bytes[s], stage.fixed_bytes + stage.activation_bytes * f64::from(most));
     let steps = &timeline.memory[s];

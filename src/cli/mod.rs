@@ -10,6 +10,7 @@
 pub mod arguments;
 pub mod check;
 pub mod completions;
+mod device_table;
 pub mod failure;
 pub mod generate;
 pub mod hardware;

@@ -117,6 +117,7 @@ impl Simulation {
     /// Simulates one batch of a valid plan.
     pub fn of(workload: &Workload, limits: &Limits, plan: &crate::plan::Plan, schedule: Schedule) -> Self {
         let pipeline = Pipeline::from_plan(workload, limits, plan, &Settings::default());
+        let schedule = pipeline.schedule(schedule);
         let timeline = simulate::simulate(&pipeline, schedule);
         Simulation { schedule, pipeline, timeline }
     }

@@ -114,8 +114,8 @@ impl SimulateArgs {
             TimelineFormat::Summary => summary(&loaded.plan, &simulation),
             TimelineFormat::Json => output::json(&document(&loaded.plan, simulation)),
             TimelineFormat::ChromeTrace => {
-                let Simulation { pipeline, timeline, .. } = &simulation;
-                let trace = chrome_trace::to_json(&loaded.plan, pipeline, schedule, timeline);
+                let Simulation { pipeline, schedule, timeline } = &simulation;
+                let trace = chrome_trace::to_json(&loaded.plan, pipeline, *schedule, timeline);
                 output::announce_trace(&trace);
                 trace
             }

@@ -73,7 +73,7 @@ impl Source {
             ExportFormat::PlanJson => {
                 let simulation = self.played.as_ref().map(|played| Simulation {
                     pipeline: &played.pipeline,
-                    schedule: played.schedule,
+                    schedule: played.pipeline.schedule(played.schedule),
                     timeline: &played.timeline,
                 });
                 let run = Run {
@@ -90,7 +90,8 @@ impl Source {
             ExportFormat::PiperResult => out.write_all(piper_result::to_json(&shown.workload, plan).as_bytes()),
             ExportFormat::ChromeTrace => {
                 let played = self.played.as_ref().ok_or_else(|| io::Error::other("the schedule is not played yet"))?;
-                chrome_trace::write(&mut { out }, plan, &played.pipeline, played.schedule, &played.timeline)
+                let schedule = played.pipeline.schedule(played.schedule);
+                chrome_trace::write(&mut { out }, plan, &played.pipeline, schedule, &played.timeline)
             }
         }
     }
