@@ -66,7 +66,9 @@ impl Task {
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
         let options = Options::parse(id, planner.options(), args.settings.iter().map(String::as_str))?;
-        Ok(Task { planner, problem: Problem { workload: Arc::new(workload), limits, options } })
+        let problem = Problem { workload: Arc::new(workload), limits, options };
+        planner.check_options(&problem)?;
+        Ok(Task { planner, problem })
     }
 
     /// Plans and simulates.

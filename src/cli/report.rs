@@ -98,8 +98,12 @@ pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
     };
     let stages = counted(plan.stages.len(), "stage");
     if let Measure::Latency { .. } = score.measure {
-        let accelerators: BTreeSet<u32> =
-            plan.stages.iter().filter(|stage| !on_cpus(stage)).flat_map(|stage| stage.devices.iter().copied()).collect();
+        let accelerators: BTreeSet<u32> = plan
+            .stages
+            .iter()
+            .filter(|stage| !on_cpus(stage))
+            .flat_map(|stage| stage.devices.iter().copied())
+            .collect();
         let of = counted(limits.devices as usize, "accelerator");
         let cpus = if plan.stages.iter().any(on_cpus) { " and CPUs" } else { "" };
         return format!("{worth}   {stages} on {} of {of}{cpus}", accelerators.len());

@@ -3,4 +3,5 @@
 pub mod chrome_trace;
 pub mod piper_result;
 pub mod plan_json;
+pub mod split;
 pub mod svg;

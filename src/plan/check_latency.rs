@@ -35,7 +35,9 @@ pub(super) fn check(
     let bytes = memory(profile, limits, plan, &accelerators, stage_of, &mut score.violations);
     // CPUs are one place; the stages of an accelerator are another.
     let place = |stage: usize| match accelerators[stage] {
-        Some(device) if subgraphs.is_some() => Some(accelerators.iter().position(|&d| d == Some(device)).unwrap_or(stage)),
+        Some(device) if subgraphs.is_some() => {
+            Some(accelerators.iter().position(|&d| d == Some(device)).unwrap_or(stage))
+        }
         Some(_) => Some(stage),
         None => None,
     };
@@ -62,12 +64,7 @@ pub(super) fn check(
 }
 
 /// The accelerator of every stage, `None` for stages on CPUs. Reports those that do not exist or are used too often.
-fn devices(
-    limits: &Limits,
-    plan: &Plan,
-    subgraphs: Option<u32>,
-    violations: &mut Vec<Violation>,
-) -> Vec<Option<u32>> {
+fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mut Vec<Violation>) -> Vec<Option<u32>> {
     let mut stages_on: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     let mut accelerators = vec![];
     for (i, stage) in plan.stages.iter().enumerate() {

@@ -11,8 +11,9 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Measure, Plan, Stage, check_latency,
+    Measure, Plan, Stage,
     check::{NodeScore, Score, StageScore, Violation},
+    check_latency,
     single_sample::on_cpus,
 };
 use crate::{

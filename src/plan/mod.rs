@@ -11,6 +11,7 @@ mod measure;
 pub mod piper_result;
 mod read;
 pub mod single_sample;
+pub mod split_file;
 
 use crate::cluster::MOST_DEVICES;
 
@@ -74,6 +75,30 @@ impl Plan {
             next += count;
         }
         self
+    }
+
+    /// The same placement scored by something else. Where that knows no subgraphs, those of an accelerator are one stage.
+    #[must_use]
+    pub fn measured_by(&self, measure: Measure) -> Plan {
+        let mut plan = Plan { stages: vec![], measure };
+        for stage in &self.stages {
+            let joins = |known: &&mut Stage| !stage.devices.is_empty() && known.devices == stage.devices;
+            let home = match measure {
+                Measure::Latency { subgraphs: Some(_) } | Measure::TimePerSample => None,
+                _ => plan.stages.iter_mut().find(joins),
+            };
+            let Some(home) = home else {
+                plan.stages.push(stage.clone());
+                continue;
+            };
+            let pairs = |stage: &mut Stage| {
+                std::mem::take(&mut stage.nodes).into_iter().zip(std::mem::take(&mut stage.choices))
+            };
+            let mut both: Vec<(usize, String)> = pairs(home).chain(pairs(&mut stage.clone())).collect();
+            both.sort();
+            (home.nodes, home.choices) = both.into_iter().unzip();
+        }
+        plan
     }
 
     /// The stage that holds a node.

@@ -140,14 +140,7 @@ fn members(dag: &Dag, stage: &Stage, subgraphs: bool) -> Vec<Vec<usize>> {
 }
 
 /// Fills in what the nodes of a part cost.
-fn price(
-    dag: &Dag,
-    profile: &PlacementProfile,
-    part: &mut Part,
-    index: usize,
-    cpu: bool,
-    part_of: &[Option<usize>],
-) {
+fn price(dag: &Dag, profile: &PlacementProfile, part: &mut Part, index: usize, cpu: bool, part_of: &[Option<usize>]) {
     let outside = |other: &usize| part_of[*other].is_some_and(|part| part != index);
     let mut received: Vec<usize> = vec![];
     for (&node, cost) in part.nodes.iter().zip(&mut part.costs) {

@@ -106,7 +106,9 @@ fn phases(program: &Program, schedule: Schedule, gap: &std::ops::Range<u32>) -> 
         skippable: skippable.clone(),
     };
     match schedule {
-        Schedule::GPipe | Schedule::SingleSample => vec![phase(&|_| 0, 1), phase(&|worker| u64::from(program.own(worker)), 1)],
+        Schedule::GPipe | Schedule::SingleSample => {
+            vec![phase(&|_| 0, 1), phase(&|worker| u64::from(program.own(worker)), 1)]
+        }
         Schedule::OneForwardOneBackward => {
             vec![phase(&|worker| u64::from(program.stages[program.workers[worker].0 as usize].warm_up), 2)]
         }

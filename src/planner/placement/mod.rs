@@ -14,6 +14,7 @@
 pub mod baselines;
 pub mod classes;
 pub mod dp;
+pub mod expert_planner;
 pub mod latency;
 pub mod latency_planners;
 pub mod lattice;

@@ -291,14 +291,7 @@ fn draw_compute(
 }
 
 /// The left edge of an event that is at least two columns wide, and as much of its name as fits.
-fn draw_box(
-    buffer: &mut Buffer,
-    grid: Rect,
-    event: &Event,
-    name: &str,
-    (from, per_column): (f64, f64),
-    theme: &Theme,
-) {
+fn draw_box(buffer: &mut Buffer, grid: Rect, event: &Event, name: &str, (from, per_column): (f64, f64), theme: &Theme) {
     let column = |time: f64| (((time - from) / per_column).round().max(0.0) as u16).min(grid.width);
     let (start, end) = (column(event.start_s), column(event.end_s));
     if end < start + 2 {
