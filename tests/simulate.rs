@@ -79,8 +79,8 @@ fn close(a: f64, b: f64) -> bool {
 fn lane(event: &Event) -> u8 {
     match event.kind {
         EventKind::Forward | EventKind::Backward => 0,
-        EventKind::SendActivation { .. } => 1,
-        EventKind::SendGradient { .. } => 2,
+        EventKind::SendActivation { .. } | EventKind::ToHost => 1,
+        EventKind::SendGradient { .. } | EventKind::FromHost => 2,
         EventKind::AllReduce => 3,
     }
 }
@@ -105,6 +105,7 @@ fn assert_sound(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) {
             EventKind::SendActivation { to } => link(a, b(to)),
             EventKind::SendGradient { to } => link(b(to), a),
             EventKind::AllReduce => stage.all_reduce_s,
+            EventKind::ToHost | EventKind::FromHost => panic!("a batch has no {event:?}"),
         };
         assert!(close(event.end_s - event.start_s, seconds) || seconds < 1e-9, "{event:?} is not {seconds}");
         if event.kind != EventKind::AllReduce {

@@ -273,11 +273,12 @@ impl fmt::Display for Violation {
                 write!(f, "these wait for one another, so that none can start: {shown}{more}")
             }
             Violation::SharedMemory { stages, needed_bytes, limit_bytes } => {
-                let numbers: Vec<String> = stages.iter().map(ToString::to_string).collect();
+                let (last, others) = stages.split_last().map_or((&0, &stages[..]), |both| both);
+                let others: Vec<String> = others.iter().map(ToString::to_string).collect();
                 write!(
                     f,
-                    "stages {} share a device and need {} there, the limit is {}",
-                    numbers.join(", "),
+                    "stages {} and {last} share a device and need {} there, the limit is {}",
+                    others.join(", "),
                     units::bytes(*needed_bytes),
                     units::bytes_exact(*limit_bytes)
                 )
