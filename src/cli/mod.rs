@@ -11,6 +11,7 @@ pub mod arguments;
 pub mod check;
 pub mod completions;
 pub mod export;
+mod device_table;
 pub mod failure;
 pub mod generate;
 pub mod hardware;

@@ -5,4 +5,5 @@ pub mod engine;
 pub mod piper_result;
 pub mod plan_csv;
 pub mod plan_json;
+pub mod split;
 pub mod svg;

@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{Schedule, single_sample, single_sample::SampleRun};
 use crate::{
     cluster::Limits,
-    plan::Plan,
+    plan::{Measure, Plan},
     units,
     workload::{
         Mode, PlacementProfile, Profile, Workload,
@@ -74,6 +75,9 @@ pub struct Pipeline {
     pub microbatches: u32,
     /// What was assumed.
     pub notes: Vec<String>,
+    /// Of a plan for latency: the run of its one sample, which no schedule changes. Then there are no transfers between
+    /// stages, since tensors go through the host, and the replicas of a stage are the rows that its parts need.
+    pub single_sample: Option<SampleRun>,
 }
 
 impl Pipeline {
@@ -82,7 +86,12 @@ impl Pipeline {
     pub fn from_plan(workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
         let profile = match &workload.profile {
             Profile::Piper(profile) => profile,
-            Profile::Placement(profile) => return placed(workload, profile, limits, plan),
+            Profile::Placement(profile) => {
+                return match plan.measure {
+                    Measure::Latency { .. } => single_sample::pipeline(workload, profile, plan),
+                    _ => placed(workload, profile, limits, plan),
+                };
+            }
         };
         let bandwidth = limits.bandwidth_bytes_per_s;
         let mut told = Told::default();
@@ -113,7 +122,12 @@ impl Pipeline {
         }
         let transfers = transfers(workload, &profile.edge_bytes, &placed, bandwidth);
         let notes = told.notes(&stages, &transfers, settings);
-        Pipeline { stages, transfers, microbatches: limits.microbatches, notes }
+        Pipeline { stages, transfers, microbatches: limits.microbatches, notes, single_sample: None }
+    }
+
+    /// What is played where `wanted` is asked for: a single sample has no schedule to choose.
+    pub fn schedule(&self, wanted: Schedule) -> Schedule {
+        if self.single_sample.is_some() { Schedule::SingleSample } else { wanted }
     }
 
     /// Microbatches that stage `stage` starts before its first backward, on each replica, under 1F1B: enough to keep all
@@ -166,7 +180,7 @@ fn placed(workload: &Workload, profile: &PlacementProfile, limits: &Limits, plan
         "tensors go forward to later devices only, and their gradients take as long on the way back".to_string(),
     ];
     let transfers = seconds.into_iter().map(transfer).collect();
-    Pipeline { stages, transfers, microbatches: limits.microbatches, notes }
+    Pipeline { stages, transfers, microbatches: limits.microbatches, notes, single_sample: None }
 }
 
 /// The forward part of a mode's time. Whatever a mode takes longer than the node's plain one is recomputation, and that
