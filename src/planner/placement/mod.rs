@@ -14,6 +14,7 @@
 pub mod baselines;
 pub mod classes;
 pub mod dp;
+pub mod ip;
 pub mod latency;
 pub mod lattice;
 pub mod linearise;
