@@ -73,11 +73,12 @@ pub trait Planner: Sync + Send {
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
 }
 
-static REGISTRY: [&dyn Planner; 7] = [
+static REGISTRY: [&dyn Planner; 8] = [
     &piper::Piper,
     &equal_partition::EqualPartition,
     &placement::planners::DP,
     &placement::planners::LINEARISED,
+    &placement::ip_planner::IntegerProgram,
     &placement::planners::PIPEDREAM,
     &placement::planners::LOCAL_SEARCH,
     &placement::planners::ONE,

@@ -15,6 +15,7 @@ pub mod baselines;
 pub mod classes;
 pub mod dp;
 pub mod ip;
+pub mod ip_planner;
 pub mod latency;
 pub mod lattice;
 pub mod linearise;

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{
     anneal::{Ground, Walk, anneal},
-    bounds::Bounds,
+    bounds::{Bounds, SAFETY},
     convex::Convexity,
     exact::{Exhausted, exhaust},
     model::{Model, Objective},
@@ -83,7 +83,7 @@ pub struct Best {
 }
 
 /// Relative difference below which value and bound count as equal.
-const CLOSED: f64 = 1e-9;
+const CLOSED: f64 = 1.2 * SAFETY;
 
 /// Who is told of better splits.
 struct Published<'p> {
@@ -185,7 +185,7 @@ pub fn search(
 }
 
 fn closed(value: f64, bound: f64) -> bool {
-    value <= bound * (1.0 + 2.0 * CLOSED)
+    value <= bound * (1.0 + CLOSED)
 }
 
 /// Something to start from that is convex, and the contiguous optimum or as near to it as its search comes.
