@@ -30,7 +30,8 @@ fn main() {
     let deadline = Duration::from_secs_f64(number("deadline=").unwrap_or(60.0));
     let mut settings = Settings::default();
     settings.rounds = number("rounds=").map_or(settings.rounds, |rounds| rounds as usize);
-    let asked = |word: &String| !matches!(word.as_str(), "contiguous" | "separate-maxima") && !word.contains('=');
+    let asked =
+        |word: &String| !matches!(word.as_str(), "contiguous" | "separate-maxima" | "loads") && !word.contains('=');
     println!(
         "{:38} {:>12} {:>12} {:>7} {:>7} {:>6} {:>12} {:>9}",
         "input", "value", "bound", "gap %", "s", "rounds", "best known", "to it %"
@@ -54,12 +55,28 @@ fn main() {
         let value = best.split.as_ref().map_or(f64::NAN, |(value, _)| *value);
         let known: f64 = known.parse().expect("a number");
         println!(
-            "{name:38} {value:>12.6} {:>12.6} {:>7.3} {:>7.1} {:>6} {known:>12.6} {:>9.4}",
+            "{name:38} {value:>12.6} {:>12.6} {:>7.3} {:>7.1} {:>6} {known:>12.6} {:>12.8}",
             best.lower_bound,
             100.0 * (value - best.lower_bound) / value,
             handle.elapsed().as_secs_f64(),
             best.rounds,
             100.0 * (value / known - 1.0),
         );
+        if has("loads") {
+            let split = &best.split.as_ref().unwrap().1;
+            let score = split.score(&file.dag, &file.profile);
+            for (d, l) in split.devices.iter().zip(&score.loads) {
+                println!(
+                    "   {:?} n {} total {:.6} compute {:.4} in {:.4} out {:.4} mem {:.3}",
+                    d.kind,
+                    d.nodes.len(),
+                    l.total(),
+                    l.forward + l.backward,
+                    l.received,
+                    l.sent,
+                    l.size_bytes / limits.memory_bytes
+                );
+            }
+        }
     }
 }

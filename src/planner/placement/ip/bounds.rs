@@ -7,7 +7,7 @@
 //! 1. the slack of the threshold is negative ([`super::slack`]);
 //! 2. a class, together with what the slack keeps with it, is too much: too slow for a CPU, and the cheapest set that has
 //!    it, a minimum cut ([`super::flow`]), too much for an accelerator;
-//! 3. the classes cannot be packed ([`super::packing`]).
+//! 3. at some prices no device can collect its share of the classes ([`super::prices`]).
 //!
 //! Bounds are lowered by [`SAFETY`], so that rounding cannot lift them above an optimum: sums of a few thousand terms are
 //! exact to some 10^-13, and the comparisons here leave [`MARGIN`].
@@ -15,7 +15,7 @@
 use super::{
     flow::{CutNetwork, Side},
     model::{Model, whole},
-    packing::Prices,
+    prices::{self, Effort},
     slack::{self, MARGIN},
 };
 use crate::planner::Search;
@@ -31,7 +31,7 @@ pub struct Bounds<'m> {
     pub proven: f64,
     /// A threshold that resisted; none above is tried before the incumbent falls.
     resisted: f64,
-    prices: Prices,
+    price: Vec<f64>,
 }
 
 impl<'m> Bounds<'m> {
@@ -56,7 +56,12 @@ impl<'m> Bounds<'m> {
                 }
             }
         }
-        Bounds { model, proven: proven * (1.0 - SAFETY), resisted: f64::INFINITY, prices: Prices::new(model) }
+        Bounds {
+            model,
+            proven: proven * (1.0 - SAFETY),
+            resisted: f64::INFINITY,
+            price: model.accelerator_time.iter().map(|&t| whole(t)).collect(),
+        }
     }
 
     /// Tries a few thresholds between what is proven and the incumbent, by bisection.
@@ -75,13 +80,25 @@ impl<'m> Bounds<'m> {
         }
     }
 
-    /// Whether it is proven that no assignment keeps the threshold.
+    /// Whether it is proven that no assignment keeps the threshold. What is proven may rise even if not.
     fn refute(&mut self, threshold: f64, search: &Search) -> bool {
-        let Some((reduced, _)) = slack::contract(self.model, threshold) else { return true };
+        let Some((reduced, group)) = slack::contract(self.model, threshold) else { return true };
         if reduced.len() < self.model.len() && too_much(&reduced, threshold, search) {
             return true;
         }
-        self.prices.refute(self.model, threshold, 400, search)
+        let mut price = vec![0.0; reduced.len()];
+        for (&g, own) in group.iter().zip(&self.price) {
+            price[g as usize] += own;
+        }
+        let before = price.clone();
+        let effort = Effort { steps: 150, combinations: 400_000, coarse: 8_000_000, fine: 200_000_000 };
+        let proven = prices::refuted(&reduced, threshold, &mut price, &effort, search).unwrap_or(0.0);
+        for (&g, own) in group.iter().zip(&mut self.price) {
+            let (before, after) = (before[g as usize], price[g as usize]);
+            *own = if before > 0.0 { *own * after / before } else { after };
+        }
+        self.proven = self.proven.max(proven * (1.0 - SAFETY));
+        proven >= threshold * (1.0 - SAFETY)
     }
 }
 

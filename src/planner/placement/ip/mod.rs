@@ -18,8 +18,10 @@ pub mod convex;
 mod driver;
 pub mod exact;
 pub mod flow;
+pub mod frontier;
+pub mod knapsack;
 pub mod model;
-pub mod packing;
+pub mod prices;
 pub mod slack;
 pub mod state;
 
