@@ -82,11 +82,12 @@ pub trait Planner: Sync + Send {
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
 }
 
-static REGISTRY: [&dyn Planner; 11] = [
+static REGISTRY: &[&dyn Planner] = &[
     &piper::Piper,
     &equal_partition::EqualPartition,
     &placement::planners::DP,
     &placement::planners::LINEARISED,
+    &placement::ip_planner::IntegerProgram,
     &placement::planners::PIPEDREAM,
     &placement::planners::LOCAL_SEARCH,
     &placement::planners::ONE,
@@ -98,7 +99,7 @@ static REGISTRY: [&dyn Planner; 11] = [
 
 /// All planners, in the order they are shown.
 pub fn all() -> &'static [&'static dyn Planner] {
-    &REGISTRY
+    REGISTRY
 }
 
 /// The planner with this id.

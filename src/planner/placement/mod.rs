@@ -15,6 +15,8 @@ pub mod baselines;
 pub mod classes;
 pub mod dp;
 pub mod expert_planner;
+pub mod ip;
+pub mod ip_planner;
 pub mod latency;
 pub mod latency_planners;
 pub mod lattice;

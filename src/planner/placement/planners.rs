@@ -240,7 +240,7 @@ fn unsupported(profile: &PlacementProfile, split: &Split) -> Option<usize> {
 }
 
 /// The plan of a split; accelerators are numbered from 0, CPUs after them.
-fn plan(split: &Split, limits: &PlacementLimits) -> Plan {
+pub(super) fn plan(split: &Split, limits: &PlacementLimits) -> Plan {
     let (mut accelerators, mut cpus) = (0, limits.accelerators);
     let mut plan = Plan { measure: Measure::MaxLoad, ..Plan::default() };
     for device in split.devices.iter().filter(|device| !device.nodes.is_empty()) {
