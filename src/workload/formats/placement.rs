@@ -69,7 +69,7 @@ impl PlacementFile {
             dag: self.dag,
             profile: Profile::Placement(self.profile),
             limits: FileLimits {
-                devices: self.accelerators.filter(|&count| count > 0),
+                devices: self.accelerators,
                 cpus: self.cpus,
                 memory_bytes: self.memory_bytes,
                 ..FileLimits::default()
