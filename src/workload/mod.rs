@@ -53,7 +53,7 @@ impl Node {
 /// The limits a file brings with it; the command line and the screen override them one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FileLimits {
-    /// Number of devices (accelerators, where CPUs are counted apart).
+    /// Number of devices (accelerators, where CPUs are counted apart: then there may be none).
     pub devices: Option<u32>,
     /// Number of CPUs that can run nodes.
     pub cpus: Option<u32>,

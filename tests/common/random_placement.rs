@@ -74,7 +74,7 @@ impl RandomPlacement {
                 transfer: if dag.out_degree(v) > 0 { draw(6) as f64 } else { 0.0 },
             }
         };
-        let profile = PlacementProfile { nodes: (0..n).map(node).collect() };
+        let profile = PlacementProfile::from((0..n).map(node).collect::<Vec<_>>());
         let all: f64 = profile.nodes.iter().map(|node| node.size_bytes).sum();
         let memory_bytes = if draw(4) == 0 { all } else { (all * (2 + draw(5)) as f64 / 8.0).floor() };
         RandomPlacement { dag, profile, accelerators: 3, memory_bytes }
