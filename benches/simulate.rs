@@ -23,7 +23,6 @@ fn pipeline(stages: usize, replicas: u32, microbatches: u32) -> Pipeline {
         stages: (0..stages).map(stage).collect(),
         transfers: (0..stages - 1).map(transfer).collect(),
         microbatches,
-        notes: vec![],
         ..Pipeline::default()
     }
 }

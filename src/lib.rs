@@ -12,7 +12,8 @@
 //! | [`plan`] | the answer, its independent check, its JSON |
 //! | [`simulate`] | schedules and the event simulator |
 //! | [`planner`] | how: the trait, the search handle, the algorithms |
-//! | [`export`] | plan JSON, traces, pictures |
+//! | [`study`] | questions asked of many plans |
+//! | [`export`] | plan JSON, engines, traces, pictures |
 //! | [`cli`] | one file per subcommand |
 //! | [`tui`] | the screen |
 
@@ -23,6 +24,7 @@ pub mod graph;
 pub mod plan;
 pub mod planner;
 pub mod simulate;
+pub mod study;
 pub mod tui;
 pub mod units;
 pub mod workload;

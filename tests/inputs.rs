@@ -8,8 +8,8 @@ use clap::Parser;
 use plantui::{
     cli::generate::{self, GenerateArgs},
     cluster::{Limits, Overrides},
-    planner::{self, Options, Problem, Search, Status},
-    workload::{self, Provenance},
+    planner::{self, Options, Problem, Search, Status, placement::latency},
+    workload::{self, Provenance, lint},
 };
 
 #[derive(Parser)]
@@ -19,11 +19,20 @@ struct Generate {
 }
 
 /// File and the command that makes it.
-const INPUTS: [(&str, &str); 5] = [
+const INPUTS: [(&str, &str); 8] = [
     ("bert32a100.json", "plantui generate bert-32 --memory 8GiB"),
     ("bert96a100.json", "plantui generate bert-96 --devices 256 --memory 8GiB"),
+    (
+        "branching-cnn-training.json",
+        "plantui generate branching-cnn --hardware v100 --micro-batch 32 --devices 3 --operators training",
+    ),
     ("gpt3-175b-a100.json", "plantui generate gpt3-175b --hardware a100-80 --devices 512 --microbatches 1536"),
     ("llama-3-70b-h100.json", "plantui generate llama-3-70b --hardware h100 --devices 128 --microbatches 1024"),
+    ("llama-3-8b-training.json", "plantui generate llama-3-8b --devices 4 --operators training"),
+    (
+        "mistral-7b-latency.json",
+        "plantui generate mistral-7b --sequence-length 512 --devices 4 --memory 4GiB --operators inference --cpus 8",
+    ),
     ("tiny-branch.json", "plantui generate tiny-branch"),
 ];
 
@@ -77,17 +86,55 @@ fn the_built_in_workload_is_bert_32() {
 
 #[test]
 fn every_file_can_be_planned_with_the_limits_it_brings() {
-    let piper = planner::find("piper").unwrap();
     for (file, _) in INPUTS {
         let workload = workload::load(&folder().join(file)).unwrap();
         let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
-        let options = Options::defaults(piper.options());
+        let id = if workload.piper().is_some() { "piper" } else { "placement-dp" };
+        let planner = planner::find(id).unwrap();
+        let options = Options::defaults(planner.options());
         let problem = Problem { workload: Arc::new(workload), limits, options };
-        let (outcome, score) = planner::run(piper, &problem, &Search::default());
+        let (outcome, score) = planner::run(planner, &problem, &Search::default());
         assert_eq!(outcome.status, Status::Optimal, "{file}: {:?}", outcome.infeasible);
         let stages = outcome.plan.as_ref().map_or(0, |plan| plan.stages.len());
         let seconds = outcome.statistics.seconds;
-        println!("{file}: {stages} stages, {:?} s, planned in {seconds} s", score.map(|s| s.value));
+        println!("{file}: {stages} stages, {:?}, planned in {seconds} s", score.map(|s| s.value));
         assert!(stages > 1, "{file}: a first look needs more than one stage");
     }
+}
+
+#[test]
+fn generated_training_graphs_keep_operators_with_their_gradients() {
+    for file in ["branching-cnn-training.json", "llama-3-8b-training.json"] {
+        let workload = workload::load(&folder().join(file)).unwrap();
+        let profile = workload.placement().unwrap();
+        let (forward, backward): (Vec<usize>, Vec<usize>) =
+            (0..profile.nodes.len()).partition(|&v| !profile.nodes[v].backward);
+        let of_class = |class| forward.iter().find(|&&v| profile.nodes[v].colour_class == class).copied();
+        for &v in &backward {
+            let node = &profile.nodes[v];
+            let partner = of_class(node.colour_class).unwrap_or_else(|| panic!("{file}: node {v} has no partner"));
+            let operator = &profile.nodes[partner];
+            assert_eq!((node.size_bytes, node.layer), (0.0, operator.layer));
+            let ratio = node.accelerator_time / operator.accelerator_time;
+            assert!((ratio - 2.0).abs() < 1e-5, "{file}: node {v} takes {ratio} times its operator");
+        }
+        // Everything but what is fed in has a gradient.
+        assert_eq!(forward.len() - backward.len(), 1, "{file}");
+        let rules: Vec<&str> = lint::lint(&workload).iter().map(|finding| finding.rule).collect();
+        assert_eq!(rules, ["unused-cost", "zero-time"], "{file}");
+    }
+}
+
+#[test]
+fn greedy_is_not_optimal_where_memory_is_tight() {
+    let workload = workload::load(&folder().join("mistral-7b-latency.json")).unwrap();
+    let (profile, limits) = (workload.placement().unwrap(), workload.limits);
+    let (accelerators, memory_bytes) = (limits.devices.unwrap() as usize, limits.memory_bytes.unwrap());
+    let first = latency::greedy(&workload.dag, profile, accelerators, memory_bytes);
+    let greedy = latency::evaluate(&workload.dag, profile, memory_bytes, &first).unwrap();
+    let question = latency::Question { dag: &workload.dag, profile, accelerators, subgraphs: 1, memory_bytes };
+    let settings = latency::Settings { orders: 4, rounds: 1, walks: 1, steps: 2_000, branches: 0 };
+    let best = latency::search(&question, &settings, &[], &Search::default(), &|_| ());
+    println!("greedy {} ms, searched {} ms", greedy.latency, best.schedule.latency);
+    assert!(best.schedule.latency < 0.8 * greedy.latency);
 }

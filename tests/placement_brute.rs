@@ -74,7 +74,7 @@ fn instance(random: &mut Random) -> Instance {
         cpus: random.below(3) as u32,
         memory_bytes: 4.0 + random.below(20) as f64,
     };
-    Instance { dag: Dag::new(n, edges).unwrap(), profile: PlacementProfile { nodes }, limits }
+    Instance { dag: Dag::new(n, edges).unwrap(), profile: nodes.into(), limits }
 }
 
 /// The least max-load over every assignment of classes to devices whose devices can be ordered so that no edge of the

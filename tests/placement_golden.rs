@@ -137,8 +137,6 @@ fn every_published_split_scores_its_published_max_load() {
         if (score.max_load - case.value).abs() > tolerance * case.value {
             wrong.push(format!("{case:?}: ours {}", score.max_load));
         }
-        let written = Split::read(&split.to_json(&file.nodes, &score), "written", &file.nodes).unwrap();
-        assert!(equal(written.score(&file.dag, &file.profile).max_load, score.max_load));
     }
     println!("splits: {} of {count} score as published", count - wrong.len());
     assert!(count > 100 && wrong.is_empty(), "{}", wrong.join("\n"));

@@ -44,7 +44,7 @@ fn transfer(from: usize, to: usize, seconds: f64) -> Transfer {
 
 fn chain(stages: Vec<PipelineStage>, seconds: &[f64], microbatches: u32) -> Pipeline {
     let transfers = seconds.iter().enumerate().map(|(i, &s)| transfer(i, i + 1, s)).collect();
-    Pipeline { stages, transfers, microbatches, notes: vec![], ..Pipeline::default() }
+    Pipeline { stages, transfers, microbatches, ..Pipeline::default() }
 }
 
 /// A pipeline with replicas, skip edges and stages that nothing joins.
@@ -70,7 +70,7 @@ fn random_pipeline(random: &mut Random) -> Pipeline {
             }
         }
     }
-    Pipeline { stages, transfers, microbatches: random.below(40) as u32, notes: vec![], ..Pipeline::default() }
+    Pipeline { stages, transfers, microbatches: random.below(40) as u32, ..Pipeline::default() }
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -80,8 +80,8 @@ fn close(a: f64, b: f64) -> bool {
 fn lane(event: &Event) -> u8 {
     match event.kind {
         EventKind::Forward | EventKind::Backward => 0,
-        EventKind::SendActivation { .. } => 1,
-        EventKind::SendGradient { .. } => 2,
+        EventKind::SendActivation { .. } | EventKind::ToHost => 1,
+        EventKind::SendGradient { .. } | EventKind::FromHost => 2,
         EventKind::AllReduce => 3,
     }
 }
@@ -106,6 +106,7 @@ fn assert_sound(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) {
             EventKind::SendActivation { to } => link(a, b(to)),
             EventKind::SendGradient { to } => link(b(to), a),
             EventKind::AllReduce => stage.all_reduce_s,
+            EventKind::ToHost | EventKind::FromHost => panic!("a batch has no {event:?}"),
         };
         assert!(close(event.end_s - event.start_s, seconds) || seconds < 1e-9, "{event:?} is not {seconds}");
         if event.kind != EventKind::AllReduce {
@@ -152,7 +153,7 @@ fn assert_memory(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline, s
     let own = pipeline.microbatches.div_ceil(stage.replicas);
     let most = match schedule {
         Schedule::OneForwardOneBackward => suffix.div_ceil(stage.replicas).min(own),
-        Schedule::GPipe => own,
+        Schedule::GPipe | Schedule::SingleSample => own,
     };
     assert_eq!(timeline.peak_memory_bytes[s], stage.fixed_bytes + stage.activation_bytes * f64::from(most));
     let steps = &timeline.memory[s];

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::{
@@ -16,7 +16,7 @@ use crate::{
     cluster::{Limits, MOST_DEVICES, MOST_MICROBATCHES, Overrides},
     export::plan_json,
     plan::{
-        Score, Violation, check,
+        Measure, Score, Violation, check,
         document::{
             Claims, LimitsPart, LoadedPlan, ObjectivePart, SimulationPart, StagePart, WorkloadPart, stage_parts,
         },
@@ -32,14 +32,12 @@ Examples:
   plantui check model.json plan.json --memory 8GiB     would it fit a smaller device?
   plantui plan model.json --json | plantui check model.json -
   plantui check model.json result.json --json          result.json as the published Piper writes it
+  plantui check graph.json split.json --objective latency      a device placement's split as published
 
 Every rule is checked and every broken one is reported. Limits are taken from the flags, else from the plan, else from the
 workload. A time per sample that the plan claims must come out again, and no lower bound may be above it, unless flags
 change the limits it was made under.
 Exit codes: 0 valid, 1 not valid, 2 wrong use or unreadable input.";
-
-/// A claimed objective holds if it is this near, relative, to the recomputed one.
-const CLAIM_TOLERANCE: f64 = 1e-9;
 
 /// Validate a plan and score it again
 #[derive(Debug, Args)]
@@ -47,13 +45,53 @@ const CLAIM_TOLERANCE: f64 = 1e-9;
 pub struct CheckArgs {
     /// Workload the plan is for: a file, or `-` for standard input
     workload: PathBuf,
-    /// Plan: a plantui plan or a result of the published Piper; `-` for standard input
+    /// Plan: a plantui plan, a result of the published Piper, a published placement split; `-` for standard input
     plan: PathBuf,
     #[command(flatten)]
     limits: LimitArgs,
+    /// What a device placement is scored by [default: what the file says, else max-load]
+    #[arg(long, value_name = "NAME")]
+    objective: Option<Objective>,
     /// Prints one JSON document (schema plantui.check/1) in place of the table
     #[arg(long)]
     json: bool,
+}
+
+/// What a device placement can be scored by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Objective {
+    /// The load of the busiest device
+    MaxLoad,
+    /// The largest forward load plus the largest backward load
+    SeparateMaxima,
+    /// The time that one sample takes
+    Latency,
+}
+
+impl Objective {
+    /// The measure, where the file does not say more.
+    fn measure(self) -> Measure {
+        match self {
+            Objective::MaxLoad => Measure::MaxLoad,
+            Objective::SeparateMaxima => Measure::SeparateMaxima,
+            Objective::Latency => Measure::Latency { subgraphs: None },
+        }
+    }
+
+    /// Scores a loaded plan by this; what it claims of another measure is not judged.
+    fn apply(self, workload: &Workload, loaded: &mut LoadedPlan) -> Result<(), Failure> {
+        let measure = self.measure();
+        if workload.placement().is_none() {
+            let message = format!("--objective {} is for device placements", measure.name().replace('_', "-"));
+            return Err(Failure::refused(message, format!("{} is none: leave it out", workload.name)));
+        }
+        if measure.name() != loaded.plan.measure.name() {
+            loaded.plan = loaded.plan.measured_by(measure);
+            loaded.claims = Claims::default();
+            loaded.notes.clear();
+        }
+        Ok(())
+    }
 }
 
 /// What a check found, as JSON, schema `plantui.check/1`.
@@ -87,22 +125,28 @@ struct Claim {
     lower_bound: Option<f64>,
     /// `None`: the plan breaks a rule or the claim was made under other limits, so it was not judged.
     holds: Option<bool>,
+    #[serde(skip)]
+    tolerance: f64,
 }
 
 impl Claim {
     /// What the plan claims, judged if it keeps every rule under the limits it was made for.
     fn judge(claims: &Claims, score: &Score, same_limits: bool) -> Option<Self> {
-        let Claims { value: claimed, lower_bound } = *claims;
+        let Claims { value: claimed, lower_bound, tolerance } = *claims;
         claimed.or(lower_bound)?;
-        let claim = Claim { value: claimed, lower_bound, holds: None };
-        let holds = claimed.is_none_or(|claimed| (claimed - score.value).abs() <= CLAIM_TOLERANCE * score.value)
-            && claim.bound_is_possible(score);
+        let claim = Claim { value: claimed, lower_bound, holds: None, tolerance };
+        let holds = claimed.is_none_or(|claimed| claim.comes_out(claimed, score)) && claim.bound_is_possible(score);
         Some(Claim { holds: (score.is_valid() && same_limits).then_some(holds), ..claim })
+    }
+
+    /// Whether a claimed value is the recomputed one.
+    fn comes_out(&self, claimed: f64, score: &Score) -> bool {
+        (claimed - score.value).abs() <= self.tolerance * score.value
     }
 
     /// Whether the claimed bound is none, or not worse than the value that was reached.
     fn bound_is_possible(&self, score: &Score) -> bool {
-        let slack = CLAIM_TOLERANCE * score.value;
+        let slack = self.tolerance * score.value;
         self.lower_bound.is_none_or(|bound| {
             if score.measure.larger_is_better() { bound >= score.value - slack } else { bound <= score.value + slack }
         })
@@ -128,7 +172,10 @@ impl CheckArgs {
     pub fn run(self) -> Result<Ending, Failure> {
         input::one_standard_input(&self.workload, &self.plan)?;
         let workload = input::workload(&self.workload)?;
-        let loaded = input::plan(&self.plan, &workload)?;
+        let mut loaded = input::plan(&self.plan, &workload)?;
+        if let Some(objective) = self.objective {
+            objective.apply(&workload, &mut loaded)?;
+        }
         let file = input::shown(&self.plan);
         let limits = limits(&self.limits, &loaded, &workload, &file)?;
         let score = check::check(&workload, &limits, &loaded.plan);
@@ -170,8 +217,8 @@ impl Checked {
         line(&mut text, format_args!("limits: {}", report::limits(&self.workload, &self.limits)));
         if let Some(simulation) = &self.simulation {
             line(&mut text, format_args!("{}", report::simulated(simulation)));
-            report::notes(&mut text, &simulation.pipeline.notes);
         }
+        report::notes(&mut text, &self.notes());
         text
     }
 
@@ -181,9 +228,7 @@ impl Checked {
         let recomputed = measure.show(value);
         if let Some(claimed) = claim.value {
             let verdict = match claim.holds {
-                Some(_) if (claimed - value).abs() <= CLAIM_TOLERANCE * value => {
-                    "and that is what it takes".to_string()
-                }
+                Some(_) if claim.comes_out(claimed, &self.score) => "and that is what it takes".to_string(),
                 Some(_) => {
                     format!("but takes {recomputed} ({} against {})", exact_number(value), exact_number(claimed))
                 }
@@ -212,7 +257,9 @@ impl Checked {
             )
         };
         let violations = &self.score.violations;
-        (self.loaded.limits == LimitsPart::default() && !violations.is_empty() && violations.iter().all(of_limits))
+        // The published file of a placement has the limits in the workload.
+        let told = self.loaded.limits != LimitsPart::default() || self.workload.placement().is_some();
+        (!told && !violations.is_empty() && violations.iter().all(of_limits))
             .then_some("the file names no limits: repeat the --devices, --memory and --microbatches it was made with")
     }
 
@@ -236,8 +283,14 @@ impl Checked {
             violations: self.score.violations.iter().map(ToString::to_string).collect(),
             stages: stage_parts(&self.workload, &self.loaded.plan, Some(&self.score)),
             simulation: simulation.map(|s| plan_json::simulation_part(s.schedule, &s.timeline)),
-            notes: simulation.map(|s| s.pipeline.notes.clone()).unwrap_or_default(),
+            notes: self.notes(),
         }
+    }
+
+    /// What was assumed: to read the file, and to simulate the plan.
+    fn notes(&self) -> Vec<String> {
+        let simulated = self.simulation.iter().flat_map(|simulation| &simulation.pipeline.notes);
+        self.loaded.notes.iter().chain(simulated).cloned().collect()
     }
 }
 

@@ -83,6 +83,9 @@ impl From<LoadError> for Failure {
 
 impl From<OptionError> for Failure {
     fn from(error: OptionError) -> Self {
+        if let OptionError::File(error) = error {
+            return error.into();
+        }
         Failure::refused(error.to_string(), "`plantui planners` lists every planner with its options")
     }
 }

@@ -35,13 +35,20 @@ pub fn workload(path: &Path) -> Result<Workload, LoadError> {
 /// # Errors
 /// [`LoadError`] if it cannot be read, is no plan, or belongs to another workload.
 pub fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadError> {
-    let (bytes, source) = if is_standard_input(path) {
-        (formats::read_all(io::stdin().lock(), STANDARD_INPUT)?, STANDARD_INPUT.to_string())
-    } else {
-        (formats::read_file(path)?, shown(path))
-    };
+    let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
     document::read(workload, text, &source)
+}
+
+/// What is in a plan's file, and what messages call it.
+///
+/// # Errors
+/// [`LoadError`] if it cannot be read.
+pub fn plan_bytes(path: &Path) -> Result<(Vec<u8>, String), LoadError> {
+    if is_standard_input(path) {
+        return Ok((formats::read_all(io::stdin().lock(), STANDARD_INPUT)?, STANDARD_INPUT.to_string()));
+    }
+    Ok((formats::read_file(path)?, shown(path)))
 }
 
 /// A path as messages show it.

@@ -10,6 +10,8 @@
 pub mod arguments;
 pub mod check;
 pub mod completions;
+mod device_table;
+pub mod export;
 pub mod failure;
 pub mod generate;
 pub mod hardware;
@@ -42,6 +44,7 @@ Examples:
   plantui plan model.json --memory 16GiB        plan and print a table
   plantui plan model.json --json > plan.json    the same for scripts
   plantui check model.json plan.json            validate and score a plan again
+  plantui export plan.json --to megatron        the flags of a training engine
   plantui generate bert-32 > model.json         make a workload
 
 Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan.";
@@ -67,6 +70,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Check(check::CheckArgs),
     Simulate(simulate::SimulateArgs),
+    Export(export::ExportArgs),
     Lint(lint::LintArgs),
     /// Make a workload from a model and a hardware preset
     Generate(generate::GenerateArgs),
@@ -88,6 +92,7 @@ impl Cli {
             Some(Command::Plan(args)) => args.run(),
             Some(Command::Check(args)) => args.run(),
             Some(Command::Simulate(args)) => args.run(),
+            Some(Command::Export(args)) => args.run(),
             Some(Command::Lint(args)) => args.run(),
             Some(Command::Generate(args)) => args.write(),
             Some(Command::Planners(args)) => args.run(),

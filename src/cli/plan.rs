@@ -13,8 +13,9 @@ use super::{
     report,
 };
 use crate::{
-    export::{chrome_trace, piper_result, plan_json},
+    export::{chrome_trace, piper_result, plan_json, split},
     plan::document::Document,
+    planner::Problem,
 };
 
 const EXAMPLES: &str = "\
@@ -68,6 +69,8 @@ enum PlanFormat {
     PlanJson,
     /// The published program's result: stages, degrees and modes
     PiperResult,
+    /// The published split of a device placement: accelerators, CPUs and their nodes
+    PlacementSplit,
     /// The simulated batch, for ui.perfetto.dev or chrome://tracing
     ChromeTrace,
 }
@@ -80,6 +83,10 @@ impl PlanArgs {
     pub fn run(self) -> Result<Ending, Failure> {
         let (standard, file) = self.output.destinations()?;
         let workload = input::workload(&self.workload)?;
+        if self.output.format == Some(PlanFormat::PlacementSplit) && workload.placement().is_none() {
+            let message = format!("{} is no device placement, whose plans are splits", workload.name);
+            return Err(Failure::refused(message, "choose another --format"));
+        }
         let planned = Task::new(workload, &self.limits, &self.planning)?.run(&self.planning)?;
         if let Some((destination, format)) = file {
             // Formats that hold nothing but a plan are not written without one; the exit code says so.
@@ -123,6 +130,10 @@ fn formatted(planned: &Planned, format: PlanFormat) -> Option<String> {
         PlanFormat::PlanJson => Some(plan_json::to_json(&document(planned))),
         PlanFormat::PiperResult => {
             planned.outcome.plan.as_ref().map(|plan| piper_result::to_json(&planned.problem.workload, plan))
+        }
+        PlanFormat::PlacementSplit => {
+            let Problem { workload, limits, .. } = &planned.problem;
+            planned.outcome.plan.as_ref().map(|plan| split::to_json(workload, limits, plan))
         }
         PlanFormat::ChromeTrace => {
             planned.outcome.plan.as_ref().zip(planned.simulation.as_ref()).map(|(plan, simulation)| {

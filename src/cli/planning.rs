@@ -66,7 +66,9 @@ impl Task {
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
         let options = Options::parse(id, planner.options(), args.settings.iter().map(String::as_str))?;
-        Ok(Task { planner, problem: Problem { workload: Arc::new(workload), limits, options } })
+        let problem = Problem { workload: Arc::new(workload), limits, options };
+        planner.check_options(&problem)?;
+        Ok(Task { planner, problem })
     }
 
     /// Plans and simulates.
@@ -117,6 +119,7 @@ impl Simulation {
     /// Simulates one batch of a valid plan.
     pub fn of(workload: &Workload, limits: &Limits, plan: &crate::plan::Plan, schedule: Schedule) -> Self {
         let pipeline = Pipeline::from_plan(workload, limits, plan, &Settings::default());
+        let schedule = pipeline.schedule(schedule);
         let timeline = simulate::simulate(&pipeline, schedule);
         Simulation { schedule, pipeline, timeline }
     }

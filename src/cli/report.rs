@@ -10,17 +10,21 @@
 //! *     3  6 x 1     20.20 ms    ..
 //! ```
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::planning::{Planned, Simulation};
+use super::{
+    device_table,
+    planning::{Planned, Simulation},
+};
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Plan, Score, Stage, StageScore},
+    plan::{Measure, Plan, Score, Stage, StageScore},
     planner::{Infeasible, Status},
+    simulate::Schedule,
     units,
-    workload::{Workload, piper::RECOMPUTE},
+    workload::{Workload, piper::RECOMPUTE, placement::CPU},
 };
 
 /// Names of more nodes than this many kinds are shown as the first and the last.
@@ -50,11 +54,7 @@ pub fn planned(planned: &Planned) -> String {
         let bound = match (outcome.gap(), outcome.lower_bound) {
             (Some(gap), _) if gap <= 1e-9 => "bound: proven".to_string(),
             (Some(gap), Some(bound)) => {
-                let bound = match &outcome.plan {
-                    Some(plan) if plan.measure.larger_is_better() => plan.measure.show(bound),
-                    _ => units::seconds(bound),
-                };
-                format!("bound: {bound} (at most {} better)", units::percent(gap))
+                format!("bound: {} (at most {} better)", plan.measure.show(bound), units::percent(gap))
             }
             _ => "bound: none".into(),
         };
@@ -71,8 +71,10 @@ pub fn planned(planned: &Planned) -> String {
     }
     notes(&mut text, &planned.notes());
     // A speed-up is of whole batches: fill and drain are in it.
+    // What a single sample takes is what is planned.
+    let pipelined = planned.simulation.as_ref().filter(|s| s.schedule != Schedule::SingleSample);
     let loads = planned.score.as_ref().filter(|score| !score.measure.larger_is_better());
-    let times = loads.map(|score| score.slowest_s).zip(planned.simulation.as_ref());
+    let times = loads.map(|score| score.slowest_s).zip(pipelined);
     if let Some(note) = times.and_then(|(time_s, simulation)| difference(time_s, simulation)) {
         notes(&mut text, &[note]);
     }
@@ -88,21 +90,41 @@ pub fn about(workload: &Workload) -> String {
 /// Objective, throughput, stages and devices on one line.
 pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
     let time = score.slowest_s;
-    let value = if score.measure.larger_is_better() {
-        score.measure.show(score.value)
-    } else {
-        format!("{}/sample   {} samples/s", units::seconds(time), units::number(1.0 / time))
+    let value = score.measure.show(score.value);
+    let worth = match score.measure {
+        Measure::TimePerSample | Measure::MaxLoad => {
+            format!("{}/sample   {} samples/s", units::seconds(time), units::number(1.0 / time))
+        }
+        Measure::Speedup(_) => value,
+        Measure::SeparateMaxima => format!("{value}, the largest forward and the largest backward load"),
+        Measure::Latency { .. } => format!("latency {value}"),
     };
-    format!(
-        "{value}   {} on {} of {}",
-        counted(plan.stages.len(), "stage"),
-        plan.devices_used(),
-        counted(limits.all_devices() as usize, "device"),
-    )
+    let stages = counted(plan.stages.len(), "stage");
+    if let Measure::Latency { .. } = score.measure {
+        let accelerators: BTreeSet<u32> = plan
+            .stages
+            .iter()
+            .filter(|stage| !on_cpus(stage))
+            .flat_map(|stage| stage.devices.iter().copied())
+            .collect();
+        let of = counted(limits.devices as usize, "accelerator");
+        let cpus = if plan.stages.iter().any(on_cpus) { " and CPUs" } else { "" };
+        return format!("{worth}   {stages} on {} of {of}{cpus}", accelerators.len());
+    }
+    let of = counted(limits.all_devices() as usize, "device");
+    format!("{worth}   {stages} on {} of {of}", plan.devices_used())
+}
+
+/// Whether a stage is on CPUs, in a device placement.
+pub(super) fn on_cpus(stage: &Stage) -> bool {
+    stage.choices.first().is_some_and(|choice| choice == CPU)
 }
 
 /// The line about the bottleneck and the table of stages.
 pub fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
+    if workload.placement().is_some() {
+        return device_table::stages(text, workload, limits, plan, score);
+    }
     let bottleneck = score.bottleneck();
     if let Some(stage) = bottleneck {
         let [compute, edges, sync] = shares(&score.stages[stage]);
@@ -143,7 +165,7 @@ fn shares(stage: &StageScore) -> [String; 3] {
 }
 
 /// The nodes of a stage by name: `embedding, layer x3`, or first and last where there are many names.
-fn names(workload: &Workload, stage: &Stage) -> String {
+pub(super) fn names(workload: &Workload, stage: &Stage) -> String {
     let mut runs: Vec<(String, usize)> = vec![];
     for label in stage.nodes.iter().filter_map(|&v| workload.nodes.get(v)).map(crate::workload::Node::label) {
         match runs.last_mut() {
@@ -203,6 +225,14 @@ pub fn limits(workload: &Workload, limits: &Limits) -> String {
 /// One simulated batch on one line.
 pub fn simulated(simulation: &Simulation) -> String {
     let timeline = &simulation.timeline;
+    if simulation.schedule == Schedule::SingleSample {
+        return format!(
+            "simulated one sample: {}, bubble {}, peak memory {}",
+            units::seconds(timeline.iteration_s),
+            units::percent(timeline.bubble),
+            units::bytes(timeline.peak_memory()),
+        );
+    }
     format!(
         "simulated {}: {} a batch of {}, {} samples/s, bubble {}, peak memory {}",
         simulation.schedule.name(),

@@ -36,7 +36,7 @@ Exit codes: 0 done, 1 the plan is not valid, 2 wrong use or unreadable input.";
 pub struct SimulateArgs {
     /// Workload the plan is for: a file, or `-` for standard input
     workload: PathBuf,
-    /// Plan: a plantui plan or a result of the published Piper; `-` for standard input
+    /// Plan: a plantui plan, a result of the published Piper, a published placement split; `-` for standard input
     plan: PathBuf,
     /// Order in which a stage works through its microbatches
     #[arg(long, value_name = "ID", default_value = Schedule::ALL[0].id(), value_parser = schedules())]
@@ -114,8 +114,8 @@ impl SimulateArgs {
             TimelineFormat::Summary => summary(&loaded.plan, &simulation),
             TimelineFormat::Json => output::json(&document(&loaded.plan, simulation)),
             TimelineFormat::ChromeTrace => {
-                let Simulation { pipeline, timeline, .. } = &simulation;
-                let trace = chrome_trace::to_json(&loaded.plan, pipeline, schedule, timeline);
+                let Simulation { pipeline, schedule, timeline } = &simulation;
+                let trace = chrome_trace::to_json(&loaded.plan, pipeline, *schedule, timeline);
                 output::announce_trace(&trace);
                 trace
             }

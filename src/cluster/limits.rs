@@ -329,7 +329,8 @@ impl LimitKind {
     pub fn step(self, value: f64, up: bool, large: bool) -> f64 {
         match self {
             LimitKind::Devices | LimitKind::Cpus => {
-                let fewest = if self == LimitKind::Cpus { 0.0 } else { 1.0 };
+                // A file that plans on CPUs alone has no accelerator to take away.
+                let fewest = if self == LimitKind::Cpus { 0.0 } else { value.min(1.0) };
                 let next = match (up, large) {
                     (true, false) => value + 1.0,
                     (false, false) => value - 1.0,

@@ -7,8 +7,13 @@
 //! that microbatches in flight keep on the first replica of each stage. Stages are counted from 1, replicas and
 //! microbatches from 0. Metadata comes first, then everything by time.
 //!
+//! The trace of a single sample has a process for each accelerator and for each row of parts that run beside one another,
+//! with threads for what comes from the host (4), computes (0) and goes to it (1).
+//!
 //! Times are microseconds, rounded to multiples of a power of two so fine that `ts + dur` is exact for every slice and slices
 //! that touch do not overlap. `O(e log e)` time for `e` events.
+
+mod sample;
 
 use std::{collections::BTreeMap, io};
 
@@ -16,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::{
     plan::Plan,
-    simulate::{Event, EventKind, Pipeline, Schedule, Timeline},
+    simulate::{Event, EventKind, Pipeline, SampleRun, Schedule, Timeline},
 };
 
 const COMPUTE: u32 = 0;
@@ -79,6 +84,7 @@ enum Entry<'a> {
 }
 
 struct Trace<'a> {
+    plan: &'a Plan,
     pipeline: &'a Pipeline,
     timeline: &'a Timeline,
     /// By stage, then replica: its devices.
@@ -92,13 +98,17 @@ struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    fn new(plan: &Plan, pipeline: &'a Pipeline, timeline: &'a Timeline) -> Self {
-        let devices = devices(plan, pipeline);
+    fn new(plan: &'a Plan, pipeline: &'a Pipeline, timeline: &'a Timeline) -> Self {
+        let devices = match &pipeline.single_sample {
+            Some(run) => sample::processes(plan, pipeline, run),
+            None => devices(plan, pipeline),
+        };
         let links_pid = devices.iter().flatten().flatten().max().map_or(0, |last| last + 1);
         // 2⁵² steps to the iteration: every multiple below is a double, and so is the sum of two.
         let exponent =
             if timeline.iteration_s > 0.0 { (timeline.iteration_s * 1e6).log2().floor() - 51.0 } else { 0.0 };
         let mut trace = Trace {
+            plan,
             pipeline,
             timeline,
             devices,
@@ -140,6 +150,14 @@ impl<'a> Trace<'a> {
             one("sort_index", json!({"sort_index": sort}));
         };
         let mut order = 0;
+        if let Some(run) = &self.pipeline.single_sample {
+            for (pid, called) in sample::names(self.plan, run, &self.devices) {
+                name(pid, None, &called, pid);
+                let threads = [(SEND_GRADIENTS, "from host"), (COMPUTE, "compute"), (SEND_ACTIVATIONS, "to host")];
+                threads.iter().zip(0..).for_each(|(&(tid, called), sort)| name(pid, Some(tid), called, sort));
+            }
+            return all;
+        }
         for (stage, replicas) in self.devices.iter().enumerate() {
             for (replica, devices) in replicas.iter().enumerate() {
                 let (first, last) = (devices[0], devices[devices.len() - 1]);
@@ -234,7 +252,12 @@ impl<'a> Trace<'a> {
             EventKind::SendActivation { to } => format!("F m{m} to stage{}", to + 1),
             EventKind::SendGradient { to } => format!("B m{m} to stage{}", to + 1),
             EventKind::AllReduce => "all-reduce".into(),
+            EventKind::ToHost => "to host".into(),
+            EventKind::FromHost => "from host".into(),
         };
+        if let Some(run) = &self.pipeline.single_sample {
+            return self.part(run, event, (pid, tid, category), (start, end));
+        }
         if event.kind == EventKind::AllReduce {
             args["replicas"] = self.timeline.replicas[event.stage as usize].into();
         } else {
@@ -249,6 +272,28 @@ impl<'a> Trace<'a> {
             args["src"] = from.into();
             args["dst"] = to.into();
         }
+        json!({
+            "name": name, "cat": category, "ph": "X", "pid": pid, "tid": tid, "ts": start, "dur": end - start, "args": args,
+        })
+    }
+
+    /// A slice of a single sample: what a part does.
+    fn part(
+        &self,
+        run: &SampleRun,
+        event: &Event,
+        (pid, tid, category): (u32, u32, &str),
+        (start, end): (f64, f64),
+    ) -> Value {
+        let part = event.microbatch as usize;
+        let name = match event.kind {
+            EventKind::ToHost => "to host",
+            EventKind::FromHost => "from host",
+            _ => &run.names[part],
+        };
+        let args = json!({
+            "stage": event.stage + 1, "row": event.replica, "part": part, "nodes": run.sample.parts[part].nodes.len(),
+        });
         json!({
             "name": name, "cat": category, "ph": "X", "pid": pid, "tid": tid, "ts": start, "dur": end - start, "args": args,
         })
@@ -271,6 +316,8 @@ fn lane(event: &Event) -> (u32, &'static str) {
         EventKind::SendActivation { .. } => (SEND_ACTIVATIONS, "p2p"),
         EventKind::SendGradient { .. } => (SEND_GRADIENTS, "p2p"),
         EventKind::AllReduce => (COLLECTIVE, "allreduce"),
+        EventKind::ToHost => (SEND_ACTIVATIONS, "p2p"),
+        EventKind::FromHost => (SEND_GRADIENTS, "p2p"),
     }
 }
 

@@ -1,6 +1,9 @@
 //! How results leave: one file per output.
 
 pub mod chrome_trace;
+pub mod engine;
 pub mod piper_result;
+pub mod plan_csv;
 pub mod plan_json;
+pub mod split;
 pub mod svg;

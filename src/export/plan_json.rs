@@ -6,9 +6,7 @@ use crate::{
     cluster::Limits,
     plan::{
         Score,
-        document::{
-            Document, InfeasiblePart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, WorkloadPart, stage_parts,
-        },
+        document::{Document, InfeasiblePart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, stage_parts},
     },
     planner::{Options, Outcome, PlannerInfo, Status},
     simulate::{Pipeline, Schedule, Timeline},
@@ -81,12 +79,7 @@ pub fn document(run: &Run<'_>) -> Document {
     }
     Document {
         schema: SCHEMA.into(),
-        workload: Some(WorkloadPart {
-            name: workload.name.clone(),
-            format: workload.format.to_string(),
-            nodes: workload.nodes.len(),
-            edges: workload.dag.edges().len(),
-        }),
+        workload: Some(workload.into()),
         planner: Some(PlannerPart {
             id: planner.id.into(),
             options: options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),

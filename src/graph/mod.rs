@@ -3,8 +3,10 @@
 //! Vertices are dense indices `0..n`. [`Dag`] keeps the edges in the order they were given, because cost sums in the
 //! planners are defined over that order; [`DownSets`] enumerates the sets a pipeline may be cut at.
 
+mod components;
 mod dag;
 mod downsets;
 
+pub use components::strong_components;
 pub use dag::{Dag, GraphError};
 pub use downsets::{DownSets, Enumeration};

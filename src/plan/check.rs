@@ -57,8 +57,21 @@ pub struct StageScore {
     pub activation_bytes: f64,
     /// Microbatches in flight, y.
     pub in_flight: u32,
+    /// When it runs, if the plan is measured by latency.
+    pub sample: Option<SampleTimes>,
     /// By position in the stage's node list.
     pub nodes: Vec<NodeScore>,
+}
+
+/// When a stage runs for a single sample, seconds after the sample's arrival.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SampleTimes {
+    /// When it first starts.
+    pub start_s: f64,
+    /// When it is finished.
+    pub finish_s: f64,
+    /// The part of the latency during which everything waits for it; over all stages these add up to the latency.
+    pub critical_s: f64,
 }
 
 /// A rule that a plan breaks.
@@ -176,6 +189,29 @@ pub enum Violation {
         /// The destination's stage, from 1.
         to_stage: usize,
     },
+    /// More subgraphs on an accelerator than it may run.
+    TooManySubgraphs {
+        /// The accelerator's number.
+        device: u32,
+        /// Stages on it.
+        used: usize,
+        /// Most of them.
+        most: u32,
+    },
+    /// Parts of the plan wait for one another, so that none can start.
+    Circle {
+        /// What they are called, each waiting for the next.
+        parts: Vec<String>,
+    },
+    /// The stages on one device need more memory than it has.
+    SharedMemory {
+        /// The stages, from 1.
+        stages: Vec<usize>,
+        /// Bytes they need.
+        needed_bytes: f64,
+        /// Bytes a device has.
+        limit_bytes: f64,
+    },
     /// A stage needs more memory than a device has.
     OutOfMemory {
         /// The stage, from 1.
@@ -186,6 +222,9 @@ pub enum Violation {
         limit_bytes: f64,
     },
 }
+
+/// Parts of a circle that a message names.
+const PARTS_SHOWN: usize = 6;
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -224,6 +263,26 @@ impl fmt::Display for Violation {
             Violation::Backwards { from, to, from_stage, to_stage } => {
                 write!(f, "the edge {from} -> {to} goes back from stage {from_stage} to stage {to_stage}")
             }
+            Violation::TooManySubgraphs { device, used, most } => {
+                write!(f, "accelerator {device} runs {used} subgraphs, but only {most} are allowed")
+            }
+            Violation::Circle { parts } => {
+                let shown = parts[..parts.len().min(PARTS_SHOWN)].join(", ");
+                let more = parts.len().saturating_sub(PARTS_SHOWN);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                write!(f, "these wait for one another, so that none can start: {shown}{more}")
+            }
+            Violation::SharedMemory { stages, needed_bytes, limit_bytes } => {
+                let (last, others) = stages.split_last().map_or((&0, &stages[..]), |both| both);
+                let others: Vec<String> = others.iter().map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "stages {} and {last} share a device and need {} there, the limit is {}",
+                    others.join(", "),
+                    units::bytes(*needed_bytes),
+                    units::bytes_exact(*limit_bytes)
+                )
+            }
             Violation::OutOfMemory { stage, needed_bytes, limit_bytes } => {
                 write!(
                     f,
@@ -257,9 +316,14 @@ impl Score {
         self.violations.is_empty()
     }
 
-    /// Index of the stage with the largest load.
+    /// Index of the stage that limits the rest: the one with the largest load, or, where the plan is measured by latency,
+    /// the one for which everything waits longest.
     pub fn bottleneck(&self) -> Option<usize> {
-        (0..self.stages.len()).reduce(|best, i| if self.stages[i].load_s > self.stages[best].load_s { i } else { best })
+        let weight = |i: usize| {
+            let stage: &StageScore = &self.stages[i];
+            stage.sample.map_or(stage.load_s, |times| times.critical_s)
+        };
+        (0..self.stages.len()).reduce(|best, i| if weight(i) > weight(best) { i } else { best })
     }
 
     /// The most memory any device needs, bytes.

@@ -145,6 +145,7 @@ fn stage_score(cost: &LayerStage, devices: u32, microbatches: u32, batch: u32) -
         activation_bytes,
         in_flight: cost.in_flight,
         nodes: cost.node_s.iter().map(node).collect(),
+        ..StageScore::default()
     }
 }
 

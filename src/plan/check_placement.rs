@@ -1,4 +1,4 @@
-//! Scores a device placement: the max-load of its split, and the latency of one sample.
+//! Scores a device placement by the loads of its devices, and holds it to the rules that all its measures share.
 //!
 //! Tarnawski et al., NeurIPS 2020, sections on throughput. A stage is one device; its nodes' choices say which kind,
 //! [`ACCELERATOR`] or [`CPU`]. The load of a CPU is the sum of its nodes' CPU times. The load of an accelerator is the
@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 use super::{
     Measure, Plan, Stage,
     check::{NodeScore, Score, StageScore, Violation},
+    check_latency,
+    single_sample::on_cpus,
 };
 use crate::{
     cluster::Limits,
@@ -31,13 +33,16 @@ pub(super) fn check(
     stage_of: &[Option<usize>],
     score: &mut Score,
 ) {
+    if let Measure::Latency { subgraphs } = plan.measure {
+        return check_latency::check(workload, profile, limits, plan, subgraphs, stage_of, score);
+    }
     let (mut accelerators, mut cpus) = (0, 0);
     for (i, stage) in plan.stages.iter().enumerate() {
         if stage.data_parallel != 1 || stage.tensor_parallel != 1 {
             let problem = "a device has no replicas and no tensor degree".into();
             score.violations.push(Violation::DeviceList { stage: i + 1, problem });
         }
-        let cpu = stage.choices.first().is_some_and(|choice| choice == CPU);
+        let cpu = on_cpus(stage);
         if cpu {
             cpus += 1;
         } else {
@@ -61,7 +66,7 @@ pub(super) fn check(
     if cpus > limits.cpus {
         score.violations.push(Violation::TooManyCpus { used: cpus, cpus: limits.cpus });
     }
-    classes(workload, profile, stage_of, &mut score.violations);
+    classes(workload, profile, stage_of, Some, &mut score.violations);
     let most = |part: fn(&StageScore) -> f64| score.stages.iter().map(part).fold(0.0, f64::max);
     score.slowest_s = most(|stage| stage.load_s);
     score.value = match plan.measure {
@@ -76,7 +81,7 @@ pub(super) fn check(
 }
 
 /// Every node of a device must be placed on the same kind, and on one that can run it.
-fn kinds(
+pub(super) fn kinds(
     workload: &Workload,
     profile: &PlacementProfile,
     stage: &Stage,
@@ -139,18 +144,19 @@ fn load(
     scored
 }
 
-/// Nodes of one colour class must share a device.
-fn classes(
+/// Nodes of one colour class must share a place; `place` gives that of a stage.
+pub(super) fn classes(
     workload: &Workload,
     profile: &PlacementProfile,
     stage_of: &[Option<usize>],
+    place: impl Fn(usize) -> Option<usize>,
     violations: &mut Vec<Violation>,
 ) {
     let mut home: std::collections::BTreeMap<i64, usize> = std::collections::BTreeMap::new();
     for (node, cost) in profile.nodes.iter().enumerate() {
         let (Some(class), Some(stage)) = (cost.colour_class, stage_of[node]) else { continue };
         let first = *home.entry(class).or_insert(stage);
-        if first != stage {
+        if place(first) != place(stage) {
             violations.push(Violation::TornClass {
                 class,
                 node: workload.nodes[node].label(),

@@ -62,6 +62,9 @@ pub struct Document {
 pub struct WorkloadPart {
     /// Its name.
     pub name: String,
+    /// Where it was read from; absent for standard input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// Its format.
     pub format: String,
     /// Number of nodes.
@@ -184,6 +187,7 @@ impl From<&Workload> for WorkloadPart {
     fn from(workload: &Workload) -> Self {
         WorkloadPart {
             name: workload.name.clone(),
+            source: Some(workload.source.clone()).filter(|source| source != "-"),
             format: workload.format.to_string(),
             nodes: workload.nodes.len(),
             edges: workload.dag.edges().len(),

@@ -5,18 +5,22 @@
 
 pub mod check;
 mod check_dapple;
+mod check_latency;
 mod check_placement;
 pub mod document;
 pub mod layer_costs;
 mod measure;
 pub mod piper_result;
 mod read;
+pub mod single_sample;
 mod speedup;
+pub mod split_file;
 
 use crate::cluster::MOST_DEVICES;
 
-pub use check::{NodeScore, Score, StageScore, Violation};
+pub use check::{NodeScore, SampleTimes, Score, StageScore, Violation};
 pub use measure::Measure;
+pub use single_sample::SingleSample;
 pub use speedup::{Length, SpeedupModel};
 
 /// A pipeline stage. `nodes` and `choices` run in parallel.
@@ -53,8 +57,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Devices all stages take together.
+    /// Devices all stages take together. Where a latency is measured, stages may share one.
     pub fn devices_used(&self) -> u32 {
+        if let Measure::Latency { .. } = self.measure {
+            let devices: std::collections::BTreeSet<u32> =
+                self.stages.iter().flat_map(|stage| stage.devices.iter().copied()).collect();
+            return devices.len() as u32;
+        }
         self.stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.device_count()))
     }
 
@@ -72,6 +81,30 @@ impl Plan {
             next += count;
         }
         self
+    }
+
+    /// The same placement scored by something else. Where that knows no subgraphs, those of an accelerator are one stage.
+    #[must_use]
+    pub fn measured_by(&self, measure: Measure) -> Plan {
+        let mut plan = Plan { measure, ..Plan::default() };
+        for stage in &self.stages {
+            let joins = |known: &&mut Stage| !stage.devices.is_empty() && known.devices == stage.devices;
+            let home = match measure {
+                Measure::Latency { subgraphs: Some(_) } | Measure::TimePerSample => None,
+                _ => plan.stages.iter_mut().find(joins),
+            };
+            let Some(home) = home else {
+                plan.stages.push(stage.clone());
+                continue;
+            };
+            let pairs = |stage: &mut Stage| {
+                std::mem::take(&mut stage.nodes).into_iter().zip(std::mem::take(&mut stage.choices))
+            };
+            let mut both: Vec<(usize, String)> = pairs(home).chain(pairs(&mut stage.clone())).collect();
+            both.sort();
+            (home.nodes, home.choices) = both.into_iter().unzip();
+        }
+        plan
     }
 
     /// The stage that holds a node.

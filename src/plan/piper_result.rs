@@ -129,5 +129,6 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         limits: LimitsPart::default(),
         claims: Claims::default(),
         kind: "Piper result",
+        notes: vec![],
     })
 }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::{
     Measure, Plan, Stage,
     document::{LimitsPart, SCHEMA},
-    piper_result,
+    piper_result, split_file,
 };
 use crate::{
     units::exact_number,
@@ -39,17 +39,28 @@ pub struct LoadedPlan {
     pub limits: LimitsPart,
     /// What the file says the plan is worth.
     pub claims: Claims,
-    /// What the file was: `plantui plan` or `Piper result`.
+    /// What the file was: `plantui plan`, `Piper result` or `placement split`.
     pub kind: &'static str,
+    /// What had to be assumed to read it so, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// What a file says its plan is worth, in the unit of the plan's measure.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Claims {
     /// The objective's value.
     pub value: Option<f64>,
     /// The bound on every plan's value.
     pub lower_bound: Option<f64>,
+    /// How near, relative, the recomputed value must be to the claimed one.
+    pub tolerance: f64,
+}
+
+impl Default for Claims {
+    /// None at all; what is claimed must come out to the last digits.
+    fn default() -> Self {
+        Claims { value: None, lower_bound: None, tolerance: 1e-9 }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -115,6 +126,7 @@ pub fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan,
             Err(LoadError::file(source, "lacks the field `schema`", repair))
         }
         None if fields.contains_key("stages") => piper_result::read(workload, text, source),
+        None if fields.contains_key("fpgas") || fields.contains_key("cpus") => split_file::read(workload, text, source),
         None if fields.contains_key("nodes") && fields.contains_key("edges") => {
             Err(LoadError::file(source, "is a workload, not a plan", "name the workload first and the plan second"))
         }
@@ -159,9 +171,10 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         Some(part) => measure(workload, part, &options, source)?,
         None => Measure::of(&workload.profile),
     };
-    let claims = Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound };
+    let claims =
+        Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound, ..Claims::default() };
     let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();
-    Ok(LoadedPlan { plan, limits, claims, kind: "plantui plan" })
+    Ok(LoadedPlan { plan, limits, claims, kind: "plantui plan", notes: vec![] })
 }
 
 /// Refuses a plan that says it was made for a workload of another size.

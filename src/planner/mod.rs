@@ -70,25 +70,39 @@ pub trait Planner: Sync + Send {
     /// A reason a user can act on.
     fn can_plan(&self, workload: &Workload) -> Result<(), String>;
 
+    /// Whether the options suffice to plan, files that they name included.
+    ///
+    /// # Errors
+    /// [`OptionError`] with what is missing or wrong. A planner that is asked to plan all the same says it in its outcome.
+    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
+        let _ = problem;
+        Ok(())
+    }
+
     /// Plans. Heeds `search` for cancellation, deadline and threads, and reports progress to it.
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
 }
 
-static REGISTRY: [&dyn Planner; 9] = [
+static REGISTRY: &[&dyn Planner] = &[
     &piper::Piper,
     &equal_partition::EqualPartition,
     &placement::planners::DP,
     &placement::planners::LINEARISED,
+    &placement::ip_planner::IntegerProgram,
     &placement::planners::PIPEDREAM,
     &placement::planners::LOCAL_SEARCH,
     &placement::planners::ONE,
+    &placement::expert_planner::Expert,
+    &placement::latency_planners::SEARCH,
+    &placement::latency_planners::GREEDY,
+    &placement::latency_planners::MAX_LOAD_DP,
     &dapple::Dapple,
     &dapple::hpgo::Hpgo,
 ];
 
 /// All planners, in the order they are shown.
 pub fn all() -> &'static [&'static dyn Planner] {
-    &REGISTRY
+    REGISTRY
 }
 
 /// The planner with this id.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::units;
+use crate::{units, workload::LoadError};
 
 /// What values an option takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,6 +89,19 @@ pub enum OptionError {
         /// What it takes.
         known: String,
     },
+    /// An option without which the planner cannot plan was not given.
+    #[error("planner {planner} needs the option `{name}`; give it with --set {name}={example}")]
+    Missing {
+        /// The planner's id.
+        planner: String,
+        /// The option.
+        name: String,
+        /// A value as a user might give it.
+        example: String,
+    },
+    /// The file that an option names cannot be used.
+    #[error(transparent)]
+    File(#[from] LoadError),
     /// Not of the form `name=value`.
     #[error("`{0}` is no setting; write name=value, for example recompute=never")]
     Syntax(String),

@@ -9,6 +9,7 @@
 use super::{
     Event, EventKind, Pipeline, PipelineStage, Schedule, Timeline, fast_forward,
     run::{Program, Record, Run, Send, StageProgram},
+    single_sample,
 };
 
 /// Events that a timeline keeps at the most, but for the all-reduces (about 40 MB).
@@ -19,6 +20,9 @@ pub const MOST_EVENTS: usize = 1 << 20;
 pub fn simulate(pipeline: &Pipeline, schedule: Schedule) -> Timeline {
     if pipeline.stages.is_empty() {
         return Timeline::default();
+    }
+    if let Some(run) = &pipeline.single_sample {
+        return single_sample::play(pipeline, run);
     }
     let clock = Clock::of(pipeline);
     let program = program(pipeline, schedule, &clock);
@@ -81,7 +85,7 @@ fn program(pipeline: &Pipeline, schedule: Schedule, clock: &Clock) -> Program {
         let replicas = stage.replicas.max(1);
         let warm_up = match schedule {
             Schedule::OneForwardOneBackward => pipeline.warm_up(index),
-            Schedule::GPipe => u32::MAX,
+            Schedule::GPipe | Schedule::SingleSample => u32::MAX,
         };
         stages.push(StageProgram {
             forward: clock.ticks(stage.forward_s),
@@ -122,6 +126,8 @@ impl Lanes {
             EventKind::Forward | EventKind::Backward => 0,
             EventKind::SendActivation { .. } => 1,
             EventKind::SendGradient { .. } | EventKind::AllReduce => 2,
+            // Of single samples, which are not run here.
+            EventKind::ToHost | EventKind::FromHost => return,
         };
         self.lanes[record.worker][lane].push(*record);
     }

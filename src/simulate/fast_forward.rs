@@ -91,7 +91,7 @@ fn phases(program: &Program, schedule: Schedule, gap: &std::ops::Range<u32>) -> 
     let Some(step) = step.filter(|&step| step <= microbatches) else { return vec![] };
     // Forwards run ahead of backwards by the longest warm-up, in microbatches.
     let ahead = match schedule {
-        Schedule::GPipe => 0,
+        Schedule::GPipe | Schedule::SingleSample => 0,
         Schedule::OneForwardOneBackward => {
             program.stages.iter().map(|s| u64::from(s.warm_up) * u64::from(s.replicas)).max().unwrap_or(0)
         }
@@ -106,7 +106,9 @@ fn phases(program: &Program, schedule: Schedule, gap: &std::ops::Range<u32>) -> 
         skippable: skippable.clone(),
     };
     match schedule {
-        Schedule::GPipe => vec![phase(&|_| 0, 1), phase(&|worker| u64::from(program.own(worker)), 1)],
+        Schedule::GPipe | Schedule::SingleSample => {
+            vec![phase(&|_| 0, 1), phase(&|worker| u64::from(program.own(worker)), 1)]
+        }
         Schedule::OneForwardOneBackward => {
             vec![phase(&|worker| u64::from(program.stages[program.workers[worker].0 as usize].warm_up), 2)]
         }

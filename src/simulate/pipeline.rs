@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{Schedule, single_sample, single_sample::SampleRun};
 use crate::{
     cluster::Limits,
     plan::{
@@ -82,6 +83,9 @@ pub struct Pipeline {
     pub samples: f64,
     /// What was assumed.
     pub notes: Vec<String>,
+    /// Of a plan for latency: the run of its one sample, which no schedule changes. Then there are no transfers between
+    /// stages, since tensors go through the host, and the replicas of a stage are the rows that its parts need.
+    pub single_sample: Option<SampleRun>,
 }
 
 impl Pipeline {
@@ -91,7 +95,12 @@ impl Pipeline {
         let profile = match &workload.profile {
             Profile::Piper(profile) => profile,
             Profile::Layers(profile) => return layered(workload, profile, limits, plan),
-            Profile::Placement(profile) => return placed(workload, profile, limits, plan),
+            Profile::Placement(profile) => {
+                return match plan.measure {
+                    Measure::Latency { .. } => single_sample::pipeline(workload, profile, plan),
+                    _ => placed(workload, profile, limits, plan),
+                };
+            }
         };
         let bandwidth = limits.bandwidth_bytes_per_s;
         let mut told = Told::default();
@@ -122,7 +131,12 @@ impl Pipeline {
         }
         let transfers = transfers(workload, &profile.edge_bytes, &placed, bandwidth);
         let notes = told.notes(&stages, &transfers, settings);
-        Pipeline { stages, transfers, microbatches: limits.microbatches, samples: 0.0, notes }
+        Pipeline { stages, transfers, microbatches: limits.microbatches, notes, ..Pipeline::default() }
+    }
+
+    /// What is played where `wanted` is asked for: a single sample has no schedule to choose.
+    pub fn schedule(&self, wanted: Schedule) -> Schedule {
+        if self.single_sample.is_some() { Schedule::SingleSample } else { wanted }
     }
 
     /// Microbatches that stage `stage` starts before its first backward, on each replica, under 1F1B: enough to keep all
@@ -169,6 +183,7 @@ fn layered(workload: &Workload, profile: &LayerProfile, limits: &Limits, plan: &
         microbatches,
         samples: f64::from(limits.batch) / f64::from(microbatches),
         notes,
+        single_sample: None,
     }
 }
 
@@ -214,7 +229,7 @@ fn placed(workload: &Workload, profile: &PlacementProfile, limits: &Limits, plan
         "tensors go forward to later devices only, and their gradients take as long on the way back".to_string(),
     ];
     let transfers = seconds.into_iter().map(transfer).collect();
-    Pipeline { stages, transfers, microbatches: limits.microbatches, samples: 0.0, notes }
+    Pipeline { stages, transfers, microbatches: limits.microbatches, notes, ..Pipeline::default() }
 }
 
 /// The forward part of a mode's time. Whatever a mode takes longer than the node's plain one is recomputation, and that

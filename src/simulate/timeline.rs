@@ -21,6 +21,10 @@ pub enum EventKind {
         /// The receiving stage.
         to: u32,
     },
+    /// What a part of a single sample sends to the host, for others to read.
+    ToHost,
+    /// What a part of a single sample receives from the host, before it computes.
+    FromHost,
     /// Gradient all-reduce over all replicas of the stage; `replica` and `microbatch` are 0.
     AllReduce,
 }
@@ -36,7 +40,7 @@ pub struct Event {
     pub stage: u32,
     /// Which replica of the stage.
     pub replica: u32,
-    /// Which microbatch, from 0.
+    /// Which microbatch, from 0; of a single sample: which of its parts.
     pub microbatch: u32,
     /// What it was.
     pub kind: EventKind,
@@ -45,8 +49,8 @@ pub struct Event {
 /// The whole run of one batch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
-    /// Every event, by stage, then replica, then resource (compute, activation sends, gradient sends, all-reduce), then
-    /// start: a row of the screen is one contiguous slice.
+    /// Every event, by stage, then replica, then resource (compute, activations sent or what goes to the host,
+    /// gradients sent or what comes from the host, all-reduce), then start: a row of the screen is one contiguous slice.
     pub events: Vec<Event>,
     /// Microbatches whose events are left out, because the batch is too long to keep every event: those in the middle, where
     /// the pipeline repeats itself. Everything else here is exact all the same; `memory` keeps its last step through

@@ -12,6 +12,7 @@ use super::{played::Played, shown::Shown};
 use crate::export::{
     chrome_trace, piper_result,
     plan_json::{self, Run, Simulation},
+    split,
 };
 
 /// A way to write a plan.
@@ -21,19 +22,22 @@ pub(super) enum ExportFormat {
     PlanJson,
     /// Piper's own result.
     PiperResult,
+    /// The published split of a device placement.
+    PlacementSplit,
     /// The timeline, for Perfetto or chrome://tracing.
     ChromeTrace,
 }
 
 impl ExportFormat {
-    pub(super) const ALL: [ExportFormat; 3] =
-        [ExportFormat::PlanJson, ExportFormat::PiperResult, ExportFormat::ChromeTrace];
+    pub(super) const ALL: [ExportFormat; 4] =
+        [ExportFormat::PlanJson, ExportFormat::PiperResult, ExportFormat::PlacementSplit, ExportFormat::ChromeTrace];
 
     /// As the form names it.
     pub(super) fn title(self) -> &'static str {
         match self {
             ExportFormat::PlanJson => "plan JSON",
             ExportFormat::PiperResult => "Piper result",
+            ExportFormat::PlacementSplit => "placement split",
             ExportFormat::ChromeTrace => "Chrome trace",
         }
     }
@@ -43,6 +47,7 @@ impl ExportFormat {
         match self {
             ExportFormat::PlanJson => "everything about the plan; `plantui check` reads it",
             ExportFormat::PiperResult => "stages as the published program writes them",
+            ExportFormat::PlacementSplit => "accelerators and CPUs as the published programs write them",
             ExportFormat::ChromeTrace => "the timeline, for ui.perfetto.dev or chrome://tracing",
         }
     }
@@ -51,6 +56,7 @@ impl ExportFormat {
         match self {
             ExportFormat::PlanJson => "plan.json",
             ExportFormat::PiperResult => "piper.json",
+            ExportFormat::PlacementSplit => "split.json",
             ExportFormat::ChromeTrace => "trace.json",
         }
     }
@@ -73,7 +79,7 @@ impl Source {
             ExportFormat::PlanJson => {
                 let simulation = self.played.as_ref().map(|played| Simulation {
                     pipeline: &played.pipeline,
-                    schedule: played.schedule,
+                    schedule: played.pipeline.schedule(played.schedule),
                     timeline: &played.timeline,
                 });
                 let run = Run {
@@ -88,9 +94,16 @@ impl Source {
                 out.write_all(plan_json::to_json(&plan_json::document(&run)).as_bytes())
             }
             ExportFormat::PiperResult => out.write_all(piper_result::to_json(&shown.workload, plan).as_bytes()),
+            ExportFormat::PlacementSplit if shown.workload.placement().is_none() => {
+                Err(io::Error::other("only a device placement has a split"))
+            }
+            ExportFormat::PlacementSplit => {
+                out.write_all(split::to_json(&shown.workload, &shown.limits, plan).as_bytes())
+            }
             ExportFormat::ChromeTrace => {
                 let played = self.played.as_ref().ok_or_else(|| io::Error::other("the schedule is not played yet"))?;
-                chrome_trace::write(&mut { out }, plan, &played.pipeline, played.schedule, &played.timeline)
+                let schedule = played.pipeline.schedule(played.schedule);
+                chrome_trace::write(&mut { out }, plan, &played.pipeline, schedule, &played.timeline)
             }
         }
     }

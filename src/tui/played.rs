@@ -14,7 +14,7 @@ use crate::simulate::{Event, EventKind, Pipeline, Schedule, Settings, Timeline, 
 pub(super) enum Lane {
     /// Forward, backward and the all-reduce.
     Compute,
-    /// Activations to later stages and gradients to earlier ones.
+    /// Activations to later stages and gradients to earlier ones; of a single sample, to the host and from it.
     Links,
 }
 
@@ -122,6 +122,12 @@ impl Played {
         }
     }
 
+    /// What an event of a single sample works on, in words; `None` for other events.
+    pub(super) fn part(&self, event: &Event) -> Option<String> {
+        let run = self.pipeline.single_sample.as_ref()?;
+        run.names.get(event.microbatch as usize).cloned()
+    }
+
     /// Long enough to see the pipeline fill and its first microbatches come back: twice the way of one microbatch
     /// through all stages and back.
     pub(super) fn warm_up_s(&self) -> f64 {
@@ -178,8 +184,8 @@ fn row(timeline: &Timeline, stage: usize, replica: u32) -> Row {
     // Within a row the order is compute, activation sends, gradient sends, all-reduce.
     let rank = |event: &Event| match event.kind {
         EventKind::Forward | EventKind::Backward => 0,
-        EventKind::SendActivation { .. } => 1,
-        EventKind::SendGradient { .. } => 2,
+        EventKind::SendActivation { .. } | EventKind::ToHost => 1,
+        EventKind::SendGradient { .. } | EventKind::FromHost => 2,
         EventKind::AllReduce => 3,
     };
     let end = |upto: u32| events.partition_point(|e| rank(e) <= upto);

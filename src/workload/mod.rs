@@ -10,6 +10,7 @@ pub mod error;
 pub mod formats;
 pub mod generate;
 pub mod layer_profile;
+pub mod layers;
 pub mod lint;
 pub mod piper;
 pub mod placement;
@@ -55,7 +56,7 @@ impl Node {
 /// The limits a file brings with it; the command line and the screen override them one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FileLimits {
-    /// Number of devices (accelerators, where CPUs are counted apart).
+    /// Number of devices (accelerators, where CPUs are counted apart: then there may be none).
     pub devices: Option<u32>,
     /// Number of CPUs that can run nodes.
     pub cpus: Option<u32>,
@@ -111,13 +112,16 @@ pub struct Workload {
     pub unknown_fields: Vec<String>,
 }
 
+/// Where the built-in workload says it came from.
+pub const BUILTIN: &str = "built-in";
+
 /// The workload the program starts with: BERT-32 on A100s, made by `plantui generate`.
 ///
 /// # Panics
 /// Never: the file is compiled in, and tests load it.
 pub fn builtin() -> Workload {
     let bytes = include_bytes!("../../inputs/bert32a100.json");
-    load_bytes(bytes, "built-in", "bert32a100").expect("the built-in workload is valid")
+    load_bytes(bytes, BUILTIN, "bert32a100").expect("the built-in workload is valid")
 }
 
 impl Workload {

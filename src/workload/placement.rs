@@ -77,4 +77,12 @@ impl PlacementProfile {
 pub struct PlacementProfile {
     /// By node index.
     pub nodes: Vec<PlacementNode>,
+    /// Nodes whose outgoing edges state transfers that are not quite the same, ascending; the first edge's counts.
+    pub uneven_transfers: Vec<usize>,
+}
+
+impl From<Vec<PlacementNode>> for PlacementProfile {
+    fn from(nodes: Vec<PlacementNode>) -> Self {
+        PlacementProfile { nodes, uneven_transfers: vec![] }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod check;
+mod export;
 mod lists;
 mod output;
 mod plan;

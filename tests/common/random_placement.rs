@@ -1,8 +1,14 @@
 //! Small random device-placement instances, and the two definitions of their latency written down without regard to speed.
 
+use std::sync::Arc;
+
 use plantui::{
+    cluster::{Limits, Overrides},
     graph::Dag,
-    workload::placement::{PlacementNode, PlacementProfile},
+    workload::{
+        FileLimits, Format, Node, NodeId, Profile, Workload,
+        placement::{PlacementNode, PlacementProfile},
+    },
 };
 
 /// A stream of numbers below the argument (xorshift*), by seed.
@@ -68,10 +74,33 @@ impl RandomPlacement {
                 transfer: if dag.out_degree(v) > 0 { draw(6) as f64 } else { 0.0 },
             }
         };
-        let profile = PlacementProfile { nodes: (0..n).map(node).collect() };
+        let profile = PlacementProfile::from((0..n).map(node).collect::<Vec<_>>());
         let all: f64 = profile.nodes.iter().map(|node| node.size_bytes).sum();
         let memory_bytes = if draw(4) == 0 { all } else { (all * (2 + draw(5)) as f64 / 8.0).floor() };
         RandomPlacement { dag, profile, accelerators: 3, memory_bytes }
+    }
+
+    /// The same as a loaded file, with one CPU.
+    pub(crate) fn workload(&self) -> (Arc<Workload>, Limits) {
+        let node = |id: usize| Node { id: NodeId(10 + id as i64), name: None };
+        let workload = Workload {
+            name: "random".into(),
+            source: "random".into(),
+            format: Format::Placement,
+            nodes: (0..self.dag.len()).map(node).collect(),
+            dag: self.dag.clone(),
+            profile: Profile::Placement(self.profile.clone()),
+            limits: FileLimits {
+                devices: Some(self.accelerators as u32),
+                cpus: Some(1),
+                memory_bytes: Some(self.memory_bytes),
+                ..FileLimits::default()
+            },
+            provenance: None,
+            unknown_fields: vec![],
+        };
+        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        (Arc::new(workload), limits)
     }
 
     fn reads(&self, tail: usize, head: usize) -> bool {

@@ -9,6 +9,9 @@ use crate::{graph::Dag, planner::Status, workload::Node, workload::placement::Pl
 
 /// Everything on one accelerator, which then sends and receives nothing.
 pub fn one_accelerator(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> Placed {
+    if limits.accelerators == 0 {
+        return Placed::without(Status::Infeasible);
+    }
     let split = Split::from_stages([(DeviceKind::Accelerator, (0..dag.len()).collect())]);
     scored(dag, profile, limits, split)
 }

@@ -9,7 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{graph::Dag, workload::placement::PlacementProfile};
+use crate::{
+    graph::{Dag, strong_components},
+    workload::placement::PlacementProfile,
+};
 
 /// The number that the published program gives the first node without a class; the next ones count down. It matters
 /// only where ties are broken by class.
@@ -266,57 +269,4 @@ impl ClassGraph {
 /// The edges between what the classes became, without those inside one.
 fn renamed(edges: &BTreeSet<(u32, u32)>, class: &[usize]) -> BTreeSet<(u32, u32)> {
     edges.iter().map(|&(a, b)| (class[a as usize] as u32, class[b as usize] as u32)).filter(|(a, b)| a != b).collect()
-}
-
-/// The strongly connected component of each vertex (Tarjan 1972), without recursion: graphs may be long chains.
-pub(super) fn strong_components<'a>(n: usize, edges: impl Iterator<Item = &'a (u32, u32)>) -> Vec<u32> {
-    let mut successors: Vec<Vec<u32>> = vec![vec![]; n];
-    for &(a, b) in edges {
-        successors[a as usize].push(b);
-    }
-    const UNSEEN: u32 = u32::MAX;
-    let mut component = vec![UNSEEN; n];
-    let mut index = vec![UNSEEN; n];
-    let mut low = vec![0u32; n];
-    let mut open: Vec<usize> = vec![];
-    let mut path: Vec<(usize, usize)> = vec![];
-    let (mut clock, mut components) = (0, 0);
-    for start in 0..n {
-        if index[start] != UNSEEN {
-            continue;
-        }
-        path.push((start, 0));
-        while let Some(&mut (v, ref mut next)) = path.last_mut() {
-            if *next == 0 {
-                index[v] = clock;
-                low[v] = clock;
-                clock += 1;
-                open.push(v);
-            }
-            if let Some(&w) = successors[v].get(*next) {
-                *next += 1;
-                let w = w as usize;
-                if index[w] == UNSEEN {
-                    path.push((w, 0));
-                } else if component[w] == UNSEEN {
-                    low[v] = low[v].min(index[w]);
-                }
-                continue;
-            }
-            path.pop();
-            if let Some(&(above, _)) = path.last() {
-                low[above] = low[above].min(low[v]);
-            }
-            if low[v] == index[v] {
-                while let Some(w) = open.pop() {
-                    component[w] = components;
-                    if w == v {
-                        break;
-                    }
-                }
-                components += 1;
-            }
-        }
-    }
-    component
 }

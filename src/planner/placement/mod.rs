@@ -14,7 +14,11 @@
 pub mod baselines;
 pub mod classes;
 pub mod dp;
+pub mod expert_planner;
+pub mod ip;
+pub mod ip_planner;
 pub mod latency;
+pub mod latency_planners;
 pub mod lattice;
 pub mod linearise;
 pub mod load;
@@ -23,7 +27,7 @@ pub mod pipedream;
 pub mod planners;
 pub mod split;
 
-use crate::planner::Status;
+use crate::{cluster::Limits, planner::Status};
 
 pub use split::{Device, DeviceKind, Split};
 
@@ -36,6 +40,12 @@ pub struct PlacementLimits {
     pub cpus: u32,
     /// Memory of one accelerator, bytes.
     pub memory_bytes: f64,
+}
+
+impl From<&Limits> for PlacementLimits {
+    fn from(limits: &Limits) -> Self {
+        PlacementLimits { accelerators: limits.devices, cpus: limits.cpus, memory_bytes: limits.memory_bytes }
+    }
 }
 
 /// The result of one of the algorithms.

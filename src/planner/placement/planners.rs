@@ -20,7 +20,8 @@ use crate::{
     },
 };
 
-const PAPER: &str = "Tarnawski et al.: Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020";
+pub(super) const PAPER: &str =
+    "Tarnawski et al.: Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020";
 
 /// Which algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,20 +128,13 @@ impl Planner for PlacementPlanner {
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), String> {
-        match workload.placement() {
-            Some(_) => Ok(()),
-            None => Err("it needs times on accelerators and CPUs (a device-placement file)".into()),
-        }
+        placement_profile(workload).map(drop)
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let workload = &problem.workload;
         let Some(profile) = workload.placement() else { return Outcome::new(Status::Infeasible) };
-        let limits = PlacementLimits {
-            accelerators: problem.limits.devices,
-            cpus: problem.limits.cpus,
-            memory_bytes: problem.limits.memory_bytes,
-        };
+        let limits = PlacementLimits::from(&problem.limits);
         let dag = &workload.dag;
         // Bounds of narrower questions must not reach whoever watches.
         let quiet = search.quiet();
@@ -157,30 +151,57 @@ impl Planner for PlacementPlanner {
             }
             Algorithm::PipeDream => pipedream::plan(dag, profile, &limits, &quiet),
         };
-        let mut outcome = outcome(profile, &limits, placed, self.algorithm, search);
+        let mut outcome = outcome(workload, profile, &limits, placed, search);
+        // Only the DP over all contiguous splits proves anything about contiguous splits.
+        if self.algorithm != Algorithm::Dp {
+            outcome.lower_bound = None;
+            if outcome.status == Status::Optimal {
+                outcome.status = Status::Feasible;
+            }
+        } else if outcome.status == Status::Optimal {
+            outcome.notes.push("proven among contiguous splits; one that is not contiguous may be better".into());
+        }
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
     }
 }
 
-fn outcome(
+/// The profile of a workload that device placement can plan.
+///
+/// # Errors
+/// A reason a user can act on.
+pub(super) fn placement_profile(workload: &Workload) -> Result<&PlacementProfile, String> {
+    workload.placement().ok_or_else(|| "it needs times on accelerators and CPUs (a device-placement file)".into())
+}
+
+/// The outcome of an algorithm. A split that breaks a limit, which some do not heed, is told and not given out.
+pub(super) fn outcome(
+    workload: &Workload,
     profile: &PlacementProfile,
     limits: &PlacementLimits,
     placed: Placed,
-    algorithm: Algorithm,
     search: &Search,
 ) -> Outcome {
     let statistics = Statistics { counts: placed.counts, ..Statistics::default() };
     let heaviest = placed.split.as_ref().map_or(0.0, |split| heaviest(profile, split));
     let unsupported = placed.split.as_ref().and_then(|split| unsupported(profile, split));
     let mut outcome = Outcome { statistics, notes: placed.notes, ..Outcome::new(placed.status) };
+    let worth = placed
+        .max_load
+        .map_or_else(String::new, |value| format!(" has a max-load of {} ms, but", units::number(value)));
+    let cpus = placed.split.as_ref().map_or(0, |split| split.used(DeviceKind::Cpu));
+    let mut broken = LimitKind::Memory;
     let explanation = if let Some(node) = unsupported {
-        Some(format!("An accelerator cannot run node {node}, and this planner uses no CPU."))
+        let node = workload.nodes[node].label();
+        Some(format!("Its split{worth} has {node} on an accelerator, which cannot run it."))
     } else if heaviest > limits.memory_bytes {
         let (needed, limit) = (units::bytes(heaviest), units::bytes_exact(limits.memory_bytes));
         Some(format!(
-            "Its split needs {needed} on one accelerator, the limit is {limit}: this planner heeds no memory."
+            "Its split{worth} needs {needed} on one accelerator, the limit is {limit}: this planner heeds no memory."
         ))
+    } else if cpus > limits.cpus as usize {
+        broken = LimitKind::Cpus;
+        Some(format!("Its split{worth} has nodes on {cpus} CPUs, the limit is {}.", limits.cpus))
     } else if placed.split.is_none() && placed.status != Status::Cancelled {
         let (accelerators, cpus) = (limits.accelerators, limits.cpus);
         let limit = units::bytes_exact(limits.memory_bytes);
@@ -192,26 +213,14 @@ fn outcome(
         let smallest_memory_bytes =
             Some(heaviest).filter(|&bytes| bytes > limits.memory_bytes && unsupported.is_none());
         outcome.status = Status::Infeasible;
-        outcome.infeasible = Some(Infeasible {
-            limits: vec![LimitKind::Memory],
-            smallest_memory_bytes,
-            fewest_devices: None,
-            explanation,
-        });
+        outcome.infeasible =
+            Some(Infeasible { limits: vec![broken], smallest_memory_bytes, fewest_devices: None, explanation });
         return outcome;
     }
     if let (Some(split), Some(value)) = (placed.split, placed.max_load) {
         let plan = plan(&split, limits);
         search.improve(value, &plan);
-        // Only the DP over all contiguous splits proves anything about contiguous splits.
-        let proven = algorithm == Algorithm::Dp && placed.status == Status::Optimal;
-        if placed.status == Status::Optimal && !proven {
-            outcome.status = Status::Feasible;
-        }
-        if proven {
-            outcome.notes.push("proven among contiguous splits; one that is not contiguous may be better".into());
-        }
-        outcome.lower_bound = placed.lower_bound.filter(|_| algorithm == Algorithm::Dp);
+        outcome.lower_bound = placed.lower_bound;
         outcome.plan = Some(plan);
         outcome.objective = Some(value);
     }
@@ -231,7 +240,7 @@ fn unsupported(profile: &PlacementProfile, split: &Split) -> Option<usize> {
 }
 
 /// The plan of a split; accelerators are numbered from 0, CPUs after them.
-fn plan(split: &Split, limits: &PlacementLimits) -> Plan {
+pub(super) fn plan(split: &Split, limits: &PlacementLimits) -> Plan {
     let (mut accelerators, mut cpus) = (0, limits.accelerators);
     let mut plan = Plan { measure: Measure::MaxLoad, ..Plan::default() };
     for device in split.devices.iter().filter(|device| !device.nodes.is_empty()) {

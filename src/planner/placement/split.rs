@@ -1,18 +1,12 @@
-//! A split: which device holds which nodes. Scores any split, and reads and writes the published file.
+//! A split: which device holds which nodes. Scores any split.
 //!
-//! ```text
-//! { "maxLoad": x, "fpgas": [ { "load": x, "nodes": [ids] } ], "cpus": [ { "load": x, "nodes": [ids] } ] }
-//! ```
-//!
-//! Loads in a file are not believed. Scoring is `O(n + m)` and asks nothing of the split: it may tear classes apart and
+//! Scoring is `O(n + m)` and asks nothing of the split: it may tear classes apart and
 //! be not contiguous at all. Unlike the published evaluator, which adds all CPUs up, each CPU is a device by itself.
-
-use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
 
 use crate::{
     graph::Dag,
-    workload::{LoadError, Node, NodeId, placement::PlacementProfile},
+    plan::split_file::SplitFile,
+    workload::{LoadError, Node, placement::PlacementProfile},
 };
 
 /// What a device is.
@@ -83,33 +77,6 @@ impl SplitScore {
     }
 }
 
-#[derive(Debug, Deserialize)]
-struct RawSplit {
-    #[serde(default)]
-    fpgas: Vec<RawDevice>,
-    #[serde(default)]
-    cpus: Vec<RawDevice>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RawDevice {
-    nodes: Vec<i64>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OutSplit {
-    max_load: f64,
-    fpgas: Vec<OutDevice>,
-    cpus: Vec<OutDevice>,
-}
-
-#[derive(Debug, Serialize)]
-struct OutDevice {
-    load: f64,
-    nodes: Vec<NodeId>,
-}
-
 impl Split {
     /// A split of the given devices; nodes may come in any order.
     pub fn from_stages(stages: impl IntoIterator<Item = (DeviceKind, Vec<usize>)>) -> Self {
@@ -177,61 +144,8 @@ impl Split {
     /// # Errors
     /// [`LoadError`] where it is no such file, names a node that the graph has not, or names one twice.
     pub fn read(text: &str, source: &str, nodes: &[Node]) -> Result<Split, LoadError> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let raw: RawSplit = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-            let path = error.path().to_string();
-            let inner = error.into_inner();
-            let line = Some(inner.line()).filter(|&line| line > 0);
-            let path = if path == "." || path == "?" { String::new() } else { path };
-            LoadError::at(source, path, format!("cannot be read: {inner}"), SHAPE).on_line(line)
-        })?;
-        if raw.fpgas.is_empty() && raw.cpus.is_empty() {
-            return Err(LoadError::file(source, "names no device", SHAPE));
-        }
-        let index: FxHashMap<i64, usize> = nodes.iter().enumerate().map(|(i, node)| (node.id.0, i)).collect();
-        let mut place_of: Vec<Option<String>> = vec![None; nodes.len()];
-        let mut stages = vec![];
-        for (key, kind, list) in [("fpgas", DeviceKind::Accelerator, raw.fpgas), ("cpus", DeviceKind::Cpu, raw.cpus)] {
-            for (d, device) in list.into_iter().enumerate() {
-                let mut members = Vec::with_capacity(device.nodes.len());
-                for (i, id) in device.nodes.into_iter().enumerate() {
-                    let place = format!("{key}[{d}].nodes[{i}]");
-                    let Some(&node) = index.get(&id) else {
-                        let problem = format!("is {id}, which is no node's id");
-                        return Err(LoadError::at(source, place, problem, "is the split of another workload?"));
-                    };
-                    if let Some(first) = place_of[node].replace(place.clone()) {
-                        let problem = format!("is {id}, which {first} is already");
-                        return Err(LoadError::at(source, place, problem, "put each node on one device"));
-                    }
-                    members.push(node);
-                }
-                stages.push((kind, members));
-            }
-        }
-        Ok(Split::from_stages(stages))
-    }
-
-    /// The split in the published format: last stage first, ids ascending.
-    pub fn to_json(&self, nodes: &[Node], score: &SplitScore) -> String {
-        let of_kind = |kind| {
-            let devices = self.devices.iter().zip(&score.loads).rev().filter(|(device, _)| device.kind == kind);
-            devices
-                .map(|(device, load)| {
-                    let mut ids: Vec<NodeId> = device.nodes.iter().map(|&node| nodes[node].id).collect();
-                    ids.sort_unstable();
-                    OutDevice { load: load.total(), nodes: ids }
-                })
-                .collect()
-        };
-        let out = OutSplit {
-            max_load: score.max_load,
-            fpgas: of_kind(DeviceKind::Accelerator),
-            cpus: of_kind(DeviceKind::Cpu),
-        };
-        serde_json::to_string_pretty(&out).expect("numbers and lists are JSON")
+        let SplitFile { accelerators, cpus, .. } = SplitFile::read(text, source, nodes)?;
+        let accelerators = accelerators.into_iter().map(|nodes| (DeviceKind::Accelerator, nodes));
+        Ok(Split::from_stages(accelerators.chain(cpus.into_iter().map(|nodes| (DeviceKind::Cpu, nodes)))))
     }
 }
-
-/// What a split file looks like, for messages.
-const SHAPE: &str = "a split is `{\"fpgas\": [{\"nodes\": [ids]}], \"cpus\": [{\"nodes\": [ids]}]}`";

@@ -92,7 +92,7 @@ fn summary(played: &Played, shown: &Shown, theme: &Theme, width: u16) -> Line<'s
     };
     let timeline = &played.timeline;
     Line::from(vec![
-        Span::styled(played.schedule.name(), theme.bold(Role::Accent)),
+        Span::styled(played.pipeline.schedule(played.schedule).name(), theme.bold(Role::Accent)),
         Span::styled(format!("{gap}{} per batch", units::seconds(timeline.iteration_s)), theme.bold(Role::Text)),
         Span::raw(of),
         Span::raw(format!("{gap}{} samples/s", units::number(timeline.samples_per_s))),
@@ -284,13 +284,14 @@ fn draw_compute(
     // Boxes and numbers only where events are wide enough to be told apart.
     if events.len() * 2 <= columns as usize {
         for event in events {
-            draw_box(buffer, grid, event, from, per_column, theme);
+            let name = played.part(event).unwrap_or_else(|| event.microbatch.to_string());
+            draw_box(buffer, grid, event, &name, (from, per_column), theme);
         }
     }
 }
 
-/// The left edge and the number of an event that is at least two columns wide.
-fn draw_box(buffer: &mut Buffer, grid: Rect, event: &Event, from: f64, per_column: f64, theme: &Theme) {
+/// The left edge of an event that is at least two columns wide, and as much of its name as fits.
+fn draw_box(buffer: &mut Buffer, grid: Rect, event: &Event, name: &str, (from, per_column): (f64, f64), theme: &Theme) {
     let column = |time: f64| (((time - from) / per_column).round().max(0.0) as u16).min(grid.width);
     let (start, end) = (column(event.start_s), column(event.end_s));
     if end < start + 2 {
@@ -305,9 +306,10 @@ fn draw_box(buffer: &mut Buffer, grid: Rect, event: &Event, from: f64, per_colum
     if event.start_s >= from {
         buffer[(grid.x + start, grid.y)].set_symbol("▏").set_style(style);
     }
-    let number = event.microbatch.to_string();
-    if (number.len() as u16) < end - start {
-        buffer.set_string(grid.x + start + 1, grid.y, &number, style);
+    let room = (end - start - 1) as usize;
+    let number = name.bytes().all(|c| c.is_ascii_digit());
+    if !number || name.len() <= room {
+        buffer.set_string(grid.x + start + 1, grid.y, clip(name, room), style);
     }
 }
 
@@ -373,12 +375,21 @@ fn tell(played: &Played, stage: usize, replica: Option<u32>, time: f64) -> Strin
     let link = played.at(Lane::Links, stage, replica, time);
     let words = |event: &Event| {
         let m = event.microbatch;
+        if let Some(part) = played.part(event) {
+            return match event.kind {
+                EventKind::ToHost => format!("sending what {part} made"),
+                EventKind::FromHost => format!("receiving what {part} needs"),
+                _ => part,
+            };
+        }
         match event.kind {
             EventKind::Forward => format!("forward of microbatch {m}"),
             EventKind::Backward => format!("backward of microbatch {m}"),
             EventKind::SendActivation { to } => format!("activations of {m} to stage {}", to + 1),
             EventKind::SendGradient { to } => format!("gradients of {m} to stage {}", to + 1),
             EventKind::AllReduce => "all-reduce of the gradients".to_string(),
+            EventKind::ToHost => "to the host".to_string(),
+            EventKind::FromHost => "from the host".to_string(),
         }
     };
     let told = match compute {

@@ -69,7 +69,7 @@ impl PlacementFile {
             dag: self.dag,
             profile: Profile::Placement(self.profile),
             limits: FileLimits {
-                devices: self.accelerators.filter(|&count| count > 0),
+                devices: self.accelerators,
                 cpus: self.cpus,
                 memory_bytes: self.memory_bytes,
                 ..FileLimits::default()
@@ -178,14 +178,15 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<PlacementFile, LoadE
     if raw.nodes.is_empty() {
         return Err(reader.error("nodes", "is empty", "a workload needs at least one node"));
     }
-    let (nodes, mut costs, index) = read_nodes(&reader, &raw.nodes)?;
-    let dag = read_edges(&reader, &raw.edges, &nodes, &mut costs, &index)?;
+    let (nodes, costs, index) = read_nodes(&reader, &raw.nodes)?;
+    let mut profile = PlacementProfile::from(costs);
+    let dag = read_edges(&reader, &raw.edges, &nodes, &mut profile, &index)?;
     let assumptions = raw.assumptions.and_then(Ours::known).unwrap_or_default();
     Ok(PlacementFile {
         name: printable(name),
         nodes,
         dag,
-        profile: PlacementProfile { nodes: costs },
+        profile,
         accelerators,
         cpus,
         memory_bytes,
@@ -243,9 +244,10 @@ fn read_edges(
     reader: &Reader<'_>,
     raw: &[Object<RawEdge>],
     nodes: &[Node],
-    costs: &mut [PlacementNode],
+    profile: &mut PlacementProfile,
     index: &FxHashMap<NodeId, usize>,
 ) -> Result<Dag, LoadError> {
+    let PlacementProfile { nodes: costs, uneven_transfers } = profile;
     let mut edges = Vec::with_capacity(raw.len());
     let mut place_of: Vec<usize> = Vec::with_capacity(raw.len());
     let mut seen: FxHashSet<(u32, u32)> = FxHashSet::default();
@@ -273,6 +275,7 @@ fn read_edges(
                     "a node sends one output: write the same cost on all its outgoing edges",
                 ));
             }
+            Some(_) if costs[u].transfer != cost => uneven_transfers.push(u),
             Some(_) => {}
         }
         if u == v {
@@ -290,6 +293,8 @@ fn read_edges(
             place_of.push(i);
         }
     }
+    uneven_transfers.sort_unstable();
+    uneven_transfers.dedup();
     let kept = edges.clone();
     Dag::new(nodes.len(), edges).map_err(|GraphError::Cycle(cycle)| {
         let step = (cycle[0] as u32, cycle[1 % cycle.len()] as u32);

@@ -12,6 +12,7 @@ mod assumptions;
 mod cost;
 mod hugging_face;
 mod model;
+pub mod operators;
 mod presets;
 mod settings;
 mod sketch;
@@ -24,6 +25,7 @@ use crate::cluster::hardware::Hardware;
 
 pub use hugging_face::from_hugging_face;
 pub use model::{Biases, Head, Mlp, ModelConfig, Norm};
+pub use operators::BRANCHING_CNN;
 pub use presets::{preset, presets};
 pub use settings::{
     ActivationBytes, PUBLISHED_ACTIVATION, Settings, StateBytes, TENSOR_OVERHEAD, TensorOverhead, WorkingSet,

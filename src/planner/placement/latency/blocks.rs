@@ -5,8 +5,8 @@
 //! *block* is a strongly connected component of the graph of classes. Linear time.
 
 use crate::{
-    graph::Dag,
-    planner::placement::classes::{Partition, strong_components},
+    graph::{Dag, strong_components},
+    planner::placement::classes::Partition,
     workload::placement::PlacementProfile,
 };
 
@@ -81,7 +81,7 @@ mod tests {
             layer: None,
             transfer: 1.0,
         };
-        PlacementProfile { nodes: colours.iter().map(node).collect() }
+        colours.iter().map(node).collect::<Vec<_>>().into()
     }
 
     #[test]

@@ -1,121 +1,27 @@
-//! Findings about a profile that will mislead a planner although every rule of its format is kept.
-//!
-//! Most rules were met in published profiles. [`lint`] returns one [`Finding`] per rule and wording, with all nodes that
-//! share it; worst first. `O(nodes · modes² + edges)` time. The surprising decision: a rule looks at the profile alone,
-//! never at names, so it also holds for networks nobody thought of.
+//! What misleads planners of Piper's profile. `O(nodes · modes² + edges)` time.
 
-use std::fmt;
-
-use rustc_hash::FxHashMap;
-
-use super::{
-    Workload,
-    piper::{Mode, PiperProfile},
+use super::{Findings, Severity};
+use crate::{
+    units,
+    workload::{
+        Workload,
+        piper::{Mode, PiperProfile},
+    },
 };
-use crate::units;
 
-/// How much a finding matters; the first is the worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// No plan can exist, or a plan will not be what it says.
-    Error,
-    /// A planner will probably be misled.
-    Warning,
-    /// Worth knowing when the numbers are read.
-    Note,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        })
-    }
-}
-
-/// One finding, over one node, several, or the file as a whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The rule, for scripts: `swapped-sizes`.
-    pub rule: &'static str,
-    /// How much it matters.
-    pub severity: Severity,
-    /// Indices of the nodes it is about, ascending; empty for the file as a whole.
-    pub nodes: Vec<usize>,
-    /// What was found.
-    pub what: String,
-    /// Why it matters to a planner.
-    pub why: &'static str,
-}
-
-impl Finding {
-    /// The nodes in words: `Pooler (node 36)`, `31 nodes: 5-35`, `the file`.
-    pub fn subject(&self, workload: &Workload) -> String {
-        match self.nodes.as_slice() {
-            [] => "the file".into(),
-            [node] => match &workload.nodes[*node].name {
-                Some(name) => format!("{name} (node {})", workload.nodes[*node].id),
-                None => workload.nodes[*node].label(),
-            },
-            nodes => {
-                let mut ranges: Vec<(i64, i64)> = vec![];
-                for id in nodes.iter().map(|&node| workload.nodes[node].id.0) {
-                    match ranges.last_mut() {
-                        Some((_, end)) if *end + 1 == id => *end = id,
-                        _ => ranges.push((id, id)),
-                    }
-                }
-                let shown = ranges
-                    .iter()
-                    .take(8)
-                    .map(|&(start, end)| if start == end { start.to_string() } else { format!("{start}-{end}") });
-                let shown: Vec<String> = shown.collect();
-                let more = if ranges.len() > 8 { ", .." } else { "" };
-                format!("{} nodes: {}{more}", nodes.len(), shown.join(", "))
-            }
-        }
-    }
-}
-
-/// All findings, worst first, then in the order of the rules.
-pub fn lint(workload: &Workload) -> Vec<Finding> {
-    let Some(profile) = workload.piper() else { return vec![] };
-    let mut findings = Findings::default();
-    memory_too_large(workload, profile, &mut findings);
-    swapped_sizes(workload, profile, &mut findings);
-    milliseconds(workload, profile, &mut findings);
-    state_and_counts(profile, &mut findings);
+/// Applies all rules, in the order in which their findings are shown among equals.
+pub(super) fn lint(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
+    memory_too_large(workload, profile, findings);
+    swapped_sizes(workload, profile, findings);
+    milliseconds(workload, profile, findings);
+    state_and_counts(profile, findings);
     for (node, node_profile) in profile.nodes.iter().enumerate() {
         for degree in &node_profile.degrees {
-            modes(node, &degree.modes, &mut findings);
+            modes(node, &degree.modes, findings);
         }
     }
-    degrees(profile, &mut findings);
-    shared_tensors(workload, profile, &mut findings);
-    findings.list.sort_by_key(|finding| finding.severity);
-    findings.list
-}
-
-/// Findings under way: equal ones are merged. Nodes must come in ascending order.
-#[derive(Default)]
-struct Findings {
-    list: Vec<Finding>,
-    by_wording: FxHashMap<(&'static str, String), usize>,
-}
-
-impl Findings {
-    fn add(&mut self, rule: &'static str, severity: Severity, nodes: &[usize], what: String, why: &'static str) {
-        let next = self.list.len();
-        let at = *self.by_wording.entry((rule, what.clone())).or_insert(next);
-        if at == next {
-            self.list.push(Finding { rule, severity, nodes: vec![], what, why });
-        }
-        let merged = &mut self.list[at].nodes;
-        merged.extend(nodes.iter().filter(|&&node| merged.last() != Some(&node)).copied().collect::<Vec<_>>());
-    }
+    degrees(profile, findings);
+    shared_tensors(workload, profile, findings);
 }
 
 /// A node that cannot be held by any device: its least memory over degrees and modes, one microbatch in flight.

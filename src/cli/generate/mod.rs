@@ -4,6 +4,8 @@
 //! the command recorded in the file is put together from the settings that were given, not from the words that were typed,
 //! so that the same settings always give the same bytes and `--output` leaves no trace.
 
+mod operators;
+
 use std::{
     fs,
     io::{self, Read},
@@ -21,11 +23,12 @@ use crate::{
         error::printable,
         formats::{self, detect},
         generate::{
-            self, ActivationBytes, GenerateError, ModelConfig, Settings, StateBytes, TINY_BRANCH, TensorOverhead,
-            WorkingSet,
+            self, ActivationBytes, BRANCHING_CNN, GenerateError, ModelConfig, Settings, StateBytes, TINY_BRANCH,
+            TensorOverhead, WorkingSet,
         },
     },
 };
+pub use operators::{OperatorArgs, PassArg};
 
 /// A `config.json` has a few kilobytes; what is larger than this is something else.
 const MAX_CONFIG_BYTES: u64 = 1 << 24;
@@ -46,9 +49,10 @@ Examples:
   plantui generate bert-32 --output model.json
   plantui generate llama-3-8b --hardware h100 --devices 32 --sequence-length 4096 | plantui plan -
   plantui generate path/to/config.json --state-bytes distributed:8 > model.json
+  plantui generate llama-3-8b --operators training --devices 4 > operators.json
 
 Models: bert-32, bert-96, gpt3-175b, llama-2-70b, llama-3-8b, llama-3-70b, llama-3-405b, mistral-7b, qwen2.5-72b,
-tiny-branch (a made-up example of six nodes), or the path of a Hugging Face config.json (llama, mistral, qwen2, gpt2,
+tiny-branch (a made-up example of six nodes), branching-cnn (with --operators), or the path of a Hugging Face config.json (llama, mistral, qwen2, gpt2,
 gpt_neox, bert).
 
 The BERT presets stand for Piper's published profile and take its settings unless told otherwise.")]
@@ -123,6 +127,9 @@ pub struct GenerateArgs {
     /// Replace the output file if it is there
     #[arg(long, requires = "output")]
     pub force: bool,
+    /// Operators in place of layers.
+    #[command(flatten)]
+    pub operators: OperatorArgs,
 }
 
 fn parse_count(text: &str) -> Result<u32, String> {
@@ -180,6 +187,9 @@ impl GenerateArgs {
         add("--memory", self.memory.map(|v| exact(v, units::bytes_exact, units::parse_bytes)));
         add("--microbatches", self.microbatches.map(|v| v.to_string()));
         add("--bandwidth", self.bandwidth.map(|v| exact(v, units::bandwidth_exact, units::parse_bandwidth)));
+        for (flag, value) in self.operators.words() {
+            add(flag, Some(value));
+        }
         let flags = [
             ("--keep-attention-scores", self.keep_attention_scores),
             ("--causal-credit", self.causal_credit),
@@ -256,6 +266,7 @@ impl GenerateArgs {
             bandwidth: None,
             output: None,
             force: false,
+            operators: OperatorArgs::default(),
         }
     }
 }
@@ -278,6 +289,13 @@ pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
         let problem = format!("`{}` is no hardware preset; there are {known}", printable(id));
         return Err(GenerateError::Setting { flag: "--hardware", problem });
     };
+    if let Some(pass) = args.operators.operators {
+        return operators::run(args, pass, hardware);
+    }
+    if args.model == BRANCHING_CNN {
+        let problem = format!("{BRANCHING_CNN} is made of operators: add --operators training, or inference");
+        return Err(GenerateError::Setting { flag: "MODEL", problem });
+    }
     let model = model(&args.model)?;
     generate::generate(&model, hardware, &args.settings(&model, hardware), &args.command_line())
 }
@@ -295,7 +313,7 @@ fn model(name: &str) -> Result<ModelConfig, GenerateError> {
     if !path.exists() {
         let known = generate::presets().join(", ");
         let problem = format!(
-            "`{shown}` is neither a model preset nor a file; there are {known}, {TINY_BRANCH}, or give a config.json"
+            "`{shown}` is neither a model preset nor a file; there are {known}, {TINY_BRANCH}, {BRANCHING_CNN}, or give a config.json"
         );
         return Err(GenerateError::Setting { flag: "MODEL", problem });
     }
@@ -357,6 +375,9 @@ mod tests {
         let given = args(words);
         assert_eq!(given.command_line(), words);
         assert_eq!(args(&given.command_line()), given);
+        let words = "plantui generate branching-cnn --micro-batch 8 --devices 3 --memory 8GiB --operators training --cpus 2 \
+                     --cpu-flops 5e11 --cpu-memory-bandwidth 50GB/s --host-link 12GB/s --image-size 299 --width 32 --blocks 4";
+        assert_eq!(args(words).command_line(), words);
         let spelled = args("plantui generate bert-32 --memory 8589934592 --tensor-overhead .1 -o x.json --force");
         assert_eq!(spelled.command_line(), "plantui generate bert-32 --tensor-overhead 0.1 --memory 8GiB");
     }
@@ -387,6 +408,21 @@ mod tests {
             (
                 "plantui generate bert-32 --memory 100MiB --working-set one-layer",
                 "--working-set: one layer brings back ",
+            ),
+            ("plantui generate branching-cnn", "MODEL: branching-cnn is made of operators: add --operators training"),
+            (
+                "plantui generate branching-cnn --operators inference --sequence-length 8",
+                "--sequence-length: branching-cnn has no sequences",
+            ),
+            (
+                "plantui generate branching-cnn --operators inference --width 6",
+                "--width: 6 is no multiple of 4 from 4 to 4096",
+            ),
+            ("plantui generate bert-32 --operators inference --blocks 2", "--blocks: is of branching-cnn alone"),
+            ("plantui generate bert-32 --operators training --cpu-flops 0.5", "--cpu-flops: 0.5 is not from 1 to 1e30"),
+            (
+                "plantui generate bert-32 --operators training --causal-credit",
+                "--causal-credit: bert-32 attends to the whole sequence",
             ),
             ("plantui generate tiny-branch --devices 2", "MODEL: tiny-branch is a fixed example and takes no settings"),
         ] {

@@ -1,0 +1,91 @@
+//! The table of a device placement's plan: a row is a device, or a subgraph that an accelerator runs.
+//!
+//! ```text
+//! limited by stage 4 (CPUs): everything waits for it during 49.2% of the latency
+//!
+//!   stage  device     start    finish  waited for  compute  transfers   memory  of 600 MiB  nodes
+//!       1  GPU 0     0 ns    24.11 ms        3.0%  ..
+//! ```
+//!
+//! For a max-load the columns are the load and what it is made of, the backward pass apart.
+
+use super::report::{line, names, on_cpus, table};
+use crate::{
+    cluster::Limits,
+    plan::{Plan, SampleTimes, Score, Stage, StageScore},
+    units,
+    workload::Workload,
+};
+
+/// The line about the bottleneck and the table.
+pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
+    let bottleneck = score.bottleneck();
+    if let Some(limiting) = bottleneck {
+        line(text, format_args!("{}", limited(&plan.stages[limiting], limiting, &score.stages[limiting], score)));
+    }
+    line(text, format_args!(""));
+    let of_limit = format!("of {}", units::bytes_exact(limits.memory_bytes));
+    let timed = score.stages.iter().any(|stage| stage.sample.is_some());
+    let columns: &[&str] = match timed {
+        true => &["start", "finish", "waited for", "compute", "transfers"],
+        false => &["load", "compute", "transfers", "backward"],
+    };
+    let head = [&["  stage", "device"], columns, &["memory", &of_limit, "nodes"]].concat();
+    let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(String::from).collect()];
+    for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
+        let mark = if bottleneck == Some(i) { "*" } else { "" };
+        let mut row = vec![format!("{mark} {:>5}", i + 1), device(stage, timed)];
+        row.extend(match timed {
+            true => times(scored, score),
+            false => [scored.load_s, scored.compute_s, scored.communication_s, scored.backward_s]
+                .map(units::seconds)
+                .to_vec(),
+        });
+        let memory = if on_cpus(stage) {
+            ["host".to_string(), String::new()]
+        } else {
+            [units::bytes(scored.memory_bytes), units::percent(scored.memory_bytes / limits.memory_bytes)]
+        };
+        row.extend(memory);
+        row.push(names(workload, stage));
+        rows.push(row);
+    }
+    table(text, &rows);
+}
+
+/// What a stage runs on. For a single sample the CPUs are one stage.
+fn device(stage: &Stage, all_cpus: bool) -> String {
+    match (on_cpus(stage), stage.devices.first()) {
+        (true, _) if all_cpus => "CPUs".into(),
+        (true, _) => "CPU".into(),
+        (false, Some(device)) => format!("GPU {device}"),
+        (false, None) => "GPU".into(),
+    }
+}
+
+fn limited(stage: &Stage, index: usize, scored: &StageScore, score: &Score) -> String {
+    let what = format!("limited by stage {} ({})", index + 1, device(stage, scored.sample.is_some()));
+    if let Some(times) = scored.sample {
+        let share = units::percent(critical_share(times, score));
+        return format!("{what}: everything waits for it during {share} of the latency");
+    }
+    let share = |part: f64| units::percent(if scored.load_s > 0.0 { part / scored.load_s } else { 0.0 });
+    format!("{what}: compute {}, transfers {}", share(scored.compute_s), share(scored.communication_s))
+}
+
+/// The share of the latency during which everything waits for a stage.
+fn critical_share(times: SampleTimes, score: &Score) -> f64 {
+    let latency_s: f64 = score.stages.iter().filter_map(|stage| stage.sample).map(|times| times.critical_s).sum();
+    if latency_s > 0.0 { times.critical_s / latency_s } else { 0.0 }
+}
+
+fn times(scored: &StageScore, score: &Score) -> Vec<String> {
+    let Some(times) = scored.sample else { return vec![String::new(); 5] };
+    vec![
+        units::seconds(times.start_s),
+        units::seconds(times.finish_s),
+        units::percent(critical_share(times, score)),
+        units::seconds(scored.compute_s),
+        units::seconds(scored.communication_s),
+    ]
+}

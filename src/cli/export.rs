@@ -1,0 +1,212 @@
+//! `plantui export`: a plan for an engine, a spreadsheet or another tool.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, builder::PossibleValuesParser};
+
+use super::{
+    Ending, Failure,
+    arguments::LimitArgs,
+    check, input,
+    output::{self, Destination},
+    planning::Simulation,
+};
+use crate::{
+    cluster::Limits,
+    export::{
+        chrome_trace,
+        engine::{self, Engine, ExportError, Names, Settings},
+        piper_result, plan_csv,
+    },
+    plan::{Plan, check::check as score, document::LoadedPlan},
+    simulate::Schedule,
+    workload::{self, LoadError, Workload, formats},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui plan model.json --json > plan.json
+  plantui export plan.json --to megatron                      flags, as comments what they cannot express
+  plantui export plan.json --to deepspeed --output stages.py
+  plantui export plan.json --to torchtitan --block-name 'model.layers.{}'
+  plantui export plan.json --to megatron --exact              refuse what is not exactly the plan
+  plantui export plan.json --to csv --workload model.json     a row per node
+
+Most engines treat all stages alike. Where one cannot run the plan, the nearest plan that it can run is written: what was
+lost is said above it (and on standard error), with what it costs. The workload is the one the plan was made from, unless
+--workload names another place. Blocks are nodes whose names repeat or differ in one number, unless --layers says.
+Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input.";
+
+/// Formats beside the engines: id and what it is.
+const OTHERS: [&str; 3] = ["csv", "piper", "chrome-trace"];
+
+/// Write a plan for a training engine, a spreadsheet or another tool
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct ExportArgs {
+    /// Plan: a plantui plan or a result of the published Piper; `-` for standard input
+    plan: PathBuf,
+    /// What to write
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    to: String,
+    /// Workload the plan is for [default: where the plan says it was read from]
+    #[arg(long, value_name = "FILE")]
+    workload: Option<PathBuf>,
+    /// Which nodes are the repeated layers: their name, with a * for the number
+    #[arg(long, value_name = "PATTERN")]
+    layers: Option<String>,
+    /// The engine's name of a repeated layer, {} standing for its number
+    #[arg(long, value_name = "NAME", default_value = "layers.{}")]
+    block_name: String,
+    /// The engine's modules in front of the repeated layers
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "tok_embeddings")]
+    first_names: Vec<String>,
+    /// The engine's modules behind the repeated layers
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "norm,output")]
+    last_names: Vec<String>,
+    /// Samples in a microbatch
+    #[arg(long, value_name = "B", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    micro_batch_size: u32,
+    /// Order in which a stage works through its microbatches
+    #[arg(long, value_name = "ID", default_value = Schedule::ALL[0].id(), value_parser = schedules())]
+    schedule: String,
+    /// Refuses a plan that the engine cannot run, in place of writing the nearest
+    #[arg(long)]
+    exact: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// Writes to this file in place of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Lets --output replace a file
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+fn formats() -> PossibleValuesParser {
+    PossibleValuesParser::new(Engine::ALL.map(Engine::id).into_iter().chain(OTHERS))
+}
+
+fn schedules() -> PossibleValuesParser {
+    PossibleValuesParser::new(Schedule::ALL.map(Schedule::id))
+}
+
+impl ExportArgs {
+    /// Writes the plan in the format that was asked for.
+    ///
+    /// # Errors
+    /// [`Failure`] for wrong use or input, or where the result cannot be written.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let destination = Destination::new(self.output.as_deref(), self.force);
+        destination.check()?;
+        let (workload, loaded) = self.read()?;
+        let limits = check::limits(&self.limits, &loaded, &workload, &input::shown(&self.plan))?;
+        match Engine::ALL.into_iter().find(|engine| engine.id() == self.to) {
+            Some(engine) => self.engine(engine, &workload, &limits, &loaded.plan, &destination),
+            None => self.other(&workload, &limits, &loaded.plan, &destination),
+        }
+    }
+
+    /// The workload and the plan for it.
+    fn read(&self) -> Result<(Workload, LoadedPlan), Failure> {
+        if let Some(path) = &self.workload {
+            input::one_standard_input(path, &self.plan)?;
+            let workload = input::workload(path)?;
+            let loaded = input::plan(&self.plan, &workload)?;
+            return Ok((workload, loaded));
+        }
+        let (bytes, source) = input::plan_bytes(&self.plan)?;
+        let text = formats::detect::text(&bytes, &source, &formats::detect::PLAN)?;
+        let document: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let Some(place) = document.pointer("/workload/source").and_then(serde_json::Value::as_str) else {
+            let refusal = format!("{source} does not say which file its workload was read from");
+            return Err(Failure::refused(refusal, "name it with --workload FILE"));
+        };
+        let workload = if place == workload::BUILTIN { workload::builtin() } else { self.beside(place, &source)? };
+        let loaded = crate::plan::document::read(&workload, text, &source)?;
+        Ok((workload, loaded))
+    }
+
+    /// The workload at the place the plan names: as seen from here, or else from beside the plan.
+    fn beside(&self, place: &str, source: &str) -> Result<Workload, Failure> {
+        let here = Path::new(place);
+        let beside = self.plan.parent().map(|folder| folder.join(place)).filter(|path| path.is_file());
+        let found = if here.is_file() { Some(here.to_path_buf()) } else { beside };
+        let Some(path) = found else {
+            let repair = "name it with --workload FILE";
+            let problem = format!("is {}, where there is no file", workload::error::printable(place));
+            return Err(LoadError::at(source, "workload.source", problem, repair).into());
+        };
+        Ok(input::workload(&path)?)
+    }
+
+    fn engine(
+        &self,
+        engine: Engine,
+        workload: &Workload,
+        limits: &Limits,
+        plan: &Plan,
+        destination: &Destination,
+    ) -> Result<Ending, Failure> {
+        let settings = Settings {
+            names: Names {
+                block: self.block_name.clone(),
+                first: self.first_names.clone(),
+                last: self.last_names.clone(),
+            },
+            layers: self.layers.clone(),
+            micro_batch_size: self.micro_batch_size,
+            schedule: self.schedule(),
+            exact: self.exact,
+        };
+        match engine::export(engine, workload, limits, plan, &settings) {
+            Ok(exported) => {
+                for loss in &exported.losses {
+                    eprintln!("note: {} cannot express this: {loss}", engine.title());
+                }
+                if !exported.losses.is_empty() {
+                    eprintln!("note: {}", engine::loss(exported.values, plan.measure));
+                }
+                destination.write(&exported.text)?;
+                Ok(Ending::Done)
+            }
+            Err(error @ (ExportError::Layers(_) | ExportError::NoBlocks(_))) => {
+                Err(Failure::refused(error.to_string(), "see --layers"))
+            }
+            Err(error @ (ExportError::Invalid(_) | ExportError::Impossible { .. })) => {
+                eprintln!("error: {error}");
+                Ok(Ending::NoPlan)
+            }
+        }
+    }
+
+    fn other(
+        &self,
+        workload: &Workload,
+        limits: &Limits,
+        plan: &Plan,
+        destination: &Destination,
+    ) -> Result<Ending, Failure> {
+        let scored = score(workload, limits, plan);
+        if let Some(violation) = scored.violations.first() {
+            eprintln!("error: the plan is not valid: {violation}");
+            return Ok(Ending::NoPlan);
+        }
+        destination.write(&match self.to.as_str() {
+            "csv" => plan_csv::to_csv(workload, plan, &scored),
+            "piper" => piper_result::to_json(workload, plan),
+            _ => {
+                let Simulation { schedule, pipeline, timeline } =
+                    Simulation::of(workload, limits, plan, self.schedule());
+                let trace = chrome_trace::to_json(plan, &pipeline, schedule, &timeline);
+                output::announce_trace(&trace);
+                trace
+            }
+        })?;
+        Ok(Ending::Done)
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::find(&self.schedule).unwrap_or(Schedule::ALL[0])
+    }
+}

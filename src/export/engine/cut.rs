@@ -1,0 +1,165 @@
+//! A plan as engines see it: stages of whole layers.
+
+use crate::{
+    cluster::Limits,
+    plan::Plan,
+    workload::{
+        Workload,
+        layers::{LayerKind, Layering},
+        piper::RECOMPUTE,
+    },
+};
+
+/// A stage of whole layers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutStage {
+    /// What its layers are, first to last.
+    pub layers: Vec<LayerKind>,
+    /// Which of them recompute their activations.
+    pub recompute: Vec<bool>,
+    /// Replicas.
+    pub data_parallel: u32,
+    /// Ways each tensor is split.
+    pub tensor_parallel: u32,
+}
+
+/// A plan of whole layers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// First to last; none is empty.
+    pub stages: Vec<CutStage>,
+    /// Microbatches in a batch, over all replicas.
+    pub microbatches: u32,
+}
+
+impl CutStage {
+    /// Devices it takes.
+    pub fn devices(&self) -> u32 {
+        self.data_parallel * self.tensor_parallel
+    }
+
+    /// Layers that are counted: blocks, or nodes where nothing repeats.
+    pub fn blocks(&self) -> usize {
+        self.layers.iter().filter(|kind| counted(**kind)).count()
+    }
+
+    /// How many of the counted layers recompute, and how many there are.
+    pub fn recomputed(&self) -> (usize, usize) {
+        let some = self.layers.iter().zip(&self.recompute).filter(|(kind, recompute)| counted(**kind) && **recompute);
+        (some.count(), self.blocks())
+    }
+}
+
+fn counted(kind: LayerKind) -> bool {
+    matches!(kind, LayerKind::Block(_) | LayerKind::Single)
+}
+
+impl Cut {
+    /// A plan as stages of whole layers.
+    ///
+    /// # Errors
+    /// What stands in the way, a sentence each. Parts that take no time may be anywhere: engines do not count them.
+    pub fn of(workload: &Workload, limits: &Limits, layering: &Layering, plan: &Plan) -> Result<Self, Vec<String>> {
+        let mut problems = vec![];
+        let mut stage_of_layer = Vec::with_capacity(layering.layers.len());
+        for layer in &layering.layers {
+            let mut homes: Vec<usize> = layer
+                .nodes
+                .iter()
+                .filter(|&&v| layer.nodes.len() == 1 || !is_idle(workload, plan, v))
+                .filter_map(|&v| plan.stage_of(v))
+                .collect();
+            if homes.is_empty() {
+                homes.extend(layer.nodes.iter().filter_map(|&v| plan.stage_of(v)).max());
+            }
+            homes.sort_unstable();
+            homes.dedup();
+            if let [first, .., last] = homes[..] {
+                let (name, first, last) = (title(layer.kind), first + 1, last + 1);
+                problems.push(format!("{name} is spread over stages {first} to {last}; it cuts between layers only"));
+            }
+            stage_of_layer.push(homes.last().copied().unwrap_or(0));
+        }
+        if let Some(at) = (1..stage_of_layer.len()).find(|&i| stage_of_layer[i] < stage_of_layer[i - 1]) {
+            let (layer, stage) = (title(layering.layers[at].kind), stage_of_layer[at] + 1);
+            problems
+                .push(format!("{layer} is on stage {stage}, before the layer that precedes it; stages are contiguous"));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut stages = vec![];
+        for (i, stage) in plan.stages.iter().enumerate() {
+            let own: Vec<usize> = (0..layering.layers.len()).filter(|&layer| stage_of_layer[layer] == i).collect();
+            if own.is_empty() {
+                problems.push(format!("stage {} holds no whole layer", i + 1));
+                continue;
+            }
+            let recomputes = |&layer: &usize| {
+                let of = |v: &usize| stage.nodes.binary_search(v).is_ok_and(|at| stage.choices[at] == RECOMPUTE);
+                layering.layers[layer].nodes.iter().any(of)
+            };
+            stages.push(CutStage {
+                layers: own.iter().map(|&layer| layering.layers[layer].kind).collect(),
+                recompute: own.iter().map(recomputes).collect(),
+                data_parallel: stage.data_parallel,
+                tensor_parallel: stage.tensor_parallel,
+            });
+        }
+        if problems.is_empty() { Ok(Cut { stages, microbatches: limits.microbatches }) } else { Err(problems) }
+    }
+
+    /// Replicas of the first stage: of every stage, where the engine treats all alike.
+    pub fn data_parallel(&self) -> u32 {
+        self.stages[0].data_parallel
+    }
+
+    /// Tensor degree of the first stage.
+    pub fn tensor_parallel(&self) -> u32 {
+        self.stages[0].tensor_parallel
+    }
+
+    /// Devices of all stages.
+    pub fn devices(&self) -> u32 {
+        self.stages.iter().map(CutStage::devices).sum()
+    }
+}
+
+/// The plan with the first `most` counted layers of every stage recomputing and the others not. `None` if a node does not
+/// offer what it would need.
+pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan, most: usize) -> Option<Plan> {
+    let profile = workload.piper()?;
+    let mut plan = plan.clone();
+    for stage in &mut plan.stages {
+        let mut own: Vec<usize> = stage.nodes.iter().map(|&v| layering.layer_of[v]).collect();
+        own.retain(|&layer| counted(layering.layers[layer].kind));
+        own.sort_unstable();
+        own.dedup();
+        for (node, choice) in stage.nodes.iter().zip(&mut stage.choices) {
+            let Ok(place) = own.binary_search(&layering.layer_of[*node]) else { continue };
+            let modes = profile.nodes[*node].modes(stage.tensor_parallel)?;
+            // A node without the wanted mode, such as a mask, keeps the one it has.
+            if let Some(mode) = modes.iter().find(|mode| (mode.id == RECOMPUTE) == (place < most)) {
+                choice.clone_from(&mode.id);
+            }
+        }
+    }
+    Some(plan)
+}
+
+/// Whether a node takes no time where the plan puts it.
+fn is_idle(workload: &Workload, plan: &Plan, v: usize) -> bool {
+    let Some(stage) = plan.stage_of(v).map(|stage| &plan.stages[stage]) else { return true };
+    let modes = workload.piper().and_then(|profile| profile.nodes[v].modes(stage.tensor_parallel));
+    modes.is_some_and(|modes| modes.iter().all(|mode| mode.time_s == 0.0))
+}
+
+/// What people call a layer.
+pub(super) fn title(kind: LayerKind) -> String {
+    match kind {
+        LayerKind::First => "what comes before the first block".into(),
+        LayerKind::Block(number) => format!("block {number}"),
+        LayerKind::Last => "what comes after the last block".into(),
+        LayerKind::Single => "a node".into(),
+    }
+}

@@ -1,0 +1,18 @@
+//! vLLM: how many layers each pipeline stage serves. Replicas are servers of their own, recomputation has no meaning.
+
+use super::{Cut, CutStage, Settings};
+
+pub(super) fn text(cut: &Cut, _settings: &Settings) -> String {
+    let layers: Vec<String> = cut.stages.iter().map(CutStage::blocks).map(|count| count.to_string()).collect();
+    let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
+    let replicas = if d > 1 {
+        format!("# the plan has {d} replicas: run {d} such servers behind a balancer\n")
+    } else {
+        String::new()
+    };
+    format!(
+        "{replicas}VLLM_PP_LAYER_PARTITION={} vllm serve \"$MODEL\" --pipeline-parallel-size {} --tensor-parallel-size {t}\n",
+        layers.join(","),
+        cut.stages.len(),
+    )
+}

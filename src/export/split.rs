@@ -1,0 +1,18 @@
+//! The published split of a device placement, so that a plan can go where the published programs' results go.
+
+use crate::{
+    cluster::Limits,
+    plan::{Measure, Plan, check, split_file},
+    workload::Workload,
+};
+
+/// The plan as `{"maxLoad" or "totalLatency", "fpgas": [{"nodes"}], "cpus": [{"nodes"}]}`, ending in a newline. The
+/// format has no subgraphs: those of an accelerator are joined, and the latency is then that of the published evaluation.
+pub fn to_json(workload: &Workload, limits: &Limits, plan: &Plan) -> String {
+    let measure = match plan.measure {
+        Measure::Latency { .. } => Measure::Latency { subgraphs: None },
+        measure => measure,
+    };
+    let plan = plan.measured_by(measure);
+    split_file::to_json(workload, &plan, &check::check(workload, limits, &plan))
+}

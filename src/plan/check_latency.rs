@@ -1,0 +1,175 @@
+//! Scores the latency of a device placement, in both readings of [`Measure::Latency`](super::Measure::Latency), and says what breaks its rules.
+//!
+//! [`SingleSample`] tells when everything runs. Any number of nodes run on CPUs at once, as in the paper's latency
+//! model, so the limit on CPUs is not looked at. What a stage costs is told in seconds, with the part of the
+//! latency during which everything waits for it: going back from the part that finishes last to what it waited for, and so
+//! on, every moment of the latency belongs to one stage.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Plan,
+    check::{NodeScore, SampleTimes, Score, StageScore, Violation},
+    check_placement::{classes, kinds},
+    single_sample::{Circle, SingleSample, on_cpus},
+};
+use crate::{
+    cluster::Limits,
+    workload::{PlacementProfile, Workload, placement::SECONDS},
+};
+
+/// Scores the latency and reports what breaks its rules. `subgraphs` is that of the plan's measure.
+pub(super) fn check(
+    workload: &Workload,
+    profile: &PlacementProfile,
+    limits: &Limits,
+    plan: &Plan,
+    subgraphs: Option<u32>,
+    stage_of: &[Option<usize>],
+    score: &mut Score,
+) {
+    for (i, stage) in plan.stages.iter().enumerate() {
+        kinds(workload, profile, stage, i, on_cpus(stage), &mut score.violations);
+    }
+    let accelerators = devices(limits, plan, subgraphs, &mut score.violations);
+    let bytes = memory(profile, limits, plan, &accelerators, stage_of, &mut score.violations);
+    // CPUs are one place; the stages of an accelerator are another.
+    let place = |stage: usize| match accelerators[stage] {
+        Some(device) if subgraphs.is_some() => {
+            Some(accelerators.iter().position(|&d| d == Some(device)).unwrap_or(stage))
+        }
+        Some(_) => Some(stage),
+        None => None,
+    };
+    classes(workload, profile, stage_of, place, &mut score.violations);
+    score.stages = vec![StageScore { in_flight: 1, ..StageScore::default() }; plan.stages.len()];
+    match SingleSample::of(&workload.dag, profile, plan, subgraphs.is_some()) {
+        Ok(sample) => {
+            score.value = sample.latency;
+            loads(&sample, plan, profile, score);
+        }
+        Err(Circle(parts)) => {
+            score.value = f64::INFINITY;
+            let name = |(stage, nodes): &(usize, Vec<usize>)| match nodes.as_slice() {
+                [node] => format!("{} on stage {}", workload.nodes[*node].label(), stage + 1),
+                _ => format!("stage {}", stage + 1),
+            };
+            score.violations.push(Violation::Circle { parts: parts.iter().map(name).collect() });
+        }
+    }
+    for (stage, bytes) in score.stages.iter_mut().zip(bytes) {
+        stage.memory_bytes = bytes;
+    }
+    score.slowest_s = score.stages.iter().map(|stage| stage.load_s).fold(0.0, f64::max);
+}
+
+/// The accelerator of every stage, `None` for stages on CPUs. Reports those that do not exist or are used too often.
+fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mut Vec<Violation>) -> Vec<Option<u32>> {
+    let mut stages_on: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    let mut accelerators = vec![];
+    for (i, stage) in plan.stages.iter().enumerate() {
+        let mut refuse = |problem: String| violations.push(Violation::DeviceList { stage: i + 1, problem });
+        if stage.data_parallel != 1 || stage.tensor_parallel != 1 {
+            refuse("a device has no replicas and no tensor degree".into());
+        }
+        if stage.devices.len() != 1 {
+            refuse(format!("lists {} devices, must list one", stage.devices.len()));
+        }
+        // A stage without a device has one of its own, with a number that no other has.
+        let device = stage.devices.first().copied().unwrap_or(u32::MAX - i as u32);
+        accelerators.push((!on_cpus(stage)).then_some(device));
+        if !on_cpus(stage) {
+            stages_on.entry(device).or_default().push(i);
+        }
+    }
+    for (i, stage) in plan.stages.iter().enumerate().filter(|(_, stage)| on_cpus(stage)) {
+        if let Some(other) = stage.devices.first().and_then(|device| stages_on.get(device)) {
+            let problem = format!("is on CPUs, but its device is the accelerator of stage {}", other[0] + 1);
+            violations.push(Violation::DeviceList { stage: i + 1, problem });
+        }
+    }
+    let most = subgraphs.unwrap_or(1);
+    for (&device, stages) in &stages_on {
+        match subgraphs {
+            Some(_) if stages.len() > most as usize => {
+                violations.push(Violation::TooManySubgraphs { device, used: stages.len(), most });
+            }
+            None if stages.len() > 1 => {
+                let problem = format!("device {device} is used by stage {} already", stages[0] + 1);
+                violations.push(Violation::DeviceList { stage: stages[1] + 1, problem });
+            }
+            _ => {}
+        }
+    }
+    if stages_on.len() > limits.devices as usize {
+        violations.push(Violation::TooManyDevices { used: stages_on.len() as u32, devices: limits.devices });
+    } else if let Some((&device, stages)) = stages_on.range(limits.devices..).next() {
+        let problem = format!("device {device} is no accelerator: there are {}, counted from 0", limits.devices);
+        violations.push(Violation::DeviceList { stage: stages[0] + 1, problem });
+    }
+    accelerators
+}
+
+/// By stage, the bytes on its accelerator, those of the accelerator's other stages included.
+fn memory(
+    profile: &PlacementProfile,
+    limits: &Limits,
+    plan: &Plan,
+    accelerators: &[Option<u32>],
+    stage_of: &[Option<usize>],
+    violations: &mut Vec<Violation>,
+) -> Vec<f64> {
+    let mut bytes: BTreeMap<u32, f64> = BTreeMap::new();
+    for (node, stage) in profile.nodes.iter().zip(stage_of) {
+        if let Some(device) = stage.and_then(|stage| accelerators[stage]) {
+            *bytes.entry(device).or_default() += node.size_bytes;
+        }
+    }
+    for (&device, &needed_bytes) in bytes.iter().filter(|&(_, &bytes)| bytes > limits.memory_bytes) {
+        let limit_bytes = limits.memory_bytes;
+        let stages: Vec<usize> =
+            (0..plan.stages.len()).filter(|&i| accelerators[i] == Some(device)).map(|i| i + 1).collect();
+        violations.push(match stages.as_slice() {
+            [stage] => Violation::OutOfMemory { stage: *stage, needed_bytes, limit_bytes },
+            _ => Violation::SharedMemory { stages, needed_bytes, limit_bytes },
+        });
+    }
+    accelerators.iter().map(|device| device.and_then(|d| bytes.get(&d).copied()).unwrap_or(0.0)).collect()
+}
+
+/// What the stages cost, and when they run.
+fn loads(sample: &SingleSample, plan: &Plan, profile: &PlacementProfile, score: &mut Score) {
+    let mut of_node: BTreeMap<usize, NodeScore> = BTreeMap::new();
+    for part in &sample.parts {
+        let scored = &mut score.stages[part.stage];
+        let cpu = on_cpus(&plan.stages[part.stage]);
+        for (&node, cost) in part.nodes.iter().zip(&part.costs) {
+            let own = NodeScore {
+                compute_s: cost.compute * SECONDS,
+                communication_s: (cost.receive + cost.send) * SECONDS,
+                sync_s: 0.0,
+                memory_bytes: if cpu { 0.0 } else { profile.nodes[node].size_bytes },
+            };
+            scored.compute_s += own.compute_s;
+            scored.communication_s += own.communication_s;
+            of_node.insert(node, own);
+        }
+        let (start_s, finish_s) = (part.start * SECONDS, part.finish() * SECONDS);
+        let times = scored.sample.get_or_insert(SampleTimes { start_s, finish_s, critical_s: 0.0 });
+        times.start_s = times.start_s.min(start_s);
+        times.finish_s = times.finish_s.max(finish_s);
+    }
+    for (stage, scored) in plan.stages.iter().zip(&mut score.stages) {
+        scored.load_s = scored.compute_s + scored.communication_s;
+        scored.nodes = stage.nodes.iter().map(|node| of_node.get(node).copied().unwrap_or_default()).collect();
+    }
+    let last = (0..sample.parts.len()).find(|&part| sample.parts[part].finish() == sample.latency);
+    let mut on_path = last;
+    while let Some(part) = on_path {
+        let part = &sample.parts[part];
+        if let Some(times) = &mut score.stages[part.stage].sample {
+            times.critical_s += part.duration() * SECONDS;
+        }
+        on_path = part.waits_for;
+    }
+}

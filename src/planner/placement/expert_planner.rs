@@ -1,0 +1,115 @@
+//! A split that somebody made, as a planner of the registry: the paper's human expert.
+//!
+//! The file may name the nodes of the forward pass alone, or one of each colour class; the others follow their class
+//! ([`baselines::expert`]). Linear time.
+
+use std::path::PathBuf;
+
+use super::{
+    Placed, PlacementLimits, Split, baselines,
+    latency_planners::{accelerators, scored},
+    planners::{PAPER, outcome, placement_profile},
+};
+use crate::{
+    cluster::LimitKind,
+    planner::{
+        Infeasible, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    },
+    workload::{
+        LoadError, Workload,
+        error::printable,
+        formats::{self, detect},
+    },
+};
+
+static INFO: PlannerInfo = PlannerInfo {
+    id: "placement-expert",
+    name: "Placement: expert",
+    paper: PAPER,
+    summary: "a split that you give as a file, extended to the whole graph and scored",
+    objective: "max_load",
+    unit: "ms",
+};
+
+static OPTIONS: [OptionSpec; 2] = [
+    OptionSpec {
+        name: "split",
+        label: "split",
+        help: "file with the nodes of each accelerator and CPU, as the published programs write it",
+        kind: OptionKind::File { example: "split.json" },
+    },
+    OptionSpec {
+        name: "objective",
+        label: "objective",
+        help: "what the split is scored by",
+        kind: OptionKind::Choice {
+            choices: &[("max-load", "the load of the busiest device"), ("latency", "the time that one sample takes")],
+            default: "max-load",
+        },
+    },
+];
+
+/// The planner.
+#[derive(Debug)]
+pub struct Expert;
+
+/// The split of the file, extended to the whole graph.
+fn extended(problem: &Problem) -> Result<Placed, OptionError> {
+    let Some(path): Option<PathBuf> = problem.options.file("split") else {
+        return Err(OptionError::Missing {
+            planner: INFO.id.into(),
+            name: "split".into(),
+            example: "split.json".into(),
+        });
+    };
+    let source = printable(&path.display().to_string());
+    let workload = &problem.workload;
+    let profile = placement_profile(workload).map_err(|reason| LoadError::file(&source, reason, ""))?;
+    let bytes = formats::read_file(&path)?;
+    let named = Split::read(detect::text(&bytes, &source, &detect::PLAN)?, &source, &workload.nodes)?;
+    let limits = PlacementLimits::from(&problem.limits);
+    baselines::expert(&workload.dag, profile, &limits, &named, &workload.nodes)
+        .map_err(|reason| LoadError::file(&source, reason, "").into())
+}
+
+impl Planner for Expert {
+    fn info(&self) -> &'static PlannerInfo {
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &OPTIONS
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::PLACEMENT
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        placement_profile(workload).map(drop)
+    }
+
+    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
+        extended(problem).map(drop)
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let Some(profile) = problem.workload.placement() else { return Outcome::new(Status::Infeasible) };
+        let placed = match extended(problem) {
+            Ok(placed) => placed,
+            Err(refused) => {
+                let story = Infeasible { explanation: refused.to_string(), ..Infeasible::default() };
+                return Outcome { infeasible: Some(story), ..Outcome::new(Status::Infeasible) };
+            }
+        };
+        let mut found = match problem.options.choice("objective") {
+            "latency" => scored(problem, profile, &placed.split.as_ref().map(accelerators).unwrap_or_default()),
+            _ => outcome(&problem.workload, profile, &PlacementLimits::from(&problem.limits), placed, search),
+        };
+        if let (Some(plan), Some(value)) = (&found.plan, found.objective) {
+            search.improve(value, plan);
+        }
+        found.statistics.seconds = search.elapsed().as_secs_f64();
+        found
+    }
+}

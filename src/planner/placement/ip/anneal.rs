@@ -1,0 +1,315 @@
+//! Simulated annealing over assignments: moves of classes, of clusters held together by costly nets, and of runs along a
+//! topological order, alone or in exchange.
+//!
+//! The busiest device alone says too little about which way is down, so a walk has a *target* a little below the best
+//! value it knows and minimises what all devices together have above it, memory above the limit included: at zero, a
+//! better assignment is found and the target falls. Devices below the target cost nothing, which lets the walk shuffle
+//! them freely; that is what packs chunky classes. One candidate costs `O(nets of the classes that move)`.
+
+use super::{
+    convex::{Convexity, Sets},
+    model::{Model, Time, whole},
+    state::State,
+};
+use crate::planner::{Search, placement::latency::anneal::Random};
+
+/// What is searched, the same for all walks.
+#[derive(Debug)]
+pub struct Ground<'a> {
+    /// Costs.
+    pub model: &'a Model,
+    /// The rule of contiguity, where it holds.
+    pub convexity: Option<&'a Convexity>,
+    /// Classes along a topological order.
+    pub order: &'a [u32],
+}
+
+/// How one walk goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Walk {
+    /// Seed of its random numbers.
+    pub seed: u64,
+    /// Candidates.
+    pub steps: u64,
+    /// Temperature to begin with, relative to the value.
+    pub hot: f64,
+    /// Temperature to end with, relative to the value.
+    pub cold: f64,
+    /// How far below the best value the target is, relative.
+    pub ahead: f64,
+    /// Stop at this value: it is proven that there is no lower one.
+    pub enough: f64,
+}
+
+/// A walker: the state, its place in the order, and buffers.
+struct Walker<'a, 'w> {
+    ground: &'a Ground<'a>,
+    state: State<'a>,
+    random: Random,
+    target: Time,
+    walk: &'w Walk,
+    place: Vec<u32>,
+    /// The candidate: classes and where they go.
+    moves: Vec<(u32, u32)>,
+    cluster: Vec<u32>,
+    mark: Vec<u32>,
+    stamp: u32,
+    sets: Option<Sets>,
+}
+
+/// Walks from a start; the best admissible assignment it saw, with its value. `found` is called with every improvement on
+/// `known`. Heeds cancellation every few hundred candidates.
+pub fn anneal(
+    ground: &Ground<'_>,
+    start: &[u32],
+    known: f64,
+    walk: &Walk,
+    search: &Search,
+    mut found: impl FnMut(f64, &[u32]),
+) -> Option<(f64, Vec<u32>)> {
+    let model = ground.model;
+    if model.devices() < 2 || model.is_empty() {
+        return None;
+    }
+    let mut place = vec![0; model.len()];
+    for (position, &class) in ground.order.iter().enumerate() {
+        place[class as usize] = position as u32;
+    }
+    let mut walker = Walker {
+        ground,
+        state: State::new(model, start.to_vec()),
+        random: Random::new(walk.seed),
+        target: [0.0; 2],
+        walk,
+        place,
+        moves: vec![],
+        cluster: vec![],
+        mark: vec![0; model.len()],
+        stamp: 0,
+        sets: ground.convexity.map(Convexity::sets),
+    };
+    let admissible = walker.state.admissible();
+    let mut best = known;
+    let mut best_devices = None;
+    if admissible && walker.state.value() <= best {
+        best = walker.state.value();
+        best_devices = Some(walker.state.devices().to_vec());
+    }
+    let scale = if best.is_finite() { best } else { walker.state.value() };
+    walker.aim(scale);
+    let mut energy = walker.energy();
+    let (mut temperature, cooling) = (walk.hot * scale, (walk.cold / walk.hot).powf(256.0 / walk.steps.max(1) as f64));
+    for step in 0..walk.steps {
+        if step % 256 == 0 {
+            if search.cancelled() || best <= walk.enough {
+                break;
+            }
+            temperature *= cooling;
+            if step % 16384 == 0 {
+                walker.state.refresh();
+                energy = walker.energy();
+            }
+        }
+        if !walker.propose() {
+            continue;
+        }
+        let threshold = energy - temperature * walker.random.unit().max(1e-300).ln();
+        let after = walker.apply();
+        if after > threshold || !walker.keeps_contiguity() {
+            walker.take_back();
+            continue;
+        }
+        energy = after;
+        if walker.state.value() < best * (1.0 - 1e-12) && walker.state.admissible() {
+            walker.state.refresh();
+            let value = walker.state.value();
+            if value < best && walker.state.admissible() {
+                best = value;
+                best_devices = Some(walker.state.devices().to_vec());
+                found(value, walker.state.devices());
+            }
+            walker.aim(best);
+            energy = walker.energy();
+        }
+    }
+    best_devices.map(|devices| (best, devices))
+}
+
+impl Walker<'_, '_> {
+    /// Sets the target a little below a value, with the parts in proportion to the largest now.
+    fn aim(&mut self, value: f64) {
+        let maxima = self.state.maxima();
+        let share = if whole(maxima) > 0.0 { value * (1.0 - self.walk.ahead) / whole(maxima) } else { 0.0 };
+        self.target = [maxima[0] * share, maxima[1] * share];
+    }
+
+    /// What the devices have above the target, memory included.
+    fn energy(&self) -> f64 {
+        let mut over = 0.0;
+        for load in self.state.loads() {
+            over += (load[0] - self.target[0]).max(0.0) + (load[1] - self.target[1]).max(0.0);
+        }
+        let model = self.state.model;
+        for &size in &self.state.sizes()[..model.accelerators] {
+            if size > model.memory {
+                over += whole(self.target) * (0.01 + (size - model.memory) / model.memory.max(1.0));
+            }
+        }
+        over
+    }
+
+    /// Makes the candidate's moves; the energy afterwards. `moves` then says how to take them back.
+    fn apply(&mut self) -> f64 {
+        for entry in &mut self.moves {
+            let (class, to) = *entry;
+            entry.1 = self.state.device(class as usize) as u32;
+            if entry.1 != to {
+                self.state.shift(class as usize, to as usize);
+            }
+        }
+        self.energy()
+    }
+
+    fn take_back(&mut self) {
+        for &(class, from) in self.moves.iter().rev() {
+            if self.state.device(class as usize) != from as usize {
+                self.state.shift(class as usize, from as usize);
+            }
+        }
+    }
+
+    /// Whether the devices that the applied moves touch are convex.
+    fn keeps_contiguity(&mut self) -> bool {
+        let (Some(convexity), Some(sets)) = (self.ground.convexity, self.sets.as_mut()) else { return true };
+        let touched = self.moves.iter().flat_map(|&(class, from)| [from, self.state.device(class as usize) as u32]);
+        let touched = touched.fold(0u64, |bits, d| bits | 1 << (d % 64));
+        let devices = self.state.devices();
+        (0..self.state.model.devices()).filter(|d| touched >> (d % 64) & 1 == 1).all(|d| {
+            let held = (0..devices.len()).filter(|&class| devices[class] == d as u32);
+            convexity.is_convex(held, sets)
+        })
+    }
+
+    /// Draws a candidate; false if it came to nothing.
+    fn propose(&mut self) -> bool {
+        self.moves.clear();
+        let class = self.random.below(self.state.model.len());
+        let from = self.state.device(class);
+        match self.random.below(16) {
+            0..5 => {
+                let to = self.destination(class, from);
+                self.moves.push((class as u32, to as u32));
+            }
+            5..9 => {
+                let other = self.random.below(self.state.model.len());
+                self.moves.push((class as u32, self.state.device(other) as u32));
+                self.moves.push((other as u32, from as u32));
+            }
+            9..12 => {
+                let to = self.destination(class, from);
+                self.grow(class, to);
+            }
+            12..14 => {
+                let to = self.destination(class, from);
+                self.grow(class, to);
+                // Something of the other device in exchange.
+                let back = self.random.below(self.state.model.len());
+                if self.state.device(back) == to {
+                    self.grow(back, from);
+                }
+            }
+            _ => self.run(class, from),
+        }
+        let model = self.state.model;
+        let possible = |&(class, to): &(u32, u32)| model.is_cpu(to as usize) || model.fits[class as usize];
+        let moves_something = self.moves.iter().any(|&(class, to)| self.state.device(class as usize) as u32 != to);
+        self.moves.iter().all(possible) && moves_something
+    }
+
+    /// Another device: mostly one that holds a neighbour.
+    fn destination(&mut self, class: usize, from: usize) -> usize {
+        let model = self.state.model;
+        let nets = model.nets(class);
+        if !nets.is_empty() && self.random.below(4) > 0 {
+            let pins = model.pins(nets[self.random.below(nets.len())] as usize);
+            let to = self.state.device(pins[self.random.below(pins.len())] as usize);
+            if to != from {
+                return to;
+            }
+        }
+        let to = self.random.below(model.devices() - 1);
+        if to >= from { to + 1 } else { to }
+    }
+
+    /// A number that is of any order of magnitude up to 64.
+    fn scale(&mut self) -> usize {
+        let magnitude = 1 << (1 + self.random.below(6));
+        self.random.below(magnitude)
+    }
+
+    /// Adds a class and what costly nets hold together with it on its device to the candidate.
+    fn grow(&mut self, class: usize, to: usize) {
+        let model = self.state.model;
+        let from = self.state.device(class);
+        let nets = model.nets(class);
+        self.moves.push((class as u32, to as u32));
+        if nets.is_empty() {
+            return;
+        }
+        let least = whole(model.net_cost[nets[self.random.below(nets.len())] as usize]);
+        let most = 2 + self.scale();
+        self.stamp += 1;
+        self.mark[class] = self.stamp;
+        self.cluster.clear();
+        self.cluster.push(class as u32);
+        let mut next = 0;
+        while next < self.cluster.len() && self.cluster.len() < most {
+            let inner = self.cluster[next] as usize;
+            next += 1;
+            for &net in model.nets(inner).iter().filter(|&&net| whole(model.net_cost[net as usize]) >= least) {
+                for &pin in model.pins(net as usize) {
+                    let pin = pin as usize;
+                    if self.mark[pin] != self.stamp && self.state.device(pin) == from && self.cluster.len() < most {
+                        self.mark[pin] = self.stamp;
+                        self.cluster.push(pin as u32);
+                        self.moves.push((pin as u32, to as u32));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives a run of a device's classes along the order, from `class` on, to the device at its end.
+    fn run(&mut self, class: usize, from: usize) {
+        let order = self.ground.order;
+        let most = 1 + self.scale();
+        let forwards = self.random.below(2) == 0;
+        let mut position = self.place[class] as usize;
+        let mut to = from;
+        loop {
+            let here = order[position];
+            let device = self.state.device(here as usize);
+            if device != from {
+                to = device;
+                if self.moves.len() >= most || self.random.below(4) > 0 {
+                    break;
+                }
+            } else if self.moves.len() >= most {
+                break;
+            } else {
+                self.moves.push((here, 0));
+            }
+            let next = if forwards { position + 1 } else { position.wrapping_sub(1) };
+            if next >= order.len() {
+                break;
+            }
+            position = next;
+        }
+        if to == from {
+            to = self.destination(class, from);
+        }
+        for entry in &mut self.moves {
+            entry.1 = to as u32;
+        }
+    }
+}

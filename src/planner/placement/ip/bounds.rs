@@ -1,0 +1,125 @@
+//! Lower bounds: which thresholds no assignment can keep.
+//!
+//! Every proof refutes a threshold `T`: no assignment has all devices within it. Because the largest forward plus the
+//! largest backward load is no less than the largest sum of the two, what refutes `T` for the max-load refutes it for
+//! separate maxima; and because contiguity only forbids assignments, a refutation holds for the contiguous variant, too.
+//! In order of cost:
+//! 1. the slack of the threshold is negative ([`super::slack`]);
+//! 2. a class, together with what the slack keeps with it, is too much: too slow for a CPU, and the cheapest set that has
+//!    it, a minimum cut ([`super::flow`]), too much for an accelerator;
+//! 3. at some prices no device can collect its share of the classes ([`super::prices`]).
+//!
+//! Bounds are lowered by [`SAFETY`], so that rounding cannot lift them above an optimum: sums of a few thousand terms are
+//! exact to some 10^-13, and the comparisons here leave [`MARGIN`].
+
+use super::{
+    flow::{CutNetwork, Side},
+    model::{Model, whole},
+    prices::{self, Effort},
+    slack::{self, MARGIN},
+};
+use crate::planner::Search;
+
+/// Proven bounds are lowered by this much, relative.
+pub const SAFETY: f64 = 1e-10;
+
+/// The best bound so far and what the next one builds on.
+#[derive(Debug)]
+pub struct Bounds<'m> {
+    model: &'m Model,
+    /// What is proven: no value is below.
+    pub proven: f64,
+    /// A threshold that resisted; none above is tried before the incumbent falls.
+    resisted: f64,
+    price: Vec<f64>,
+}
+
+impl<'m> Bounds<'m> {
+    /// The bounds that need no incumbent: averages and cheapest sets. Infinite where nothing is admissible.
+    pub fn new(model: &'m Model, search: &Search) -> Self {
+        let mut proven = slack::average_bound(model);
+        if proven.is_finite() {
+            let mut network = CutNetwork::new(model);
+            for class in 0..model.len() {
+                if search.cancelled() {
+                    break;
+                }
+                let own = if model.cpus > 0 { whole(model.cpu_time[class]) } else { f64::INFINITY };
+                // A class that a CPU can do within what is proven cannot lift the bound.
+                if own > proven {
+                    let accelerator = if model.fits[class] && model.accelerators > 0 {
+                        network.least_load(|c| side(model, c, class), own)
+                    } else {
+                        f64::INFINITY
+                    };
+                    proven = proven.max(own.min(accelerator));
+                }
+            }
+        }
+        Bounds {
+            model,
+            proven: proven * (1.0 - SAFETY),
+            resisted: f64::INFINITY,
+            price: model.accelerator_time.iter().map(|&t| whole(t)).collect(),
+        }
+    }
+
+    /// Tries a few thresholds between what is proven and the incumbent, by bisection.
+    pub fn tighten(&mut self, incumbent: f64, attempts: usize, search: &Search) {
+        for _ in 0..attempts {
+            let high = self.resisted.min(incumbent);
+            if search.cancelled() || high <= self.proven * (1.0 + 1e-5) {
+                return;
+            }
+            let threshold = (self.proven + high) / 2.0;
+            if self.refute(threshold, search) {
+                self.proven = threshold * (1.0 - SAFETY);
+            } else {
+                self.resisted = threshold;
+            }
+        }
+    }
+
+    /// Whether it is proven that no assignment keeps the threshold. What is proven may rise even if not.
+    fn refute(&mut self, threshold: f64, search: &Search) -> bool {
+        let Some((reduced, group)) = slack::contract(self.model, threshold) else { return true };
+        if reduced.len() < self.model.len() && too_much(&reduced, threshold, search) {
+            return true;
+        }
+        let mut price = vec![0.0; reduced.len()];
+        for (&g, own) in group.iter().zip(&self.price) {
+            price[g as usize] += own;
+        }
+        let before = price.clone();
+        let effort = Effort { steps: 150, combinations: 400_000, coarse: 8_000_000, fine: 200_000_000 };
+        let proven = prices::refuted(&reduced, threshold, &mut price, &effort, search).unwrap_or(0.0);
+        for (&g, own) in group.iter().zip(&mut self.price) {
+            let (before, after) = (before[g as usize], price[g as usize]);
+            *own = if before > 0.0 { *own * after / before } else { after };
+        }
+        self.proven = self.proven.max(proven * (1.0 - SAFETY));
+        proven >= threshold * (1.0 - SAFETY)
+    }
+}
+
+/// The side of a class when another one must be in.
+fn side(model: &Model, class: usize, held: usize) -> Side {
+    if class == held {
+        Side::In
+    } else if model.fits[class] {
+        Side::Free
+    } else {
+        Side::Out
+    }
+}
+
+/// Whether some class is too much for every device.
+fn too_much(model: &Model, threshold: f64, search: &Search) -> bool {
+    let limit = threshold * (1.0 + MARGIN);
+    let mut network = CutNetwork::new(model);
+    (0..model.len()).any(|class| {
+        !search.cancelled()
+            && (model.cpus == 0 || whole(model.cpu_time[class]) > limit)
+            && (!model.fits[class] || network.least_load(|c| side(model, c, class), 2.0 * limit) > limit)
+    })
+}

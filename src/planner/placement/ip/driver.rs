@@ -1,0 +1,281 @@
+//! The anytime search: rounds of walks from above, and of proofs from below, until they meet or the rounds are over.
+
+use std::sync::Mutex;
+
+use rayon::prelude::*;
+
+use super::{
+    anneal::{Ground, Walk, anneal},
+    bounds::{Bounds, SAFETY},
+    convex::Convexity,
+    exact::{Exhausted, exhaust},
+    model::{Model, Objective},
+    slack,
+    state::State,
+};
+use crate::{
+    graph::Dag,
+    planner::{
+        Search, Status,
+        placement::{
+            PlacementLimits, Split,
+            classes::Partition,
+            dp::{self, DpOptions},
+        },
+    },
+    workload::placement::PlacementProfile,
+};
+
+/// Which splits are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contiguity {
+    /// All.
+    Free,
+    /// Those whose every device is convex in the forward pass; devices may wait for one another in circles.
+    Contiguous,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The graph.
+    pub dag: &'a Dag,
+    /// The costs.
+    pub profile: &'a PlacementProfile,
+    /// Devices and memory.
+    pub limits: PlacementLimits,
+    /// Which splits are looked at.
+    pub contiguity: Contiguity,
+    /// What is minimised.
+    pub objective: Objective,
+}
+
+/// How much is done. The defaults take about a minute on two cores for the published graphs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Rounds of walks and proofs.
+    pub rounds: usize,
+    /// Independent walks per round.
+    pub walks: usize,
+    /// Candidates per walk.
+    pub steps: u64,
+    /// Branches of branch and bound, each time it is tried.
+    pub branches: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { rounds: 24, walks: 4, steps: 1_000_000, branches: 1_000_000 }
+    }
+}
+
+/// The outcome of a search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Best {
+    /// Optimal, feasible, infeasible, or cancelled.
+    pub status: Status,
+    /// The best split and its value, if one is known.
+    pub split: Option<(f64, Split)>,
+    /// Proven: no split that was asked about is below; infinite where there is none.
+    pub lower_bound: f64,
+    /// Rounds that were begun.
+    pub rounds: usize,
+}
+
+/// Relative difference below which value and bound count as equal.
+const CLOSED: f64 = 1.2 * SAFETY;
+
+/// Who is told of better splits.
+struct Published<'p> {
+    best: Mutex<f64>,
+    tell: &'p (dyn Fn(f64, &[u32]) + Sync),
+}
+
+impl Published<'_> {
+    fn offer(&self, value: f64, device: &[u32]) {
+        let mut best = self.best.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if value < *best {
+            *best = value;
+            (self.tell)(value, device);
+        }
+    }
+}
+
+/// Searches. `improved` is called with every better split, from any thread, one at a time; bounds and progress go to
+/// `handle`.
+pub fn search(
+    question: &Question<'_>,
+    settings: &Settings,
+    handle: &Search,
+    improved: &(dyn Fn(f64, &Split) + Sync),
+) -> Best {
+    let Question { dag, profile, limits, contiguity, objective } = *question;
+    let partition = Partition::by_colour(profile);
+    let model = Model::new(dag, profile, &partition, &limits, objective);
+    let convexity = (contiguity == Contiguity::Contiguous).then(|| Convexity::new(dag, profile, &partition));
+    let mut bounds = Bounds::new(&model, handle);
+    if model.homeless().is_some() || bounds.proven.is_infinite() {
+        return Best { status: Status::Infeasible, split: None, lower_bound: f64::INFINITY, rounds: 0 };
+    }
+    handle.report_bound(bounds.proven);
+    let order = order(dag, profile, &partition);
+    let ground = Ground { model: &model, convexity: convexity.as_ref(), order: &order };
+    let tell = |value: f64, device: &[u32]| improved(value, &model.split(&partition, device));
+    let published = Published { best: Mutex::new(f64::INFINITY), tell: &tell };
+
+    let (fallback, mut best) = begin(question, &model, &partition, handle);
+    best.iter().for_each(|(value, device)| published.offer(*value, device));
+    let mut pool: Vec<Vec<u32>> = vec![best.as_ref().map_or(fallback, |(_, device)| device.clone())];
+    let mut status = None;
+    let mut rounds = 0;
+    for round in 0..settings.rounds {
+        let value = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+        if handle.cancelled() || closed(value, bounds.proven) {
+            break;
+        }
+        rounds += 1;
+        if round == 0 {
+            match whole_search(&model, convexity.as_ref(), value, settings.branches, handle) {
+                Exhausted::NothingBetter => status = Some(()),
+                Exhausted::Better(value, device) => {
+                    published.offer(value, &device);
+                    best = Some((value, device));
+                    status = Some(());
+                }
+                Exhausted::GaveUp(Some((value, device))) => {
+                    published.offer(value, &device);
+                    best = Some((value, device));
+                }
+                Exhausted::GaveUp(None) => {}
+            }
+            if status.is_some() {
+                break;
+            }
+        }
+        let walked = walk_round(&ground, settings, &pool, &best, round, bounds.proven, handle, &published);
+        for (value, device) in walked.iter().flatten() {
+            if best.as_ref().is_none_or(|(known, _)| value < known) {
+                best = Some((*value, device.clone()));
+            }
+        }
+        let ended: Vec<Vec<u32>> = walked.into_iter().flatten().map(|(_, device)| device).collect();
+        if !ended.is_empty() {
+            pool = ended;
+        }
+        if let Some((value, _)) = &best {
+            bounds.tighten(*value, 4, handle);
+            handle.report_bound(bounds.proven);
+        }
+        handle.report_fraction((round + 1) as f64 / settings.rounds as f64);
+    }
+    let value = best.as_ref().map(|(value, _)| *value);
+    let proven = status.is_some() || value.is_some_and(|value| closed(value, bounds.proven));
+    let lower_bound = if proven { value.unwrap_or(f64::INFINITY) } else { bounds.proven };
+    let status = match (proven, value) {
+        (true, Some(_)) => Status::Optimal,
+        (true, None) => Status::Infeasible,
+        (false, _) if handle.cancelled() => Status::Cancelled,
+        (false, _) => Status::Feasible,
+    };
+    if lower_bound.is_finite() {
+        handle.report_bound(lower_bound);
+    }
+    let split = best.map(|(value, device)| (value, model.split(&partition, &device)));
+    Best { status, split, lower_bound, rounds }
+}
+
+fn closed(value: f64, bound: f64) -> bool {
+    value <= bound * (1.0 + CLOSED)
+}
+
+/// Something to start from that is convex, and the contiguous optimum or as near to it as its search comes.
+fn begin(
+    question: &Question<'_>,
+    model: &Model,
+    partition: &Partition,
+    handle: &Search,
+) -> (Vec<u32>, Option<(f64, Vec<u32>)>) {
+    let Question { dag, profile, limits, .. } = *question;
+    // One device holds everything: convex, and on a CPU admissible.
+    let home = if model.cpus > 0 { model.accelerators } else { 0 };
+    let together = vec![home as u32; model.len()];
+    let placed = dp::plan(dag, profile, &limits, &DpOptions::default(), &handle.quiet());
+    let candidates = [placed.split.and_then(|split| model.assignment(partition, &split)), Some(together.clone())];
+    let best = candidates
+        .into_iter()
+        .flatten()
+        .map(|device| State::new(model, device))
+        .filter(State::admissible)
+        .map(|state| (state.value(), state.devices().to_vec()))
+        .min_by(|a, b| a.0.total_cmp(&b.0));
+    (together, best)
+}
+
+/// Branch and bound over what the incumbent's slack leaves apart.
+fn whole_search(model: &Model, convexity: Option<&Convexity>, upper: f64, branches: u64, handle: &Search) -> Exhausted {
+    if upper.is_infinite() {
+        return exhaust(model, convexity, upper, branches, handle);
+    }
+    let Some((reduced, group)) = slack::contract(model, upper) else { return Exhausted::NothingBetter };
+    let convexity = convexity.map(|convexity| convexity.merged(&group, reduced.len()));
+    let expand = |(_, device): (f64, Vec<u32>)| {
+        let state = State::new(model, group.iter().map(|&g| device[g as usize]).collect());
+        (state.value(), state.devices().to_vec())
+    };
+    match exhaust(&reduced, convexity.as_ref(), upper, branches, handle) {
+        Exhausted::Better(value, device) => {
+            let (value, device) = expand((value, device));
+            Exhausted::Better(value, device)
+        }
+        Exhausted::GaveUp(found) => Exhausted::GaveUp(found.map(expand)),
+        Exhausted::NothingBetter => Exhausted::NothingBetter,
+    }
+}
+
+/// Classes along the forward pass: by where in a depth-first topological order the first of their forward nodes stands.
+fn order(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Vec<u32> {
+    let mut key = vec![(usize::MAX, 0); partition.len()];
+    for (position, &node) in dag.stack_order().iter().enumerate() {
+        let (node, n) = (node as usize, dag.len());
+        let class = partition.class(node);
+        // Backward nodes run in the opposite direction.
+        let position = if profile.nodes[node].backward { 2 * n - position } else { position };
+        key[class] = key[class].min((position, class));
+    }
+    let mut order: Vec<u32> = (0..partition.len() as u32).collect();
+    order.sort_by_key(|&class| key[class as usize]);
+    order
+}
+
+/// One round of walks. Even ones go on from the best, odd ones from where they were.
+#[expect(clippy::too_many_arguments, reason = "the parts of the search meet here")]
+fn walk_round(
+    ground: &Ground<'_>,
+    settings: &Settings,
+    pool: &[Vec<u32>],
+    best: &Option<(f64, Vec<u32>)>,
+    round: usize,
+    bound: f64,
+    handle: &Search,
+    published: &Published<'_>,
+) -> Vec<Option<(f64, Vec<u32>)>> {
+    let walk = |index: usize| {
+        let number = round * settings.walks + index;
+        let known = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+        let start = match best {
+            Some((_, device)) if index.is_multiple_of(2) => device,
+            _ => &pool[index % pool.len()],
+        };
+        let walk = Walk {
+            seed: handle.seed().wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(number as u64 + 1),
+            steps: settings.steps,
+            hot: [0.02, 0.1, 0.005, 0.05][index % 4],
+            cold: [1e-4, 1e-3, 1e-5, 1e-4][(index + round) % 4],
+            ahead: [1e-4, 0.01, 1e-3, 0.03][(index + round / 2) % 4],
+            enough: bound * (1.0 + CLOSED),
+        };
+        let known = if index.is_multiple_of(2) { known } else { f64::INFINITY };
+        anneal(ground, start, known, &walk, handle, |value, device| published.offer(value, device))
+    };
+    (0..settings.walks).into_par_iter().map(walk).collect()
+}

@@ -1,0 +1,183 @@
+//! The least load of an accelerator that must hold given classes: a minimum cut.
+//!
+//! The load of a set is a sum over its classes plus the cut function of a hypergraph, which is submodular. Lawler's
+//! expansion (1973) makes it a cut of a directed graph: a net becomes an arc of its cost between two vertices of its own,
+//! the first reached from all its classes and the second reaching all of them, without limit. Classes that must be in are
+//! the source, classes that must be out the sink, and a class pays its own time as an arc to the sink.
+//!
+//! Dinic's algorithm (1970), `O(V^2 E)` at worst and near linear here. Capacities are floating point; what is returned
+//! is the value of a flow, which bounds the cut from below whatever was left unsaturated by rounding.
+
+use std::collections::VecDeque;
+
+use super::model::{Model, whole};
+
+/// A flow network over the classes and nets of a model.
+#[derive(Debug, Clone)]
+pub struct CutNetwork {
+    classes: usize,
+    /// Arcs in pairs: arc `e` and its reverse `e ^ 1`.
+    head: Vec<u32>,
+    base: Vec<f64>,
+    room: Vec<f64>,
+    first: Vec<u32>,
+    arcs: Vec<u32>,
+    level: Vec<u32>,
+    cursor: Vec<u32>,
+    tiny: f64,
+}
+
+/// Which side of the cut a class is forced to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The set may have it or not.
+    Free,
+    /// The set has it.
+    In,
+    /// The set has it not.
+    Out,
+}
+
+impl CutNetwork {
+    /// The network of a model; times are whole, both parts together.
+    pub fn new(model: &Model) -> Self {
+        let (n, nets) = (model.len(), model.net_count());
+        let vertices = n + 2 * nets + 2;
+        let (source, sink) = (vertices - 2, vertices - 1);
+        let mut ends: Vec<(usize, usize, f64)> = vec![];
+        for class in 0..n {
+            ends.push((source, class, 0.0));
+            ends.push((class, sink, whole(model.accelerator_time[class])));
+        }
+        for net in 0..nets {
+            let (gather, spread) = (n + 2 * net, n + 2 * net + 1);
+            ends.push((gather, spread, whole(model.net_cost[net])));
+            for &pin in model.pins(net) {
+                ends.push((pin as usize, gather, f64::INFINITY));
+                ends.push((spread, pin as usize, f64::INFINITY));
+            }
+        }
+        let mut degree = vec![0u32; vertices + 1];
+        for &(a, b, _) in &ends {
+            degree[a + 1] += 1;
+            degree[b + 1] += 1;
+        }
+        for v in 0..vertices {
+            degree[v + 1] += degree[v];
+        }
+        let mut fill = degree.clone();
+        let mut arcs = vec![0; 2 * ends.len()];
+        let (mut head, mut base) = (vec![], vec![]);
+        for (i, &(a, b, capacity)) in ends.iter().enumerate() {
+            head.extend([b as u32, a as u32]);
+            base.extend([capacity, 0.0]);
+            for (v, arc) in [(a, 2 * i), (b, 2 * i + 1)] {
+                arcs[fill[v] as usize] = arc as u32;
+                fill[v] += 1;
+            }
+        }
+        let largest = ends.iter().map(|e| e.2).filter(|c| c.is_finite()).fold(0.0, f64::max);
+        CutNetwork {
+            classes: n,
+            head,
+            room: base.clone(),
+            base,
+            first: degree,
+            arcs,
+            level: vec![0; vertices],
+            cursor: vec![0; vertices],
+            tiny: largest * 1e-13,
+        }
+    }
+
+    /// The least load of a set that has the classes on side [`Side::In`] and none on side [`Side::Out`]. Stops early with
+    /// a lower bound of at least `enough`.
+    pub fn least_load(&mut self, side: impl Fn(usize) -> Side, enough: f64) -> f64 {
+        self.room.copy_from_slice(&self.base);
+        for class in 0..self.classes {
+            match side(class) {
+                Side::Free => {}
+                // The arc from the source is the first of the four that every class has.
+                Side::In => self.room[4 * class] = f64::INFINITY,
+                Side::Out => self.room[4 * class + 2] = f64::INFINITY,
+            }
+        }
+        let mut flow = 0.0;
+        while flow < enough && self.layer() {
+            flow += self.block(enough - flow);
+        }
+        flow
+    }
+
+    /// After [`CutNetwork::least_load`] ran to its end: the classes on the near side of the cut, the smallest such set.
+    pub fn cheapest_set(&self) -> Vec<u32> {
+        (0..self.classes).filter(|&class| self.level[class] != u32::MAX).map(|class| class as u32).collect()
+    }
+
+    /// Levels by distance from the source; whether the sink is reached.
+    fn layer(&mut self) -> bool {
+        let vertices = self.level.len();
+        let (source, sink) = (vertices - 2, vertices - 1);
+        self.level.fill(u32::MAX);
+        self.level[source] = 0;
+        let mut queue = VecDeque::from([source]);
+        while let Some(v) = queue.pop_front() {
+            for &arc in &self.arcs[self.first[v] as usize..self.first[v + 1] as usize] {
+                let w = self.head[arc as usize] as usize;
+                if self.room[arc as usize] > self.tiny && self.level[w] == u32::MAX {
+                    self.level[w] = self.level[v] + 1;
+                    queue.push_back(w);
+                }
+            }
+        }
+        self.level[sink] != u32::MAX
+    }
+
+    /// A blocking flow along the levels, or until there is enough.
+    fn block(&mut self, enough: f64) -> f64 {
+        let vertices = self.level.len();
+        let (source, sink) = (vertices - 2, vertices - 1);
+        self.cursor.copy_from_slice(&self.first[..vertices]);
+        let mut path: Vec<usize> = vec![];
+        let mut total = 0.0;
+        loop {
+            let v = path.last().map_or(source, |&arc| self.head[arc] as usize);
+            if v == sink {
+                let push = path.iter().map(|&arc| self.room[arc]).fold(f64::INFINITY, f64::min);
+                if push.is_infinite() {
+                    return f64::INFINITY;
+                }
+                total += push;
+                for &arc in &path {
+                    self.room[arc] -= push;
+                    self.room[arc ^ 1] += push;
+                }
+                if total >= enough {
+                    return total;
+                }
+                let full = path.iter().position(|&arc| self.room[arc] <= self.tiny).unwrap_or(0);
+                path.truncate(full);
+                continue;
+            }
+            let end = self.first[v + 1];
+            let mut next = None;
+            while self.cursor[v] < end {
+                let arc = self.arcs[self.cursor[v] as usize] as usize;
+                let w = self.head[arc] as usize;
+                if self.room[arc] > self.tiny && self.level[w] == self.level[v].wrapping_add(1) {
+                    next = Some(arc);
+                    break;
+                }
+                self.cursor[v] += 1;
+            }
+            match next {
+                Some(arc) => path.push(arc),
+                None => match path.pop() {
+                    // A dead end: its arc is not tried again.
+                    Some(arc) => self.cursor[self.head[arc ^ 1] as usize] += 1,
+                    None => return total,
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The set of classes worth most among those that an accelerator can hold within a threshold, exactly, transfers and all.
+//!
+//! Classes are decided one after the other, in or out. What matters of those decided is the load so far and, for every net
+//! with decided and undecided classes, whether the decided ones are all in, all out, or mixed: the moment a net becomes
+//! mixed it is paid for. Operator graphs are long and narrow, so along a good order few nets are open at a time and few of
+//! their combinations occur; they are the vertices of a layered graph that is built once. Filling it for given prices is
+//! then a knapsack with a row of cells per vertex instead of one row for all.
+//!
+//! `O(vertices · cells)` per filling, in long runs over arrays. Loads are rounded to cells: down where a bound must hold,
+//! to the nearest where only a good set is wanted.
+
+use rustc_hash::FxHashMap;
+
+use super::model::{Model, whole};
+
+/// Nothing is worth this little.
+const NEVER: f32 = f32::MIN / 4.0;
+
+/// What becomes of a combination when the next class is decided.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    /// The combination if the class is in, and what that costs, the class's time included; infinite if it cannot be in.
+    inside: (u32, f64),
+    /// The combination if the class is out, and what that costs.
+    outside: (u32, f64),
+}
+
+/// The layered graph of combinations.
+#[derive(Debug, Clone)]
+pub struct Frontier {
+    order: Vec<u32>,
+    /// By class in order: a step for each combination.
+    steps: Vec<Vec<Step>>,
+}
+
+/// Rounding of loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rounding {
+    /// Never too much: nothing that fits is ruled out.
+    Down,
+    /// As near as can be.
+    Nearest,
+}
+
+impl Frontier {
+    /// Builds the graph for loads up to a threshold; none if there would be more than `most` combinations in all. Nets
+    /// that cost less than `negligible` are left out, which only makes sets cheaper.
+    pub fn new(model: &Model, threshold: f64, negligible: f64, most: usize) -> Option<Self> {
+        let nets: Vec<bool> = model.net_cost.iter().map(|&cost| whole(cost) > negligible).collect();
+        let order = narrow_order(model, &nets);
+        let mut slot = vec![usize::MAX; model.net_count()];
+        let mut taken: u32 = 0;
+        let mut left: Vec<usize> = (0..model.net_count()).map(|net| model.pins(net).len()).collect();
+        // Combinations with the least that transfers cost on the way to them.
+        let mut now: Vec<(u64, f64)> = vec![(0, 0.0)];
+        let mut steps = Vec::with_capacity(order.len());
+        let mut total = 0;
+        for &class in &order {
+            let class = class as usize;
+            // Slot, cost, whether it opens and whether it closes with this class.
+            let mut touched = vec![];
+            for &net in model.nets(class).iter().filter(|&&net| nets[net as usize]) {
+                let net = net as usize;
+                let opens = slot[net] == usize::MAX;
+                if opens {
+                    slot[net] = (!taken).trailing_zeros() as usize;
+                    if slot[net] >= 31 {
+                        return None;
+                    }
+                    taken |= 1 << slot[net];
+                }
+                left[net] -= 1;
+                touched.push((2 * slot[net], whole(model.net_cost[net]), opens, left[net] == 0));
+                if left[net] == 0 {
+                    taken &= !(1 << slot[net]);
+                }
+            }
+            let decide = |key: u64, inside: bool| {
+                let (mut key, mut cost) = (key, 0.0);
+                for &(shift, price, opens, closes) in &touched {
+                    let mine = u64::from(inside);
+                    let before = key >> shift & 3;
+                    let mut after = if opens { mine } else { before };
+                    if !opens && before != MIXED && before != mine {
+                        cost += price;
+                        after = MIXED;
+                    }
+                    if closes {
+                        after = 0;
+                    }
+                    key = key & !(3 << shift) | after << shift;
+                }
+                (key, cost)
+            };
+            let mut number: FxHashMap<u64, u32> = FxHashMap::default();
+            let mut next: Vec<(u64, f64)> = vec![];
+            let mut arrive = |(key, cost): (u64, f64), least: f64, time: f64| {
+                if least + cost > threshold {
+                    return (0, f64::INFINITY);
+                }
+                let at = *number.entry(key).or_insert_with(|| {
+                    next.push((key, f64::INFINITY));
+                    next.len() as u32 - 1
+                });
+                let known = &mut next[at as usize].1;
+                *known = known.min(least + cost);
+                (at, cost + time)
+            };
+            let time = whole(model.accelerator_time[class]);
+            let layer: Vec<Step> = (now.iter())
+                .map(|&(key, least)| Step {
+                    inside: if model.fits[class] && time <= threshold * (1.0 + 1e-9) {
+                        arrive(decide(key, true), least, time)
+                    } else {
+                        (0, f64::INFINITY)
+                    },
+                    outside: arrive(decide(key, false), least, 0.0),
+                })
+                .collect();
+            total += layer.len();
+            if total > most {
+                return None;
+            }
+            steps.push(layer);
+            now = next;
+        }
+        Some(Frontier { order, steps })
+    }
+
+    /// Number of combinations in all.
+    pub fn len(&self) -> usize {
+        self.steps.iter().map(Vec::len).sum()
+    }
+
+    /// Whether there is nothing to decide.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The most that sets can be worth at given prices, by the cells that they fill at most.
+    pub fn worths(&self, price: &[f32], cell: f64, cells: usize, rounding: Rounding) -> Vec<f32> {
+        let mut now = vec![NEVER; cells + 1];
+        now[0] = 0.0;
+        let mut next = vec![];
+        for layer in 0..self.steps.len() {
+            self.fill(layer, price, cell, cells, rounding, &now, &mut next);
+            std::mem::swap(&mut now, &mut next);
+        }
+        let mut most = 0.0;
+        for worth in &mut now {
+            most = f32::max(most, *worth);
+            *worth = most;
+        }
+        now
+    }
+
+    /// A set that is worth most within the threshold as it is rounded, with what it is worth. `rows` is working space.
+    pub fn best_set(
+        &self,
+        price: &[f32],
+        cell: f64,
+        cells: usize,
+        rows: &mut Vec<Vec<f32>>,
+        mut chosen: impl FnMut(u32),
+    ) -> f32 {
+        let width = cells + 1;
+        rows.resize(self.steps.len() + 1, vec![]);
+        rows[0].clear();
+        rows[0].resize(width, NEVER);
+        rows[0][0] = 0.0;
+        for layer in 0..self.steps.len() {
+            let (done, open) = rows.split_at_mut(layer + 1);
+            self.fill(layer, price, cell, cells, Rounding::Nearest, &done[layer], &mut open[0]);
+        }
+        let last = &rows[self.steps.len()];
+        let mut at = (0..last.len()).fold(0, |best, i| if last[i] > last[best] { i } else { best });
+        let worth = last.get(at).copied().unwrap_or(0.0);
+        for layer in (0..self.steps.len()).rev() {
+            let (row, load) = ((at / width) as u32, at % width);
+            let value = rows[layer + 1][at];
+            let worth = price[self.order[layer] as usize];
+            let before = &rows[layer];
+            let from = |(target, cost): (u32, f64), source: usize, gain: f32| {
+                let weight = weigh(cost, cell, Rounding::Nearest)?;
+                let here = source * width + load.checked_sub(weight)?;
+                (target == row && before[here] > NEVER && before[here] + gain == value).then_some(here)
+            };
+            let mut found = None;
+            for (source, step) in self.steps[layer].iter().enumerate() {
+                if let Some(here) = from(step.outside, source, 0.0) {
+                    found = Some((here, false));
+                    break;
+                }
+                if let Some(here) = from(step.inside, source, worth) {
+                    found = Some((here, true));
+                    break;
+                }
+            }
+            let Some((here, inside)) = found else { break };
+            if inside {
+                chosen(self.order[layer]);
+            }
+            at = here;
+        }
+        worth
+    }
+
+    /// The rows after a class is decided from those before. Cells hold the most that sets of exactly that load are worth.
+    #[expect(clippy::too_many_arguments, reason = "the inner loop")]
+    fn fill(
+        &self,
+        layer: usize,
+        price: &[f32],
+        cell: f64,
+        cells: usize,
+        rounding: Rounding,
+        before: &[f32],
+        after: &mut Vec<f32>,
+    ) {
+        let width = cells + 1;
+        let rows = self.steps.get(layer + 1).map_or(1, Vec::len);
+        after.clear();
+        after.resize(rows * width, NEVER);
+        let worth = price[self.order[layer] as usize];
+        for (step, row) in self.steps[layer].iter().zip(before.chunks_exact(width)) {
+            for ((target, cost), gain) in [(step.inside, worth), (step.outside, 0.0)] {
+                let Some(weight) = weigh(cost, cell, rounding).filter(|&weight| weight <= cells) else { continue };
+                let start = target as usize * width;
+                let to = &mut after[start + weight..start + width];
+                for (to, from) in to.iter_mut().zip(row) {
+                    let with = from + gain;
+                    *to = if with > *to { with } else { *to };
+                }
+            }
+        }
+    }
+}
+
+const MIXED: u64 = 2;
+
+/// A cost in cells; none if it is infinite.
+#[inline]
+fn weigh(cost: f64, cell: f64, rounding: Rounding) -> Option<usize> {
+    cost.is_finite().then(|| match rounding {
+        // A little less, so that rounding never makes heavier what weighs a whole number of cells.
+        Rounding::Down => (cost / cell * (1.0 - 1e-10)).floor() as usize,
+        Rounding::Nearest => (cost / cell).round() as usize,
+    })
+}
+
+/// An order along which few nets are open: of several greedy ones, from starts all over the graph, the one with the fewest
+/// combinations at most.
+fn narrow_order(model: &Model, nets: &[bool]) -> Vec<u32> {
+    let n = model.len();
+    let starts = (0..n).step_by((n / 24).max(1));
+    let tried = starts.map(|start| greedy_order(model, nets, start));
+    tried.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(vec![], |(_, order)| order)
+}
+
+/// From a start on always the neighbour that opens fewest nets and closes most.
+fn greedy_order(model: &Model, nets: &[bool], start: usize) -> (f64, Vec<u32>) {
+    let n = model.len();
+    let mut left: Vec<u32> = (0..model.net_count()).map(|net| model.pins(net).len() as u32).collect();
+    let mut open = 0i32;
+    let mut done = vec![false; n];
+    let mut reached = vec![false; n];
+    let mut border = vec![start as u32];
+    reached[start] = true;
+    let mut order = Vec::with_capacity(n);
+    let mut combinations = 0.0;
+    let mut unseen = 0;
+    while order.len() < n {
+        if border.is_empty() {
+            while reached[unseen] {
+                unseen += 1;
+            }
+            reached[unseen] = true;
+            border.push(unseen as u32);
+        }
+        let rank = |class: u32| {
+            let (mut opens, mut shares) = (0i32, 0i32);
+            for &net in model.nets(class as usize).iter().filter(|&&net| nets[net as usize]) {
+                let net = net as usize;
+                let fresh = left[net] as usize == model.pins(net).len();
+                opens += i32::from(fresh && left[net] > 1) - i32::from(!fresh && left[net] == 1);
+                shares += i32::from(!fresh);
+            }
+            (opens, -shares, class)
+        };
+        let at = (0..border.len()).min_by_key(|&at| rank(border[at])).unwrap_or(0);
+        let class = border.swap_remove(at);
+        open += rank(class).0;
+        combinations += 3f64.powi(open);
+        done[class as usize] = true;
+        order.push(class);
+        for &net in model.nets(class as usize).iter().filter(|&&net| nets[net as usize]) {
+            left[net as usize] -= 1;
+            for &pin in model.pins(net as usize) {
+                if !std::mem::replace(&mut reached[pin as usize], true) {
+                    border.push(pin);
+                }
+            }
+        }
+    }
+    (combinations, order)
+}

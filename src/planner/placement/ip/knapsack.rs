@@ -1,0 +1,54 @@
+//! Knapsacks for the patterns of CPUs: dynamic programming over cells.
+
+/// Working space of a knapsack.
+#[derive(Debug, Clone)]
+pub struct Knapsack {
+    cells: usize,
+    value: Vec<f64>,
+    /// Whether an item is taken at a fill: `taken[item · (cells + 1) + fill]`.
+    taken: Vec<bool>,
+}
+
+impl Knapsack {
+    /// Space for so many items and cells.
+    pub fn new(items: usize, cells: usize) -> Self {
+        Knapsack { cells, value: vec![], taken: vec![false; items * (cells + 1)] }
+    }
+
+    /// The most that fits is worth. A weight is in cells, none for what does not fit; `chosen` is called with the items.
+    /// `O(items · cells)`.
+    pub fn fill(&mut self, weights: &[Option<usize>], price: &[f64], mut chosen: impl FnMut(usize)) -> f64 {
+        let width = self.cells + 1;
+        self.value.clear();
+        self.value.resize(width, 0.0);
+        for (item, weight) in weights.iter().enumerate() {
+            let taken = &mut self.taken[item * width..(item + 1) * width];
+            taken.fill(false);
+            let Some(weight) = weight.filter(|&weight| weight < width) else { continue };
+            let price = price[item];
+            if price <= 0.0 {
+                continue;
+            }
+            for fill in (weight..width).rev() {
+                let with = self.value[fill - weight] + price;
+                if with > self.value[fill] {
+                    self.value[fill] = with;
+                    taken[fill] = true;
+                }
+            }
+        }
+        let mut fill = self.cells;
+        for item in (0..weights.len()).rev() {
+            if self.taken[item * width + fill] {
+                chosen(item);
+                fill -= weights[item].unwrap_or(0);
+            }
+        }
+        self.value[self.cells]
+    }
+
+    /// After [`Knapsack::fill`]: the most that fits into each number of cells is worth.
+    pub fn values(&self) -> &[f64] {
+        &self.value
+    }
+}

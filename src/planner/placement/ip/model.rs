@@ -1,0 +1,243 @@
+//! The integer program's data, class by class: what a device pays that holds a set of classes.
+//!
+//! Every quantity of time has two parts, [`Time`]. For the max-load objective the first is everything and the second is
+//! nothing; for separate maxima they are the forward and the backward pass, a transfer belonging to the pass of its
+//! producer. One formula is then the value of both: the sum over parts of the largest part on any device.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    graph::Dag,
+    planner::placement::{DeviceKind, PlacementLimits, Split, classes::Partition},
+    workload::placement::PlacementProfile,
+};
+
+/// Time by part of the objective.
+pub type Time = [f64; 2];
+
+/// The sum of the parts: for both objectives what a device is busy for in all.
+#[inline]
+pub fn whole(time: Time) -> f64 {
+    time[0] + time[1]
+}
+
+/// What is minimised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Objective {
+    /// The load of the busiest device.
+    MaxLoad,
+    /// The largest forward load plus the largest backward load, perhaps of different devices.
+    SeparateMaxima,
+}
+
+/// Classes, nets and devices. Accelerators are devices `0..accelerators`, CPUs come after them.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// Number of accelerators, at most one per class.
+    pub accelerators: usize,
+    /// Number of CPUs, at most one per class.
+    pub cpus: usize,
+    /// Memory of an accelerator, bytes.
+    pub memory: f64,
+    /// Time of each class on an accelerator, transfers apart.
+    pub accelerator_time: Vec<Time>,
+    /// Time of each class on a CPU.
+    pub cpu_time: Vec<Time>,
+    /// Memory of each class on an accelerator, bytes.
+    pub size: Vec<f64>,
+    /// Whether an accelerator can hold the class: runs all of it, and has the memory.
+    pub fits: Vec<bool>,
+    /// What each net costs an accelerator that holds some of its classes and not all.
+    pub net_cost: Vec<Time>,
+    pin_start: Vec<u32>,
+    pins: Vec<u32>,
+    net_start: Vec<u32>,
+    nets: Vec<u32>,
+}
+
+impl Model {
+    /// Sums the costs of nodes over the classes of a partition. `O(n + m log m)`.
+    pub fn new(
+        dag: &Dag,
+        profile: &PlacementProfile,
+        partition: &Partition,
+        limits: &PlacementLimits,
+        objective: Objective,
+    ) -> Self {
+        let n = partition.len();
+        let part = |backward: bool| usize::from(objective == Objective::SeparateMaxima && backward);
+        let mut model = Model {
+            accelerators: (limits.accelerators as usize).min(n),
+            cpus: (limits.cpus as usize).min(n),
+            memory: limits.memory_bytes,
+            accelerator_time: vec![[0.0; 2]; n],
+            cpu_time: vec![[0.0; 2]; n],
+            size: vec![0.0; n],
+            fits: vec![true; n],
+            net_cost: vec![],
+            pin_start: vec![],
+            pins: vec![],
+            net_start: vec![],
+            nets: vec![],
+        };
+        let mut nets: BTreeMap<Vec<u32>, Time> = BTreeMap::new();
+        for (node, cost) in profile.nodes.iter().enumerate() {
+            let (class, part) = (partition.class(node), part(cost.backward));
+            model.accelerator_time[class][part] += cost.accelerator_time;
+            model.cpu_time[class][part] += cost.cpu_time;
+            model.size[class] += cost.size_bytes;
+            model.fits[class] &= cost.supported;
+            if cost.transfer > 0.0 {
+                let mut pins: Vec<u32> = dag.successors(node).map(|v| partition.class(v) as u32).collect();
+                pins.push(class as u32);
+                add_net(&mut nets, pins, part, cost.transfer);
+            }
+        }
+        for (fits, &size) in model.fits.iter_mut().zip(&model.size) {
+            *fits &= size <= limits.memory_bytes;
+        }
+        model.connect(nets);
+        model
+    }
+
+    /// The model in which classes of the same group are one; `group` has numbers below `groups`.
+    #[must_use]
+    pub fn merged(&self, group: &[u32], groups: usize) -> Model {
+        let mut model = Model {
+            accelerators: self.accelerators,
+            cpus: self.cpus,
+            memory: self.memory,
+            accelerator_time: vec![[0.0; 2]; groups],
+            cpu_time: vec![[0.0; 2]; groups],
+            size: vec![0.0; groups],
+            fits: vec![true; groups],
+            net_cost: vec![],
+            pin_start: vec![],
+            pins: vec![],
+            net_start: vec![],
+            nets: vec![],
+        };
+        for (class, &g) in group.iter().enumerate() {
+            let g = g as usize;
+            for part in 0..2 {
+                model.accelerator_time[g][part] += self.accelerator_time[class][part];
+                model.cpu_time[g][part] += self.cpu_time[class][part];
+            }
+            model.size[g] += self.size[class];
+            model.fits[g] &= self.fits[class];
+        }
+        for (fits, &size) in model.fits.iter_mut().zip(&model.size) {
+            *fits &= size <= self.memory;
+        }
+        let mut nets = BTreeMap::new();
+        for (net, cost) in self.net_cost.iter().enumerate() {
+            for (part, &cost) in cost.iter().enumerate().filter(|(_, cost)| **cost > 0.0) {
+                let pins = self.pins(net).iter().map(|&class| group[class as usize]).collect();
+                add_net(&mut nets, pins, part, cost);
+            }
+        }
+        model.connect(nets);
+        model
+    }
+
+    fn connect(&mut self, nets: BTreeMap<Vec<u32>, Time>) {
+        let mut of_class: Vec<Vec<u32>> = vec![vec![]; self.len()];
+        self.pin_start.push(0);
+        for (pins, cost) in nets {
+            for &pin in &pins {
+                of_class[pin as usize].push(self.net_cost.len() as u32);
+            }
+            self.net_cost.push(cost);
+            self.pins.extend(pins);
+            self.pin_start.push(self.pins.len() as u32);
+        }
+        self.net_start.push(0);
+        for nets in of_class {
+            self.nets.extend(nets);
+            self.net_start.push(self.nets.len() as u32);
+        }
+    }
+
+    /// Number of classes.
+    pub fn len(&self) -> usize {
+        self.size.len()
+    }
+
+    /// Whether there is no class.
+    pub fn is_empty(&self) -> bool {
+        self.size.is_empty()
+    }
+
+    /// Number of devices.
+    pub fn devices(&self) -> usize {
+        self.accelerators + self.cpus
+    }
+
+    /// Whether a device is a CPU.
+    #[inline]
+    pub fn is_cpu(&self, device: usize) -> bool {
+        device >= self.accelerators
+    }
+
+    /// Number of nets.
+    pub fn net_count(&self) -> usize {
+        self.net_cost.len()
+    }
+
+    /// The nets that a class is in.
+    #[inline]
+    pub fn nets(&self, class: usize) -> &[u32] {
+        &self.nets[self.net_start[class] as usize..self.net_start[class + 1] as usize]
+    }
+
+    /// The classes of a net, ascending, at least two.
+    #[inline]
+    pub fn pins(&self, net: usize) -> &[u32] {
+        &self.pins[self.pin_start[net] as usize..self.pin_start[net + 1] as usize]
+    }
+
+    /// Some class that no device of this model can hold.
+    pub fn homeless(&self) -> Option<usize> {
+        (0..self.len()).find(|&class| self.cpus == 0 && (self.accelerators == 0 || !self.fits[class]))
+    }
+
+    /// The split of an assignment: a device for every device that holds something.
+    pub fn split(&self, partition: &Partition, device: &[u32]) -> Split {
+        let mut stages = vec![vec![]; self.devices()];
+        for (class, nodes) in partition.members().into_iter().enumerate() {
+            stages[device[class] as usize].extend(nodes);
+        }
+        let kind = |d: usize| if self.is_cpu(d) { DeviceKind::Cpu } else { DeviceKind::Accelerator };
+        let used = stages.into_iter().enumerate().filter(|(_, nodes)| !nodes.is_empty());
+        Split::from_stages(used.map(|(d, nodes)| (kind(d), nodes)))
+    }
+
+    /// The assignment of a split that keeps classes whole, if it has no more devices than the model; nodes on no device
+    /// are not allowed.
+    pub fn assignment(&self, partition: &Partition, split: &Split) -> Option<Vec<u32>> {
+        let mut device = vec![u32::MAX; self.len()];
+        let (mut accelerator, mut cpu) = (0, self.accelerators);
+        for held in split.devices.iter().filter(|held| !held.nodes.is_empty()) {
+            let (next, end) = match held.kind {
+                DeviceKind::Accelerator => (&mut accelerator, self.accelerators),
+                DeviceKind::Cpu => (&mut cpu, self.devices()),
+            };
+            if *next >= end {
+                return None;
+            }
+            for &node in &held.nodes {
+                device[partition.class(node)] = *next as u32;
+            }
+            *next += 1;
+        }
+        device.iter().all(|&d| d != u32::MAX).then_some(device)
+    }
+}
+
+fn add_net(nets: &mut BTreeMap<Vec<u32>, Time>, mut pins: Vec<u32>, part: usize, cost: f64) {
+    pins.sort_unstable();
+    pins.dedup();
+    if pins.len() > 1 {
+        nets.entry(pins).or_insert([0.0; 2])[part] += cost;
+    }
+}

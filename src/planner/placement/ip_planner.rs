@@ -1,0 +1,129 @@
+//! The search over all splits ([`ip`](super::ip)) as a planner of the registry.
+
+use super::{
+    PlacementLimits, Split,
+    ip::{Contiguity, Objective, Question, Settings, search},
+    planners::{PAPER, plan},
+};
+use crate::{
+    cluster::LimitKind,
+    plan::{Measure, Plan},
+    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    units,
+    workload::{PlacementProfile, Workload},
+};
+
+/// Any split, or any that is contiguous device by device; with a bound that says how much better there may be.
+#[derive(Debug)]
+pub struct IntegerProgram;
+
+static INFO: PlannerInfo = PlannerInfo {
+    id: "placement-ip",
+    name: "Placement: IP",
+    paper: PAPER,
+    summary: "splits that need not be contiguous, improved and bounded until proven or out of rounds (about a minute)",
+    objective: "max_load",
+    unit: "ms",
+};
+
+static OPTIONS: [OptionSpec; 2] = [
+    OptionSpec {
+        name: "contiguity",
+        label: "contiguity",
+        help: "which splits are looked at",
+        kind: OptionKind::Choice {
+            choices: &[
+                ("free", "all"),
+                ("contiguous", "on every device the forward nodes are convex: no path leaves it and comes back"),
+            ],
+            default: "free",
+        },
+    },
+    OptionSpec {
+        name: "objective",
+        label: "objective",
+        help: "what is minimised",
+        kind: OptionKind::Choice {
+            choices: &[
+                ("max-load", "the load of the busiest device"),
+                ("separate-maxima", "the largest forward load plus the largest backward load"),
+            ],
+            default: "max-load",
+        },
+    },
+];
+
+impl Planner for IntegerProgram {
+    fn info(&self) -> &'static PlannerInfo {
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &OPTIONS
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::PLACEMENT
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        match workload.placement() {
+            Some(_) => Ok(()),
+            None => Err("it needs times on accelerators and CPUs (a device-placement file)".into()),
+        }
+    }
+
+    fn plan(&self, problem: &Problem, handle: &Search) -> Outcome {
+        let workload = &problem.workload;
+        let Some(profile) = workload.placement() else { return Outcome::new(Status::Infeasible) };
+        let limits = PlacementLimits {
+            accelerators: problem.limits.devices,
+            cpus: problem.limits.cpus,
+            memory_bytes: problem.limits.memory_bytes,
+        };
+        let contiguous = problem.options.choice("contiguity") == "contiguous";
+        let separate = problem.options.choice("objective") == "separate-maxima";
+        let question = Question {
+            dag: &workload.dag,
+            profile,
+            limits,
+            contiguity: if contiguous { Contiguity::Contiguous } else { Contiguity::Free },
+            objective: if separate { Objective::SeparateMaxima } else { Objective::MaxLoad },
+        };
+        let measure = if separate { Measure::SeparateMaxima } else { Measure::MaxLoad };
+        let as_plan = |split: &Split| Plan { measure, ..plan(split, &limits) };
+        let best = search(&question, &Settings::default(), handle, &|value, split| {
+            handle.improve(value, &as_plan(split));
+        });
+        let mut outcome = Outcome::new(best.status);
+        outcome.statistics.seconds = handle.elapsed().as_secs_f64();
+        outcome.statistics.counts.push(("rounds", best.rounds as f64));
+        outcome.lower_bound = Some(best.lower_bound).filter(|bound| bound.is_finite());
+        match best.split {
+            Some((value, split)) => {
+                outcome.plan = Some(as_plan(&split));
+                outcome.objective = Some(value);
+            }
+            None if best.status == Status::Infeasible => outcome.infeasible = Some(infeasible(profile, &limits)),
+            None => {
+                // Neither found nor disproven: nothing but more time could tell.
+                outcome.status = Status::Cancelled;
+                outcome.notes.push("no split was found that keeps the memory, and none was ruled out".into());
+            }
+        }
+        outcome
+    }
+}
+
+/// Why there is no split: with a CPU there is one, unless classes have to go where they cannot.
+fn infeasible(profile: &PlacementProfile, limits: &PlacementLimits) -> Infeasible {
+    let (accelerators, limit) = (limits.accelerators, units::bytes_exact(limits.memory_bytes));
+    let unsupported = profile.nodes.iter().any(|node| !node.supported);
+    let explanation = if unsupported {
+        "An accelerator cannot run some of the nodes, and there is no CPU: allow one.".to_string()
+    } else {
+        format!("The colour classes cannot be packed into {accelerators} accelerators with {limit} each: allow a CPU.")
+    };
+    let limits = if unsupported { vec![LimitKind::Cpus] } else { vec![LimitKind::Memory, LimitKind::Devices] };
+    Infeasible { limits, smallest_memory_bytes: None, fewest_devices: None, explanation }
+}

@@ -1,0 +1,314 @@
+//! The algorithms for single-sample latency as planners of the registry.
+//!
+//! The greedy heuristic and the split of the max-load DP are scored as the paper scores a split: a stage is a device. The
+//! search answers the question of the latency integer program: a stage is one of the subgraphs that an accelerator runs
+//! in turn. In all of them the last stage is the CPUs, together, under the number after the accelerators.
+//!
+//! Memory and time are those of the algorithms; see [`latency`](super::latency) and [`dp`](super::dp).
+
+use super::{
+    DeviceKind, PlacementLimits, Split,
+    dp::{self, DpOptions},
+    latency::{
+        Instance, Question, Settings, SlotSchedule, evaluate, greedy,
+        search::{Best, search as anytime_search},
+    },
+    linearise,
+    planners::{PAPER, placement_profile},
+};
+use crate::{
+    cluster::LimitKind,
+    graph::Dag,
+    plan::{Measure, Plan, Stage},
+    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status},
+    units,
+    workload::{
+        Node, PlacementProfile, Workload,
+        placement::{ACCELERATOR, CPU},
+    },
+};
+
+/// Which algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Algorithm {
+    Greedy,
+    MaxLoadDp,
+    Search,
+}
+
+/// One of the algorithms as a planner.
+#[derive(Debug)]
+pub struct LatencyPlanner {
+    info: PlannerInfo,
+    options: &'static [OptionSpec],
+    limits: &'static [LimitKind],
+    algorithm: Algorithm,
+}
+
+static SEARCH_OPTIONS: [OptionSpec; 2] = [
+    OptionSpec {
+        name: "subgraphs",
+        label: "subgraphs",
+        help: "most subgraphs that an accelerator runs, one after the other",
+        kind: OptionKind::Number { default: 1.0, least: 1.0, most: 64.0, whole: true },
+    },
+    OptionSpec {
+        name: "rounds",
+        label: "rounds",
+        help: "rounds of annealing; more take longer and may find better plans",
+        kind: OptionKind::Number { default: 6.0, least: 0.0, most: 10_000.0, whole: true },
+    },
+];
+
+/// What limits a single sample: any number of nodes run on CPUs at once.
+static NO_CPUS: [LimitKind; 2] = [LimitKind::Devices, LimitKind::Memory];
+
+const fn info(id: &'static str, name: &'static str, summary: &'static str) -> PlannerInfo {
+    PlannerInfo { id, name, paper: PAPER, summary, objective: "latency", unit: "ms" }
+}
+
+/// Accelerators filled along a topological order.
+pub static GREEDY: LatencyPlanner = LatencyPlanner {
+    info: info(
+        "placement-latency-greedy",
+        "Latency: greedy",
+        "accelerators filled one after the other along a topological order, as far as memory goes",
+    ),
+    options: &[],
+    limits: &NO_CPUS,
+    algorithm: Algorithm::Greedy,
+};
+/// The split of the max-load DP.
+pub static MAX_LOAD_DP: LatencyPlanner = LatencyPlanner {
+    info: info(
+        "placement-latency-dp",
+        "Latency: max-load DP",
+        "the contiguous split with the least busy busiest device, scored by the time one sample takes",
+    ),
+    options: &[],
+    limits: &LimitKind::PLACEMENT,
+    algorithm: Algorithm::MaxLoadDp,
+};
+/// The anytime search.
+pub static SEARCH: LatencyPlanner = LatencyPlanner {
+    info: info(
+        "placement-latency-ip",
+        "Latency: search",
+        "the least time for one sample with so many subgraphs per accelerator: annealing, branch and bound, a lower bound",
+    ),
+    options: &SEARCH_OPTIONS,
+    limits: &NO_CPUS,
+    algorithm: Algorithm::Search,
+};
+
+impl Planner for LatencyPlanner {
+    fn info(&self) -> &'static PlannerInfo {
+        // The planners are statics, so their fields live as long.
+        match self.algorithm {
+            Algorithm::Greedy => &GREEDY.info,
+            Algorithm::MaxLoadDp => &MAX_LOAD_DP.info,
+            Algorithm::Search => &SEARCH.info,
+        }
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        self.options
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        self.limits
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        let profile = placement_profile(workload)?;
+        if self.algorithm == Algorithm::Search && profile.nodes.iter().any(|node| node.backward) {
+            return Err("it schedules one inference, and there are backward nodes: give it the inference graph".into());
+        }
+        Ok(())
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let Some(profile) = problem.workload.placement() else { return Outcome::new(Status::Infeasible) };
+        let dag = &problem.workload.dag;
+        let mut outcome = match self.algorithm {
+            Algorithm::Greedy => {
+                let split = greedy(dag, profile, problem.limits.devices as usize, problem.limits.memory_bytes);
+                scored(problem, profile, &split)
+            }
+            Algorithm::MaxLoadDp => of_max_load(problem, profile, search),
+            Algorithm::Search => of_search(problem, profile, search),
+        };
+        if let (Some(plan), Some(value)) = (&outcome.plan, outcome.objective) {
+            search.improve(value, plan);
+            outcome.notes.push("any number of nodes run on CPUs at once: the limit on CPUs is not heeded".into());
+        }
+        outcome.statistics.seconds = search.elapsed().as_secs_f64();
+        outcome
+    }
+}
+
+/// The split of the max-load DP as a plan for latency.
+fn of_max_load(problem: &Problem, profile: &PlacementProfile, search: &Search) -> Outcome {
+    let limits = PlacementLimits::from(&problem.limits);
+    let placed = dp::plan(&problem.workload.dag, profile, &limits, &DpOptions::default(), &search.quiet());
+    let Some(split) = placed.split else {
+        if placed.status == Status::Cancelled {
+            return Outcome::new(Status::Cancelled);
+        }
+        let (devices, cpus) = (limits.accelerators, limits.cpus);
+        let memory = units::bytes_exact(limits.memory_bytes);
+        let explanation =
+            format!("No contiguous split fits on {devices} accelerators with {memory} each and {cpus} CPUs.");
+        return infeasible(vec![LimitKind::Memory], None, explanation);
+    };
+    let mut outcome = scored(problem, profile, &accelerators(&split));
+    outcome.statistics.counts = placed.counts;
+    if let Some(max_load) = placed.max_load {
+        outcome.notes.push(format!(
+            "the split was chosen for its max-load, {} ms; others with the same max-load may have another latency",
+            units::number(max_load)
+        ));
+    }
+    outcome
+}
+
+/// Node indices by accelerator; all others are on CPUs.
+pub(super) fn accelerators(split: &Split) -> Vec<Vec<u32>> {
+    let devices = split.devices.iter().filter(|device| device.kind == DeviceKind::Accelerator);
+    devices.map(|device| device.nodes.iter().map(|&v| v as u32).collect()).collect()
+}
+
+/// The anytime search, from the splits that the max-load algorithms find.
+fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> Outcome {
+    /// Graphs with more downsets start from the linearised split alone, so that the search begins at once.
+    const MOST_IDEALS: usize = 5_000;
+    let (dag, limits) = (&problem.workload.dag, PlacementLimits::from(&problem.limits));
+    let subgraphs = problem.options.number("subgraphs") as u32;
+    // More accelerators or subgraphs than nodes are of no use, but cost memory.
+    let most = dag.len().max(1);
+    let question = Question {
+        dag,
+        profile,
+        accelerators: (problem.limits.devices as usize).min(most),
+        subgraphs: (subgraphs as usize).min(most),
+        memory_bytes: problem.limits.memory_bytes,
+    };
+    let plan = |schedule: &SlotSchedule| slot_plan(schedule, dag.len(), subgraphs, problem.limits.devices);
+    let improved = |schedule: &SlotSchedule| search.improve(schedule.latency, &plan(schedule));
+    at_once(&question, &improved);
+    let quiet = search.quiet();
+    let options = DpOptions { most_ideals: MOST_IDEALS, ..DpOptions::default() };
+    let starts: Vec<Vec<Vec<u32>>> =
+        [linearise::plan(dag, profile, &limits, &options, &quiet), dp::plan(dag, profile, &limits, &options, &quiet)]
+            .iter()
+            .filter_map(|placed| placed.split.as_ref().map(accelerators))
+            .collect();
+    let settings = Settings { rounds: problem.options.number("rounds") as usize, ..Settings::default() };
+    let found = anytime_search(&question, &settings, &starts, search, &improved);
+    let Best { schedule, as_pieces, lower_bound, status, .. } = found;
+    let mut notes = vec![];
+    if let Some(pieces) = as_pieces.ok().filter(|_| subgraphs > 1) {
+        notes.push(format!(
+            "with each accelerator's nodes cut by the published rule, whose pieces do not wait for one another: {} ms",
+            units::number(pieces.latency)
+        ));
+    }
+    Outcome {
+        plan: Some(plan(&schedule)),
+        objective: Some(schedule.latency),
+        lower_bound,
+        notes,
+        ..Outcome::new(status)
+    }
+}
+
+/// Publishes the greedy split, or where that is not admissible everything on CPUs, before anything takes time.
+fn at_once(question: &Question<'_>, improved: &dyn Fn(&SlotSchedule)) {
+    let Question { dag, profile, accelerators, subgraphs, memory_bytes } = *question;
+    let instance = Instance::new(dag, profile, accelerators, subgraphs, memory_bytes);
+    let filled = instance.first_slots(&greedy(dag, profile, accelerators, memory_bytes));
+    let first = instance.schedule(&filled).or_else(|| instance.schedule(&vec![0; dag.len()]));
+    first.iter().for_each(improved);
+}
+
+/// A split as a plan, scored by the published evaluation; infeasible where it cannot run.
+pub(super) fn scored(problem: &Problem, profile: &PlacementProfile, split: &[Vec<u32>]) -> Outcome {
+    let (dag, limits) = (&problem.workload.dag, &problem.limits);
+    let unsupported = split.iter().flatten().map(|&v| v as usize).find(|&v| !profile.nodes[v].supported);
+    let schedule = match evaluate(dag, profile, limits.memory_bytes, split) {
+        Ok(schedule) => schedule,
+        Err(error) => return infeasible(vec![], None, format!("Its split cannot run: {error}.")),
+    };
+    let worth = format!("Its split takes {} ms", units::number(schedule.latency));
+    if let Some(node) = unsupported {
+        let node: &Node = &problem.workload.nodes[node];
+        let explanation = format!("{worth}, but has {} on an accelerator, which cannot run it.", node.label());
+        return infeasible(vec![], None, explanation);
+    }
+    let heaviest = schedule.memory_excess.iter().map(|excess| excess.bytes).reduce(f64::max);
+    if let Some(bytes) = heaviest {
+        let explanation = format!(
+            "{worth}, but needs {} on one accelerator, the limit is {}: this planner heeds no memory.",
+            units::bytes(bytes),
+            units::bytes_exact(limits.memory_bytes)
+        );
+        return infeasible(vec![LimitKind::Memory], Some(bytes), explanation);
+    }
+    Outcome {
+        plan: Some(device_plan(dag, split, limits.devices)),
+        objective: Some(schedule.latency),
+        ..Outcome::new(Status::Feasible)
+    }
+}
+
+fn infeasible(limits: Vec<LimitKind>, smallest_memory_bytes: Option<f64>, explanation: String) -> Outcome {
+    let story = Infeasible { limits, smallest_memory_bytes, fewest_devices: None, explanation };
+    Outcome { infeasible: Some(story), statistics: Statistics::default(), ..Outcome::new(Status::Infeasible) }
+}
+
+fn stage(nodes: Vec<usize>, choice: &str, device: u32) -> Stage {
+    let choices = vec![choice.to_string(); nodes.len()];
+    Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![device] }
+}
+
+/// A stage for each accelerator that holds something, then one for the CPUs.
+fn device_plan(dag: &Dag, split: &[Vec<u32>], devices: u32) -> Plan {
+    let mut on_cpus = vec![true; dag.len()];
+    let mut plan = Plan { measure: Measure::Latency { subgraphs: None }, ..Plan::default() };
+    for (number, nodes) in split.iter().filter(|nodes| !nodes.is_empty()).enumerate() {
+        let mut nodes: Vec<usize> = nodes.iter().map(|&v| v as usize).collect();
+        nodes.sort_unstable();
+        nodes.iter().for_each(|&node| on_cpus[node] = false);
+        plan.stages.push(stage(nodes, ACCELERATOR, number as u32));
+    }
+    push_cpus(&mut plan, &on_cpus, devices);
+    plan
+}
+
+/// A stage for each slot that holds something, in order of start, then one for the CPUs.
+fn slot_plan(schedule: &SlotSchedule, n: usize, subgraphs: u32, devices: u32) -> Plan {
+    let mut on_cpus = vec![true; n];
+    let mut plan = Plan { measure: Measure::Latency { subgraphs: Some(subgraphs) }, ..Plan::default() };
+    let mut runs: Vec<_> = schedule.slots.iter().collect();
+    // The sort is stable: an accelerator's slots stay in their order.
+    runs.sort_by(|a, b| a.start.total_cmp(&b.start));
+    let mut numbers: Vec<usize> = vec![];
+    for run in runs {
+        let nodes: Vec<usize> = run.nodes.iter().map(|&v| v as usize).collect();
+        nodes.iter().for_each(|&node| on_cpus[node] = false);
+        let number = numbers.iter().position(|&a| a == run.accelerator).unwrap_or_else(|| {
+            numbers.push(run.accelerator);
+            numbers.len() - 1
+        });
+        plan.stages.push(stage(nodes, ACCELERATOR, number as u32));
+    }
+    push_cpus(&mut plan, &on_cpus, devices);
+    plan
+}
+
+fn push_cpus(plan: &mut Plan, on_cpus: &[bool], devices: u32) {
+    let nodes: Vec<usize> = (0..on_cpus.len()).filter(|&v| on_cpus[v]).collect();
+    if !nodes.is_empty() {
+        plan.stages.push(stage(nodes, CPU, devices));
+    }
+}

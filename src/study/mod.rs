@@ -1,0 +1,3 @@
+//! Questions asked of a workload and its plans that no single planner answers.
+
+pub mod uniform;

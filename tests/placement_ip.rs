@@ -1,0 +1,467 @@
+//! The search over all splits against trying everything, on small random graphs, and on published inputs.
+
+mod common;
+
+use common::reference;
+use plantui::{
+    graph::Dag,
+    planner::{
+        Search, Status,
+        placement::{
+            PlacementLimits,
+            classes::Partition,
+            dp::{self, DpOptions},
+            ip::{
+                Contiguity, Objective, Question, Settings,
+                bounds::Bounds,
+                convex::Convexity,
+                flow::{CutNetwork, Side},
+                model::{Model, whole},
+                search, slack,
+                state::State,
+            },
+        },
+    },
+    workload::{
+        formats::placement::read,
+        placement::{PlacementNode, PlacementProfile},
+    },
+};
+use std::{collections::BTreeMap, sync::Mutex};
+
+/// A stream of numbers below the argument (xorshift*), by seed.
+fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move |below| {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % below
+    }
+}
+
+struct Case {
+    dag: Dag,
+    profile: PlacementProfile,
+    limits: PlacementLimits,
+}
+
+/// Up to eight nodes, three accelerators and two CPUs. Every other graph is a training graph: backward nodes, most of them
+/// in the class of a forward node and the others in classes of their own, on edges that never lead back.
+fn case(seed: u64) -> Case {
+    let mut draw = numbers(seed + 1);
+    let n = 3 + draw(6);
+    let training = draw(2) == 0;
+    let forward = if training { n.div_ceil(2) } else { n };
+    let colours = 1 + draw(4);
+    let density = 2 + draw(3);
+    let mut edges = vec![];
+    for u in 0..n {
+        for v in u + 1..n {
+            if draw(density) == 0 {
+                edges.push((u as u32, v as u32));
+            }
+        }
+    }
+    let dag = Dag::new(n, edges).unwrap();
+    let node = |v: usize| {
+        let backward = v >= forward;
+        let accelerator_time = if draw(6) == 0 { 0.0 } else { draw(12) as f64 };
+        let colour_class = match draw(5) {
+            0 => Some(draw(colours) as i64),
+            1 => None,
+            _ if backward => Some(10 + (n - 1 - v) as i64),
+            _ if training => Some(10 + v as i64),
+            _ => None,
+        };
+        PlacementNode {
+            cpu_time: accelerator_time * (1 + draw(4)) as f64 + draw(3) as f64,
+            accelerator_time,
+            supported: draw(10) > 0,
+            backward,
+            size_bytes: draw(6) as f64,
+            colour_class,
+            layer: None,
+            transfer: if dag.out_degree(v) > 0 { draw(5) as f64 + draw(2) as f64 / 2.0 } else { 0.0 },
+        }
+    };
+    let profile = PlacementProfile { nodes: (0..n).map(node).collect() };
+    let mut draw = numbers(seed + 1_000_003);
+    let all: f64 = profile.nodes.iter().map(|node| node.size_bytes).sum();
+    let memory_bytes = if draw(3) == 0 { all } else { (all * (2 + draw(6)) as f64 / 8.0).floor() };
+    let limits = PlacementLimits { accelerators: draw(4) as u32, cpus: draw(3) as u32, memory_bytes };
+    Case { dag, profile, limits }
+}
+
+impl Case {
+    fn question(&self, contiguity: Contiguity, objective: Objective) -> Question<'_> {
+        Question { dag: &self.dag, profile: &self.profile, limits: self.limits, contiguity, objective }
+    }
+
+    fn devices(&self) -> usize {
+        (self.limits.accelerators + self.limits.cpus) as usize
+    }
+
+    /// Forward and backward load of a device that holds the nodes with `has`, none where it cannot hold them.
+    fn load(&self, accelerator: bool, has: &[bool]) -> Option<[f64; 2]> {
+        let nodes = &self.profile.nodes;
+        let mut load = [0.0; 2];
+        let mut size = 0.0;
+        for (v, node) in nodes.iter().enumerate() {
+            let part = usize::from(node.backward);
+            if has[v] {
+                size += node.size_bytes;
+                load[part] += if accelerator { node.accelerator_time } else { node.cpu_time };
+                if accelerator && !node.supported {
+                    return None;
+                }
+            }
+            let read_by = |inside: bool| self.dag.successors(v).any(|w| has[w] == inside);
+            if accelerator && ((has[v] && read_by(false)) || (!has[v] && read_by(true))) {
+                load[part] += node.transfer;
+            }
+        }
+        (!accelerator || size <= self.limits.memory_bytes).then_some(load)
+    }
+
+    /// Whether no path of forward nodes leaves the set and comes back, by walking every path.
+    fn convex(&self, has: &[bool]) -> bool {
+        fn comes_back(case: &Case, has: &[bool], v: usize) -> bool {
+            let mut next = case.dag.successors(v).filter(|&w| !case.profile.nodes[w].backward);
+            next.any(|w| has[w] || comes_back(case, has, w))
+        }
+        let forward = |v: &usize| !self.profile.nodes[*v].backward;
+        let mut leaving = (0..has.len()).filter(forward).filter(|&v| has[v]).flat_map(|v| self.dag.successors(v));
+        !leaving.any(|w| forward(&w) && !has[w] && comes_back(self, has, w))
+    }
+
+    /// The value of an assignment of nodes to devices, none where it is not allowed.
+    fn value(&self, device: &[usize], contiguity: Contiguity, objective: Objective) -> Option<f64> {
+        let mut most = [0.0f64; 2];
+        let mut busiest = 0.0f64;
+        for d in 0..self.devices() {
+            let has: Vec<bool> = device.iter().map(|&of| of == d).collect();
+            let load = self.load(d < self.limits.accelerators as usize, &has)?;
+            if contiguity == Contiguity::Contiguous && !self.convex(&has) {
+                return None;
+            }
+            most = [most[0].max(load[0]), most[1].max(load[1])];
+            busiest = busiest.max(load[0] + load[1]);
+        }
+        Some(if objective == Objective::MaxLoad { busiest } else { most[0] + most[1] })
+    }
+
+    /// Every assignment that keeps colour classes whole.
+    fn assignments(&self) -> impl Iterator<Item = Vec<usize>> {
+        let mut first: BTreeMap<i64, usize> = BTreeMap::new();
+        let mut classes = 0;
+        let class: Vec<usize> = (self.profile.nodes.iter())
+            .map(|node| {
+                let fresh = classes;
+                let class = node.colour_class.map_or(fresh, |colour| *first.entry(colour).or_insert(fresh));
+                classes += usize::from(class == fresh);
+                class
+            })
+            .collect();
+        let devices = self.devices();
+        (0..devices.pow(classes as u32)).map(move |code| {
+            let digits: Vec<usize> = (0..classes).map(|c| code / devices.pow(c as u32) % devices).collect();
+            class.iter().map(|&c| digits[c]).collect()
+        })
+    }
+
+    fn optimum(&self, contiguity: Contiguity, objective: Objective) -> Option<f64> {
+        let values = self.assignments().filter_map(|device| self.value(&device, contiguity, objective));
+        values.min_by(f64::total_cmp)
+    }
+}
+
+fn quick() -> Settings {
+    Settings { rounds: 2, walks: 2, steps: 2000, branches: 100_000 }
+}
+
+/// Searches and holds every claim of the result and of what was published on the way against the optimum.
+fn check(seed: u64, contiguity: Contiguity, objective: Objective, seen: &mut BTreeMap<&str, usize>) {
+    let case = case(seed);
+    let expected = case.optimum(contiguity, objective);
+    let published = Mutex::new(vec![]);
+    let handle = Search::new(None, seed);
+    let best = search(&case.question(contiguity, objective), &quick(), &handle, &|value, split| {
+        published.lock().unwrap().push((value, split.clone()));
+    });
+    let place = format!("seed {seed}, {contiguity:?}, {objective:?}: {best:?}, optimum {expected:?}");
+    let Some(optimum) = expected else {
+        assert_eq!((best.status, &best.split), (Status::Infeasible, &None), "{place}");
+        *seen.entry("infeasible").or_default() += 1;
+        return;
+    };
+    assert_eq!(best.status, Status::Optimal, "{place}");
+    assert!(best.lower_bound <= optimum + 1e-9, "{place}");
+    assert!(handle.progress().bound.is_some_and(|bound| bound <= optimum + 1e-9), "{place}");
+    let (value, split) = best.split.clone().unwrap();
+    assert!((value - optimum).abs() <= 1e-9, "{place}");
+    let published = published.into_inner().unwrap();
+    assert_eq!(published.last().map(|last| last.0), Some(value), "{place}");
+    for (value, split) in published.iter().chain([&(value, split)]) {
+        let held = split.device_of(case.dag.len());
+        let (mut accelerator, mut cpu) = (0, case.limits.accelerators as usize);
+        let name: Vec<usize> = (split.devices.iter())
+            .map(|device| {
+                let accelerates = device.kind == plantui::planner::placement::DeviceKind::Accelerator;
+                let next = if accelerates { &mut accelerator } else { &mut cpu };
+                *next += 1;
+                *next - 1
+            })
+            .collect();
+        assert!(accelerator <= case.limits.accelerators as usize && cpu <= case.devices(), "{place}");
+        let device: Vec<usize> = held.iter().map(|d| name[d.unwrap()]).collect();
+        let naive = case.value(&device, contiguity, objective).expect("an admissible split");
+        assert!((naive - value).abs() <= 1e-9, "{place}: {split:?} is worth {naive}");
+    }
+    let limits = PlacementLimits { memory_bytes: f64::INFINITY, ..case.limits };
+    let roomy = Case { limits, ..case }.optimum(contiguity, objective).unwrap();
+    *seen.entry(if roomy < optimum { "memory binds" } else { "memory is ample" }).or_default() += 1;
+}
+
+#[test]
+fn every_small_graph_is_solved_to_optimality() {
+    let mut seen = BTreeMap::new();
+    for seed in 0..600 {
+        check(seed, Contiguity::Free, Objective::MaxLoad, &mut seen);
+    }
+    assert!(["infeasible", "memory binds", "memory is ample"].iter().all(|kind| seen[kind] > 30), "{seen:?}");
+}
+
+#[test]
+fn every_small_graph_is_solved_among_contiguous_splits() {
+    let mut seen = BTreeMap::new();
+    for seed in 0..600 {
+        check(seed, Contiguity::Contiguous, Objective::MaxLoad, &mut seen);
+    }
+    assert!(["infeasible", "memory binds", "memory is ample"].iter().all(|kind| seen[kind] > 30), "{seen:?}");
+}
+
+#[test]
+fn every_small_graph_is_solved_for_separate_maxima() {
+    let mut seen = BTreeMap::new();
+    for seed in 0..200 {
+        check(seed, Contiguity::Free, Objective::SeparateMaxima, &mut seen);
+        check(seed, Contiguity::Contiguous, Objective::SeparateMaxima, &mut seen);
+    }
+    assert!(["infeasible", "memory binds", "memory is ample"].iter().all(|kind| seen[kind] > 20), "{seen:?}");
+}
+
+fn model(case: &Case) -> (Partition, Model) {
+    let partition = Partition::by_colour(&case.profile);
+    let model = Model::new(&case.dag, &case.profile, &partition, &case.limits, Objective::MaxLoad);
+    (partition, model)
+}
+
+#[test]
+fn what_the_slack_holds_together_is_together_in_every_assignment_that_keeps_the_threshold() {
+    let (mut merged, mut refuted) = (0, 0);
+    for seed in 0..1500 {
+        let case = case(seed);
+        let (partition, model) = model(&case);
+        let Some(optimum) = case.optimum(Contiguity::Free, Objective::MaxLoad) else { continue };
+        for threshold in [optimum, optimum * 1.05, optimum * 0.999] {
+            let contracted = slack::contract(&model, threshold);
+            let keeps = |device: &Vec<usize>| {
+                case.value(device, Contiguity::Free, Objective::MaxLoad).is_some_and(|value| value <= threshold)
+            };
+            let Some((reduced, group)) = contracted else {
+                assert!(!case.assignments().any(|device| keeps(&device)), "seed {seed}");
+                refuted += 1;
+                continue;
+            };
+            merged += usize::from(reduced.len() < model.len());
+            for device in case.assignments().filter(keeps) {
+                let mut home = vec![None; reduced.len()];
+                for (v, d) in device.iter().enumerate() {
+                    let g = group[partition.class(v)] as usize;
+                    assert!(*home[g].get_or_insert(d) == d, "seed {seed}: {group:?} {device:?}");
+                }
+            }
+        }
+    }
+    assert!(merged > 300 && refuted > 100, "{merged} {refuted}");
+}
+
+#[test]
+fn bounds_without_an_incumbent_never_exceed_the_optimum_and_often_meet_it() {
+    let mut met = 0;
+    for seed in 0..1500 {
+        let case = case(seed);
+        let (_, model) = model(&case);
+        let mut bounds = Bounds::new(&model, &Search::default());
+        let Some(optimum) = case.optimum(Contiguity::Free, Objective::MaxLoad) else { continue };
+        assert!(bounds.proven <= optimum, "seed {seed}: {bounds:?} {optimum}");
+        met += usize::from(bounds.proven >= optimum * (1.0 - 1e-8));
+        bounds.tighten(optimum, 12, &Search::default());
+        assert!(bounds.proven <= optimum, "seed {seed}: {bounds:?} {optimum}");
+    }
+    assert!(met > 300, "{met}");
+}
+
+#[test]
+fn the_cheapest_set_with_a_class_is_a_minimum_cut() {
+    for seed in 0..400 {
+        let case = case(seed);
+        if case.limits.accelerators == 0 {
+            continue;
+        }
+        let (partition, model) = model(&case);
+        let mut network = CutNetwork::new(&model);
+        let members = partition.members();
+        for class in 0..model.len() {
+            let barred = (class + 1) % model.len();
+            let side = |c: usize| match c {
+                _ if c == class => Side::In,
+                _ if c == barred => Side::Out,
+                _ => Side::Free,
+            };
+            let least = network.least_load(side, f64::INFINITY);
+            let sets = (0..1usize << model.len())
+                .filter(|set| set >> class & 1 == 1 && (set >> barred & 1 == 0 || barred == class));
+            let naive = sets
+                .map(|set| {
+                    let mut has = vec![false; case.dag.len()];
+                    for (class, nodes) in members.iter().enumerate() {
+                        nodes.iter().for_each(|&v| has[v] = set >> class & 1 == 1);
+                    }
+                    let roomy = PlacementLimits { memory_bytes: f64::INFINITY, ..case.limits };
+                    let nodes = case.profile.nodes.iter().map(|node| PlacementNode { supported: true, ..node.clone() });
+                    let able = Case {
+                        dag: case.dag.clone(),
+                        profile: PlacementProfile { nodes: nodes.collect() },
+                        limits: roomy,
+                    };
+                    whole(able.load(true, &has).unwrap())
+                })
+                .fold(f64::INFINITY, f64::min);
+            assert!((least - naive).abs() <= 1e-9, "seed {seed}, class {class}: {least}, is {naive}");
+        }
+    }
+}
+
+#[test]
+fn loads_kept_up_to_date_are_loads_added_up() {
+    for seed in 0..200 {
+        let case = case(seed);
+        let partition = Partition::by_colour(&case.profile);
+        let model = Model::new(&case.dag, &case.profile, &partition, &case.limits, Objective::SeparateMaxima);
+        if model.devices() == 0 {
+            continue;
+        }
+        let mut draw = numbers(seed);
+        let mut state = State::new(&model, vec![0; model.len()]);
+        for _ in 0..50 {
+            let (class, to) = (draw(model.len()), draw(model.devices()));
+            if state.device(class) != to {
+                state.shift(class, to);
+            }
+            let fresh = State::new(&model, state.devices().to_vec());
+            for (kept, added) in state.loads().iter().zip(fresh.loads()) {
+                assert!((kept[0] - added[0]).abs() + (kept[1] - added[1]).abs() < 1e-9, "seed {seed}");
+            }
+            assert!(state.sizes() == fresh.sizes());
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing_and_a_deadline_is_kept() {
+    let large = |case: &Case| case.dag.len() == 8 && case.limits.accelerators == 3 && case.limits.cpus > 0;
+    let case = (0..).map(case).find(large).unwrap();
+    let settings = Settings { branches: 0, rounds: 3, ..quick() };
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let question = case.question(Contiguity::Free, Objective::MaxLoad);
+        pool.install(|| search(&question, &settings, &Search::new(None, 7), &|_, _| {}))
+    };
+    assert_eq!(run(1), run(4));
+    let stopped = Search::default();
+    stopped.cancel();
+    let best = search(&case.question(Contiguity::Free, Objective::MaxLoad), &settings, &stopped, &|_, _| {});
+    assert!(matches!(best.status, Status::Cancelled | Status::Optimal), "{best:?}");
+}
+
+#[test]
+fn convexity_is_of_the_forward_pass_alone() {
+    for seed in 0..300 {
+        let case = case(seed);
+        let partition = Partition::by_colour(&case.profile);
+        let convexity = Convexity::new(&case.dag, &case.profile, &partition);
+        let mut sets = convexity.sets();
+        let members = partition.members();
+        for set in 0..1usize << partition.len() {
+            let mut has = vec![false; case.dag.len()];
+            for (class, nodes) in members.iter().enumerate() {
+                nodes.iter().for_each(|&v| has[v] = set >> class & 1 == 1);
+            }
+            let held = (0..partition.len()).filter(|class| set >> class & 1 == 1);
+            assert_eq!(convexity.is_convex(held, &mut sets), case.convex(&has), "seed {seed}, set {set:b}");
+        }
+    }
+}
+
+/// Input and the least max-load known for it over all splits.
+fn published() -> impl Iterator<Item = (&'static str, f64)> {
+    let rows = include_str!("figures/placement-ip.tsv").lines().filter(|line| !line.starts_with('#')).skip(1);
+    rows.map(|row| row.split_once('\t').unwrap()).map(|(input, known)| (input, known.parse().unwrap()))
+}
+
+fn on_published(input: &str, settings: &Settings, contiguity: Contiguity) -> (f64, f64, f64) {
+    let root = reference::root("placement ip").expect("asked before");
+    let text = std::fs::read_to_string(root.join(input)).unwrap();
+    let file = read(&text, input, input).unwrap();
+    let limits = PlacementLimits {
+        accelerators: file.accelerators.unwrap(),
+        cpus: file.cpus.unwrap(),
+        memory_bytes: file.memory_bytes.unwrap(),
+    };
+    let (dag, profile) = (&file.dag, &file.profile);
+    let question = Question { dag, profile, limits, contiguity, objective: Objective::MaxLoad };
+    let best = search(&question, settings, &Search::default(), &|_, _| {});
+    let (value, split) = best.split.expect("a split");
+    let score = split.score(dag, profile);
+    assert!((score.max_load - value).abs() <= 1e-9 * value, "{input}");
+    assert_eq!(score.over_memory(&split, limits.memory_bytes).count(), 0, "{input}");
+    let dp = dp::plan(dag, profile, &limits, &DpOptions::default(), &Search::default()).max_load.unwrap();
+    println!("{input}: {value} in {} rounds, bound {}, dp {dp}", best.rounds, best.lower_bound);
+    (value, best.lower_bound, dp)
+}
+
+#[test]
+fn a_short_search_is_no_worse_than_the_dp_and_its_bounds_hold() {
+    if reference::root("placement ip").is_none() {
+        return;
+    }
+    let settings = Settings { rounds: 1, walks: 1, steps: 100_000, branches: 20_000 };
+    for (input, known) in published().filter(|(input, _)| !input.contains("inception") && !input.contains("12")) {
+        for contiguity in [Contiguity::Free, Contiguity::Contiguous] {
+            let (value, bound, dp) = on_published(input, &settings, contiguity);
+            assert!(value <= dp * (1.0 + 1e-9), "{input}: {value}, dp {dp}");
+            if contiguity == Contiguity::Free {
+                assert!(bound <= known * (1.0 + 1e-9), "{input}: {bound} is no bound on {known}");
+            }
+        }
+    }
+}
+
+/// About sixteen minutes on two cores.
+#[test]
+#[ignore = "runs for a quarter of an hour"]
+fn every_published_input_is_solved_as_well_as_is_known() {
+    if reference::root("placement ip, all").is_none() {
+        return;
+    }
+    let mut within = 0;
+    for (input, known) in published() {
+        let (value, bound, _) = on_published(input, &Settings::default(), Contiguity::Free);
+        assert!(value <= known * (1.0 + 1e-9), "{input}: {value}, known is {known}");
+        assert!(bound <= value, "{input}");
+        within += usize::from(bound >= 0.98 * value);
+    }
+    assert!(within >= 8, "{within}");
+}
