@@ -18,6 +18,7 @@ mod model;
 mod offscreen;
 mod open_form;
 mod overlay;
+mod panel_rows;
 mod picture;
 mod played;
 mod shown;

@@ -2,6 +2,7 @@
 
 mod keys;
 mod looks;
+mod panel;
 mod planners;
 mod sizes;
 

@@ -77,10 +77,10 @@ fn what_is_no_plan_fits_any_size() {
     let mut screen = screen(request);
     draw_all(&mut screen, "infeasible");
     screen.resize(120, 36);
-    for _ in 0..3 {
-        press(&mut screen, KeyCode::Up);
+    for code in [KeyCode::Up, KeyCode::Enter, KeyCode::Down, KeyCode::Enter] {
+        press(&mut screen, code);
     }
-    press(&mut screen, KeyCode::Enter);
+    assert!(screen.text().contains("cannot plan this workload"));
     draw_all(&mut screen, "refusal");
 }
 

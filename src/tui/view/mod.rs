@@ -61,7 +61,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
             right = Rect { x: middle.x + PANEL_WIDTH, width: middle.width - PANEL_WIDTH, ..middle };
         }
         draw_view(frame, right, model);
-        panel::draw_error(frame, middle, model);
+        panel::draw_note(frame, middle, model);
         draw_overlay(frame, area, model);
     }
     if model.ascii {
