@@ -46,7 +46,7 @@ fn the_first_screen_tells_what_the_plan_is_worth_and_what_limits_it() {
         assert!(header.contains(part), "{part}: {header}");
     }
     line(&text, "limited by stage");
-    assert!(line(&text, "samples/s").contains("bound: proven"));
+    assert!(line(&text, "samples/s").contains("proven best"));
     for label in ["devices", "memory", "microbatches", "bandwidth"] {
         line(&text, label);
     }

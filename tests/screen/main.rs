@@ -3,6 +3,7 @@
 mod keys;
 mod looks;
 mod panel;
+mod placement;
 mod planners;
 mod sizes;
 

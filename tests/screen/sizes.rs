@@ -8,7 +8,7 @@ use plantui::{
 };
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
-use crate::{planners, press, request, screen, tiny};
+use crate::{placement::placement, planners, press, request, screen, tiny};
 
 /// All small sizes, and steps through the rest up to 220 x 70.
 fn sizes() -> Vec<(u16, u16)> {
@@ -44,6 +44,20 @@ fn views_fit_any_size() {
         screen.resize(120, 36);
         screen.draw();
         screen.keys(keys);
+        draw_all(&mut screen, keys);
+    }
+}
+
+#[test]
+fn views_of_a_device_placement_fit_any_size() {
+    let mut screen = screen(placement("placement-dp"));
+    for keys in ["1", "1*", "2", "2jj", "3", "3++ ", "4", "4s", "s", "s"] {
+        screen.focus(Focus::View);
+        screen.resize(120, 36);
+        screen.draw();
+        screen.keys(keys);
+        draw_all(&mut screen, keys);
+        screen.focus(Focus::Panel);
         draw_all(&mut screen, keys);
     }
 }

@@ -212,6 +212,7 @@ fn outcome(
             outcome.notes.push("proven among contiguous splits; one that is not contiguous may be better".into());
         }
         outcome.lower_bound = placed.lower_bound.filter(|_| algorithm == Algorithm::Dp);
+        outcome.proven_among = outcome.lower_bound.map(|_| "contiguous splits");
         outcome.plan = Some(plan);
         outcome.objective = Some(value);
     }

@@ -14,11 +14,14 @@ mod export;
 mod footer;
 mod header;
 mod help;
+mod load_parts;
 mod memory_chart;
 mod no_plan;
 mod open;
 mod panel;
+mod stage_tree;
 mod stages;
+mod summary;
 pub(super) mod timeline;
 pub(super) mod workload;
 
@@ -131,7 +134,8 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool
             .map(|&kind| {
                 let value = kind.format(model.limits.get(kind));
                 let bare = value.bytes().all(|b| b.is_ascii_digit());
-                if bare { format!("{value} {}", kind.label()) } else { value }
+                let label = if value == "1" { kind.label().trim_end_matches('s') } else { kind.label() };
+                if bare { format!("{value} {label}") } else { value }
             })
             .collect();
         // As many as there is room for; the first ones matter most.

@@ -12,7 +12,7 @@ use ratatui::{
 
 use super::{
     clip, fit, fit_right, plain, rows,
-    stages::{kind, numbered},
+    stage_tree::{kind, numbered},
     wrap,
 };
 use crate::{
