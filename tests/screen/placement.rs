@@ -123,3 +123,28 @@ fn the_selected_device_is_told_in_figures() {
     let text = screen.text();
     assert!(text.contains("acc 1") && text.contains("on accelerator 1"), "{text}");
 }
+
+#[test]
+fn the_workload_view_tells_passes_classes_and_what_needs_a_cpu() {
+    let mut screen = screen("placement-dp", 120, 36);
+    screen.focus(Focus::View);
+    screen.keys("4");
+    let text = screen.text();
+    let facts = line(&text, "12 forward, 12 backward");
+    assert!(facts.contains("12 colour classes") && facts.contains("2 nodes need a CPU"), "{facts}");
+    let class = line(&text, "#2 layer2");
+    assert!(class.contains("both") && class.contains("CPU only"), "{class}");
+    press(&mut screen, KeyCode::Right);
+    screen.draw();
+    press(&mut screen, KeyCode::Down);
+    press(&mut screen, KeyCode::Down);
+    let text = screen.text();
+    let row = line(&text, "#23 grad0");
+    for part in ["▌", "backward", "14.00 ms", "28.00 ms", "977 KiB"] {
+        assert!(row.contains(part), "{part} in {row}");
+    }
+    assert!(text.contains("colour class 0: on one device with 1 more"), "{text}");
+    assert!(text.contains("2 times as long"), "{text}");
+    screen.keys("s");
+    assert!(line(&screen.text(), "layer0 ").contains("1.500 ms"), "{}", screen.text());
+}

@@ -17,6 +17,7 @@ mod help;
 mod load_parts;
 mod memory_chart;
 mod no_plan;
+mod node_rows;
 mod open;
 mod panel;
 mod stage_tree;
