@@ -7,11 +7,10 @@ use std::{
 };
 
 use ratatui::layout::Rect;
-use tui_input::Input;
 
 use super::{
-    ScreenError, ScreenRequest, overlay::Overlay, played::Played, shown::Shown, theme, theme::Depth, theme::Theme,
-    timeline_state::TimelineState, view::workload::Section, widget::tree::TreePane,
+    ScreenError, ScreenRequest, adjust::Editing, overlay::Overlay, panel_rows::PanelRow, played::Played, shown::Shown,
+    theme, theme::Depth, theme::Theme, timeline_state::TimelineState, view::workload::Section, widget::tree::TreePane,
 };
 use crate::{
     cluster::{LimitKind, Limits},
@@ -55,30 +54,6 @@ pub enum Focus {
     Panel,
     /// The view.
     View,
-}
-
-/// A row of the left panel that can be selected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PanelRow {
-    /// A planner, by its place in the list.
-    Planner(usize),
-    /// A limit.
-    Limit(LimitKind),
-    /// An option of the planner, by its place in its list.
-    Option(usize),
-}
-
-/// A limit that is being typed.
-#[derive(Debug, Clone)]
-pub(super) struct Editing {
-    /// Which.
-    pub kind: LimitKind,
-    /// What was typed so far.
-    pub input: Input,
-    /// Whether nothing was typed yet: the first letter then takes the place of the old value.
-    pub(crate) untouched: bool,
-    /// Why it cannot be taken.
-    pub error: Option<String>,
 }
 
 /// A job that is under way.
@@ -154,7 +129,9 @@ pub(super) struct Model {
     pub folded: Option<bool>,
     /// Selected row of the left panel.
     pub panel_cursor: usize,
-    /// The limit that is being typed.
+    /// Whether the planners that cannot plan this workload are listed.
+    pub others_unfolded: bool,
+    /// The value that is being typed.
     pub editing: Option<Editing>,
     /// What lies over everything else.
     pub overlay: Option<Overlay>,
@@ -223,13 +200,6 @@ impl Model {
         self.current_planner().options()
     }
 
-    /// Rows of the left panel, from the top.
-    pub(super) fn panel_rows(&self) -> Vec<PanelRow> {
-        let planners = (0..self.planners.len()).map(PanelRow::Planner);
-        let limits = self.current_planner().limits().iter().map(|&kind| PanelRow::Limit(kind));
-        planners.chain(limits).chain((0..self.specs().len()).map(PanelRow::Option)).collect()
-    }
-
     /// Whether the left panel is to be seen.
     pub(super) fn panel_visible(&self) -> bool {
         self.focus == Focus::Panel || !self.folded.unwrap_or(self.size.0 < 100)
@@ -283,6 +253,7 @@ impl Model {
             focus: Focus::View,
             folded: None,
             panel_cursor: 0,
+            others_unfolded: false,
             editing: None,
             overlay: None,
             message: None,
@@ -309,7 +280,7 @@ impl Model {
             now: Instant::now(),
             hits: vec![],
         };
-        model.panel_cursor = model.panel_rows().iter().position(|row| matches!(row, PanelRow::Limit(_))).unwrap_or(0);
+        model.select_panel_row(PanelRow::Limit(LimitKind::Devices));
         Ok(model)
     }
 
@@ -328,9 +299,15 @@ impl Model {
 
     /// Takes a workload and looks for what may mislead a planner in it.
     pub(crate) fn set_workload(&mut self, workload: Arc<Workload>) {
+        let row = self.panel_row();
         self.refusals = refusals(self.planners, &workload);
         self.findings = lint::lint(&workload);
         self.workload = workload;
+        // A planner of another kind of workload would only refuse.
+        if self.refusals[self.planner].is_some() {
+            self.planner = self.refusals.iter().position(Option::is_none).unwrap_or(self.planner);
+        }
+        self.select_panel_row(row.unwrap_or(PanelRow::Limit(LimitKind::Devices)));
         self.generation += 1;
     }
 

@@ -7,7 +7,7 @@ use tui_input::Input;
 use super::{
     action::{Action, Scope},
     errand::Errand,
-    model::{Focus, Model, PanelRow, Running, Tone, View},
+    model::{Focus, Model, Running, Tone, View},
     open_form::OpenForm,
     overlay::Overlay,
     played::Lane,
@@ -322,11 +322,6 @@ impl Model {
         }
         let devices = self.device_rows().len();
         self.device_cursor = self.device_cursor.min(devices.saturating_sub(1));
-    }
-
-    /// The selected row of the left panel.
-    pub(super) fn panel_row(&self) -> Option<PanelRow> {
-        self.panel_rows().get(self.panel_cursor).copied()
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod keys;
 mod looks;
+mod panel;
+mod placement;
 mod planners;
 mod sizes;
 

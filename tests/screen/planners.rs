@@ -30,8 +30,14 @@ pub(crate) struct Panicking;
 pub(crate) struct Endless;
 
 pub(crate) static ALL: [&dyn Planner; 4] = [&OneStage, &Refusing, &Panicking, &Endless];
+/// More than a small screen has lines for.
+pub(crate) static MANY: [&dyn Planner; 26] = [
+    &OneStage, &Endless, &Endless, &Endless, &Endless, &Endless, &Endless, &Endless, &Endless, &Endless, &Endless,
+    &Endless, &Endless, &Endless, &Endless, &Endless, &Endless, &Refusing, &Refusing, &Refusing, &Refusing, &Refusing,
+    &Refusing, &Refusing, &Refusing, &Refusing,
+];
 
-static OPTIONS: [OptionSpec; 2] = [
+static OPTIONS: [OptionSpec; 4] = [
     OptionSpec { name: "fast", label: "go fast", help: "does nothing", kind: OptionKind::Flag { default: true } },
     OptionSpec {
         name: "mode",
@@ -41,6 +47,18 @@ static OPTIONS: [OptionSpec; 2] = [
             choices: &[("first", "the first of the file"), ("last", "the last of the file")],
             default: "first",
         },
+    },
+    OptionSpec {
+        name: "restarts",
+        label: "restarts",
+        help: "does nothing",
+        kind: OptionKind::Number { default: 10.0, least: 1.0, most: 1000.0, whole: true },
+    },
+    OptionSpec {
+        name: "split",
+        label: "split",
+        help: "does nothing",
+        kind: OptionKind::File { example: "split.json" },
     },
 ];
 

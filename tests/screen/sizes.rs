@@ -8,7 +8,7 @@ use plantui::{
 };
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
-use crate::{planners, press, request, screen, tiny};
+use crate::{placement::placement, planners, press, request, screen, tiny};
 
 /// All small sizes, and steps through the rest up to 220 x 70.
 fn sizes() -> Vec<(u16, u16)> {
@@ -49,6 +49,20 @@ fn views_fit_any_size() {
 }
 
 #[test]
+fn views_of_a_device_placement_fit_any_size() {
+    let mut screen = screen(placement("placement-dp"));
+    for keys in ["1", "1*", "2", "2jj", "3", "3++ ", "4", "4s", "s", "s"] {
+        screen.focus(Focus::View);
+        screen.resize(120, 36);
+        screen.draw();
+        screen.keys(keys);
+        draw_all(&mut screen, keys);
+        screen.focus(Focus::Panel);
+        draw_all(&mut screen, keys);
+    }
+}
+
+#[test]
 fn overlays_fit_any_size() {
     let mut screen = screen(request(tiny()));
     screen.focus(Focus::View);
@@ -77,10 +91,10 @@ fn what_is_no_plan_fits_any_size() {
     let mut screen = screen(request);
     draw_all(&mut screen, "infeasible");
     screen.resize(120, 36);
-    for _ in 0..3 {
-        press(&mut screen, KeyCode::Up);
+    for code in [KeyCode::Up, KeyCode::Enter, KeyCode::Down, KeyCode::Enter] {
+        press(&mut screen, code);
     }
-    press(&mut screen, KeyCode::Enter);
+    assert!(screen.text().contains("cannot plan this workload"));
     draw_all(&mut screen, "refusal");
 }
 

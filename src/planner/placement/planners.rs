@@ -158,7 +158,10 @@ impl Planner for PlacementPlanner {
             if outcome.status == Status::Optimal {
                 outcome.status = Status::Feasible;
             }
-        } else if outcome.status == Status::Optimal {
+        } else {
+            outcome.proven_among = outcome.lower_bound.map(|_| "contiguous splits");
+        }
+        if self.algorithm == Algorithm::Dp && outcome.status == Status::Optimal {
             outcome.notes.push("proven among contiguous splits; one that is not contiguous may be better".into());
         }
         outcome.statistics.seconds = search.elapsed().as_secs_f64();

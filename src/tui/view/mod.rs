@@ -14,11 +14,15 @@ mod export;
 mod footer;
 mod header;
 mod help;
+mod load_parts;
 mod memory_chart;
 mod no_plan;
+mod node_rows;
 mod open;
 mod panel;
+mod stage_tree;
 mod stages;
+mod summary;
 pub(super) mod timeline;
 pub(super) mod workload;
 
@@ -61,7 +65,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
             right = Rect { x: middle.x + PANEL_WIDTH, width: middle.width - PANEL_WIDTH, ..middle };
         }
         draw_view(frame, right, model);
-        panel::draw_error(frame, middle, model);
+        panel::draw_note(frame, middle, model);
         draw_overlay(frame, area, model);
     }
     if model.ascii {
@@ -131,7 +135,8 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool
             .map(|&kind| {
                 let value = kind.format(model.limits.get(kind));
                 let bare = value.bytes().all(|b| b.is_ascii_digit());
-                if bare { format!("{value} {}", kind.label()) } else { value }
+                let label = if value == "1" { kind.label().trim_end_matches('s') } else { kind.label() };
+                if bare { format!("{value} {label}") } else { value }
             })
             .collect();
         // As many as there is room for; the first ones matter most.
