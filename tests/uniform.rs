@@ -5,10 +5,10 @@ mod common;
 use common::random_piper::{Flavour, Random, edges, workload};
 use plantui::{
     cluster::{Limits, Overrides},
-    plan::{Measure, Plan, Stage, check::check},
+    plan::{Plan, Stage, check::check},
     planner::{self, Options, Planner, Problem, Search, Status, equal_partition::EqualPartition, piper::Piper},
     study::uniform::{Settings, best},
-    workload::{Workload, builtin, layers::Layering, piper::RECOMPUTE},
+    workload::{Workload, builtin, layering::Layering, piper::RECOMPUTE},
 };
 use std::sync::Arc;
 

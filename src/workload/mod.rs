@@ -10,7 +10,7 @@ pub mod error;
 pub mod formats;
 pub mod generate;
 pub mod layer_profile;
-pub mod layers;
+pub mod layering;
 pub mod lint;
 pub mod piper;
 pub mod placement;

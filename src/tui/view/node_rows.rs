@@ -18,7 +18,9 @@ use crate::{
         },
     },
     units,
-    workload::{Mode, PiperProfile, PlacementProfile, Profile, Workload, layer_profile::MILLISECONDS, placement::SECONDS},
+    workload::{
+        Mode, PiperProfile, PlacementProfile, Profile, Workload, layer_profile::MILLISECONDS, placement::SECONDS,
+    },
 };
 
 /// Titles and widths of the columns after the name.
