@@ -10,6 +10,7 @@
 pub mod arguments;
 pub mod check;
 pub mod completions;
+pub mod convert;
 mod device_table;
 pub mod export;
 pub mod failure;
@@ -29,6 +30,7 @@ pub mod report;
 pub mod screen;
 pub mod simulate;
 pub mod themes;
+pub mod topologies;
 
 use std::{ffi::OsStr, process::ExitCode};
 
@@ -76,6 +78,8 @@ enum Command {
     Generate(generate::GenerateArgs),
     Planners(planners::PlannersArgs),
     Hardware(hardware::HardwareArgs),
+    Topologies(topologies::TopologiesArgs),
+    Convert(convert::ConvertArgs),
     Themes(themes::ThemesArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -97,6 +101,8 @@ impl Cli {
             Some(Command::Generate(args)) => args.write(),
             Some(Command::Planners(args)) => args.run(),
             Some(Command::Hardware(args)) => args.run(),
+            Some(Command::Topologies(args)) => args.run(),
+            Some(Command::Convert(args)) => args.run(),
             Some(Command::Themes(args)) => args.run(),
             Some(Command::Completions(args)) => args.run(),
             Some(Command::Man(args)) => args.run(),

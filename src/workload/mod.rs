@@ -6,6 +6,7 @@
 //!
 //! Units: bytes and seconds as `f64`, exactly as in the files.
 
+pub mod convert;
 pub mod error;
 pub mod formats;
 pub mod generate;
