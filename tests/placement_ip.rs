@@ -85,7 +85,7 @@ fn case(seed: u64) -> Case {
             transfer: if dag.out_degree(v) > 0 { draw(5) as f64 + draw(2) as f64 / 2.0 } else { 0.0 },
         }
     };
-    let profile = PlacementProfile { nodes: (0..n).map(node).collect() };
+    let profile = PlacementProfile { nodes: (0..n).map(node).collect(), uneven_transfers: vec![] };
     let mut draw = numbers(seed + 1_000_003);
     let all: f64 = profile.nodes.iter().map(|node| node.size_bytes).sum();
     let memory_bytes = if draw(3) == 0 { all } else { (all * (2 + draw(6)) as f64 / 8.0).floor() };
@@ -333,7 +333,7 @@ fn the_cheapest_set_with_a_class_is_a_minimum_cut() {
                     let nodes = case.profile.nodes.iter().map(|node| PlacementNode { supported: true, ..node.clone() });
                     let able = Case {
                         dag: case.dag.clone(),
-                        profile: PlacementProfile { nodes: nodes.collect() },
+                        profile: PlacementProfile { nodes: nodes.collect(), uneven_transfers: vec![] },
                         limits: roomy,
                     };
                     whole(able.load(true, &has).unwrap())

@@ -8,7 +8,7 @@ use plantui::{
     plan::{Measure, Plan, Stage, check::check},
     planner::{self, Options, Planner, Problem, Search, Status, equal_partition::EqualPartition, piper::Piper},
     study::uniform::{Settings, best},
-    workload::{Workload, builtin, layers::Layering, piper::RECOMPUTE},
+    workload::{Workload, builtin, layering::Layering, piper::RECOMPUTE},
 };
 use std::sync::Arc;
 

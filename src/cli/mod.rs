@@ -10,8 +10,8 @@
 pub mod arguments;
 pub mod check;
 pub mod completions;
-pub mod export;
 mod device_table;
+pub mod export;
 pub mod failure;
 pub mod generate;
 pub mod hardware;

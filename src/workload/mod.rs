@@ -9,7 +9,7 @@
 pub mod error;
 pub mod formats;
 pub mod generate;
-pub mod layers;
+pub mod layering;
 pub mod lint;
 pub mod piper;
 pub mod placement;
