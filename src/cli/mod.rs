@@ -9,6 +9,7 @@
 
 pub mod arguments;
 pub mod check;
+pub mod compare;
 pub mod completions;
 mod device_table;
 pub mod export;
@@ -45,6 +46,7 @@ Examples:
   plantui plan model.json --json > plan.json    the same for scripts
   plantui check model.json plan.json            validate and score a plan again
   plantui export plan.json --to megatron        the flags of a training engine
+  plantui compare model.json                    every planner that can, in one simulator
   plantui generate bert-32 > model.json         make a workload
 
 Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan.";
@@ -69,6 +71,7 @@ pub struct Cli {
 enum Command {
     Plan(plan::PlanArgs),
     Check(check::CheckArgs),
+    Compare(compare::CompareArgs),
     Simulate(simulate::SimulateArgs),
     Export(export::ExportArgs),
     Lint(lint::LintArgs),
@@ -91,6 +94,7 @@ impl Cli {
             None => self.screen.run(),
             Some(Command::Plan(args)) => args.run(),
             Some(Command::Check(args)) => args.run(),
+            Some(Command::Compare(args)) => args.run(),
             Some(Command::Simulate(args)) => args.run(),
             Some(Command::Export(args)) => args.run(),
             Some(Command::Lint(args)) => args.run(),

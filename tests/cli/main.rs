@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod check;
+mod compare;
 mod export;
 mod lists;
 mod output;
