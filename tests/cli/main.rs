@@ -5,6 +5,7 @@ mod check;
 mod export;
 mod lists;
 mod output;
+mod placement;
 mod plan;
 
 use std::path::{Path, PathBuf};
