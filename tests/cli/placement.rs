@@ -137,7 +137,12 @@ fn a_plan_leaves_as_a_split() {
         let checked = json(&["check", &workload, &folder.file("split.json", text), "--json"], 0);
         assert_eq!((&checked["objective"], &checked["claim"]["holds"]), (&planned["objective"], &value!(true)));
     }
+    let plan = folder.file("plan.json", stdout(&["plan", &workload, "--json"], 0));
+    let exported = json(&["export", &plan, "--workload", &workload, "--to", "placement-split"], 0);
+    assert_eq!(exported["maxLoad"], 22.0);
     assert!(refusal(&["plan", TINY, "--format", "placement-split"]).contains("is no device placement"));
+    let other = folder.file("plan.json", stdout(&["plan", TINY, "--json"], 0));
+    assert!(refusal(&["export", &other, "--to", "placement-split"]).contains("is no device placement"));
 }
 
 #[test]
