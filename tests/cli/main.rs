@@ -6,6 +6,7 @@ mod compare;
 mod export;
 mod lists;
 mod output;
+mod placement;
 mod plan;
 
 use std::path::{Path, PathBuf};
