@@ -9,8 +9,18 @@ use std::{
 use ratatui::layout::Rect;
 
 use super::{
-    ScreenError, ScreenRequest, adjust::Editing, overlay::Overlay, panel_rows::PanelRow, played::Played, shown::Shown,
-    theme, theme::Depth, theme::Theme, timeline_state::TimelineState, view::workload::Section, widget::tree::TreePane,
+    ScreenError, ScreenRequest,
+    adjust::Editing,
+    overlay::Overlay,
+    panel_rows::PanelRow,
+    played::Played,
+    shown::Shown,
+    theme,
+    theme::Depth,
+    theme::Theme,
+    timeline_state::TimelineState,
+    view::{SMALLEST, workload::Section},
+    widget::tree::TreePane,
 };
 use crate::{
     cluster::{LimitKind, Limits},
@@ -110,6 +120,8 @@ pub(super) struct Model {
     pub(crate) refusals: Vec<Option<String>>,
     /// Who does, by place.
     pub planner: usize,
+    /// Who planned last for each objective, for this workload.
+    pub last_for: Vec<(&'static str, usize)>,
     /// Under which limits.
     pub limits: Limits,
     /// Those it started with.
@@ -181,6 +193,8 @@ pub(super) struct Model {
     pub theme_directory: Option<PathBuf>,
     /// Whether only ASCII is drawn.
     pub ascii: bool,
+    /// Whether the screen has been large enough to show anything.
+    pub seen: bool,
     /// Size of the screen at the last drawing.
     pub size: (u16, u16),
     /// The time, as the loop told it.
@@ -244,6 +258,7 @@ impl Model {
             workload: request.workload,
             planners: request.planners,
             planner,
+            last_for: vec![],
             limits,
             first_limits: limits,
             options,
@@ -276,6 +291,7 @@ impl Model {
             depth: request.depth,
             theme_directory: request.theme_directory,
             ascii: request.ascii,
+            seen: false,
             size: (0, 0),
             now: Instant::now(),
             hits: vec![],
@@ -303,6 +319,7 @@ impl Model {
         self.refusals = refusals(self.planners, &workload);
         self.findings = lint::lint(&workload);
         self.workload = workload;
+        self.last_for.clear();
         // A planner of another kind of workload would only refuse.
         if self.refusals[self.planner].is_some() {
             self.planner = self.refusals.iter().position(Option::is_none).unwrap_or(self.planner);
@@ -311,11 +328,15 @@ impl Model {
         self.generation += 1;
     }
 
-    /// Where there is room for the left panel, it hears the first keys: limits are what one turns first.
+    /// Takes the size of the screen. Where the first that is large enough has room for the left panel, that hears the first
+    /// keys: limits are what one turns first.
     pub(super) fn start_at(&mut self, size: (u16, u16)) {
         self.size = size;
-        if self.panel_visible() {
-            self.focus = Focus::Panel;
+        if !self.seen && size.0 >= SMALLEST.0 && size.1 >= SMALLEST.1 {
+            self.seen = true;
+            if self.panel_visible() {
+                self.focus = Focus::Panel;
+            }
         }
     }
 }

@@ -85,6 +85,7 @@ impl Model {
             | Action::Reset => return self.act_on_row(action),
             Action::FitMemory => return self.fit(LimitKind::Memory),
             Action::FitDevices => return self.fit(LimitKind::Devices),
+            Action::NextObjective => return self.next_objective(),
             Action::Find => self.overlay = Some(Overlay::Find(Input::default())),
             Action::NextSection => {
                 self.section = self.section.next();

@@ -120,3 +120,20 @@ fn at_80_by_24_everything_important_is_there() {
         assert!(text.contains(part), "{part} in\n{text}");
     }
 }
+
+#[test]
+fn a_screen_that_grows_starts_like_any_other() {
+    let mut grown = Offscreen::new(request(tiny()), 40, 10).unwrap();
+    grown.draw();
+    grown.resize(120, 36);
+    // But for the header, which has the time the plan took.
+    let below = |screen: &mut Offscreen| screen.text().lines().skip(1).collect::<Vec<_>>().join("\n");
+    assert_eq!(below(&mut grown), below(&mut screen(request(tiny()))));
+    // Who chose the view keeps it through a small size.
+    press(&mut grown, KeyCode::Tab);
+    let before = grown.text();
+    grown.resize(40, 10);
+    grown.draw();
+    grown.resize(120, 36);
+    assert_eq!(grown.text(), before);
+}

@@ -41,7 +41,7 @@ use super::{
 };
 
 /// The smallest screen on which everything has its place.
-const SMALLEST: (u16, u16) = (60, 16);
+pub(super) const SMALLEST: (u16, u16) = (60, 16);
 /// Width of the left panel.
 const PANEL_WIDTH: u16 = 30;
 
