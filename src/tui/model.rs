@@ -11,6 +11,7 @@ use ratatui::layout::Rect;
 use super::{
     ScreenError, ScreenRequest,
     adjust::Editing,
+    convergence::Convergence,
     overlay::Overlay,
     panel_rows::PanelRow,
     played::Played,
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits},
-    planner::{OptionSpec, Options, Planner, Search},
+    planner::{OptionSpec, Options, Planner, PlannerInfo, Search},
     simulate::Schedule,
     workload::{Workload, lint},
 };
@@ -73,8 +74,10 @@ pub(super) struct Running {
     pub job: u64,
     /// Where its progress is read.
     pub search: Search,
-    /// When it was asked for.
+    /// When it was asked for; earlier than `begun` where it took the place of one that was not there yet.
     pub since: Instant,
+    /// When this job was handed over.
+    pub begun: Instant,
     /// Whether a plan is what is waited for.
     pub planning: bool,
 }
@@ -109,6 +112,9 @@ pub(super) enum Hit {
 
 /// How long a plan may take before the screen says that it waits: quick plans do not flicker.
 pub(super) const PATIENCE: Duration = Duration::from_millis(80);
+
+/// How long a search lasts before its course is worth a look.
+pub(super) const LONG: Duration = Duration::from_millis(400);
 
 /// The whole state.
 pub(super) struct Model {
@@ -158,6 +164,11 @@ pub(super) struct Model {
     pub played: Option<Arc<Played>>,
     /// The job under way.
     pub running: Option<Running>,
+    /// The course of the last search, and who searched.
+    pub convergence: Convergence,
+    pub(crate) searched: Option<usize>,
+    /// Whether that course is shown; `None`: while the search goes on.
+    pub chart: Option<bool>,
     /// Why the chosen planner cannot plan this.
     pub refusal: Option<String>,
     /// Whether the last run was stopped before it had any plan.
@@ -224,6 +235,17 @@ impl Model {
         self.stopped || self.refusal.is_some() || self.planning_shown()
     }
 
+    /// Whether the course of the search is to be seen.
+    pub(super) fn convergence_shown(&self) -> bool {
+        let waited = || self.running.as_ref().is_some_and(|r| self.now.duration_since(r.since) >= LONG);
+        self.chart.unwrap_or_else(|| self.planning_shown() && waited() && !self.convergence.is_empty())
+    }
+
+    /// Who searched last.
+    pub(super) fn converged_by(&self) -> &'static PlannerInfo {
+        self.planners[self.searched.unwrap_or(self.planner)].info()
+    }
+
     /// Whether a plan has been waited for long enough to say so.
     pub(super) fn planning_shown(&self) -> bool {
         self.running
@@ -276,6 +298,9 @@ impl Model {
             shown: None,
             played: None,
             running: None,
+            convergence: Convergence::default(),
+            searched: None,
+            chart: None,
             refusal: None,
             stopped: false,
             generation: 0,
@@ -307,6 +332,7 @@ impl Model {
         }
         self.shown = None;
         self.played = None;
+        self.convergence = Convergence::default();
         self.device_unfolded.clear();
         self.device_cursor = 0;
         self.timeline = TimelineState::default();

@@ -49,6 +49,18 @@ fn views_fit_any_size() {
 }
 
 #[test]
+fn the_course_of_a_search_fits_any_size() {
+    let mut screen = screen(request(tiny()));
+    screen.keys("b");
+    for view in ["1", "2", "3", "4"] {
+        screen.keys(view);
+        assert!(screen.text().contains("over time"), "view {view}");
+        draw_all(&mut screen, view);
+        screen.resize(120, 36);
+    }
+}
+
+#[test]
 fn views_of_a_device_placement_fit_any_size() {
     let mut screen = screen(placement("placement-dp"));
     for keys in ["1", "1*", "2", "2jj", "3", "3++ ", "4", "4s", "s", "s"] {
