@@ -153,7 +153,9 @@ fn a_split_takes_what_the_published_definition_gives() {
                 let critical: f64 = score.stages.iter().map(|s| s.sample.unwrap().critical_s).sum();
                 assert!(close(critical * 1e3, naive, 1e-9), "seed {seed}: the critical path takes {critical} s");
                 let sample = single_sample::SingleSample::of(&case.dag, &case.profile, &plan, false).unwrap();
-                torn += usize::from(sample.parts.iter().filter(|part| plan.stages[part.stage].choices[0] != CPU).count() > 3);
+                torn += usize::from(
+                    sample.parts.iter().filter(|part| plan.stages[part.stage].choices[0] != CPU).count() > 3,
+                );
             }
             None => {
                 assert!(circle && score.value.is_infinite(), "seed {seed}: {:?}", score.violations);
@@ -330,7 +332,13 @@ fn published_splits_are_scored_as_published() {
             let plan = if loaded.plan.measure == measure { loaded.plan } else { loaded.plan.measured_by(measure) };
             let score = check(&workload, &limits, &plan);
             // Solvers' values are as exact as their tolerances.
-            let relative = if algorithm.contains("highs") { 1e-6 } else if algorithm.starts_with("ip") { 1e-8 } else { 1e-9 };
+            let relative = if algorithm.contains("highs") {
+                1e-6
+            } else if algorithm.starts_with("ip") {
+                1e-8
+            } else {
+                1e-9
+            };
             if !close(score.value, *value, relative) {
                 wrong.push(format!("{file}: {} not {value}", score.value));
             }
