@@ -97,6 +97,8 @@ static REGISTRY: &[&dyn Planner] = &[
     &placement::ip_planner::IntegerProgram,
     &converted::PLACEMENT_PIPEDREAM,
     &placement::planners::LOCAL_SEARCH,
+    &placement::partitioners::Multilevel,
+    &placement::partitioners::Scotch,
     &converted::PLACEMENT_ONE,
     &placement::expert_planner::Expert,
     &placement::latency_planners::SEARCH,

@@ -62,7 +62,7 @@ pub fn csv(stages: usize, microbatches: u32, schedule: Schedule) -> String {
 fn order(stage: usize, stages: usize, microbatches: u32, schedule: Schedule) -> Vec<Operation> {
     let warm_up = match schedule {
         Schedule::OneForwardOneBackward => ((stages - stage) as u32).min(microbatches),
-        Schedule::GPipe => microbatches,
+        Schedule::GPipe | Schedule::SingleSample => microbatches,
     };
     let mut order: Vec<Operation> = (0..warm_up).map(Operation::Forward).collect();
     for m in 0..microbatches {

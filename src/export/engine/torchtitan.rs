@@ -10,7 +10,7 @@ pub(super) fn text(cut: &Cut, settings: &Settings) -> String {
     let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
     let schedule = match settings.schedule {
         Schedule::OneForwardOneBackward => "1F1B",
-        Schedule::GPipe => "GPipe",
+        Schedule::GPipe | Schedule::SingleSample => "GPipe",
     };
     let parts: Vec<String> = modules(cut, &settings.names)
         .iter()
