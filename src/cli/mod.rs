@@ -11,6 +11,7 @@ pub mod arguments;
 pub mod check;
 pub mod compare;
 pub mod completions;
+pub mod convert;
 mod device_table;
 pub mod export;
 pub mod failure;
@@ -75,6 +76,7 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     Export(export::ExportArgs),
     Lint(lint::LintArgs),
+    Convert(convert::ConvertArgs),
     /// Make a workload from a model and a hardware preset
     Generate(generate::GenerateArgs),
     Planners(planners::PlannersArgs),
@@ -98,6 +100,7 @@ impl Cli {
             Some(Command::Simulate(args)) => args.run(),
             Some(Command::Export(args)) => args.run(),
             Some(Command::Lint(args)) => args.run(),
+            Some(Command::Convert(args)) => args.run(),
             Some(Command::Generate(args)) => args.write(),
             Some(Command::Planners(args)) => args.run(),
             Some(Command::Hardware(args)) => args.run(),

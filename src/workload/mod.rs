@@ -6,6 +6,8 @@
 //!
 //! Units: bytes and seconds as `f64`, exactly as in the files.
 
+mod colour;
+pub mod convert;
 pub mod error;
 pub mod formats;
 pub mod generate;
