@@ -22,6 +22,7 @@ fn published() -> Vec<(String, Limits, Option<f64>, Option<f64>)> {
             memory_bytes: field[3].parse().ok()?,
             microbatches: field[4].parse().ok()?,
             bandwidth_bytes_per_s: field[5].parse().ok()?,
+            ..Limits::NEUTRAL
         };
         (field[6] == "Piper").then(|| (field[1].to_string(), limits, field[7].parse().ok(), field[8].parse().ok()))
     };

@@ -16,6 +16,7 @@ fn pipeline(stages: usize, replicas: u32, microbatches: u32) -> Pipeline {
         all_reduce_s: 0.1,
         fixed_bytes: 1e9,
         activation_bytes: 1e8,
+        warm_up: None,
     };
     let transfer = |from| Transfer { from, to: from + 1, seconds: 0.001, bytes: 25e6 };
     Pipeline {

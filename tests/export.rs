@@ -37,7 +37,14 @@ fn workload() -> Workload {
 }
 
 fn limits() -> Limits {
-    Limits { devices: 8, cpus: 0, memory_bytes: 1e6, microbatches: 12, bandwidth_bytes_per_s: 1000.0 }
+    Limits {
+        devices: 8,
+        cpus: 0,
+        memory_bytes: 1e6,
+        microbatches: 12,
+        bandwidth_bytes_per_s: 1000.0,
+        ..Limits::NEUTRAL
+    }
 }
 
 fn plan() -> Plan {

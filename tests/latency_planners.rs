@@ -183,7 +183,8 @@ fn broken_rules_of_subgraphs_are_told() {
     let (workload, limits) = case.workload();
     let told = |subgraphs: Option<u32>, stages: &[(&[usize], &str, u32)]| -> String {
         let stages = stages.iter().map(|&(nodes, choice, device)| stage(nodes.to_vec(), choice, device)).collect();
-        let score = check(&workload, &limits, &Plan { stages, measure: Measure::Latency { subgraphs } });
+        let score =
+            check(&workload, &limits, &Plan { stages, measure: Measure::Latency { subgraphs }, ..Plan::default() });
         score.violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     let (gpu, cpu) = (ACCELERATOR, CPU);

@@ -171,6 +171,7 @@ fn finds_the_best_of_all_plans() {
             memory_bytes: f64::INFINITY,
             microbatches: random.pick(&[1, 2, 3, 4, 6, 7, 12, 24]),
             bandwidth_bytes_per_s: random.pick(&[0.5, 2.0, 8.0, 1e6]),
+            ..Limits::NEUTRAL
         };
         let every = EveryPlan::new(&workload, &limits);
         for rules in [all, random_rules(&mut random), random_rules(&mut random)] {
@@ -203,6 +204,7 @@ fn finds_the_best_of_all_plans_of_wide_graphs() {
             memory_bytes: f64::INFINITY,
             microbatches: random.pick(&[2, 4]),
             bandwidth_bytes_per_s: 2.0,
+            ..Limits::NEUTRAL
         };
         let every = EveryPlan::new(&workload, &limits);
         for modes in [Modes::Any, Modes::AllOrNone] {
@@ -249,6 +251,7 @@ fn absurd_figures_hide_nothing() {
             memory_bytes: f64::INFINITY,
             microbatches: random.pick(&[2, 4, 6]),
             bandwidth_bytes_per_s: 2.0,
+            ..Limits::NEUTRAL
         };
         let every = EveryPlan::new(&workload, &limits);
         let rules = Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes: Modes::Any };

@@ -65,6 +65,7 @@ fn random_problem(seed: u64) -> (Workload, Limits, Vec<String>) {
         memory_bytes: 10.0 + random.below(100) as f64,
         microbatches: random.pick(&[1, 4, 6, 12, 30]),
         bandwidth_bytes_per_s: random.pick(&[0.5, 4.0, 50.0]),
+        ..Limits::NEUTRAL
     };
     let settings = vec![
         format!("recompute={}", random.pick(&MODES)),
@@ -231,7 +232,14 @@ fn the_plan_is_the_same_every_time_and_on_any_number_of_threads() {
         check(&problem(&workload, limits, &as_str(&settings)), &format!("seed {seed}"));
     }
     // Levels of hundreds of sets.
-    let limits = Limits { cpus: 0, devices: 6, memory_bytes: 60.0, microbatches: 12, bandwidth_bytes_per_s: 20.0 };
+    let limits = Limits {
+        cpus: 0,
+        devices: 6,
+        memory_bytes: 60.0,
+        microbatches: 12,
+        bandwidth_bytes_per_s: 20.0,
+        ..Limits::NEUTRAL
+    };
     for (seed, memory_bytes) in [(0, 30.0), (1, 60.0), (2, 1e6)] {
         let wide = parallel_chains(4, 5, seed);
         check(&problem(&wide, Limits { memory_bytes, ..limits }, &[]), &format!("chains {seed}"));
@@ -242,7 +250,14 @@ fn the_plan_is_the_same_every_time_and_on_any_number_of_threads() {
 fn cancelling_ends_in_a_plan_or_in_none() {
     let workload = parallel_chains(4, 12, 3);
     for memory_bytes in [25.0, 120.0, 1e9] {
-        let limits = Limits { cpus: 0, devices: 8, memory_bytes, microbatches: 24, bandwidth_bytes_per_s: 20.0 };
+        let limits = Limits {
+            cpus: 0,
+            devices: 8,
+            memory_bytes,
+            microbatches: 24,
+            bandwidth_bytes_per_s: 20.0,
+            ..Limits::NEUTRAL
+        };
         let problem = problem(&workload, limits, &[]);
         for wait in [0, 2, 10, 40, 120] {
             let search = Search::default();
@@ -276,7 +291,14 @@ fn a_search_cancelled_before_it_begins_plans_nothing() {
 #[test]
 fn too_many_sets_give_a_valid_plan_and_say_so() {
     let workload = parallel_chains(20, 3, 5);
-    let limits = Limits { cpus: 0, devices: 6, memory_bytes: 1e4, microbatches: 12, bandwidth_bytes_per_s: 20.0 };
+    let limits = Limits {
+        cpus: 0,
+        devices: 6,
+        memory_bytes: 1e4,
+        microbatches: 12,
+        bandwidth_bytes_per_s: 20.0,
+        ..Limits::NEUTRAL
+    };
     let outcome = plan(&problem(&workload, limits, &[]));
     assert_eq!(outcome.status, Status::Feasible);
     assert!(outcome.notes.iter().any(|note| note.contains("40000")), "{:?}", outcome.notes);
@@ -306,7 +328,8 @@ fn simple(n: usize, edges: &[(u32, u32)]) -> Workload {
     assemble(edges.to_vec(), vec![1.0; edges.len()], nodes)
 }
 
-const PLENTY: Limits = Limits { cpus: 0, devices: 4, memory_bytes: 1e9, microbatches: 12, bandwidth_bytes_per_s: 1e12 };
+const PLENTY: Limits =
+    Limits { cpus: 0, devices: 4, memory_bytes: 1e9, microbatches: 12, bandwidth_bytes_per_s: 1e12, ..Limits::NEUTRAL };
 
 #[test]
 fn one_node_is_replicated_as_often_as_pays() {
@@ -336,7 +359,14 @@ fn nodes_that_take_no_time_and_hold_no_parameters_are_planned() {
     let outcome = plan(&problem(&idle, PLENTY, &[]));
     assert_eq!((outcome.status, outcome.objective), (Status::Optimal, Some(0.0)));
     // Memory for one node on each device: the cuts cost what crosses them, a byte each way on either side.
-    let tight = Limits { cpus: 0, devices: 5, memory_bytes: 5.0, microbatches: 5, bandwidth_bytes_per_s: 2.0 };
+    let tight = Limits {
+        cpus: 0,
+        devices: 5,
+        memory_bytes: 5.0,
+        microbatches: 5,
+        bandwidth_bytes_per_s: 2.0,
+        ..Limits::NEUTRAL
+    };
     each_mode(&mut idle, |mode| (mode.memory_a, mode.memory_b) = (0.0, 5.0));
     assert!(close(objective(&problem(&idle, tight, &[])), 2.0));
     let mut light = simple(3, &chain(3));

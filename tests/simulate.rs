@@ -59,6 +59,7 @@ fn random_pipeline(random: &mut Random) -> Pipeline {
             all_reduce_s: if random.below(2) == 0 { random.time() } else { 0.0 },
             fixed_bytes: random.below(100) as f64,
             activation_bytes: random.below(100) as f64,
+            warm_up: None,
         })
         .collect();
     let mut transfers = vec![];

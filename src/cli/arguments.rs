@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
-    cluster::{LimitKind, Overrides},
+    cluster::{LimitKind, Machines, Overrides},
     planner,
     units::{self, UnitError},
 };
@@ -29,6 +29,12 @@ pub struct LimitArgs {
     /// Bandwidth between any two devices, such as 25GB/s, 25GiB/s or 200Gb/s (bits)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = bandwidth)]
     pub bandwidth: Option<f64>,
+    /// Samples in a batch over all devices (layer profiles)
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = batch)]
+    pub batch: Option<u32>,
+    /// Devices of each machine, such as 8,8 or 2x8, or counted through as [8,16] (layer profiles)
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = Machines::parse)]
+    pub machines: Option<Machines>,
 }
 
 impl LimitArgs {
@@ -40,6 +46,8 @@ impl LimitArgs {
             memory_bytes: self.memory,
             microbatches: self.microbatches,
             bandwidth_bytes_per_s: self.bandwidth,
+            batch: self.batch,
+            machines: self.machines,
         }
     }
 }
@@ -79,6 +87,10 @@ fn cpus(text: &str) -> Result<u32, UnitError> {
 
 fn microbatches(text: &str) -> Result<u32, UnitError> {
     LimitKind::Microbatches.parse(text).map(|count| count as u32)
+}
+
+fn batch(text: &str) -> Result<u32, UnitError> {
+    LimitKind::Batch.parse(text).map(|count| count as u32)
 }
 
 fn memory(text: &str) -> Result<f64, UnitError> {

@@ -276,6 +276,7 @@ impl Checked {
                 name: measure.name().into(),
                 value: self.score.value,
                 unit: measure.unit().into(),
+                parameters: measure.parameters(),
             }),
             time_per_sample_s: self.score.is_valid().then_some(self.score.slowest_s),
             claim: self.claim,
@@ -322,6 +323,8 @@ pub(super) fn limits(
         memory_bytes: flags.memory_bytes.or(plan.memory_bytes),
         microbatches: flags.microbatches.or(plan.microbatches),
         bandwidth_bytes_per_s: flags.bandwidth_bytes_per_s.or(plan.bandwidth_bytes_per_s),
+        batch: flags.batch.or(plan.batch),
+        machines: flags.machines.or(plan.machines),
     };
     Limits::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))
 }

@@ -70,9 +70,11 @@ pub fn planned(planned: &Planned) -> String {
         line(&mut text, format_args!("{}", simulated(simulation)));
     }
     notes(&mut text, &planned.notes());
+    // A speed-up is of whole batches: fill and drain are in it.
     // What a single sample takes is what is planned.
     let pipelined = planned.simulation.as_ref().filter(|s| s.schedule != Schedule::SingleSample);
-    let times = planned.score.as_ref().map(|score| score.slowest_s).zip(pipelined);
+    let loads = planned.score.as_ref().filter(|score| !score.measure.larger_is_better());
+    let times = loads.map(|score| score.slowest_s).zip(pipelined);
     if let Some(note) = times.and_then(|(time_s, simulation)| difference(time_s, simulation)) {
         notes(&mut text, &[note]);
     }
@@ -93,6 +95,7 @@ pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
         Measure::TimePerSample | Measure::MaxLoad => {
             format!("{}/sample   {} samples/s", units::seconds(time), units::number(1.0 / time))
         }
+        Measure::Speedup(_) => value,
         Measure::SeparateMaxima => format!("{value}, the largest forward and the largest backward load"),
         Measure::Latency { .. } => format!("latency {value}"),
     };

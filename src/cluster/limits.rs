@@ -5,6 +5,7 @@
 
 use thiserror::Error;
 
+use super::Machines;
 use crate::{
     units::{self, UnitError},
     workload::{FileLimits, Profile, Workload},
@@ -23,6 +24,10 @@ pub struct Limits {
     pub microbatches: u32,
     /// Bytes per second between any two devices, W.
     pub bandwidth_bytes_per_s: f64,
+    /// Samples in a batch over all devices, before the weights change; 0 where nothing depends on it.
+    pub batch: u32,
+    /// How the devices sit in machines; empty where nothing depends on it.
+    pub machines: Machines,
 }
 
 /// One of the limits.
@@ -38,6 +43,8 @@ pub enum LimitKind {
     Microbatches,
     /// Bandwidth between devices.
     Bandwidth,
+    /// Samples in a batch over all devices.
+    Batch,
 }
 
 /// Limits given outside the file; what is `None` is left to the file.
@@ -53,6 +60,10 @@ pub struct Overrides {
     pub microbatches: Option<u32>,
     /// Bytes per second between devices.
     pub bandwidth_bytes_per_s: Option<f64>,
+    /// Samples in a batch over all devices.
+    pub batch: Option<u32>,
+    /// How the devices sit in machines; also says how many there are.
+    pub machines: Option<Machines>,
 }
 
 /// A limit that neither the file nor the command line gives.
@@ -71,6 +82,8 @@ pub struct MissingLimit {
 const NEUTRAL_MICROBATCHES: u32 = 32;
 /// Bytes per second where a profile states its transfers as times.
 const NEUTRAL_BANDWIDTH: f64 = 1e30;
+/// Bytes of memory of the devices that DAPPLE's published programs plan for (V100), where nothing else is said.
+const V100_MEMORY: f64 = 16e9;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 /// Memory sizes of real devices and the round numbers between them, GiB.
 const MEMORY_STEPS: [f64; 30] = [
@@ -84,8 +97,21 @@ const BANDWIDTH_STEPS: [f64; 18] =
 pub const MOST_DEVICES: u32 = 10_000;
 /// The most microbatches in a batch, in a file as on the command line.
 pub const MOST_MICROBATCHES: u32 = 1_000_000;
+/// The most samples in a batch.
+pub const MOST_BATCH: u32 = 10_000_000;
 
 impl Limits {
+    /// One device, and nothing that limits: a start for limits of which only some matter.
+    pub const NEUTRAL: Limits = Limits {
+        devices: 1,
+        cpus: 0,
+        memory_bytes: f64::MAX,
+        microbatches: NEUTRAL_MICROBATCHES,
+        bandwidth_bytes_per_s: NEUTRAL_BANDWIDTH,
+        batch: 0,
+        machines: Machines::NONE,
+    };
+
     /// Puts the workload's limits and the overrides together. What a workload of this profile is not limited by
     /// ([`LimitKind::of`]) gets a neutral value.
     ///
@@ -100,7 +126,23 @@ impl Limits {
         if !needed.contains(&LimitKind::Bandwidth) {
             file.bandwidth_bytes_per_s = file.bandwidth_bytes_per_s.or(Some(NEUTRAL_BANDWIDTH));
         }
-        Self::merge(&file, overrides)
+        let mut overrides = *overrides;
+        if matches!(workload.profile, Profile::Layers(_)) {
+            file.memory_bytes = file.memory_bytes.or(Some(V100_MEMORY));
+            let machines = match (overrides.machines, overrides.devices) {
+                (Some(machines), Some(devices)) if machines.devices() != devices => machines.with_devices(devices),
+                (Some(machines), _) => machines,
+                (None, Some(devices)) => Machines::of_eight().with_devices(devices),
+                (None, None) => return Err(MissingLimit { field: "machines", flag: "--machines", example: "8,8" }),
+            };
+            overrides.devices = Some(machines.devices());
+            overrides.machines = Some(machines);
+            if overrides.batch.is_none() {
+                let kind = LimitKind::Batch;
+                return Err(MissingLimit { field: kind.field(), flag: kind.flag(), example: kind.example() });
+            }
+        }
+        Self::merge(&file, &overrides)
     }
 
     fn merge(file: &FileLimits, overrides: &Overrides) -> Result<Self, MissingLimit> {
@@ -118,6 +160,8 @@ impl Limits {
                 .bandwidth_bytes_per_s
                 .or(file.bandwidth_bytes_per_s)
                 .ok_or_else(|| missing(LimitKind::Bandwidth))?,
+            batch: overrides.batch.unwrap_or(0),
+            machines: overrides.machines.unwrap_or_default(),
         })
     }
 
@@ -134,6 +178,7 @@ impl Limits {
             LimitKind::Memory => self.memory_bytes,
             LimitKind::Microbatches => f64::from(self.microbatches),
             LimitKind::Bandwidth => self.bandwidth_bytes_per_s,
+            LimitKind::Batch => f64::from(self.batch),
         }
     }
 
@@ -141,11 +186,17 @@ impl Limits {
     #[must_use]
     pub fn with(mut self, kind: LimitKind, value: f64) -> Self {
         match kind {
-            LimitKind::Devices => self.devices = (value.round() as u32).clamp(1, MOST_DEVICES),
+            LimitKind::Devices => {
+                self.devices = (value.round() as u32).clamp(1, MOST_DEVICES);
+                if !self.machines.is_empty() {
+                    self.machines = self.machines.with_devices(self.devices);
+                }
+            }
             LimitKind::Cpus => self.cpus = (value.round() as u32).min(MOST_DEVICES),
             LimitKind::Memory => self.memory_bytes = value,
             LimitKind::Microbatches => self.microbatches = (value.round() as u32).clamp(1, MOST_MICROBATCHES),
             LimitKind::Bandwidth => self.bandwidth_bytes_per_s = value,
+            LimitKind::Batch => self.batch = (value.round() as u32).clamp(1, MOST_BATCH),
         }
         self
     }
@@ -153,8 +204,14 @@ impl Limits {
 
 impl LimitKind {
     /// All limits, in the order they are shown.
-    pub const ALL: [LimitKind; 5] =
-        [LimitKind::Devices, LimitKind::Cpus, LimitKind::Memory, LimitKind::Microbatches, LimitKind::Bandwidth];
+    pub const ALL: [LimitKind; 6] = [
+        LimitKind::Devices,
+        LimitKind::Cpus,
+        LimitKind::Memory,
+        LimitKind::Microbatches,
+        LimitKind::Bandwidth,
+        LimitKind::Batch,
+    ];
 
     /// The limits of pipelines with replicas (Piper's profile).
     pub const PIPELINE: [LimitKind; 4] =
@@ -163,11 +220,15 @@ impl LimitKind {
     /// The limits of device placement: accelerators, CPUs, and the accelerators' memory.
     pub const PLACEMENT: [LimitKind; 3] = [LimitKind::Devices, LimitKind::Cpus, LimitKind::Memory];
 
+    /// The limits of pipelines over machines, planned for a whole batch (layer-wise profiles).
+    pub const LAYERS: [LimitKind; 3] = [LimitKind::Devices, LimitKind::Batch, LimitKind::Memory];
+
     /// The limits that plans of a workload with this profile must keep.
     pub fn of(profile: &Profile) -> &'static [LimitKind] {
         match profile {
             Profile::Piper(_) => &LimitKind::PIPELINE,
             Profile::Placement(_) => &LimitKind::PLACEMENT,
+            Profile::Layers(_) => &LimitKind::LAYERS,
         }
     }
 
@@ -179,6 +240,7 @@ impl LimitKind {
             LimitKind::Memory => "memory",
             LimitKind::Microbatches => "microbatches",
             LimitKind::Bandwidth => "bandwidth",
+            LimitKind::Batch => "batch",
         }
     }
 
@@ -192,6 +254,7 @@ impl LimitKind {
                 "microbatches in a batch: bounds the replicas of a stage and spreads the all-reduce"
             }
             LimitKind::Bandwidth => "bandwidth between any two devices",
+            LimitKind::Batch => "samples in a batch, over all devices",
         }
     }
 
@@ -203,6 +266,7 @@ impl LimitKind {
             LimitKind::Memory => "--memory",
             LimitKind::Microbatches => "--microbatches",
             LimitKind::Bandwidth => "--bandwidth",
+            LimitKind::Batch => "--batch",
         }
     }
 
@@ -214,6 +278,7 @@ impl LimitKind {
             LimitKind::Memory => "maxMemoryPerDevice",
             LimitKind::Microbatches => "mbsInBatch",
             LimitKind::Bandwidth => "bandwidth",
+            LimitKind::Batch => "batch",
         }
     }
 
@@ -224,13 +289,14 @@ impl LimitKind {
             LimitKind::Memory => "16GiB",
             LimitKind::Microbatches => "1920",
             LimitKind::Bandwidth => "25GB/s",
+            LimitKind::Batch => "128",
         }
     }
 
     /// Prints a value of this limit.
     pub fn format(self, value: f64) -> String {
         match self {
-            LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches => format!("{value}"),
+            LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches | LimitKind::Batch => format!("{value}"),
             LimitKind::Memory => units::bytes_exact(value),
             LimitKind::Bandwidth => units::bandwidth_exact(value),
         }
@@ -252,6 +318,7 @@ impl LimitKind {
             LimitKind::Cpus => most(MOST_DEVICES, "larger than any machine planned here: at most 10000"),
             LimitKind::Devices => most(MOST_DEVICES, "larger than any cluster planned here: at most 10000"),
             LimitKind::Microbatches => most(MOST_MICROBATCHES, "larger than any batch planned here: at most 1000000"),
+            LimitKind::Batch => most(MOST_BATCH, "larger than any batch planned here: at most 10000000"),
             LimitKind::Memory => units::parse_bytes(text),
             LimitKind::Bandwidth => units::parse_bandwidth(text),
         }
@@ -280,6 +347,12 @@ impl LimitKind {
                     next = divisor_rich_neighbour(next, up);
                 }
                 f64::from(next)
+            }
+            // Batches are powers of two, or near one.
+            LimitKind::Batch => {
+                let factor = if large { 4.0 } else { 2.0 };
+                let next = if up { value * factor } else { (value / factor).floor() };
+                next.clamp(1.0, f64::from(MOST_BATCH))
             }
         }
     }

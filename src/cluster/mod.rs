@@ -2,5 +2,9 @@
 
 pub mod hardware;
 mod limits;
+mod links;
+mod machines;
 
-pub use limits::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, MissingLimit, Overrides};
+pub use limits::{LimitKind, Limits, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES, MissingLimit, Overrides};
+pub use links::{Links, PUBLISHED_LINKS};
+pub use machines::{MOST_MACHINES, Machines};

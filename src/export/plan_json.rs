@@ -61,6 +61,7 @@ pub fn document(run: &Run<'_>) -> Document {
         name: outcome.plan.as_ref().map_or(planner.objective, |plan| plan.measure.name()).into(),
         value,
         unit: outcome.plan.as_ref().map_or(planner.unit, |plan| plan.measure.unit()).into(),
+        parameters: outcome.plan.as_ref().map(|plan| plan.measure.parameters()).unwrap_or_default(),
     });
     let infeasible = outcome.infeasible.as_ref().map(|story| InfeasiblePart {
         limits: story.limits.iter().map(|limit| limit.label().to_string()).collect(),

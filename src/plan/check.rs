@@ -18,7 +18,7 @@ use std::{cell::OnceCell, fmt};
 
 use rustc_hash::FxHashSet;
 
-use super::{Measure, Plan, check_placement};
+use super::{Measure, Plan, check_dapple, check_placement};
 use crate::{
     cluster::Limits,
     units,
@@ -347,6 +347,10 @@ pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
     let stage_of = assignment(&labels, plan, &mut score.violations);
     let profile = match &workload.profile {
         Profile::Piper(profile) => profile,
+        Profile::Layers(profile) => {
+            check_dapple::check(workload, profile, limits, plan, &stage_of, &mut score);
+            return score;
+        }
         Profile::Placement(profile) => {
             check_placement::check(workload, profile, limits, plan, &stage_of, &mut score);
             return score;

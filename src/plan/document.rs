@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Plan, Score, Stage};
 use crate::{
-    cluster::Limits,
+    cluster::{Limits, Machines},
     workload::{NodeId, Workload},
 };
 
@@ -101,6 +101,12 @@ pub struct LimitsPart {
     /// Bytes per second.
     #[serde(default)]
     pub bandwidth_bytes_per_s: Option<f64>,
+    /// Samples in a batch over all devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
+    /// The devices of each machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines: Option<Machines>,
 }
 
 /// An objective and its value.
@@ -112,6 +118,9 @@ pub struct ObjectivePart {
     pub value: f64,
     /// Its unit, such as `s`.
     pub unit: String,
+    /// What it depends on beside limits and options.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, serde_json::Value>,
 }
 
 /// One stage.
@@ -129,6 +138,9 @@ pub struct StagePart {
     /// Mode of every node, by id.
     #[serde(default)]
     pub choices: serde_json::Map<String, serde_json::Value>,
+    /// For plans over the states of a layer-wise profile: the last state of the stage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_state: Option<u32>,
     /// Compute, seconds per sample.
     #[serde(default)]
     pub compute_s: f64,
@@ -191,6 +203,8 @@ impl From<&Limits> for LimitsPart {
             memory_bytes: Some(limits.memory_bytes),
             microbatches: Some(limits.microbatches),
             bandwidth_bytes_per_s: Some(limits.bandwidth_bytes_per_s),
+            batch: Some(limits.batch).filter(|&batch| batch > 0),
+            machines: Some(limits.machines).filter(|machines| !machines.is_empty()),
         }
     }
 }
@@ -208,6 +222,7 @@ pub fn stage_parts(workload: &Workload, plan: &Plan, score: Option<&Score>) -> V
             tensor_parallel: stage.tensor_parallel,
             devices: stage.devices.clone(),
             choices,
+            last_state: plan.last_states.get(i).copied(),
             compute_s: scored.compute_s,
             communication_s: scored.communication_s,
             sync_s: scored.sync_s,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::SpeedupModel;
 use crate::{units, workload::Profile};
 
 /// What a plan is scored by.
@@ -26,6 +27,8 @@ pub enum Measure {
         /// nothing but their inputs, as in the published evaluation of a split.
         subgraphs: Option<u32>,
     },
+    /// How many times faster than one device that does the whole batch alone (DAPPLE).
+    Speedup(SpeedupModel),
 }
 
 impl Measure {
@@ -34,6 +37,7 @@ impl Measure {
         match profile {
             Profile::Piper(_) => Measure::TimePerSample,
             Profile::Placement(_) => Measure::MaxLoad,
+            Profile::Layers(_) => Measure::Speedup(SpeedupModel::default()),
         }
     }
 
@@ -42,6 +46,7 @@ impl Measure {
     pub fn all(profile: &Profile, options: &BTreeMap<String, Value>) -> Vec<Self> {
         match profile {
             Profile::Piper(_) => vec![Measure::TimePerSample],
+            Profile::Layers(_) => vec![Measure::Speedup(SpeedupModel::from_options(options))],
             Profile::Placement(_) => {
                 let subgraphs = options.get("subgraphs").and_then(Value::as_u64).and_then(|q| u32::try_from(q).ok());
                 let latency = Measure::Latency { subgraphs: subgraphs.filter(|&q| q > 0) };
@@ -57,6 +62,15 @@ impl Measure {
             Measure::MaxLoad => "max_load",
             Measure::SeparateMaxima => "separate_maxima",
             Measure::Latency { .. } => "latency",
+            Measure::Speedup(_) => "speedup",
+        }
+    }
+
+    /// What it depends on beside limits and the planner's options, as the plan JSON carries it.
+    pub fn parameters(self) -> BTreeMap<String, Value> {
+        match self {
+            Measure::Speedup(model) => model.parameters(),
+            _ => BTreeMap::new(),
         }
     }
 
@@ -65,6 +79,7 @@ impl Measure {
         match self {
             Measure::TimePerSample => "s",
             Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => "ms",
+            Measure::Speedup(_) => "x",
         }
     }
 
@@ -72,6 +87,7 @@ impl Measure {
     pub fn larger_is_better(self) -> bool {
         match self {
             Measure::TimePerSample | Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => false,
+            Measure::Speedup(_) => true,
         }
     }
 
@@ -84,6 +100,7 @@ impl Measure {
     pub fn show(self, value: f64) -> String {
         match self {
             Measure::TimePerSample => format!("{}/sample", units::seconds(value)),
+            Measure::Speedup(_) => format!("{}x one device", units::number(value)),
             Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => {
                 format!("{} {}", units::number(value), self.unit())
             }

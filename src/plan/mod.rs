@@ -4,13 +4,16 @@
 //! is wrong with it; [`document`] is the JSON in which it leaves and comes back.
 
 pub mod check;
+mod check_dapple;
 mod check_latency;
 mod check_placement;
 pub mod document;
+pub mod layer_costs;
 mod measure;
 pub mod piper_result;
 mod read;
 pub mod single_sample;
+mod speedup;
 pub mod split_file;
 
 use crate::cluster::MOST_DEVICES;
@@ -18,6 +21,7 @@ use crate::cluster::MOST_DEVICES;
 pub use check::{NodeScore, SampleTimes, Score, StageScore, Violation};
 pub use measure::Measure;
 pub use single_sample::SingleSample;
+pub use speedup::{Length, SpeedupModel};
 
 /// A pipeline stage. `nodes` and `choices` run in parallel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub struct Plan {
     pub stages: Vec<Stage>,
     /// What the plan is scored by.
     pub measure: Measure,
+    /// For plans over states of a layer-wise profile: the last state of every stage. Empty where nodes say it all.
+    pub last_states: Vec<u32>,
 }
 
 impl Plan {
@@ -80,7 +86,7 @@ impl Plan {
     /// The same placement scored by something else. Where that knows no subgraphs, those of an accelerator are one stage.
     #[must_use]
     pub fn measured_by(&self, measure: Measure) -> Plan {
-        let mut plan = Plan { stages: vec![], measure };
+        let mut plan = Plan { measure, ..Plan::default() };
         for stage in &self.stages {
             let joins = |known: &&mut Stage| !stage.devices.is_empty() && known.devices == stage.devices;
             let home = match measure {

@@ -91,6 +91,8 @@ struct RawObjective {
     name: String,
     value: f64,
     unit: String,
+    #[serde(default)]
+    parameters: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -101,6 +103,7 @@ struct RawStage {
     #[serde(default)]
     devices: Vec<u32>,
     choices: Option<Pairs<String>>,
+    last_state: Option<u32>,
 }
 
 /// Reads a plan for a workload.
@@ -155,13 +158,15 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         let choices = part.choices.map_or_else(Vec::new, |Pairs(pairs)| pairs);
         let (nodes, choices) = nodes_with_modes(workload, &part.nodes, choices, source, i, "choices")?;
         let (data_parallel, tensor_parallel) = (part.data_parallel, part.tensor_parallel);
+        plan.last_states.extend(part.last_state);
         plan.stages.push(Stage { nodes, choices, data_parallel, tensor_parallel, devices: part.devices });
     }
     if plan.stages.iter().all(|s| s.devices.is_empty()) {
         plan = plan.with_consecutive_devices();
     }
-    let options = document.planner.map(|Object(planner)| planner.options).unwrap_or_default();
+    let mut options = document.planner.map(|Object(planner)| planner.options).unwrap_or_default();
     let claimed = document.objective.map(|Object(part)| part);
+    options.extend(claimed.iter().flat_map(|part| part.parameters.clone()));
     plan.measure = match &claimed {
         Some(part) => measure(workload, part, &options, source)?,
         None => Measure::of(&workload.profile),

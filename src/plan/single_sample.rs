@@ -256,7 +256,11 @@ mod tests {
             tensor_parallel: 1,
             devices: vec![device],
         };
-        Plan { stages: stages.iter().map(stage).collect(), measure: Measure::Latency { subgraphs: None } }
+        Plan {
+            stages: stages.iter().map(stage).collect(),
+            measure: Measure::Latency { subgraphs: None },
+            ..Plan::default()
+        }
     }
 
     #[test]

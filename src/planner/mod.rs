@@ -4,6 +4,7 @@
 //! by name. Planners know nothing of one another.
 
 pub mod converted;
+pub mod dapple;
 pub mod equal_partition;
 pub mod options;
 mod outcome;
@@ -104,6 +105,8 @@ static REGISTRY: &[&dyn Planner] = &[
     &placement::latency_planners::SEARCH,
     &placement::latency_planners::GREEDY,
     &placement::latency_planners::MAX_LOAD_DP,
+    &dapple::Dapple,
+    &dapple::hpgo::Hpgo,
 ];
 
 /// All planners, in the order they are shown.

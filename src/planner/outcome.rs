@@ -77,6 +77,8 @@ impl Outcome {
     /// Relative gap between objective and bound: 0 when proven, `None` when either is missing.
     pub fn gap(&self) -> Option<f64> {
         let (value, bound) = (self.objective?, self.lower_bound?);
-        Some(if value > 0.0 { ((value - bound) / value).max(0.0) } else { 0.0 })
+        let larger_is_better = self.plan.as_ref().is_some_and(|plan| plan.measure.larger_is_better());
+        let short = if larger_is_better { bound - value } else { value - bound };
+        Some(if value > 0.0 { (short / value).max(0.0) } else { 0.0 })
     }
 }

@@ -190,7 +190,8 @@ fn summarise(pipeline: &Pipeline, program: &Program, timeline: &mut Timeline) {
         timeline.memory.push(steps);
     }
     if timeline.iteration_s > 0.0 {
-        timeline.samples_per_s = microbatches / timeline.iteration_s;
+        let samples = if pipeline.samples > 0.0 { pipeline.samples } else { 1.0 };
+        timeline.samples_per_s = samples * microbatches / timeline.iteration_s;
         timeline.bubble = (1.0 - busy / (timeline.iteration_s * devices)).clamp(0.0, 1.0);
     }
 }

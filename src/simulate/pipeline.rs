@@ -10,10 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Schedule, single_sample, single_sample::SampleRun};
 use crate::{
     cluster::Limits,
-    plan::{Measure, Plan},
+    plan::{
+        Measure, Plan,
+        layer_costs::{self, LayerStage},
+    },
     units,
     workload::{
-        Mode, PlacementProfile, Profile, Workload,
+        LayerProfile, Mode, PlacementProfile, Profile, Workload,
         piper::VANILLA,
         placement::{CPU, SECONDS},
     },
@@ -49,6 +52,9 @@ pub struct PipelineStage {
     pub fixed_bytes: f64,
     /// Bytes on each device for every microbatch in flight.
     pub activation_bytes: f64,
+    /// Forwards before the first backward under 1F1B, where the plan says; must fall from stage to stage, and stages with it
+    /// have one replica.
+    pub warm_up: Option<u32>,
 }
 
 /// Data that goes from one stage to a later one in the forward pass, and back as gradients.
@@ -73,6 +79,8 @@ pub struct Pipeline {
     pub transfers: Vec<Transfer>,
     /// Microbatches in the batch.
     pub microbatches: u32,
+    /// Samples in a microbatch; 0 where a microbatch counts as one.
+    pub samples: f64,
     /// What was assumed.
     pub notes: Vec<String>,
     /// Of a plan for latency: the run of its one sample, which no schedule changes. Then there are no transfers between
@@ -86,6 +94,7 @@ impl Pipeline {
     pub fn from_plan(workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
         let profile = match &workload.profile {
             Profile::Piper(profile) => profile,
+            Profile::Layers(profile) => return layered(workload, profile, limits, plan),
             Profile::Placement(profile) => {
                 return match plan.measure {
                     Measure::Latency { .. } => single_sample::pipeline(workload, profile, plan),
@@ -122,7 +131,7 @@ impl Pipeline {
         }
         let transfers = transfers(workload, &profile.edge_bytes, &placed, bandwidth);
         let notes = told.notes(&stages, &transfers, settings);
-        Pipeline { stages, transfers, microbatches: limits.microbatches, notes, single_sample: None }
+        Pipeline { stages, transfers, microbatches: limits.microbatches, notes, ..Pipeline::default() }
     }
 
     /// What is played where `wanted` is asked for: a single sample has no schedule to choose.
@@ -133,8 +142,48 @@ impl Pipeline {
     /// Microbatches that stage `stage` starts before its first backward, on each replica, under 1F1B: enough to keep all
     /// later replicas at work. One more is in flight at the most; that sum is the `y` of Piper's memory model.
     pub(super) fn warm_up(&self, stage: usize) -> u32 {
+        if let Some(warm_up) = self.stages[stage].warm_up {
+            return warm_up;
+        }
         let later: u64 = self.stages[stage + 1..].iter().map(|s| u64::from(s.replicas.max(1))).sum();
         u32::try_from(later.div_ceil(u64::from(self.stages[stage].replicas.max(1)))).unwrap_or(u32::MAX)
+    }
+}
+
+/// The pipeline of a plan over machines: all devices of a stage work on each microbatch together, each on its samples, and
+/// enough microbatches are in flight to hide that a transfer takes its turn between two stages.
+fn layered(workload: &Workload, profile: &LayerProfile, limits: &Limits, plan: &Plan) -> Pipeline {
+    let Measure::Speedup(model) = plan.measure else { return Pipeline::default() };
+    let microbatches = layer_costs::microbatches(&model, limits, plan);
+    let costs = layer_costs::stages(workload, profile, limits, plan, &model);
+    let stage = |(i, cost): (usize, &LayerStage)| PipelineStage {
+        forward_s: cost.forward_s,
+        backward_s: cost.backward_s,
+        replicas: 1,
+        devices: plan.stages[i].device_count().max(1),
+        all_reduce_s: cost.all_reduce_s,
+        fixed_bytes: cost.weight_bytes + cost.working_bytes,
+        activation_bytes: cost.activation_bytes,
+        warm_up: Some(2 * (costs.len() - 1 - i) as u32),
+    };
+    let transfer = |(from, cost): (usize, &LayerStage)| {
+        let to = from + 1;
+        let sent = to < costs.len() && cost.send_bytes > 0.0;
+        sent.then_some(Transfer { from, to, seconds: cost.send_s, bytes: cost.send_bytes })
+    };
+    let notes = vec![
+        "all devices of a stage compute a microbatch together, each on its share of the samples".to_string(),
+        "outputs that a later stage needs are passed on from stage to stage; transfers overlap with compute"
+            .to_string(),
+        "a stage's gradients are all-reduced once a batch, after its last backward".to_string(),
+    ];
+    Pipeline {
+        stages: costs.iter().enumerate().map(stage).collect(),
+        transfers: costs.iter().enumerate().filter_map(transfer).collect(),
+        microbatches,
+        samples: f64::from(limits.batch) / f64::from(microbatches),
+        notes,
+        single_sample: None,
     }
 }
 
@@ -180,7 +229,7 @@ fn placed(workload: &Workload, profile: &PlacementProfile, limits: &Limits, plan
         "tensors go forward to later devices only, and their gradients take as long on the way back".to_string(),
     ];
     let transfers = seconds.into_iter().map(transfer).collect();
-    Pipeline { stages, transfers, microbatches: limits.microbatches, notes, single_sample: None }
+    Pipeline { stages, transfers, microbatches: limits.microbatches, notes, ..Pipeline::default() }
 }
 
 /// The forward part of a mode's time. Whatever a mode takes longer than the node's plain one is recomputation, and that

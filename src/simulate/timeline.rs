@@ -60,7 +60,7 @@ pub struct Timeline {
     pub replicas: Vec<u32>,
     /// Time of the batch, seconds: the last event's end.
     pub iteration_s: f64,
-    /// Microbatches a second.
+    /// Samples a second; microbatches, where those are not told.
     pub samples_per_s: f64,
     /// Share of the devices' time without compute, 0 to 1, over the devices that the plan uses.
     pub bubble: f64,

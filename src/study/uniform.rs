@@ -17,7 +17,7 @@
 
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Measure, Plan, Stage},
+    plan::{Plan, Stage},
     planner::{Infeasible, Outcome, Search, Status},
     units,
     workload::{Mode, PiperProfile, Workload, layering::Layering, piper::RECOMPUTE},
@@ -301,5 +301,5 @@ fn plan(profile: &PiperProfile, layering: &Layering, found: &Found) -> Plan {
             devices: vec![],
         }
     };
-    Plan { stages: starts.zip(ends).map(stage).collect(), measure: Measure::TimePerSample }.with_consecutive_devices()
+    Plan { stages: starts.zip(ends).map(stage).collect(), ..Plan::default() }.with_consecutive_devices()
 }

@@ -22,6 +22,9 @@ use crate::{
     workload::{Workload, error::printable},
 };
 
+/// Samples in a batch for a workload that needs one, opened where none was ever given.
+const DEFAULT_BATCH: u32 = 128;
+
 impl Model {
     /// The plan on the screen.
     fn source(&self) -> Option<Source> {
@@ -138,6 +141,8 @@ impl Model {
             memory_bytes: workload.limits.memory_bytes.or(Some(self.limits.memory_bytes)),
             microbatches: workload.limits.microbatches.or(Some(self.limits.microbatches)),
             bandwidth_bytes_per_s: workload.limits.bandwidth_bytes_per_s.or(Some(self.limits.bandwidth_bytes_per_s)),
+            batch: Some(self.limits.batch).filter(|&batch| batch > 0).or(Some(DEFAULT_BATCH)),
+            machines: Some(self.limits.machines).filter(|machines| !machines.is_empty()),
         };
         match Limits::resolve(&workload, &kept) {
             Ok(limits) => {

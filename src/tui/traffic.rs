@@ -67,6 +67,18 @@ pub(super) fn of(workload: &Workload, plan: &Plan) -> Vec<Flow> {
             }
             flows(sums, Amount::Bytes)
         }
+        Profile::Layers(profile) => {
+            // An output goes to the last stage that needs it, from one to the next.
+            for (u, cost) in profile.nodes.iter().enumerate() {
+                let last = workload.dag.successors(u).filter_map(|v| stage_of[v]).max();
+                if let (Some(from), Some(last)) = (stage_of[u], last) {
+                    for stage in from..last {
+                        *sums.entry((stage, stage + 1)).or_default() += cost.activation();
+                    }
+                }
+            }
+            flows(sums, Amount::Bytes)
+        }
         Profile::Placement(profile) => {
             for (u, cost) in profile.nodes.iter().enumerate() {
                 let readers: BTreeSet<_> = workload.dag.successors(u).filter_map(|v| stage_of[v]).collect();

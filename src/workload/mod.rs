@@ -11,10 +11,12 @@ pub mod convert;
 pub mod error;
 pub mod formats;
 pub mod generate;
+pub mod layer_profile;
 pub mod layering;
 pub mod lint;
 pub mod piper;
 pub mod placement;
+pub mod states;
 
 use std::fmt;
 
@@ -22,6 +24,7 @@ use crate::graph::Dag;
 
 pub use error::LoadError;
 pub use formats::{Format, load, load_bytes, load_reader};
+pub use layer_profile::{LayerNode, LayerProfile};
 pub use piper::{DegreeProfile, Mode, PiperProfile};
 pub use placement::{PlacementNode, PlacementProfile};
 
@@ -75,6 +78,8 @@ pub enum Profile {
     Piper(PiperProfile),
     /// Times on accelerators and CPUs, sizes and transfers (device placement).
     Placement(PlacementProfile),
+    /// Forward and backward times, activations and parameters of layers (PipeDream, DAPPLE).
+    Layers(LayerProfile),
 }
 
 /// How a generated workload says it was made.
@@ -126,7 +131,7 @@ impl Workload {
     pub fn piper(&self) -> Option<&PiperProfile> {
         match &self.profile {
             Profile::Piper(profile) => Some(profile),
-            Profile::Placement(_) => None,
+            _ => None,
         }
     }
 
@@ -134,7 +139,15 @@ impl Workload {
     pub fn placement(&self) -> Option<&PlacementProfile> {
         match &self.profile {
             Profile::Placement(profile) => Some(profile),
-            Profile::Piper(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The layer-wise profile, if that is what the workload carries.
+    pub fn layers(&self) -> Option<&LayerProfile> {
+        match &self.profile {
+            Profile::Layers(profile) => Some(profile),
+            _ => None,
         }
     }
 
@@ -150,6 +163,7 @@ impl Workload {
             Profile::Piper(profile) => {
                 profile.nodes.iter().filter_map(|n| n.degrees.first()).map(|d| d.modes[0].parameters).sum()
             }
+            Profile::Layers(profile) => profile.nodes.iter().map(|n| n.parameter_bytes).sum(),
             Profile::Placement(_) => 0.0,
         }
     }

@@ -30,6 +30,7 @@ pub(crate) fn piper_cases() -> impl Iterator<Item = PiperCase> {
                 memory_bytes: number(3).unwrap(),
                 microbatches: fields[4].parse().unwrap(),
                 bandwidth_bytes_per_s: number(5).unwrap(),
+                ..Limits::NEUTRAL
             },
             variant: fields[6].into(),
             time_per_sample: number(7),

@@ -232,6 +232,7 @@ impl GenerateArgs {
                 memory_bytes: self.memory.unwrap_or(default.limits.memory_bytes),
                 microbatches: self.microbatches.unwrap_or(default.limits.microbatches),
                 bandwidth_bytes_per_s: self.bandwidth.unwrap_or(default.limits.bandwidth_bytes_per_s),
+                ..Limits::NEUTRAL
             },
         }
     }

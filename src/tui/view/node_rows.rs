@@ -18,13 +18,16 @@ use crate::{
         },
     },
     units,
-    workload::{Mode, PiperProfile, PlacementProfile, Profile, Workload, placement::SECONDS},
+    workload::{
+        Mode, PiperProfile, PlacementProfile, Profile, Workload, layer_profile::MILLISECONDS, placement::SECONDS,
+    },
 };
 
 /// Titles and widths of the columns after the name.
 fn columns(workload: &Workload) -> &'static [(&'static str, usize)] {
     match &workload.profile {
         Profile::Piper(_) => &[("time", 11), ("parameters", 11), ("memory", 11), ("degrees", 11)],
+        Profile::Layers(_) => &[("forward", 11), ("backward", 11), ("output", 11), ("parameters", 11)],
         Profile::Placement(_) => {
             &[("pass", 9), ("class", 6), ("accelerator", 12), ("CPU", 10), ("size", 10), ("transfer", 10)]
         }
@@ -72,6 +75,7 @@ pub(super) fn facts(workload: &Workload) -> String {
 fn groups(workload: &Workload) -> Vec<Vec<usize>> {
     match &workload.profile {
         Profile::Piper(profile) => runs(workload, profile),
+        Profile::Layers(profile) => runs(workload, &profile.as_modes(&workload.dag)),
         Profile::Placement(profile) => classes(profile),
     }
 }
@@ -150,7 +154,7 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
             return row(members, numbered(workload, members[0]), 0);
         }
         let label = match &workload.profile {
-            Profile::Piper(_) => {
+            Profile::Piper(_) | Profile::Layers(_) => {
                 let first = workload.nodes[members[0]].label();
                 format!("{} × {}", members.len(), kind(&first))
             }
@@ -171,6 +175,7 @@ const CPU_ONLY: &str = "CPU only";
 fn time(workload: &Workload, node: usize) -> f64 {
     match &workload.profile {
         Profile::Piper(profile) => first_mode(profile, node).map_or(0.0, |mode| mode.time_s),
+        Profile::Layers(profile) => profile.nodes[node].seconds(),
         Profile::Placement(profile) => {
             let cost = &profile.nodes[node];
             cost.compute(!cost.supported) * SECONDS
@@ -189,6 +194,15 @@ fn cells(workload: &Workload, members: &[usize]) -> Vec<String> {
                 units::count_short(mode.parameters),
                 units::bytes(mode.memory_a + mode.memory_b),
                 degrees.collect::<Vec<_>>().join(","),
+            ]
+        }
+        Profile::Layers(profile) => {
+            let cost = &profile.nodes[members[0]];
+            vec![
+                units::seconds(cost.forward_ms * MILLISECONDS),
+                units::seconds(cost.backward_ms * MILLISECONDS),
+                units::bytes(cost.activation()),
+                units::bytes(cost.parameter_bytes),
             ]
         }
         Profile::Placement(profile) => {
@@ -218,6 +232,21 @@ fn cells(workload: &Workload, members: &[usize]) -> Vec<String> {
 pub(super) fn details(workload: &Workload, node: usize) -> Vec<(bool, String)> {
     match &workload.profile {
         Profile::Piper(profile) => modes(profile, node),
+        Profile::Layers(profile) => {
+            let cost = &profile.nodes[node];
+            let time = format!(
+                "{} forward, {} backward, for the batch that was profiled",
+                units::seconds(cost.forward_ms * MILLISECONDS),
+                units::seconds(cost.backward_ms * MILLISECONDS)
+            );
+            let outputs = match cost.activation_bytes.len() {
+                1 => String::new(),
+                count => format!(" in {count} tensors"),
+            };
+            let stage = cost.stage.map(|stage| format!("; the file puts it on stage {stage}")).unwrap_or_default();
+            let (out, own) = (units::bytes(cost.activation()), units::bytes(cost.parameter_bytes));
+            vec![(false, time), (false, format!("puts out {out}{outputs}, has {own} of parameters{stage}"))]
+        }
         Profile::Placement(profile) => {
             let cost = &profile.nodes[node];
             let pass = if cost.backward { "backward" } else { "forward" };

@@ -44,6 +44,7 @@ pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme, 
 fn of_what(measure: Measure) -> &'static str {
     match measure {
         Measure::TimePerSample => "",
+        Measure::Speedup(_) => "",
         Measure::MaxLoad => " on the busiest device",
         Measure::SeparateMaxima => " on the busiest forward and backward",
         Measure::Latency { .. } => " from input to result",

@@ -116,6 +116,10 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
 fn edge_cost(workload: &Workload, edge: usize) -> (f64, String) {
     match &workload.profile {
         Profile::Piper(profile) => (profile.edge_bytes[edge], units::bytes(profile.edge_bytes[edge])),
+        Profile::Layers(profile) => {
+            let bytes = profile.nodes[workload.dag.edges()[edge].0 as usize].activation();
+            (bytes, units::bytes(bytes))
+        }
         Profile::Placement(profile) => {
             let seconds = profile.nodes[workload.dag.edges()[edge].0 as usize].transfer * SECONDS;
             (seconds, units::seconds(seconds))

@@ -115,11 +115,14 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
         let placement = has("maxFPGAs") || has("maxSizePerFPGA") || (has("nodes") && text.contains("\"fpgaLatency\""));
         return Ok(if placement { Format::Placement } else { Format::Piper });
     }
+    if is_layer_profile(text) {
+        return Ok(Format::PipeDream);
+    }
     let kind = looks_like(text);
     Err(LoadError::file(
         source,
         format!("is not a workload: it looks like {kind}"),
-        "plantui reads Piper's JSON, an object with `nodes` and `edges`",
+        "plantui reads Piper's JSON, an object with `nodes` and `edges`, and PipeDream's graph.txt",
     ))
 }
 
@@ -142,13 +145,20 @@ fn foreign_json(text: &str, has: &dyn Fn(&str) -> bool) -> Option<&'static str> 
     }
 }
 
+/// Whether a text is PipeDream's: its first line has parts between ` -- `.
+fn is_layer_profile(text: &str) -> bool {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    line.contains(" -- ")
+        && (line.contains("_time=") || line.contains("_size=") || line.trim_start().starts_with("node"))
+}
+
 /// What a text that is no JSON object looks like.
 pub fn looks_like(text: &str) -> &'static str {
     let start = text.trim_start();
     let line = start.lines().next().unwrap_or_default();
     if start.starts_with('[') {
         "a JSON array (a Chrome trace?)"
-    } else if line.contains(" -- ") && (line.contains("forward_compute_time") || line.starts_with("node")) {
+    } else if is_layer_profile(start) {
         "a layer profile of PipeDream or DAPPLE (graph.txt)"
     } else if serde_json::from_str::<IgnoredAny>(text).is_ok() {
         "a single JSON value"

@@ -10,6 +10,7 @@ pub mod placement;
 mod reader;
 pub(crate) mod strict;
 pub(crate) mod syntax;
+pub mod torch_graph;
 
 use std::{fmt, fs, io::Read, path::Path};
 
@@ -29,6 +30,9 @@ pub enum Format {
     Piper,
     /// The JSON of device placement.
     Placement,
+    /// PipeDream's layer profile, the text that DAPPLE reads.
+    #[serde(rename = "pipedream")]
+    PipeDream,
 }
 
 impl fmt::Display for Format {
@@ -36,6 +40,7 @@ impl fmt::Display for Format {
         f.write_str(match self {
             Format::Piper => "piper",
             Format::Placement => "placement",
+            Format::PipeDream => "pipedream",
         })
     }
 }
@@ -98,6 +103,7 @@ pub fn load_bytes(bytes: &[u8], source: &str, name: &str) -> Result<Workload, Lo
     match detect::format(text, source)? {
         Format::Piper => piper::read(text, source, name),
         Format::Placement => placement::read(text, source, name).map(|file| file.into_workload(source)),
+        Format::PipeDream => torch_graph::read(text, source, name),
     }
 }
 

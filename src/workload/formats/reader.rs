@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The largest quantity a file may hold. Sums over nodes, times microbatches and over any bandwidth, stay finite below it.
-const MAX_QUANTITY: f64 = 1e30;
+pub(super) const MAX_QUANTITY: f64 = 1e30;
 /// The largest id, near the end of the whole numbers that JSON readers tell apart.
 const MAX_ID: f64 = 9e15;
 

@@ -109,6 +109,7 @@ impl Settings {
                 memory_bytes: hardware.memory_bytes.value,
                 microbatches: 1920,
                 bandwidth_bytes_per_s: hardware.inter_node_link.value,
+                ..Limits::NEUTRAL
             },
         }
     }
@@ -192,7 +193,7 @@ impl Settings {
         if !(1..=8).contains(&self.element_bytes) {
             return refuse("--element-bytes", format!("{} is not from 1 to 8", self.element_bytes));
         }
-        let Limits { devices, cpus: _, memory_bytes, microbatches, bandwidth_bytes_per_s } = self.limits;
+        let Limits { devices, cpus: _, memory_bytes, microbatches, bandwidth_bytes_per_s, .. } = self.limits;
         if !(1..=10_000).contains(&devices) {
             return refuse("--devices", format!("{devices} is not from 1 to 10000"));
         }

@@ -51,7 +51,14 @@ pub(super) fn sketch(command_line: &str) -> Sketch {
     Sketch {
         nodes,
         edges: EDGES.iter().map(|&(u, v, mb)| (u, v, mb * MB)).collect(),
-        limits: Limits { devices: 4, cpus: 0, memory_bytes: 1000.0 * MB, microbatches: 12, bandwidth_bytes_per_s: 4e9 },
+        limits: Limits {
+            devices: 4,
+            cpus: 0,
+            memory_bytes: 1000.0 * MB,
+            microbatches: 12,
+            bandwidth_bytes_per_s: 4e9,
+            ..Limits::NEUTRAL
+        },
         provenance: command_line.into(),
         assumptions: vec![
             "A made-up network in round numbers: six nodes, one branch, two modes, degrees 1 and 2.".into(),

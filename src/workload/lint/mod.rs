@@ -4,6 +4,7 @@
 //! profiles has its rules in a file of its own; most were met in published profiles. The surprising decision: a rule
 //! looks at the profile alone, never at names, so it also holds for networks nobody thought of.
 
+mod layers;
 mod piper;
 mod placement;
 
@@ -85,6 +86,7 @@ pub fn lint(workload: &Workload) -> Vec<Finding> {
     match &workload.profile {
         Profile::Piper(profile) => piper::lint(workload, profile, &mut findings),
         Profile::Placement(profile) => placement::lint(workload, profile, &mut findings),
+        Profile::Layers(profile) => layers::lint(workload, profile, &mut findings),
     }
     findings.list.sort_by_key(|finding| finding.severity);
     findings.list

@@ -1,0 +1,208 @@
+//! Machines: how many devices share a fast link inside a box.
+
+use std::fmt;
+
+use crate::units::UnitError;
+
+/// Machines that a cluster may have at the most.
+pub const MOST_MACHINES: usize = 64;
+
+/// The devices of each machine, in order: devices are counted through the machines from 0 on. Empty where nothing is known
+/// of machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machines {
+    count: u8,
+    sizes: [u16; MOST_MACHINES],
+}
+
+impl Default for Machines {
+    fn default() -> Self {
+        Machines::NONE
+    }
+}
+
+impl Machines {
+    /// Nothing is known of machines.
+    pub const NONE: Machines = Machines { count: 0, sizes: [0; MOST_MACHINES] };
+
+    /// Machines of the given sizes; `None` if there are too many, or one is empty.
+    pub fn new(sizes: &[u16]) -> Option<Self> {
+        if sizes.len() > MOST_MACHINES || sizes.contains(&0) {
+            return None;
+        }
+        let mut machines = Machines { count: sizes.len() as u8, ..Machines::default() };
+        machines.sizes[..sizes.len()].copy_from_slice(sizes);
+        Some(machines)
+    }
+
+    /// A machine with eight devices, as most are built: what devices sit in where nothing is said.
+    pub fn of_eight() -> Self {
+        Machines::new(&[8]).unwrap_or_default()
+    }
+
+    /// One machine with all devices.
+    pub fn one(devices: u32) -> Self {
+        Machines::new(&[u16::try_from(devices).unwrap_or(u16::MAX)]).unwrap_or_default()
+    }
+
+    /// The devices of each machine.
+    pub fn sizes(&self) -> &[u16] {
+        &self.sizes[..usize::from(self.count)]
+    }
+
+    /// Whether nothing is known of machines.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Devices of all machines.
+    pub fn devices(&self) -> u32 {
+        self.sizes().iter().map(|&size| u32::from(size)).sum()
+    }
+
+    /// The machine of a device; `None` for a device that no machine has.
+    pub fn machine_of(&self, device: u32) -> Option<usize> {
+        let mut end = 0;
+        self.sizes().iter().position(|&size| {
+            end += u32::from(size);
+            device < end
+        })
+    }
+
+    /// The first device of a machine.
+    pub fn first_of(&self, machine: usize) -> u32 {
+        self.sizes()[..machine].iter().map(|&size| u32::from(size)).sum()
+    }
+
+    /// The same kind of machines with another number of devices: as many of the largest size as fit, the rest in one more.
+    /// Where that takes too many machines, the last takes all that is left.
+    #[must_use]
+    pub fn with_devices(&self, devices: u32) -> Self {
+        let size = u32::from(self.sizes().iter().copied().max().unwrap_or(u16::MAX));
+        if self.is_empty() || devices == 0 {
+            return Machines::one(devices.max(1));
+        }
+        let mut sizes = vec![];
+        let mut left = devices;
+        while left > 0 {
+            let last = sizes.len() + 1 == MOST_MACHINES;
+            let next = if last { left } else { left.min(size) };
+            sizes.push(u16::try_from(next).unwrap_or(u16::MAX));
+            left -= next;
+        }
+        Machines::new(&sizes).unwrap_or(*self)
+    }
+
+    /// Reads `8,8`, `2x8`, or the published form `[8,16]`, which counts devices up to the end of each machine.
+    ///
+    /// # Errors
+    /// [`UnitError`] with what would do.
+    pub fn parse(text: &str) -> Result<Self, UnitError> {
+        const FORM: &str = "not a list of machines: write their devices, such as 8,8 or 2x8, or [8,16] counted through";
+        let refuse = |why| UnitError::new(text, why);
+        let inner = text.trim();
+        let (list, counted_through) = match inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            Some(list) => (list, true),
+            None => (inner, false),
+        };
+        let number = |word: &str| word.trim().parse::<u32>().map_err(|_| refuse(FORM));
+        let mut sizes: Vec<u32> = vec![];
+        for word in list.split(',') {
+            match word.split_once(['x', '*']) {
+                Some((times, size)) if !counted_through => {
+                    let (times, size) = (number(times)?, number(size)?);
+                    if times as usize > MOST_MACHINES {
+                        return Err(refuse("more machines than can be planned: at most 64"));
+                    }
+                    sizes.extend(std::iter::repeat_n(size, times as usize));
+                }
+                _ => {
+                    let value = number(word)?;
+                    let before: u32 =
+                        if counted_through { sizes.iter().fold(0, |a, &b| a.saturating_add(b)) } else { 0 };
+                    let Some(size) = value.checked_sub(before) else {
+                        return Err(refuse(
+                            "not counted through the machines: every number must be larger than the last",
+                        ));
+                    };
+                    sizes.push(size);
+                }
+            }
+        }
+        if sizes.is_empty() || sizes.contains(&0) {
+            return Err(refuse("a machine without devices: give each at least 1"));
+        }
+        if sizes.iter().fold(0u32, |a, &b| a.saturating_add(b)) > super::limits::MOST_DEVICES {
+            return Err(refuse("more devices than can be planned: at most 10000"));
+        }
+        let sizes: Vec<u16> = sizes.into_iter().map(|size| size as u16).collect();
+        Machines::new(&sizes).ok_or_else(|| refuse("more machines than can be planned: at most 64"))
+    }
+}
+
+impl serde::Serialize for Machines {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.sizes().serialize(serializer)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Machines {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let sizes = Vec::<u16>::deserialize(deserializer)?;
+        let known = Machines::new(&sizes).filter(|machines| machines.devices() <= super::limits::MOST_DEVICES);
+        known
+            .ok_or_else(|| serde::de::Error::custom("must list the devices of at most 64 machines, none of them empty"))
+    }
+}
+
+impl fmt::Display for Machines {
+    /// As `--machines` takes it: `2x8`, `8,4`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes = self.sizes();
+        let mut at = 0;
+        while at < sizes.len() {
+            let run = sizes[at..].iter().take_while(|&&size| size == sizes[at]).count();
+            let comma = if at > 0 { "," } else { "" };
+            match run {
+                1 => write!(f, "{comma}{}", sizes[at])?,
+                _ => write!(f, "{comma}{run}x{}", sizes[at])?,
+            }
+            at += run;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_write_machines() {
+        for (text, sizes) in [
+            ("8,8", vec![8, 8]),
+            ("2x8", vec![8, 8]),
+            ("[8,16]", vec![8, 8]),
+            ("[8, 12]", vec![8, 4]),
+            ("3x1,4", vec![1, 1, 1, 4]),
+            (" 16 ", vec![16]),
+        ] {
+            let machines = Machines::parse(text).unwrap();
+            assert_eq!(machines.sizes(), sizes, "{text}");
+            assert_eq!(Machines::parse(&machines.to_string()), Ok(machines));
+        }
+        for bad in ["", "8,", "0", "x", "[8,8]", "[8,4]", "65x1", "9999,9999", "-1", "99999999999", "1x99999999"] {
+            assert!(Machines::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn devices_are_counted_through_the_machines() {
+        let machines = Machines::new(&[8, 4]).unwrap();
+        assert_eq!((machines.devices(), machines.first_of(1)), (12, 8));
+        assert_eq!([0, 7, 8, 11, 12].map(|d| machines.machine_of(d)), [Some(0), Some(0), Some(1), Some(1), None]);
+        assert_eq!(machines.with_devices(20).sizes(), [8, 8, 4]);
+        assert_eq!(machines.with_devices(3).sizes(), [3]);
+        assert_eq!(Machines::new(&[1]).unwrap().with_devices(100).devices(), 100);
+    }
+}

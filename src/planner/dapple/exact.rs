@@ -1,0 +1,253 @@
+//! The pipeline with the least synchronous length, over all cuts, replica counts and places.
+//!
+//! Stages are added from the network's end to its beginning. Let a suffix of the pipeline, links counted as stages, be
+//! summed up by
+//!
+//! ```text
+//! X = max over Q of    sum of F up to Q + (M − 1)(F_Q + B_Q) + sum of B up to Q        its length without all-reduces
+//! Z = max over Q, s of the same with the all-reduce of s in place of the drain         its length (see plan::check_dapple)
+//! V = max over s of    AR_s − sum of B up to s
+//! ```
+//!
+//! A stage `p` in front turns them into
+//!
+//! ```text
+//! X' = max(X + F_p + B_p, M (F_p + B_p))
+//! Z' = max(Z + F_p, X' + AR_p, F_p + (M − 1)(F_p + B_p) + V − B_p)
+//! V' = max(AR_p, V) − B_p
+//! ```
+//!
+//! all of which grow with X, Z and V: so of the suffixes from a position on a place only those count that no other beats
+//! in all three, and in the number of stages where memory is tight (it decides what is in flight before them). What
+//! cannot beat the best plan known, by its own length and a bound on what comes before, is dropped.
+//! Time `O(positions² · places · labels)`, memory `O(positions · places · labels)`.
+
+use super::{
+    costs::{Costs, Recompute},
+    places::Places,
+};
+use crate::planner::Search;
+
+/// What is kept of a suffix.
+#[derive(Debug, Clone, Copy)]
+struct Label {
+    x: f64,
+    z: f64,
+    v: f64,
+    /// Stages in it.
+    stages: u32,
+    /// Where its first stage ends, and there: the next place and its label. Unused after the last stage.
+    end: u32,
+    next_place: u32,
+    next_label: u32,
+}
+
+/// The empty suffix.
+const NOTHING: Label = Label {
+    x: f64::NEG_INFINITY,
+    z: f64::NEG_INFINITY,
+    v: f64::NEG_INFINITY,
+    stages: 0,
+    end: 0,
+    next_place: 0,
+    next_label: 0,
+};
+
+impl Label {
+    /// The suffix with a step in front of it.
+    fn behind(&self, microbatches: f64, forward: f64, backward: f64, all_reduce: f64) -> Label {
+        let both = forward + backward;
+        let x = (self.x + both).max(microbatches * both);
+        let pivot = forward + (microbatches - 1.0) * both;
+        let z = (self.z + forward).max(x + all_reduce).max(pivot + self.v - backward);
+        let v = self.v.max(all_reduce) - backward;
+        Label { x, z, v, ..*self }
+    }
+
+    fn beats(&self, other: &Label, count_stages: bool) -> bool {
+        self.x <= other.x && self.z <= other.z && self.v <= other.v && (!count_stages || self.stages <= other.stages)
+    }
+}
+
+/// Labels none of which beats another.
+#[derive(Debug, Clone, Default)]
+struct Front {
+    labels: Vec<Label>,
+}
+
+impl Front {
+    /// Adds a label unless it is beaten; keeps at most `most`, the shortest.
+    fn add(&mut self, label: Label, count_stages: bool, most: usize) {
+        if self.labels.iter().any(|known| known.beats(&label, count_stages)) {
+            return;
+        }
+        self.labels.retain(|known| !label.beats(known, count_stages));
+        self.labels.push(label);
+        if self.labels.len() > most
+            && let Some(worst) =
+                (0..self.labels.len()).reduce(|a, b| if self.labels[b].z > self.labels[a].z { b } else { a })
+        {
+            self.labels.swap_remove(worst);
+        }
+    }
+}
+
+/// A stage of the plan found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FoundStage {
+    /// Position where it begins.
+    pub(super) from: usize,
+    /// Position where it ends.
+    pub(super) to: usize,
+    /// Its place.
+    pub(super) place: usize,
+}
+
+/// The plan found.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    /// Seconds of a batch.
+    pub(super) length_s: f64,
+    /// Its stages.
+    pub(super) stages: Vec<FoundStage>,
+}
+
+/// How to search.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    /// Labels kept for a suffix; `usize::MAX` proves the optimum.
+    pub(super) labels: usize,
+    /// Only plans shorter than this count, seconds.
+    pub(super) below_s: f64,
+    /// When stages recompute.
+    pub(super) recompute: Recompute,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Ended {
+    /// The best plan below the bound, if there is one.
+    Done(Option<Found>),
+    /// Asked to stop.
+    Cancelled,
+}
+
+/// Searches.
+pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effort, search: &Search) -> Ended {
+    let end = costs.end();
+    let m = f64::from(costs.microbatches);
+    let count_stages = effort.recompute == Recompute::Always || !costs.memory_is_plenty(devices);
+    // Rounding must not keep a plan that is as long as the one known.
+    let below = effort.below_s * (1.0 - 1e-12);
+    // By position and place: suffixes that begin with a stage there; the same with the link to it, by the place before.
+    let mut begins: Vec<Vec<Front>> = vec![vec![]; end];
+    let mut behind: Vec<Vec<Front>> = vec![vec![]; end];
+    for from in (0..end).rev() {
+        let mut fronts = vec![Front::default(); places.all.len()];
+        for (at, place) in places.all.iter().enumerate() {
+            if (place.occupied_before == 0) != (from == 0) {
+                continue;
+            }
+            if search.cancelled() {
+                return Ended::Cancelled;
+            }
+            // What comes before runs on the devices before, and no stage of it on more than all of them.
+            let before = f64::from(place.occupied_before.max(1));
+            if costs.compute_s(0, from) / before >= below {
+                continue;
+            }
+            let filled = costs.forward_up_to(from) / (before * m);
+            let filled_and_drained = costs.compute_s(0, from) / (before * m);
+            let front = &mut fronts[at];
+            let left = devices - place.occupied_after;
+            for to in from + 1..=end {
+                if costs.compute_s(from, to) / f64::from(place.count) >= below {
+                    break;
+                }
+                let all_reduce = place.all_reduce * costs.parameters(from, to);
+                if to < end && (left == 0 || costs.compute_s(to, end) / f64::from(left) >= below) {
+                    continue;
+                }
+                let mut add = |rest: &Label, pointer: (u32, u32)| {
+                    let Some(time) = costs.stage(from, to, place.count, rest.stages as usize, effort.recompute) else {
+                        return;
+                    };
+                    let label = rest.behind(m, time.forward_s, time.backward_s, all_reduce);
+                    let bound = (label.z + filled).max(label.x + filled_and_drained);
+                    if bound < below {
+                        let (next_place, next_label) = pointer;
+                        let label = Label { stages: rest.stages + 1, end: to as u32, next_place, next_label, ..label };
+                        front.add(label, count_stages, effort.labels);
+                    }
+                };
+                if to == end {
+                    add(&NOTHING, (0, 0));
+                } else {
+                    for rest in &behind[to][at].labels {
+                        add(rest, (rest.next_place, rest.next_label));
+                    }
+                }
+            }
+        }
+        if from > 0 {
+            behind[from] = linked(costs, places, &fronts, from, count_stages, effort.labels, below);
+        }
+        begins[from] = fronts;
+        search.report_fraction(1.0 - from as f64 / end as f64);
+    }
+    Ended::Done(traced(&begins, places, end))
+}
+
+/// The suffixes from a position on as the places before see them: with the link that leads there.
+fn linked(
+    costs: &Costs,
+    places: &Places,
+    fronts: &[Front],
+    from: usize,
+    count_stages: bool,
+    most: usize,
+    below: f64,
+) -> Vec<Front> {
+    let m = f64::from(costs.microbatches);
+    let mut behind = vec![Front::default(); places.all.len()];
+    for (place, front) in places.all.iter().zip(&mut behind) {
+        for &(next, per_byte) in &place.next {
+            let seconds = costs.cut_bytes[from] * per_byte;
+            for (i, label) in fronts[next].labels.iter().enumerate() {
+                let linked = label.behind(m, seconds, seconds, 0.0);
+                if linked.z < below {
+                    let pointer = Label { next_place: next as u32, next_label: i as u32, ..linked };
+                    front.add(pointer, count_stages, most);
+                }
+            }
+        }
+    }
+    behind
+}
+
+/// The shortest whole pipeline.
+fn traced(begins: &[Vec<Front>], places: &Places, end: usize) -> Option<Found> {
+    let mut best: Option<(usize, Label)> = None;
+    for (at, front) in begins.first()?.iter().enumerate() {
+        for label in &front.labels {
+            if best.is_none_or(|(_, known)| label.z < known.z) {
+                best = Some((at, *label));
+            }
+        }
+    }
+    let (mut place, mut label) = best?;
+    let length_s = label.z;
+    let mut stages = vec![];
+    let mut from = 0;
+    loop {
+        let to = label.end as usize;
+        stages.push(FoundStage { from, to, place });
+        if to == end {
+            debug_assert!(places.all[place].count > 0);
+            return Some(Found { length_s, stages });
+        }
+        let next = label.next_place as usize;
+        label = begins[to][next].labels[label.next_label as usize];
+        (place, from) = (next, to);
+    }
+}

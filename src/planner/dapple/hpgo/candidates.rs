@@ -1,0 +1,171 @@
+//! Every plan the published planner looks at, in its order.
+
+use super::{
+    length::{self, Stage},
+    model::Model,
+    placement, straight,
+};
+use crate::planner::Search;
+
+/// A family of plans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The whole network on every device, in groups of so many.
+    PseudoDataParallel(u32),
+    /// So many stages of one device each.
+    Straight(u32),
+    /// Two stages.
+    Bipartition,
+}
+
+/// A plan and what it is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// Its family.
+    pub kind: Kind,
+    /// Its stages.
+    pub stages: Vec<Stage>,
+    /// Pipelines side by side.
+    pub pipelines: u32,
+    /// Whether its cuts count in both directions.
+    pub two_way: bool,
+    /// The analytic speed-up.
+    pub speedup: f64,
+}
+
+/// All plans of a problem, and why some are missing.
+#[derive(Debug, Clone, Default)]
+pub struct Candidates {
+    /// In the published order.
+    pub plans: Vec<Candidate>,
+    /// What the published program crashes on, in words.
+    pub missing: Vec<String>,
+}
+
+impl Candidates {
+    /// The best plan; of equal ones the last.
+    pub fn best(&self) -> Option<&Candidate> {
+        self.plans.iter().reduce(|best, plan| if plan.speedup >= best.speedup { plan } else { best })
+    }
+
+    /// The best plan with more than one stage.
+    pub fn best_of_many_stages(&self) -> Option<&Candidate> {
+        let many = self.plans.iter().filter(|plan| plan.stages.len() > 1);
+        many.reduce(|best, plan| if plan.speedup >= best.speedup { plan } else { best })
+    }
+}
+
+/// The bottleneck below which the published program gives up, seconds.
+const LEAST_BLOCK: f64 = 1e-3;
+
+/// Makes all of them.
+pub fn candidates(model: &Model<'_>, search: &Search) -> Candidates {
+    let n = model.devices;
+    let mut all = Candidates::default();
+    let add = |all: &mut Candidates, candidate: Candidate| {
+        if fits(model, &candidate) {
+            all.plans.push(candidate);
+        }
+    };
+    for groups in 2..=n {
+        add(&mut all, pseudo_data_parallel(model, groups));
+    }
+    let counts = if n.is_multiple_of(2) && n > 2 { vec![2, n] } else { vec![n] };
+    for count in counts {
+        if (count as usize) > model.states() {
+            all.missing.push(format!(
+                "no straight pipeline of {count} stages: there are only {} states (the published program crashes)",
+                model.states()
+            ));
+        } else if let Some(straight) = straight::plan(model, count, search) {
+            if straight.block_s < LEAST_BLOCK && model.faults.memory_unchecked {
+                all.missing.push(format!(
+                    "no straight pipeline of {count} stages: its slowest stage takes under a millisecond (the published program crashes)"
+                ));
+                continue;
+            }
+            let straight::Straight { stages, pipelines, block_s } = straight;
+            let speedup = length::speedup(model, &stages, pipelines, block_s);
+            add(&mut all, Candidate { kind: Kind::Straight(count), stages, pipelines, two_way: true, speedup });
+        }
+    }
+    if let Some(best) = bipartition(model, search) {
+        all.plans.push(best);
+    }
+    all
+}
+
+/// The whole network on groups of devices, as many groups as there are devices for.
+fn pseudo_data_parallel(model: &Model<'_>, groups: u32) -> Candidate {
+    let pipelines = model.devices / groups;
+    let used = groups * pipelines;
+    let devices = (0..used).fold(0, |set, device| set | placement::bit(device));
+    let stages = vec![Stage { from: 0, to: model.states() - 1, groups, devices }];
+    let block_s = model.total_s() / f64::from(groups) / f64::from(pipelines);
+    let speedup = length::speedup(model, &stages, pipelines, block_s);
+    Candidate { kind: Kind::PseudoDataParallel(groups), stages, pipelines, two_way: true, speedup }
+}
+
+/// The best plan of two stages over all devices; of equal ones the last.
+fn bipartition(model: &Model<'_>, search: &Search) -> Option<Candidate> {
+    let (last, n) = (model.states() - 1, model.devices);
+    let two_way = !model.faults.one_way_cut;
+    let directions = if two_way { 2.0 } else { 1.0 };
+    // Placements do not depend on the cut.
+    let mut pairs = vec![];
+    for groups in 1..n {
+        for first in placement::next(&model.machines, 0, groups) {
+            for second in placement::next(&model.machines, first, n - groups) {
+                let (from, to) = (placement::ids(first), placement::ids(second));
+                pairs.push((groups, first, second, model.links().transfer_per_byte(&model.machines, &from, &to)));
+            }
+        }
+    }
+    let mut best: Option<Candidate> = None;
+    for l in (0..last).filter(|&l| model.faults.any_cut || model.can_cut_after(l)) {
+        if search.cancelled() {
+            return None;
+        }
+        let (head, tail) = (model.compute_s(0, l), model.compute_s(l + 1, last));
+        let bytes = directions * model.output_bytes(l);
+        for &(groups, first, second, per_byte) in &pairs {
+            let block_s = (head / f64::from(groups)).max(tail / f64::from(n - groups)).max(bytes * per_byte);
+            let stages = vec![
+                Stage { from: 0, to: l, groups, devices: first },
+                Stage { from: l + 1, to: last, groups: n - groups, devices: second },
+            ];
+            let speedup = length::speedup(model, &stages, 1, block_s);
+            let candidate = Candidate { kind: Kind::Bipartition, stages, pipelines: 1, two_way, speedup };
+            if best.as_ref().is_none_or(|best| speedup >= best.speedup) && fits(model, &candidate) {
+                best = Some(candidate);
+            }
+        }
+    }
+    best
+}
+
+/// Whether every device has the memory for its stage, or nobody looks.
+fn fits(model: &Model<'_>, candidate: &Candidate) -> bool {
+    model.faults.memory_unchecked || candidate.memory_bytes(model).iter().all(|&bytes| bytes <= model.memory_bytes)
+}
+
+impl Candidate {
+    /// Microbatches of each pipeline.
+    pub fn microbatches(&self, model: &Model<'_>) -> u32 {
+        model.speedup.microbatches(model.batch, self.pipelines)
+    }
+
+    /// Bytes on each device of every stage: weights with optimizer, and the activations of its share of every microbatch in
+    /// flight.
+    pub fn memory_bytes(&self, model: &Model<'_>) -> Vec<f64> {
+        let microbatches = self.microbatches(model).max(1);
+        let samples = f64::from(model.batch) / f64::from(self.pipelines) / f64::from(microbatches);
+        let stage = |(i, stage): (usize, &Stage)| {
+            let in_flight = (2 * (self.stages.len() - i) as u32 - 1).min(microbatches);
+            let weights = model.speedup.optimizer_memory_scaling * model.parameter_bytes(stage.from, stage.to);
+            let share = model.activation_share(stage.from, stage.to).max(0.0) * model.activation_per_sample();
+            weights + share * samples / f64::from(stage.groups) * f64::from(in_flight)
+        };
+        self.stages.iter().enumerate().map(stage).collect()
+    }
+}

@@ -1,0 +1,129 @@
+//! Speed-ups of plain data parallelism: the whole network on every device, gradients all-reduced once a batch.
+//!
+//! Without overlap the all-reduce stands after the compute. With overlap each layer's all-reduce hides behind what is left
+//! of the last microbatch's backward pass, and with P3 (Jayarajan et al., MLSys 2019) behind the next forward pass as well.
+
+use super::model::Model;
+
+/// All figures; speed-ups that need a microbatch that fits are `None` where not even one sample does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DataParallel {
+    /// Seconds to all-reduce all parameters over all devices.
+    pub all_reduce_s: f64,
+    /// Samples that fit a device.
+    pub largest_batch: u64,
+    /// Samples of a device between two accumulations.
+    pub accumulation_size: Option<u32>,
+    /// The same for a device that need not divide its samples evenly.
+    pub optimal_accumulation_size: Option<u32>,
+    /// Without overlap.
+    pub plain: f64,
+    /// With overlap in the backward pass.
+    pub overlap: Option<f64>,
+    /// With P3.
+    pub p3: Option<f64>,
+    /// With P3 and the optimal accumulation.
+    pub p3_optimal: Option<f64>,
+    /// With P3 on devices without any limit on memory.
+    pub p3_infinite: f64,
+}
+
+/// Computes all of them.
+pub fn data_parallel(model: &Model<'_>) -> DataParallel {
+    let devices: Vec<u32> = (0..model.devices).collect();
+    let all_reduce_s = model.links().all_reduce_s(&model.machines, &devices, model.total_parameters());
+    let largest_batch = largest_batch(model);
+    let accumulation_size = accumulation_size(model, largest_batch);
+    let optimal_accumulation_size = optimal_accumulation_size(model, largest_batch);
+    let with = |size: Option<u32>, p3| size.map(|size| overlapped(model, f64::from(size) / f64::from(model.batch), p3));
+    DataParallel {
+        all_reduce_s,
+        largest_batch,
+        accumulation_size,
+        optimal_accumulation_size,
+        plain: model.total_s() / (model.total_s() / f64::from(model.devices) + all_reduce_s),
+        overlap: with(accumulation_size, false),
+        p3: with(accumulation_size, true),
+        p3_optimal: with(optimal_accumulation_size, true),
+        p3_infinite: overlapped(model, 1.0, true),
+    }
+}
+
+/// Samples whose activations fit a device beside weights and optimizer.
+fn largest_batch(model: &Model<'_>) -> u64 {
+    let free = model.memory_bytes - model.speedup.optimizer_memory_scaling * model.total_parameters();
+    // A negative number of samples becomes 0, as does what is no number.
+    (free / model.activation_per_sample()).trunc() as u64
+}
+
+/// The largest part of a device's samples that fits and divides them evenly, looked for up to half of them.
+fn accumulation_size(model: &Model<'_>, largest: u64) -> Option<u32> {
+    let own = u64::from(model.batch / model.devices);
+    if largest >= own {
+        return Some(own as u32);
+    }
+    if largest == 0 {
+        return None;
+    }
+    let mut iterations = own.div_ceil(largest);
+    while iterations < own / 2 + 1 && !own.is_multiple_of(iterations) {
+        iterations += 1;
+    }
+    Some((own / iterations) as u32)
+}
+
+fn optimal_accumulation_size(model: &Model<'_>, largest: u64) -> Option<u32> {
+    let own = u64::from(model.batch / model.devices);
+    let size = match largest {
+        0 if own > 0 => return None,
+        largest if largest >= own => own,
+        largest if 2 * largest >= own => own / 2,
+        largest => largest,
+    };
+    Some(size as u32)
+}
+
+/// The speed-up with each layer's all-reduce behind compute; `partial` is the share of the batch that is still to be
+/// computed when the first gradients are ready.
+fn overlapped(model: &Model<'_>, partial: f64, p3: bool) -> f64 {
+    let count = model.states();
+    let devices: Vec<u32> = (0..model.devices).collect();
+    // Blocks run against the direction of the network: the last layer's gradients are ready first.
+    let layer = |block: usize| count - 1 - block;
+    let half = |at: usize, forward: bool| {
+        let whole = model.compute_s(at, at);
+        match (model.faults.even_halves, forward) {
+            (true, _) => whole * partial / 2.0,
+            (false, true) => model.forward_s(at, at) * partial,
+            (false, false) => (whole - model.forward_s(at, at)) * partial,
+        }
+    };
+    let backward = |block: usize| half(layer(block), false);
+    let forward = |block: usize| match (p3, model.faults.mirrored_forward) {
+        (false, _) => 0.0,
+        (true, true) => half(block, true),
+        (true, false) => half(layer(block), true),
+    };
+    let reduce = |block: usize| {
+        let at = layer(block);
+        model.links().all_reduce_s(&model.machines, &devices, model.parameter_bytes(at, at))
+    };
+    let mut exposed = reduce(count - 1);
+    let mut spare = 0.0;
+    for block in (0..count - 1).rev() {
+        let slot = backward(block + 1) + forward(block + 1);
+        let needed = reduce(block);
+        if slot < needed {
+            let deficit = needed - slot;
+            if deficit < spare {
+                spare -= deficit;
+            } else {
+                exposed += deficit - spare;
+                spare = 0.0;
+            }
+        } else {
+            spare += slot - needed;
+        }
+    }
+    model.total_s() / (model.total_s() / f64::from(model.devices) + exposed)
+}

@@ -1,0 +1,242 @@
+//! The published planner as a planner of the registry.
+
+use super::{
+    super::settings,
+    Candidate, Faults, Model, candidates,
+    candidates::Candidates,
+    data_parallel::{DataParallel, data_parallel},
+    length::event_speedup,
+    placement,
+};
+use crate::{
+    cluster::LimitKind,
+    plan::{Length, Measure, Plan, Stage, check},
+    planner::{
+        Infeasible, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
+    },
+    workload::{Workload, piper::VANILLA, states::States},
+};
+
+static INFO: PlannerInfo = PlannerInfo {
+    id: "dapple-hpgo",
+    name: "DAPPLE (as published)",
+    paper: "Fan et al.: DAPPLE, PPoPP 2021; computed as by HPGO, its published planner",
+    summary: "one, two or n stages over machines, by the published recurrence",
+    objective: "speedup",
+    unit: "x",
+};
+
+const fn fault(name: &'static str, label: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, label, help, kind: OptionKind::Flag { default: true } }
+}
+
+static OPTIONS: [OptionSpec; 16] = [
+    settings::PROFILE_BATCH,
+    settings::MICRO_BATCH,
+    settings::OPTIMIZER,
+    settings::PEAK_ACTIVATION,
+    settings::NVLINK,
+    settings::ETHERNET,
+    settings::ALL_REDUCE,
+    settings::STATES,
+    OptionSpec {
+        name: "faithful",
+        label: "faithful",
+        help: "keep the faults of the published planner that are named below; false mends them all",
+        kind: OptionKind::Flag { default: true },
+    },
+    fault(
+        "boundary_parameters",
+        "shared boundary",
+        "fault: a stage's all-reduce counts the first state of the next stage too",
+    ),
+    fault("undivided_fill", "undivided fill", "fault: filling the pipeline takes no account of replicated stages"),
+    fault("one_way_cut", "one-way cut", "fault: the cut of two stages counts activations and not their gradients"),
+    fault("any_cut", "any cut", "fault: two stages may be cut where branches do not allow it"),
+    fault(
+        "mirrored_forward",
+        "mirrored forward",
+        "fault: P3 hides an all-reduce behind the layer at the other end of the network",
+    ),
+    fault("even_halves", "even halves", "fault: forward and backward are taken as half of a layer's time each"),
+    fault("memory_unchecked", "memory unchecked", "fault: no plan is refused for its memory"),
+];
+
+/// The planner.
+#[derive(Debug, Clone, Copy)]
+pub struct Hpgo;
+
+/// The faults that the options keep.
+fn faults(options: &Options) -> Faults {
+    let kept = |name: &str| options.flag("faithful") && options.flag(name);
+    Faults {
+        boundary_parameters: kept("boundary_parameters"),
+        undivided_fill: kept("undivided_fill"),
+        one_way_cut: kept("one_way_cut"),
+        any_cut: kept("any_cut"),
+        mirrored_forward: kept("mirrored_forward"),
+        even_halves: kept("even_halves"),
+        memory_unchecked: kept("memory_unchecked"),
+    }
+}
+
+fn refused(explanation: String) -> Outcome {
+    Outcome {
+        infeasible: Some(Infeasible { explanation, ..Infeasible::default() }),
+        ..Outcome::new(Status::Infeasible)
+    }
+}
+
+impl Planner for Hpgo {
+    fn info(&self) -> &'static PlannerInfo {
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &OPTIONS
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::LAYERS
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        match workload.layers() {
+            Some(_) => Ok(()),
+            None => Err("it needs forward and backward times of layers (PipeDream's graph.txt)".into()),
+        }
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let (workload, limits, options) = (&problem.workload, &problem.limits, &problem.options);
+        let Some(profile) = workload.layers() else { return Outcome::new(Status::Infeasible) };
+        if limits.devices > placement::MOST {
+            let most = placement::MOST;
+            return refused(format!("The published planner's tables hold {most} devices, not {}.", limits.devices));
+        }
+        // The length is that of the best plan, known only once it is found.
+        let speedup = settings::model(options, Length::Synchronous { whole_samples: false });
+        let states = match settings::states(workload, profile, speedup.linear) {
+            Ok(states) => states,
+            Err(error) => return refused(settings::no_states(workload, error)),
+        };
+        let model = Model::new(&states, limits.machines, limits.batch, limits.memory_bytes, speedup, faults(options));
+        let all = candidates(&model, search);
+        let mut outcome = Outcome::new(if search.cancelled() { Status::Cancelled } else { Status::Feasible });
+        let plain = data_parallel(&model);
+        outcome.statistics = statistics(&model, &plain, &all);
+        outcome.notes = notes(&model, &plain, &all);
+        match best_plan(problem, &model, &states, &all) {
+            Some((best, plan)) => {
+                search.improve(best.speedup, &plan);
+                outcome
+                    .statistics
+                    .counts
+                    .extend(event_speedup(&model, &best.stages, best.pipelines).map(|event| ("event_speedup", event)));
+                let counts =
+                    [("pipelines", f64::from(best.pipelines)), ("microbatches", f64::from(best.microbatches(&model)))];
+                outcome.statistics.counts.extend(counts);
+                outcome.objective = Some(best.speedup);
+                outcome.plan = Some(plan);
+            }
+            None if outcome.status == Status::Feasible => {
+                let (batch, micro) = (limits.batch, speedup.micro_batch);
+                let statistics = std::mem::take(&mut outcome.statistics);
+                let why = format!(
+                    "No plan of the published planner fits: a batch of {batch} in microbatches of {micro} on {} devices with {} each.",
+                    limits.devices,
+                    crate::units::bytes_exact(limits.memory_bytes)
+                );
+                outcome = Outcome { statistics, ..refused(why) };
+            }
+            None => {}
+        }
+        outcome.statistics.seconds = search.elapsed().as_secs_f64();
+        outcome
+    }
+}
+
+/// The best plan that keeps every rule; of equal ones the last in the list.
+fn best_plan<'a>(
+    problem: &Problem,
+    model: &Model<'_>,
+    states: &States,
+    all: &'a Candidates,
+) -> Option<(&'a Candidate, Plan)> {
+    let mut order: Vec<&Candidate> = all.plans.iter().rev().filter(|plan| plan.speedup > 0.0).collect();
+    order.sort_by(|a, b| b.speedup.total_cmp(&a.speedup));
+    order.into_iter().find_map(|candidate| {
+        let plan = plan(model, states, candidate);
+        let score = check::check(&problem.workload, &problem.limits, &plan);
+        score.is_valid().then_some((candidate, plan))
+    })
+}
+
+/// A candidate as a plan over nodes.
+pub(in crate::planner::dapple) fn plan(model: &Model<'_>, states: &States, candidate: &Candidate) -> Plan {
+    let stage = |stage: &super::length::Stage| {
+        let nodes = states.nodes(stage.from, stage.to);
+        let devices = placement::ids(stage.devices);
+        Stage {
+            choices: vec![VANILLA.to_string(); nodes.len()],
+            nodes,
+            data_parallel: devices.len() as u32,
+            tensor_parallel: 1,
+            devices,
+        }
+    };
+    let length = Length::Published {
+        pipelines: candidate.pipelines,
+        two_way: candidate.two_way,
+        boundary_parameters: model.faults.boundary_parameters,
+        undivided_fill: model.faults.undivided_fill,
+        memory_unchecked: model.faults.memory_unchecked,
+    };
+    Plan {
+        stages: candidate.stages.iter().map(stage).collect(),
+        measure: Measure::Speedup(crate::plan::SpeedupModel { length, ..model.speedup }),
+        last_states: candidate.stages.iter().map(|stage| stage.to as u32).collect(),
+    }
+}
+
+fn statistics(model: &Model<'_>, plain: &DataParallel, all: &Candidates) -> Statistics {
+    let mut counts = vec![
+        ("states", model.states() as f64),
+        ("plans", all.plans.len() as f64),
+        ("all_reduce_s", plain.all_reduce_s),
+        ("largest_batch_of_a_device", plain.largest_batch as f64),
+        ("data_parallel_speedup", plain.plain),
+        ("data_parallel_p3_infinite_speedup", plain.p3_infinite),
+    ];
+    let optional = [
+        ("data_parallel_p3_speedup", plain.p3),
+        ("data_parallel_p3_optimal_speedup", plain.p3_optimal),
+        ("data_parallel_overlap_speedup", plain.overlap),
+        ("gradient_accumulation_size", plain.accumulation_size.map(f64::from)),
+        ("gradient_accumulation_size_optimal", plain.optimal_accumulation_size.map(f64::from)),
+        ("multistage_speedup", all.best_of_many_stages().map(|plan| plan.speedup)),
+    ];
+    counts.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    Statistics { counts, ..Statistics::default() }
+}
+
+fn notes(model: &Model<'_>, plain: &DataParallel, all: &Candidates) -> Vec<String> {
+    let mut notes =
+        vec!["speed-ups are against one device that does the whole batch, without a limit on its memory".to_string()];
+    notes.extend(all.missing.iter().cloned());
+    if plain.accumulation_size.is_none() {
+        notes.push(
+            "no figures of data parallelism with overlap: not one sample fits a device (the published program crashes)"
+                .into(),
+        );
+    }
+    if model.faults.memory_unchecked {
+        notes.push("as published, memory limits the microbatches of data parallelism only, not the plan".into());
+    }
+    if let Some(p3) = plain.p3
+        && all.best().is_some_and(|best| p3 > best.speedup)
+    {
+        notes.push(format!("data parallelism with P3 would be worth more: {}x", crate::units::number(p3)));
+    }
+    notes
+}

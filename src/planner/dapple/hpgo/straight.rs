@@ -1,0 +1,127 @@
+//! Straight pipelines: `s` stages of one device each, as many such pipelines side by side as there are devices for.
+//!
+//! A table over (last state, stages, occupied devices) with the least bottleneck. Time `O(L² · s · placements)`, memory
+//! `O(L · s · placements)`.
+
+use super::{
+    length::Stage,
+    model::Model,
+    placement::{self, Devices, ids},
+};
+use crate::planner::Search;
+
+/// The least bottleneck of a prefix on some devices.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    occupied: Devices,
+    block_s: f64,
+    /// Devices of the last stage.
+    last: Devices,
+    /// Last state of the stage before, and the position of its cell.
+    before: (usize, usize),
+}
+
+/// A straight pipeline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Straight {
+    /// Its stages.
+    pub stages: Vec<Stage>,
+    /// Pipelines side by side.
+    pub pipelines: u32,
+    /// Seconds of its slowest stage or link for the whole batch.
+    pub block_s: f64,
+}
+
+/// The straight pipeline of `count` stages with the least bottleneck; `None` if there is none, or if cancelled.
+pub fn plan(model: &Model<'_>, count: u32, search: &Search) -> Option<Straight> {
+    let states = model.states();
+    let pipelines = model.devices / count;
+    if pipelines == 0 || (count > 1 && count * pipelines < model.devices) {
+        return None;
+    }
+    let first = placement::next_of_fresh(&model.machines, pipelines)?;
+    // Cells by stages, then last state; ordered by occupied devices.
+    let init = |j: usize| {
+        let block_s = model.compute_s(0, j) / f64::from(pipelines);
+        vec![Cell { occupied: first, block_s, last: first, before: (0, 0) }]
+    };
+    let mut table: Vec<Vec<Vec<Cell>>> = vec![(0..states).map(init).collect()];
+    let mut offers = Offers { pipelines, known: vec![] };
+    for _ in 1..count {
+        let previous = &table[table.len() - 1];
+        let mut row: Vec<Vec<Cell>> = vec![vec![]; states];
+        for (j, cells) in row.iter_mut().enumerate().skip(1) {
+            if search.cancelled() {
+                return None;
+            }
+            for k in model.before(j) {
+                let compute = model.compute_s(k + 1, j) / f64::from(pipelines);
+                let bytes = 2.0 * model.output_bytes(k);
+                for (at, cell) in previous[k].iter().enumerate() {
+                    for &(set, per_byte) in offers.of(model, cell) {
+                        let block_s = cell.block_s.max(compute).max(bytes * per_byte);
+                        improve(cells, Cell { occupied: cell.occupied | set, block_s, last: set, before: (k, at) });
+                    }
+                }
+            }
+            cells.sort_by_key(|cell| cell.occupied);
+        }
+        table.push(row);
+    }
+    traced(&table, states - 1, pipelines)
+}
+
+/// Keeps a cell if it is the first on its devices or strictly better.
+fn improve(cells: &mut Vec<Cell>, new: Cell) {
+    match cells.iter_mut().find(|cell| cell.occupied == new.occupied) {
+        Some(known) if new.block_s < known.block_s => *known = new,
+        Some(_) => {}
+        None => cells.push(new),
+    }
+}
+
+/// Placements after a cell with the seconds a byte takes to them; few different ones are ever asked for.
+struct Offers {
+    pipelines: u32,
+    #[allow(clippy::type_complexity)]
+    known: Vec<((Devices, Devices), Vec<(Devices, f64)>)>,
+}
+
+impl Offers {
+    fn of(&mut self, model: &Model<'_>, cell: &Cell) -> &[(Devices, f64)] {
+        let key = (cell.occupied, cell.last);
+        let at = self.known.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+            let sets = placement::next_of_each(&model.machines, cell.occupied, 1, self.pipelines);
+            let from = ids(cell.last);
+            let cost = |set: Devices| model.links().transfer_per_byte(&model.machines, &from, &ids(set));
+            self.known.push((key, sets.into_iter().map(|set| (set, cost(set))).collect()));
+            self.known.len() - 1
+        });
+        &self.known[at].1
+    }
+}
+
+/// Follows the best cell back to the first stage.
+fn traced(table: &[Vec<Vec<Cell>>], last: usize, pipelines: u32) -> Option<Straight> {
+    let cells = &table.last()?[last];
+    let mut best = *cells.first()?;
+    for cell in &cells[1..] {
+        if cell.block_s < best.block_s {
+            best = *cell;
+        }
+    }
+    let block_s = best.block_s;
+    let (mut cell, mut to) = (best, last);
+    let mut stages = vec![];
+    for row in (0..table.len()).rev() {
+        let (k, at) = cell.before;
+        let from = if row == 0 { 0 } else { k + 1 };
+        stages.push(Stage { from, to, groups: 1, devices: cell.last });
+        if row > 0 {
+            cell = table[row - 1][k][at];
+            to = k;
+        }
+    }
+    stages.reverse();
+    Some(Straight { stages, pipelines, block_s })
+}

@@ -1,0 +1,336 @@
+//! The paper's planner: any number of stages, replicas of their own for each, three ways to place them.
+
+use super::{
+    costs::{Costs, Recompute},
+    exact::{self, Effort, Ended, Found},
+    hpgo::{self, Faults, Model, placement},
+    places::Places,
+    settings,
+};
+use crate::{
+    cluster::{LimitKind, Limits},
+    plan::{Length, Measure, Plan, SpeedupModel, Stage, check, layer_costs},
+    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    simulate::{Pipeline, Schedule, Settings, simulate},
+    units,
+    workload::{
+        LayerProfile, Workload,
+        piper::{RECOMPUTE, VANILLA},
+        states::States,
+    },
+};
+
+static INFO: PlannerInfo = PlannerInfo {
+    id: "dapple",
+    name: "DAPPLE",
+    paper: "Fan et al.: DAPPLE: A Pipelined Data Parallel Approach for Training Large Models, PPoPP 2021",
+    summary: "stages with replicas of their own over machines with fast and slow links, the shortest batch, proven",
+    objective: "speedup",
+    unit: "x",
+};
+
+static OPTIONS: [OptionSpec; 10] = [
+    settings::PROFILE_BATCH,
+    settings::MICRO_BATCH,
+    settings::OPTIMIZER,
+    settings::PEAK_ACTIVATION,
+    settings::NVLINK,
+    settings::ETHERNET,
+    settings::ALL_REDUCE,
+    settings::STATES,
+    OptionSpec {
+        name: "recompute",
+        label: "recompute",
+        help: "whether a stage may give up its activations and compute them again in the backward pass",
+        kind: OptionKind::Choice {
+            choices: &[
+                ("auto", "where a stage would not fit otherwise"),
+                ("never", "never"),
+                ("always", "every stage"),
+            ],
+            default: "auto",
+        },
+    },
+    OptionSpec {
+        name: "whole_samples",
+        label: "whole samples",
+        help: "give every device whole samples of a microbatch; the published planner cuts samples, too",
+        kind: OptionKind::Flag { default: false },
+    },
+];
+
+/// The planner.
+#[derive(Debug, Clone, Copy)]
+pub struct Dapple;
+
+fn refused(explanation: String) -> Outcome {
+    Outcome {
+        infeasible: Some(Infeasible { explanation, ..Infeasible::default() }),
+        ..Outcome::new(Status::Infeasible)
+    }
+}
+
+impl Planner for Dapple {
+    fn info(&self) -> &'static PlannerInfo {
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &OPTIONS
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::LAYERS
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        match workload.layers() {
+            Some(_) => Ok(()),
+            None => Err("it needs forward and backward times of layers (PipeDream's graph.txt)".into()),
+        }
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let Some(profile) = problem.workload.layers() else { return Outcome::new(Status::Infeasible) };
+        if problem.limits.devices > placement::MOST {
+            let most = placement::MOST;
+            return refused(format!(
+                "Devices are planned one by one, {most} at the most, not {}.",
+                problem.limits.devices
+            ));
+        }
+        let length = Length::Synchronous { whole_samples: problem.options.flag("whole_samples") };
+        let model = settings::model(&problem.options, length);
+        let states = match settings::states(&problem.workload, profile, model.linear) {
+            Ok(states) => states,
+            Err(error) => return refused(settings::no_states(&problem.workload, error)),
+        };
+        let recompute = match problem.options.choice("recompute") {
+            "never" => Recompute::Never,
+            "always" => Recompute::Always,
+            _ => Recompute::Auto,
+        };
+        let (workload, limits) = (&*problem.workload, &problem.limits);
+        let hunt = Hunt { workload, profile, states: &states, limits, model, recompute, search };
+        hunt.run()
+    }
+}
+
+/// One problem being solved.
+struct Hunt<'a> {
+    workload: &'a Workload,
+    profile: &'a LayerProfile,
+    states: &'a States,
+    limits: &'a Limits,
+    model: SpeedupModel,
+    recompute: Recompute,
+    search: &'a Search,
+}
+
+/// The best plan so far with its speed-up.
+#[derive(Default)]
+struct Best {
+    speedup: f64,
+    plan: Option<Plan>,
+}
+
+impl Best {
+    fn offer(&mut self, search: &Search, speedup: f64, plan: Plan) {
+        if speedup > self.speedup {
+            search.improve(speedup, &plan);
+            *self = Best { speedup, plan: Some(plan) };
+        }
+    }
+}
+
+impl Hunt<'_> {
+    fn run(&self) -> Outcome {
+        let published = self.published();
+        let mut best = Best::default();
+        // What the published planner finds is a good start wherever its plans fit.
+        for plan in published.iter().flat_map(|(_, plans)| plans) {
+            self.offer(&mut best, plan.clone());
+        }
+        let mut proven = true;
+        let mut positions = 0;
+        for (widest, microbatches) in self.widths() {
+            let costs = Costs::new(self.workload, self.profile, self.states, self.limits, &self.model, microbatches);
+            positions = costs.end();
+            let places = Places::new(&self.limits.machines, &self.model.links, widest);
+            proven &= places.complete;
+            let total_s = costs.compute_s(0, costs.end());
+            for labels in [1, usize::MAX] {
+                let below_s = if best.speedup > 0.0 { total_s / best.speedup } else { f64::MAX };
+                let effort = Effort { labels, below_s, recompute: self.recompute };
+                match exact::search(&costs, &places, self.limits.devices, &effort, self.search) {
+                    Ended::Done(Some(found)) => self.offer(&mut best, self.plan(&costs, &places, &found)),
+                    Ended::Done(None) => {}
+                    Ended::Cancelled => proven = false,
+                }
+            }
+        }
+        self.outcome(best, proven, positions, published)
+    }
+
+    /// The best plan in simulation among the published planner's, if the published one beats the plan with the best length
+    /// there: the formula lets a link carry activations and gradients in turn, the simulation both at once.
+    fn overtaken(&self, plan: &Plan, theirs: &Plan, synchronous: &[Plan]) -> Option<(f64, Plan)> {
+        let least = self.simulated_s(theirs);
+        if self.simulated_s(plan) <= least * (1.0 + 1e-12) {
+            return None;
+        }
+        let valid = synchronous.iter().filter_map(|plan| {
+            let score = check::check(self.workload, self.limits, plan);
+            score.is_valid().then(|| (self.simulated_s(plan), score.value, plan))
+        });
+        let best = valid.reduce(|best, other| if other.0 < best.0 { other } else { best })?;
+        (best.0 < self.simulated_s(plan)).then(|| (best.1, best.2.clone()))
+    }
+
+    /// The widest stage allowed with the microbatches there are then, widest first.
+    fn widths(&self) -> Vec<(u32, u32)> {
+        let n = self.limits.devices;
+        let Length::Synchronous { whole_samples: true } = self.model.length else {
+            return vec![(n, self.model.microbatches(self.limits.batch, 1).max(1))];
+        };
+        let mut widths: Vec<(u32, u32)> = vec![];
+        for widest in (1..=n).rev() {
+            let microbatches = self.model.microbatches(self.limits.batch, widest);
+            // Of widths with the same number of microbatches the largest allows most.
+            if microbatches > 0 && widths.last().is_none_or(|last| last.1 < microbatches) {
+                widths.push((widest, microbatches));
+            }
+        }
+        widths
+    }
+
+    fn offer(&self, best: &mut Best, plan: Plan) {
+        let score = check::check(self.workload, self.limits, &plan);
+        if score.is_valid() {
+            best.offer(self.search, score.value, plan);
+        }
+    }
+
+    /// The published planner's best plan as it is, and all its plans as synchronous pipelines, with recomputation where it
+    /// is needed and allowed.
+    fn published(&self) -> Option<(Plan, Vec<Plan>)> {
+        let quiet = self.search.quiet();
+        let (machines, batch) = (self.limits.machines, self.limits.batch);
+        let model = Model::new(self.states, machines, batch, self.limits.memory_bytes, self.model, Faults::KEPT);
+        let all = hpgo::candidates(&model, &quiet);
+        let best = all.best().filter(|best| best.speedup > 0.0)?;
+        let synchronous = all.plans.iter().filter(|plan| plan.speedup > 0.0).map(|candidate| {
+            let mut plan = hpgo::planner::plan(&model, self.states, candidate);
+            plan.measure = Measure::Speedup(self.model);
+            self.with_recomputation(plan)
+        });
+        Some((hpgo::planner::plan(&model, self.states, best), synchronous.collect()))
+    }
+
+    /// The plan with recomputation on the stages that need it, if that is allowed.
+    fn with_recomputation(&self, mut plan: Plan) -> Plan {
+        if self.recompute == Recompute::Never {
+            return plan;
+        }
+        let score = check::check(self.workload, self.limits, &plan);
+        for (stage, scored) in plan.stages.iter_mut().zip(&score.stages) {
+            if self.recompute == Recompute::Always || scored.memory_bytes > self.limits.memory_bytes {
+                stage.choices.iter_mut().for_each(|choice| *choice = RECOMPUTE.into());
+            }
+        }
+        plan
+    }
+
+    /// A plan that was found, over nodes.
+    fn plan(&self, costs: &Costs, places: &Places, found: &Found) -> Plan {
+        let mut plan = Plan { measure: Measure::Speedup(self.model), ..Plan::default() };
+        let count = found.stages.len();
+        for (i, stage) in found.stages.iter().enumerate() {
+            let place = &places.all[stage.place];
+            let first = if stage.from == 0 { 0 } else { costs.last_state[stage.from] + 1 };
+            let last = costs.last_state[stage.to];
+            let nodes = self.states.nodes(first, last);
+            let time = costs.stage(stage.from, stage.to, place.count, count - 1 - i, self.recompute);
+            let choice = if time.is_some_and(|time| time.recompute) { RECOMPUTE } else { VANILLA };
+            plan.stages.push(Stage {
+                choices: vec![choice.to_string(); nodes.len()],
+                nodes,
+                data_parallel: place.count,
+                tensor_parallel: 1,
+                devices: placement::ids(place.devices),
+            });
+            plan.last_states.push(last as u32);
+        }
+        plan
+    }
+
+    /// Seconds of a simulated batch.
+    fn simulated_s(&self, plan: &Plan) -> f64 {
+        let pipeline = Pipeline::from_plan(self.workload, self.limits, plan, &Settings::default());
+        simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s
+    }
+
+    fn outcome(&self, best: Best, proven: bool, positions: usize, published: Option<(Plan, Vec<Plan>)>) -> Outcome {
+        let cancelled = self.search.cancelled();
+        let Some(mut plan) = best.plan else {
+            return if cancelled { Outcome::new(Status::Cancelled) } else { self.infeasible() };
+        };
+        let status = match (proven, cancelled, self.search.deadline_passed()) {
+            (true, ..) => Status::Optimal,
+            (false, true, false) => Status::Cancelled,
+            _ => Status::Feasible,
+        };
+        let mut outcome = Outcome::new(status);
+        if proven {
+            outcome.lower_bound = Some(best.speedup);
+        }
+        let mut speedup = best.speedup;
+        if let Some((theirs, synchronous)) = &published
+            && let Some(overtaking) = self.overtaken(&plan, theirs, synchronous)
+        {
+            outcome.status = Status::Feasible;
+            outcome.notes.push(format!(
+                "by the paper's formula a plan with {}x is better, but simulated it is slower than the published planner's: this is the faster one",
+                units::number(best.speedup)
+            ));
+            (speedup, plan) = overtaking;
+        }
+        let simulated_s = self.simulated_s(&plan);
+        outcome.statistics.counts = vec![("states", self.states.len() as f64), ("positions", positions as f64)];
+        outcome.statistics.counts.push(("simulated_s", simulated_s));
+        if let Some((theirs, _)) = published {
+            outcome.statistics.counts.push(("published_simulated_s", self.simulated_s(&theirs)));
+        }
+        outcome.notes.extend(self.notes(&plan));
+        outcome.objective = Some(speedup);
+        outcome.plan = Some(plan);
+        outcome.statistics.seconds = self.search.elapsed().as_secs_f64();
+        outcome
+    }
+
+    fn notes(&self, plan: &Plan) -> Vec<String> {
+        let mut notes = vec![
+            "speed-ups are against one device that does the whole batch, without a limit on its memory".to_string(),
+        ];
+        let microbatches = layer_costs::microbatches(&self.model, self.limits, plan);
+        let samples = f64::from(self.limits.batch) / f64::from(microbatches);
+        let widest = plan.stages.iter().map(Stage::device_count).max().unwrap_or(1);
+        if samples < f64::from(widest) {
+            notes.push(format!(
+                "a microbatch of {} samples is cut over {widest} devices, less than a sample each; whole_samples=true forbids that",
+                units::number(samples)
+            ));
+        }
+        notes
+    }
+
+    fn infeasible(&self) -> Outcome {
+        let devices = self.limits.devices;
+        let memory = units::bytes_exact(self.limits.memory_bytes);
+        let mut outcome = refused(format!("No pipeline fits on {devices} devices with {memory} each."));
+        if let Some(infeasible) = &mut outcome.infeasible {
+            infeasible.limits = vec![LimitKind::Memory, LimitKind::Devices];
+        }
+        outcome
+    }
+}

@@ -1,0 +1,54 @@
+//! Findings about layer-wise profiles.
+
+use super::{Findings, Severity};
+use crate::workload::{
+    LayerProfile, Workload,
+    states::{self, States, StatesError},
+};
+
+pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut Findings) {
+    let kept = states::kept(workload);
+    let costly = |v: usize| profile.nodes[v].seconds() > 0.0;
+    let dropped: Vec<usize> = (0..kept.len()).filter(|&v| !kept[v] && costly(v)).collect();
+    if !dropped.is_empty() {
+        findings.add(
+            "dropped-time",
+            Severity::Note,
+            &dropped,
+            "takes time, but inputs and __getitem__ results are not planned".into(),
+            "the published importer drops these nodes, so their time is in no stage",
+        );
+    }
+    let idle: Vec<usize> =
+        (0..kept.len()).filter(|&v| kept[v] && !costly(v) && profile.nodes[v].parameter_bytes > 0.0).collect();
+    if !idle.is_empty() {
+        findings.add(
+            "no-time",
+            Severity::Warning,
+            &idle,
+            "has parameters, but takes no time".into(),
+            "a stage of such layers looks free and attracts no devices",
+        );
+    }
+    match States::of(workload, profile) {
+        Err(error @ StatesError::Empty) => {
+            findings.add("no-layers", Severity::Error, &[], error.to_string(), "there is nothing to plan");
+        }
+        Err(error @ StatesError::TooMany(_)) => {
+            let why = "planners need --set states=order for this network";
+            findings.add("too-many-states", Severity::Warning, &[], error.to_string(), why);
+        }
+        Ok(states) => {
+            let lost: Vec<usize> = states.left_out.iter().copied().filter(|&v| kept[v] && costly(v)).collect();
+            if !lost.is_empty() {
+                findings.add(
+                    "unreached",
+                    Severity::Warning,
+                    &lost,
+                    "cannot be reached from the first layer, and nothing that can be reached needs it".into(),
+                    "the published planner's states leave it out, so its plans are worth more than they will take",
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The graph of antichains as PipeDream's importer walks it, and the order in which it numbers them.
+
+use std::collections::VecDeque;
+
+use fixedbitset::FixedBitSet;
+use rustc_hash::FxHashMap;
+
+use crate::graph::Dag;
+
+/// What was found.
+pub(super) struct Found {
+    /// Every antichain with the nodes it still needs, in the order they were met.
+    pub(super) antichains: Vec<Vec<usize>>,
+    /// The antichains in the order of states.
+    pub(super) order: Vec<usize>,
+    /// By position in that order: the positions of everything that leads to it.
+    pub(super) before: Vec<FixedBitSet>,
+    /// By node: what it needs, itself left out.
+    pub(super) ancestors: Vec<FixedBitSet>,
+}
+
+/// Everything that can be reached from each vertex, itself left out.
+fn reachable(
+    n: usize,
+    order: impl Iterator<Item = usize>,
+    neighbours: impl Fn(usize) -> Vec<usize>,
+) -> Vec<FixedBitSet> {
+    let mut sets = vec![FixedBitSet::with_capacity(n); n];
+    for v in order {
+        let mut own = std::mem::take(&mut sets[v]);
+        for w in neighbours(v) {
+            own.insert(w);
+            own.union_with(&sets[w]);
+        }
+        sets[v] = own;
+    }
+    sets
+}
+
+/// Walks all antichains from the first source on; `None` if there are more than `most`.
+pub(super) fn find<'a>(dag: &Dag, label: &dyn Fn(usize) -> &'a str, most: usize) -> Option<Found> {
+    let n = dag.len();
+    let topological = || dag.topological_order().iter().map(|&v| v as usize);
+    let ancestors = reachable(n, topological(), |v| dag.predecessors(v).collect());
+    let descendants = reachable(n, topological().rev(), |v| dag.successors(v).collect());
+    // What must be kept beside `v`: ancestors whose output something else than `v` and its ancestors needs.
+    let beside: Vec<FixedBitSet> = (0..n)
+        .map(|v| {
+            let used = |&u: &usize| dag.successors(u).any(|w| w != v && !ancestors[v].contains(w));
+            let mut set = FixedBitSet::with_capacity(n);
+            set.extend(ancestors[v].ones().filter(used));
+            set
+        })
+        .collect();
+    let augmented = |antichain: &[usize]| -> Vec<usize> {
+        let mut extra = FixedBitSet::with_capacity(n);
+        antichain.iter().for_each(|&v| extra.union_with(&beside[v]));
+        extra.ones().chain(antichain.iter().copied()).collect()
+    };
+    let start = (0..n).find(|&v| dag.in_degree(v) == 0)?;
+    let mut number: FxHashMap<Vec<usize>, usize> = FxHashMap::default();
+    let mut antichains = vec![augmented(&[start])];
+    let mut first = vec![start];
+    let mut next: Vec<Vec<usize>> = vec![vec![]];
+    number.insert(vec![start], 0);
+    let mut queue = VecDeque::from([(0, vec![start])]);
+    while let Some((from, antichain)) = queue.pop_front() {
+        for successor in successors(dag, &descendants, &antichain, &antichains[from]) {
+            let mut key = successor.clone();
+            key.sort_unstable();
+            let to = *number.entry(key).or_insert_with(|| {
+                antichains.push(augmented(&successor));
+                first.push(successor[0]);
+                next.push(vec![]);
+                queue.push_back((antichains.len() - 1, successor));
+                antichains.len() - 1
+            });
+            if antichains.len() > most {
+                return None;
+            }
+            next[from].push(to);
+        }
+    }
+    let order = numbered(&next, &|s| label(first[s]));
+    let before = preceding(&next, &order);
+    Some(Found { antichains, order, before, ancestors })
+}
+
+/// The antichains one step after `antichain`, whose members with all they need are `kept`.
+fn successors(dag: &Dag, descendants: &[FixedBitSet], antichain: &[usize], kept: &[usize]) -> Vec<Vec<usize>> {
+    let mut members = FixedBitSet::with_capacity(dag.len());
+    members.extend(kept.iter().copied());
+    let mut found = vec![];
+    for (at, &a) in kept.iter().enumerate() {
+        for b in dag.successors(a) {
+            if antichain.contains(&b) || !descendants[b].is_disjoint(&members) {
+                continue;
+            }
+            let mut list = kept.to_vec();
+            list[at] = b;
+            let mut set = FixedBitSet::with_capacity(dag.len());
+            set.extend(list.iter().copied());
+            let mut next: Vec<usize> = vec![];
+            for &v in &list {
+                if descendants[v].is_disjoint(&set) && !next.contains(&v) {
+                    next.push(v);
+                }
+            }
+            found.push(next);
+        }
+    }
+    found
+}
+
+/// States in the order in which a depth-first search finishes them, last first; children by label, equals as they come.
+fn numbered<'a>(next: &[Vec<usize>], label: &dyn Fn(usize) -> &'a str) -> Vec<usize> {
+    let children = |s: usize| {
+        let mut children = next[s].clone();
+        children.sort_by_key(|&child| label(child));
+        children.into_iter()
+    };
+    let mut seen = vec![false; next.len()];
+    let mut order = Vec::with_capacity(next.len());
+    seen[0] = true;
+    let mut stack = vec![(0, children(0))];
+    while let Some((state, rest)) = stack.last_mut() {
+        match rest.next() {
+            Some(child) => {
+                if !std::mem::replace(&mut seen[child], true) {
+                    stack.push((child, children(child)));
+                }
+            }
+            None => {
+                order.push(*state);
+                stack.pop();
+            }
+        }
+    }
+    order.reverse();
+    order
+}
+
+/// By position: the positions of all states that lead to it.
+fn preceding(next: &[Vec<usize>], order: &[usize]) -> Vec<FixedBitSet> {
+    let mut position = vec![0; order.len()];
+    for (i, &s) in order.iter().enumerate() {
+        position[s] = i;
+    }
+    let mut before = vec![FixedBitSet::with_capacity(order.len()); order.len()];
+    // The order is topological: a state is complete when its turn comes.
+    for (i, &s) in order.iter().enumerate() {
+        let own = before[i].clone();
+        for &child in &next[s] {
+            let after = &mut before[position[child]];
+            after.union_with(&own);
+            after.insert(i);
+        }
+    }
+    before
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diamond_has_a_state_for_every_way_through() {
+        // 0 -> 1, 2 -> 3.
+        let dag = Dag::new(4, vec![(0, 1), (0, 2), (1, 3), (2, 3)]).unwrap();
+        let found = find(&dag, &|v| ["a", "b", "c", "d"][v], 100).unwrap();
+        let states: Vec<Vec<usize>> = found.order.iter().map(|&s| found.antichains[s].clone()).collect();
+        // After b alone a is still needed by c, and the other way round; after both it is kept all the same.
+        assert_eq!(states, [vec![0], vec![0, 2], vec![0, 1], vec![0, 2, 1], vec![3]]);
+        assert_eq!(found.before[4].ones().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(found.before[2].ones().collect::<Vec<_>>(), [0]);
+        assert!(find(&dag, &|_| "", 3).is_none());
+    }
+}
