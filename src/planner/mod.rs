@@ -7,6 +7,7 @@ pub mod dapple;
 pub mod equal_partition;
 pub mod options;
 mod outcome;
+pub mod pase;
 pub mod piper;
 pub mod placement;
 mod search;

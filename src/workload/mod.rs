@@ -12,6 +12,7 @@ pub mod generate;
 pub mod layer_profile;
 pub mod layers;
 pub mod lint;
+pub mod operators;
 pub mod piper;
 pub mod placement;
 pub mod states;

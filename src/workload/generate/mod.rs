@@ -13,6 +13,7 @@ mod cost;
 mod hugging_face;
 mod model;
 pub mod operators;
+pub mod networks;
 mod presets;
 mod settings;
 mod sketch;
