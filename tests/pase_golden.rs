@@ -95,7 +95,7 @@ fn every_minimum_is_that_of_the_published_program() {
     let mut published = 0;
     for case in pase_cases() {
         let profile = case.profile();
-        let model = Model::new(&profile, &case.settings);
+        let model = Model::new(&profile, &case.settings).unwrap();
         let most = model.spaces.iter().map(|space| space.len()).max();
         assert_eq!(most, Some(case.max_configurations), "{}", case.name());
         let start = vec![0; model.spaces.len()];

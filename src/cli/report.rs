@@ -98,6 +98,7 @@ pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
         Measure::Speedup(_) => value,
         Measure::SeparateMaxima => format!("{value}, the largest forward and the largest backward load"),
         Measure::Latency { .. } => format!("latency {value}"),
+        Measure::OperatorCost(_) => format!("{value}   {}/step", units::seconds(time)),
     };
     let stages = counted(plan.stages.len(), "stage");
     if let Measure::Latency { .. } = score.measure {

@@ -107,6 +107,9 @@ pub struct LimitsPart {
     /// The devices of each machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machines: Option<Machines>,
+    /// Operations per second of a device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops_per_s: Option<f64>,
 }
 
 /// An objective and its value.
@@ -200,11 +203,12 @@ impl From<&Limits> for LimitsPart {
         LimitsPart {
             devices: Some(limits.devices),
             cpus: Some(limits.cpus).filter(|&cpus| cpus > 0),
-            memory_bytes: Some(limits.memory_bytes),
+            memory_bytes: Some(limits.memory_bytes).filter(|&bytes| bytes < f64::MAX),
             microbatches: Some(limits.microbatches),
             bandwidth_bytes_per_s: Some(limits.bandwidth_bytes_per_s),
             batch: Some(limits.batch).filter(|&batch| batch > 0),
             machines: Some(limits.machines).filter(|machines| !machines.is_empty()),
+            flops_per_s: Some(limits.flops_per_s).filter(|&rate| rate > 0.0),
         }
     }
 }

@@ -99,6 +99,8 @@ static REGISTRY: &[&dyn Planner] = &[
     &placement::latency_planners::MAX_LOAD_DP,
     &dapple::Dapple,
     &dapple::hpgo::Hpgo,
+    &pase::planners::Pase,
+    &pase::planners::DataParallel,
 ];
 
 /// All planners, in the order they are shown.

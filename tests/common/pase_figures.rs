@@ -1,8 +1,11 @@
 //! Published figures of PaSE, kept as tables in `tests/figures`.
 
 use plantui::{
-    planner::pase::{BatchNorm, Settings},
-    workload::{generate::networks::Network, operators::OperatorProfile},
+    planner::pase::Settings,
+    workload::{
+        generate::networks::Network,
+        operators::{CostRules, OperatorProfile},
+    },
 };
 
 /// One value of the published PaSE program.
@@ -60,8 +63,7 @@ pub(crate) fn pase_cases() -> impl Iterator<Item = PaseCase> {
                 cutoff: network.cutoff(),
                 flops_per_s: number(3).unwrap() * 1e12,
                 bandwidth_bytes_per_s: number(4).unwrap() * 1e9,
-                parallel_edges: false,
-                batch_norm: BatchNorm::Published,
+                rules: CostRules::default(),
             },
             min_cost: number(5).unwrap(),
             data_parallel_ways: fields[6].parse().unwrap(),

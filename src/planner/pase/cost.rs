@@ -8,8 +8,7 @@
 //! The surprising decision, which is the paper's: a transfer looks at sizes of slices only, never at where they lie, and
 //! where the consumer's tensor is split more ways than the producer's nothing is taken to be there already.
 
-use super::BatchNorm;
-use crate::workload::operators::{Gemm, Operator, OperatorKind};
+use crate::workload::operators::{BatchNorm, Gemm, Operator, OperatorKind};
 
 /// A cost in its two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

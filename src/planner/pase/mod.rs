@@ -11,22 +11,17 @@
 
 pub mod bounds;
 pub mod cost;
+pub mod data_parallel;
 pub mod eliminate;
+pub mod memory;
 pub mod model;
 pub mod order;
 pub mod pairwise;
+pub mod planners;
 pub mod solve;
 pub mod space;
 
-/// What batch normalisation sums over when its batch is split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BatchNorm {
-    /// Along the batch for every channel and position, as the published program has it.
-    #[default]
-    Published,
-    /// Along batch and positions for every channel, as frameworks do.
-    PerChannel,
-}
+use crate::workload::operators::{CostRules, WORD_BYTES};
 
 /// What the costs depend on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,15 +34,13 @@ pub struct Settings {
     pub flops_per_s: f64,
     /// Bytes per second between devices.
     pub bandwidth_bytes_per_s: f64,
-    /// Whether every tensor between two operators is paid for, not only the last.
-    pub parallel_edges: bool,
-    /// What batch normalisation sums over.
-    pub batch_norm: BatchNorm,
+    /// How costs are counted.
+    pub rules: CostRules,
 }
 
 impl Settings {
     /// Operations that a device could do while it sends a word of 8 bytes.
     pub fn ratio(&self) -> f64 {
-        self.flops_per_s / (self.bandwidth_bytes_per_s / 8.0)
+        self.flops_per_s / (self.bandwidth_bytes_per_s / WORD_BYTES)
     }
 }

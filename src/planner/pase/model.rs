@@ -7,13 +7,40 @@
 use std::{collections::hash_map::Entry, sync::Arc};
 
 use rustc_hash::FxHashMap;
+use thiserror::Error;
 
 use super::{
     Settings, cost,
     pairwise::{Classes, Factor, Pairwise},
-    space::Space,
+    space::{MOST_CONFIGURATIONS, Space},
 };
 use crate::workload::operators::{Dimension, Link, Operator, OperatorKind, OperatorProfile, Tensor};
+
+/// Cells of all distinct tables at the most; 1.2 GB.
+const MOST_CELLS: usize = 150_000_000;
+
+/// Why a graph is too large to be searched on so many devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum TooLarge {
+    /// One operator has too many configurations.
+    #[error(
+        "operator {node} (counted from 0) has more than {MOST_CONFIGURATIONS} configurations; take fewer devices or a \
+         higher cutoff"
+    )]
+    Operator {
+        /// Node index.
+        node: usize,
+    },
+    /// The tables of transfers take too much memory.
+    #[error(
+        "the tables of transfers up to operator {node} (counted from 0) have more than {MOST_CELLS} cells; take fewer \
+         devices or a higher cutoff"
+    )]
+    Tables {
+        /// Node index.
+        node: usize,
+    },
+}
 
 /// An operator graph with everything priced.
 #[derive(Debug, Clone)]
@@ -64,43 +91,53 @@ impl Projected {
 /// The tensors of a link that are paid for, by the consumer's slots: the published program keeps only the last.
 pub fn paid(link: &Link, settings: &Settings) -> Vec<usize> {
     match link.slots.as_slice() {
-        [.., last] if !settings.parallel_edges => vec![*last],
+        [.., last] if !settings.rules.parallel_edges => vec![*last],
         slots => slots.to_vec(),
     }
 }
 
 impl Model {
     /// Prices every configuration of every operator on at most `settings.devices` devices.
-    pub fn new(profile: &OperatorProfile, settings: &Settings) -> Self {
+    ///
+    /// # Errors
+    /// [`TooLarge`] if an operator has too many configurations, or their tables take too much memory.
+    pub fn new(profile: &OperatorProfile, settings: &Settings) -> Result<Self, TooLarge> {
         let enumerate = |_: usize, operator: &Operator| Space::new(operator, settings.devices, settings.cutoff);
         Self::with_spaces(profile, settings, enumerate)
     }
 
     /// The model with the configurations that `enumerate` gives. Operators of one kind and shape must get equal ones.
+    ///
+    /// # Errors
+    /// [`TooLarge`] where it gives none, or the tables take too much memory.
     pub fn with_spaces(
         profile: &OperatorProfile,
         settings: &Settings,
-        enumerate: impl Fn(usize, &Operator) -> Space,
-    ) -> Self {
+        enumerate: impl Fn(usize, &Operator) -> Option<Space>,
+    ) -> Result<Self, TooLarge> {
         let mut known: FxHashMap<Shape<'_>, usize> = FxHashMap::default();
         let mut distinct: Vec<(Arc<Space>, Arc<Vec<f64>>)> = vec![];
         let mut kinds = Vec::with_capacity(profile.operators.len());
         for (v, operator) in profile.operators.iter().enumerate() {
-            let kind = *known.entry(shape(operator)).or_insert_with(|| {
-                let space = enumerate(v, operator);
-                let price =
-                    |splits: &[u32]| cost::operator(operator, splits, settings.batch_norm).total(settings.ratio());
-                let costs = space.iter().map(price).collect();
-                distinct.push((Arc::new(space), Arc::new(costs)));
-                distinct.len() - 1
-            });
+            let kind = match known.entry(shape(operator)) {
+                Entry::Occupied(entry) => *entry.get(),
+                Entry::Vacant(entry) => {
+                    let space = enumerate(v, operator).ok_or(TooLarge::Operator { node: v })?;
+                    let price = |splits: &[u32]| {
+                        cost::operator(operator, splits, settings.rules.batch_norm).total(settings.ratio())
+                    };
+                    let costs = space.iter().map(price).collect();
+                    distinct.push((Arc::new(space), Arc::new(costs)));
+                    *entry.insert(distinct.len() - 1)
+                }
+            };
             kinds.push(kind);
         }
         let spaces: Vec<Arc<Space>> = kinds.iter().map(|&kind| Arc::clone(&distinct[kind].0)).collect();
-        let factors =
-            Tables { profile, settings, spaces: &spaces, kinds: &kinds, ..Tables::empty(profile, settings) }.factors();
+        let factors = Tables { profile, settings, spaces: &spaces, kinds: &kinds, ..Tables::empty(profile, settings) }
+            .factors()?;
         let unary = kinds.iter().map(|&kind| Arc::clone(&distinct[kind].1)).collect();
-        Model { pairwise: Pairwise::new(unary, factors), spaces, kinds }
+        Ok(Model { pairwise: Pairwise::new(unary, factors), spaces, kinds })
     }
 }
 
@@ -115,19 +152,20 @@ struct Tables<'a> {
     kinds: &'a [usize],
     sides: FxHashMap<SideKey, Arc<Projected>>,
     tables: FxHashMap<[SideKey; 2], Arc<Vec<f64>>>,
+    cells: usize,
 }
 
 impl<'a> Tables<'a> {
     fn empty(profile: &'a OperatorProfile, settings: &'a Settings) -> Self {
         let (sides, tables) = (FxHashMap::default(), FxHashMap::default());
-        Tables { profile, settings, spaces: &[], kinds: &[], sides, tables }
+        Tables { profile, settings, spaces: &[], kinds: &[], sides, tables, cells: 0 }
     }
 
-    fn factors(mut self) -> Vec<Factor> {
+    fn factors(mut self) -> Result<Vec<Factor>, TooLarge> {
         self.profile.links().iter().map(|link| self.factor(link)).collect()
     }
 
-    fn factor(&mut self, link: &Link) -> Factor {
+    fn factor(&mut self, link: &Link) -> Result<Factor, TooLarge> {
         let profile = self.profile;
         let consumer = &profile.operators[link.consumer];
         let slots = paid(link, self.settings);
@@ -139,8 +177,15 @@ impl<'a> Tables<'a> {
         let keys = [(self.kinds[link.producer], false, outputs), (self.kinds[link.consumer], true, slots)];
         let sides = [self.side(&keys[0], link.producer, &written), self.side(&keys[1], link.consumer, &read)];
         let ratio = self.settings.ratio();
+        let cells = sides[0].splits.len() * sides[1].splits.len();
+        if !self.tables.contains_key(&keys) {
+            self.cells += cells;
+            if self.cells > MOST_CELLS {
+                return Err(TooLarge::Tables { node: link.consumer });
+            }
+        }
         let table = self.tables.entry(keys).or_insert_with(|| {
-            let mut table = Vec::with_capacity(sides[0].splits.len() * sides[1].splits.len());
+            let mut table = Vec::with_capacity(cells);
             for from in &sides[0].splits {
                 for to in &sides[1].splits {
                     let words = read.iter().zip(from).zip(to);
@@ -150,11 +195,11 @@ impl<'a> Tables<'a> {
             }
             Arc::new(table)
         });
-        Factor {
+        Ok(Factor {
             ends: [link.producer, link.consumer],
             classes: sides.map(|side| Arc::clone(&side.classes)),
             table: Arc::clone(table),
-        }
+        })
     }
 
     fn side(&mut self, key: &SideKey, operator: usize, tensors: &[&Tensor]) -> Arc<Projected> {

@@ -62,6 +62,18 @@ pub struct Work {
     pub rest: Effort,
 }
 
+impl Work {
+    /// Whether elimination was left out because it would have taken too much.
+    pub fn refused(&self, method: Method) -> bool {
+        !worth(&self.rest, MOST_COMBINATIONS) && (!method.bounds || self.sweeps > 0)
+    }
+}
+
+/// Whether an elimination takes at most so many combinations, and its tables fit.
+fn worth(effort: &Effort, most: f64) -> bool {
+    effort.combinations <= most && eliminate::fits(effort)
+}
+
 /// Minimises a model. `start` is any labelling; `improved` hears of every better one.
 pub fn solve(
     model: &Pairwise,
@@ -74,10 +86,9 @@ pub fn solve(
     // No cost is negative.
     bounds.lower = if method.bounds { f64::NEG_INFINITY } else { 0.0 };
     improved(bounds.upper, &bounds.labels);
-    let mut sequence = Sequence::new(model, method.order);
+    let sequence = Sequence::new(model, method.order);
     let whole = sequence.effort(model);
     let mut work = Work { labels: model.labels(), whole, ..Work::default() };
-    let worth = |effort: &Effort, most: f64| effort.combinations <= most && eliminate::fits(effort);
     while method.bounds && work.sweeps < MOST_SWEEPS && bounds.gap() > CLOSED && !search.cancelled() {
         let before = bounds.upper;
         bounds.sweep();
@@ -93,14 +104,6 @@ pub fn solve(
     }
     work.labels_left = bounds.model.labels();
     work.rest = sequence.effort(&bounds.model);
-    if method.bounds && !worth(&work.rest, MOST_COMBINATIONS) {
-        // Ties can leave much; where the bounds have met nothing better is among it.
-        let other = Sequence::new(&bounds.model, Order::MinDegree);
-        if other.effort(&bounds.model).combinations < work.rest.combinations {
-            sequence = other;
-            work.rest = sequence.effort(&bounds.model);
-        }
-    }
     let mut solution = Solution {
         cost: bounds.upper,
         lower: bounds.lower.min(bounds.upper),

@@ -6,6 +6,9 @@
 
 use crate::workload::operators::Operator;
 
+/// The most configurations of an operator.
+pub const MOST_CONFIGURATIONS: usize = 200_000;
+
 /// All configurations of one operator, row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Space {
@@ -14,8 +17,9 @@ pub struct Space {
 }
 
 impl Space {
-    /// Enumerates the configurations on at most `devices` devices.
-    pub fn new(operator: &Operator, devices: u32, cutoff: u32) -> Self {
+    /// Enumerates the configurations on at most `devices` devices; `None` if there are more than
+    /// [`MOST_CONFIGURATIONS`].
+    pub fn new(operator: &Operator, devices: u32, cutoff: u32) -> Option<Self> {
         let choices: Vec<Vec<u32>> = operator
             .dims
             .iter()
@@ -23,7 +27,7 @@ impl Space {
             .collect();
         let mut space = Space { dims: choices.len(), splits: vec![] };
         space.extend(operator, &choices, &mut vec![], devices);
-        space
+        (space.len() <= MOST_CONFIGURATIONS).then_some(space)
     }
 
     /// The space of one configuration.
@@ -32,6 +36,9 @@ impl Space {
     }
 
     fn extend(&mut self, operator: &Operator, choices: &[Vec<u32>], prefix: &mut Vec<u32>, room: u32) {
+        if self.len() > MOST_CONFIGURATIONS {
+            return;
+        }
         if prefix.len() == choices.len() {
             self.splits.extend_from_slice(prefix);
             return;

@@ -130,12 +130,19 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     }
 }
 
+/// Operations per second at which operators are shown where the file names no rate.
+const SHOWN_FLOPS: f64 = 10e12;
+
 /// What every node can run as, whatever the profile.
 fn modes(workload: &Workload) -> Cow<'_, PiperProfile> {
     match &workload.profile {
         Profile::Piper(profile) => Cow::Borrowed(profile),
         Profile::Placement(profile) => Cow::Owned(profile.as_modes(&workload.dag)),
         Profile::Layers(profile) => Cow::Owned(profile.as_modes(&workload.dag)),
+        Profile::Operators(profile) => {
+            let flops = workload.limits.flops_per_s.unwrap_or(SHOWN_FLOPS);
+            Cow::Owned(profile.as_modes(&workload.dag, flops))
+        }
     }
 }
 
@@ -143,6 +150,11 @@ fn modes(workload: &Workload) -> Cow<'_, PiperProfile> {
 fn edge_cost(workload: &Workload, edge: usize) -> (f64, String) {
     match &workload.profile {
         Profile::Piper(profile) => (profile.edge_bytes[edge], units::bytes(profile.edge_bytes[edge])),
+        Profile::Operators(profile) => {
+            let (from, to) = workload.dag.edges()[edge];
+            let bytes = profile.link_bytes(from as usize, to as usize);
+            (bytes, units::bytes(bytes))
+        }
         Profile::Layers(profile) => {
             let bytes = profile.nodes[workload.dag.edges()[edge].0 as usize].activation();
             (bytes, units::bytes(bytes))

@@ -243,7 +243,7 @@ impl Draft<'_> {
 
     fn unstack(&mut self) -> Result<(), String> {
         self.same_shape(1)?;
-        let count = self.inputs[0].shape.first().copied().unwrap_or(0);
+        let Some(&count) = self.inputs[0].shape.first() else { return Err("reads a tensor without axes".into()) };
         if count > 64 {
             return Err(format!("takes a tensor apart into {count} slices, at most 64"));
         }

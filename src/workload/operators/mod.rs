@@ -8,6 +8,7 @@
 //! The surprising decision: an axis of a tensor may be split by several dimensions at once (the flat tensor of a
 //! [`OperatorKind::Ravel`]) or by none (the constant extent of a stack), so a projection is a list of dimensions per axis.
 
+mod as_modes;
 mod infer;
 
 /// The kinds of operator. Shapes of tensors are written outermost axis first; a batch is axis 0 of the data.
@@ -289,6 +290,11 @@ impl Operator {
         if seen.contains(&true) { Ok(splits) } else { Err(format!("is empty; write `{WHOLE}` for no split")) }
     }
 
+    /// Whether it only looks at a tensor in another shape, and keeps nothing of its own.
+    pub fn is_view(&self) -> bool {
+        matches!(self.kind, OperatorKind::Ravel | OperatorKind::Unravel { .. } | OperatorKind::Unstack)
+    }
+
     /// How many weights it trains.
     pub fn parameters(&self) -> f64 {
         self.weights.as_ref().map_or(0.0, |weights| {
@@ -297,6 +303,28 @@ impl Operator {
         })
     }
 }
+
+/// What batch normalisation sums over when its batch is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BatchNorm {
+    /// Along the batch for every channel and position, as the published program has it.
+    #[default]
+    Published,
+    /// Along batch and positions for every channel, as frameworks do.
+    PerChannel,
+}
+
+/// How the costs of splits are counted where the published program can be mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct CostRules {
+    /// Whether every tensor from one operator to another is paid for; published: the last only.
+    pub parallel_edges: bool,
+    /// What batch normalisation sums over.
+    pub batch_norm: BatchNorm,
+}
+
+/// Bytes of a word: an activation, a weight or a gradient.
+pub const WORD_BYTES: f64 = 8.0;
 
 /// The text of a split that leaves everything whole.
 pub const WHOLE: &str = "whole";

@@ -14,7 +14,7 @@ const LAYERS: [(u64, u64, u64, u64, bool); 5] =
 /// Builds the network.
 pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
     let mut net = Builder::default();
-    let mut here = Operand::Data(vec![sizes.batch, 3, sizes.image, sizes.image]);
+    let mut here = Operand::Outside(vec![sizes.batch, 3, sizes.image, sizes.image]);
     let mut features = None;
     for (i, (filters, window, stride, padding, pooled)) in LAYERS.into_iter().enumerate() {
         let kind =

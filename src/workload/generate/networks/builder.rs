@@ -7,10 +7,8 @@ use crate::workload::operators::{Given, Operator, OperatorKind, Source};
 pub(super) enum Operand {
     /// An output of an operator.
     Of(Source),
-    /// Data from outside; axis 0 is the batch.
-    Data(Vec<u64>),
-    /// Weights, or a constant, without a batch.
-    Weights(Vec<u64>),
+    /// A tensor from outside; axis 0 of the first operand is the batch.
+    Outside(Vec<u64>),
 }
 
 impl From<Source> for Operand {
@@ -41,8 +39,7 @@ impl Builder {
             Operand::Of(source) => {
                 Given::output(&self.operators, source).ok_or_else(|| format!("{name} reads nothing"))
             }
-            Operand::Data(shape) => Ok(Given::outside(shape)),
-            Operand::Weights(shape) => Ok(Given { batch_axis: None, ..Given::outside(shape) }),
+            Operand::Outside(shape) => Ok(Given::outside(shape)),
         });
         let given = given.collect::<Result<Vec<_>, _>>()?;
         self.operators.push(Operator::new(kind, &given).map_err(|problem| format!("{name} {problem}"))?);

@@ -74,7 +74,7 @@ impl Module<'_> {
 /// Builds the network.
 pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
     let mut net = Builder::default();
-    let image = Operand::Data(vec![sizes.batch, 3, sizes.image, sizes.image]);
+    let image = Operand::Outside(vec![sizes.batch, 3, sizes.image, sizes.image]);
     let out = net.normalised_convolution("stem1", image, 32, [3, 3], 2, [0, 0])?;
     let out = net.normalised_convolution("stem2", out, 32, [3, 3], 1, [0, 0])?;
     let out = net.normalised_convolution("stem3", out, 64, [3, 3], 1, [1, 1])?;

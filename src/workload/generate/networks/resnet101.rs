@@ -14,7 +14,7 @@ const EXPANSION: u64 = 4;
 /// Builds the network.
 pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
     let mut net = Builder::default();
-    let image = Operand::Data(vec![sizes.batch, 3, sizes.image, sizes.image]);
+    let image = Operand::Outside(vec![sizes.batch, 3, sizes.image, sizes.image]);
     let stem = net.normalised_convolution("stem", image, 64, [7, 7], 2, [3, 3])?;
     let mut here = net.pooling("stem pool", stem, 3, 2, 1)?;
     for (stage, (planes, blocks, stride)) in STAGES.into_iter().enumerate() {

@@ -9,8 +9,8 @@ use crate::workload::operators::OperatorKind;
 /// Builds the network.
 pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
     let mut net = Builder::default();
-    let tokens = Operand::Data(vec![sizes.batch, sizes.sequence_length, sizes.vocabulary]);
-    let table = Operand::Weights(vec![sizes.vocabulary, sizes.hidden]);
+    let tokens = Operand::Outside(vec![sizes.batch, sizes.sequence_length, sizes.vocabulary]);
+    let table = Operand::Outside(vec![sizes.vocabulary, sizes.hidden]);
     let kind = OperatorKind::Einsum { equation: "blv,ve->ble".into(), pointwise: 0 };
     let embedded = net.add("embedding", kind, [tokens, table])?;
     let kind = OperatorKind::Lstm { layers: sizes.layers, units: sizes.hidden };

@@ -26,7 +26,7 @@ pub(super) fn build(sizes: &Sizes) -> Result<Builder, String> {
         decoded = net.attention(&format!("{name} cross"), decoded, Some(encoded))?;
         decoded = net.feed_forward(&name, decoded)?;
     }
-    let weights = Operand::Weights(vec![sizes.hidden, sizes.vocabulary]);
+    let weights = Operand::Outside(vec![sizes.hidden, sizes.vocabulary]);
     let scores = net.einsum("projection", "ble,ev->blv", 0, decoded, weights)?;
     net.net.add("loss", OperatorKind::CrossEntropy, [scores.into()])?;
     Ok(net.net)
@@ -54,10 +54,10 @@ impl Transformer<'_> {
     fn embedding(&mut self, name: &str) -> Result<Source, String> {
         let Sizes { batch, sequence_length, vocabulary, hidden, .. } = *self.sizes;
         let kind = OperatorKind::Einsum { equation: "blv,ve->ble".into(), pointwise: 0 };
-        let tokens = Operand::Data(vec![batch, sequence_length, vocabulary]);
-        let table = Operand::Weights(vec![vocabulary, hidden]);
+        let tokens = Operand::Outside(vec![batch, sequence_length, vocabulary]);
+        let table = Operand::Outside(vec![vocabulary, hidden]);
         let looked_up = self.net.add(&format!("{name} embedding"), kind, [tokens, table])?;
-        let positions = Operand::Data(vec![batch, sequence_length, hidden]);
+        let positions = Operand::Outside(vec![batch, sequence_length, hidden]);
         let kind = OperatorKind::Elementwise { pointwise: 0 };
         self.net.add(&format!("{name} positions"), kind, [looked_up.into(), positions])
     }
@@ -66,7 +66,7 @@ impl Transformer<'_> {
     fn attention(&mut self, name: &str, input: Source, memory: Option<Source>) -> Result<Source, String> {
         let Sizes { hidden, heads, .. } = *self.sizes;
         let size = hidden / heads;
-        let weights = Operand::Weights(vec![3, heads, hidden, size]);
+        let weights = Operand::Outside(vec![3, heads, hidden, size]);
         let projected = match memory {
             None => self.einsum(&format!("{name} qkv"), "ble,shek->sbhlk", 0, input, weights)?,
             Some(memory) => {
@@ -81,16 +81,16 @@ impl Transformer<'_> {
         let kind = OperatorKind::Softmax { axis: 3 };
         let shares = self.net.add(&format!("{name} softmax"), kind, [logits.into()])?;
         let mixed = self.einsum(&format!("{name} mix"), "bhlm,bhmk->bhlk", 0, shares, value)?;
-        let weights = Operand::Weights(vec![heads, hidden, size]);
+        let weights = Operand::Outside(vec![heads, hidden, size]);
         let out = self.einsum(&format!("{name} out"), "bhlk,hek->ble", 0, mixed, weights)?;
         self.add_and_normalise(name, input, out)
     }
 
     fn feed_forward(&mut self, name: &str, input: Source) -> Result<Source, String> {
         let Sizes { hidden, feed_forward, .. } = *self.sizes;
-        let weights = Operand::Weights(vec![hidden, feed_forward]);
+        let weights = Operand::Outside(vec![hidden, feed_forward]);
         let wide = self.einsum(&format!("{name} ff1"), "ble,ef->blf", 2, input, weights)?;
-        let weights = Operand::Weights(vec![feed_forward, hidden]);
+        let weights = Operand::Outside(vec![feed_forward, hidden]);
         let out = self.einsum(&format!("{name} ff2"), "blf,fe->ble", 0, wide, weights)?;
         self.add_and_normalise(&format!("{name} ff"), input, out)
     }
