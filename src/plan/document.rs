@@ -43,6 +43,9 @@ pub struct Document {
     pub lower_bound: Option<f64>,
     /// The stages, first to last.
     pub stages: Vec<StagePart>,
+    /// How every operator is split, where operators are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operators: Vec<OperatorPart>,
     /// The plan in the simulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulation: Option<SimulationPart>,
@@ -158,6 +161,15 @@ pub struct StagePart {
     pub memory_bytes: f64,
 }
 
+/// How one operator is split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OperatorPart {
+    /// Its id.
+    pub node: NodeId,
+    /// Ways by dimension, in the order of its iteration space.
+    pub splits: serde_json::Map<String, serde_json::Value>,
+}
+
 /// What the simulator says of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SimulationPart {
@@ -211,6 +223,19 @@ impl From<&Limits> for LimitsPart {
             flops_per_s: Some(limits.flops_per_s).filter(|&rate| rate > 0.0),
         }
     }
+}
+
+/// How every operator is split, as the document carries it; empty for workloads without iteration spaces.
+pub fn operator_parts(workload: &Workload, plan: &Plan) -> Vec<OperatorPart> {
+    let Some(profile) = workload.operators() else { return vec![] };
+    let chosen = plan.stages.iter().flat_map(|stage| stage.nodes.iter().zip(&stage.choices));
+    let part = |(&node, choice): (&usize, &String)| {
+        let operator = profile.operators.get(node)?;
+        let splits = operator.parse_split(choice).ok()?;
+        let named = operator.dims.iter().zip(splits).map(|(dim, split)| (dim.name.clone(), split.into()));
+        Some(OperatorPart { node: workload.nodes[node].id, splits: named.collect() })
+    };
+    chosen.filter_map(part).collect()
 }
 
 /// The stages of a plan with their scores, as the document carries them.

@@ -81,6 +81,13 @@ impl Measure {
     pub fn parameters(self) -> BTreeMap<String, Value> {
         match self {
             Measure::Speedup(model) => model.parameters(),
+            Measure::OperatorCost(rules) => BTreeMap::from([
+                ("parallel_edges".into(), if rules.parallel_edges { "all" } else { "last" }.into()),
+                (
+                    "batch_norm".into(),
+                    if rules.batch_norm == BatchNorm::PerChannel { "per-channel" } else { "published" }.into(),
+                ),
+            ]),
             _ => BTreeMap::new(),
         }
     }
