@@ -35,6 +35,9 @@ pub struct LimitArgs {
     /// Devices of each machine, such as 8,8 or 2x8, or counted through as [8,16] (layer profiles)
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = Machines::parse)]
     pub machines: Option<Machines>,
+    /// Operations per second of a device, such as 10e12, 10T or 312TFLOPS (operator graphs)
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flops)]
+    pub flops: Option<f64>,
 }
 
 impl LimitArgs {
@@ -48,6 +51,7 @@ impl LimitArgs {
             bandwidth_bytes_per_s: self.bandwidth,
             batch: self.batch,
             machines: self.machines,
+            flops_per_s: self.flops,
         }
     }
 }
@@ -95,6 +99,10 @@ fn batch(text: &str) -> Result<u32, UnitError> {
 
 fn memory(text: &str) -> Result<f64, UnitError> {
     LimitKind::Memory.parse(text)
+}
+
+fn flops(text: &str) -> Result<f64, UnitError> {
+    LimitKind::Flops.parse(text)
 }
 
 fn bandwidth(text: &str) -> Result<f64, UnitError> {

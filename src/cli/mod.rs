@@ -22,6 +22,7 @@ mod interrupt;
 pub mod lint;
 pub mod man;
 mod mistyped;
+mod operator_table;
 pub mod output;
 pub mod plan;
 pub mod planners;

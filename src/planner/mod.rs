@@ -8,6 +8,7 @@ pub mod dapple;
 pub mod equal_partition;
 pub mod options;
 mod outcome;
+pub mod pase;
 pub mod piper;
 pub mod placement;
 mod search;
@@ -107,6 +108,8 @@ static REGISTRY: &[&dyn Planner] = &[
     &placement::latency_planners::MAX_LOAD_DP,
     &dapple::Dapple,
     &dapple::hpgo::Hpgo,
+    &pase::planners::Pase,
+    &pase::planners::DataParallel,
 ];
 
 /// All planners, in the order they are shown.

@@ -5,6 +5,8 @@ pub(crate) mod dapple_figures;
 pub(crate) mod every_plan;
 pub(crate) mod figures;
 pub(crate) mod latency_input;
+pub(crate) mod pase_figures;
+pub(crate) mod random_operators;
 pub(crate) mod random_piper;
 pub(crate) mod random_placement;
 pub(crate) mod reference;
