@@ -40,6 +40,8 @@ const EXPECTED_BYTES: &str = "not a size in bytes: write a positive number and a
 const EXPECTED_BANDWIDTH: &str =
     "not a bandwidth: write a positive number and a unit, such as 25GB/s, 25GiB/s or 200Gb/s (bits)";
 const EXPECTED_SECONDS: &str = "not a duration: write a number and a unit, such as 1.5ms, 60s or 2min";
+const EXPECTED_FLOPS: &str =
+    "not a rate: write a positive number of operations per second, such as 10e12, 10T or 312TFLOPS";
 const TOO_LARGE: &str = "larger than any quantity planned with here: at most 1e30";
 const BITS_OR_BYTES: &str = "bits or bytes, which lower case does not tell: write Gb/s for bits or GB/s for bytes";
 const EXPECTED_COUNT: &str = "not a whole number of at least 1";
@@ -121,6 +123,19 @@ pub fn parse_bandwidth(text: &str) -> Result<f64, UnitError> {
     let factor = prefix(unit).ok_or_else(error)? / if bits { 8.0 } else { 1.0 };
     let bandwidth = value * factor;
     in_range(bandwidth, text, error)
+}
+
+/// Reads a rate of operations: `10e12`, `10T`, `312TFLOPS`. Operations per second.
+///
+/// # Errors
+/// If the text is no positive finite number with such a unit.
+pub fn parse_flops(text: &str) -> Result<f64, UnitError> {
+    let error = || UnitError::new(text, EXPECTED_FLOPS);
+    let (value, unit) = split_number(text).ok_or_else(error)?;
+    let lower = unit.to_ascii_lowercase();
+    let spelled = ["flop/s", "flops", "flop"].into_iter().find(|word| lower.ends_with(word)).map_or(0, str::len);
+    let rate = value * prefix(&unit[..unit.len() - spelled]).ok_or_else(error)?;
+    in_range(rate, text, error)
 }
 
 /// A quantity that is positive and small enough for everything computed from it to be finite.
@@ -238,6 +253,15 @@ pub fn bytes_exact(value: f64) -> String {
 /// A bandwidth as it was most likely written: `25 GB/s`, `25 GiB/s`.
 pub fn bandwidth_exact(value: f64) -> String {
     format!("{}/s", bytes_exact(value))
+}
+
+/// A rate of operations: `10 TFLOPS`.
+pub fn flops_exact(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".into();
+    }
+    let (scaled, unit) = scale(value, 1e3);
+    format!("{} {}FLOPS", digits(scaled, 6), DECIMAL[unit].trim_end_matches('B'))
 }
 
 /// A duration with four digits: `20.20 ms`, `1.5 s`. Trailing zeros stay, so that columns line up.

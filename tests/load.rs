@@ -67,6 +67,7 @@ fn a_valid_file_is_read_exactly() {
         memory_bytes: Some(1e9),
         microbatches: Some(8),
         bandwidth_bytes_per_s: Some(1e9),
+        flops_per_s: None,
     };
     assert_eq!(w.limits, limits);
     let profile = w.piper().unwrap();

@@ -41,6 +41,9 @@ pub struct LimitArgs {
     /// A cluster preset: machines, memory and links; `plantui topologies` lists them (layer profiles)
     #[arg(long, value_name = "NAME", value_parser = topology)]
     pub topology: Option<&'static Topology>,
+    /// Operations per second of a device, such as 10e12, 10T or 312TFLOPS (operator graphs)
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flops)]
+    pub flops: Option<f64>,
 }
 
 /// Batches to plan for, one after the other.
@@ -93,6 +96,7 @@ impl LimitArgs {
             bandwidth_bytes_per_s: self.bandwidth,
             batch: self.batch.and_then(|batches| batches.sizes().first().copied()),
             machines: self.machines.or(self.topology.map(|topology| topology.machines)),
+            flops_per_s: self.flops,
         }
     }
 }
@@ -118,7 +122,7 @@ pub struct PlannerArgs {
     pub seed: u64,
 }
 
-fn planner_ids() -> PossibleValuesParser {
+pub(super) fn planner_ids() -> PossibleValuesParser {
     PossibleValuesParser::new(planner::all().iter().map(|p| p.info().id))
 }
 
@@ -157,6 +161,10 @@ fn memory(text: &str) -> Result<f64, UnitError> {
     LimitKind::Memory.parse(text)
 }
 
+fn flops(text: &str) -> Result<f64, UnitError> {
+    LimitKind::Flops.parse(text)
+}
+
 fn bandwidth(text: &str) -> Result<f64, UnitError> {
     LimitKind::Bandwidth.parse(text)
 }
@@ -170,7 +178,7 @@ fn seed(text: &str) -> Result<u64, UnitError> {
     text.parse().map_err(|_| UnitError::new(text, "not a seed: write a whole number from 0 to 18446744073709551615"))
 }
 
-fn deadline(text: &str) -> Result<Duration, String> {
+pub(super) fn deadline(text: &str) -> Result<Duration, String> {
     let seconds = units::parse_seconds(text).map_err(|error| error.to_string())?;
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is longer than any run can last"))
 }

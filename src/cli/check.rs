@@ -310,7 +310,11 @@ pub(super) fn limits(
             return Err(refuse(field, format!("is {value}, must be a whole number from 1 to {most}")).into());
         }
     }
-    for (field, value) in [("memory_bytes", plan.memory_bytes), ("bandwidth_bytes_per_s", plan.bandwidth_bytes_per_s)] {
+    for (field, value) in [
+        ("memory_bytes", plan.memory_bytes),
+        ("bandwidth_bytes_per_s", plan.bandwidth_bytes_per_s),
+        ("flops_per_s", plan.flops_per_s),
+    ] {
         if let Some(value) = value.filter(|v| !(*v > 0.0 && *v <= 1e30)) {
             let problem = format!("is {}, must be a positive number of at most 1e30", exact_number(value));
             return Err(refuse(field, problem).into());
@@ -325,6 +329,7 @@ pub(super) fn limits(
         bandwidth_bytes_per_s: flags.bandwidth_bytes_per_s.or(plan.bandwidth_bytes_per_s),
         batch: flags.batch.or(plan.batch),
         machines: flags.machines.or(plan.machines),
+        flops_per_s: flags.flops_per_s.or(plan.flops_per_s),
     };
     Limits::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))
 }

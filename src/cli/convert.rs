@@ -1,71 +1,140 @@
 //! `plantui convert`: a workload in another format.
+//!
+//! Each format that can be written is a [`Target`] in one list, from which `--to` takes its words and help.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser},
+};
 
-use super::{Ending, Failure, input, output::Destination};
-use crate::workload::{convert, formats::torch_graph};
+use super::{Ending, Failure, arguments::LimitArgs, input, output::Destination};
+use crate::workload::{
+    FileLimits, Profile, Provenance, Workload,
+    convert::{self, Conversion, Mode},
+};
 
 const EXAMPLES: &str = "\
 Examples:
+  plantui convert model.json --to placement > operators.json
+  plantui convert operators.json --to piper --bandwidth 25GB/s --output model.json
+  plantui generate bert-32 | plantui convert - --to placement | plantui plan -
   plantui convert model.json --to pipedream --output graph.txt
   plantui convert graph.txt --to pipedream --plan plan.json      the same with the plan's stages
-  plantui generate bert-32 | plantui convert - --to pipedream
 
-What had to be assumed is said on standard error.";
+What was assumed is written into the file (`assumptions`); PipeDream's text has no place for it, so there it goes to standard
+error. Planners convert by themselves where they can: `plantui plan
+model.json --planner placement-dp`.";
+
+/// Bandwidth by which times become bytes where none is given.
+const BANDWIDTH: f64 = 16e9;
+/// Microbatches in a batch where none are given.
+const MICROBATCHES: u32 = 32;
 
 /// Write a workload in another format
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ConvertArgs {
-    /// Workload: a file, or `-` for standard input
+    /// Workload to convert: a file, or `-` for standard input
     workload: PathBuf,
     /// Format to write
-    #[arg(long, value_enum)]
-    to: Target,
-    /// Plan whose stages are written as stage ids
+    #[arg(long, value_name = "FORMAT", value_parser = targets())]
+    to: String,
+    /// Plan whose stages are written as stage ids (PipeDream)
     #[arg(long, value_name = "PLAN")]
     plan: Option<PathBuf>,
-    /// Writes to this file; `-` is standard output
-    #[arg(long, short, value_name = "FILE")]
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Lets --output replace a file
+    /// Replace the output file if it is there
     #[arg(long, requires = "output")]
     force: bool,
 }
 
-/// Formats that can be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Target {
-    /// PipeDream's graph.txt, as DAPPLE reads it
-    #[value(name = "pipedream")]
-    PipeDream,
+/// A format that can be written.
+struct Target {
+    id: &'static str,
+    help: &'static str,
+    /// The workload in this format, with the limits as they were given, or why not.
+    convert: fn(&Workload, &FileLimits) -> Result<Conversion, String>,
+}
+
+static TARGETS: [Target; 3] = [
+    Target {
+        id: "placement",
+        help: "times on accelerators, sizes and transfers (device placement)",
+        convert: placement,
+    },
+    Target { id: "piper", help: "times and memory by tensor degree and mode (Piper)", convert: piper },
+    Target { id: "pipedream", help: "PipeDream's graph.txt, the layers that DAPPLE plans", convert: pipedream },
+];
+
+fn targets() -> PossibleValuesParser {
+    PossibleValuesParser::new(TARGETS.iter().map(|target| PossibleValue::new(target.id).help(target.help)))
+}
+
+fn placement(workload: &Workload, limits: &FileLimits) -> Result<Conversion, String> {
+    let bandwidth = limits.bandwidth_bytes_per_s.ok_or("it names no bandwidth; give it with --bandwidth")?;
+    convert::to_placement(workload, Mode::Keeping, 1, bandwidth)
+}
+
+fn piper(workload: &Workload, limits: &FileLimits) -> Result<Conversion, String> {
+    let (microbatches, bandwidth) = (limits.microbatches, limits.bandwidth_bytes_per_s);
+    convert::to_piper(workload, microbatches.unwrap_or(MICROBATCHES), bandwidth.unwrap_or(BANDWIDTH))
+}
+
+fn pipedream(workload: &Workload, _: &FileLimits) -> Result<Conversion, String> {
+    convert::to_layers(workload)
 }
 
 impl ConvertArgs {
-    /// Converts.
+    /// Converts and writes to the output.
     ///
     /// # Errors
-    /// [`Failure`] if the workload or the plan cannot be read, or the format cannot hold it.
+    /// [`Failure`] if the workload cannot be read or converted, or the output cannot be written.
     pub fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
-        let workload = input::workload(&self.workload)?;
+        let mut workload = input::workload(&self.workload)?;
+        let given = self.limits.overrides();
+        let limits = &mut workload.limits;
+        limits.devices = given.devices.or(limits.devices);
+        limits.cpus = given.cpus.or(limits.cpus);
+        limits.memory_bytes = given.memory_bytes.or(limits.memory_bytes);
+        limits.microbatches = given.microbatches.or(limits.microbatches);
+        limits.bandwidth_bytes_per_s = given.bandwidth_bytes_per_s.or(limits.bandwidth_bytes_per_s);
+        let target = TARGETS.iter().find(|target| target.id == self.to).expect("clap takes no other word");
         let plan = self.plan.as_deref().map(|path| input::plan(path, &workload)).transpose()?;
-        let Target::PipeDream = self.to;
-        let (layers, notes) = convert::to_layers(&workload).map_err(|reason| {
-            let hint = "a layer profile or a Piper workload can be written as PipeDream's text";
-            Failure::refused(format!("{} has no layers to write: {reason}", workload.source), hint)
+        let mut converted = (target.convert)(&workload, &workload.limits.clone()).map_err(|reason| {
+            let problem = format!("{} cannot be written as {}: {reason}", workload.source, target.id);
+            Failure::refused(problem, "")
         })?;
-        for note in notes {
-            eprintln!("note: {note}");
+        if let (Some(plan), Profile::Layers(profile)) = (plan, &mut converted.workload.profile) {
+            for (v, node) in profile.nodes.iter_mut().enumerate() {
+                node.stage = plan.plan.stage_of(v).map(|stage| stage as u32);
+            }
         }
-        let stages: Option<Vec<u32>> = plan.map(|loaded| {
-            (0..workload.nodes.len()).map(|v| loaded.plan.stage_of(v).map_or(0, |stage| stage as u32)).collect()
-        });
-        let Some(profile) = layers.layers() else { return Ok(Ending::Done) };
-        destination.write(&torch_graph::write(&layers, profile, stages.as_deref()))?;
+        if converted.workload.layers().is_some() {
+            for assumption in &converted.assumptions {
+                eprintln!("note: {assumption}");
+            }
+        }
+        destination.write(&convert::text(&recorded(&workload, converted, target.id)))?;
         Ok(Ending::Done)
     }
+}
+
+/// The converted workload with what it rests on: the original's assumptions, then those of the conversion.
+fn recorded(original: &Workload, converted: Conversion, target: &str) -> Workload {
+    let mut assumptions = vec![];
+    if let Some(provenance) = &original.provenance {
+        assumptions.push(format!("The original was made by `{}`.", provenance.made_by));
+        assumptions.extend(provenance.assumptions.iter().cloned());
+    }
+    assumptions.extend(converted.assumptions);
+    let made_by = format!("plantui convert {} --to {target}", original.name);
+    Workload { provenance: Some(Provenance { made_by, assumptions }), ..converted.workload }
 }

@@ -16,7 +16,7 @@ use crate::{
     export::{
         chrome_trace,
         engine::{self, Engine, ExportError, Names, Settings},
-        piper_result, plan_csv,
+        piper_result, plan_csv, split,
     },
     plan::{Plan, check::check as score, document::LoadedPlan},
     simulate::Schedule,
@@ -38,7 +38,7 @@ lost is said above it (and on standard error), with what it costs. The workload 
 Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input.";
 
 /// Formats beside the engines: id and what it is.
-const OTHERS: [&str; 3] = ["csv", "piper", "chrome-trace"];
+const OTHERS: [&str; 4] = ["csv", "piper", "placement-split", "chrome-trace"];
 
 /// Write a plan for a training engine, a spreadsheet or another tool
 #[derive(Debug, Args)]
@@ -187,6 +187,10 @@ impl ExportArgs {
         plan: &Plan,
         destination: &Destination,
     ) -> Result<Ending, Failure> {
+        if self.to == "placement-split" && workload.placement().is_none() {
+            let message = format!("{} is no device placement, whose plans are splits", workload.name);
+            return Err(Failure::refused(message, "choose another format with --to"));
+        }
         let scored = score(workload, limits, plan);
         if let Some(violation) = scored.violations.first() {
             eprintln!("error: the plan is not valid: {violation}");
@@ -195,6 +199,7 @@ impl ExportArgs {
         destination.write(&match self.to.as_str() {
             "csv" => plan_csv::to_csv(workload, plan, &scored),
             "piper" => piper_result::to_json(workload, plan),
+            "placement-split" => split::to_json(workload, limits, plan),
             _ => {
                 let Simulation { schedule, pipeline, timeline } =
                     Simulation::of(workload, limits, plan, self.schedule());

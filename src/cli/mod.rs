@@ -9,6 +9,7 @@
 
 pub mod arguments;
 pub mod check;
+pub mod compare;
 pub mod completions;
 pub mod convert;
 mod device_table;
@@ -21,6 +22,7 @@ mod interrupt;
 pub mod lint;
 pub mod man;
 mod mistyped;
+mod operator_table;
 pub mod output;
 pub mod plan;
 pub mod planners;
@@ -47,6 +49,7 @@ Examples:
   plantui plan model.json --json > plan.json    the same for scripts
   plantui check model.json plan.json            validate and score a plan again
   plantui export plan.json --to megatron        the flags of a training engine
+  plantui compare model.json                    every planner that can, in one simulator
   plantui generate bert-32 > model.json         make a workload
 
 Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan.";
@@ -71,15 +74,16 @@ pub struct Cli {
 enum Command {
     Plan(plan::PlanArgs),
     Check(check::CheckArgs),
+    Compare(compare::CompareArgs),
     Simulate(simulate::SimulateArgs),
     Export(export::ExportArgs),
     Lint(lint::LintArgs),
+    Convert(convert::ConvertArgs),
     /// Make a workload from a model and a hardware preset
     Generate(generate::GenerateArgs),
     Planners(planners::PlannersArgs),
     Hardware(hardware::HardwareArgs),
     Topologies(topologies::TopologiesArgs),
-    Convert(convert::ConvertArgs),
     Themes(themes::ThemesArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -95,14 +99,15 @@ impl Cli {
             None => self.screen.run(),
             Some(Command::Plan(args)) => args.run(),
             Some(Command::Check(args)) => args.run(),
+            Some(Command::Compare(args)) => args.run(),
             Some(Command::Simulate(args)) => args.run(),
             Some(Command::Export(args)) => args.run(),
             Some(Command::Lint(args)) => args.run(),
+            Some(Command::Convert(args)) => args.run(),
             Some(Command::Generate(args)) => args.write(),
             Some(Command::Planners(args)) => args.run(),
             Some(Command::Hardware(args)) => args.run(),
             Some(Command::Topologies(args)) => args.run(),
-            Some(Command::Convert(args)) => args.run(),
             Some(Command::Themes(args)) => args.run(),
             Some(Command::Completions(args)) => args.run(),
             Some(Command::Man(args)) => args.run(),

@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, fmt::Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{
-    device_table,
+    device_table, operator_table,
     planning::{Planned, Simulation},
 };
 use crate::{
@@ -98,6 +98,7 @@ pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
         Measure::Speedup(_) => value,
         Measure::SeparateMaxima => format!("{value}, the largest forward and the largest backward load"),
         Measure::Latency { .. } => format!("latency {value}"),
+        Measure::OperatorCost(_) => format!("{value}   {}/step", units::seconds(time)),
     };
     let stages = counted(plan.stages.len(), "stage");
     if let Measure::Latency { .. } = score.measure {
@@ -124,6 +125,13 @@ pub(super) fn on_cpus(stage: &Stage) -> bool {
 pub fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
     if workload.placement().is_some() {
         return device_table::stages(text, workload, limits, plan, score);
+    }
+    if let (Measure::OperatorCost(_), [stage]) = (score.measure, plan.stages.as_slice()) {
+        if let Some([compute, edges, sync]) = score.stages.first().map(shares) {
+            line(text, format_args!("spent on: compute {compute}, edges {edges}, sync {sync}"));
+        }
+        operator_table::operators(text, workload, stage, score);
+        return;
     }
     let bottleneck = score.bottleneck();
     if let Some(stage) = bottleneck {

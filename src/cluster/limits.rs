@@ -28,6 +28,8 @@ pub struct Limits {
     pub batch: u32,
     /// How the devices sit in machines; empty where nothing depends on it.
     pub machines: Machines,
+    /// Operations per second of a device; 0 where nothing depends on it.
+    pub flops_per_s: f64,
 }
 
 /// One of the limits.
@@ -45,6 +47,8 @@ pub enum LimitKind {
     Bandwidth,
     /// Samples in a batch over all devices.
     Batch,
+    /// Operations per second of a device.
+    Flops,
 }
 
 /// Limits given outside the file; what is `None` is left to the file.
@@ -64,6 +68,8 @@ pub struct Overrides {
     pub batch: Option<u32>,
     /// How the devices sit in machines; also says how many there are.
     pub machines: Option<Machines>,
+    /// Operations per second of a device.
+    pub flops_per_s: Option<f64>,
 }
 
 /// A limit that neither the file nor the command line gives.
@@ -84,6 +90,11 @@ const NEUTRAL_MICROBATCHES: u32 = 32;
 const NEUTRAL_BANDWIDTH: f64 = 1e30;
 /// Bytes of memory of the devices that DAPPLE's published programs plan for (V100), where nothing else is said.
 const V100_MEMORY: f64 = 16e9;
+/// Operations per second and bytes per second of the published PaSE program, where nothing else is said.
+const PASE_FLOPS: f64 = 10e12;
+const PASE_BANDWIDTH: f64 = 16e9;
+/// From this size on memory is not limited.
+const UNLIMITED: f64 = 1e30;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 /// Memory sizes of real devices and the round numbers between them, GiB.
 const MEMORY_STEPS: [f64; 30] = [
@@ -93,6 +104,9 @@ const MEMORY_STEPS: [f64; 30] = [
 /// Bandwidths between devices, from Ethernet to NVLink, GB/s.
 const BANDWIDTH_STEPS: [f64; 18] =
     [0.125, 0.25, 0.5, 1.25, 2.5, 3.125, 5.0, 6.25, 12.5, 25.0, 50.0, 64.0, 100.0, 150.0, 300.0, 450.0, 900.0, 1800.0];
+/// Peak rates of real devices and the round numbers between them, 10¹² operations per second.
+const FLOPS_STEPS: [f64; 16] =
+    [1.0, 2.0, 5.0, 10.0, 15.7, 19.5, 30.0, 67.0, 125.0, 156.0, 200.0, 312.0, 495.0, 700.0, 989.0, 2250.0];
 /// The most devices a plan may use, as in the published program.
 pub const MOST_DEVICES: u32 = 10_000;
 /// The most microbatches in a batch, in a file as on the command line.
@@ -110,6 +124,7 @@ impl Limits {
         bandwidth_bytes_per_s: NEUTRAL_BANDWIDTH,
         batch: 0,
         machines: Machines::NONE,
+        flops_per_s: 0.0,
     };
 
     /// Puts the workload's limits and the overrides together. What a workload of this profile is not limited by
@@ -125,6 +140,11 @@ impl Limits {
         }
         if !needed.contains(&LimitKind::Bandwidth) {
             file.bandwidth_bytes_per_s = file.bandwidth_bytes_per_s.or(Some(NEUTRAL_BANDWIDTH));
+        }
+        if matches!(workload.profile, Profile::Operators(_)) {
+            file.memory_bytes = file.memory_bytes.or(Some(Limits::NEUTRAL.memory_bytes));
+            file.flops_per_s = file.flops_per_s.or(Some(PASE_FLOPS));
+            file.bandwidth_bytes_per_s = file.bandwidth_bytes_per_s.or(Some(PASE_BANDWIDTH));
         }
         let mut overrides = *overrides;
         if matches!(workload.profile, Profile::Layers(_)) {
@@ -162,6 +182,7 @@ impl Limits {
                 .ok_or_else(|| missing(LimitKind::Bandwidth))?,
             batch: overrides.batch.unwrap_or(0),
             machines: overrides.machines.unwrap_or_default(),
+            flops_per_s: overrides.flops_per_s.or(file.flops_per_s).unwrap_or(0.0),
         })
     }
 
@@ -179,6 +200,7 @@ impl Limits {
             LimitKind::Microbatches => f64::from(self.microbatches),
             LimitKind::Bandwidth => self.bandwidth_bytes_per_s,
             LimitKind::Batch => f64::from(self.batch),
+            LimitKind::Flops => self.flops_per_s,
         }
     }
 
@@ -197,6 +219,7 @@ impl Limits {
             LimitKind::Microbatches => self.microbatches = (value.round() as u32).clamp(1, MOST_MICROBATCHES),
             LimitKind::Bandwidth => self.bandwidth_bytes_per_s = value,
             LimitKind::Batch => self.batch = (value.round() as u32).clamp(1, MOST_BATCH),
+            LimitKind::Flops => self.flops_per_s = value,
         }
         self
     }
@@ -204,13 +227,14 @@ impl Limits {
 
 impl LimitKind {
     /// All limits, in the order they are shown.
-    pub const ALL: [LimitKind; 6] = [
+    pub const ALL: [LimitKind; 7] = [
         LimitKind::Devices,
         LimitKind::Cpus,
         LimitKind::Memory,
         LimitKind::Microbatches,
         LimitKind::Bandwidth,
         LimitKind::Batch,
+        LimitKind::Flops,
     ];
 
     /// The limits of pipelines with replicas (Piper's profile).
@@ -223,12 +247,17 @@ impl LimitKind {
     /// The limits of pipelines over machines, planned for a whole batch (layer-wise profiles).
     pub const LAYERS: [LimitKind; 3] = [LimitKind::Devices, LimitKind::Batch, LimitKind::Memory];
 
+    /// The limits of operators that are split over all devices.
+    pub const OPERATORS: [LimitKind; 4] =
+        [LimitKind::Devices, LimitKind::Flops, LimitKind::Bandwidth, LimitKind::Memory];
+
     /// The limits that plans of a workload with this profile must keep.
     pub fn of(profile: &Profile) -> &'static [LimitKind] {
         match profile {
             Profile::Piper(_) => &LimitKind::PIPELINE,
             Profile::Placement(_) => &LimitKind::PLACEMENT,
             Profile::Layers(_) => &LimitKind::LAYERS,
+            Profile::Operators(_) => &LimitKind::OPERATORS,
         }
     }
 
@@ -241,6 +270,7 @@ impl LimitKind {
             LimitKind::Microbatches => "microbatches",
             LimitKind::Bandwidth => "bandwidth",
             LimitKind::Batch => "batch",
+            LimitKind::Flops => "flops",
         }
     }
 
@@ -255,6 +285,7 @@ impl LimitKind {
             }
             LimitKind::Bandwidth => "bandwidth between any two devices",
             LimitKind::Batch => "samples in a batch, over all devices",
+            LimitKind::Flops => "operations per second of a device, a multiplication with addition being one",
         }
     }
 
@@ -267,6 +298,7 @@ impl LimitKind {
             LimitKind::Microbatches => "--microbatches",
             LimitKind::Bandwidth => "--bandwidth",
             LimitKind::Batch => "--batch",
+            LimitKind::Flops => "--flops",
         }
     }
 
@@ -279,6 +311,7 @@ impl LimitKind {
             LimitKind::Microbatches => "mbsInBatch",
             LimitKind::Bandwidth => "bandwidth",
             LimitKind::Batch => "batch",
+            LimitKind::Flops => "flops",
         }
     }
 
@@ -290,6 +323,7 @@ impl LimitKind {
             LimitKind::Microbatches => "1920",
             LimitKind::Bandwidth => "25GB/s",
             LimitKind::Batch => "128",
+            LimitKind::Flops => "10e12",
         }
     }
 
@@ -297,8 +331,10 @@ impl LimitKind {
     pub fn format(self, value: f64) -> String {
         match self {
             LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches | LimitKind::Batch => format!("{value}"),
+            LimitKind::Memory if value >= UNLIMITED => "unlimited".into(),
             LimitKind::Memory => units::bytes_exact(value),
             LimitKind::Bandwidth => units::bandwidth_exact(value),
+            LimitKind::Flops => units::flops_exact(value),
         }
     }
 
@@ -319,8 +355,10 @@ impl LimitKind {
             LimitKind::Devices => most(MOST_DEVICES, "larger than any cluster planned here: at most 10000"),
             LimitKind::Microbatches => most(MOST_MICROBATCHES, "larger than any batch planned here: at most 1000000"),
             LimitKind::Batch => most(MOST_BATCH, "larger than any batch planned here: at most 10000000"),
+            LimitKind::Memory if text.trim() == "unlimited" => Ok(Limits::NEUTRAL.memory_bytes),
             LimitKind::Memory => units::parse_bytes(text),
             LimitKind::Bandwidth => units::parse_bandwidth(text),
+            LimitKind::Flops => units::parse_flops(text),
         }
     }
 
@@ -340,6 +378,7 @@ impl LimitKind {
                 next.clamp(fewest, f64::from(MOST_DEVICES))
             }
             LimitKind::Memory => along(&MEMORY_STEPS, GIB, value, up, if large { 3 } else { 1 }),
+            LimitKind::Flops => along(&FLOPS_STEPS, 1e12, value, up, if large { 3 } else { 1 }),
             LimitKind::Bandwidth => along(&BANDWIDTH_STEPS, 1e9, value, up, if large { 3 } else { 1 }),
             LimitKind::Microbatches => {
                 let mut next = value as u32;
@@ -369,7 +408,8 @@ fn along(table: &[f64], unit: f64, value: f64, up: bool, count: usize) -> f64 {
         };
         match next {
             Some(step) => value = step,
-            None if up => value *= 2.0,
+            // What is not limited stays so.
+            None if up => value = (value * 2.0).min(f64::MAX / unit),
             None => value /= 2.0,
         }
     }
@@ -413,6 +453,7 @@ mod tests {
             memory_bytes: Some(1e9),
             microbatches: None,
             bandwidth_bytes_per_s: Some(1e9),
+            ..FileLimits::default()
         };
         let overrides = Overrides { devices: Some(16), microbatches: Some(32), ..Overrides::default() };
         let limits = Limits::merge(&file, &overrides).unwrap();

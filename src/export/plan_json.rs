@@ -6,7 +6,9 @@ use crate::{
     cluster::Limits,
     plan::{
         Score,
-        document::{Document, InfeasiblePart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, stage_parts},
+        document::{
+            Document, InfeasiblePart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, operator_parts, stage_parts,
+        },
     },
     planner::{Options, Outcome, PlannerInfo, Status},
     simulate::{Pipeline, Schedule, Timeline},
@@ -89,6 +91,7 @@ pub fn document(run: &Run<'_>) -> Document {
         objective,
         lower_bound: outcome.lower_bound.filter(finite),
         stages: outcome.plan.as_ref().map(|plan| stage_parts(workload, plan, score)).unwrap_or_default(),
+        operators: outcome.plan.as_ref().map(|plan| operator_parts(workload, plan)).unwrap_or_default(),
         simulation: simulation.map(|s| simulation_part(s.schedule, s.timeline)),
         infeasible,
         stats,

@@ -18,7 +18,7 @@ use std::{cell::OnceCell, fmt};
 
 use rustc_hash::FxHashSet;
 
-use super::{Measure, Plan, check_dapple, check_placement};
+use super::{Measure, Plan, check_dapple, check_pase, check_placement};
 use crate::{
     cluster::Limits,
     units,
@@ -173,6 +173,20 @@ pub enum Violation {
         /// The stage's tensor degree.
         tensor_parallel: u32,
     },
+    /// Operators are split over one set of devices, so there is one stage.
+    SeveralStages {
+        /// Stages there are.
+        stages: usize,
+    },
+    /// An operator cannot be split so.
+    BadSplit {
+        /// Label of the operator.
+        node: String,
+        /// The split asked for.
+        split: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A choice is missing, or there is one too many.
     ChoiceCount {
         /// The stage, from 1.
@@ -261,6 +275,10 @@ impl fmt::Display for Violation {
             Violation::UnknownChoice { stage, node, choice, tensor_parallel } => {
                 write!(f, "stage {stage}: {node} has no mode `{choice}` at tensor degree {tensor_parallel}")
             }
+            Violation::SeveralStages { stages } => {
+                write!(f, "has {stages} stages, but operators are split over one set of devices: it needs 1")
+            }
+            Violation::BadSplit { node, split, problem } => write!(f, "{node}: the split `{split}` {problem}"),
             Violation::ChoiceCount { stage, nodes, choices } => {
                 write!(f, "stage {stage}: {choices} choices for {nodes} nodes")
             }
@@ -349,6 +367,11 @@ pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
         Profile::Piper(profile) => profile,
         Profile::Layers(profile) => {
             check_dapple::check(workload, profile, limits, plan, &stage_of, &mut score);
+            return score;
+        }
+        Profile::Operators(profile) => {
+            degrees(limits, plan, &mut score.violations);
+            check_pase::check(workload, profile, limits, plan, &mut score);
             return score;
         }
         Profile::Placement(profile) => {

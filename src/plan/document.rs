@@ -43,6 +43,9 @@ pub struct Document {
     pub lower_bound: Option<f64>,
     /// The stages, first to last.
     pub stages: Vec<StagePart>,
+    /// How every operator is split, where operators are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operators: Vec<OperatorPart>,
     /// The plan in the simulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulation: Option<SimulationPart>,
@@ -107,6 +110,9 @@ pub struct LimitsPart {
     /// The devices of each machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machines: Option<Machines>,
+    /// Operations per second of a device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops_per_s: Option<f64>,
 }
 
 /// An objective and its value.
@@ -155,6 +161,15 @@ pub struct StagePart {
     pub memory_bytes: f64,
 }
 
+/// How one operator is split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OperatorPart {
+    /// Its id.
+    pub node: NodeId,
+    /// Ways by dimension, in the order of its iteration space.
+    pub splits: serde_json::Map<String, serde_json::Value>,
+}
+
 /// What the simulator says of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SimulationPart {
@@ -200,13 +215,27 @@ impl From<&Limits> for LimitsPart {
         LimitsPart {
             devices: Some(limits.devices),
             cpus: Some(limits.cpus).filter(|&cpus| cpus > 0),
-            memory_bytes: Some(limits.memory_bytes),
+            memory_bytes: Some(limits.memory_bytes).filter(|&bytes| bytes < f64::MAX),
             microbatches: Some(limits.microbatches),
             bandwidth_bytes_per_s: Some(limits.bandwidth_bytes_per_s),
             batch: Some(limits.batch).filter(|&batch| batch > 0),
             machines: Some(limits.machines).filter(|machines| !machines.is_empty()),
+            flops_per_s: Some(limits.flops_per_s).filter(|&rate| rate > 0.0),
         }
     }
+}
+
+/// How every operator is split, as the document carries it; empty for workloads without iteration spaces.
+pub fn operator_parts(workload: &Workload, plan: &Plan) -> Vec<OperatorPart> {
+    let Some(profile) = workload.operators() else { return vec![] };
+    let chosen = plan.stages.iter().flat_map(|stage| stage.nodes.iter().zip(&stage.choices));
+    let part = |(&node, choice): (&usize, &String)| {
+        let operator = profile.operators.get(node)?;
+        let splits = operator.parse_split(choice).ok()?;
+        let named = operator.dims.iter().zip(splits).map(|(dim, split)| (dim.name.clone(), split.into()));
+        Some(OperatorPart { node: workload.nodes[node].id, splits: named.collect() })
+    };
+    chosen.filter_map(part).collect()
 }
 
 /// The stages of a plan with their scores, as the document carries them.

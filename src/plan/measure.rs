@@ -8,7 +8,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::SpeedupModel;
-use crate::{units, workload::Profile};
+use crate::{
+    units,
+    workload::{
+        Profile,
+        operators::{BatchNorm, CostRules},
+    },
+};
 
 /// What a plan is scored by.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -29,6 +35,8 @@ pub enum Measure {
     },
     /// How many times faster than one device that does the whole batch alone (DAPPLE).
     Speedup(SpeedupModel),
+    /// Operations on each device, transfers counted as the operations a device could do meanwhile (PaSE).
+    OperatorCost(CostRules),
 }
 
 impl Measure {
@@ -38,6 +46,7 @@ impl Measure {
             Profile::Piper(_) => Measure::TimePerSample,
             Profile::Placement(_) => Measure::MaxLoad,
             Profile::Layers(_) => Measure::Speedup(SpeedupModel::default()),
+            Profile::Operators(_) => Measure::OperatorCost(CostRules::default()),
         }
     }
 
@@ -47,6 +56,7 @@ impl Measure {
         match profile {
             Profile::Piper(_) => vec![Measure::TimePerSample],
             Profile::Layers(_) => vec![Measure::Speedup(SpeedupModel::from_options(options))],
+            Profile::Operators(_) => vec![Measure::OperatorCost(rules(options))],
             Profile::Placement(_) => {
                 let subgraphs = options.get("subgraphs").and_then(Value::as_u64).and_then(|q| u32::try_from(q).ok());
                 let latency = Measure::Latency { subgraphs: subgraphs.filter(|&q| q > 0) };
@@ -63,6 +73,7 @@ impl Measure {
             Measure::SeparateMaxima => "separate_maxima",
             Measure::Latency { .. } => "latency",
             Measure::Speedup(_) => "speedup",
+            Measure::OperatorCost(_) => "cost",
         }
     }
 
@@ -70,6 +81,13 @@ impl Measure {
     pub fn parameters(self) -> BTreeMap<String, Value> {
         match self {
             Measure::Speedup(model) => model.parameters(),
+            Measure::OperatorCost(rules) => BTreeMap::from([
+                ("parallel_edges".into(), if rules.parallel_edges { "all" } else { "last" }.into()),
+                (
+                    "batch_norm".into(),
+                    if rules.batch_norm == BatchNorm::PerChannel { "per-channel" } else { "published" }.into(),
+                ),
+            ]),
             _ => BTreeMap::new(),
         }
     }
@@ -80,13 +98,18 @@ impl Measure {
             Measure::TimePerSample => "s",
             Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => "ms",
             Measure::Speedup(_) => "x",
+            Measure::OperatorCost(_) => "operations",
         }
     }
 
     /// Whether more is better, as with a speed-up.
     pub fn larger_is_better(self) -> bool {
         match self {
-            Measure::TimePerSample | Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => false,
+            Measure::TimePerSample
+            | Measure::MaxLoad
+            | Measure::SeparateMaxima
+            | Measure::Latency { .. }
+            | Measure::OperatorCost(_) => false,
             Measure::Speedup(_) => true,
         }
     }
@@ -101,9 +124,18 @@ impl Measure {
         match self {
             Measure::TimePerSample => format!("{}/sample", units::seconds(value)),
             Measure::Speedup(_) => format!("{}x one device", units::number(value)),
-            Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => {
+            Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } | Measure::OperatorCost(_) => {
                 format!("{} {}", units::number(value), self.unit())
             }
         }
+    }
+}
+
+/// The rules that a planner's options state, as published where they state none.
+fn rules(options: &BTreeMap<String, Value>) -> CostRules {
+    let says = |name: &str, word: &str| options.get(name).and_then(Value::as_str) == Some(word);
+    CostRules {
+        parallel_edges: says("parallel_edges", "all"),
+        batch_norm: if says("batch_norm", "per-channel") { BatchNorm::PerChannel } else { BatchNorm::Published },
     }
 }

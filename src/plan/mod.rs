@@ -6,6 +6,7 @@
 pub mod check;
 mod check_dapple;
 mod check_latency;
+mod check_pase;
 mod check_placement;
 pub mod document;
 pub mod layer_costs;

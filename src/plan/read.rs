@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Measure, Plan, Stage,
-    document::{LimitsPart, SCHEMA},
+    document::{LimitsPart, OperatorPart, SCHEMA, operator_parts},
     piper_result, split_file,
 };
 use crate::{
@@ -72,6 +72,7 @@ struct RawDocument {
     objective: Option<Object<RawObjective>>,
     lower_bound: Option<f64>,
     stages: Vec<Object<RawStage>>,
+    operators: Option<Vec<Object<OperatorPart>>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -164,6 +165,9 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     if plan.stages.iter().all(|s| s.devices.is_empty()) {
         plan = plan.with_consecutive_devices();
     }
+    if let Some(parts) = document.operators {
+        same_splits(workload, &plan, &parts, source)?;
+    }
     let mut options = document.planner.map(|Object(planner)| planner.options).unwrap_or_default();
     let claimed = document.objective.map(|Object(part)| part);
     options.extend(claimed.iter().flat_map(|part| part.parameters.clone()));
@@ -188,6 +192,30 @@ fn of_this_workload(workload: &Workload, part: &RawWorkload, source: &str) -> Re
                 format!("workload.{field}"),
                 format!("is {}, but {} has {there}", exact_number(said), workload.name),
                 "the plan belongs to another workload: check it with that one",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses splits by operator that are not those of the stages' choices.
+fn same_splits(
+    workload: &Workload,
+    plan: &Plan,
+    parts: &[Object<OperatorPart>],
+    source: &str,
+) -> Result<(), LoadError> {
+    let chosen = operator_parts(workload, plan);
+    for (i, Object(part)) in parts.iter().enumerate() {
+        let Some(own) = chosen.iter().find(|own| own.node == part.node) else { continue };
+        let differs = |name: &String| part.splits.get(name).is_some_and(|said| Some(said) != own.splits.get(name));
+        if let Some(name) = part.splits.keys().find(|name| differs(name)) {
+            let there = own.splits.get(name).map_or_else(|| "nothing".to_string(), ToString::to_string);
+            return Err(LoadError::at(
+                source,
+                format!("operators[{i}].splits.{}", printable(name)),
+                format!("is {}, but the choice of node {} says {there}", part.splits[name], part.node),
+                "the stages' choices hold: mend one of the two, or remove `operators`",
             ));
         }
     }

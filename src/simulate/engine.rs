@@ -9,7 +9,7 @@
 use super::{
     Event, EventKind, Pipeline, PipelineStage, Schedule, Timeline, fast_forward,
     run::{Program, Record, Run, Send, StageProgram},
-    single_sample,
+    sequence, single_sample,
 };
 
 /// Events that a timeline keeps at the most, but for the all-reduces (about 40 MB).
@@ -23,6 +23,9 @@ pub fn simulate(pipeline: &Pipeline, schedule: Schedule) -> Timeline {
     }
     if let Some(run) = &pipeline.single_sample {
         return single_sample::play(pipeline, run);
+    }
+    if !pipeline.steps.is_empty() {
+        return sequence::play(pipeline);
     }
     let clock = Clock::of(pipeline);
     let program = program(pipeline, schedule, &clock);

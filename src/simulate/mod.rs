@@ -9,11 +9,12 @@ mod engine;
 mod fast_forward;
 mod pipeline;
 mod run;
+mod sequence;
 mod single_sample;
 mod timeline;
 
 pub use engine::{MOST_EVENTS, simulate};
-pub use pipeline::{Pipeline, PipelineStage, Settings, Transfer};
+pub use pipeline::{Pipeline, PipelineStage, Settings, Step, Transfer};
 pub use single_sample::SampleRun;
 pub use timeline::{Event, EventKind, Timeline};
 

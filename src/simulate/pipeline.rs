@@ -11,7 +11,7 @@ use super::{Schedule, single_sample, single_sample::SampleRun};
 use crate::{
     cluster::Limits,
     plan::{
-        Measure, Plan,
+        Measure, NodeScore, Plan, check,
         layer_costs::{self, LayerStage},
     },
     units,
@@ -70,6 +70,17 @@ pub struct Transfer {
     pub bytes: f64,
 }
 
+/// One operator of a stage that works through its operators once, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// Node index.
+    pub node: usize,
+    /// Its forward pass with all it waits for, seconds.
+    pub forward_s: f64,
+    /// Its backward pass with all it waits for, seconds.
+    pub backward_s: f64,
+}
+
 /// What is simulated.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pipeline {
@@ -81,6 +92,9 @@ pub struct Pipeline {
     pub microbatches: u32,
     /// Samples in a microbatch; 0 where a microbatch counts as one.
     pub samples: f64,
+    /// Where there is one stage and one microbatch, the operators that make up its time; else empty. Their events carry the
+    /// position in this list for a microbatch.
+    pub steps: Vec<Step>,
     /// What was assumed.
     pub notes: Vec<String>,
     /// Of a plan for latency: the run of its one sample, which no schedule changes. Then there are no transfers between
@@ -95,6 +109,7 @@ impl Pipeline {
         let profile = match &workload.profile {
             Profile::Piper(profile) => profile,
             Profile::Layers(profile) => return layered(workload, profile, limits, plan),
+            Profile::Operators(_) => return split_operators(workload, limits, plan),
             Profile::Placement(profile) => {
                 return match plan.measure {
                     Measure::Latency { .. } => single_sample::pipeline(workload, profile, plan),
@@ -185,7 +200,7 @@ fn layered(workload: &Workload, profile: &LayerProfile, limits: &Limits, plan: &
         microbatches,
         samples: f64::from(limits.batch) / f64::from(microbatches),
         notes,
-        single_sample: None,
+        ..Pipeline::default()
     }
 }
 
@@ -232,6 +247,33 @@ fn placed(workload: &Workload, profile: &PlacementProfile, limits: &Limits, plan
     ];
     let transfers = seconds.into_iter().map(transfer).collect();
     Pipeline { stages, transfers, microbatches: limits.microbatches, notes, ..Pipeline::default() }
+}
+
+/// Operators split over one set of devices: one stage that works through them one after the other, once.
+fn split_operators(workload: &Workload, limits: &Limits, plan: &Plan) -> Pipeline {
+    let score = check::check(workload, limits, plan);
+    let (Some(stage), Some(scored)) = (plan.stages.first(), score.stages.first()) else { return Pipeline::default() };
+    let step = |(&node, cost): (&usize, &NodeScore)| {
+        // A third of compute and of its all-reduces is forward; what is received forward goes back as a gradient.
+        let forward_s = (cost.compute_s + cost.sync_s) / 3.0 + cost.communication_s / 2.0;
+        Step { node, forward_s, backward_s: cost.compute_s + cost.sync_s + cost.communication_s - forward_s }
+    };
+    let steps: Vec<Step> = stage.nodes.iter().zip(&scored.nodes).map(step).collect();
+    let stages = vec![PipelineStage {
+        forward_s: steps.iter().map(|step| step.forward_s).sum(),
+        backward_s: steps.iter().map(|step| step.backward_s).sum(),
+        replicas: stage.data_parallel.max(1),
+        devices: stage.tensor_parallel.max(1),
+        all_reduce_s: 0.0,
+        fixed_bytes: scored.memory_bytes,
+        ..PipelineStage::default()
+    }];
+    let notes = vec![
+        "operators run one after the other on all devices; nothing overlaps".to_string(),
+        "a third of compute and all-reduces is forward, transfers are half forward and half backward".to_string(),
+        "every operator's output is kept until the end of the step".to_string(),
+    ];
+    Pipeline { stages, microbatches: 1, steps, notes, ..Pipeline::default() }
 }
 
 /// The forward part of a mode's time. Whatever a mode takes longer than the node's plain one is recomputation, and that

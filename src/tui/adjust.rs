@@ -82,7 +82,45 @@ impl Model {
             return vec![];
         }
         self.planner = planner;
+        self.remember_planner();
         self.replan()
+    }
+
+    /// Keeps in mind who planned last for the objective in force.
+    pub(super) fn remember_planner(&mut self) {
+        let objective = self.current_planner().info().objective;
+        self.last_for.retain(|(known, _)| *known != objective);
+        self.last_for.push((objective, self.planner));
+    }
+
+    /// Goes to the next objective that this workload can be planned for: to the planner last used for it, else the first.
+    pub(super) fn next_objective(&mut self) -> Effects {
+        let able = (0..self.planners.len()).filter(|&i| self.refusals[i].is_none());
+        let mut objectives: Vec<(&str, usize)> = vec![];
+        for planner in able {
+            let objective = self.planners[planner].info().objective;
+            if !objectives.iter().any(|(known, _)| *known == objective) {
+                objectives.push((objective, planner));
+            }
+        }
+        let now = self.current_planner().info().objective;
+        let at = objectives.iter().position(|(objective, _)| *objective == now);
+        let next = at.map_or(0, |at| (at + 1) % objectives.len());
+        let words = |objective: &str| objective.replace('_', " ");
+        let Some(&(objective, first)) = objectives.get(next).filter(|(objective, _)| *objective != now) else {
+            let told = format!("{} is the only objective this workload can be planned for", words(now));
+            self.message = Some((Tone::Refused, told));
+            return vec![];
+        };
+        self.remember_planner();
+        let known = self.last_for.iter().find(|(known, _)| *known == objective);
+        let planner = known.map_or(first, |(_, planner)| *planner);
+        let row = self.panel_row();
+        let effects = self.choose(planner);
+        // Another planner may have other rows: what was selected stays so where it is still there.
+        self.select_panel_row(row.unwrap_or(PanelRow::Planner(planner)));
+        self.message = Some((Tone::Done, format!("objective: {}", words(objective))));
+        effects
     }
 
     /// The value of an option of the planner in force.

@@ -143,6 +143,7 @@ impl Model {
             bandwidth_bytes_per_s: workload.limits.bandwidth_bytes_per_s.or(Some(self.limits.bandwidth_bytes_per_s)),
             batch: Some(self.limits.batch).filter(|&batch| batch > 0).or(Some(DEFAULT_BATCH)),
             machines: Some(self.limits.machines).filter(|machines| !machines.is_empty()),
+            flops_per_s: workload.limits.flops_per_s.or(Some(self.limits.flops_per_s).filter(|&rate| rate > 0.0)),
         };
         match Limits::resolve(&workload, &kept) {
             Ok(limits) => {

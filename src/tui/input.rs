@@ -24,7 +24,7 @@ impl Model {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.on_key(key),
             Event::Mouse(mouse) => self.on_mouse(*mouse),
             Event::Resize(width, height) => {
-                self.size = (*width, *height);
+                self.start_at((*width, *height));
                 vec![]
             }
             _ => vec![],

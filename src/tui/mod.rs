@@ -7,6 +7,7 @@
 
 pub mod action;
 mod adjust;
+mod convergence;
 mod errand;
 mod event_loop;
 mod exchange;

@@ -6,6 +6,7 @@
 //!
 //! Units: bytes and seconds as `f64`, exactly as in the files.
 
+mod colour;
 pub mod convert;
 pub mod error;
 pub mod formats;
@@ -13,6 +14,7 @@ pub mod generate;
 pub mod layer_profile;
 pub mod layering;
 pub mod lint;
+pub mod operators;
 pub mod piper;
 pub mod placement;
 pub mod states;
@@ -24,6 +26,7 @@ use crate::graph::Dag;
 pub use error::LoadError;
 pub use formats::{Format, load, load_bytes, load_reader};
 pub use layer_profile::{LayerNode, LayerProfile};
+pub use operators::{Operator, OperatorProfile};
 pub use piper::{DegreeProfile, Mode, PiperProfile};
 pub use placement::{PlacementNode, PlacementProfile};
 
@@ -67,6 +70,8 @@ pub struct FileLimits {
     pub microbatches: Option<u32>,
     /// Bytes per second between devices.
     pub bandwidth_bytes_per_s: Option<f64>,
+    /// Operations per second of a device.
+    pub flops_per_s: Option<f64>,
 }
 
 /// What is known of every node's cost, by the format the workload came in.
@@ -77,6 +82,8 @@ pub enum Profile {
     Piper(PiperProfile),
     /// Times on accelerators and CPUs, sizes and transfers (device placement).
     Placement(PlacementProfile),
+    /// Operators with iteration spaces (PaSE).
+    Operators(OperatorProfile),
     /// Forward and backward times, activations and parameters of layers (PipeDream, DAPPLE).
     Layers(LayerProfile),
 }
@@ -150,6 +157,14 @@ impl Workload {
         }
     }
 
+    /// The operator graph, if that is what the workload carries.
+    pub fn operators(&self) -> Option<&OperatorProfile> {
+        match &self.profile {
+            Profile::Operators(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
     /// Index of the node with this id.
     pub fn index_of(&self, id: NodeId) -> Option<usize> {
         self.nodes.iter().position(|node| node.id == id)
@@ -163,6 +178,7 @@ impl Workload {
                 profile.nodes.iter().filter_map(|n| n.degrees.first()).map(|d| d.modes[0].parameters).sum()
             }
             Profile::Layers(profile) => profile.nodes.iter().map(|n| n.parameter_bytes).sum(),
+            Profile::Operators(profile) => profile.operators.iter().map(Operator::parameters).sum(),
             Profile::Placement(_) => 0.0,
         }
     }

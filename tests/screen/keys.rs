@@ -346,8 +346,12 @@ fn an_export_asks_before_it_overwrites() {
     assert_eq!(fs::read_to_string(&path).unwrap(), first);
     // Another format has another preview and another proposed name.
     screen.keys("e");
-    press(&mut screen, KeyCode::Down);
-    press(&mut screen, KeyCode::Down);
+    for _ in 0..20 {
+        press(&mut screen, KeyCode::Down);
+        if screen.text().contains("● Chrome trace") {
+            break;
+        }
+    }
     let text = screen.text();
     assert!(text.contains("displayTimeUnit") && text.contains("tiny-branch.piper.trace.json"), "{text}");
 }

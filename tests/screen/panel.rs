@@ -137,3 +137,23 @@ fn limits_stay_in_sight_however_many_planners_there_are() {
     let text = staged(&planners::MANY, 120, 24).text();
     assert!(line(&text, "Planner").contains(" of 18"), "{text}");
 }
+
+#[test]
+fn a_key_goes_to_the_planner_last_used_for_the_other_objective() {
+    let mut screen = staged(&planners::OBJECTIVES, 120, 36);
+    screen.keys("O");
+    let text = screen.text();
+    assert!(text.contains("● The quick one") && text.contains("objective: latency"), "{text}");
+    // Back is to the first planner of the other objective, and it keeps its own options.
+    screen.keys("O");
+    assert!(screen.text().contains("● The one one"), "{}", screen.text());
+    press(&mut screen, KeyCode::Up);
+    press(&mut screen, KeyCode::Up);
+    press(&mut screen, KeyCode::Enter);
+    assert!(screen.text().contains("● The panicking one"));
+    screen.keys("OO");
+    assert!(screen.text().contains("● The panicking one"), "{}", screen.text());
+    let mut screen = staged(&planners::ALL, 120, 36);
+    screen.keys("O");
+    assert!(screen.text().contains("time per sample is the only objective"), "{}", screen.text());
+}

@@ -73,7 +73,7 @@ fn the_first_look_tells_which_device_limits_and_how_good_the_plan_is() {
 fn without_a_proof_that_is_what_is_said() {
     // The local search uses no CPU, and the third layer needs one: without it there is a plan, but no bound.
     let text = screen("placement-one", 120, 36).text();
-    assert!(text.contains("An accelerator cannot run node"), "{text}");
+    assert!(text.contains("layer2 on an accelerator"), "{text}");
     let workload = Arc::new({
         let mut workload = Workload::clone(&training());
         if let workload::Profile::Placement(profile) = &mut workload.profile {

@@ -4,6 +4,7 @@
 //! the command recorded in the file is put together from the settings that were given, not from the words that were typed,
 //! so that the same settings always give the same bytes and `--output` leaves no trace.
 
+mod network;
 mod operators;
 
 use std::{
@@ -24,10 +25,11 @@ use crate::{
         formats::{self, detect},
         generate::{
             self, ActivationBytes, BRANCHING_CNN, GenerateError, ModelConfig, Settings, StateBytes, TINY_BRANCH,
-            TensorOverhead, WorkingSet,
+            TensorOverhead, WorkingSet, networks::Network,
         },
     },
 };
+pub use network::NetworkArgs;
 pub use operators::{OperatorArgs, PassArg};
 
 /// A `config.json` has a few kilobytes; what is larger than this is something else.
@@ -48,12 +50,16 @@ pub enum WorkingSetArg {
 Examples:
   plantui generate bert-32 --output model.json
   plantui generate llama-3-8b --hardware h100 --devices 32 --sequence-length 4096 | plantui plan -
+  plantui generate transformer --batch 128 --output transformer.json
   plantui generate path/to/config.json --state-bytes distributed:8 > model.json
   plantui generate llama-3-8b --operators training --devices 4 > operators.json
 
 Models: bert-32, bert-96, gpt3-175b, llama-2-70b, llama-3-8b, llama-3-70b, llama-3-405b, mistral-7b, qwen2.5-72b,
 tiny-branch (a made-up example of six nodes), branching-cnn (with --operators), or the path of a Hugging Face config.json (llama, mistral, qwen2, gpt2,
 gpt_neox, bert).
+
+alexnet, resnet101, inception3, rnnlm and transformer are operator graphs, which PaSE splits; they take a batch, sizes
+and limits.
 
 The BERT presets stand for Piper's published profile and take its settings unless told otherwise.")]
 pub struct GenerateArgs {
@@ -121,6 +127,9 @@ pub struct GenerateArgs {
     /// Bandwidth between devices, written into the file [default: the hardware's link across nodes]
     #[arg(long, value_name = "BANDWIDTH", allow_hyphen_values = true, value_parser = units::parse_bandwidth, help_heading = "Limits")]
     pub bandwidth: Option<f64>,
+    /// Sizes of an operator graph.
+    #[command(flatten)]
+    pub network: NetworkArgs,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -187,7 +196,7 @@ impl GenerateArgs {
         add("--memory", self.memory.map(|v| exact(v, units::bytes_exact, units::parse_bytes)));
         add("--microbatches", self.microbatches.map(|v| v.to_string()));
         add("--bandwidth", self.bandwidth.map(|v| exact(v, units::bandwidth_exact, units::parse_bandwidth)));
-        for (flag, value) in self.operators.words() {
+        for (flag, value) in self.operators.words().into_iter().chain(self.network.words()) {
             add(flag, Some(value));
         }
         let flags = [
@@ -264,6 +273,7 @@ impl GenerateArgs {
             memory: None,
             microbatches: None,
             bandwidth: None,
+            network: NetworkArgs::default(),
             output: None,
             force: false,
             operators: OperatorArgs::default(),
@@ -276,6 +286,10 @@ impl GenerateArgs {
 /// # Errors
 /// [`GenerateError`] naming the file and field or the flag that is wrong, and the repair.
 pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
+    if let Some(network) = Network::find(&args.model) {
+        return network::text(network, args);
+    }
+    network::refuse(args)?;
     if args.model == TINY_BRANCH {
         if args.has_settings() {
             let problem = format!("{TINY_BRANCH} is a fixed example and takes no settings; leave them out");
@@ -312,8 +326,10 @@ fn model(name: &str) -> Result<ModelConfig, GenerateError> {
     let shown = printable(name);
     if !path.exists() {
         let known = generate::presets().join(", ");
+        let graphs = Network::ALL.map(Network::id).join(", ");
         let problem = format!(
-            "`{shown}` is neither a model preset nor a file; there are {known}, {TINY_BRANCH}, {BRANCHING_CNN}, or give a config.json"
+            "`{shown}` is neither a model preset nor a file; there are {known}, {TINY_BRANCH}, {BRANCHING_CNN}, the \
+             operator graphs {graphs}, or give a config.json"
         );
         return Err(GenerateError::Setting { flag: "MODEL", problem });
     }
@@ -339,7 +355,7 @@ fn configuration(reader: impl Read, source: &str) -> Result<ModelConfig, Generat
 }
 
 /// The short spelling of a quantity if it reads back as the same number, else the bare number.
-fn exact<E>(value: f64, print: impl Fn(f64) -> String, read: impl Fn(&str) -> Result<f64, E>) -> String {
+pub(super) fn exact<E>(value: f64, print: impl Fn(f64) -> String, read: impl Fn(&str) -> Result<f64, E>) -> String {
     let short: String = print(value).split_whitespace().collect();
     if read(&short).is_ok_and(|back| back == value) { short } else { value.to_string() }
 }

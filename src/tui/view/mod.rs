@@ -9,6 +9,7 @@
 //! the mouse.
 
 mod ascii;
+mod convergence;
 mod devices;
 mod export;
 mod footer;
@@ -41,7 +42,7 @@ use super::{
 };
 
 /// The smallest screen on which everything has its place.
-const SMALLEST: (u16, u16) = (60, 16);
+pub(super) const SMALLEST: (u16, u16) = (60, 16);
 /// Width of the left panel.
 const PANEL_WIDTH: u16 = 30;
 
@@ -78,7 +79,14 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     let focused = model.focus == Focus::View;
     frame.render_widget(bordered(&model.theme, focused), area);
     draw_tabs(frame, area, model, focused);
-    let inner = inside(area);
+    let mut inner = inside(area);
+    if model.convergence_shown() {
+        // The view keeps the larger part.
+        let height = convergence::HEIGHT.min(inner.height / 2);
+        let chart = rows(inner, inner.height - height, height);
+        inner.height -= height;
+        convergence::draw(frame, chart, &model.convergence, model.converged_by(), &model.theme);
+    }
     if model.view == View::Workload {
         workload::draw(frame, inner, model);
         return;

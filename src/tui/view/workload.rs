@@ -116,6 +116,11 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
 fn edge_cost(workload: &Workload, edge: usize) -> (f64, String) {
     match &workload.profile {
         Profile::Piper(profile) => (profile.edge_bytes[edge], units::bytes(profile.edge_bytes[edge])),
+        Profile::Operators(profile) => {
+            let (from, to) = workload.dag.edges()[edge];
+            let bytes = profile.link_bytes(from as usize, to as usize);
+            (bytes, units::bytes(bytes))
+        }
         Profile::Layers(profile) => {
             let bytes = profile.nodes[workload.dag.edges()[edge].0 as usize].activation();
             (bytes, units::bytes(bytes))

@@ -105,6 +105,9 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
         let keys: Option<BTreeMap<Cow<'_, str>, IgnoredAny>> = serde_json::from_str(text).ok();
         let has =
             |key: &str| keys.as_ref().map_or_else(|| text.contains(&format!("\"{key}\"")), |k| k.contains_key(key));
+        if has("operators") && !has("stages") {
+            return Ok(Format::Operators);
+        }
         if let Some(kind) = foreign_json(text, &has) {
             return Err(LoadError::file(
                 source,

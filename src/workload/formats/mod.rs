@@ -5,6 +5,7 @@
 
 pub(crate) mod detect;
 mod locate;
+pub mod operators;
 pub mod piper;
 pub mod placement;
 mod reader;
@@ -33,6 +34,8 @@ pub enum Format {
     /// PipeDream's layer profile, the text that DAPPLE reads.
     #[serde(rename = "pipedream")]
     PipeDream,
+    /// plantui's own JSON of operator graphs.
+    Operators,
 }
 
 impl fmt::Display for Format {
@@ -41,6 +44,7 @@ impl fmt::Display for Format {
             Format::Piper => "piper",
             Format::Placement => "placement",
             Format::PipeDream => "pipedream",
+            Format::Operators => "operators",
         })
     }
 }
@@ -104,6 +108,7 @@ pub fn load_bytes(bytes: &[u8], source: &str, name: &str) -> Result<Workload, Lo
         Format::Piper => piper::read(text, source, name),
         Format::Placement => placement::read(text, source, name).map(|file| file.into_workload(source)),
         Format::PipeDream => torch_graph::read(text, source, name),
+        Format::Operators => operators::read(text, source, name),
     }
 }
 

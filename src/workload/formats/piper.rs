@@ -166,7 +166,8 @@ impl Reader<'_> {
                 "both name the microbatches in a batch: keep one",
             ));
         }
-        Ok(FileLimits { devices, cpus: None, memory_bytes, microbatches: batch.or(other_batch), bandwidth_bytes_per_s })
+        let microbatches = batch.or(other_batch);
+        Ok(FileLimits { devices, memory_bytes, microbatches, bandwidth_bytes_per_s, ..FileLimits::default() })
     }
 
     fn nodes(&self, raw: &[Object<RawNode>]) -> Result<(Vec<Node>, FxHashMap<NodeId, usize>), LoadError> {

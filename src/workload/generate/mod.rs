@@ -12,6 +12,7 @@ mod assumptions;
 mod cost;
 mod hugging_face;
 mod model;
+pub mod networks;
 pub mod operators;
 mod presets;
 mod settings;

@@ -5,6 +5,7 @@
 //! looks at the profile alone, never at names, so it also holds for networks nobody thought of.
 
 mod layers;
+mod operators;
 mod piper;
 mod placement;
 
@@ -87,6 +88,7 @@ pub fn lint(workload: &Workload) -> Vec<Finding> {
         Profile::Piper(profile) => piper::lint(workload, profile, &mut findings),
         Profile::Placement(profile) => placement::lint(workload, profile, &mut findings),
         Profile::Layers(profile) => layers::lint(workload, profile, &mut findings),
+        Profile::Operators(profile) => operators::lint(workload, profile, &mut findings),
     }
     findings.list.sort_by_key(|finding| finding.severity);
     findings.list

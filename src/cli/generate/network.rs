@@ -1,0 +1,180 @@
+//! `plantui generate` for the networks of PaSE: operator graphs with their sizes as flags.
+
+use clap::Args;
+
+use super::{GenerateArgs, exact, parse_count};
+use crate::{
+    units,
+    workload::{
+        FileLimits,
+        formats::operators::{self, OperatorFile},
+        generate::{
+            GenerateError,
+            networks::{Network, Size, Sizes},
+        },
+    },
+};
+
+/// Devices, operations per second and bytes per second that are written where nothing else is said: the published
+/// program's.
+const DEVICES: u32 = 8;
+const FLOPS: f64 = 10e12;
+const BANDWIDTH: f64 = 16e9;
+/// Layers of encoder and decoder each.
+const MOST_LAYERS: u64 = 1000;
+
+/// Sizes of an operator graph. What is not given is the published size.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Operator graphs (alexnet, resnet101, inception3, rnnlm, transformer)")]
+pub struct NetworkArgs {
+    /// Samples in a batch [default: 128]
+    #[arg(long, value_name = "SAMPLES", allow_hyphen_values = true, value_parser = parse_count)]
+    pub batch: Option<u32>,
+    /// Rows and columns of the image [default: 227; 299 for inception3]
+    #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, value_parser = parse_count)]
+    pub image: Option<u32>,
+    /// Classes [default: 1000; 1024 for alexnet]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_count)]
+    pub classes: Option<u32>,
+    /// Tokens there are [default: 50000; 100000 for rnnlm]
+    #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_parser = parse_count)]
+    pub vocabulary: Option<u32>,
+    /// Features of a token [default: 512; 2048 for rnnlm]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_count)]
+    pub hidden: Option<u32>,
+    /// Layers; of encoder and decoder each [default: 6; 2 for rnnlm]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_count)]
+    pub layers: Option<u32>,
+    /// Attention heads [default: 8]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_count)]
+    pub heads: Option<u32>,
+    /// Features within a feed-forward layer [default: 2048]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_count)]
+    pub feed_forward: Option<u32>,
+    /// Operations per second of a device, written into the file [default: 10e12]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = units::parse_flops)]
+    pub flops: Option<f64>,
+}
+
+impl NetworkArgs {
+    /// The sizes by flag, as far as they are given.
+    fn sizes(&self) -> [(Size, &'static str, Option<u32>); 8] {
+        [
+            (Size::Batch, "--batch", self.batch),
+            (Size::Image, "--image", self.image),
+            (Size::Classes, "--classes", self.classes),
+            (Size::Vocabulary, "--vocabulary", self.vocabulary),
+            (Size::Hidden, "--hidden", self.hidden),
+            (Size::Layers, "--layers", self.layers),
+            (Size::Heads, "--heads", self.heads),
+            (Size::FeedForward, "--feed-forward", self.feed_forward),
+        ]
+    }
+
+    /// Flags and values that were given, in a fixed order.
+    pub(super) fn words(&self) -> Vec<(&'static str, String)> {
+        let sizes =
+            self.sizes().into_iter().filter_map(|(_, flag, value)| value.map(|value| (flag, value.to_string())));
+        let flops = self.flops.map(|v| ("--flops", exact(v, units::flops_exact, units::parse_flops)));
+        sizes.chain(flops).collect()
+    }
+}
+
+/// Refuses what only operator graphs take.
+pub(super) fn refuse(args: &GenerateArgs) -> Result<(), GenerateError> {
+    let Some((flag, _)) = args.network.words().into_iter().next() else { return Ok(()) };
+    let graphs = Network::ALL.map(Network::id).join(", ");
+    Err(GenerateError::Setting { flag, problem: format!("{} does not take it; it is for {graphs}", args.model) })
+}
+
+/// The text of the operator graph that the arguments ask for.
+pub(super) fn text(network: Network, args: &GenerateArgs) -> Result<String, GenerateError> {
+    let id = network.id();
+    // What is left of the command without everything that a network can take.
+    let rest = GenerateArgs {
+        network: NetworkArgs::default(),
+        sequence_length: None,
+        devices: None,
+        memory: None,
+        bandwidth: None,
+        ..args.clone()
+    };
+    if let Some(flag) = rest.command_line().split_whitespace().nth(3) {
+        let problem = format!("{id} is an operator graph and does not take {flag}; leave it out");
+        return Err(GenerateError::Setting { flag: "MODEL", problem });
+    }
+    let sizes = sizes(network, args)?;
+    let (names, profile) = network.build(&sizes).map_err(|problem| {
+        let problem = format!("with these sizes {problem}");
+        GenerateError::Setting { flag: "MODEL", problem }
+    })?;
+    let file = OperatorFile {
+        names,
+        profile,
+        limits: FileLimits {
+            devices: Some(args.devices.unwrap_or(DEVICES)),
+            memory_bytes: args.memory,
+            flops_per_s: Some(args.network.flops.unwrap_or(FLOPS)),
+            bandwidth_bytes_per_s: Some(args.bandwidth.unwrap_or(BANDWIDTH)),
+            ..FileLimits::default()
+        },
+        provenance: args.command_line(),
+        assumptions: assumptions(network, &sizes),
+    };
+    Ok(operators::text(&file))
+}
+
+/// The published sizes with everything that was given put over them.
+fn sizes(network: Network, args: &GenerateArgs) -> Result<Sizes, GenerateError> {
+    let mut sizes = network.defaults();
+    let sequence = (Size::SequenceLength, "--sequence-length", args.sequence_length);
+    for (size, flag, value) in args.network.sizes().into_iter().chain([sequence]) {
+        let Some(value) = value else { continue };
+        if !network.sizes().contains(&size) {
+            return Err(GenerateError::Setting { flag, problem: format!("{} has no such size", network.id()) });
+        }
+        let field = match size {
+            Size::Batch => &mut sizes.batch,
+            Size::Image => &mut sizes.image,
+            Size::Classes => &mut sizes.classes,
+            Size::SequenceLength => &mut sizes.sequence_length,
+            Size::Vocabulary => &mut sizes.vocabulary,
+            Size::Hidden => &mut sizes.hidden,
+            Size::Layers => &mut sizes.layers,
+            Size::Heads => &mut sizes.heads,
+            Size::FeedForward => &mut sizes.feed_forward,
+        };
+        *field = u64::from(value);
+    }
+    if sizes.layers > MOST_LAYERS {
+        let problem = format!("{} layers are more than {MOST_LAYERS}", sizes.layers);
+        return Err(GenerateError::Setting { flag: "--layers", problem });
+    }
+    Ok(sizes)
+}
+
+fn assumptions(network: Network, sizes: &Sizes) -> Vec<String> {
+    let source = match network {
+        Network::AlexNet => "Krizhevsky et al., NIPS 2012, without response normalisation and dropout",
+        Network::ResNet101 => "He et al., CVPR 2016",
+        Network::Inception3 => "Szegedy et al., CVPR 2016, without the auxiliary classifier",
+        Network::Rnnlm => "an embedding, LSTM layers and a projection to the vocabulary",
+        Network::Transformer => "Vaswani et al., NIPS 2017, encoder and decoder",
+    };
+    let mut sentences = vec![
+        format!("The network: {source}; operators as in PaSE's published program (Elango, IPDPS 2021)."),
+        format!("A batch of {} samples; a training step is one forward and one backward pass over it.", sizes.batch),
+        format!("A split leaves at least {} elements of a dimension, as published for this network.", network.cutoff()),
+        "A device does 10e12 operations and sends 16e9 bytes per second unless the command says otherwise.".into(),
+        "Biases are left out; images, tokens and positions come from outside and cost no transfer.".into(),
+    ];
+    match network {
+        Network::AlexNet | Network::ResNet101 | Network::Inception3 => {
+            sentences.push("Heights and widths of convolutions stay whole.".into());
+        }
+        Network::Rnnlm | Network::Transformer => {
+            sentences.push("An embedding costs what a dense product with one-hot tokens costs, as published.".into());
+        }
+    }
+    sentences
+}

@@ -1,0 +1,66 @@
+//! The part of the report that shows operators split over one set of devices.
+//!
+//! ```text
+//! step    operators                         split     time      compute  edges  sync  idle devices
+//!   1  encoder embedding                  l=4 v=8   31.2 ms     52.0%   0.0%  48.0%             0
+//!   2  encoder positions .. loss x202        b=32   ..
+//! ```
+//!
+//! Operators that follow one another with one split share a row.
+
+use super::report::{line, table};
+use crate::{
+    plan::{NodeScore, Score, Stage},
+    units,
+    workload::Workload,
+};
+
+/// Operators in a row with one split: positions in the stage.
+fn runs(stage: &Stage) -> Vec<std::ops::Range<usize>> {
+    let mut runs: Vec<std::ops::Range<usize>> = vec![];
+    for (i, choice) in stage.choices.iter().enumerate() {
+        match runs.last_mut() {
+            Some(run) if stage.choices[run.start] == *choice => run.end = i + 1,
+            _ => runs.push(i..i + 1),
+        }
+    }
+    runs
+}
+
+/// Devices that an operator leaves idle.
+fn idle(workload: &Workload, stage: &Stage, at: usize) -> u32 {
+    let operator = workload.operators().and_then(|profile| profile.operators.get(stage.nodes[at]));
+    let splits = operator.and_then(|operator| operator.parse_split(&stage.choices[at]).ok()).unwrap_or_default();
+    let used = splits.iter().fold(1u32, |used, &split| used.saturating_mul(split));
+    stage.device_count().saturating_sub(used)
+}
+
+/// The table of splits.
+pub(super) fn operators(text: &mut String, workload: &Workload, stage: &Stage, score: &Score) {
+    let Some(scored) = score.stages.first() else { return };
+    line(text, format_args!(""));
+    let head = ["  operators", "time", "compute", "edges", "sync", "idle devices", "memory", "split", "names"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for run in runs(stage) {
+        let costs = &scored.nodes[run.clone()];
+        let sum = |part: fn(&NodeScore) -> f64| costs.iter().map(part).sum::<f64>();
+        let (compute, edges, sync) = (sum(|n| n.compute_s), sum(|n| n.communication_s), sum(|n| n.sync_s));
+        let time = compute + edges + sync;
+        let share = |part: f64| units::percent(if time > 0.0 { part / time } else { 0.0 });
+        let name = |at: usize| workload.nodes[stage.nodes[at]].label();
+        let names =
+            if run.len() == 1 { name(run.start) } else { format!("{} .. {}", name(run.start), name(run.end - 1)) };
+        rows.push(vec![
+            run.len().to_string(),
+            units::seconds(time),
+            share(compute),
+            share(edges),
+            share(sync),
+            idle(workload, stage, run.start).to_string(),
+            units::bytes(sum(|n| n.memory_bytes)),
+            stage.choices[run.start].clone(),
+            names,
+        ]);
+    }
+    table(text, &rows);
+}

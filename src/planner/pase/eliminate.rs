@@ -1,0 +1,211 @@
+//! Variable elimination: the recurrence of the paper's section 3.
+//!
+//! Eliminating a variable replaces everything that mentions it by one table over its neighbours that are left:
+//!
+//! ```text
+//! T_v(φ) = min over labels c of  cost_v(c) + Σ factors to neighbours (c, φ) + Σ earlier tables that mention v (c, φ)
+//! ```
+//!
+//! The last table is the minimum; going back over the remembered labels gives the labelling. Exact for any order. Time is
+//! [`Effort::combinations`], memory 12 bytes for each entry that is alive. The innermost loop runs over the labels of
+//! the eliminated variable, along contiguous rows: sums over the outer neighbours are kept by depth, so that a row is
+//! added only when its own neighbours change.
+
+use super::{
+    order::{Effort, Sequence},
+    pairwise::Pairwise,
+};
+use crate::planner::Search;
+
+/// The most entries in the tables of an elimination; about 1.5 GiB with the labels to go back over.
+pub const MOST_ENTRIES: f64 = 1.2e8;
+
+/// A minimum and where it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Minimum {
+    /// Its cost.
+    pub cost: f64,
+    /// By variable, the label.
+    pub labels: Vec<usize>,
+}
+
+/// A function of some variables, a dense table with the last variable innermost.
+struct Table {
+    variables: Vec<usize>,
+    values: Vec<f64>,
+}
+
+/// Whether the tables of an elimination fit into memory.
+pub fn fits(effort: &Effort) -> bool {
+    effort.entries <= MOST_ENTRIES
+}
+
+/// Finds the minimum of a model in the given order; `None` if the search was stopped.
+pub fn minimum(model: &Pairwise, sequence: &Sequence, search: &Search) -> Option<Minimum> {
+    let sizes: Vec<usize> = model.unary.iter().map(|costs| costs.len()).collect();
+    let mut tables: Vec<Table> = vec![];
+    let mut used = vec![false; model.factors.len()];
+    let mut choices: Vec<Vec<u32>> = Vec::with_capacity(sequence.steps.len());
+    let mut constant = 0.0;
+    for step in &sequence.steps {
+        let v = step.variable;
+        let mut parts: Vec<Table> = vec![];
+        for &f in &model.incident[v] {
+            if !std::mem::replace(&mut used[f], true) {
+                parts.push(pair(model, f, v));
+            }
+        }
+        let (absorbed, others) = tables.into_iter().partition(|table: &Table| table.variables.contains(&v));
+        tables = others;
+        parts.extend(absorbed.into_iter().map(|table| innermost(table, v, &sizes)));
+        let mut pass = Pass {
+            sizes: step.dependent.iter().map(|&u| sizes[u]).collect(),
+            levels: vec![vec![]; step.dependent.len() + 1],
+            sums: vec![vec![0.0; sizes[v]]; step.dependent.len() + 1],
+            values: vec![],
+            labels: vec![],
+            search,
+        };
+        pass.sums[0].copy_from_slice(&model.unary[v]);
+        for part in &parts {
+            pass.add(part, &step.dependent, &sizes);
+        }
+        pass.descend(0)?;
+        choices.push(pass.labels);
+        let table = Table { variables: step.dependent.clone(), values: pass.values };
+        match table.variables.is_empty() {
+            true => constant += table.values[0],
+            false => tables.push(table),
+        }
+    }
+    let mut labels = vec![0; model.len()];
+    for (step, choice) in sequence.steps.iter().zip(&choices).rev() {
+        let at = step.dependent.iter().fold(0, |at, &u| at * sizes[u] + labels[u]);
+        labels[step.variable] = choice[at] as usize;
+    }
+    Some(Minimum { cost: constant, labels })
+}
+
+/// The factor of a variable and a neighbour as a table with the variable innermost.
+fn pair(model: &Pairwise, f: usize, v: usize) -> Table {
+    let factor = &model.factors[f];
+    let end = factor.end(v);
+    let other = factor.ends[1 - end];
+    let columns = factor.classes[1].count;
+    let mut values = Vec::with_capacity(model.unary[other].len() * model.unary[v].len());
+    for &theirs in &factor.classes[1 - end].of {
+        let cell = |&ours: &u32| match end {
+            0 => ours as usize * columns + theirs as usize,
+            _ => theirs as usize * columns + ours as usize,
+        };
+        values.extend(factor.classes[end].of.iter().map(|ours| factor.table[cell(ours)]));
+    }
+    Table { variables: vec![other, v], values }
+}
+
+/// The same table with one of its variables moved innermost.
+fn innermost(table: Table, v: usize, sizes: &[usize]) -> Table {
+    let at = table.variables.iter().position(|&u| u == v).unwrap_or_default();
+    let inner: usize = table.variables[at + 1..].iter().map(|&u| sizes[u]).product();
+    let outer = table.values.len() / (inner * sizes[v]);
+    if inner == 1 {
+        return table;
+    }
+    let mut values = Vec::with_capacity(table.values.len());
+    for o in 0..outer {
+        for i in 0..inner {
+            values.extend((0..sizes[v]).map(|x| table.values[(o * sizes[v] + x) * inner + i]));
+        }
+    }
+    let mut variables = table.variables;
+    variables.remove(at);
+    variables.push(v);
+    Table { variables, values }
+}
+
+/// A table and how far its rows are apart, by depth.
+#[derive(Clone)]
+struct Rows<'a> {
+    values: &'a [f64],
+    strides: Vec<usize>,
+}
+
+/// One elimination: goes through the labels of the dependent variables, the last fastest.
+struct Pass<'a> {
+    sizes: Vec<usize>,
+    /// By depth, the tables whose last dependent variable is the one before it.
+    levels: Vec<Vec<(Rows<'a>, usize)>>,
+    /// By depth, the costs by label of everything above.
+    sums: Vec<Vec<f64>>,
+    values: Vec<f64>,
+    labels: Vec<u32>,
+    search: &'a Search,
+}
+
+impl<'a> Pass<'a> {
+    fn add(&mut self, part: &'a Table, dependent: &[usize], sizes: &[usize]) {
+        let mut strides = vec![0; dependent.len()];
+        let mut stride = 1;
+        let mut depth = 0;
+        for &u in part.variables.iter().rev() {
+            if let Ok(at) = dependent.binary_search(&u) {
+                strides[at] = stride;
+                depth = depth.max(at + 1);
+            }
+            stride *= sizes[u];
+        }
+        if depth == 0 {
+            // It mentions the eliminated variable only.
+            for (sum, value) in self.sums[0].iter_mut().zip(&part.values) {
+                *sum += value;
+            }
+            return;
+        }
+        self.levels[depth].push((Rows { values: &part.values, strides }, 0));
+    }
+
+    /// Fills the entries under the labels that are fixed above `depth`; `None` if the search was stopped.
+    fn descend(&mut self, depth: usize) -> Option<()> {
+        if depth < 2 && self.search.cancelled() {
+            return None;
+        }
+        if depth == self.sizes.len() {
+            let (label, value) = least(&self.sums[depth]);
+            self.values.push(value);
+            self.labels.push(label as u32);
+            return Some(());
+        }
+        for label in 0..self.sizes[depth] {
+            for level in &mut self.levels[depth + 1..] {
+                for (rows, offset) in level {
+                    if label > 0 {
+                        *offset += rows.strides[depth];
+                    }
+                }
+            }
+            let (above, below) = self.sums.split_at_mut(depth + 1);
+            let (above, below) = (&above[depth], &mut below[0]);
+            below.copy_from_slice(above);
+            for (rows, offset) in &self.levels[depth + 1] {
+                let row = &rows.values[*offset..*offset + below.len()];
+                for (sum, value) in below.iter_mut().zip(row) {
+                    *sum += value;
+                }
+            }
+            self.descend(depth + 1)?;
+        }
+        // Back to the first label.
+        for level in &mut self.levels[depth + 1..] {
+            for (rows, offset) in level {
+                *offset -= rows.strides[depth] * (self.sizes[depth] - 1);
+            }
+        }
+        Some(())
+    }
+}
+
+/// The first least value and where it stands.
+fn least(values: &[f64]) -> (usize, f64) {
+    let minimum = values.iter().fold(f64::INFINITY, |least, &value| if value < least { value } else { least });
+    (values.iter().position(|&value| value == minimum).unwrap_or_default(), minimum)
+}

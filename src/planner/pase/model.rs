@@ -1,0 +1,213 @@
+//! From an operator graph to the pairwise model that is searched.
+//!
+//! Operators of one kind and shape share their configurations and costs, links between equal pairs their tables: a
+//! network of hundreds of layers has a few dozen distinct ones. `O(labels)` plus 1 transfer for each cell of a distinct
+//! table.
+
+use std::{collections::hash_map::Entry, sync::Arc};
+
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+use super::{
+    Settings, cost,
+    pairwise::{Classes, Factor, Pairwise},
+    space::{MOST_CONFIGURATIONS, Space},
+};
+use crate::workload::operators::{Dimension, Link, Operator, OperatorKind, OperatorProfile, Tensor};
+
+/// Cells of all distinct tables at the most; 1.2 GB.
+const MOST_CELLS: usize = 150_000_000;
+
+/// Why a graph is too large to be searched on so many devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum TooLarge {
+    /// One operator has too many configurations.
+    #[error(
+        "operator {node} (counted from 0) has more than {MOST_CONFIGURATIONS} configurations; take fewer devices or a \
+         higher cutoff"
+    )]
+    Operator {
+        /// Node index.
+        node: usize,
+    },
+    /// The tables of transfers take too much memory.
+    #[error(
+        "the tables of transfers up to operator {node} (counted from 0) have more than {MOST_CELLS} cells; take fewer \
+         devices or a higher cutoff"
+    )]
+    Tables {
+        /// Node index.
+        node: usize,
+    },
+}
+
+/// An operator graph with everything priced.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// By operator, its configurations.
+    pub spaces: Vec<Arc<Space>>,
+    /// By operator, its kind among the distinct ones.
+    pub kinds: Vec<usize>,
+    /// Costs.
+    pub pairwise: Pairwise,
+}
+
+/// What two operators must have in common to share their configurations and costs.
+type Shape<'a> = (&'a OperatorKind, Vec<(u64, bool)>, Vec<&'a [u64]>);
+
+fn shape(operator: &Operator) -> Shape<'_> {
+    let extents = operator.dims.iter().map(|dim: &Dimension| (dim.extent, dim.splittable)).collect();
+    (&operator.kind, extents, operator.inputs.iter().map(|input| input.tensor.shape.as_slice()).collect())
+}
+
+/// How the labels of an operator kind fall into classes as some of its tensors see them.
+#[derive(Debug)]
+struct Projected {
+    classes: Arc<Classes>,
+    /// By class and tensor, the split of the tensor's axes.
+    splits: Vec<Vec<Vec<u32>>>,
+}
+
+impl Projected {
+    fn new(space: &Space, tensors: &[&Tensor]) -> Self {
+        let mut known: FxHashMap<Vec<Vec<u32>>, u32> = FxHashMap::default();
+        let mut splits: Vec<Vec<Vec<u32>>> = vec![];
+        let of = space.iter().map(|configuration| {
+            let seen: Vec<Vec<u32>> = tensors.iter().map(|tensor| cost::project(&tensor.axes, configuration)).collect();
+            match known.entry(seen) {
+                Entry::Occupied(entry) => *entry.get(),
+                Entry::Vacant(entry) => {
+                    splits.push(entry.key().clone());
+                    *entry.insert(splits.len() as u32 - 1)
+                }
+            }
+        });
+        let of = of.collect();
+        Projected { classes: Arc::new(Classes { of, count: splits.len() }), splits }
+    }
+}
+
+/// The tensors of a link that are paid for, by the consumer's slots: the published program keeps only the last.
+pub fn paid(link: &Link, settings: &Settings) -> Vec<usize> {
+    match link.slots.as_slice() {
+        [.., last] if !settings.rules.parallel_edges => vec![*last],
+        slots => slots.to_vec(),
+    }
+}
+
+impl Model {
+    /// Prices every configuration of every operator on at most `settings.devices` devices.
+    ///
+    /// # Errors
+    /// [`TooLarge`] if an operator has too many configurations, or their tables take too much memory.
+    pub fn new(profile: &OperatorProfile, settings: &Settings) -> Result<Self, TooLarge> {
+        let enumerate = |_: usize, operator: &Operator| Space::new(operator, settings.devices, settings.cutoff);
+        Self::with_spaces(profile, settings, enumerate)
+    }
+
+    /// The model with the configurations that `enumerate` gives. Operators of one kind and shape must get equal ones.
+    ///
+    /// # Errors
+    /// [`TooLarge`] where it gives none, or the tables take too much memory.
+    pub fn with_spaces(
+        profile: &OperatorProfile,
+        settings: &Settings,
+        enumerate: impl Fn(usize, &Operator) -> Option<Space>,
+    ) -> Result<Self, TooLarge> {
+        let mut known: FxHashMap<Shape<'_>, usize> = FxHashMap::default();
+        let mut distinct: Vec<(Arc<Space>, Arc<Vec<f64>>)> = vec![];
+        let mut kinds = Vec::with_capacity(profile.operators.len());
+        for (v, operator) in profile.operators.iter().enumerate() {
+            let kind = match known.entry(shape(operator)) {
+                Entry::Occupied(entry) => *entry.get(),
+                Entry::Vacant(entry) => {
+                    let space = enumerate(v, operator).ok_or(TooLarge::Operator { node: v })?;
+                    let price = |splits: &[u32]| {
+                        cost::operator(operator, splits, settings.rules.batch_norm).total(settings.ratio())
+                    };
+                    let costs = space.iter().map(price).collect();
+                    distinct.push((Arc::new(space), Arc::new(costs)));
+                    *entry.insert(distinct.len() - 1)
+                }
+            };
+            kinds.push(kind);
+        }
+        let spaces: Vec<Arc<Space>> = kinds.iter().map(|&kind| Arc::clone(&distinct[kind].0)).collect();
+        let factors = Tables { profile, settings, spaces: &spaces, kinds: &kinds, ..Tables::empty(profile, settings) }
+            .factors()?;
+        let unary = kinds.iter().map(|&kind| Arc::clone(&distinct[kind].1)).collect();
+        Ok(Model { pairwise: Pairwise::new(unary, factors), spaces, kinds })
+    }
+}
+
+/// Kind, whether it is read, and slots: what a class list depends on.
+type SideKey = (usize, bool, Vec<usize>);
+
+/// The tables of links, each distinct one made once.
+struct Tables<'a> {
+    profile: &'a OperatorProfile,
+    settings: &'a Settings,
+    spaces: &'a [Arc<Space>],
+    kinds: &'a [usize],
+    sides: FxHashMap<SideKey, Arc<Projected>>,
+    tables: FxHashMap<[SideKey; 2], Arc<Vec<f64>>>,
+    cells: usize,
+}
+
+impl<'a> Tables<'a> {
+    fn empty(profile: &'a OperatorProfile, settings: &'a Settings) -> Self {
+        let (sides, tables) = (FxHashMap::default(), FxHashMap::default());
+        Tables { profile, settings, spaces: &[], kinds: &[], sides, tables, cells: 0 }
+    }
+
+    fn factors(mut self) -> Result<Vec<Factor>, TooLarge> {
+        self.profile.links().iter().map(|link| self.factor(link)).collect()
+    }
+
+    fn factor(&mut self, link: &Link) -> Result<Factor, TooLarge> {
+        let profile = self.profile;
+        let consumer = &profile.operators[link.consumer];
+        let slots = paid(link, self.settings);
+        let outputs: Vec<usize> =
+            slots.iter().filter_map(|&slot| consumer.inputs[slot].source).map(|source| source.output).collect();
+        let written: Vec<&Tensor> =
+            outputs.iter().map(|&output| &profile.operators[link.producer].outputs[output]).collect();
+        let read: Vec<&Tensor> = slots.iter().map(|&slot| &consumer.inputs[slot].tensor).collect();
+        let keys = [(self.kinds[link.producer], false, outputs), (self.kinds[link.consumer], true, slots)];
+        let sides = [self.side(&keys[0], link.producer, &written), self.side(&keys[1], link.consumer, &read)];
+        let ratio = self.settings.ratio();
+        let cells = sides[0].splits.len() * sides[1].splits.len();
+        if !self.tables.contains_key(&keys) {
+            self.cells += cells;
+            if self.cells > MOST_CELLS {
+                return Err(TooLarge::Tables { node: link.consumer });
+            }
+        }
+        let table = self.tables.entry(keys).or_insert_with(|| {
+            let mut table = Vec::with_capacity(cells);
+            for from in &sides[0].splits {
+                for to in &sides[1].splits {
+                    let words = read.iter().zip(from).zip(to);
+                    let words = words.map(|((tensor, from), to)| cost::transfer_words(&tensor.shape, from, to));
+                    table.push(ratio * words.sum::<f64>());
+                }
+            }
+            Arc::new(table)
+        });
+        Ok(Factor {
+            ends: [link.producer, link.consumer],
+            classes: sides.map(|side| Arc::clone(&side.classes)),
+            table: Arc::clone(table),
+        })
+    }
+
+    fn side(&mut self, key: &SideKey, operator: usize, tensors: &[&Tensor]) -> Arc<Projected> {
+        if let Some(side) = self.sides.get(key) {
+            return Arc::clone(side);
+        }
+        let side = Arc::new(Projected::new(&self.spaces[operator], tensors));
+        self.sides.insert(key.clone(), Arc::clone(&side));
+        side
+    }
+}

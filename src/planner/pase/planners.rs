@@ -1,0 +1,382 @@
+//! PaSE and its baseline as planners of the registry.
+//!
+//! Each turns limits and options into [`Settings`], and a labelling into a plan: one stage with all operators on all
+//! devices, every operator's choice the text of its split. Every result carries what data parallelism costs under the
+//! same rules.
+
+use std::sync::Arc;
+
+use super::{
+    Settings, data_parallel, memory,
+    memory::Budget,
+    model::Model,
+    order::Order,
+    solve::{Method, Solution, Work, solve},
+    space::Space,
+};
+use crate::{
+    cluster::LimitKind,
+    plan::{Measure, Plan, Stage},
+    planner::{
+        Infeasible, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
+    },
+    units,
+    workload::{
+        OperatorProfile, Workload,
+        operators::{BatchNorm, CostRules},
+    },
+};
+
+const PAPER: &str = "Elango: PaSE: Parallelization Strategies for Efficient DNN Training, IPDPS 2021";
+
+/// The exact minimum.
+#[derive(Debug)]
+pub struct Pase;
+
+/// The batch split over all devices.
+#[derive(Debug)]
+pub struct DataParallel;
+
+static PASE: PlannerInfo = PlannerInfo {
+    id: "pase",
+    name: "PaSE",
+    paper: PAPER,
+    summary: "how many ways to split every dimension of every operator: least cost of a step, proven",
+    objective: "cost",
+    unit: "operations",
+};
+
+static DATA_PARALLEL: PlannerInfo = PlannerInfo {
+    id: "pase-data-parallel",
+    name: "PaSE: data parallel",
+    paper: PAPER,
+    summary: "the batch of every operator split over the devices, and nothing else: the paper's baseline",
+    objective: "cost",
+    unit: "operations",
+};
+
+const PARALLEL_EDGES: OptionSpec = OptionSpec {
+    name: "parallel_edges",
+    label: "parallel edges",
+    help: "which tensors between the same two operators are paid for",
+    kind: OptionKind::Choice {
+        choices: &[("last", "the last one only, as the published program does"), ("all", "every one")],
+        default: "last",
+    },
+};
+
+const BATCH_NORM: OptionSpec = OptionSpec {
+    name: "batch_norm",
+    label: "batch norm",
+    help: "what a normalisation along the batch sums over when it is split",
+    kind: OptionKind::Choice {
+        choices: &[
+            ("published", "the batch, for every channel and position, as the published program does"),
+            ("per-channel", "batch and positions, for every channel, as frameworks do"),
+        ],
+        default: "published",
+    },
+};
+
+static PASE_OPTIONS: [OptionSpec; 5] = [
+    OptionSpec {
+        name: "order",
+        label: "order",
+        help: "the order in which operators are eliminated",
+        kind: OptionKind::Choice {
+            choices: &[
+                ("min-degree", "fewest neighbours first, the paper's order"),
+                ("breadth-first", "breadth first from the first operator, the paper's yardstick"),
+            ],
+            default: "min-degree",
+        },
+    },
+    OptionSpec {
+        name: "bounds",
+        label: "bounds first",
+        help: "delete configurations by message-passing bounds before eliminating; the result is the same, sooner",
+        kind: OptionKind::Flag { default: true },
+    },
+    OptionSpec {
+        name: "cutoff",
+        label: "cutoff",
+        help: "fewest elements a split may leave of a dimension; 0: as the workload says",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: 1e6, whole: true },
+    },
+    PARALLEL_EDGES,
+    BATCH_NORM,
+];
+
+static DATA_PARALLEL_OPTIONS: [OptionSpec; 2] = [PARALLEL_EDGES, BATCH_NORM];
+
+fn can_plan(workload: &Workload) -> Result<(), String> {
+    match workload.operators() {
+        Some(_) => Ok(()),
+        None => {
+            Err("it needs operators with iteration spaces (an operator graph, as `plantui generate alexnet`)".into())
+        }
+    }
+}
+
+fn rules(options: &Options) -> CostRules {
+    CostRules {
+        parallel_edges: options.choice("parallel_edges") == "all",
+        batch_norm: match options.choice("batch_norm") {
+            "per-channel" => BatchNorm::PerChannel,
+            _ => BatchNorm::Published,
+        },
+    }
+}
+
+/// A question with everything that planning it needs.
+struct Task<'a> {
+    profile: &'a OperatorProfile,
+    settings: Settings,
+    /// Bytes that a device has.
+    memory_bytes: f64,
+}
+
+impl<'a> Task<'a> {
+    fn new(problem: &'a Problem, cutoff: u32) -> Option<Self> {
+        let (profile, limits) = (problem.workload.operators()?, &problem.limits);
+        let settings = Settings {
+            devices: limits.devices,
+            cutoff: if cutoff == 0 { profile.cutoff } else { cutoff },
+            flops_per_s: limits.flops_per_s,
+            bandwidth_bytes_per_s: limits.bandwidth_bytes_per_s,
+            rules: rules(&problem.options),
+        };
+        Some(Task { profile, settings, memory_bytes: limits.memory_bytes })
+    }
+
+    /// The plan of splits by operator.
+    fn plan<'b>(&self, splits: impl Iterator<Item = &'b [u32]>) -> Plan {
+        let choices: Vec<String> =
+            self.profile.operators.iter().zip(splits).map(|(operator, splits)| operator.split_text(splits)).collect();
+        let stage = Stage {
+            nodes: (0..choices.len()).collect(),
+            choices,
+            data_parallel: 1,
+            tensor_parallel: self.settings.devices,
+            devices: (0..self.settings.devices).collect(),
+        };
+        Plan { stages: vec![stage], measure: Measure::OperatorCost(self.settings.rules), ..Plan::default() }
+    }
+
+    /// The model of a single configuration for every operator.
+    fn fixed(&self, splits: impl Fn(&crate::workload::Operator) -> Vec<u32>) -> Option<Model> {
+        Model::with_spaces(self.profile, &self.settings, |_, operator| Some(Space::single(splits(operator)))).ok()
+    }
+
+    /// What data parallelism and one device cost.
+    fn baselines(&self) -> Baselines {
+        let ways = data_parallel::ways(self.profile, self.settings.devices, 1);
+        let cost = |ways| {
+            let model = self.fixed(|operator| data_parallel::split(operator, ways));
+            model.map_or(f64::NAN, |model| model.pairwise.cost(&vec![0; model.spaces.len()]))
+        };
+        Baselines { ways, data_parallel: cost(ways), serial: cost(1) }
+    }
+
+    /// Why nothing fits into memory.
+    fn too_large(&self, least: f64, what: &str) -> Infeasible {
+        let (needed, limit) = (units::bytes(least), units::bytes_exact(self.memory_bytes));
+        Infeasible {
+            limits: vec![LimitKind::Memory],
+            smallest_memory_bytes: Some(least),
+            fewest_devices: None,
+            explanation: format!("{what} needs {needed} on each device, the limit is {limit}."),
+        }
+    }
+}
+
+/// What plans are compared with.
+#[derive(Debug, Clone, Copy)]
+struct Baselines {
+    ways: u32,
+    data_parallel: f64,
+    serial: f64,
+}
+
+impl Baselines {
+    fn counts(&self, cost: Option<f64>) -> Vec<(&'static str, f64)> {
+        let mut counts = vec![
+            ("data_parallel_cost", self.data_parallel),
+            ("data_parallel_ways", f64::from(self.ways)),
+            ("serial_cost", self.serial),
+        ];
+        counts.extend(cost.map(|cost| ("speedup_over_data_parallel", self.data_parallel / cost)));
+        counts.extend(cost.map(|cost| ("speedup_over_one_device", self.serial / cost)));
+        counts
+    }
+
+    fn note(&self, cost: f64) -> String {
+        let (faster, serial) = (units::number(self.data_parallel / cost), units::number(self.serial / cost));
+        format!(
+            "{faster}x as fast as data parallelism {} ways and {serial}x as one device, under these costs",
+            self.ways
+        )
+    }
+}
+
+/// What a plan's memory counts, for plans under a limit.
+fn memory_note() -> String {
+    "memory: weights and gradients, and every operator's output kept for the backward pass, in words of 8 bytes".into()
+}
+
+impl Planner for Pase {
+    fn info(&self) -> &'static PlannerInfo {
+        &PASE
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &PASE_OPTIONS
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::OPERATORS
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        can_plan(workload)
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let cutoff = problem.options.number("cutoff") as u32;
+        let Some(task) = Task::new(problem, cutoff) else { return Outcome::new(Status::Infeasible) };
+        let order = match problem.options.choice("order") {
+            "breadth-first" => Order::BreadthFirst,
+            _ => Order::MinDegree,
+        };
+        let method = Method { order, bounds: problem.options.flag("bounds") };
+        let mut outcome = search_splits(&task, method, search);
+        outcome.statistics.seconds = search.elapsed().as_secs_f64();
+        outcome
+    }
+}
+
+fn search_splits(task: &Task<'_>, method: Method, search: &Search) -> Outcome {
+    let settings = &task.settings;
+    let model = match Model::new(task.profile, settings) {
+        Ok(model) => model,
+        Err(too_large) => {
+            let notes = vec![too_large.to_string()];
+            return Outcome { notes, ..Outcome::new(Status::Cancelled) };
+        }
+    };
+    let baselines = task.baselines();
+    let plan = |labels: &[usize]| task.plan(model.spaces.iter().zip(labels).map(|(space, &label)| space.get(label)));
+    let budget = budget(task, &model);
+    if budget.least() > task.memory_bytes {
+        let infeasible = Some(task.too_large(budget.least(), "Even the split with the least memory"));
+        let statistics = Statistics { counts: baselines.counts(None), ..Statistics::default() };
+        return Outcome { infeasible, statistics, ..Outcome::new(Status::Infeasible) };
+    }
+    let improved = |cost: f64, labels: &[usize]| {
+        if budget.fits(labels) {
+            search.improve(cost, &plan(labels));
+        }
+    };
+    let ways = data_parallel::ways(task.profile, settings.devices, settings.cutoff);
+    let start = task.profile.operators.iter().zip(&model.spaces).map(|(operator, space)| {
+        let wanted = data_parallel::split(operator, ways);
+        space.iter().position(|splits| splits == wanted).unwrap_or(0)
+    });
+    let mut solution = solve(&model.pairwise, start.collect(), method, search, improved);
+    if !budget.fits(&solution.labels) {
+        solution = memory::within(&model.pairwise, &budget, solution, method, search, improved);
+    }
+    outcome(task, &solution, method, baselines, plan(&solution.labels))
+}
+
+/// Bytes of every configuration, shared as the model shares them.
+fn budget(task: &Task<'_>, model: &Model) -> Budget {
+    let mut distinct: Vec<Option<Arc<Vec<f64>>>> = vec![None; model.kinds.iter().max().map_or(0, |&kind| kind + 1)];
+    let of = |((operator, space), &kind): ((&crate::workload::Operator, &Arc<Space>), &usize)| {
+        let bytes = || Arc::new(space.iter().map(|splits| memory::bytes(operator, splits)).collect());
+        Arc::clone(distinct[kind].get_or_insert_with(bytes))
+    };
+    let bytes = task.profile.operators.iter().zip(&model.spaces).zip(&model.kinds).map(of).collect();
+    Budget { bytes, limit: task.memory_bytes }
+}
+
+fn outcome(task: &Task<'_>, solution: &Solution, method: Method, baselines: Baselines, plan: Plan) -> Outcome {
+    let status = match (solution.proven, solution.stopped) {
+        (true, _) => Status::Optimal,
+        (false, true) => Status::Cancelled,
+        (false, false) => Status::Feasible,
+    };
+    let mut outcome = Outcome::new(status);
+    outcome.plan = Some(plan);
+    outcome.objective = Some(solution.cost);
+    outcome.lower_bound = Some(solution.lower).filter(|&lower| lower > 0.0);
+    outcome.notes.push(baselines.note(solution.cost));
+    let Work { labels, labels_left, sweeps, whole, rest } = solution.work;
+    if task.memory_bytes < f64::MAX {
+        outcome.notes.push(memory_note());
+    }
+    if status == Status::Feasible && solution.work.refused(method) {
+        let order = if method.order == Order::BreadthFirst { "breadth-first" } else { "min-degree" };
+        outcome.notes.push(format!(
+            "not searched: in {order} order the tables would have {} entries in all, at most {} fit; {}",
+            units::number(rest.entries),
+            units::number(super::eliminate::MOST_ENTRIES),
+            if method.bounds { "use order=min-degree" } else { "use bounds=true or order=min-degree" }
+        ));
+    }
+    let mut counts = baselines.counts(Some(solution.cost));
+    counts.extend([
+        ("configurations", labels as f64),
+        ("configurations_left", labels_left as f64),
+        ("sweeps", sweeps as f64),
+        ("largest_table", rest.largest_table),
+        ("table_entries", rest.entries),
+        ("combinations", rest.combinations),
+        ("largest_dependent_set", whole.most_dependent as f64),
+        ("unreduced_largest_table", whole.largest_table),
+        ("unreduced_combinations", whole.combinations),
+    ]);
+    outcome.statistics.counts = counts;
+    outcome
+}
+
+impl Planner for DataParallel {
+    fn info(&self) -> &'static PlannerInfo {
+        &DATA_PARALLEL
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &DATA_PARALLEL_OPTIONS
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::OPERATORS
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        can_plan(workload)
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let Some(task) = Task::new(problem, 1) else { return Outcome::new(Status::Infeasible) };
+        let baselines = task.baselines();
+        let splits: Vec<Vec<u32>> =
+            task.profile.operators.iter().map(|operator| data_parallel::split(operator, baselines.ways)).collect();
+        let pairs = task.profile.operators.iter().zip(&splits);
+        let needed: f64 = pairs.map(|(operator, splits)| memory::bytes(operator, splits)).sum();
+        let mut outcome = Outcome::new(Status::Feasible);
+        if needed > task.memory_bytes {
+            outcome.status = Status::Infeasible;
+            outcome.infeasible = Some(task.too_large(needed, "Data parallelism"));
+        } else {
+            let plan = task.plan(splits.iter().map(Vec::as_slice));
+            search.improve(baselines.data_parallel, &plan);
+            outcome.objective = Some(baselines.data_parallel);
+            outcome.plan = Some(plan);
+            outcome.notes.push(baselines.note(baselines.data_parallel));
+        }
+        outcome.statistics =
+            Statistics { seconds: search.elapsed().as_secs_f64(), counts: baselines.counts(outcome.objective) };
+        outcome
+    }
+}

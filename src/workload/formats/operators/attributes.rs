@@ -1,0 +1,171 @@
+//! One operator as the file has it, and what its kind takes beside inputs.
+
+use serde::Deserialize;
+
+use super::{Object, RawInput, Reader, extent_of};
+use crate::workload::{LoadError, error::printable, operators::OperatorKind};
+
+/// The most pointwise operations fused into an operator.
+const MAX_POINTWISE: f64 = 1000.0;
+
+/// An operator with every field that some kind takes.
+#[derive(Debug, Deserialize)]
+pub(super) struct RawOperator {
+    pub(super) id: f64,
+    pub(super) name: Option<String>,
+    pub(super) kind: String,
+    pub(super) inputs: Vec<Object<RawInput>>,
+    filters: Option<f64>,
+    window: Option<[f64; 2]>,
+    stride: Option<f64>,
+    padding: Option<[f64; 2]>,
+    pointwise: Option<f64>,
+    axis: Option<f64>,
+    axes: Option<Vec<f64>>,
+    shape: Option<Vec<f64>>,
+    units: Option<f64>,
+    layers: Option<f64>,
+    equation: Option<String>,
+}
+
+/// By kind, the fields it takes.
+const TAKES: [(&str, &[&str]); 15] = [
+    ("conv", &["filters", "window", "stride", "padding", "pointwise"]),
+    ("pool", &["window", "stride", "padding"]),
+    ("norm", &["axis"]),
+    ("elementwise", &["pointwise"]),
+    ("concat", &["axis"]),
+    ("ravel", &[]),
+    ("unravel", &["shape"]),
+    ("stack", &[]),
+    ("unstack", &[]),
+    ("dense", &["units", "pointwise"]),
+    ("einsum", &["equation", "pointwise"]),
+    ("reduce-mean", &["axes"]),
+    ("softmax", &["axis"]),
+    ("softmax-cross-entropy", &[]),
+    ("lstm", &["layers", "units"]),
+];
+
+/// The fields of one operator, with what messages need.
+struct Fields<'a> {
+    reader: &'a Reader<'a>,
+    place: &'a dyn Fn(&str) -> String,
+}
+
+impl RawOperator {
+    /// The kind of operator that the fields make.
+    pub(super) fn operator_kind(
+        &self,
+        reader: &Reader<'_>,
+        place: &dyn Fn(&str) -> String,
+    ) -> Result<OperatorKind, LoadError> {
+        let Some((word, takes)) = TAKES.iter().find(|(known, _)| *known == self.kind) else {
+            let known = TAKES.map(|(known, _)| known).join(", ");
+            let problem = format!("is `{}`, which is not known", printable(&self.kind));
+            return Err(reader.error(&place("kind"), problem, format!("it may be {known}")));
+        };
+        if let Some(foreign) = self.given().into_iter().find(|field| !takes.contains(field)) {
+            return Err(reader.error(&place(foreign), format!("is nothing that `{word}` takes"), "remove it"));
+        }
+        let fields = Fields { reader, place };
+        let pointwise = || fields.count("pointwise", self.pointwise.unwrap_or(0.0), MAX_POINTWISE);
+        let padding = || -> Result<[u64; 2], LoadError> {
+            let [rows, columns] = self.padding.unwrap_or([0.0; 2]);
+            Ok([fields.count("padding[0]", rows, 1e6)?.into(), fields.count("padding[1]", columns, 1e6)?.into()])
+        };
+        let window = || -> Result<[u64; 2], LoadError> {
+            let [rows, columns] = self.window.ok_or_else(|| fields.missing(word, "window", "[3, 3]"))?;
+            Ok([fields.extent("window[0]", rows)?, fields.extent("window[1]", columns)?])
+        };
+        let stride = || fields.extent("stride", self.stride.unwrap_or(1.0));
+        let needed = |field: &str, value: Option<f64>, example: &str| {
+            fields.extent(field, value.ok_or_else(|| fields.missing(word, field, example))?)
+        };
+        let axis = || {
+            let axis = self.axis.ok_or_else(|| fields.missing(word, "axis", "1"))?;
+            fields.count("axis", axis, 15.0).map(|axis| axis as usize)
+        };
+        Ok(match *word {
+            "conv" => OperatorKind::Convolution {
+                filters: needed("filters", self.filters, "64")?,
+                window: window()?,
+                stride: stride()?,
+                padding: padding()?,
+                pointwise: pointwise()?,
+            },
+            "pool" => OperatorKind::Pooling { window: window()?, stride: stride()?, padding: padding()? },
+            "norm" => OperatorKind::Normalisation { axis: axis()? },
+            "elementwise" => OperatorKind::Elementwise { pointwise: pointwise()? },
+            "concat" => OperatorKind::Concatenation { axis: axis()? },
+            "ravel" => OperatorKind::Ravel,
+            "unravel" => OperatorKind::Unravel {
+                shape: {
+                    let shape = self.shape.as_ref().ok_or_else(|| fields.missing(word, "shape", "[128, 9216]"))?;
+                    let extents = shape.iter().enumerate();
+                    extents
+                        .map(|(i, &extent)| fields.extent(&format!("shape[{i}]"), extent))
+                        .collect::<Result<_, _>>()?
+                },
+            },
+            "stack" => OperatorKind::Stack,
+            "unstack" => OperatorKind::Unstack,
+            "dense" => OperatorKind::Dense { units: needed("units", self.units, "1000")?, pointwise: pointwise()? },
+            "einsum" => OperatorKind::Einsum {
+                equation: self.equation.clone().ok_or_else(|| fields.missing(word, "equation", "\"ble,ef->blf\""))?,
+                pointwise: pointwise()?,
+            },
+            "reduce-mean" => OperatorKind::Mean {
+                axes: {
+                    let axes = self.axes.as_ref().ok_or_else(|| fields.missing(word, "axes", "[2, 3]"))?;
+                    let axes = axes.iter().enumerate();
+                    axes.map(|(i, &axis)| fields.count(&format!("axes[{i}]"), axis, 15.0).map(|axis| axis as usize))
+                        .collect::<Result<_, _>>()?
+                },
+            },
+            "softmax" => OperatorKind::Softmax { axis: axis()? },
+            "softmax-cross-entropy" => OperatorKind::CrossEntropy,
+            _ => OperatorKind::Lstm {
+                layers: needed("layers", self.layers, "2")?,
+                units: needed("units", self.units, "1024")?,
+            },
+        })
+    }
+
+    /// The fields that are there.
+    fn given(&self) -> Vec<&'static str> {
+        let there = [
+            ("filters", self.filters.is_some()),
+            ("window", self.window.is_some()),
+            ("stride", self.stride.is_some()),
+            ("padding", self.padding.is_some()),
+            ("pointwise", self.pointwise.is_some()),
+            ("axis", self.axis.is_some()),
+            ("axes", self.axes.is_some()),
+            ("shape", self.shape.is_some()),
+            ("units", self.units.is_some()),
+            ("layers", self.layers.is_some()),
+            ("equation", self.equation.is_some()),
+        ];
+        there.into_iter().filter(|field| field.1).map(|field| field.0).collect()
+    }
+}
+
+impl Fields<'_> {
+    fn missing(&self, kind: &str, field: &str, example: &str) -> LoadError {
+        let problem = format!("is missing: `{kind}` needs it");
+        self.reader.error(&(self.place)(field), problem, format!("for example \"{field}\": {example}"))
+    }
+
+    fn extent(&self, field: &str, value: f64) -> Result<u64, LoadError> {
+        extent_of(self.reader, value, &(self.place)(field))
+    }
+
+    fn count(&self, field: &str, value: f64, most: f64) -> Result<u32, LoadError> {
+        if value.fract() == 0.0 && (0.0..=most).contains(&value) {
+            return Ok(value as u32);
+        }
+        let problem = format!("is {value}, must be a whole number from 0 to {most}");
+        Err(self.reader.error(&(self.place)(field), problem, ""))
+    }
+}

@@ -1,0 +1,103 @@
+//! A network being put together, operator by operator.
+
+use crate::workload::operators::{Given, Operator, OperatorKind, Source};
+
+/// What an operator reads.
+#[derive(Debug, Clone)]
+pub(super) enum Operand {
+    /// An output of an operator.
+    Of(Source),
+    /// A tensor from outside; axis 0 of the first operand is the batch.
+    Outside(Vec<u64>),
+}
+
+impl From<Source> for Operand {
+    fn from(source: Source) -> Self {
+        Operand::Of(source)
+    }
+}
+
+/// Operators with their names; inputs come from earlier ones.
+#[derive(Debug, Default)]
+pub(super) struct Builder {
+    pub(super) operators: Vec<Operator>,
+    pub(super) names: Vec<String>,
+}
+
+impl Builder {
+    /// Adds an operator and returns its first output.
+    ///
+    /// # Errors
+    /// What does not fit, with the operator's name.
+    pub(super) fn add(
+        &mut self,
+        name: &str,
+        kind: OperatorKind,
+        operands: impl IntoIterator<Item = Operand>,
+    ) -> Result<Source, String> {
+        let given = operands.into_iter().map(|operand| match operand {
+            Operand::Of(source) => {
+                Given::output(&self.operators, source).ok_or_else(|| format!("{name} reads nothing"))
+            }
+            Operand::Outside(shape) => Ok(Given::outside(shape)),
+        });
+        let given = given.collect::<Result<Vec<_>, _>>()?;
+        self.operators.push(Operator::new(kind, &given).map_err(|problem| format!("{name} {problem}"))?);
+        self.names.push(name.into());
+        Ok(Source { node: self.operators.len() - 1, output: 0 })
+    }
+
+    /// The shape of an output.
+    pub(super) fn shape(&self, source: Source) -> &[u64] {
+        &self.operators[source.node].outputs[source.output].shape
+    }
+
+    /// A convolution without bias, its fused pointwise operations counted.
+    pub(super) fn convolution(
+        &mut self,
+        name: &str,
+        input: impl Into<Operand>,
+        filters: u64,
+        window: [u64; 2],
+        stride: u64,
+        padding: [u64; 2],
+    ) -> Result<Source, String> {
+        let kind = OperatorKind::Convolution { filters, window, stride, padding, pointwise: 0 };
+        self.add(name, kind, [input.into()])
+    }
+
+    /// Pooling with a square window.
+    pub(super) fn pooling(
+        &mut self,
+        name: &str,
+        input: Source,
+        window: u64,
+        stride: u64,
+        padding: u64,
+    ) -> Result<Source, String> {
+        let kind = OperatorKind::Pooling { window: [window; 2], stride, padding: [padding; 2] };
+        self.add(name, kind, [input.into()])
+    }
+
+    /// A convolution and the batch normalisation behind it.
+    pub(super) fn normalised_convolution(
+        &mut self,
+        name: &str,
+        input: impl Into<Operand>,
+        filters: u64,
+        window: [u64; 2],
+        stride: u64,
+        padding: [u64; 2],
+    ) -> Result<Source, String> {
+        let convolved = self.convolution(name, input, filters, window, stride, padding)?;
+        self.add(&format!("{name} norm"), OperatorKind::Normalisation { axis: 0 }, [convolved.into()])
+    }
+
+    /// The mean over height and width, a dense layer and the loss.
+    pub(super) fn classifier(&mut self, input: Source, classes: u64) -> Result<Source, String> {
+        let pooled = self.add("mean", OperatorKind::Mean { axes: vec![2, 3] }, [input.into()])?;
+        let kind = OperatorKind::Dense { units: classes, pointwise: 0 };
+        let scores = self.add("classifier", kind, [pooled.into()])?;
+        self.add("loss", OperatorKind::CrossEntropy, [scores.into()])
+    }
+}
