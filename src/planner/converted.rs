@@ -67,8 +67,10 @@ impl Planner for Converted {
 
     fn can_plan(&self, workload: &Workload) -> Result<(), String> {
         let Err(reason) = self.planner.can_plan(workload) else { return Ok(()) };
-        let converted =
-            convert(workload, Mode::Keeping, 1, NOMINAL_BANDWIDTH).map_err(|why| format!("{reason}; {why}"))?;
+        if workload.piper().is_none() && workload.placement().is_none() {
+            return Err(reason);
+        }
+        let converted = convert(workload, Mode::Keeping, 1, NOMINAL_BANDWIDTH).map_err(|why| format!("{reason}; {why}"))?;
         self.planner.can_plan(&converted.workload)
     }
 
