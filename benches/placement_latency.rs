@@ -1,18 +1,22 @@
-//! The latency search on the published inputs: value, bound and time beside the published greedy and the best published.
+//! The latency planners on the published inputs: values, bound and time beside the published greedy and the best published.
 //!
 //! `PLANTUI_REFERENCE=.. cargo bench --bench placement_latency [FILTER]`.
 
-#[path = "../tests/common/latency_input.rs"]
-#[allow(dead_code, reason = "shared with the tests")]
-mod latency_input;
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Instant};
 
-use std::{collections::BTreeMap, path::PathBuf, time::Instant};
-
-use latency_input::read_input;
-use plantui::planner::{
-    Search,
-    placement::latency::{Question, Settings, evaluate, greedy, search},
+use plantui::{
+    cluster::{Limits, Overrides},
+    planner::{self, Options, Outcome, Problem, Search},
+    workload::{Workload, load},
 };
+
+/// Runs a planner at its defaults; its plan is checked on the way.
+fn plan(id: &str, workload: &Arc<Workload>, limits: &Limits) -> Outcome {
+    let planner = planner::find(id).expect("a registered planner");
+    let options = Options::defaults(planner.options());
+    let problem = Problem { workload: workload.clone(), limits: *limits, options };
+    planner::run(planner, &problem, &Search::default()).0
+}
 
 fn main() {
     let filter: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
@@ -26,28 +30,23 @@ fn main() {
         .filter(|row: &Vec<&str>| row[1] == "best")
         .map(|row| (row[0], row[3].parse().expect("a number")))
         .collect();
-    println!(
-        "{:50} {:>10} {:>14} {:>10} {:>10} {:>7} {:>8}",
-        "input", "greedy", "best published", "ours", "bound", "gap %", "s"
-    );
+    let head = ["best published", "greedy", "max-load DP", "search", "bound", "gap %", "s"];
+    println!("{:44} {}", "input", head.map(|name| format!("{name:>14}")).concat());
     for (input, best) in published {
         if !filter.iter().all(|word| input.contains(word.as_str())) {
             continue;
         }
-        let (file, accelerators, memory_bytes) = read_input(&root.join(input));
-        let (dag, profile) = (&file.dag, &file.profile);
-        let split = greedy(dag, profile, accelerators, memory_bytes);
-        let theirs = evaluate(dag, profile, memory_bytes, &split).expect("greedy splits have no circles").latency;
-        let question = Question { dag, profile, accelerators, subgraphs: 1, memory_bytes };
+        let workload = Arc::new(load(&root.join(input)).expect("a published input"));
+        let limits = Limits::resolve(&workload, &Overrides::default()).expect("the file has its limits");
+        let value = |id| plan(id, &workload, &limits).objective.unwrap_or(f64::NAN);
+        let (greedy, max_load) = (value("placement-latency-greedy"), value("placement-latency-dp"));
         let started = Instant::now();
-        let found = search(&question, &Settings::default(), &[], &Search::default(), &|_| ());
+        let found = plan("placement-latency-ip", &workload, &limits);
         let seconds = started.elapsed().as_secs_f64();
-        let (ours, bound) = (found.schedule.latency, found.lower_bound.unwrap_or(0.0));
+        let (ours, bound) = (found.objective.unwrap_or(f64::NAN), found.lower_bound.unwrap_or(0.0));
+        let figures = [best, greedy, max_load, ours, bound, 100.0 * (ours - bound) / ours, seconds];
         let verdict = if ours > best * (1.0 + 1e-9) { " WORSE" } else { "" };
-        println!(
-            "{:50} {theirs:>10.3} {best:>14.3} {ours:>10.3} {bound:>10.3} {:>7.2} {seconds:>8.1}{verdict}",
-            input.trim_start_matches("dnn-partitioning/latency-inputs/"),
-            100.0 * (ours - bound) / ours,
-        );
+        let name = input.trim_start_matches("dnn-partitioning/latency-inputs/");
+        println!("{name:44} {}{verdict}", figures.map(|figure| format!("{figure:>14.3}")).concat());
     }
 }

@@ -10,7 +10,7 @@ use plantui::{
     simulate::Schedule,
     workload::{
         Workload, builtin,
-        layers::{LayerKind, Layering},
+        layering::{LayerKind, Layering},
     },
 };
 use serde_json::Value;

@@ -85,7 +85,7 @@ fn case(seed: u64) -> Case {
             transfer: if dag.out_degree(v) > 0 { draw(5) as f64 + draw(2) as f64 / 2.0 } else { 0.0 },
         }
     };
-    let profile = PlacementProfile { nodes: (0..n).map(node).collect() };
+    let profile = PlacementProfile::from((0..n).map(node).collect::<Vec<_>>());
     let mut draw = numbers(seed + 1_000_003);
     let all: f64 = profile.nodes.iter().map(|node| node.size_bytes).sum();
     let memory_bytes = if draw(3) == 0 { all } else { (all * (2 + draw(6)) as f64 / 8.0).floor() };
@@ -331,11 +331,7 @@ fn the_cheapest_set_with_a_class_is_a_minimum_cut() {
                     }
                     let roomy = PlacementLimits { memory_bytes: f64::INFINITY, ..case.limits };
                     let nodes = case.profile.nodes.iter().map(|node| PlacementNode { supported: true, ..node.clone() });
-                    let able = Case {
-                        dag: case.dag.clone(),
-                        profile: PlacementProfile { nodes: nodes.collect() },
-                        limits: roomy,
-                    };
+                    let able = Case { dag: case.dag.clone(), profile: nodes.collect::<Vec<_>>().into(), limits: roomy };
                     whole(able.load(true, &has).unwrap())
                 })
                 .fold(f64::INFINITY, f64::min);

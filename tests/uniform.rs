@@ -5,10 +5,10 @@ mod common;
 use common::random_piper::{Flavour, Random, edges, workload};
 use plantui::{
     cluster::{Limits, Overrides},
-    plan::{Measure, Plan, Stage, check::check},
+    plan::{Plan, Stage, check::check},
     planner::{self, Options, Planner, Problem, Search, Status, equal_partition::EqualPartition, piper::Piper},
     study::uniform::{Settings, best},
-    workload::{Workload, builtin, layers::Layering, piper::RECOMPUTE},
+    workload::{Workload, builtin, layering::Layering, piper::RECOMPUTE},
 };
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn by_trying(workload: &Workload, limits: &Limits, layering: &Layering) -> Optio
                         Stage { choices, nodes, data_parallel: d, tensor_parallel: t, devices: vec![] }
                     };
                     let stages = bounds.windows(2).map(stage).collect();
-                    let plan = Plan { stages, measure: Measure::TimePerSample }.with_consecutive_devices();
+                    let plan = Plan { stages, ..Plan::default() }.with_consecutive_devices();
                     let score = check(workload, limits, &plan);
                     if score.is_valid() {
                         least = Some(least.map_or(score.value, |known| known.min(score.value)));

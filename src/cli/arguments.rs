@@ -77,7 +77,7 @@ pub struct PlannerArgs {
     pub seed: u64,
 }
 
-fn planner_ids() -> PossibleValuesParser {
+pub(super) fn planner_ids() -> PossibleValuesParser {
     PossibleValuesParser::new(planner::all().iter().map(|p| p.info().id))
 }
 
@@ -118,7 +118,7 @@ fn seed(text: &str) -> Result<u64, UnitError> {
     text.parse().map_err(|_| UnitError::new(text, "not a seed: write a whole number from 0 to 18446744073709551615"))
 }
 
-fn deadline(text: &str) -> Result<Duration, String> {
+pub(super) fn deadline(text: &str) -> Result<Duration, String> {
     let seconds = units::parse_seconds(text).map_err(|error| error.to_string())?;
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is longer than any run can last"))
 }

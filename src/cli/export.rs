@@ -16,7 +16,7 @@ use crate::{
     export::{
         chrome_trace,
         engine::{self, Engine, ExportError, Names, Settings},
-        jax_sharding, operator_dot, piper_result, plan_csv,
+        jax_sharding, operator_dot, piper_result, plan_csv, split,
     },
     plan::{Plan, check::check as score, document::LoadedPlan},
     simulate::Schedule,
@@ -39,7 +39,7 @@ lost is said above it (and on standard error), with what it costs. The workload 
 Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input.";
 
 /// Formats beside the engines: id and what it is.
-const OTHERS: [&str; 5] = ["csv", "piper", "chrome-trace", "dot", "jax"];
+const OTHERS: [&str; 6] = ["csv", "piper", "placement-split", "chrome-trace", "dot", "jax"];
 
 /// Formats of operator graphs; the first two have no other source.
 const OF_OPERATORS: [&str; 4] = ["dot", "jax", "csv", "chrome-trace"];
@@ -199,6 +199,10 @@ impl ExportArgs {
         plan: &Plan,
         destination: &Destination,
     ) -> Result<Ending, Failure> {
+        if self.to == "placement-split" && workload.placement().is_none() {
+            let message = format!("{} is no device placement, whose plans are splits", workload.name);
+            return Err(Failure::refused(message, "choose another format with --to"));
+        }
         let scored = score(workload, limits, plan);
         if let Some(violation) = scored.violations.first() {
             eprintln!("error: the plan is not valid: {violation}");
@@ -209,6 +213,7 @@ impl ExportArgs {
             "piper" => piper_result::to_json(workload, plan),
             "dot" => operator_dot::to_dot(workload, plan, &scored),
             "jax" => jax_sharding::to_python(workload, plan),
+            "placement-split" => split::to_json(workload, limits, plan),
             _ => {
                 let Simulation { schedule, pipeline, timeline } =
                     Simulation::of(workload, limits, plan, self.schedule());

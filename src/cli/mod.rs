@@ -9,7 +9,9 @@
 
 pub mod arguments;
 pub mod check;
+pub mod compare;
 pub mod completions;
+pub mod convert;
 mod device_table;
 pub mod export;
 pub mod failure;
@@ -46,6 +48,7 @@ Examples:
   plantui plan model.json --json > plan.json    the same for scripts
   plantui check model.json plan.json            validate and score a plan again
   plantui export plan.json --to megatron        the flags of a training engine
+  plantui compare model.json                    every planner that can, in one simulator
   plantui generate bert-32 > model.json         make a workload
 
 Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan.";
@@ -70,9 +73,11 @@ pub struct Cli {
 enum Command {
     Plan(plan::PlanArgs),
     Check(check::CheckArgs),
+    Compare(compare::CompareArgs),
     Simulate(simulate::SimulateArgs),
     Export(export::ExportArgs),
     Lint(lint::LintArgs),
+    Convert(convert::ConvertArgs),
     /// Make a workload from a model and a hardware preset
     Generate(generate::GenerateArgs),
     Planners(planners::PlannersArgs),
@@ -92,9 +97,11 @@ impl Cli {
             None => self.screen.run(),
             Some(Command::Plan(args)) => args.run(),
             Some(Command::Check(args)) => args.run(),
+            Some(Command::Compare(args)) => args.run(),
             Some(Command::Simulate(args)) => args.run(),
             Some(Command::Export(args)) => args.run(),
             Some(Command::Lint(args)) => args.run(),
+            Some(Command::Convert(args)) => args.run(),
             Some(Command::Generate(args)) => args.write(),
             Some(Command::Planners(args)) => args.run(),
             Some(Command::Hardware(args)) => args.run(),

@@ -155,8 +155,13 @@ pub(super) fn no_threads(threads: u16, error: &rayon::ThreadPoolBuildError) -> F
     Failure::refused(format!("cannot start {threads} threads: {error}"), "ask for fewer")
 }
 
-/// The planner asked for, or the first that can plan the workload.
+/// The planner asked for, or the first that can plan the workload, best without converting it.
 fn choose(id: Option<&str>, workload: &Workload) -> Result<&'static dyn Planner, Failure> {
+    if id.is_none()
+        && let Some(native) = planner::all().iter().copied().find(|p| p.is_native(workload))
+    {
+        return Ok(native);
+    }
     let candidates = planner::all().iter().copied().filter(|p| id.is_none_or(|id| p.info().id == id));
     let mut reasons = vec![];
     for candidate in candidates {

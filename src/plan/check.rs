@@ -51,6 +51,10 @@ pub struct StageScore {
     pub load_s: f64,
     /// The part of it that is of the backward pass, where the profile tells the passes apart; else 0.
     pub backward_s: f64,
+    /// The part of the compute that is of the backward pass, where the profile tells the passes apart; else 0.
+    pub backward_compute_s: f64,
+    /// The part of the communication that comes in, where the profile tells both directions apart; else 0.
+    pub received_s: f64,
     /// Memory on each of its devices.
     pub memory_bytes: f64,
     /// The part of it that grows with microbatches in flight.

@@ -116,6 +116,7 @@ fn load(
     for &node in &stage.nodes {
         let Some(cost) = profile.nodes.get(node) else { continue };
         let mut backward = if cost.backward { cost.compute(cpu) } else { 0.0 };
+        scored.backward_compute_s += backward * SECONDS;
         let mut own = NodeScore { compute_s: cost.compute(cpu), ..NodeScore::default() };
         if !cpu {
             own.memory_bytes = cost.size_bytes;
@@ -128,6 +129,7 @@ fn load(
                 if received.insert(u) {
                     let sender = &profile.nodes[u];
                     own.communication_s += sender.transfer;
+                    scored.received_s += sender.transfer * SECONDS;
                     backward += if sender.backward { sender.transfer } else { 0.0 };
                 }
             }

@@ -245,7 +245,7 @@ mod tests {
             layer: None,
             transfer: 1.0,
         };
-        PlacementProfile { nodes: vec![node; n], uneven_transfers: vec![] }
+        vec![node; n].into()
     }
 
     fn plan(stages: &[(&[usize], &str, u32)]) -> Plan {

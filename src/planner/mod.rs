@@ -3,6 +3,7 @@
 //! The screen and the command line build their forms and flags from what planners declare here; neither knows a planner
 //! by name. Planners know nothing of one another.
 
+pub mod converted;
 pub mod dapple;
 pub mod equal_partition;
 pub mod options;
@@ -80,19 +81,27 @@ pub trait Planner: Sync + Send {
         Ok(())
     }
 
+    /// Whether it plans this workload as it is. A planner that can plan others converts them first: it is not the one
+    /// to begin with.
+    fn is_native(&self, workload: &Workload) -> bool {
+        self.can_plan(workload).is_ok()
+    }
+
     /// Plans. Heeds `search` for cancellation, deadline and threads, and reports progress to it.
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
 }
 
 static REGISTRY: &[&dyn Planner] = &[
-    &piper::Piper,
-    &equal_partition::EqualPartition,
-    &placement::planners::DP,
-    &placement::planners::LINEARISED,
+    &converted::PIPER,
+    &converted::EQUAL_PARTITION,
+    &converted::PLACEMENT_DP,
+    &converted::PLACEMENT_LINEARISED,
     &placement::ip_planner::IntegerProgram,
-    &placement::planners::PIPEDREAM,
+    &converted::PLACEMENT_PIPEDREAM,
     &placement::planners::LOCAL_SEARCH,
-    &placement::planners::ONE,
+    &placement::partitioners::Multilevel,
+    &placement::partitioners::Scotch,
+    &converted::PLACEMENT_ONE,
     &placement::expert_planner::Expert,
     &placement::latency_planners::SEARCH,
     &placement::latency_planners::GREEDY,

@@ -49,6 +49,8 @@ pub struct Outcome {
     pub objective: Option<f64>,
     /// A proven lower bound on the objective of any plan.
     pub lower_bound: Option<f64>,
+    /// The plans that proof and bound speak of, where those are not all: `contiguous splits`.
+    pub proven_among: Option<&'static str>,
     /// Why there is no plan.
     pub infeasible: Option<Infeasible>,
     /// What the result rests on, a sentence each.
@@ -65,6 +67,7 @@ impl Outcome {
             plan: None,
             objective: None,
             lower_bound: None,
+            proven_among: None,
             infeasible: None,
             notes: vec![],
             statistics: Statistics::default(),

@@ -1,3 +1,4 @@
 //! Questions asked of a workload and its plans that no single planner answers.
 
+pub mod compare;
 pub mod uniform;

@@ -20,7 +20,7 @@ use crate::{
     plan::{Plan, Stage},
     planner::{Infeasible, Outcome, Search, Status},
     units,
-    workload::{Mode, PiperProfile, Workload, layers::Layering, piper::RECOMPUTE},
+    workload::{Mode, PiperProfile, Workload, layering::Layering, piper::RECOMPUTE},
 };
 
 /// More layers than this are no layers: the table of stretches would not fit.

@@ -1,49 +1,79 @@
 //! Changing what stands at the left: planner, limits, options.
 
+use std::path::Path;
+
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::{Input, backend::crossterm::EventHandler};
 
 use super::{
     action::Action,
-    model::{Editing, Focus, Model, PanelRow},
+    files,
+    model::{Focus, Model, Tone},
+    panel_rows::PanelRow,
     update::Effects,
 };
+use crate::{
+    cluster::LimitKind,
+    planner::{OptionKind, OptionSpec, OptionValue},
+    units,
+};
+
+/// A value that is being typed.
+#[derive(Debug, Clone)]
+pub(super) struct Editing {
+    /// In which row: a limit, or an option that takes a number or a file.
+    pub row: PanelRow,
+    /// What was typed so far.
+    pub input: Input,
+    /// Whether nothing was typed yet: the first letter then takes the place of the old value.
+    untouched: bool,
+    /// Why it cannot be taken.
+    pub error: Option<String>,
+    /// What is known of it before it is taken: whether there is such a file.
+    pub known: Option<(Tone, String)>,
+}
+
+/// A typed value that was understood.
+enum Typed {
+    Limit(LimitKind, f64),
+    Option(&'static str, OptionValue),
+}
 
 impl Model {
     /// Does an action to the selected row.
     pub(super) fn act_on_row(&mut self, action: Action) -> Effects {
         let Some(row) = self.panel_row() else { return vec![] };
+        let up = matches!(action, Action::Increase | Action::IncreaseLarge | Action::Edit);
+        let large = matches!(action, Action::DecreaseLarge | Action::IncreaseLarge);
         match (row, action) {
-            (PanelRow::Planner(i), Action::Edit | Action::Increase) => self.choose(i),
-            (PanelRow::Planner(_), _) => vec![],
-            (PanelRow::Limit(kind), Action::Edit) => {
-                self.focus = Focus::Panel;
-                let input = Input::new(kind.format(self.limits.get(kind)));
-                self.editing = Some(Editing { kind, input, untouched: true, error: None });
-                vec![]
-            }
+            (PanelRow::Planner(i), Action::Edit | Action::Increase) => return self.choose(i),
+            (PanelRow::Planner(_), _) => {}
+            (PanelRow::Others, Action::Edit) => self.fold_others(!self.others_unfolded),
+            (PanelRow::Others, _) => self.fold_others(up),
+            (PanelRow::Limit(_), Action::Edit) => self.begin_typing(row),
             (PanelRow::Limit(kind), Action::Reset) => {
-                self.set_limits(self.limits.with(kind, self.first_limits.get(kind)))
+                return self.set_limits(self.limits.with(kind, self.first_limits.get(kind)));
             }
             (PanelRow::Limit(kind), _) => {
-                let up = matches!(action, Action::Increase | Action::IncreaseLarge);
-                let large = matches!(action, Action::DecreaseLarge | Action::IncreaseLarge);
                 let value = kind.step(self.limits.get(kind), up, large);
-                self.set_limits(self.limits.with(kind, value))
+                return self.set_limits(self.limits.with(kind, value));
             }
             (PanelRow::Option(i), _) => {
-                let spec = self.specs()[i];
-                let options = &mut self.options[self.planner];
-                let now = options.get(spec.name).unwrap_or_else(|| spec.default_value());
-                let up = !matches!(action, Action::Decrease | Action::DecreaseLarge);
-                let value = if action == Action::Reset { spec.default_value() } else { spec.step(&now, up) };
-                if value == now {
-                    return vec![];
+                let spec = &self.specs()[i];
+                let now = self.option_value(spec);
+                match (spec.kind, action) {
+                    (_, Action::Reset) => return self.set_option(spec, spec.default_value()),
+                    // A path has no neighbours to step to.
+                    (OptionKind::File { .. }, _) | (OptionKind::Number { .. }, Action::Edit) => self.begin_typing(row),
+                    _ => {
+                        let steps = if large { 5 } else { 1 };
+                        let value = (0..steps).fold(now, |value, _| spec.step(&value, up));
+                        return self.set_option(spec, value);
+                    }
                 }
-                options.set(spec.name, value);
-                self.replan()
             }
         }
+        vec![]
     }
 
     /// Makes a planner the one in force.
@@ -52,21 +82,84 @@ impl Model {
             return vec![];
         }
         self.planner = planner;
+        self.remember_planner();
         self.replan()
     }
 
-    /// A key while a limit is being typed.
-    pub(super) fn type_limit(&mut self, key: &KeyEvent) -> Effects {
-        let Some(editing) = &mut self.editing else { return vec![] };
+    /// Keeps in mind who planned last for the objective in force.
+    pub(super) fn remember_planner(&mut self) {
+        let objective = self.current_planner().info().objective;
+        self.last_for.retain(|(known, _)| *known != objective);
+        self.last_for.push((objective, self.planner));
+    }
+
+    /// Goes to the next objective that this workload can be planned for: to the planner last used for it, else the first.
+    pub(super) fn next_objective(&mut self) -> Effects {
+        let able = (0..self.planners.len()).filter(|&i| self.refusals[i].is_none());
+        let mut objectives: Vec<(&str, usize)> = vec![];
+        for planner in able {
+            let objective = self.planners[planner].info().objective;
+            if !objectives.iter().any(|(known, _)| *known == objective) {
+                objectives.push((objective, planner));
+            }
+        }
+        let now = self.current_planner().info().objective;
+        let at = objectives.iter().position(|(objective, _)| *objective == now);
+        let next = at.map_or(0, |at| (at + 1) % objectives.len());
+        let words = |objective: &str| objective.replace('_', " ");
+        let Some(&(objective, first)) = objectives.get(next).filter(|(objective, _)| *objective != now) else {
+            let told = format!("{} is the only objective this workload can be planned for", words(now));
+            self.message = Some((Tone::Refused, told));
+            return vec![];
+        };
+        self.remember_planner();
+        let known = self.last_for.iter().find(|(known, _)| *known == objective);
+        let planner = known.map_or(first, |(_, planner)| *planner);
+        let row = self.panel_row();
+        let effects = self.choose(planner);
+        // Another planner may have other rows: what was selected stays so where it is still there.
+        self.select_panel_row(row.unwrap_or(PanelRow::Planner(planner)));
+        self.message = Some((Tone::Done, format!("objective: {}", words(objective))));
+        effects
+    }
+
+    /// The value of an option of the planner in force.
+    pub(super) fn option_value(&self, spec: &OptionSpec) -> OptionValue {
+        self.options[self.planner].get(spec.name).unwrap_or_else(|| spec.default_value())
+    }
+
+    fn set_option(&mut self, spec: &OptionSpec, value: OptionValue) -> Effects {
+        if self.option_value(spec) == value {
+            return vec![];
+        }
+        self.options[self.planner].set(spec.name, value);
+        self.replan()
+    }
+
+    fn begin_typing(&mut self, row: PanelRow) {
+        let text = match row {
+            PanelRow::Limit(kind) => kind.format(self.limits.get(kind)),
+            PanelRow::Option(i) => self.option_value(&self.specs()[i]).text(),
+            PanelRow::Planner(_) | PanelRow::Others => return,
+        };
+        self.focus = Focus::Panel;
+        let mut editing = Editing { row, input: Input::new(text), untouched: true, error: None, known: None };
+        editing.known = self.known_of(&editing);
+        self.editing = Some(editing);
+    }
+
+    /// A key while a value is being typed.
+    pub(super) fn type_value(&mut self, key: &KeyEvent) -> Effects {
+        let Some(mut editing) = self.editing.take() else { return vec![] };
         match key.code {
-            KeyCode::Esc => self.editing = None,
-            KeyCode::Enter => match editing.kind.parse(editing.input.value()) {
-                Ok(value) => {
-                    let limits = self.limits.with(editing.kind, value);
-                    self.editing = None;
-                    return self.set_limits(limits);
+            KeyCode::Esc => return vec![],
+            KeyCode::Enter => match self.understand(&editing) {
+                Ok(Typed::Limit(kind, value)) => return self.set_limits(self.limits.with(kind, value)),
+                Ok(Typed::Option(name, value)) => {
+                    let spec = self.specs().iter().find(|spec| spec.name == name);
+                    return spec.map_or_else(Vec::new, |spec| self.set_option(spec, value));
                 }
-                Err(error) => editing.error = Some(error.to_string()),
+                Err(error) => editing.error = Some(error),
             },
             _ => {
                 if std::mem::take(&mut editing.untouched) && matches!(key.code, KeyCode::Char(_)) {
@@ -75,10 +168,66 @@ impl Model {
                 editing.input.handle_event(&Event::Key(*key));
                 // What is wrong is said while typing only after it was said once: half a number is no mistake.
                 if editing.error.is_some() {
-                    editing.error = editing.kind.parse(editing.input.value()).err().map(|e| e.to_string());
+                    editing.error = self.understand(&editing).err();
                 }
+                editing.known = self.known_of(&editing);
             }
         }
+        self.editing = Some(editing);
         vec![]
+    }
+
+    /// Reads what was typed.
+    ///
+    /// # Errors
+    /// A sentence that says what would do.
+    fn understand(&self, editing: &Editing) -> Result<Typed, String> {
+        let text = editing.input.value();
+        match editing.row {
+            PanelRow::Limit(kind) => {
+                kind.parse(text).map(|value| Typed::Limit(kind, value)).map_err(|error| error.to_string())
+            }
+            PanelRow::Option(i) => {
+                let spec = &self.specs()[i];
+                let text = match spec.kind {
+                    OptionKind::File { .. } => files::expand_home(text.trim()),
+                    _ => text.trim().to_string(),
+                };
+                let value = spec.parse(&text).map_err(|error| error.to_string())?;
+                match &value {
+                    OptionValue::File(path) if !path.is_empty() => look_at(path).map(drop)?,
+                    _ => {}
+                }
+                Ok(Typed::Option(spec.name, value))
+            }
+            PanelRow::Planner(_) | PanelRow::Others => Err(String::new()),
+        }
+    }
+
+    /// Whether the file that is being typed is there.
+    fn known_of(&self, editing: &Editing) -> Option<(Tone, String)> {
+        let PanelRow::Option(i) = editing.row else { return None };
+        let OptionKind::File { example } = self.specs()[i].kind else { return None };
+        let typed = editing.input.value().trim();
+        if typed.is_empty() {
+            return Some((Tone::Done, format!("no file; a path such as {example}, `~` is your home")));
+        }
+        let path = files::expand_home(typed);
+        Some(match look_at(&path) {
+            Ok(bytes) => (Tone::Done, format!("{path} is there, {}", units::bytes(bytes))),
+            Err(problem) => (Tone::Refused, problem),
+        })
+    }
+}
+
+/// The size of a file in bytes.
+///
+/// # Errors
+/// A sentence if there is none.
+fn look_at(path: &str) -> Result<f64, String> {
+    match Path::new(path).metadata() {
+        Ok(found) if found.is_dir() => Err(format!("{path} is a directory; name a file in it")),
+        Ok(found) => Ok(found.len() as f64),
+        Err(_) => Err(format!("{path} does not exist")),
     }
 }

@@ -56,6 +56,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
         model.now = Instant::now();
         let due = drawn + FRAME;
         if dirty && model.now >= due {
+            model.sample();
             match tty.draw(model) {
                 Err(error) if gone(&error) => return Ok(End::TerminalGone),
                 other => other?,

@@ -30,7 +30,7 @@ pub(super) enum ExportFormat {
 
 impl ExportFormat {
     pub(super) const ALL: [ExportFormat; 4] =
-        [ExportFormat::PlanJson, ExportFormat::PiperResult, ExportFormat::PlacementSplit, ExportFormat::ChromeTrace];
+        [ExportFormat::PlanJson, ExportFormat::PiperResult, ExportFormat::ChromeTrace, ExportFormat::PlacementSplit];
 
     /// As the form names it.
     pub(super) fn title(self) -> &'static str {

@@ -63,6 +63,14 @@ fn open_to_others(_: &NamedTempFile) -> io::Result<()> {
     Ok(())
 }
 
+/// A typed path with `~` at its beginning replaced by the home directory, as a shell would.
+pub(super) fn expand_home(path: &str) -> String {
+    match (path.strip_prefix('~'), std::env::var("HOME")) {
+        (Some(rest), Ok(home)) if !home.is_empty() && (rest.is_empty() || rest.starts_with('/')) => home + rest,
+        _ => path.to_string(),
+    }
+}
+
 /// The first of `stem.ext`, `stem-2.ext`, `stem-3.ext`, .. that is free.
 pub(super) fn free_name(directory: &Path, stem: &str, extension: &str) -> PathBuf {
     let name = |i: u32| if i == 1 { format!("{stem}.{extension}") } else { format!("{stem}-{i}.{extension}") };

@@ -9,8 +9,9 @@ use tui_input::backend::crossterm::EventHandler;
 use super::{
     action::{Action, TABLE},
     keymap,
-    model::{Focus, Hit, Model, PanelRow, Tone, View},
+    model::{Focus, Hit, Model, Tone, View},
     overlay::{self, Overlay},
+    panel_rows::PanelRow,
     update::{Effect, Effects, moved},
     view::workload::Section,
     widget::filter::Filter,
@@ -23,7 +24,7 @@ impl Model {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.on_key(key),
             Event::Mouse(mouse) => self.on_mouse(*mouse),
             Event::Resize(width, height) => {
-                self.size = (*width, *height);
+                self.start_at((*width, *height));
                 vec![]
             }
             _ => vec![],
@@ -44,7 +45,7 @@ impl Model {
             return self.key_in_overlay(overlay, key);
         }
         if self.editing.is_some() {
-            return self.type_limit(key);
+            return self.type_value(key);
         }
         match keymap::lookup(key, &self.scopes()) {
             Some(Action::Back) if had_message && self.running.is_none() => vec![],
@@ -148,8 +149,10 @@ impl Model {
             Some(Hit::Panel(row)) => {
                 self.focus = Focus::Panel;
                 self.select_panel_row(row);
-                if let PanelRow::Planner(i) = row {
-                    return self.choose(i);
+                match row {
+                    PanelRow::Planner(i) => return self.choose(i),
+                    PanelRow::Others => self.fold_others(!self.others_unfolded),
+                    PanelRow::Limit(_) | PanelRow::Option(_) => {}
                 }
             }
             Some(Hit::Step(row, up)) => {
@@ -190,12 +193,6 @@ impl Model {
             None => {}
         }
         vec![]
-    }
-
-    fn select_panel_row(&mut self, row: PanelRow) {
-        if let Some(at) = self.panel_rows().iter().position(|r| *r == row) {
-            self.panel_cursor = at;
-        }
     }
 
     fn put_cursor(&mut self, column: usize) {

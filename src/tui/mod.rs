@@ -7,6 +7,7 @@
 
 pub mod action;
 mod adjust;
+mod convergence;
 mod errand;
 mod event_loop;
 mod exchange;
@@ -15,15 +16,18 @@ mod files;
 mod input;
 pub mod keymap;
 mod model;
+mod names;
 mod offscreen;
 mod open_form;
 mod overlay;
+mod panel_rows;
 mod picture;
 mod played;
 mod shown;
 mod terminal;
 pub mod theme;
 mod timeline_state;
+mod traffic;
 mod update;
 mod view;
 mod widget;

@@ -7,15 +7,25 @@ use std::{
 };
 
 use ratatui::layout::Rect;
-use tui_input::Input;
 
 use super::{
-    ScreenError, ScreenRequest, overlay::Overlay, played::Played, shown::Shown, theme, theme::Depth, theme::Theme,
-    timeline_state::TimelineState, view::workload::Section, widget::tree::TreePane,
+    ScreenError, ScreenRequest,
+    adjust::Editing,
+    convergence::Convergence,
+    overlay::Overlay,
+    panel_rows::PanelRow,
+    played::Played,
+    shown::Shown,
+    theme,
+    theme::Depth,
+    theme::Theme,
+    timeline_state::TimelineState,
+    view::{SMALLEST, workload::Section},
+    widget::tree::TreePane,
 };
 use crate::{
     cluster::{LimitKind, Limits},
-    planner::{OptionSpec, Options, Planner, Search},
+    planner::{OptionSpec, Options, Planner, PlannerInfo, Search},
     simulate::Schedule,
     workload::{Workload, lint},
 };
@@ -57,30 +67,6 @@ pub enum Focus {
     View,
 }
 
-/// A row of the left panel that can be selected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PanelRow {
-    /// A planner, by its place in the list.
-    Planner(usize),
-    /// A limit.
-    Limit(LimitKind),
-    /// An option of the planner, by its place in its list.
-    Option(usize),
-}
-
-/// A limit that is being typed.
-#[derive(Debug, Clone)]
-pub(super) struct Editing {
-    /// Which.
-    pub kind: LimitKind,
-    /// What was typed so far.
-    pub input: Input,
-    /// Whether nothing was typed yet: the first letter then takes the place of the old value.
-    pub(crate) untouched: bool,
-    /// Why it cannot be taken.
-    pub error: Option<String>,
-}
-
 /// A job that is under way.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
@@ -88,8 +74,10 @@ pub(super) struct Running {
     pub job: u64,
     /// Where its progress is read.
     pub search: Search,
-    /// When it was asked for.
+    /// When it was asked for; earlier than `begun` where it took the place of one that was not there yet.
     pub since: Instant,
+    /// When this job was handed over.
+    pub begun: Instant,
     /// Whether a plan is what is waited for.
     pub planning: bool,
 }
@@ -125,6 +113,9 @@ pub(super) enum Hit {
 /// How long a plan may take before the screen says that it waits: quick plans do not flicker.
 pub(super) const PATIENCE: Duration = Duration::from_millis(80);
 
+/// How long a search lasts before its course is worth a look.
+pub(super) const LONG: Duration = Duration::from_millis(400);
+
 /// The whole state.
 pub(super) struct Model {
     /// What is planned.
@@ -135,6 +126,8 @@ pub(super) struct Model {
     pub(crate) refusals: Vec<Option<String>>,
     /// Who does, by place.
     pub planner: usize,
+    /// Who planned last for each objective, for this workload.
+    pub last_for: Vec<(&'static str, usize)>,
     /// Under which limits.
     pub limits: Limits,
     /// Those it started with.
@@ -154,7 +147,9 @@ pub(super) struct Model {
     pub folded: Option<bool>,
     /// Selected row of the left panel.
     pub panel_cursor: usize,
-    /// The limit that is being typed.
+    /// Whether the planners that cannot plan this workload are listed.
+    pub others_unfolded: bool,
+    /// The value that is being typed.
     pub editing: Option<Editing>,
     /// What lies over everything else.
     pub overlay: Option<Overlay>,
@@ -169,6 +164,11 @@ pub(super) struct Model {
     pub played: Option<Arc<Played>>,
     /// The job under way.
     pub running: Option<Running>,
+    /// The course of the last search, and who searched.
+    pub convergence: Convergence,
+    pub(crate) searched: Option<usize>,
+    /// Whether that course is shown; `None`: while the search goes on.
+    pub chart: Option<bool>,
     /// Why the chosen planner cannot plan this.
     pub refusal: Option<String>,
     /// Whether the last run was stopped before it had any plan.
@@ -204,6 +204,8 @@ pub(super) struct Model {
     pub theme_directory: Option<PathBuf>,
     /// Whether only ASCII is drawn.
     pub ascii: bool,
+    /// Whether the screen has been large enough to show anything.
+    pub seen: bool,
     /// Size of the screen at the last drawing.
     pub size: (u16, u16),
     /// The time, as the loop told it.
@@ -223,13 +225,6 @@ impl Model {
         self.current_planner().options()
     }
 
-    /// Rows of the left panel, from the top.
-    pub(super) fn panel_rows(&self) -> Vec<PanelRow> {
-        let planners = (0..self.planners.len()).map(PanelRow::Planner);
-        let limits = self.current_planner().limits().iter().map(|&kind| PanelRow::Limit(kind));
-        planners.chain(limits).chain((0..self.specs().len()).map(PanelRow::Option)).collect()
-    }
-
     /// Whether the left panel is to be seen.
     pub(super) fn panel_visible(&self) -> bool {
         self.focus == Focus::Panel || !self.folded.unwrap_or(self.size.0 < 100)
@@ -238,6 +233,17 @@ impl Model {
     /// Whether what is shown belongs to other limits than those at the left.
     pub(super) fn stale(&self) -> bool {
         self.stopped || self.refusal.is_some() || self.planning_shown()
+    }
+
+    /// Whether the course of the search is to be seen.
+    pub(super) fn convergence_shown(&self) -> bool {
+        let waited = || self.running.as_ref().is_some_and(|r| self.now.duration_since(r.since) >= LONG);
+        self.chart.unwrap_or_else(|| self.planning_shown() && waited() && !self.convergence.is_empty())
+    }
+
+    /// Who searched last.
+    pub(super) fn converged_by(&self) -> &'static PlannerInfo {
+        self.planners[self.searched.unwrap_or(self.planner)].info()
     }
 
     /// Whether a plan has been waited for long enough to say so.
@@ -274,6 +280,7 @@ impl Model {
             workload: request.workload,
             planners: request.planners,
             planner,
+            last_for: vec![],
             limits,
             first_limits: limits,
             options,
@@ -283,6 +290,7 @@ impl Model {
             focus: Focus::View,
             folded: None,
             panel_cursor: 0,
+            others_unfolded: false,
             editing: None,
             overlay: None,
             message: None,
@@ -290,6 +298,9 @@ impl Model {
             shown: None,
             played: None,
             running: None,
+            convergence: Convergence::default(),
+            searched: None,
+            chart: None,
             refusal: None,
             stopped: false,
             generation: 0,
@@ -305,11 +316,12 @@ impl Model {
             depth: request.depth,
             theme_directory: request.theme_directory,
             ascii: request.ascii,
+            seen: false,
             size: (0, 0),
             now: Instant::now(),
             hits: vec![],
         };
-        model.panel_cursor = model.panel_rows().iter().position(|row| matches!(row, PanelRow::Limit(_))).unwrap_or(0);
+        model.select_panel_row(PanelRow::Limit(LimitKind::Devices));
         Ok(model)
     }
 
@@ -320,6 +332,7 @@ impl Model {
         }
         self.shown = None;
         self.played = None;
+        self.convergence = Convergence::default();
         self.device_unfolded.clear();
         self.device_cursor = 0;
         self.timeline = TimelineState::default();
@@ -328,17 +341,28 @@ impl Model {
 
     /// Takes a workload and looks for what may mislead a planner in it.
     pub(crate) fn set_workload(&mut self, workload: Arc<Workload>) {
+        let row = self.panel_row();
         self.refusals = refusals(self.planners, &workload);
         self.findings = lint::lint(&workload);
         self.workload = workload;
+        self.last_for.clear();
+        // A planner of another kind of workload would only refuse.
+        if self.refusals[self.planner].is_some() {
+            self.planner = self.refusals.iter().position(Option::is_none).unwrap_or(self.planner);
+        }
+        self.select_panel_row(row.unwrap_or(PanelRow::Limit(LimitKind::Devices)));
         self.generation += 1;
     }
 
-    /// Where there is room for the left panel, it hears the first keys: limits are what one turns first.
+    /// Takes the size of the screen. Where the first that is large enough has room for the left panel, that hears the first
+    /// keys: limits are what one turns first.
     pub(super) fn start_at(&mut self, size: (u16, u16)) {
         self.size = size;
-        if self.panel_visible() {
-            self.focus = Focus::Panel;
+        if !self.seen && size.0 >= SMALLEST.0 && size.1 >= SMALLEST.1 {
+            self.seen = true;
+            if self.panel_visible() {
+                self.focus = Focus::Panel;
+            }
         }
     }
 }

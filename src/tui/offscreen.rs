@@ -20,6 +20,7 @@ use super::{
     view,
     worker::{self, Job},
 };
+use crate::planner::Search;
 
 /// A screen of a size in memory.
 pub struct Offscreen {
@@ -60,9 +61,15 @@ impl Offscreen {
         jobs.len()
     }
 
-    /// Lets time pass.
+    /// Lets time pass, as the loop does between two frames.
     pub fn wait(&mut self, time: Duration) {
         self.model.now += time;
+        self.model.sample();
+    }
+
+    /// The search that is under way, where a test plays the planner.
+    pub fn search(&self) -> Option<Search> {
+        self.model.running.as_ref().map(|running| running.search.clone())
     }
 
     /// Takes an event.

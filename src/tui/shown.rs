@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use super::{
+    names::Names,
+    traffic::{self, Flow},
+};
 use crate::{
     cluster::Limits,
     plan::{Plan, Score, check},
@@ -22,6 +26,10 @@ pub(super) struct Shown {
     pub options: Options,
     /// How it ended.
     pub outcome: Outcome,
+    /// What the stages of its plan are called.
+    pub names: Names,
+    /// What its stages send one another.
+    pub traffic: Vec<Flow>,
     /// The plan as the independent check sees it.
     pub score: Option<Score>,
     /// Wall-clock seconds, checking included.
@@ -37,8 +45,11 @@ impl Shown {
         score: Option<Score>,
         seconds: f64,
     ) -> Self {
+        let plan = outcome.plan.as_ref();
         Shown {
             planner,
+            names: plan.map(|plan| Names::new(&problem.workload, &problem.limits, plan)).unwrap_or_default(),
+            traffic: plan.map(|plan| traffic::of(&problem.workload, plan)).unwrap_or_default(),
             workload: problem.workload.clone(),
             limits: problem.limits,
             options: problem.options.clone(),

@@ -6,8 +6,9 @@ use tui_input::Input;
 
 use super::{
     action::{Action, Scope},
+    convergence::{Convergence, Point},
     errand::Errand,
-    model::{Focus, Model, PanelRow, Running, Tone, View},
+    model::{Focus, Model, Running, Tone, View},
     open_form::OpenForm,
     overlay::Overlay,
     played::Lane,
@@ -85,6 +86,8 @@ impl Model {
             | Action::Reset => return self.act_on_row(action),
             Action::FitMemory => return self.fit(LimitKind::Memory),
             Action::FitDevices => return self.fit(LimitKind::Devices),
+            Action::Convergence => self.chart = Some(!self.convergence_shown()),
+            Action::NextObjective => return self.next_objective(),
             Action::Find => self.overlay = Some(Overlay::Find(Input::default())),
             Action::NextSection => {
                 self.section = self.section.next();
@@ -266,8 +269,23 @@ impl Model {
         // A change before the last plan is there does not restart the wait: the screen keeps saying that it waits.
         let planning = matches!(task, Task::Plan { .. });
         let since = self.running.as_ref().filter(|r| r.planning && planning).map_or(self.now, |r| r.since);
-        self.running = Some(Running { job: self.jobs, search: search.clone(), since, planning });
+        if planning {
+            self.convergence = Convergence::default();
+            self.searched = Some(self.planner);
+            // Hidden was the course of the last search.
+            self.chart = self.chart.filter(|shown| *shown);
+        }
+        self.running = Some(Running { job: self.jobs, search: search.clone(), since, begun: self.now, planning });
         Effect::Submit(Job { id: self.jobs, task, search })
+    }
+
+    /// Notes how far the search is that is under way; called at every frame.
+    pub(super) fn sample(&mut self) {
+        if let Some(running) = self.running.as_ref().filter(|running| running.planning) {
+            let progress = running.search.progress();
+            let at_s = self.now.duration_since(running.begun).as_secs_f64();
+            self.convergence.sample(Point { at_s, best: progress.best, bound: progress.bound });
+        }
     }
 
     /// Takes a report of the worker.
@@ -299,6 +317,10 @@ impl Model {
 
     /// Shows a new plan. One of an older job is shown too while its successor is under way, unless it has nothing.
     fn take_plan(&mut self, shown: Arc<Shown>, latest: bool) {
+        if latest {
+            let (best, bound) = (shown.outcome.objective, shown.outcome.lower_bound);
+            self.convergence.sample(Point { at_s: shown.seconds, best, bound });
+        }
         let empty = shown.outcome.plan.is_none();
         if shown.outcome.status == Status::Cancelled && empty {
             if latest {
@@ -322,11 +344,6 @@ impl Model {
         }
         let devices = self.device_rows().len();
         self.device_cursor = self.device_cursor.min(devices.saturating_sub(1));
-    }
-
-    /// The selected row of the left panel.
-    pub(super) fn panel_row(&self) -> Option<PanelRow> {
-        self.panel_rows().get(self.panel_cursor).copied()
     }
 }
 

@@ -6,11 +6,13 @@
 //!
 //! Units: bytes and seconds as `f64`, exactly as in the files.
 
+mod colour;
+pub mod convert;
 pub mod error;
 pub mod formats;
 pub mod generate;
 pub mod layer_profile;
-pub mod layers;
+pub mod layering;
 pub mod lint;
 pub mod operators;
 pub mod piper;

@@ -6,8 +6,20 @@ use serde_json::Value;
 
 use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 11] =
-    ["plan", "check", "simulate", "export", "lint", "generate", "planners", "hardware", "themes", "completions", "man"];
+const COMMANDS: [&str; 12] = [
+    "plan",
+    "check",
+    "compare",
+    "simulate",
+    "export",
+    "lint",
+    "generate",
+    "planners",
+    "hardware",
+    "themes",
+    "completions",
+    "man",
+];
 
 #[test]
 fn planners_are_listed_with_options_and_defaults() {

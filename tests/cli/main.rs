@@ -2,9 +2,11 @@
 
 mod bad_input;
 mod check;
+mod compare;
 mod export;
 mod lists;
 mod output;
+mod placement;
 mod plan;
 
 use std::path::{Path, PathBuf};

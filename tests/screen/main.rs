@@ -2,7 +2,10 @@
 
 mod keys;
 mod looks;
+mod panel;
+mod placement;
 mod planners;
+mod search;
 mod sizes;
 
 use std::sync::Arc;

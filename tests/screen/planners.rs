@@ -30,8 +30,19 @@ pub(crate) struct Panicking;
 pub(crate) struct Endless;
 
 pub(crate) static ALL: [&dyn Planner; 4] = [&OneStage, &Refusing, &Panicking, &Endless];
+/// Like the first, but for another objective.
+pub(crate) struct Quick;
 
-static OPTIONS: [OptionSpec; 2] = [
+/// Planners of two objectives.
+pub(crate) static OBJECTIVES: [&dyn Planner; 4] = [&OneStage, &Quick, &Refusing, &Panicking];
+/// More than a small screen has lines for.
+pub(crate) static MANY: [&dyn Planner; 26] = [
+    &OneStage, &Endless, &Endless, &Endless, &Endless, &Endless, &Endless, &Endless, &Endless, &Endless, &Endless,
+    &Endless, &Endless, &Endless, &Endless, &Endless, &Endless, &Refusing, &Refusing, &Refusing, &Refusing, &Refusing,
+    &Refusing, &Refusing, &Refusing, &Refusing,
+];
+
+static OPTIONS: [OptionSpec; 4] = [
     OptionSpec { name: "fast", label: "go fast", help: "does nothing", kind: OptionKind::Flag { default: true } },
     OptionSpec {
         name: "mode",
@@ -41,6 +52,18 @@ static OPTIONS: [OptionSpec; 2] = [
             choices: &[("first", "the first of the file"), ("last", "the last of the file")],
             default: "first",
         },
+    },
+    OptionSpec {
+        name: "restarts",
+        label: "restarts",
+        help: "does nothing",
+        kind: OptionKind::Number { default: 10.0, least: 1.0, most: 1000.0, whole: true },
+    },
+    OptionSpec {
+        name: "split",
+        label: "split",
+        help: "does nothing",
+        kind: OptionKind::File { example: "split.json" },
     },
 ];
 
@@ -89,6 +112,25 @@ impl Planner for OneStage {
         outcome.objective = Some(value);
         outcome.lower_bound = Some(value / 2.0);
         outcome
+    }
+}
+
+impl Planner for Quick {
+    fn info(&self) -> &'static PlannerInfo {
+        static INFO: PlannerInfo = PlannerInfo { objective: "latency", ..info!("quick") };
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &OPTIONS
+    }
+
+    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        OneStage.plan(problem, search)
     }
 }
 

@@ -8,7 +8,7 @@ use plantui::{
 };
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
-use crate::{planners, press, request, screen, tiny};
+use crate::{placement::placement, planners, press, request, screen, tiny};
 
 /// All small sizes, and steps through the rest up to 220 x 70.
 fn sizes() -> Vec<(u16, u16)> {
@@ -49,6 +49,32 @@ fn views_fit_any_size() {
 }
 
 #[test]
+fn the_course_of_a_search_fits_any_size() {
+    let mut screen = screen(request(tiny()));
+    screen.keys("b");
+    for view in ["1", "2", "3", "4"] {
+        screen.keys(view);
+        assert!(screen.text().contains("over time"), "view {view}");
+        draw_all(&mut screen, view);
+        screen.resize(120, 36);
+    }
+}
+
+#[test]
+fn views_of_a_device_placement_fit_any_size() {
+    let mut screen = screen(placement("placement-dp"));
+    for keys in ["1", "1*", "2", "2jj", "3", "3++ ", "4", "4s", "s", "s"] {
+        screen.focus(Focus::View);
+        screen.resize(120, 36);
+        screen.draw();
+        screen.keys(keys);
+        draw_all(&mut screen, keys);
+        screen.focus(Focus::Panel);
+        draw_all(&mut screen, keys);
+    }
+}
+
+#[test]
 fn overlays_fit_any_size() {
     let mut screen = screen(request(tiny()));
     screen.focus(Focus::View);
@@ -77,10 +103,10 @@ fn what_is_no_plan_fits_any_size() {
     let mut screen = screen(request);
     draw_all(&mut screen, "infeasible");
     screen.resize(120, 36);
-    for _ in 0..3 {
-        press(&mut screen, KeyCode::Up);
+    for code in [KeyCode::Up, KeyCode::Enter, KeyCode::Down, KeyCode::Enter] {
+        press(&mut screen, code);
     }
-    press(&mut screen, KeyCode::Enter);
+    assert!(screen.text().contains("cannot plan this workload"));
     draw_all(&mut screen, "refusal");
 }
 
@@ -105,4 +131,21 @@ fn at_80_by_24_everything_important_is_there() {
     {
         assert!(text.contains(part), "{part} in\n{text}");
     }
+}
+
+#[test]
+fn a_screen_that_grows_starts_like_any_other() {
+    let mut grown = Offscreen::new(request(tiny()), 40, 10).unwrap();
+    grown.draw();
+    grown.resize(120, 36);
+    // But for the header, which has the time the plan took.
+    let below = |screen: &mut Offscreen| screen.text().lines().skip(1).collect::<Vec<_>>().join("\n");
+    assert_eq!(below(&mut grown), below(&mut screen(request(tiny()))));
+    // Who chose the view keeps it through a small size.
+    press(&mut grown, KeyCode::Tab);
+    let before = grown.text();
+    grown.resize(40, 10);
+    grown.draw();
+    grown.resize(120, 36);
+    assert_eq!(grown.text(), before);
 }

@@ -5,7 +5,7 @@ use crate::{
     plan::Plan,
     workload::{
         Workload,
-        layers::{LayerKind, Layering},
+        layering::{LayerKind, Layering},
         piper::RECOMPUTE,
     },
 };

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::{Cut, CutStage, Settings};
-use crate::workload::layers::LayerKind;
+use crate::workload::layering::LayerKind;
 
 pub(super) fn text(cut: &Cut, settings: &Settings) -> String {
     let per_block = |value: &dyn Fn(&CutStage, bool) -> String| -> String {

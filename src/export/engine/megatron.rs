@@ -4,7 +4,7 @@
 //! first stage and `L` in the last, wherever the plan has the parts around the blocks; stages are never empty.
 
 use super::{Cut, CutStage, Settings};
-use crate::workload::layers::LayerKind;
+use crate::workload::layering::LayerKind;
 
 pub(super) fn text(cut: &Cut, settings: &Settings) -> String {
     let blocks: usize = cut.stages.iter().map(CutStage::blocks).sum();

@@ -31,7 +31,7 @@ use crate::{
     units,
     workload::{
         Workload,
-        layers::{Layering, LayeringError},
+        layering::{Layering, LayeringError},
     },
 };
 

@@ -1,7 +1,7 @@
 //! `torch.distributed.pipelining`: the modules in front of which a traced model is split.
 
 use super::{Cut, Names, Settings};
-use crate::workload::layers::LayerKind;
+use crate::workload::layering::LayerKind;
 
 /// The names of the modules of each stage; nodes without a number of their own are counted on.
 pub(super) fn modules(cut: &Cut, names: &Names) -> Vec<Vec<String>> {

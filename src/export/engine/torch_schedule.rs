@@ -61,8 +61,9 @@ pub fn csv(stages: usize, microbatches: u32, schedule: Schedule) -> String {
 /// What a stage does in turn.
 fn order(stage: usize, stages: usize, microbatches: u32, schedule: Schedule) -> Vec<Operation> {
     let warm_up = match schedule {
-        Schedule::OneForwardOneBackward => ((stages - stage) as u32).min(microbatches),
-        Schedule::GPipe | Schedule::SingleSample => microbatches,
+        // A single sample has one microbatch, for which all schedules are the same.
+        Schedule::OneForwardOneBackward | Schedule::SingleSample => ((stages - stage) as u32).min(microbatches),
+        Schedule::GPipe => microbatches,
     };
     let mut order: Vec<Operation> = (0..warm_up).map(Operation::Forward).collect();
     for m in 0..microbatches {

@@ -12,6 +12,7 @@ use super::{
     baselines::scored,
     classes::{ClassGraph, Partition},
     load::ClassCosts,
+    random::SplitMix,
 };
 use crate::{
     graph::Dag,
@@ -47,7 +48,7 @@ pub fn plan(
     }
     let graph = ClassGraph::new(dag, profile, &Partition::by_colour(profile));
     let costs = ClassCosts::new(dag, profile, &graph.partition);
-    let mut random = SplitMix(search.seed());
+    let mut random = SplitMix::new(search.seed());
     let mut best: Option<(f64, Vec<u32>)> = None;
     let mut descents = vec![];
     for restart in 0..restarts.max(1) {
@@ -81,20 +82,6 @@ pub fn plan(
         placed.status = Status::Cancelled;
     }
     (placed, descents)
-}
-
-/// Sebastiano Vigna's generator (2015): one word of state and well mixed, all that a random start needs.
-#[derive(Debug)]
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
 }
 
 /// Classes on accelerators.

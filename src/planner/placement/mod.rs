@@ -23,8 +23,12 @@ pub mod lattice;
 pub mod linearise;
 pub mod load;
 pub mod local_search;
+pub mod multilevel;
+pub mod partitioners;
 pub mod pipedream;
 pub mod planners;
+mod random;
+pub mod scotch;
 pub mod split;
 
 use crate::{cluster::Limits, planner::Status};

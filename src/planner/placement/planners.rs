@@ -158,7 +158,10 @@ impl Planner for PlacementPlanner {
             if outcome.status == Status::Optimal {
                 outcome.status = Status::Feasible;
             }
-        } else if outcome.status == Status::Optimal {
+        } else {
+            outcome.proven_among = outcome.lower_bound.map(|_| "contiguous splits");
+        }
+        if self.algorithm == Algorithm::Dp && outcome.status == Status::Optimal {
             outcome.notes.push("proven among contiguous splits; one that is not contiguous may be better".into());
         }
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
@@ -201,7 +204,8 @@ pub(super) fn outcome(
         ))
     } else if cpus > limits.cpus as usize {
         broken = LimitKind::Cpus;
-        Some(format!("Its split{worth} has nodes on {cpus} CPUs, the limit is {}.", limits.cpus))
+        let plural = if cpus == 1 { "" } else { "s" };
+        Some(format!("Its split{worth} uses {cpus} CPU{plural}, and {} are allowed.", limits.cpus))
     } else if placed.split.is_none() && placed.status != Status::Cancelled {
         let (accelerators, cpus) = (limits.accelerators, limits.cpus);
         let limit = units::bytes_exact(limits.memory_bytes);

@@ -1,4 +1,5 @@
-//! Devices: how busy and how full each one is. The replicas of a stage are alike and fold into one row with a count.
+//! Devices: how busy and how full each one is; below, the selected one in figures and whom it talks to. The replicas of a
+//! stage are alike and fold into one row with a count.
 
 use ratatui::{
     Frame,
@@ -7,7 +8,12 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{fit, fit_right, plain, rows, stages};
+use super::{
+    clip, fit, fit_right,
+    load_parts::{self, LoadPart, load_parts},
+    plain, rows,
+    summary::summary,
+};
 use crate::{
     plan::{Plan, Score},
     tui::{
@@ -61,17 +67,22 @@ impl Model {
 }
 
 /// Cells of the columns at the left: devices, stage, count.
-const LEFT: usize = 27;
+const LEFT: usize = 29;
 /// Cells of a value after a bar.
 const VALUE: usize = 10;
+/// Lines about the selected device, and the height of a view that has room for them.
+const DETAIL: u16 = 6;
+const TALL: u16 = 17;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
-    frame.render_widget(Paragraph::new(stages::summary(shown, plan, score, &theme, area.width)), rows(area, 0, 2));
+    frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme, area.width)), rows(area, 0, 2));
     let width = area.width as usize;
+    let parts = load_parts(score);
     let bar_width = width.saturating_sub(LEFT + 2 * VALUE + 3) / 2;
-    frame.render_widget(legend(shown, &theme, bar_width), rows(area, 3, 2));
-    let table = rows(area, 5, area.height);
+    frame.render_widget(legend(shown, score, &parts, &theme, bar_width), rows(area, 3, 2));
+    let detail = if area.height >= TALL { DETAIL } else { 0 };
+    let table = rows(area, 5, area.height.saturating_sub(5 + detail));
     let all = model.device_rows();
     let visible = table.height as usize;
     let first = super::scrolled(model.device_cursor, visible, all.len());
@@ -80,44 +91,105 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
         let selected = i == model.device_cursor;
         let sign = if selected { "▌" } else { " " };
         let mut spans = vec![Span::styled(sign, theme.fg(Role::Focus))];
-        spans.extend(row_spans(*row, model, shown, plan, score, bar_width));
+        spans.extend(row_spans(*row, model, shown, plan, score, &parts, bar_width));
         frame.render_widget(Line::from(spans), line);
         if selected && model.focus == Focus::View {
             frame.buffer_mut().set_style(line, theme.selected());
         }
         model.hits.push((line, Hit::ListRow(i)));
     }
+    let selected = all.get(model.device_cursor).map(|row| row.stage()).filter(|&stage| stage < plan.stages.len());
+    if let Some(stage) = selected.filter(|_| detail > 0) {
+        // Right below the rows where they leave room.
+        let top = (5 + all.len() as u16 + 1).min(area.height - detail);
+        draw_detail(frame, rows(area, top, detail), shown, score, &parts, stage, &theme);
+    }
 }
 
 /// Titles and what the fills mean, over the columns.
-fn legend(shown: &Shown, theme: &Theme, bar_width: usize) -> Paragraph<'static> {
+fn legend(shown: &Shown, score: &Score, parts: &[LoadPart], theme: &Theme, bar_width: usize) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
     let limit = units::bytes_exact(shown.limits.memory_bytes);
+    let devices = shown.names.noun == "device";
     let titles = Line::from(vec![
-        Span::styled(fit("  devices", 16), muted),
-        Span::styled(fit("stage", 8), muted),
+        Span::styled(fit(if devices { "  device" } else { "  devices" }, 16), muted),
+        Span::styled(fit(if devices { "" } else { "stage" }, 8), muted),
         Span::styled(fit("", LEFT - 24), muted),
         Span::styled(fit("time against the slowest", bar_width + VALUE + 2), muted),
         Span::styled(format!("memory, limit {limit} │"), muted),
     ]);
+    let room = bar_width + VALUE;
     let mut time = vec![Span::raw(" ".repeat(LEFT))];
-    let parts = [
-        ("█compute ", Role::Compute),
-        ("▓edges ", Role::Communication),
-        ("▒sync ", Role::Sync),
-        ("░idle ", Role::Idle),
-    ];
-    let mut used = 0;
-    for (text, role) in parts {
-        if used + text.chars().count() <= bar_width + VALUE {
-            used += text.chars().count();
-            time.push(Span::styled(text, theme.fg(role)));
-        }
+    time.extend(load_parts::legend(parts, theme, room.saturating_sub(6)));
+    if bar_width > 0 {
+        time.push(Span::styled("░idle ", theme.fg(Role::Idle)));
     }
-    time.push(Span::raw(" ".repeat(bar_width + VALUE + 2 - used)));
-    time.push(Span::styled("█weights ", theme.fg(Role::Weights)));
-    time.push(Span::styled("▒activations", theme.fg(Role::Activations)));
+    let used: usize = time.iter().map(Span::width).sum();
+    time.push(Span::raw(" ".repeat((LEFT + room + 2).saturating_sub(used))));
+    // Where nothing grows with what is in flight, the profile does not part memory.
+    if score.stages.iter().any(|stage| stage.activation_bytes > 0.0) {
+        time.push(Span::styled("█weights ", theme.fg(Role::Weights)));
+        time.push(Span::styled("▒activations", theme.fg(Role::Activations)));
+    }
     Paragraph::new(vec![titles, Line::from(time)])
+}
+
+/// The selected device in figures: what its time goes into, whom it talks to, what it holds.
+fn draw_detail(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    shown: &Shown,
+    score: &Score,
+    parts: &[LoadPart],
+    stage: usize,
+    theme: &Theme,
+) {
+    let muted = theme.fg(Role::Muted);
+    let width = area.width as usize;
+    let scored = &score.stages[stage];
+    let names = &shown.names;
+    let title = format!("─ {} ", names.long(stage));
+    let rule = "─".repeat(width.saturating_sub(title.chars().count()));
+    let mut time = vec![];
+    for LoadPart { name, role, of, .. } in parts {
+        time.push(Span::styled(format!("{name} "), theme.fg(*role)));
+        time.push(Span::raw(format!("{}  ", units::seconds(of(scored)))));
+    }
+    let idle = match score.slowest_s - scored.load_s {
+        idle if idle > 0.0 => format!("{} until the slowest is done", units::seconds(idle)),
+        _ => "never: it is the slowest".to_string(),
+    };
+    let flows = |incoming: bool| -> String {
+        let mut of: Vec<_> =
+            shown.traffic.iter().filter(|flow| (if incoming { flow.to } else { flow.from }) == stage).collect();
+        of.sort_by(|a, b| b.amount.value().total_cmp(&a.amount.value()));
+        let texts = of.iter().map(|flow| {
+            let other = if incoming { flow.from } else { flow.to };
+            format!("{} ({})", names.long(other), flow.amount.text())
+        });
+        let list: Vec<String> = texts.collect();
+        if list.is_empty() { "no other".into() } else { list.join(", ") }
+    };
+    let talk = |label: &'static str, text: &str| {
+        let text = clip(text, width.saturating_sub(label.chars().count()));
+        Line::from(vec![Span::styled(label, muted), Span::raw(text)])
+    };
+    let memory = if names.is_cpu(stage) {
+        "nothing limits a CPU's memory".to_string()
+    } else {
+        let limit = shown.limits.memory_bytes;
+        let share = units::percent_whole(scored.memory_bytes / limit);
+        format!("{} of {}, {share}", units::bytes(scored.memory_bytes), units::bytes_exact(limit))
+    };
+    let lines = vec![
+        Line::from(vec![Span::styled(title, theme.bold(Role::Text)), Span::styled(rule, theme.fg(Role::Border))]),
+        Line::from(time),
+        talk("idle          ", &idle),
+        talk("receives from ", &flows(true)),
+        talk("sends to      ", &flows(false)),
+        talk("holds         ", &memory),
+    ];
+    frame.render_widget(Paragraph::new(lines), area);
 }
 
 fn row_spans(
@@ -126,6 +198,7 @@ fn row_spans(
     shown: &Shown,
     plan: &Plan,
     score: &Score,
+    parts: &[LoadPart],
     bar_width: usize,
 ) -> Vec<Span<'static>> {
     let theme = &model.theme;
@@ -147,6 +220,12 @@ fn row_spans(
                 Span::styled(fit(&replica, LEFT - 12), theme.fg(Role::Muted)),
             ]
         }
+        _ if shown.names.noun == "device" => vec![
+            Span::styled("● ", theme.stage(i)),
+            Span::styled(fit(shown.names.long(i), LEFT - 15), theme.bold(Role::Text)),
+            Span::styled(fit_right(&stage.nodes.len().to_string(), 4), theme.fg(Role::Muted)),
+            Span::styled(fit(" nodes", 8), theme.fg(Role::Muted)),
+        ],
         _ => {
             let sign = match (stage.device_count() > 1, model.device_unfolded.contains(&i)) {
                 (false, _) => "  ",
@@ -165,14 +244,9 @@ fn row_spans(
     };
     let mut spans = left;
     let idle = (slowest - scored.load_s).max(0.0);
-    let parts = [
-        (scored.compute_s, "█", Role::Compute),
-        (scored.communication_s, "▓", Role::Communication),
-        (scored.sync_s, "▒", Role::Sync),
-        (idle, "░", Role::Idle),
-    ]
-    .map(|(time, fill, role)| Part { share: time / slowest, fill, style: theme.fg(role) });
-    spans.extend(bar::stacked(&parts, bar_width));
+    let mut bars = load_parts::bar_parts(parts, scored, slowest, theme);
+    bars.push(Part { share: idle / slowest, fill: "░", style: theme.fg(Role::Idle) });
+    spans.extend(bar::stacked(&bars, bar_width));
     let busy = if score.bottleneck() == Some(i) {
         Span::styled(fit_right("slowest ◂", VALUE), theme.bold(Role::Warning))
     } else {
@@ -180,6 +254,10 @@ fn row_spans(
     };
     spans.push(busy);
     spans.push(Span::raw("  "));
+    if shown.names.is_cpu(i) {
+        spans.push(Span::styled(fit("no limit", bar_width + VALUE), theme.fg(Role::Muted)));
+        return spans;
+    }
     let limit = shown.limits.memory_bytes;
     let scale = limit.max(scored.memory_bytes);
     let gauge = bar_width.saturating_sub(1);

@@ -94,7 +94,10 @@ fn result(model: &Model) -> Vec<Span<'static>> {
     let Some(shown) = &model.shown else { return vec![] };
     let mut spans = vec![name(shown.planner.name), status(shown.outcome.status, shown.outcome.gap(), theme)];
     if let Some(objective) = shown.outcome.objective {
-        let text = super::objective(shown.planner, objective);
+        let text = match &shown.score {
+            Some(score) => score.measure.show(objective),
+            None => super::objective(shown.planner, objective),
+        };
         spans.push(Span::styled(format!("  {text}"), theme.bold(Role::Text)));
     }
     spans.push(Span::styled(format!("  in {} ", short_seconds(shown.seconds)), theme.fg(Role::Muted)));

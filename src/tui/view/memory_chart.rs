@@ -43,7 +43,7 @@ pub(super) fn draw(
     buffer.set_stringn(
         area.x,
         area.y + 1,
-        label(&format!("stage {}", stage + 1)),
+        label(played.shown.names.caption(stage)),
         LABEL as usize,
         theme.fg(Role::Muted),
     );

@@ -9,16 +9,21 @@
 //! the mouse.
 
 mod ascii;
+mod convergence;
 mod devices;
 mod export;
 mod footer;
 mod header;
 mod help;
+mod load_parts;
 mod memory_chart;
 mod no_plan;
+mod node_rows;
 mod open;
 mod panel;
+mod stage_tree;
 mod stages;
+mod summary;
 pub(super) mod timeline;
 pub(super) mod workload;
 
@@ -37,7 +42,7 @@ use super::{
 };
 
 /// The smallest screen on which everything has its place.
-const SMALLEST: (u16, u16) = (60, 16);
+pub(super) const SMALLEST: (u16, u16) = (60, 16);
 /// Width of the left panel.
 const PANEL_WIDTH: u16 = 30;
 
@@ -61,7 +66,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
             right = Rect { x: middle.x + PANEL_WIDTH, width: middle.width - PANEL_WIDTH, ..middle };
         }
         draw_view(frame, right, model);
-        panel::draw_error(frame, middle, model);
+        panel::draw_note(frame, middle, model);
         draw_overlay(frame, area, model);
     }
     if model.ascii {
@@ -74,7 +79,14 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     let focused = model.focus == Focus::View;
     frame.render_widget(bordered(&model.theme, focused), area);
     draw_tabs(frame, area, model, focused);
-    let inner = inside(area);
+    let mut inner = inside(area);
+    if model.convergence_shown() {
+        // The view keeps the larger part.
+        let height = convergence::HEIGHT.min(inner.height / 2);
+        let chart = rows(inner, inner.height - height, height);
+        inner.height -= height;
+        convergence::draw(frame, chart, &model.convergence, model.converged_by(), &model.theme);
+    }
     if model.view == View::Workload {
         workload::draw(frame, inner, model);
         return;
@@ -131,7 +143,8 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool
             .map(|&kind| {
                 let value = kind.format(model.limits.get(kind));
                 let bare = value.bytes().all(|b| b.is_ascii_digit());
-                if bare { format!("{value} {}", kind.label()) } else { value }
+                let label = if value == "1" { kind.label().trim_end_matches('s') } else { kind.label() };
+                if bare { format!("{value} {label}") } else { value }
             })
             .collect();
         // As many as there is room for; the first ones matter most.

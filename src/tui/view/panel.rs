@@ -1,19 +1,21 @@
 //! The left panel: planners, limits and options, all that can be set.
+//!
+//! Limits are always whole; where there is no room for everything, planners and options show the part around the selected
+//! row, and their title says which part.
 
 use ratatui::{
     Frame,
     layout::{Position, Rect},
-    style::Style,
     text::{Line, Span},
     widgets::{Clear, Paragraph},
 };
 
-use super::{bordered, clip, fit, fit_right, plain, wrap};
+use super::{bordered, clip, fit, plain, wrap};
 use crate::{
-    cluster::LimitKind,
-    planner::OptionValue,
+    planner::{OptionKind, OptionValue},
     tui::{
-        model::{Focus, Hit, Model, PanelRow},
+        model::{Focus, Hit, Model, Tone},
+        panel_rows::{PanelRow, PanelSection},
         theme::Role,
     },
 };
@@ -21,85 +23,98 @@ use crate::{
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     model.hits.push((area, Hit::PanelArea));
     let focused = model.focus == Focus::Panel;
-    let title = Span::styled(" Planner ", model.theme.bold(if focused { Role::Focus } else { Role::Text }));
-    frame.render_widget(bordered(&model.theme, focused).title(title), area);
-    let lines = layout(model);
+    frame.render_widget(bordered(&model.theme, focused), area);
     let inner = Rect { x: area.x + 1, y: area.y + 1, width: area.width - 2, height: area.height.saturating_sub(2) };
-    let help = help_lines(model, inner.width as usize - 2);
-    // The help of the selected row stands at the bottom, if everything else has room.
-    let room = (inner.height as usize).saturating_sub(lines.len()) > help.len();
-    let rows = inner.height as usize - if room { help.len() } else { 0 };
-    let selected = lines.iter().position(|l| matches!(l, Item::Row(i, _) if *i == model.panel_cursor)).unwrap_or(0);
-    let first = (selected + 1).saturating_sub(rows.saturating_sub(1)).min(lines.len().saturating_sub(rows));
-    for (y, item) in (inner.y..).zip(lines.iter().skip(first).take(rows)) {
-        let line = Rect { y, height: 1, ..inner };
-        match item {
-            Item::Title(title) => {
-                draw_title(frame, Rect { x: area.x, width: area.width, ..line }, model, title, focused);
-            }
-            Item::Row(i, row) => draw_row(frame, line, model, *i, *row),
-        }
+    let mut help = help_lines(model, inner.width as usize - 2);
+    let rows = model.panel_rows();
+    let of = |section: PanelSection| -> Vec<(usize, PanelRow)> {
+        rows.iter().copied().enumerate().filter(|(_, row)| row.section() == section).collect()
+    };
+    let sections = PanelSection::ALL.map(|section| (section, of(section)));
+    let counts = sections.each_ref().map(|(_, rows)| rows.len());
+    // The help of the selected row stands at the bottom, if everything else has room; why a planner cannot plan always.
+    let all = counts.iter().sum::<usize>() + counts[1..].iter().filter(|&&count| count > 0).count();
+    let height = inner.height as usize;
+    let needed = matches!(model.panel_row(), Some(PanelRow::Planner(i)) if model.refusals[i].is_some());
+    if needed {
+        help.truncate(height / 3);
+    } else if all + help.len() >= height {
+        help.clear();
     }
-    if room {
-        for (y, text) in (inner.bottom() - help.len() as u16..).zip(&help) {
-            let place = Rect { x: inner.x + 1, y, width: inner.width - 2, height: 1 };
-            frame.render_widget(Span::styled(text.clone(), model.theme.fg(Role::Muted)), place);
+    let rooms = shares(height - help.len(), counts);
+    let mut y = area.y;
+    for ((section, rows), room) in sections.iter().zip(rooms) {
+        if rows.is_empty() {
+            continue;
         }
+        let first = super::scrolled(anchor(model, rows), room, rows.len());
+        let seen = (room < rows.len()).then(|| format!("{}–{} of {}", first + 1, first + room, rows.len()));
+        let rule = Rect { x: area.x, y, width: area.width, height: 1 };
+        draw_title(frame, rule, model, section.title(), seen.unwrap_or_default(), y == area.y, focused);
+        for (line, &(i, row)) in (y + 1..).zip(rows.iter().skip(first).take(room)) {
+            draw_row(frame, Rect { y: line, height: 1, ..inner }, model, i, row);
+        }
+        y += 1 + room as u16;
+    }
+    for (y, text) in (inner.bottom() - help.len() as u16..).zip(help) {
+        let place = Rect { x: inner.x + 1, y, width: inner.width - 2, height: 1 };
+        let role = if needed { Role::Warning } else { Role::Muted };
+        frame.render_widget(Span::styled(text, model.theme.fg(role)), place);
     }
 }
 
-/// A line of the panel.
-enum Item {
-    Title(&'static str),
-    Row(usize, PanelRow),
+/// How many rows of planners, limits and options are seen in a height that their titles share (the first is in the
+/// border). Limits go first, and neither of the others takes more than half of the rest from the other.
+fn shares(height: usize, [planners, limits, options]: [usize; 3]) -> [usize; 3] {
+    let height = height - usize::from(limits > 0) - usize::from(options > 0);
+    let limits = limits.min(height.saturating_sub(2));
+    let rest = height - limits;
+    let planner_room = planners.min(rest.saturating_sub(options).max(rest.div_ceil(2)));
+    [planner_room, limits, options.min(rest - planner_room)]
 }
 
-fn layout(model: &Model) -> Vec<Item> {
-    let mut lines = vec![];
-    let mut section = "Planner";
-    for (i, row) in model.panel_rows().into_iter().enumerate() {
-        let title = match row {
-            PanelRow::Planner(_) => "Planner",
-            PanelRow::Limit(_) => "Limits",
-            PanelRow::Option(_) => "Options",
-        };
-        if title != section {
-            section = title;
-            lines.push(Item::Title(title));
-        }
-        lines.push(Item::Row(i, row));
-    }
-    lines
+/// The row of a section that must be seen, by place: the selected one, else the planner in force.
+fn anchor(model: &Model, rows: &[(usize, PanelRow)]) -> usize {
+    let selected = rows.iter().position(|(i, _)| *i == model.panel_cursor);
+    let in_force = || rows.iter().position(|(_, row)| *row == PanelRow::Planner(model.planner));
+    selected.or_else(in_force).unwrap_or(0)
 }
 
 fn help_lines(model: &Model, width: usize) -> Vec<String> {
     let text = match model.panel_row() {
-        Some(PanelRow::Planner(i)) => model.planners[i].info().summary.to_string(),
+        Some(PanelRow::Planner(i)) => match &model.refusals[i] {
+            Some(reason) => format!("✗ {reason}"),
+            None => model.planners[i].info().summary.to_string(),
+        },
+        Some(PanelRow::Others) => "planners that cannot plan this workload; each says why".to_string(),
         Some(PanelRow::Limit(kind)) => kind.help().to_string(),
         Some(PanelRow::Option(i)) => {
             let spec = &model.specs()[i];
-            let value = model.options[model.planner].get(spec.name).unwrap_or_else(|| spec.default_value());
-            let choice = match (spec.kind, value) {
-                (crate::planner::OptionKind::Choice { choices, .. }, OptionValue::Choice(now)) => {
-                    choices.iter().find(|c| c.0 == now).map(|c| format!(" {}: {}", c.0, c.1))
+            let more = match (spec.kind, model.option_value(spec)) {
+                (OptionKind::Choice { choices, .. }, OptionValue::Choice(now)) => {
+                    choices.iter().find(|c| c.0 == now).map(|c| format!(". {}: {}", c.0, c.1))
                 }
+                (OptionKind::Number { .. }, _) => Some(format!("; {}", spec.values().join(", "))),
                 _ => None,
             };
-            format!("{}{}", spec.help, choice.map(|c| format!(".{c}")).unwrap_or_default())
+            format!("{}{}", spec.help, more.unwrap_or_default())
         }
         None => String::new(),
     };
     wrap(&text, width)
 }
 
-fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, focused: bool) {
+fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, seen: String, top: bool, focused: bool) {
     let border = model.theme.fg(if focused { Role::Focus } else { Role::Border });
-    let rule = "─".repeat((line.width as usize).saturating_sub(title.len() + 5));
+    let seen = if seen.is_empty() { seen } else { format!(" {seen} ─") };
+    let rule = "─".repeat((line.width as usize).saturating_sub(title.len() + 5 + seen.chars().count()));
+    let (left, right) = if top { ("╭─", "╮") } else { ("├─", "┤") };
     let spans = vec![
-        Span::styled("├─", border),
+        Span::styled(left, border),
         Span::styled(format!(" {title} "), model.theme.bold(if focused { Role::Focus } else { Role::Text })),
         Span::styled(rule, border),
-        Span::styled("┤", border),
+        Span::styled(seen, border),
+        Span::styled(right, border),
     ];
     frame.render_widget(Line::from(spans), line);
 }
@@ -124,24 +139,37 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
             let name = clip(planner.info().name, width.saturating_sub(5));
             (vec![Span::styled(format!("{mark}{name}{note}"), style)], false)
         }
-        PanelRow::Limit(kind) => (limit(model, kind, width), true),
+        PanelRow::Others => {
+            let sign = if model.others_unfolded { "▾" } else { "▸" };
+            let text = format!("{sign} +{} not for this workload", model.other_planners().len());
+            (vec![Span::styled(clip(&text, width.saturating_sub(1)), theme.fg(Role::Muted))], false)
+        }
+        PanelRow::Limit(_) | PanelRow::Option(_) if editing(model, row) => (field(model, row, width), false),
+        PanelRow::Limit(kind) => {
+            let value = model.limits.get(kind);
+            let changed = value != model.first_limits.get(kind);
+            (pair(model, kind.label(), &kind.format(value), changed, width), true)
+        }
         PanelRow::Option(i) => {
             let spec = &model.specs()[i];
-            let value = model.options[model.planner].get(spec.name).unwrap_or_else(|| spec.default_value());
+            let value = model.option_value(spec);
             let changed = value != spec.default_value();
             let text = match value {
                 OptionValue::Flag(true) => "[x]".to_string(),
                 OptionValue::Flag(false) => "[ ]".to_string(),
                 OptionValue::File(path) if path.is_empty() => "none".to_string(),
+                // The end of a path tells more than its beginning.
+                OptionValue::File(path) => clip_start(&path, width.saturating_sub(LEAST_LABEL + ARROWS)),
                 other => other.text(),
             };
-            (pair(model, spec.label, &text, changed, width), true)
+            let steps = !matches!(spec.kind, OptionKind::File { .. });
+            (pair(model, spec.label, &text, changed, width), steps)
         }
     };
     let mut all = vec![Span::styled(sign, theme.fg(Role::Focus))];
     all.extend(spans);
     frame.render_widget(Line::from(all), line);
-    if steps && !model.editing.as_ref().is_some_and(|e| row == PanelRow::Limit(e.kind)) {
+    if steps {
         // The arrows at the right end, for the mouse and as a sign of what the keys do.
         let style = if selected { model.theme.bold(Role::Focus) } else { model.theme.fg(Role::Border) };
         let less = Rect { x: line.right().saturating_sub(4), width: 1, ..line };
@@ -157,61 +185,121 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
     place_cursor(frame, line, model, row);
 }
 
+/// Cells for the arrows at the right end of a row, and those that a name keeps beside a long value.
+const ARROWS: usize = 6;
+const LEAST_LABEL: usize = 8;
+
 /// A label and its value at the right; what was changed is marked.
 fn pair(model: &Model, label: &str, value: &str, changed: bool, width: usize) -> Vec<Span<'static>> {
     let theme = &model.theme;
-    let space = width.saturating_sub(6);
-    let value = clip(value, space.saturating_sub(8));
+    let space = width.saturating_sub(ARROWS);
+    let value = clip(value, space.saturating_sub(LEAST_LABEL));
     let label_width = space.saturating_sub(value.chars().count() + 1);
     let style = if changed { theme.bold(Role::Accent) } else { theme.bold(Role::Text) };
     vec![Span::styled(fit(label, label_width), plain()), Span::raw(" "), Span::styled(value, style)]
 }
 
-fn limit(model: &Model, kind: LimitKind, width: usize) -> Vec<Span<'static>> {
-    if let Some(editing) = model.editing.as_ref().filter(|e| e.kind == kind) {
-        let field = width.saturating_sub(kind.label().len() + 4);
-        let scroll = editing.input.visual_scroll(field.saturating_sub(1));
-        let text: String = editing.input.value().chars().skip(scroll).take(field).collect();
-        let style = if editing.error.is_some() { model.theme.fg(Role::Bad) } else { model.theme.fg(Role::Text) };
-        return vec![
-            Span::styled(format!("{} ", kind.label()), plain()),
-            Span::styled("[", model.theme.fg(Role::Focus)),
-            Span::styled(fit(&text, field), style),
-            Span::styled("]", model.theme.fg(Role::Focus)),
-        ];
+/// The end of a text, with a sign where its beginning is missing.
+fn clip_start(text: &str, width: usize) -> String {
+    let count = text.chars().count();
+    if count <= width {
+        return text.to_string();
     }
-    let value = kind.format(model.limits.get(kind));
-    let changed = model.limits.get(kind) != model.first_limits.get(kind);
-    pair(model, kind.label(), &value, changed, width)
+    std::iter::once('…').chain(text.chars().skip(count + 1 - width)).collect()
+}
+
+/// Whether a row's value is being typed.
+fn editing(model: &Model, row: PanelRow) -> bool {
+    model.editing.as_ref().is_some_and(|editing| editing.row == row)
+}
+
+/// What a row that can be typed into is called.
+fn label(model: &Model, row: PanelRow) -> &'static str {
+    match row {
+        PanelRow::Limit(kind) => kind.label(),
+        PanelRow::Option(i) => model.specs()[i].label,
+        PanelRow::Planner(_) | PanelRow::Others => "",
+    }
+}
+
+/// The name before the field of a row and the cells of the field: a long name leaves room for a value.
+fn field_widths(model: &Model, row: PanelRow, width: usize) -> (String, usize) {
+    let name = clip(label(model, row), width.saturating_sub(4) / 2);
+    let field = width.saturating_sub(name.chars().count() + 4);
+    (name, field)
+}
+
+/// The row while its value is being typed.
+fn field(model: &Model, row: PanelRow, width: usize) -> Vec<Span<'static>> {
+    let Some(editing) = &model.editing else { return vec![] };
+    let (name, field) = field_widths(model, row, width);
+    let scroll = editing.input.visual_scroll(field.saturating_sub(1));
+    let text: String = editing.input.value().chars().skip(scroll).take(field).collect();
+    let style = model.theme.fg(if editing.error.is_some() { Role::Bad } else { Role::Text });
+    vec![
+        Span::styled(format!("{name} "), plain()),
+        Span::styled("[", model.theme.fg(Role::Focus)),
+        Span::styled(fit(&text, field), style),
+        Span::styled("]", model.theme.fg(Role::Focus)),
+    ]
 }
 
 fn place_cursor(frame: &mut Frame<'_>, line: Rect, model: &Model, row: PanelRow) {
-    if let Some(editing) = model.editing.as_ref().filter(|e| row == PanelRow::Limit(e.kind)) {
-        let label = editing.kind.label().len();
-        let field = (line.width as usize).saturating_sub(label + 4);
+    if let Some(editing) = model.editing.as_ref().filter(|editing| editing.row == row) {
+        let (name, field) = field_widths(model, row, line.width as usize);
         let scroll = editing.input.visual_scroll(field.saturating_sub(1));
-        let at = 3 + label + editing.input.visual_cursor().saturating_sub(scroll);
+        let at = 3 + name.chars().count() + editing.input.visual_cursor().saturating_sub(scroll);
         frame.set_cursor_position(Position::new((line.x + at as u16).min(line.right().saturating_sub(1)), line.y));
     }
 }
 
-/// Why what was typed cannot be taken, beside the field.
-pub(super) fn draw_error(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+/// Beside the field: why what was typed cannot be taken, or what is known of it already.
+pub(super) fn draw_note(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let Some(editing) = &model.editing else { return };
-    let Some(error) = &editing.error else { return };
-    let row = model.hits.iter().find(|(_, hit)| *hit == Hit::Panel(PanelRow::Limit(editing.kind)));
+    let (title, text, role) = match (&editing.error, &editing.known) {
+        (Some(error), _) => (" ✗ not taken ", error, Role::Bad),
+        (None, Some((Tone::Refused, text))) => (" ✗ not there ", text, Role::Warning),
+        (None, Some((Tone::Done, text))) => (" file ", text, Role::Good),
+        (None, None) => return,
+    };
+    let row = model.hits.iter().find(|(_, hit)| *hit == Hit::Panel(editing.row));
     let Some((line, _)) = row else { return };
     let width = area.right().saturating_sub(line.right() + 1).min(56);
-    let lines = wrap(error, width.saturating_sub(4) as usize);
+    let lines = wrap(text, width.saturating_sub(4) as usize);
     let place = Rect { x: line.right() + 1, y: line.y.saturating_sub(1), width, height: lines.len() as u16 + 2 }
         .intersection(area);
     frame.render_widget(Clear, place);
-    let style: Style = model.theme.base().fg(model.theme.color(Role::Bad));
+    let style = model.theme.base().fg(model.theme.color(role));
     frame.buffer_mut().set_style(place, style);
-    let title = fit_right(" ✗ not taken ", 13);
-    let block =
-        bordered(&model.theme, false).border_style(style).title(Span::styled(title, model.theme.bold(Role::Bad)));
+    let block = bordered(&model.theme, false).border_style(style).title(Span::styled(title, model.theme.bold(role)));
     let inner = super::inside(place);
     frame.render_widget(block, place);
     frame.render_widget(Paragraph::new(lines.into_iter().map(Line::from).collect::<Vec<_>>()), inner);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_keep_their_room_and_the_others_share_the_rest() {
+        assert_eq!(shares(34, [6, 4, 5]), [6, 4, 5]);
+        assert_eq!(shares(20, [20, 4, 3]), [11, 4, 3]);
+        assert_eq!(shares(20, [20, 4, 12]), [7, 4, 7]);
+        assert_eq!(shares(12, [3, 6, 12]), [2, 6, 2]);
+        assert_eq!(shares(20, [20, 4, 0]), [15, 4, 0]);
+        for height in 8..40 {
+            for counts in [[1, 3, 0], [9, 4, 2], [30, 6, 30], [2, 40, 2]] {
+                let rooms = shares(height, counts);
+                assert!(rooms.iter().sum::<usize>() + 1 + usize::from(counts[2] > 0) <= height);
+                assert!(rooms.iter().zip(counts).all(|(&room, count)| room <= count && (room > 0 || count == 0)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_is_cut_at_its_beginning() {
+        assert_eq!(clip_start("/home/u/split.json", 9), "…lit.json");
+        assert_eq!(clip_start("a.json", 9), "a.json");
+    }
 }

@@ -181,7 +181,15 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, played: &Play
         model.hits.push((line, Hit::ListRow(i)));
         let count = played.timeline.replicas[stage];
         let unfolded = model.timeline.unfolded.contains(&stage);
-        draw_label(frame, line, &theme, (stage, replica), count, unfolded, (i == selected, focused));
+        draw_label(
+            frame,
+            line,
+            &theme,
+            (played.shown.names.short(stage), replica),
+            count,
+            unfolded,
+            (i == selected, focused),
+        );
         let grid = Rect { x: line.x + LABEL.min(line.width), width: line.width.saturating_sub(LABEL), ..line };
         draw_compute(frame.buffer_mut(), grid, played, (stage, replica.unwrap_or(0)), window, &theme);
         y += 1;
@@ -202,7 +210,7 @@ fn draw_label(
     frame: &mut Frame<'_>,
     line: Rect,
     theme: &Theme,
-    (stage, replica): Row,
+    (short, replica): (&str, Option<u32>),
     count: u32,
     unfolded: bool,
     (selected, focused): (bool, bool),
@@ -218,7 +226,7 @@ fn draw_label(
             } else {
                 "▸ "
             }));
-            spans.push(Span::styled((stage + 1).to_string(), theme.bold(Role::Text)));
+            spans.push(Span::styled(short.to_string(), theme.bold(Role::Text)));
             if count > 1 {
                 spans.push(Span::styled(format!(" ×{count}"), theme.fg(Role::Muted)));
             }
@@ -363,12 +371,12 @@ fn draw_cursor(buffer: &mut Buffer, area: Rect, bottom: u16, model: &Model, wind
 
 /// What is under the cursor, in words.
 fn tell(played: &Played, stage: usize, replica: Option<u32>, time: f64) -> String {
+    let names = &played.shown.names;
+    let name = names.long(stage);
     let of = match replica {
-        Some(replica) => format!("stage {}, replica {}", stage + 1, replica + 1),
-        None if played.timeline.replicas.get(stage).is_some_and(|&r| r > 1) => {
-            format!("stage {}, replica 1", stage + 1)
-        }
-        None => format!("stage {}", stage + 1),
+        Some(replica) => format!("{name}, replica {}", replica + 1),
+        None if played.timeline.replicas.get(stage).is_some_and(|&r| r > 1) => format!("{name}, replica 1"),
+        None => name.to_string(),
     };
     let replica = replica.unwrap_or(0);
     let compute = played.at(Lane::Compute, stage, replica, time);
@@ -385,8 +393,8 @@ fn tell(played: &Played, stage: usize, replica: Option<u32>, time: f64) -> Strin
         match event.kind {
             EventKind::Forward => format!("forward of microbatch {m}"),
             EventKind::Backward => format!("backward of microbatch {m}"),
-            EventKind::SendActivation { to } => format!("activations of {m} to stage {}", to + 1),
-            EventKind::SendGradient { to } => format!("gradients of {m} to stage {}", to + 1),
+            EventKind::SendActivation { to } => format!("activations of {m} to {}", names.long(to as usize)),
+            EventKind::SendGradient { to } => format!("gradients of {m} to {}", names.long(to as usize)),
             EventKind::AllReduce => "all-reduce of the gradients".to_string(),
             EventKind::ToHost => "to the host".to_string(),
             EventKind::FromHost => "from the host".to_string(),

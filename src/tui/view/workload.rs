@@ -1,8 +1,6 @@
 //! Workload: the network as its file has it, in sections: nodes, edges, findings about its profile, what
 //! it says of itself.
 
-use std::borrow::Cow;
-
 use ratatui::{
     Frame,
     layout::Rect,
@@ -10,22 +8,15 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{
-    clip, fit, fit_right, plain, rows,
-    stages::{kind, numbered},
-    wrap,
-};
+use super::{clip, fit, fit_right, node_rows, plain, rows, wrap};
 use crate::{
     tui::{
         model::{Focus, Hit, Model},
         theme::{Role, Theme},
-        widget::{
-            bar,
-            tree::{Branch, TreePane},
-        },
+        widget::bar,
     },
     units,
-    workload::{Mode, PiperProfile, Profile, Workload, placement::SECONDS},
+    workload::{Profile, Workload, placement::SECONDS},
 };
 
 /// What is listed.
@@ -69,6 +60,8 @@ impl Model {
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     let theme = model.theme.clone();
     draw_sections(frame, rows(area, 0, 1), model, &theme);
+    let facts = clip(&node_rows::facts(&model.workload), area.width as usize);
+    frame.render_widget(Span::styled(facts, theme.fg(Role::Muted)), rows(area, 1, 1));
     let body = rows(area, 2, area.height);
     match model.section {
         Section::Nodes => draw_nodes(frame, body, model, &theme),
@@ -105,44 +98,17 @@ fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme
 const VALUE: usize = 11;
 
 fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {
-    let profile = modes(&model.workload);
-    let profile = profile.as_ref();
+    let workload = model.workload.clone();
     let detail_height = (area.height / 2).min(12);
     let width = area.width as usize;
-    let name = width.saturating_sub(4 * VALUE + 2 + 14).clamp(12, 48);
     let muted = theme.fg(Role::Muted);
-    let titles = format!(
-        "   {}{}{}{}{}",
-        fit("node", name.saturating_sub(3)),
-        fit_right("time", VALUE),
-        fit_right("parameters", VALUE),
-        fit_right("memory", VALUE),
-        fit_right("degrees", VALUE)
-    );
-    frame.render_widget(Span::styled(clip(&titles, width), muted), rows(area, 0, 1));
-    let workload = model.workload.clone();
-    model.nodes.prepare((model.generation, area.width), || branches(&workload, profile, name, width, theme));
+    frame.render_widget(Span::styled(clip(&node_rows::titles(&workload, width), width), muted), rows(area, 0, 1));
+    model.nodes.prepare((model.generation, area.width), || node_rows::branches(&workload, width, theme));
     let tree = rows(area, 1, area.height.saturating_sub(detail_height + 1));
     model.nodes.draw(frame, tree, theme);
-    if let Some(node) = selected_node(&model.workload, model.nodes.selected()) {
+    if let Some(node) = node_rows::selected(&workload, model.nodes.selected()) {
         let detail = rows(area, area.height.saturating_sub(detail_height), detail_height);
-        draw_detail(frame, detail, &model.workload, profile, node, theme);
-    }
-}
-
-/// Operations per second at which operators are shown where the file names no rate.
-const SHOWN_FLOPS: f64 = 10e12;
-
-/// What every node can run as, whatever the profile.
-fn modes(workload: &Workload) -> Cow<'_, PiperProfile> {
-    match &workload.profile {
-        Profile::Piper(profile) => Cow::Borrowed(profile),
-        Profile::Placement(profile) => Cow::Owned(profile.as_modes(&workload.dag)),
-        Profile::Layers(profile) => Cow::Owned(profile.as_modes(&workload.dag)),
-        Profile::Operators(profile) => {
-            let flops = workload.limits.flops_per_s.unwrap_or(SHOWN_FLOPS);
-            Cow::Owned(profile.as_modes(&workload.dag, flops))
-        }
+        draw_detail(frame, detail, &workload, node, theme);
     }
 }
 
@@ -166,87 +132,8 @@ fn edge_cost(workload: &Workload, edge: usize) -> (f64, String) {
     }
 }
 
-/// Runs of nodes of one kind and about one cost: (first, end).
-fn runs(workload: &Workload, profile: &PiperProfile) -> Vec<(usize, usize)> {
-    // Measured layers of one kind differ by a few percent.
-    let near = |a: f64, b: f64| (a - b).abs() <= 0.05 * a.max(b);
-    let alike = |a: usize, b: usize| {
-        let same = match (first_mode(profile, a), first_mode(profile, b)) {
-            (Some(a), Some(b)) => a.parameters == b.parameters && near(a.time_s, b.time_s),
-            _ => false,
-        };
-        same && kind(&workload.nodes[a].label()) == kind(&workload.nodes[b].label())
-    };
-    let n = workload.nodes.len();
-    let mut runs = vec![];
-    let mut first = 0;
-    while first < n {
-        let end = (first + 1..n).find(|&i| !alike(first, i)).unwrap_or(n);
-        if end - first >= 3 {
-            runs.push((first, end));
-        } else {
-            runs.extend((first..end).map(|i| (i, i + 1)));
-        }
-        first = end;
-    }
-    runs
-}
-
-/// The mode a file names first at the smallest degree: what the node is by itself.
-fn first_mode(profile: &PiperProfile, node: usize) -> Option<&Mode> {
-    profile.nodes.get(node)?.degrees.first()?.modes.first()
-}
-
-/// The node of a row of the tree; the first of them for a run.
-fn selected_node(workload: &Workload, path: &[u32]) -> Option<usize> {
-    let profile = modes(workload);
-    let profile = profile.as_ref();
-    let run = *runs(workload, profile).get(*path.first()? as usize)?;
-    Some(run.0 + path.get(1).map_or(0, |&i| i as usize))
-}
-
-fn branches(workload: &Workload, profile: &PiperProfile, name: usize, width: usize, theme: &Theme) -> Vec<Branch> {
-    let slowest = (0..workload.nodes.len())
-        .filter_map(|i| first_mode(profile, i))
-        .map(|m| m.time_s)
-        .fold(f64::MIN_POSITIVE, f64::max);
-    let row = |i: usize, label: String, depth: usize| {
-        let mut spans = vec![Span::raw(fit(&label, (name + 3).saturating_sub(TreePane::indent(depth))))];
-        let degrees: Vec<String> = profile.nodes[i].degrees.iter().map(|d| d.degree.to_string()).collect();
-        if let Some(mode) = first_mode(profile, i) {
-            spans.push(Span::raw(fit_right(&units::seconds(mode.time_s), VALUE)));
-            spans.push(Span::raw(fit_right(&units::count_short(mode.parameters), VALUE)));
-            spans.push(Span::raw(fit_right(&units::bytes(mode.memory_a + mode.memory_b), VALUE)));
-            spans.push(Span::styled(fit_right(&degrees.join(","), VALUE), theme.fg(Role::Muted)));
-            let space = width.saturating_sub(name + 3 + 4 * VALUE + 3);
-            spans.push(Span::raw("  "));
-            spans.push(Span::styled(bar::solid(mode.time_s / slowest, space), theme.fg(Role::Compute)));
-        }
-        Branch { label, line: Line::from(spans), children: vec![] }
-    };
-    runs(workload, profile)
-        .into_iter()
-        .map(|(first, end)| {
-            if end - first == 1 {
-                return row(first, numbered(workload, first), 0);
-            }
-            let label = workload.nodes[first].label();
-            let mut branch = row(first, format!("{} × {}", end - first, kind(&label)), 0);
-            branch.children = (first..end).map(|i| row(i, numbered(workload, i), 1)).collect();
-            branch
-        })
-        .collect()
-}
-
-/// Every mode of a node by degree, and its edges.
-fn draw_detail(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    workload: &Workload,
-    profile: &PiperProfile,
-    node: usize,
-    theme: &Theme,
-) {
+/// A node's edges and everything its profile says of it.
+fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: usize, theme: &Theme) {
     let muted = theme.fg(Role::Muted);
     let width = area.width as usize;
     let end = |edge: u32, other: usize| {
@@ -272,40 +159,15 @@ fn draw_detail(
             Span::styled("to   ", muted),
             Span::raw(clip(&list(workload.dag.out_edges(node), false), width.saturating_sub(5))),
         ]),
-        Line::styled(
-            clip(
-                &format!(
-                    "  t  {}{}{}{}",
-                    fit("mode", 20),
-                    fit_right("time", VALUE),
-                    fit_right("parameters", VALUE),
-                    "   memory for y microbatches in flight"
-                ),
-                width,
-            ),
-            muted,
-        ),
     ];
-    for degree in &profile.nodes[node].degrees {
-        for mode in &degree.modes {
-            lines.push(Line::raw(clip(
-                &format!(
-                    "{:>3}  {}{}{}   {} · y + {}",
-                    degree.degree,
-                    fit(&mode.id, 20),
-                    fit_right(&units::seconds(mode.time_s), VALUE),
-                    fit_right(&units::count_short(mode.parameters), VALUE),
-                    units::bytes(mode.memory_a),
-                    units::bytes(mode.memory_b)
-                ),
-                width,
-            )));
-        }
-    }
+    lines.extend(node_rows::details(workload, node).into_iter().map(|(title, text)| {
+        let text = clip(&text, width);
+        if title { Line::styled(text, muted) } else { Line::raw(text) }
+    }));
     let hidden = lines.len().saturating_sub(area.height as usize);
     if hidden > 0 && area.height > 1 {
         lines.truncate(area.height as usize - 1);
-        lines.push(Line::styled(format!("  … {} more modes", hidden + 1), muted));
+        lines.push(Line::styled(format!("  … {} more lines", hidden + 1), muted));
     }
     frame.render_widget(Paragraph::new(lines), area);
 }
@@ -318,7 +180,8 @@ fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     }
     let width = area.width as usize;
     let name = (width.saturating_sub(2 * VALUE + 6) / 2).min(36);
-    let titles = format!("  {}  {}{}", fit("from", name), fit("to", name + 1), fit_right("per microbatch", VALUE + 4));
+    let per = if model.workload.placement().is_some() { "transfer" } else { "per microbatch" };
+    let titles = format!("  {}  {}{}", fit("from", name), fit("to", name + 1), fit_right(per, VALUE + 4));
     frame.render_widget(Span::styled(clip(&titles, width), theme.fg(Role::Muted)), rows(area, 0, 1));
     let list = rows(area, 1, area.height);
     let largest = (0..edges.len()).map(|i| edge_cost(&model.workload, i).0).fold(f64::MIN_POSITIVE, f64::max);

@@ -3,13 +3,10 @@
 //! The surprising decision: classes are put in order here once more, without the planners' code, so that a finding on a
 //! cycle tells what the file says and not what a planner made of it.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{Findings, Severity};
 use crate::{
-    graph::strong_components,
     units,
-    workload::{Workload, placement::PlacementProfile},
+    workload::{Workload, colour::Classes, placement::PlacementProfile},
 };
 
 /// Applies all rules, in the order in which their findings are shown among equals.
@@ -24,37 +21,6 @@ pub(super) fn lint(workload: &Workload, profile: &PlacementProfile, findings: &m
     transfers(workload, profile, &classes, findings);
     zero_time(profile, findings);
     disconnected(workload, &classes, findings);
-}
-
-/// Colour classes; a node without one is a class by itself.
-struct Classes {
-    of: Vec<u32>,
-    colour: Vec<Option<i64>>,
-    /// Nodes by class, ascending.
-    members: Vec<Vec<usize>>,
-}
-
-impl Classes {
-    fn new(profile: &PlacementProfile) -> Self {
-        let mut known: BTreeMap<i64, u32> = BTreeMap::new();
-        let (mut of, mut colour, mut members) = (vec![], vec![], vec![]);
-        for (node, cost) in profile.nodes.iter().enumerate() {
-            let next = members.len() as u32;
-            let class = cost.colour_class.map_or(next, |c| *known.entry(c).or_insert(next));
-            if class == next {
-                colour.push(cost.colour_class);
-                members.push(vec![]);
-            }
-            members[class as usize].push(node);
-            of.push(class);
-        }
-        Classes { of, colour, members }
-    }
-
-    /// Whether the class has backward nodes alone.
-    fn is_orphan(&self, profile: &PlacementProfile, class: usize) -> bool {
-        self.members[class].iter().all(|&node| profile.nodes[node].backward)
-    }
 }
 
 /// Nodes that no accelerator can run.
@@ -162,25 +128,8 @@ fn slower_than_cpu(profile: &PlacementProfile, findings: &mut Findings) {
 
 /// Classes that reach one another: a contiguous split cannot part them.
 fn class_cycles(workload: &Workload, profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
-    let backward = |v: u32| profile.nodes[v as usize].backward;
-    let orphan: Vec<bool> = (0..classes.members.len()).map(|class| classes.is_orphan(profile, class)).collect();
-    let mut edges = BTreeSet::new();
-    for &(u, v) in workload.dag.edges() {
-        let (a, b) = (classes.of[u as usize], classes.of[v as usize]);
-        match (backward(u), backward(v)) {
-            (false, false) => _ = edges.insert((a, b)),
-            // A class without forward nodes has its place where the backward pass mirrors it.
-            (true, true) if orphan[a as usize] || orphan[b as usize] => _ = edges.insert((b, a)),
-            _ => {}
-        }
-    }
-    let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for (class, component) in strong_components(classes.members.len(), edges.iter()).into_iter().enumerate() {
-        groups.entry(component).or_default().push(class);
-    }
-    let mut groups: Vec<Vec<usize>> = groups.into_values().filter(|group| group.len() > 1).collect();
-    groups.sort();
-    for group in groups {
+    let groups = classes.groups(&workload.dag, profile);
+    for group in groups.iter().filter(|group| group.len() > 1) {
         let mut colours: Vec<i64> = group.iter().filter_map(|&class| classes.colour[class]).collect();
         colours.sort_unstable();
         let alone = group.len() - colours.len();

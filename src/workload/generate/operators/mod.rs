@@ -151,7 +151,7 @@ impl OperatorSettings {
             ("--host-link", self.host_link),
             ("--memory", self.memory_bytes),
         ] {
-            if !(value >= 1.0 && value <= 1e30) {
+            if !(1.0..=1e30).contains(&value) {
                 return refuse(flag, format!("{} is not from 1 to 1e30", units::exact_number(value)));
             }
         }

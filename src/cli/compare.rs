@@ -1,0 +1,359 @@
+//! `plantui compare`: every planner that can, and plans from files, on one table in one simulator.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use serde::Serialize;
+
+use super::{
+    Ending, Failure,
+    arguments::{self, LimitArgs},
+    input,
+    interrupt::Interrupt,
+    output::{self, Destination},
+    planning,
+    progress::Bar,
+    report::{self, line},
+};
+use crate::{
+    cluster::Limits,
+    plan::document::{LimitsPart, ObjectivePart, WorkloadPart},
+    planner::{self, Options, Planner, Problem, Search, Status},
+    simulate::Schedule,
+    study::compare::{self, Entry},
+    units,
+    workload::Workload,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui compare model.json
+  plantui compare model.json --devices 64 --sort throughput
+  plantui compare model.json --planner piper --planner equal-partition --plan mine.json
+  plantui compare model.json --schedule gpipe --json
+
+Every planner plans with its default options under the same limits; every plan is played in the same simulator under the
+same schedule. `predicted` is how far a planner's own time per sample is from the simulated one: below zero it promises
+too much. Plans from files are scored under the same limits.
+Exit codes: 0 there is a plan, 1 no planner found one, 2 wrong use or input, 3 stopped before any plan.";
+
+/// How often the bar is drawn.
+const FRAME: Duration = Duration::from_millis(50);
+
+/// Plan with every planner that can and compare the plans in the simulator
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct CompareArgs {
+    /// Workload to plan: a file, or `-` for standard input
+    workload: PathBuf,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// Only this planner; may be repeated [default: every planner that can plan the workload]
+    #[arg(long, value_name = "ID", value_parser = arguments::planner_ids())]
+    planner: Vec<String>,
+    /// A plan from a file, too; may be repeated
+    #[arg(long, value_name = "FILE")]
+    plan: Vec<PathBuf>,
+    /// Order in which a stage works through its microbatches
+    #[arg(long, value_name = "ID", default_value = Schedule::ALL[0].id(), value_parser = schedules())]
+    schedule: String,
+    /// Time for each planner, such as 10s or 2min
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = arguments::deadline)]
+    deadline: Duration,
+    /// Seed of planners that draw random numbers
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// What the table is sorted by
+    #[arg(long, value_name = "COLUMN", value_enum, default_value_t = Column::Throughput)]
+    sort: Column,
+    /// Prints one JSON document (schema plantui.compare/1) in place of the table
+    #[arg(long)]
+    json: bool,
+    /// Writes to this file in place of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Lets --output replace a file
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// A column to sort by; entries without a figure come last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Column {
+    /// Simulated samples per second, most first
+    Throughput,
+    /// Simulated time of a batch, least first
+    Iteration,
+    /// Simulated idle share, least first
+    Bubble,
+    /// Simulated peak memory, least first
+    Memory,
+    /// Devices used, fewest first
+    Devices,
+    /// Time spent planning, least first
+    Planning,
+    /// As the planners are listed
+    Listed,
+}
+
+#[derive(Debug, Serialize)]
+struct CompareDocument<'a> {
+    schema: &'static str,
+    workload: WorkloadPart,
+    limits: LimitsPart,
+    entries: Vec<EntryPart<'a>>,
+    left_out: Vec<LeftOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct EntryPart<'a> {
+    id: &'a str,
+    name: &'a str,
+    status: Option<Status>,
+    objective: Option<ObjectivePart>,
+    lower_bound: Option<f64>,
+    gap: Option<f64>,
+    stages: Option<usize>,
+    devices: Option<u32>,
+    schedule: Option<&'static str>,
+    iteration_s: Option<f64>,
+    samples_per_s: Option<f64>,
+    bubble: Option<f64>,
+    peak_memory_bytes: Option<f64>,
+    prediction_error: Option<f64>,
+    seconds: Option<f64>,
+    remarks: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct LeftOut {
+    id: &'static str,
+    reason: String,
+}
+
+fn schedules() -> PossibleValuesParser {
+    PossibleValuesParser::new(Schedule::ALL.map(Schedule::id))
+}
+
+impl CompareArgs {
+    /// Plans, plays and prints.
+    ///
+    /// # Errors
+    /// [`Failure`] for wrong use or input, or where the result cannot be written.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let destination = Destination::new(self.output.as_deref(), self.force);
+        destination.check()?;
+        for plan in &self.plan {
+            input::one_standard_input(&self.workload, plan)?;
+        }
+        let workload = Arc::new(input::workload(&self.workload)?);
+        let limits = planning::resolve(&workload, &self.limits)?;
+        let schedule = Schedule::find(&self.schedule).unwrap_or(Schedule::ALL[0]);
+        let (able, left_out) = self.planners(&workload, &limits)?;
+        let mut entries = vec![];
+        for path in &self.plan {
+            let plan = input::plan(path, &workload)?.plan;
+            entries.push(compare::given(&input::shown(path), &workload, &limits, plan, schedule));
+        }
+        let stopped = self.ask(&able, &workload, &limits, schedule, &mut entries)?;
+        sort(&mut entries, self.sort);
+        let text = if self.json {
+            output::json(&CompareDocument {
+                schema: "plantui.compare/1",
+                workload: workload.as_ref().into(),
+                limits: (&limits).into(),
+                entries: entries.iter().map(EntryPart::from).collect(),
+                left_out,
+            })
+        } else {
+            report(&workload, &limits, &entries, &left_out)
+        };
+        destination.write(&text)?;
+        let found = entries.iter().any(|entry| entry.value().is_some());
+        Ok(match (found, stopped) {
+            (true, _) => Ending::Done,
+            (false, true) => Ending::Stopped,
+            (false, false) => Ending::NoPlan,
+        })
+    }
+
+    /// The planners to ask, and why the others are not.
+    fn planners(
+        &self,
+        workload: &Arc<Workload>,
+        limits: &Limits,
+    ) -> Result<(Vec<&'static dyn Planner>, Vec<LeftOut>), Failure> {
+        let (mut able, mut left_out) = (vec![], vec![]);
+        for &planner in planner::all() {
+            let id = planner.info().id;
+            if !self.planner.is_empty() && !self.planner.iter().any(|wanted| wanted == id) {
+                continue;
+            }
+            let options = Options::defaults(planner.options());
+            let problem = Problem { workload: Arc::clone(workload), limits: *limits, options };
+            let asked = planner
+                .can_plan(workload)
+                .and_then(|()| planner.check_options(&problem).map_err(|error| error.to_string()));
+            match asked {
+                Ok(()) => able.push(planner),
+                Err(reason) => left_out.push(LeftOut { id, reason }),
+            }
+        }
+        if able.is_empty() && self.plan.is_empty() {
+            let reasons: Vec<String> = left_out.iter().map(|out| format!("{}: {}", out.id, out.reason)).collect();
+            return Err(Failure::refused(
+                format!("no planner can plan {}: {}", workload.name, reasons.join("; ")),
+                "`plantui planners` lists every planner",
+            ));
+        }
+        Ok((able, left_out))
+    }
+
+    /// Asks one planner after the other; Ctrl-C stops the one that runs and leaves out the rest. Says whether it was
+    /// pressed.
+    fn ask(
+        &self,
+        planners: &[&'static dyn Planner],
+        workload: &Arc<Workload>,
+        limits: &Limits,
+        schedule: Schedule,
+        entries: &mut Vec<Entry>,
+    ) -> Result<bool, Failure> {
+        let all = Search::default();
+        let interrupt = Interrupt::cancels(&all)
+            .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
+        for &planner in planners {
+            if interrupt.pressed() {
+                break;
+            }
+            let search = Search::new(Some(self.deadline), self.seed);
+            let (done, running) = mpsc::channel::<()>();
+            let (name, search, interrupt) = (planner.info().name, &search, &interrupt);
+            entries.push(thread::scope(|scope| {
+                scope.spawn(move || {
+                    let mut bar = Bar::new(name);
+                    while running.recv_timeout(FRAME) == Err(mpsc::RecvTimeoutError::Timeout) {
+                        if interrupt.pressed() {
+                            search.cancel();
+                        }
+                        bar.update(search, interrupt.pressed());
+                    }
+                });
+                // Should the planner panic, the bar ends with the sender.
+                let _done = done;
+                compare::planned(planner, workload, limits, schedule, search)
+            }));
+        }
+        Ok(interrupt.pressed())
+    }
+}
+
+impl<'a> From<&'a Entry> for EntryPart<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        let played = entry.played.as_ref();
+        let score = entry.score.as_ref().filter(|score| score.is_valid());
+        EntryPart {
+            id: &entry.id,
+            name: &entry.name,
+            status: entry.status,
+            objective: score.map(|score| ObjectivePart {
+                name: score.measure.name().into(),
+                value: score.value,
+                unit: score.measure.unit().into(),
+            }),
+            lower_bound: entry.bound,
+            gap: entry.gap(),
+            stages: entry.plan.as_ref().map(|plan| plan.stages.len()),
+            devices: entry.plan.as_ref().map(crate::plan::Plan::devices_used),
+            schedule: played.map(|played| played.schedule.id()),
+            iteration_s: played.map(|played| played.iteration_s),
+            samples_per_s: played.map(|played| played.samples_per_s),
+            bubble: played.map(|played| played.bubble),
+            peak_memory_bytes: played.map(|played| played.peak_memory_bytes),
+            prediction_error: entry.prediction_error(),
+            seconds: entry.seconds,
+            remarks: &entry.remarks,
+        }
+    }
+}
+
+fn sort(entries: &mut [Entry], column: Column) {
+    let played = |entry: &Entry, figure: fn(&compare::Played) -> f64| entry.played.as_ref().map(figure);
+    let key = |entry: &Entry| match column {
+        Column::Throughput => played(entry, |p| -p.samples_per_s),
+        Column::Iteration => played(entry, |p| p.iteration_s),
+        Column::Bubble => played(entry, |p| p.bubble),
+        Column::Memory => played(entry, |p| p.peak_memory_bytes),
+        Column::Devices => entry.played.as_ref().and(entry.plan.as_ref()).map(|plan| f64::from(plan.devices_used())),
+        Column::Planning => entry.seconds,
+        Column::Listed => Some(0.0),
+    };
+    // Stable: equals stay as listed.
+    entries.sort_by(|a, b| key(a).unwrap_or(f64::INFINITY).total_cmp(&key(b).unwrap_or(f64::INFINITY)));
+}
+
+fn report(workload: &Workload, limits: &Limits, entries: &[Entry], left_out: &[LeftOut]) -> String {
+    let mut text = String::new();
+    line(&mut text, format_args!("{}", report::about(workload)));
+    line(&mut text, format_args!("limits: {}", report::limits(workload, limits)));
+    line(&mut text, format_args!(""));
+    let head = [
+        "objective",
+        "gap",
+        "batch",
+        "samples/s",
+        "bubble",
+        "peak memory",
+        "devices",
+        "predicted",
+        "planned in",
+        "planner",
+    ];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for entry in entries {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        let played = entry.played.as_ref();
+        let score = entry.score.as_ref().filter(|score| score.is_valid());
+        let status = match entry.status {
+            Some(Status::Infeasible) => " (no plan)",
+            Some(Status::Cancelled) => " (stopped)",
+            None if score.is_none() => " (not valid)",
+            _ => "",
+        };
+        rows.push(vec![
+            or_dash(score.map(|score| score.measure.show(score.value))),
+            or_dash(entry.gap().map(|gap| if gap <= 1e-9 { "proven".into() } else { units::percent(gap) })),
+            or_dash(played.map(|played| units::seconds(played.iteration_s))),
+            or_dash(played.map(|played| units::number(played.samples_per_s))),
+            or_dash(played.map(|played| units::percent(played.bubble))),
+            or_dash(played.map(|played| units::bytes(played.peak_memory_bytes))),
+            or_dash(
+                entry.plan.as_ref().and(score).and(entry.plan.as_ref()).map(|plan| plan.devices_used().to_string()),
+            ),
+            or_dash(entry.prediction_error().map(|error| format!("{:+.1}%", 100.0 * error))),
+            or_dash(entry.seconds.map(units::seconds)),
+            format!("{}{status}", entry.name),
+        ]);
+    }
+    report::table(&mut text, &rows);
+    let remarks: Vec<String> = entries
+        .iter()
+        .flat_map(|entry| entry.remarks.iter().map(move |remark| format!("{}: {remark}", entry.name)))
+        .collect();
+    report::notes(&mut text, &remarks);
+    // Planners of a family share their reason.
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for LeftOut { id, reason } in left_out {
+        reasons.entry(reason).or_default().push(id);
+    }
+    for (reason, ids) in reasons {
+        line(&mut text, format_args!("left out: {}: {reason}", ids.join(", ")));
+    }
+    text
+}

@@ -1,0 +1,118 @@
+//! `plantui convert`: a workload in another format.
+//!
+//! Each format that can be written is a [`Target`] in one list, from which `--to` takes its words and help.
+
+use std::path::PathBuf;
+
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser},
+};
+
+use super::{Ending, Failure, arguments::LimitArgs, input, output::Destination};
+use crate::workload::{
+    FileLimits, Provenance, Workload,
+    convert::{self, Conversion, Mode},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui convert model.json --to placement > operators.json
+  plantui convert operators.json --to piper --bandwidth 25GB/s --output model.json
+  plantui generate bert-32 | plantui convert - --to placement | plantui plan -
+
+What was assumed is written into the file (`assumptions`). Planners convert by themselves where they can: `plantui plan
+model.json --planner placement-dp`.";
+
+/// Bandwidth by which times become bytes where none is given.
+const BANDWIDTH: f64 = 16e9;
+/// Microbatches in a batch where none are given.
+const MICROBATCHES: u32 = 32;
+
+/// Write a workload in another format
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct ConvertArgs {
+    /// Workload to convert: a file, or `-` for standard input
+    workload: PathBuf,
+    /// Format to write
+    #[arg(long, value_name = "FORMAT", value_parser = targets())]
+    to: String,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the output file if it is there
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// A format that can be written.
+struct Target {
+    id: &'static str,
+    help: &'static str,
+    /// The workload in this format, with the limits as they were given, or why not.
+    convert: fn(&Workload, &FileLimits) -> Result<Conversion, String>,
+}
+
+static TARGETS: [Target; 2] = [
+    Target {
+        id: "placement",
+        help: "times on accelerators, sizes and transfers (device placement)",
+        convert: placement,
+    },
+    Target { id: "piper", help: "times and memory by tensor degree and mode (Piper)", convert: piper },
+];
+
+fn targets() -> PossibleValuesParser {
+    PossibleValuesParser::new(TARGETS.iter().map(|target| PossibleValue::new(target.id).help(target.help)))
+}
+
+fn placement(workload: &Workload, limits: &FileLimits) -> Result<Conversion, String> {
+    let bandwidth = limits.bandwidth_bytes_per_s.ok_or("it names no bandwidth; give it with --bandwidth")?;
+    convert::to_placement(workload, Mode::Keeping, 1, bandwidth)
+}
+
+fn piper(workload: &Workload, limits: &FileLimits) -> Result<Conversion, String> {
+    let (microbatches, bandwidth) = (limits.microbatches, limits.bandwidth_bytes_per_s);
+    convert::to_piper(workload, microbatches.unwrap_or(MICROBATCHES), bandwidth.unwrap_or(BANDWIDTH))
+}
+
+impl ConvertArgs {
+    /// Converts and writes to the output.
+    ///
+    /// # Errors
+    /// [`Failure`] if the workload cannot be read or converted, or the output cannot be written.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let destination = Destination::new(self.output.as_deref(), self.force);
+        destination.check()?;
+        let mut workload = input::workload(&self.workload)?;
+        let given = self.limits.overrides();
+        let limits = &mut workload.limits;
+        limits.devices = given.devices.or(limits.devices);
+        limits.cpus = given.cpus.or(limits.cpus);
+        limits.memory_bytes = given.memory_bytes.or(limits.memory_bytes);
+        limits.microbatches = given.microbatches.or(limits.microbatches);
+        limits.bandwidth_bytes_per_s = given.bandwidth_bytes_per_s.or(limits.bandwidth_bytes_per_s);
+        let target = TARGETS.iter().find(|target| target.id == self.to).expect("clap takes no other word");
+        let converted = (target.convert)(&workload, &workload.limits.clone()).map_err(|reason| {
+            let problem = format!("{} cannot be written as {}: {reason}", workload.source, target.id);
+            Failure::refused(problem, "")
+        })?;
+        destination.write(&convert::text(&recorded(&workload, converted, target.id)))?;
+        Ok(Ending::Done)
+    }
+}
+
+/// The converted workload with what it rests on: the original's assumptions, then those of the conversion.
+fn recorded(original: &Workload, converted: Conversion, target: &str) -> Workload {
+    let mut assumptions = vec![];
+    if let Some(provenance) = &original.provenance {
+        assumptions.push(format!("The original was made by `{}`.", provenance.made_by));
+        assumptions.extend(provenance.assumptions.iter().cloned());
+    }
+    assumptions.extend(converted.assumptions);
+    let made_by = format!("plantui convert {} --to {target}", original.name);
+    Workload { provenance: Some(Provenance { made_by, assumptions }), ..converted.workload }
+}

@@ -1,0 +1,196 @@
+//! Planners on workloads of another family: convert, plan, carry the plan back, score it on the original.
+//!
+//! [`Converted`] stands around a planner. What the planner takes as it is goes through untouched. Another workload is
+//! converted ([`workload::convert`](crate::workload::convert)), and only the split is taken from the planner's answer: the
+//! stages are given the original's nodes and choices, one device each, and are worth what [`check`] finds by the
+//! original's own measure. So nothing is proven, and the notes say what was assumed.
+//!
+//! The surprising decision concerns memory. In Piper's pipelines a stage holds the activations of as many microbatches as
+//! there are stages from it on, which a device placement cannot express: sizes are taken for one microbatch in flight, and
+//! if the plan then does not fit, for as many as it has stages, until it does; where nothing fits, the same is tried with
+//! every node in its smallest mode.
+
+use std::sync::Arc;
+
+use super::{
+    Infeasible, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, equal_partition,
+    piper, placement,
+};
+use crate::{
+    cluster::{LimitKind, Limits},
+    plan::{Measure, Plan, Stage, check},
+    workload::{
+        Workload,
+        convert::{self, Conversion, Mode},
+    },
+};
+
+/// Bytes per second by which transfers of a placement become bytes; stages pay for time, so any value does.
+const NOMINAL_BANDWIDTH: f64 = 16e9;
+/// Microbatches where a stage must be one device: no number of replicas but 1 divides it. (A prime above all devices.)
+const INDIVISIBLE: u32 = 999_983;
+
+/// A planner that takes workloads of the other family as well.
+pub struct Converted {
+    planner: &'static dyn Planner,
+}
+
+/// Piper on device placements.
+pub static PIPER: Converted = Converted { planner: &piper::Piper };
+/// Equal partition on device placements.
+pub static EQUAL_PARTITION: Converted = Converted { planner: &equal_partition::EqualPartition };
+/// The placement DP on Piper's profile.
+pub static PLACEMENT_DP: Converted = Converted { planner: &placement::planners::DP };
+/// The linearised placement DP on Piper's profile.
+pub static PLACEMENT_LINEARISED: Converted = Converted { planner: &placement::planners::LINEARISED };
+/// PipeDream on Piper's profile.
+pub static PLACEMENT_PIPEDREAM: Converted = Converted { planner: &placement::planners::PIPEDREAM };
+/// One accelerator on Piper's profile.
+pub static PLACEMENT_ONE: Converted = Converted { planner: &placement::planners::ONE };
+
+impl Planner for Converted {
+    fn info(&self) -> &'static PlannerInfo {
+        self.planner.info()
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        self.planner.options()
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        self.planner.limits()
+    }
+
+    fn is_native(&self, workload: &Workload) -> bool {
+        self.planner.is_native(workload)
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        let Err(reason) = self.planner.can_plan(workload) else { return Ok(()) };
+        let converted =
+            convert(workload, Mode::Keeping, 1, NOMINAL_BANDWIDTH).map_err(|why| format!("{reason}; {why}"))?;
+        self.planner.can_plan(&converted.workload)
+    }
+
+    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
+        // Files that an option names are read for the workload they belong to.
+        if self.is_native(&problem.workload) { self.planner.check_options(problem) } else { Ok(()) }
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        if self.is_native(&problem.workload) {
+            return self.planner.plan(problem, search);
+        }
+        let outcome = self.plan_in(Mode::Keeping, problem, search);
+        let one_mode = problem.workload.piper().is_none();
+        if outcome.status != Status::Infeasible || one_mode {
+            return outcome;
+        }
+        self.plan_in(Mode::Smallest, problem, search)
+    }
+}
+
+/// How planning with a number of microbatches in flight ended.
+enum Attempt {
+    Ended(Box<Outcome>),
+    /// The plan does not fit, and has more stages than microbatches were taken to be in flight.
+    TooManyInFlight(u32),
+}
+
+impl Converted {
+    /// Plans with every node in one mode.
+    fn plan_in(&self, mode: Mode, problem: &Problem, search: &Search) -> Outcome {
+        let mut in_flight = 1;
+        loop {
+            match self.attempt(mode, problem, in_flight, search) {
+                Attempt::Ended(outcome) => return *outcome,
+                Attempt::TooManyInFlight(stages) => in_flight = stages,
+            }
+        }
+    }
+
+    fn attempt(&self, mode: Mode, problem: &Problem, in_flight: u32, search: &Search) -> Attempt {
+        let ended = |outcome: Outcome| Attempt::Ended(Box::new(outcome));
+        let (original, limits) = (&problem.workload, &problem.limits);
+        let pipeline = original.piper().is_some();
+        let bandwidth = if pipeline { limits.bandwidth_bytes_per_s } else { NOMINAL_BANDWIDTH };
+        let conversion = match convert(original, mode, in_flight, bandwidth) {
+            Ok(conversion) => conversion,
+            Err(reason) => return ended(refused(reason, vec![])),
+        };
+        let Conversion { workload, members, choices, assumptions } = conversion;
+        let microbatches = if pipeline { limits.microbatches } else { INDIVISIBLE };
+        // Every stage has a replica, and there are no more of these than microbatches.
+        let devices = limits.devices.min(microbatches);
+        if devices == 0 {
+            return ended(refused("There is no accelerator, and stages run on nothing else.".into(), assumptions));
+        }
+        let asked = Problem {
+            workload: Arc::new(workload),
+            limits: Limits { devices, cpus: 0, microbatches, bandwidth_bytes_per_s: bandwidth, ..*limits },
+            options: problem.options.clone(),
+        };
+        // Values and plans of the converted workload are nobody's business.
+        let mut outcome = self.planner.plan(&asked, &search.quiet());
+        let mut notes = assumptions;
+        notes.push("Nothing is proven: the planner saw the converted workload. The value is the original's.".into());
+        outcome.notes = notes;
+        (outcome.objective, outcome.lower_bound) = (None, None);
+        if let Some(infeasible) = &mut outcome.infeasible {
+            // What would do for the converted workload need not do for the original.
+            (infeasible.smallest_memory_bytes, infeasible.fewest_devices) = (None, None);
+        }
+        let Some(found) = outcome.plan.take() else { return ended(outcome) };
+        let plan = carried_back(original, &found, &members, &choices);
+        let score = check::check(original, limits, &plan);
+        let stages = plan.stages.len() as u32;
+        if let Some(violation) = score.violations.first() {
+            let memory = matches!(violation, check::Violation::OutOfMemory { .. });
+            if pipeline && memory && stages > in_flight {
+                return Attempt::TooManyInFlight(stages);
+            }
+            let explanation =
+                format!("The plan for the converted workload does not hold for the original: {violation}.");
+            return ended(refused(explanation, outcome.notes));
+        }
+        search.improve(score.value, &plan);
+        if outcome.status == Status::Optimal {
+            outcome.status = Status::Feasible;
+        }
+        outcome.objective = Some(score.value);
+        outcome.plan = Some(plan);
+        ended(outcome)
+    }
+}
+
+/// The workload in the terms of the other family.
+fn convert(workload: &Workload, mode: Mode, in_flight: u32, bandwidth: f64) -> Result<Conversion, String> {
+    if workload.piper().is_some() {
+        convert::to_placement(workload, mode, in_flight, bandwidth)
+    } else {
+        convert::to_piper(workload, INDIVISIBLE, bandwidth)
+    }
+}
+
+fn refused(explanation: String, notes: Vec<String>) -> Outcome {
+    let infeasible =
+        Infeasible { limits: vec![LimitKind::Memory, LimitKind::Devices], explanation, ..Infeasible::default() };
+    Outcome { infeasible: Some(infeasible), notes, ..Outcome::new(Status::Infeasible) }
+}
+
+/// The stages of a plan with the original's nodes, in the same order, a device each.
+fn carried_back(original: &Workload, plan: &Plan, members: &[Vec<usize>], choices: &[String]) -> Plan {
+    let stage = |stage: &Stage| {
+        let mut nodes: Vec<usize> = stage.nodes.iter().flat_map(|&node| members[node].iter().copied()).collect();
+        nodes.sort_unstable();
+        Stage {
+            choices: nodes.iter().map(|&node| choices[node].clone()).collect(),
+            nodes,
+            data_parallel: 1,
+            tensor_parallel: 1,
+            devices: vec![],
+        }
+    };
+    let stages = plan.stages.iter().filter(|stage| !stage.nodes.is_empty()).map(stage).collect();
+    Plan { stages, measure: Measure::of(&original.profile) }.with_consecutive_devices()
+}

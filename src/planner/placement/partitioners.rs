@@ -1,0 +1,149 @@
+//! Graph partitioners as planners of the registry: Scotch where it is installed, and one of our own.
+//!
+//! Their splits need not be contiguous and prove nothing. Either can be scored by max-load or by single-sample latency.
+
+use super::{
+    Placed, PlacementLimits,
+    latency_planners::{accelerators, scored},
+    multilevel,
+    planners::{PAPER, outcome, placement_profile},
+    scotch,
+};
+use crate::{
+    cluster::LimitKind,
+    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    workload::{PlacementProfile, Workload},
+};
+
+const OBJECTIVE: OptionSpec = OptionSpec {
+    name: "objective",
+    label: "objective",
+    help: "what the split is scored by",
+    kind: OptionKind::Choice {
+        choices: &[("max-load", "the load of the busiest device"), ("latency", "the time that one sample takes")],
+        default: "max-load",
+    },
+};
+
+static SCOTCH_OPTIONS: [OptionSpec; 1] = [OBJECTIVE];
+static MULTILEVEL_OPTIONS: [OptionSpec; 2] = [
+    OBJECTIVE,
+    OptionSpec {
+        name: "restarts",
+        label: "restarts",
+        help: "runs with different random matchings, of which the best is kept",
+        kind: OptionKind::Number { default: 8.0, least: 1.0, most: 10_000.0, whole: true },
+    },
+];
+
+static SCOTCH_INFO: PlannerInfo = PlannerInfo {
+    id: "placement-scotch",
+    name: "Placement: Scotch",
+    paper: PAPER,
+    summary: "the partition of Scotch's gpart: balanced times, few transfers; heeds no memory",
+    objective: "max_load",
+    unit: "ms",
+};
+static MULTILEVEL_INFO: PlannerInfo = PlannerInfo {
+    id: "placement-multilevel",
+    name: "Placement: multilevel",
+    paper: "Karypis and Kumar: A Fast and High Quality Multilevel Scheme for Partitioning Irregular Graphs, SIAM J. Sci. \
+            Comput. 1998",
+    summary: "coarsened, split and refined by the load of the busiest device; need not be contiguous",
+    objective: "max_load",
+    unit: "ms",
+};
+
+/// Scotch's `gpart`.
+#[derive(Debug)]
+pub struct Scotch;
+
+/// Our own multilevel partitioner.
+#[derive(Debug)]
+pub struct Multilevel;
+
+/// The reason why Scotch cannot plan.
+fn installed() -> Result<std::path::PathBuf, String> {
+    let missing = "it runs Scotch's gpart, which is not on the PATH: install it (Debian: apt-get install scotch)";
+    scotch::program().ok_or_else(|| missing.into())
+}
+
+/// The outcome of a split, by the objective that is asked for.
+fn finished(problem: &Problem, profile: &PlacementProfile, placed: Placed, search: &Search) -> Outcome {
+    let counts = placed.counts.clone();
+    let mut found = match (problem.options.choice("objective"), &placed.split) {
+        ("latency", Some(split)) => {
+            let notes = placed.notes.clone();
+            let mut found = scored(problem, profile, &accelerators(split));
+            found.notes.extend(notes);
+            if let (Some(plan), Some(value)) = (&found.plan, found.objective) {
+                search.improve(value, plan);
+            }
+            found
+        }
+        _ => outcome(&problem.workload, profile, &PlacementLimits::from(&problem.limits), placed, search),
+    };
+    found.statistics.counts = counts;
+    found.statistics.seconds = search.elapsed().as_secs_f64();
+    found
+}
+
+impl Planner for Scotch {
+    fn info(&self) -> &'static PlannerInfo {
+        &SCOTCH_INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &SCOTCH_OPTIONS
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::PLACEMENT
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        placement_profile(workload)?;
+        installed().map(drop)
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let Some(profile) = problem.workload.placement() else { return Outcome::new(Status::Infeasible) };
+        let limits = PlacementLimits::from(&problem.limits);
+        let placed = installed()
+            .map_err(|reason| format!("No split: {reason}."))
+            .and_then(|program| scotch::plan(&program, &problem.workload.dag, profile, &limits, search));
+        match placed {
+            Ok(placed) => finished(problem, profile, placed, search),
+            Err(explanation) => {
+                let story = Infeasible { explanation, ..Infeasible::default() };
+                Outcome { infeasible: Some(story), ..Outcome::new(Status::Infeasible) }
+            }
+        }
+    }
+}
+
+impl Planner for Multilevel {
+    fn info(&self) -> &'static PlannerInfo {
+        &MULTILEVEL_INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &MULTILEVEL_OPTIONS
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::PLACEMENT
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        placement_profile(workload).map(drop)
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let Some(profile) = problem.workload.placement() else { return Outcome::new(Status::Infeasible) };
+        let limits = PlacementLimits::from(&problem.limits);
+        let runs = problem.options.number("restarts") as u32;
+        let placed = multilevel::plan(&problem.workload.dag, profile, &limits, runs, search);
+        finished(problem, profile, placed, search)
+    }
+}

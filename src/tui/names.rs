@@ -1,0 +1,123 @@
+//! What the stages of a plan are called: `stage 3` in a pipeline of like devices, `accelerator 2` or `CPU 1` where
+//! every stage is a device of a kind.
+
+use crate::{
+    cluster::Limits,
+    plan::Plan,
+    workload::{Profile, Workload, placement::CPU},
+};
+
+/// What one stage is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Name {
+    long: String,
+    short: String,
+    cpu: bool,
+}
+
+/// Names of all stages of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Names {
+    stages: Vec<Name>,
+    /// What a stage is: `stage` or `device`.
+    pub noun: &'static str,
+    /// Whether any stage has more than one device, so that degrees tell something.
+    pub degrees: bool,
+    /// How many devices the plan uses, of those there are.
+    pub used: String,
+}
+
+impl Names {
+    /// Names for a plan of a workload.
+    pub(super) fn new(workload: &Workload, limits: &Limits, plan: &Plan) -> Self {
+        let degrees = plan.stages.iter().any(|stage| stage.device_count() > 1);
+        match &workload.profile {
+            Profile::Placement(_) => {
+                let stages = devices(plan);
+                let used = used(&stages, limits);
+                Names { stages, noun: "device", degrees, used }
+            }
+            Profile::Piper(_) | Profile::Layers(_) => {
+                let stages = (1..=plan.stages.len()).map(|i| Name {
+                    long: format!("stage {i}"),
+                    short: i.to_string(),
+                    cpu: false,
+                });
+                let count = plan.stages.len();
+                let used = format!(
+                    "{count} stage{} on {} of {} devices",
+                    if count == 1 { "" } else { "s" },
+                    plan.devices_used(),
+                    limits.all_devices()
+                );
+                Names { stages: stages.collect(), noun: "stage", degrees, used }
+            }
+        }
+    }
+
+    /// In a sentence: `stage 3`, `accelerator 2`.
+    pub(super) fn long(&self, stage: usize) -> &str {
+        self.stages.get(stage).map_or("", |name| &name.long)
+    }
+
+    /// At the head of a narrow row: `3`, `acc 2`.
+    pub(super) fn short(&self, stage: usize) -> &str {
+        self.stages.get(stage).map_or("", |name| &name.short)
+    }
+
+    /// At the head of a wide row, under a title that says what the rows are: `3`, `accelerator 2`.
+    pub(super) fn row(&self, stage: usize) -> &str {
+        if self.noun == "device" { self.long(stage) } else { self.short(stage) }
+    }
+
+    /// On its own in about nine cells: `stage 3`, `acc 2`.
+    pub(super) fn caption(&self, stage: usize) -> &str {
+        if self.noun == "device" { self.short(stage) } else { self.long(stage) }
+    }
+
+    /// Whether a stage is a CPU, whose memory nothing limits.
+    pub(super) fn is_cpu(&self, stage: usize) -> bool {
+        self.stages.get(stage).is_some_and(|name| name.cpu)
+    }
+}
+
+/// Names of stages that are devices; a device with several stages counts them.
+fn devices(plan: &Plan) -> Vec<Name> {
+    // The devices so far with how many stages they have; one that the plan does not number is like no other.
+    let mut known: Vec<((bool, Option<u32>), usize)> = vec![];
+    let mut names = vec![];
+    for stage in &plan.stages {
+        let cpu = stage.choices.first().is_some_and(|choice| choice == CPU);
+        let device = (cpu, stage.devices.first().copied());
+        let at = known.iter().position(|(other, _)| *other == device && device.1.is_some()).unwrap_or(known.len());
+        if at == known.len() {
+            known.push((device, 0));
+        }
+        let part = known[at].1;
+        known[at].1 += 1;
+        // The number among the devices of its kind, in the order of their first stages.
+        let number = known[..=at].iter().filter(|((other, _), _)| *other == cpu).count();
+        let (long, short) = if cpu { ("CPU", "CPU") } else { ("accelerator", "acc") };
+        let (of_long, of_short) = match part {
+            0 => (String::new(), String::new()),
+            part => (format!(", part {}", part + 1), format!(".{}", part + 1)),
+        };
+        names.push(Name {
+            long: format!("{long} {number}{of_long}"),
+            short: format!("{short} {number}{of_short}"),
+            cpu,
+        });
+    }
+    names
+}
+
+/// `5 of 6 accelerators, 1 of 1 CPUs`.
+fn used(names: &[Name], limits: &Limits) -> String {
+    let whole = |cpu: bool| names.iter().filter(|name| name.cpu == cpu && !name.long.contains(',')).count();
+    let accelerators = format!("{} of {} accelerators", whole(false), limits.devices);
+    match limits.cpus {
+        0 => accelerators,
+        1 => format!("{accelerators}, {} of 1 CPU", whole(true)),
+        cpus => format!("{accelerators}, {} of {cpus} CPUs", whole(true)),
+    }
+}

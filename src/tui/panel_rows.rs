@@ -1,0 +1,103 @@
+//! The rows of the left panel: planners, limits, options, in the order in which the arrow keys go through them.
+//!
+//! Planners that cannot plan the workload are folded into one row, so that a long list stays short enough to leave the
+//! limits in sight.
+
+use super::model::Model;
+use crate::cluster::LimitKind;
+
+/// A row of the left panel that can be selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PanelRow {
+    /// A planner, by its place in the list.
+    Planner(usize),
+    /// The row that folds and unfolds the planners that cannot plan this workload.
+    Others,
+    /// A limit.
+    Limit(LimitKind),
+    /// An option of the planner, by its place in its list.
+    Option(usize),
+}
+
+/// A part of the panel with a title of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PanelSection {
+    /// Who plans.
+    Planner,
+    /// What a plan must keep.
+    Limits,
+    /// How the planner goes about it.
+    Options,
+}
+
+impl PanelSection {
+    /// All sections from the top.
+    pub(super) const ALL: [PanelSection; 3] = [PanelSection::Planner, PanelSection::Limits, PanelSection::Options];
+
+    /// As the panel names it.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            PanelSection::Planner => "Planner",
+            PanelSection::Limits => "Limits",
+            PanelSection::Options => "Options",
+        }
+    }
+}
+
+impl PanelRow {
+    /// The part of the panel it is in.
+    pub(super) fn section(self) -> PanelSection {
+        match self {
+            PanelRow::Planner(_) | PanelRow::Others => PanelSection::Planner,
+            PanelRow::Limit(_) => PanelSection::Limits,
+            PanelRow::Option(_) => PanelSection::Options,
+        }
+    }
+}
+
+impl Model {
+    /// Rows of the left panel, from the top. The planner in force is always among them.
+    pub(super) fn panel_rows(&self) -> Vec<PanelRow> {
+        let others = self.other_planners();
+        let mut rows: Vec<PanelRow> =
+            (0..self.planners.len()).filter(|i| !others.contains(i)).map(PanelRow::Planner).collect();
+        if !others.is_empty() {
+            rows.push(PanelRow::Others);
+            if self.others_unfolded {
+                rows.extend(others.into_iter().map(PanelRow::Planner));
+            }
+        }
+        rows.extend(self.current_planner().limits().iter().map(|&kind| PanelRow::Limit(kind)));
+        rows.extend((0..self.specs().len()).map(PanelRow::Option));
+        rows
+    }
+
+    /// The planners behind the folding row: those that cannot plan this workload, unless none can.
+    pub(super) fn other_planners(&self) -> Vec<usize> {
+        if self.refusals.iter().all(Option::is_some) {
+            return vec![];
+        }
+        let refused = (0..self.planners.len()).filter(|&i| self.refusals[i].is_some());
+        // Folded away, the planner in force could not be seen.
+        refused.filter(|&i| self.others_unfolded || i != self.planner).collect()
+    }
+
+    /// The selected row of the left panel.
+    pub(super) fn panel_row(&self) -> Option<PanelRow> {
+        self.panel_rows().get(self.panel_cursor).copied()
+    }
+
+    /// Selects a row of the left panel; the first limit where there is no such row.
+    pub(super) fn select_panel_row(&mut self, row: PanelRow) {
+        let rows = self.panel_rows();
+        let first_limit = || rows.iter().position(|r| r.section() == PanelSection::Limits);
+        self.panel_cursor = rows.iter().position(|r| *r == row).or_else(first_limit).unwrap_or(0);
+    }
+
+    /// Shows or hides the planners that cannot plan this workload; the selected row stays selected.
+    pub(super) fn fold_others(&mut self, unfolded: bool) {
+        let row = self.panel_row();
+        self.others_unfolded = unfolded;
+        self.select_panel_row(row.unwrap_or(PanelRow::Others));
+    }
+}

@@ -1,0 +1,80 @@
+//! What a stage's time is made of, as far as the profile tells: the parts of every bar, legend and sentence about loads.
+
+use ratatui::{style::Style, text::Span};
+
+use crate::{
+    plan::{NodeScore, Score, StageScore},
+    tui::{
+        theme::{Role, Theme},
+        widget::bar::Part,
+    },
+};
+
+/// One part of a load.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LoadPart {
+    /// One word.
+    pub name: &'static str,
+    /// Sign that fills its stretch of a bar.
+    pub fill: &'static str,
+    /// Its colour.
+    pub role: Role,
+    /// How long it takes on a stage, seconds.
+    pub of: fn(&StageScore) -> f64,
+}
+
+/// The parts that a plan's loads have; a part that is nothing on every stage is left out.
+pub(super) fn load_parts(score: &Score) -> Vec<LoadPart> {
+    let any = |of: fn(&StageScore) -> f64| score.stages.iter().any(|stage| of(stage) > 0.0);
+    let part = |name, fill, role, of| LoadPart { name, fill, role, of };
+    let mut parts = if any(|s| s.backward_compute_s) {
+        vec![
+            part("forward", "█", Role::Forward, |s| s.compute_s - s.backward_compute_s),
+            part("backward", "▓", Role::Backward, |s| s.backward_compute_s),
+        ]
+    } else {
+        vec![part("compute", "█", Role::Compute, |s| s.compute_s)]
+    };
+    if any(|s| s.received_s) {
+        parts.push(part("receive", "▒", Role::Communication, |s| s.received_s));
+        parts.push(part("send", "▚", Role::Transfer, |s| s.communication_s - s.received_s));
+    } else {
+        parts.push(part("edges", "▓", Role::Communication, |s| s.communication_s));
+    }
+    parts.push(part("sync", "▒", Role::Sync, |s| s.sync_s));
+    parts.retain(|part| any(part.of));
+    parts
+}
+
+/// The parts of a stage as parts of a bar that `whole` seconds fill.
+pub(super) fn bar_parts(parts: &[LoadPart], stage: &StageScore, whole: f64, theme: &Theme) -> Vec<Part> {
+    let part = |p: &LoadPart| Part { share: (p.of)(stage) / whole, fill: p.fill, style: theme.fg(p.role) };
+    parts.iter().map(part).collect()
+}
+
+/// The same for one node, whose transfers are told in one sum; `backward`: whether it is of that pass.
+pub(super) fn node_parts(parts: &[LoadPart], node: &NodeScore, backward: bool, whole: f64, theme: &Theme) -> Vec<Part> {
+    let look = |names: [&str; 2]| -> (&'static str, Style) {
+        let found = parts.iter().find(|p| names.contains(&p.name));
+        found.map_or(("█", Style::new()), |p| (p.fill, theme.fg(p.role)))
+    };
+    let compute = if backward { ["backward", "compute"] } else { ["forward", "compute"] };
+    [(node.compute_s, compute), (node.communication_s, ["receive", "edges"]), (node.sync_s, ["sync", "sync"])]
+        .into_iter()
+        .map(|(time, names)| {
+            let (fill, style) = look(names);
+            Part { share: time / whole, fill, style }
+        })
+        .collect()
+}
+
+/// Every part's sign and name, as many as fit.
+pub(super) fn legend(parts: &[LoadPart], theme: &Theme, width: usize) -> Vec<Span<'static>> {
+    let mut used = 0;
+    let texts = parts.iter().map(|part| (format!("{}{} ", part.fill, part.name), part.role));
+    let fitting = texts.take_while(|(text, _)| {
+        used += text.chars().count();
+        used <= width + 1
+    });
+    fitting.map(|(text, role)| Span::styled(text, theme.fg(role))).collect()
+}

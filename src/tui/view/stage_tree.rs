@@ -1,0 +1,278 @@
+//! The rows of the Stages tree: stage, what belongs together in it, nodes.
+//!
+//! In a pipeline of layers, runs of like layers fold into one row. In a device placement, the nodes of a colour class do:
+//! they cannot be parted.
+
+use std::collections::BTreeMap;
+
+use ratatui::text::{Line, Span};
+
+use super::{
+    fit, fit_right,
+    load_parts::{LoadPart, bar_parts, load_parts, node_parts},
+    plain,
+};
+use crate::{
+    plan::{NodeScore, Plan, Score, Stage, StageScore},
+    tui::{
+        shown::Shown,
+        theme::{Role, Theme},
+        widget::{
+            bar,
+            tree::{Branch, TreePane},
+        },
+    },
+    units,
+    workload::{Profile, Workload},
+};
+
+/// Cells of a printed duration or size with a blank before it.
+pub(super) const VALUE: usize = 10;
+
+/// Where the columns lie, for a width.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Columns {
+    /// Cells up to the end of the node count, signs of the tree included.
+    pub left: usize,
+    /// Of those, cells of the degrees; 0 where there are none to show.
+    pub degrees: usize,
+    /// Cells of each of the two bars; 0 where there is no room.
+    pub bar: usize,
+}
+
+impl Columns {
+    /// Columns for a width, with or without degrees.
+    pub(super) fn new(width: usize, degrees: bool) -> Self {
+        let left = if width < 60 { 22 } else { (width * 36 / 100).clamp(26, 42) };
+        // Two gaps of two, two values, the sign of the bottleneck.
+        let rest = width.saturating_sub(left + 4 + 2 * VALUE + 2);
+        Columns { left, degrees: if degrees { 9 } else { 0 }, bar: rest / 2 }
+    }
+}
+
+/// What all rows need.
+struct Tree<'a> {
+    shown: &'a Shown,
+    theme: &'a Theme,
+    columns: Columns,
+    parts: Vec<LoadPart>,
+    /// What a full bar of time stands for, seconds.
+    slowest: f64,
+    /// What a full bar of memory stands for, bytes.
+    memory: f64,
+}
+
+/// The rows of a plan.
+pub(super) fn branches(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Vec<Branch> {
+    let tree = Tree {
+        shown,
+        theme,
+        columns,
+        parts: load_parts(score),
+        slowest: score.slowest_s.max(f64::MIN_POSITIVE),
+        memory: shown.limits.memory_bytes.max(score.peak_memory_bytes()),
+    };
+    let bottleneck = score.bottleneck();
+    let branch = |(i, (stage, scored)): (usize, (&Stage, &StageScore))| Branch {
+        label: shown.names.long(i).to_string(),
+        line: tree.stage_line(i, stage, scored, bottleneck == Some(i)),
+        children: match &shown.workload.profile {
+            Profile::Placement(_) => tree.classes(i, stage, scored),
+            Profile::Piper(_) | Profile::Layers(_) => tree.runs(i, stage, scored),
+        },
+    };
+    plan.stages.iter().zip(&score.stages).enumerate().map(branch).collect()
+}
+
+impl Tree<'_> {
+    fn stage_line(&self, index: usize, stage: &Stage, scored: &StageScore, bottleneck: bool) -> Line<'static> {
+        let (theme, columns) = (self.theme, self.columns);
+        let name = columns.left.saturating_sub(TreePane::indent(0) + 7 + columns.degrees);
+        let degrees = format!("{} × {}", stage.data_parallel, stage.tensor_parallel);
+        let label = if name < 16 { self.shown.names.short(index) } else { self.shown.names.row(index) };
+        let mut spans = vec![
+            Span::styled("● ", theme.stage(index)),
+            Span::styled(fit(label, name.saturating_sub(2)), theme.bold(Role::Text)),
+            Span::raw(fit_right(if columns.degrees > 0 { &degrees } else { "" }, columns.degrees)),
+            Span::raw(fit_right(&stage.nodes.len().to_string(), 7)),
+            Span::raw("  "),
+        ];
+        spans.extend(bar::stacked(&bar_parts(&self.parts, scored, self.slowest, theme), columns.bar));
+        let style = if bottleneck { theme.bold(Role::Warning) } else { plain() };
+        spans.push(Span::styled(fit_right(&units::seconds(scored.load_s), VALUE), style));
+        spans.push(Span::styled(if bottleneck { " ◂" } else { "  " }, style));
+        spans.push(Span::raw("  "));
+        if self.shown.names.is_cpu(index) {
+            spans.push(Span::styled(fit("no limit", columns.bar + VALUE), theme.fg(Role::Muted)));
+        } else {
+            spans.extend(self.memory(scored.memory_bytes, true));
+        }
+        Line::from(spans)
+    }
+
+    /// A bar against the limit, and the value; nearly full is marked.
+    fn memory(&self, bytes: f64, marked: bool) -> Vec<Span<'static>> {
+        let (theme, width) = (self.theme, self.columns.bar);
+        let full = marked && bytes > 0.97 * self.memory;
+        let style = if full { theme.bold(Role::Warning) } else { plain() };
+        vec![
+            Span::styled(bar::solid(bytes / self.memory, width.saturating_sub(1)), theme.fg(Role::Weights)),
+            Span::styled(if width > 0 && marked { "│" } else { "" }, theme.fg(Role::Border)),
+            Span::raw(if width > 0 && !marked { " " } else { "" }),
+            Span::styled(fit_right(&units::bytes(bytes), VALUE), style),
+        ]
+    }
+
+    /// The nodes of a stage; a run of three or more that are alike folds into one row.
+    fn runs(&self, index: usize, stage: &Stage, scored: &StageScore) -> Vec<Branch> {
+        let name = |i: usize| self.shown.workload.nodes[stage.nodes[i]].label();
+        let alike = |a: usize, b: usize| kind(&name(a)) == kind(&name(b)) && stage.choices[a] == stage.choices[b];
+        let mut branches = vec![];
+        let mut first = 0;
+        while first < stage.nodes.len() {
+            let end = (first + 1..stage.nodes.len()).find(|&i| !alike(first, i)).unwrap_or(stage.nodes.len());
+            if end - first >= 3 {
+                let label = format!("{} × {}", end - first, kind(&name(first)));
+                let members: Vec<usize> = (first..end).collect();
+                let remark = stage.choices[first].clone();
+                branches.push(self.group(index, stage, scored, &members, label, &remark));
+            } else {
+                branches.extend((first..end).map(|i| self.node(index, stage, scored, i, 1)));
+            }
+            first = end;
+        }
+        branches
+    }
+
+    /// The colour classes of a device in the order of their first nodes; a class of one node is that node.
+    fn classes(&self, index: usize, stage: &Stage, scored: &StageScore) -> Vec<Branch> {
+        let Some(profile) = self.shown.workload.placement() else { return vec![] };
+        let mut place: BTreeMap<i64, usize> = BTreeMap::new();
+        let mut groups: Vec<(Option<i64>, Vec<usize>)> = vec![];
+        for (i, &node) in stage.nodes.iter().enumerate() {
+            let class = profile.nodes.get(node).and_then(|cost| cost.colour_class);
+            let known = class.and_then(|class| place.get(&class).copied());
+            if let Some(group) = known {
+                groups[group].1.push(i);
+            } else {
+                if let Some(class) = class {
+                    place.insert(class, groups.len());
+                }
+                groups.push((class, vec![i]));
+            }
+        }
+        let branch = |(class, members): (Option<i64>, Vec<usize>)| match (class, members.as_slice()) {
+            (Some(class), [_, _, ..]) => {
+                let remark = format!("{} nodes", members.len());
+                self.group(index, stage, scored, &members, format!("class {class}"), &remark)
+            }
+            _ => self.node(index, stage, scored, members[0], 1),
+        };
+        groups.into_iter().map(branch).collect()
+    }
+
+    /// A row for several nodes of a stage, with theirs inside.
+    fn group(
+        &self,
+        index: usize,
+        stage: &Stage,
+        scored: &StageScore,
+        members: &[usize],
+        label: String,
+        remark: &str,
+    ) -> Branch {
+        let (mut forward, mut backward) = (NodeScore::default(), NodeScore::default());
+        for &i in members {
+            let node = &scored.nodes[i];
+            let sum = if self.is_backward(stage.nodes[i]) { &mut backward } else { &mut forward };
+            sum.compute_s += node.compute_s;
+            sum.communication_s += node.communication_s;
+            sum.sync_s += node.sync_s;
+            sum.memory_bytes += node.memory_bytes;
+        }
+        Branch {
+            line: self.node_line(index, &label, remark, [&forward, &backward], 1),
+            label,
+            children: members.iter().map(|&i| self.node(index, stage, scored, i, 2)).collect(),
+        }
+    }
+
+    fn node(&self, index: usize, stage: &Stage, scored: &StageScore, i: usize, depth: usize) -> Branch {
+        let label = numbered(&self.shown.workload, stage.nodes[i]);
+        let backward = self.is_backward(stage.nodes[i]);
+        // The kind of device is told by the row above; the pass is not.
+        let remark = match &self.shown.workload.profile {
+            Profile::Placement(_) if backward => "backward",
+            Profile::Placement(_) => "",
+            Profile::Piper(_) | Profile::Layers(_) => &stage.choices[i],
+        };
+        let none = NodeScore::default();
+        let sums = if backward { [&none, &scored.nodes[i]] } else { [&scored.nodes[i], &none] };
+        Branch { line: self.node_line(index, &label, remark, sums, depth), label, children: vec![] }
+    }
+
+    fn is_backward(&self, node: usize) -> bool {
+        let profile = self.shown.workload.placement();
+        profile.and_then(|profile| profile.nodes.get(node)).is_some_and(|cost| cost.backward)
+    }
+
+    /// Costs of the forward and of the backward pass side by side.
+    fn node_line(
+        &self,
+        index: usize,
+        name: &str,
+        remark: &str,
+        [forward, backward]: [&NodeScore; 2],
+        depth: usize,
+    ) -> Line<'static> {
+        let (theme, columns) = (self.theme, self.columns);
+        let space = columns.left.saturating_sub(TreePane::indent(depth));
+        let remark = fit_right(remark, remark.chars().count().min(space / 2));
+        let [mut a, mut b] = [(forward, false), (backward, true)]
+            .map(|(node, is_backward)| node_parts(&self.parts, node, is_backward, self.slowest, theme).into_iter());
+        // Compute of both passes first, then what is sent and shared.
+        let parts: Vec<_> = std::iter::from_fn(|| a.next().zip(b.next())).flat_map(|(a, b)| [a, b]).collect();
+        let load: f64 = [forward, backward].iter().map(|n| n.compute_s + n.communication_s + n.sync_s).sum();
+        let mut spans = vec![
+            Span::raw(fit(name, space.saturating_sub(remark.chars().count() + 1))),
+            Span::raw(" "),
+            Span::styled(remark, theme.fg(Role::Muted)),
+            Span::raw("  "),
+        ];
+        spans.extend(bar::stacked(&parts, columns.bar));
+        spans.push(Span::styled(fit_right(&units::seconds(load), VALUE), theme.fg(Role::Muted)));
+        spans.push(Span::raw("    "));
+        if !self.shown.names.is_cpu(index) {
+            spans.extend(self.memory(forward.memory_bytes + backward.memory_bytes, false));
+        }
+        Line::from(spans)
+    }
+}
+
+/// A node's name after its id, which alone tells layers of one name apart and so must not be cut off.
+pub(super) fn numbered(workload: &Workload, node: usize) -> String {
+    match &workload.nodes[node].name {
+        Some(name) => format!("#{} {name}", workload.nodes[node].id),
+        None => workload.nodes[node].label(),
+    }
+}
+
+/// A node's name without the number at its end.
+pub(super) fn kind(name: &str) -> &str {
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let bare = bare.trim_end_matches([' ', '_', '-', '.', '#', '/']);
+    if bare.is_empty() { name } else { bare }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_at_the_end_are_no_part_of_the_kind() {
+        assert_eq!(kind("transformer 12"), "transformer");
+        assert_eq!(kind("block.3"), "block");
+        assert_eq!(kind("conv2d_4"), "conv2d");
+        assert_eq!(kind("17"), "17");
+    }
+}

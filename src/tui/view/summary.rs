@@ -1,0 +1,106 @@
+//! The plan in two lines: how good it is and how much better one could be; what limits it.
+
+use ratatui::text::{Line, Span};
+
+use super::load_parts::{LoadPart, load_parts};
+use crate::{
+    plan::{Measure, Plan, Score},
+    planner::{Outcome, Status},
+    tui::{
+        shown::Shown,
+        theme::{Role, Theme},
+    },
+    units,
+};
+
+/// The two lines, for a width.
+pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme, width: u16) -> Vec<Line<'static>> {
+    let value = shown.outcome.objective.unwrap_or(score.value);
+    let (proof, role) = proof(&shown.outcome);
+    let mut first = vec![
+        Span::styled(plan.measure.show(value), theme.bold(Role::Text)),
+        Span::raw(if width < 76 { "" } else { of_what(plan.measure) }),
+        Span::raw("   "),
+        Span::styled(proof, theme.fg(role)),
+    ];
+    let mut more = vec![];
+    if matches!(plan.measure, Measure::TimePerSample | Measure::MaxLoad) {
+        more.push(Span::raw(format!("{} samples/s", units::number(1.0 / score.slowest_s))));
+    }
+    more.push(Span::raw(shown.names.used.clone()));
+    // What does not fit is left out whole: half a number misleads.
+    let mut used: usize = first.iter().map(Span::width).sum();
+    for span in more {
+        used += span.width() + 3;
+        if used > usize::from(width) {
+            break;
+        }
+        first.extend([Span::raw("   "), span]);
+    }
+    vec![Line::from(first), limited_by(shown, plan, score, theme)]
+}
+
+/// What the objective is the time of, where its unit does not say.
+fn of_what(measure: Measure) -> &'static str {
+    match measure {
+        Measure::TimePerSample => "",
+        Measure::Speedup(_) => "",
+        Measure::MaxLoad => " on the busiest device",
+        Measure::SeparateMaxima => " on the busiest forward and backward",
+        Measure::Latency { .. } => " from input to result",
+    }
+}
+
+/// How far from the best a plan is, in words.
+pub(super) fn proof(outcome: &Outcome) -> (String, Role) {
+    let among = outcome.proven_among;
+    match (outcome.status, outcome.gap()) {
+        (Status::Optimal, _) => {
+            (format!("proven best{}", among.map(|plans| format!(" among {plans}")).unwrap_or_default()), Role::Good)
+        }
+        (status, Some(gap)) => {
+            let stopped = if status == Status::Cancelled { "stopped " } else { "" };
+            let of = among.map_or("the best possible".into(), |plans| format!("the best of {plans}"));
+            (format!("{stopped}within {} of {of}", units::percent(gap)), Role::Warning)
+        }
+        _ => ("how far from the best is not known".into(), Role::Muted),
+    }
+}
+
+/// What the slowest device does with its time.
+fn limited_by(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme) -> Line<'static> {
+    let parts = load_parts(score);
+    let most = |of: fn(&crate::plan::StageScore) -> f64| {
+        let stages = score.stages.iter().enumerate();
+        stages.map(|(i, stage)| (i, of(stage))).reduce(|best, next| if next.1 > best.1 { next } else { best })
+    };
+    let bold = |text: String| Span::styled(text, theme.bold(Role::Warning));
+    if plan.measure == Measure::SeparateMaxima
+        && let (Some(forward), Some(backward)) = (most(|s| s.load_s - s.backward_s), most(|s| s.backward_s))
+    {
+        let part =
+            |(stage, seconds): (usize, f64)| format!("{} ({})", shown.names.long(stage), units::seconds(seconds));
+        return Line::from(vec![
+            bold(format!("limited by {}", part(forward))),
+            Span::raw(" in the forward pass and "),
+            bold(part(backward)),
+            Span::raw(" in the backward pass"),
+        ]);
+    }
+    let Some(i) = score.bottleneck() else { return Line::default() };
+    let stage = &score.stages[i];
+    let name = shown.names.long(i);
+    let mut spans = match plan.measure {
+        Measure::Latency { .. } => {
+            vec![bold(format!("busiest: {name}")), Span::raw(format!(", {}", units::seconds(stage.load_s)))]
+        }
+        _ => vec![bold(format!("limited by {name}"))],
+    };
+    spans.push(Span::raw(": "));
+    for (place, LoadPart { name, role, of, .. }) in parts.iter().enumerate() {
+        let share = of(stage) / stage.load_s.max(f64::MIN_POSITIVE);
+        spans.push(Span::raw(format!("{}{name} ", if place == 0 { "" } else { ", " })));
+        spans.push(Span::styled(units::percent_whole(share), theme.fg(*role)));
+    }
+    Line::from(spans)
+}

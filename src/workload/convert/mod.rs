@@ -1,0 +1,31 @@
+//! One profile in the terms of another, so that a planner of one family can plan a workload of the other.
+//!
+//! [`to_placement`] and [`to_piper`] are explicit and lossy: what they leave out or make up stands in
+//! [`Conversion::assumptions`], a sentence each, and goes wherever a result goes that rests on it. [`text`] writes a
+//! converted workload as a file. All are `O((nodes + edges) · log nodes)`.
+//!
+//! The surprising decision: a conversion tells which original nodes each new one stands for, so that a plan can be
+//! carried back and scored on the original; what a planner reaches on the converted workload is no claim.
+
+mod text;
+mod to_piper;
+mod to_placement;
+
+use super::Workload;
+
+pub use text::text;
+pub use to_piper::to_piper;
+pub use to_placement::{Mode, to_placement};
+
+/// A workload in other terms.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conversion {
+    /// The new workload; its ids are those of the first original nodes.
+    pub workload: Workload,
+    /// By new node: the indices of the original nodes it stands for, ascending.
+    pub members: Vec<Vec<usize>>,
+    /// By original node: what a plan chooses for it.
+    pub choices: Vec<String>,
+    /// What was assumed and left out, a sentence each.
+    pub assumptions: Vec<String>,
+}

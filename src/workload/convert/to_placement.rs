@@ -1,0 +1,120 @@
+//! Piper's profile as a device placement: one mode per node at tensor degree 1, every node on one accelerator.
+
+use super::Conversion;
+use crate::{
+    units,
+    workload::{
+        self, FileLimits, Format, PlacementNode, PlacementProfile, Profile, Workload, piper::VANILLA,
+        placement::SECONDS,
+    },
+};
+
+/// Which of a node's modes is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// The one that keeps every activation, or the first where none is known to.
+    Keeping,
+    /// The one that needs least memory.
+    Smallest,
+}
+
+/// A workload with Piper's profile as a device placement. `in_flight` is the number of microbatches whose activations a
+/// device is taken to hold, `bandwidth` (bytes per second) what turns bytes into times.
+///
+/// A tensor crosses a border of Piper's stages once forward and its gradient once back, and both stages pay for both: a
+/// transfer is `2 · bytes / bandwidth`, paid by its sender and its receiver.
+///
+/// # Errors
+/// A reason a user can act on: the profile is another, or a node has no mode at degree 1.
+pub fn to_placement(workload: &Workload, mode: Mode, in_flight: u32, bandwidth: f64) -> Result<Conversion, String> {
+    let profile = workload.piper().ok_or("it has no times and memory by tensor degree to convert")?;
+    let dag = &workload.dag;
+    let memory = |mode: &workload::Mode| mode.memory_a * f64::from(in_flight) + mode.memory_b;
+    let mut modes: Vec<&workload::Mode> = vec![];
+    for (node, costs) in profile.nodes.iter().enumerate() {
+        let offered = costs.modes(1).ok_or_else(|| {
+            format!("{} has no mode at tensor degree 1, and an accelerator is one device", workload.nodes[node].label())
+        })?;
+        let taken = match mode {
+            Mode::Keeping => offered.iter().find(|mode| mode.id == VANILLA),
+            Mode::Smallest => offered.iter().min_by(|a, b| memory(a).total_cmp(&memory(b))),
+        };
+        modes.push(taken.unwrap_or(&offered[0]));
+    }
+    let mut uneven = false;
+    let mut gathers = false;
+    let node = |(v, mode): (usize, &&workload::Mode)| {
+        let bytes = || dag.out_edges(v).iter().map(|&edge| profile.edge_bytes[edge as usize]);
+        let most = bytes().fold(0.0, f64::max);
+        uneven |= bytes().any(|b| b != most);
+        gathers |= mode.sync_in.iter().chain(&mode.sync_out).any(|&b| b > 0.0);
+        PlacementNode {
+            cpu_time: mode.time_s / SECONDS,
+            accelerator_time: mode.time_s / SECONDS,
+            supported: true,
+            backward: false,
+            size_bytes: memory(mode),
+            colour_class: None,
+            layer: None,
+            transfer: 2.0 * most / bandwidth / SECONDS,
+        }
+    };
+    let nodes: Vec<PlacementNode> = modes.iter().enumerate().map(node).collect();
+    let mut assumptions = vec![
+        format!(
+            "Converted from Piper's profile: every node runs at tensor degree 1 in the mode that {} ({}), forward and \
+             backward together.",
+            match mode {
+                Mode::Keeping => "keeps all activations",
+                Mode::Smallest => "needs least memory",
+            },
+            in_words(&modes)
+        ),
+        format!(
+            "A device holds the activations of {in_flight} {}.",
+            if in_flight == 1 { "microbatch" } else { "microbatches" }
+        ),
+        format!(
+            "A transfer takes twice its bytes (activation and gradient) at {}; a node sends one tensor, once, however many \
+             nodes of another device read it.",
+            units::bandwidth_exact(bandwidth)
+        ),
+        "There is no CPU to run nodes: the profile tells no times on one, so cpuLatency repeats the accelerator's."
+            .into(),
+    ];
+    if uneven {
+        assumptions.push("Where the edges out of a node carry different sizes, the largest counts.".into());
+    }
+    if gathers {
+        assumptions.push("Bytes for gathering tensors at stage borders are left out.".into());
+    }
+    Ok(Conversion {
+        members: (0..workload.nodes.len()).map(|v| vec![v]).collect(),
+        choices: modes.iter().map(|mode| mode.id.clone()).collect(),
+        workload: Workload {
+            format: Format::Placement,
+            profile: Profile::Placement(PlacementProfile::from(nodes)),
+            limits: FileLimits {
+                devices: workload.limits.devices,
+                cpus: Some(0),
+                memory_bytes: workload.limits.memory_bytes,
+                ..FileLimits::default()
+            },
+            ..workload.clone()
+        },
+        assumptions,
+    })
+}
+
+/// The modes that were taken, each once, in order of appearance.
+fn in_words(modes: &[&workload::Mode]) -> String {
+    let mut ids: Vec<&str> = vec![];
+    for mode in modes {
+        if !ids.contains(&mode.id.as_str()) {
+            ids.push(&mode.id);
+        }
+    }
+    let shown: Vec<String> = ids.iter().take(4).map(|id| format!("`{id}`")).collect();
+    let more = if ids.len() > 4 { ", .." } else { "" };
+    format!("{}{more}", shown.join(", "))
+}

@@ -1,0 +1,44 @@
+//! `plantui compare`.
+
+use super::{BERT, Folder, TINY, json, refusal, stdout};
+
+#[test]
+fn every_planner_that_can_is_on_one_table() {
+    let text = stdout(&["compare", TINY], 0);
+    for part in ["Piper", "Equal partition", "samples/s", "proven", "left out: placement-"] {
+        assert!(text.contains(part), "`{part}` is missing in\n{text}");
+    }
+}
+
+#[test]
+fn figures_are_those_of_the_single_commands() {
+    let folder = Folder::new();
+    let planned = json(&["plan", BERT, "--json"], 0);
+    let plan = folder.file("plan.json", planned.to_string());
+    let document =
+        json(&["compare", BERT, "--planner", "piper", "--planner", "equal-partition", "--plan", &plan, "--json"], 0);
+    assert_eq!(document["schema"], "plantui.compare/1");
+    let entries = document["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 3);
+    let throughput = |i: usize| entries[i]["samples_per_s"].as_f64().unwrap();
+    assert!(throughput(0) >= throughput(1) && throughput(1) >= throughput(2), "sorted by throughput");
+    for entry in entries.iter().filter(|entry| entry["id"] != "equal-partition") {
+        assert_eq!(entry["objective"], planned["objective"]);
+        assert_eq!(entry["iteration_s"], planned["simulation"]["iteration_s"]);
+    }
+    let own = planned["objective"]["value"].as_f64().unwrap();
+    let simulated = 1.0 / planned["simulation"]["samples_per_s"].as_f64().unwrap();
+    let piper = entries.iter().find(|entry| entry["id"] == "piper").unwrap();
+    assert!((piper["prediction_error"].as_f64().unwrap() - (own / simulated - 1.0)).abs() < 1e-12);
+    let by_time =
+        json(&["compare", BERT, "--planner", "piper", "--planner", "equal-partition", "--sort", "listed", "--json"], 0);
+    assert_eq!(by_time["entries"][0]["id"], "piper");
+}
+
+#[test]
+fn no_plan_at_all_is_exit_code_1_and_says_why() {
+    let text = stdout(&["compare", BERT, "--devices", "1", "--memory", "1GiB", "--planner", "piper"], 1);
+    assert!(text.contains("(no plan)") && text.contains("note: Piper: "), "{text}");
+    let error = refusal(&["compare", BERT, "--planner", "placement-dp"]);
+    assert!(error.contains("placement-dp"), "{error}");
+}

@@ -1,0 +1,299 @@
+//! Device placement: latency planners, splits of experts, and published split files.
+
+use serde_json::{Value, json as value};
+
+use crate::{Folder, TINY, json, plantui, refusal, stdout};
+
+/// Two branches between a first and a last node: 0 -> 1 -> 3 -> 5 and 0 -> 2 -> 4 -> 5. Each takes 10 on an
+/// accelerator, 40 on a CPU and half an accelerator's memory; sending its output takes 1.
+fn branches() -> Value {
+    let node = |id: usize| {
+        value!({"id": id, "name": format!("n{id}"), "supportedOnFpga": true, "cpuLatency": 40.0, "fpgaLatency": 10.0,
+            "isBackwardNode": false, "size": 100.0, "colorClass": id})
+    };
+    let edge = |(from, to): (usize, usize)| value!({"sourceId": from, "destId": to, "cost": 1.0});
+    let edges = [(0, 1), (0, 2), (1, 3), (2, 4), (3, 5), (4, 5)];
+    value!({"maxSizePerFPGA": 200.0, "maxFPGAs": 3, "maxCPUs": 1,
+        "nodes": (0..6).map(node).collect::<Vec<_>>(), "edges": edges.map(edge)})
+}
+
+/// The same as a training graph: backward nodes 10 to 15 with the classes of 0 to 5, edges mirrored.
+fn training() -> Value {
+    let mut file = branches();
+    for id in 0..6 {
+        let mut node = file["nodes"][id].clone();
+        (node["id"], node["name"], node["isBackwardNode"]) = (value!(10 + id), value!(format!("b{id}")), value!(true));
+        file["nodes"].as_array_mut().unwrap().push(node);
+    }
+    for i in 0..6 {
+        let edge = |end: &str| 10 + file["edges"][i][end].as_u64().unwrap();
+        let (from, to) = (edge("destId"), edge("sourceId"));
+        file["edges"].as_array_mut().unwrap().push(value!({"sourceId": from, "destId": to, "cost": 1.0}));
+    }
+    file["edges"].as_array_mut().unwrap().push(value!({"sourceId": 5, "destId": 15, "cost": 1.0}));
+    file["maxSizePerFPGA"] = value!(400.0);
+    file
+}
+
+/// 0 and 1 on an accelerator, 2 and 4 on a second, 3 and 5 on a third.
+fn split() -> Value {
+    value!({"fpgas": [{"nodes": [3, 5]}, {"nodes": [0, 1]}, {"nodes": [2, 4]}], "cpus": [{"nodes": []}]})
+}
+
+#[test]
+fn every_latency_planner_plans_and_its_plan_is_confirmed() {
+    let folder = Folder::new();
+    let workload = folder.file("branches.json", branches().to_string());
+    for (planner, settings, status) in [
+        ("placement-latency-greedy", &[][..], "feasible"),
+        ("placement-latency-dp", &[], "feasible"),
+        ("placement-latency-ip", &[], "optimal"),
+        ("placement-latency-ip", &["--set", "subgraphs=2"], "optimal"),
+    ] {
+        let text = stdout(&[&["plan", &workload, "--planner", planner, "--json"], settings].concat(), 0);
+        let planned: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&planned["status"], &planned["objective"]["name"]), (&value!(status), &value!("latency")));
+        let latency = planned["objective"]["value"].as_f64().unwrap();
+        let simulated = planned["simulation"]["iteration_s"].as_f64().unwrap();
+        assert!((simulated * 1e3 - latency).abs() < 1e-9, "{planner}: {latency} ms, {simulated} s");
+        assert_eq!(planned["simulation"]["schedule"], "single-sample");
+        let plan = folder.file("plan.json", &text);
+        let checked = json(&["check", &workload, &plan, "--json"], 0);
+        assert_eq!((&checked["objective"], &checked["claim"]["holds"]), (&planned["objective"], &value!(true)));
+        assert_eq!((&checked["stages"], &checked["simulation"]), (&planned["stages"], &planned["simulation"]));
+        let trace = json(&["simulate", &workload, &plan, "--format", "chrome-trace"], 0);
+        let events = trace["traceEvents"].as_array().unwrap();
+        let end = |event: &Value| event["ts"].as_f64().unwrap() + event["dur"].as_f64().unwrap_or(0.0);
+        let last = events.iter().map(end).fold(0.0, f64::max);
+        assert!((last / 1e3 - latency).abs() < 1e-6 * latency, "{planner}: the trace ends at {last} µs");
+        assert!(stdout(&["simulate", &workload, &plan], 0).starts_with("simulated one sample: "));
+    }
+}
+
+#[test]
+fn the_table_of_a_latency_plan_tells_when_devices_run_and_what_is_waited_for() {
+    let folder = Folder::new();
+    let workload = folder.file("branches.json", branches().to_string());
+    let plan = folder.file("split.json", split().to_string());
+    let table = stdout(&["check", &workload, &plan, "--objective", "latency"], 0);
+    // 0 and 1 run for 22 with what they send, 2 and 4 for 22 more with both transfers, 3 and 5 for 22 with what they receive.
+    for part in ["latency 66 ms   3 stages on 3 of 3 accelerators", "waited for", "limited by stage 1 (GPU 0)", "33.3%"]
+    {
+        assert!(table.contains(part), "`{part}` is missing in\n{table}");
+    }
+    let rows: Vec<&str> = table.lines().filter(|line| line.contains("GPU ") && line.contains("n")).collect();
+    assert!(rows.iter().any(|row| row.contains("44.00 ms") && row.contains("66.00 ms")), "{table}");
+}
+
+#[test]
+fn a_split_is_scored_by_what_it_claims_or_by_what_is_asked_for() {
+    let folder = Folder::new();
+    let workload = folder.file("branches.json", branches().to_string());
+    let check = |edit: fn(&mut Value), flags: &[&str], code| {
+        let mut split = split();
+        edit(&mut split);
+        let file = folder.file("split.json", split.to_string());
+        json(&[&["check", &workload, &file, "--json"], flags].concat(), code)
+    };
+    let plain = check(|_| (), &[], 0);
+    assert_eq!(plain["plan"]["kind"], "placement split");
+    assert_eq!(plain["objective"], value!({"name": "max_load", "value": 22.0, "unit": "ms"}));
+    // In the order in which data flows, whatever that of the file.
+    let first = |checked: &Value| checked["stages"][0]["nodes"].clone();
+    assert_eq!((first(&plain), &plain["claim"]), (value!([0, 1]), &Value::Null));
+    let latency = check(|split| split["totalLatency"] = value!(66.0), &[], 0);
+    assert_eq!((&latency["objective"]["name"], &latency["claim"]["holds"]), (&value!("latency"), &value!(true)));
+    let asked = check(|split| split["maxLoad"] = value!(22.0), &["--objective", "latency"], 0);
+    assert_eq!((&asked["objective"]["value"], &asked["claim"]), (&value!(66.0), &Value::Null));
+    let unknown = check(|split| split["maxLoad"] = value!(-1.0), &[], 0);
+    assert_eq!(unknown["claim"], Value::Null);
+    let wrong = check(|split| split["maxLoad"] = value!(23.0), &[], 1);
+    assert_eq!((&wrong["valid"], &wrong["claim"]["holds"]), (&value!(false), &value!(false)));
+    let apart = check(|_| (), &["--objective", "separate-maxima"], 0);
+    assert_eq!(apart["objective"]["value"], 22.0);
+    let full = check(|_| (), &["--memory", "150"], 1);
+    assert_eq!(full["violations"].as_array().unwrap().len(), 3);
+    let two = check(
+        |split| {
+            *split =
+                value!({"fpgas": [{"nodes": [0, 1]}, {"nodes": [2, 4]}], "cpus": [{"nodes": [3]}, {"nodes": [5]}]});
+        },
+        &["--cpus", "2"],
+        0,
+    );
+    assert_eq!(two["objective"]["value"], 40.0);
+    assert!(two["notes"][0].as_str().unwrap().contains("each CPU is a device by itself"), "{}", two["notes"]);
+}
+
+#[test]
+fn a_plan_leaves_as_a_split() {
+    let folder = Folder::new();
+    let workload = folder.file("branches.json", branches().to_string());
+    for (planner, field) in [("placement-dp", "maxLoad"), ("placement-latency-ip", "totalLatency")] {
+        let planned = json(&["plan", &workload, "--planner", planner, "--json"], 0);
+        let text = stdout(&["plan", &workload, "--planner", planner, "--format", "placement-split"], 0);
+        let split: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(split[field], planned["objective"]["value"]);
+        let checked = json(&["check", &workload, &folder.file("split.json", text), "--json"], 0);
+        assert_eq!((&checked["objective"], &checked["claim"]["holds"]), (&planned["objective"], &value!(true)));
+    }
+    let plan = folder.file("plan.json", stdout(&["plan", &workload, "--json"], 0));
+    let exported = json(&["export", &plan, "--workload", &workload, "--to", "placement-split"], 0);
+    assert_eq!(exported["maxLoad"], 22.0);
+    assert!(refusal(&["plan", TINY, "--format", "placement-split"]).contains("is no device placement"));
+    let other = folder.file("plan.json", stdout(&["plan", TINY, "--json"], 0));
+    assert!(refusal(&["export", &other, "--to", "placement-split"]).contains("is no device placement"));
+}
+
+#[test]
+fn split_files_that_are_broken_are_refused_in_a_sentence() {
+    let folder = Folder::new();
+    let workload = folder.file("branches.json", branches().to_string());
+    for (content, part) in [
+        ("{\"fpgas\": [{\"nodes\": [0, 99]}]}", "split.json: fpgas[0].nodes[1] is 99, which is no node's id"),
+        (
+            "{\"fpgas\": [{\"nodes\": [0]}], \"cpus\": [{\"nodes\": [0]}]}",
+            "cpus[0].nodes[0] is 0, which fpgas[0].nodes[0]",
+        ),
+        ("{\"fpgas\": [], \"cpus\": []}", "names no device"),
+        ("{\"fpgas\": 3}", "split.json:1: fpgas is the number `3`, must be an array"),
+        ("{\"fpgas\": [[0, 1]]}", "fpgas[0] is an array, must be an object"),
+        ("{\"fpgas\": [{\"load\": 3}]}", "lacks the field `nodes`"),
+        ("{\"fpgas\": [{\"nodes\": [0.5]}]}", "fpgas[0].nodes[0] is the number `0.5`, must be a whole number"),
+        ("{\"fpgas\": [{\"nodes\": [\"a\"]}]}", "fpgas[0].nodes[0] is the string \"a\", must be a whole number"),
+        ("{\"fpgas\": [{\"nodes\": [0]}], \"fpgas\": []}", "has the field `fpgas` twice"),
+        ("{\"fpgas\": [{\"nodes\": [0]}]} {}", "has text after the end"),
+        ("{\"fpgas\": [{\"nodes\": [0]", "before its JSON is complete"),
+        ("", "is empty"),
+        ("[]", "array"),
+    ] {
+        let file = folder.file("split.json", content);
+        let calls = [
+            vec!["check", &workload, &file],
+            vec!["plan", &workload, "--planner", "placement-expert", "--set", "split=FILE"],
+        ];
+        for mut call in calls {
+            let setting = format!("split={file}");
+            call.iter_mut().filter(|word| **word == "split=FILE").for_each(|word| *word = &setting);
+            let error = refusal(&call);
+            assert!(error.contains(part), "{content}: {error}");
+            assert!(error.lines().count() <= 2, "{error}");
+        }
+    }
+    let file = folder.file("split.json", split().to_string());
+    assert!(
+        refusal(&["check", TINY, &file]).contains("is a split of device placement, which tiny-branch has no times for")
+    );
+    let plan = folder.file("plan.json", stdout(&["plan", TINY, "--json"], 0));
+    assert!(refusal(&["check", TINY, &plan, "--objective", "latency"]).contains("is for device placements"));
+}
+
+#[test]
+fn rules_that_a_split_breaks_are_told() {
+    let folder = Folder::new();
+    let workload = folder.file("branches.json", branches().to_string());
+    for (fpgas, objective, part) in [
+        (value!([[0, 1], [2, 4], [3]]), "max-load", "n5 is in no stage"),
+        (value!([[0], [1], [2, 4], [3, 5]]), "latency", "uses 4 devices, but there are only 3"),
+        (value!([[0, 1, 2], [4, 3, 5]]), "latency", "stage 1 needs 300 B per device, the limit is 200 B"),
+        // 0 and 5 are cut apart, but 1 with 4 and 2 with 3 wait for one another.
+        (value!([[0, 5], [1, 4], [2, 3]]), "latency", "these wait for one another, so that none can start: stage"),
+    ] {
+        let fpgas: Vec<Value> = fpgas.as_array().unwrap().iter().map(|nodes| value!({"nodes": nodes})).collect();
+        let file = folder.file("split.json", value!({"fpgas": fpgas, "cpus": []}).to_string());
+        let checked = json(&["check", &workload, &file, "--objective", objective, "--json"], 1);
+        assert!(checked["violations"].to_string().contains(part), "{part}: {}", checked["violations"]);
+        assert_eq!((&checked["valid"], &checked["objective"]), (&value!(false), &Value::Null));
+        plantui().args(["check", &workload, &file, "--objective", objective]).assert().code(1);
+    }
+}
+
+#[test]
+fn an_experts_split_is_extended_and_scored() {
+    let folder = Folder::new();
+    let inference = folder.file("branches.json", branches().to_string());
+    let file = folder.file("split.json", split().to_string());
+    let expert = |workload: &str, settings: &[&str], code| {
+        let setting = format!("split={file}");
+        json(
+            &[&["plan", workload, "--planner", "placement-expert", "--set", &setting, "--json"], settings].concat(),
+            code,
+        )
+    };
+    let planned = expert(&inference, &[], 0);
+    assert_eq!(planned["objective"], value!({"name": "max_load", "value": 22.0, "unit": "ms"}));
+    assert_eq!(planned["status"], "feasible");
+    let latency = expert(&inference, &["--set", "objective=latency"], 0);
+    assert_eq!(latency["objective"], value!({"name": "latency", "value": 66.0, "unit": "ms"}));
+    // The split names the forward pass: the backward nodes follow their classes.
+    let training = folder.file("training.json", training().to_string());
+    let trained = expert(&training, &[], 0);
+    let mut nodes: Vec<Value> =
+        trained["stages"].as_array().unwrap().iter().map(|stage| stage["nodes"].clone()).collect();
+    nodes.sort_by_key(ToString::to_string);
+    assert_eq!(nodes, [value!([0, 1, 10, 11]), value!([2, 4, 12, 14]), value!([3, 5, 13, 15])]);
+    // It heeds no memory, but says what it needs and what it would be worth.
+    let full = expert(&inference, &["--memory", "150"], 1);
+    let story = full["infeasible"]["explanation"].as_str().unwrap();
+    assert!(
+        story.contains("has a max-load of 22 ms, but needs 200 B on one accelerator, the limit is 150 B"),
+        "{story}"
+    );
+    assert_eq!(full["infeasible"]["smallest_memory_bytes"], 200.0);
+    let full = expert(&inference, &["--memory", "150", "--set", "objective=latency"], 1);
+    let story = full["infeasible"]["explanation"].as_str().unwrap();
+    assert!(story.contains("takes 66 ms, but needs 200 B on one accelerator, the limit is 150 B"), "{story}");
+    let one = json(&["plan", &inference, "--planner", "placement-one", "--json"], 1);
+    let story = one["infeasible"]["explanation"].as_str().unwrap();
+    assert!(story.contains("has a max-load of 60 ms, but needs 600 B"), "{story}");
+}
+
+#[test]
+fn an_experts_split_that_does_not_fit_the_graph_is_refused() {
+    let folder = Folder::new();
+    let mut graph = branches();
+    graph["nodes"][3]["colorClass"] = value!(0);
+    let workload = folder.file("branches.json", graph.to_string());
+    let planning = ["plan", &workload, "--planner", "placement-expert"];
+    let error = refusal(&planning);
+    assert!(error.contains("needs the option `split`; give it with --set split=split.json"), "{error}");
+    for (split, flags, part) in [
+        (
+            value!({"fpgas": [{"nodes": [0, 1]}, {"nodes": [2, 3, 4, 5]}]}),
+            &[][..],
+            "tears colour class 0 apart at node 3",
+        ),
+        (value!({"fpgas": [{"nodes": [0, 1]}, {"nodes": [2, 4]}]}), &[], "names neither node 5 nor another node"),
+        (
+            value!({"fpgas": [{"nodes": [0, 1]}, {"nodes": [2, 4, 5]}]}),
+            &["--devices", "1"],
+            "uses 2 accelerators, 1 are allowed",
+        ),
+    ] {
+        let setting = format!("split={}", folder.file("split.json", split.to_string()));
+        let error = refusal(&[&planning[..], &["--set", &setting], flags].concat());
+        assert!(error.contains("split.json: ") && error.contains(part), "{error}");
+    }
+    let missing = refusal(&[&planning[..], &["--set", "split=nowhere.json"]].concat());
+    assert!(missing.contains("nowhere.json"), "{missing}");
+    let on_cpu = folder.file("split.json", value!({"fpgas": [], "cpus": [{"nodes": [0, 1, 2, 3, 4, 5]}]}).to_string());
+    let setting = format!("split={on_cpu}");
+    let story = json(&[&planning[..], &["--set", &setting, "--cpus", "0", "--json"]].concat(), 1);
+    assert!(story["infeasible"]["explanation"].to_string().contains("uses 1 CPU, and 0 are allowed"), "{story}");
+}
+
+#[test]
+fn latency_asks_for_one_inference() {
+    let folder = Folder::new();
+    let workload = folder.file("training.json", training().to_string());
+    let error = refusal(&["plan", &workload, "--planner", "placement-latency-ip"]);
+    assert!(error.contains("training") && error.contains("give it the inference graph"), "{error}");
+    let error = refusal(&["plan", TINY, "--planner", "placement-latency-greedy"]);
+    assert!(error.contains("needs times on accelerators and CPUs"), "{error}");
+    let inference = folder.file("branches.json", branches().to_string());
+    let error = refusal(&["plan", &inference, "--planner", "placement-latency-ip", "--set", "subgraphs=0"]);
+    assert!(error.contains("a whole number from 1 to 64"), "{error}");
+    let stopped = json(&["plan", &inference, "--planner", "placement-latency-ip", "--deadline", "0", "--json"], 0);
+    assert_eq!(stopped["status"], "cancelled");
+    assert!(stopped["objective"]["value"].as_f64().unwrap() > 0.0);
+}

@@ -1,0 +1,150 @@
+//! Device placements on the screen: devices by name, passes apart, how far from the best.
+
+use std::{fmt::Write, sync::Arc};
+
+use plantui::{
+    tui::{Focus, Offscreen, ScreenRequest},
+    workload::{self, Workload},
+};
+use ratatui::crossterm::event::KeyCode;
+
+use crate::{line, press, request};
+
+/// A chain of twelve layers, forward and backward: three accelerators, one CPU; the third layer runs on the CPU alone, and
+/// each layer's two nodes share a colour class.
+pub(crate) fn training() -> Arc<Workload> {
+    let (mut nodes, mut edges) = (String::new(), String::new());
+    for i in 0..24 {
+        let (layer, backward) = if i < 12 { (i, false) } else { (23 - i, true) };
+        let time = 10 + layer % 3 + if backward { 4 } else { 0 };
+        let supported = layer != 2;
+        write!(
+            nodes,
+            "{}{{\"id\":{i},\"name\":\"{}{layer}\",\"supportedOnFpga\":{supported},\"cpuLatency\":{},\"fpgaLatency\":{time},\
+             \"isBackwardNode\":{backward},\"colorClass\":{layer},\"size\":{}}}",
+            if i > 0 { "," } else { "" },
+            if backward { "grad" } else { "layer" },
+            2 * time,
+            1_000_000 * (layer + 1),
+        )
+        .unwrap();
+        if i > 0 {
+            let comma = if i > 1 { "," } else { "" };
+            write!(edges, "{comma}{{\"sourceId\":{},\"destId\":{i},\"cost\":1.5}}", i - 1).unwrap();
+        }
+    }
+    let text =
+        format!("{{\"maxSizePerFPGA\":1e9,\"maxFPGAs\":3,\"maxCPUs\":1,\"nodes\":[{nodes}],\"edges\":[{edges}]}}");
+    Arc::new(workload::load_bytes(text.as_bytes(), "training.json", "training").expect("it is valid"))
+}
+
+/// A request for it, with the planner of this id.
+pub(crate) fn placement(planner: &str) -> ScreenRequest {
+    let mut request = request(training());
+    request.planner = planner.into();
+    request
+}
+
+fn screen(planner: &str, width: u16, height: u16) -> Offscreen {
+    Offscreen::new(placement(planner), width, height).expect("the request can be met")
+}
+
+#[test]
+fn the_first_look_tells_which_device_limits_and_how_good_the_plan_is() {
+    for (width, height) in [(80, 24), (120, 36), (200, 60)] {
+        let text = screen("placement-dp", width, height).text();
+        let first = line(&text, "proven best among contiguous splits");
+        assert!(first.contains(" ms"), "{first}");
+        let second = line(&text, "limited by ");
+        for part in ["forward ", "backward ", "receive ", "send ", "%"] {
+            assert!(second.contains(part), "{part} in {second}");
+        }
+        assert!(second.contains("limited by accelerator ") || second.contains("limited by CPU "), "{second}");
+        // Its row is marked, and no row has degrees.
+        let name = second.split("limited by ").nth(1).unwrap().split(':').next().unwrap();
+        let marked = text.lines().find(|l| l.contains('◂') && l.contains(name) && l.contains('█'));
+        assert!(marked.is_some(), "{name} in\n{text}");
+        assert!(!text.contains("d × t") && !text.contains("1 × 1"), "{text}");
+        assert!(text.contains("CPU 1") && text.contains("no limit"), "{text}");
+    }
+}
+
+#[test]
+fn without_a_proof_that_is_what_is_said() {
+    // The local search uses no CPU, and the third layer needs one: without it there is a plan, but no bound.
+    let text = screen("placement-one", 120, 36).text();
+    assert!(text.contains("layer2 on an accelerator"), "{text}");
+    let workload = Arc::new({
+        let mut workload = Workload::clone(&training());
+        if let workload::Profile::Placement(profile) = &mut workload.profile {
+            profile.nodes.iter_mut().for_each(|node| node.supported = true);
+        }
+        workload
+    });
+    let mut request = request(workload);
+    request.planner = "placement-local-search".into();
+    let text = Offscreen::new(request, 120, 36).unwrap().text();
+    assert!(text.contains("how far from the best is not known"), "{text}");
+}
+
+#[test]
+fn devices_unfold_to_colour_classes_and_these_to_nodes() {
+    let mut screen = screen("placement-dp", 120, 36);
+    screen.focus(Focus::View);
+    screen.draw();
+    assert!(!screen.text().contains("class 0"));
+    press(&mut screen, KeyCode::Right);
+    assert!(line(&screen.text(), "class 0").contains("2 nodes"), "{}", screen.text());
+    press(&mut screen, KeyCode::Down);
+    press(&mut screen, KeyCode::Right);
+    let text = screen.text();
+    assert!(text.contains("#0 layer0"), "{text}");
+    assert!(line(&text, "#23 grad0").contains("backward"), "{text}");
+    screen.keys("-");
+    screen.keys("/grad7");
+    press(&mut screen, KeyCode::Enter);
+    assert!(line(&screen.text(), "grad7").contains('▌'), "{}", screen.text());
+}
+
+#[test]
+fn the_selected_device_is_told_in_figures() {
+    let mut screen = screen("placement-dp", 120, 36);
+    screen.focus(Focus::View);
+    screen.keys("2");
+    let text = screen.text();
+    assert!(text.contains("slowest ◂") && text.contains("░idle") && !text.contains("weights"), "{text}");
+    for part in ["receives from CPU 1", "sends to      CPU 1", "until the slowest is done", " of 1 GB"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let before = line(&text, "sends to");
+    press(&mut screen, KeyCode::Down);
+    assert_ne!(line(&screen.text(), "sends to"), before);
+    screen.keys("3");
+    let text = screen.text();
+    assert!(text.contains("acc 1") && text.contains("on accelerator 1"), "{text}");
+}
+
+#[test]
+fn the_workload_view_tells_passes_classes_and_what_needs_a_cpu() {
+    let mut screen = screen("placement-dp", 120, 36);
+    screen.focus(Focus::View);
+    screen.keys("4");
+    let text = screen.text();
+    let facts = line(&text, "12 forward, 12 backward");
+    assert!(facts.contains("12 colour classes") && facts.contains("2 nodes need a CPU"), "{facts}");
+    let class = line(&text, "#2 layer2");
+    assert!(class.contains("both") && class.contains("CPU only"), "{class}");
+    press(&mut screen, KeyCode::Right);
+    screen.draw();
+    press(&mut screen, KeyCode::Down);
+    press(&mut screen, KeyCode::Down);
+    let text = screen.text();
+    let row = line(&text, "#23 grad0");
+    for part in ["▌", "backward", "14.00 ms", "28.00 ms", "977 KiB"] {
+        assert!(row.contains(part), "{part} in {row}");
+    }
+    assert!(text.contains("colour class 0: on one device with 1 more"), "{text}");
+    assert!(text.contains("2 times as long"), "{text}");
+    screen.keys("s");
+    assert!(line(&screen.text(), "layer0 ").contains("1.500 ms"), "{}", screen.text());
+}

@@ -1,0 +1,78 @@
+//! A search that takes its time: how far it is, and how it went.
+
+use std::time::Duration;
+
+use plantui::{plan::Plan, tui::Offscreen};
+use ratatui::crossterm::event::KeyCode;
+
+use crate::{line, planners, press, request, tiny};
+
+/// A screen on which the planner that waits has begun, and its worker has not.
+fn searching(width: u16, height: u16) -> Offscreen {
+    let mut request = request(tiny());
+    request.planners = &planners::ALL;
+    request.planner = "one".into();
+    request.overrides.memory_bytes = Some(8e9);
+    let mut screen = Offscreen::new(request, width, height).expect("the request can be met");
+    screen.hold();
+    screen.focus(plantui::tui::Focus::Panel);
+    press(&mut screen, KeyCode::Up);
+    press(&mut screen, KeyCode::Up);
+    press(&mut screen, KeyCode::Enter);
+    screen
+}
+
+/// Lets the search find something and the screen see it.
+fn find(screen: &mut Offscreen, best: Option<f64>, bound: Option<f64>) {
+    let search = screen.search().expect("a search is under way");
+    if let Some(best) = best {
+        search.improve(best, &Plan::default());
+    }
+    if let Some(bound) = bound {
+        search.report_bound(bound);
+    }
+    screen.wait(Duration::from_millis(500));
+}
+
+#[test]
+fn best_and_bound_are_drawn_while_they_close_in() {
+    for (width, height) in [(80, 24), (120, 36), (200, 60)] {
+        let mut screen = searching(width, height);
+        screen.wait(Duration::from_millis(500));
+        assert!(!screen.text().contains('━'), "there is nothing to draw yet");
+        find(&mut screen, Some(0.080), Some(0.010));
+        find(&mut screen, Some(0.060), None);
+        find(&mut screen, None, Some(0.050));
+        let text = screen.text();
+        let title = if width < 100 { line(&text, "━ 60") } else { line(&text, "over time") };
+        assert!(title.contains("60.00 ms/sample") && title.contains("50.00 ms/sample"), "{title}");
+        assert!(text.contains("80.00 ms/sample ┤") || text.contains("80.00 ms/sa… ┤"), "{text}");
+        assert!(text.matches('━').count() > 10 && text.matches('┄').count() > 10, "{text}");
+        assert!(text.contains("2.000 s"), "{text}");
+        if width >= 120 {
+            assert!(text.lines().next().unwrap().contains("best 60.00 ms/sample"), "{text}");
+            assert!(text.lines().next().unwrap().contains("bound 50.00 ms/sample"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_course_of_a_search_goes_with_its_end_and_comes_back_by_a_key() {
+    let mut screen = searching(120, 36);
+    find(&mut screen, Some(0.080), Some(0.020));
+    find(&mut screen, Some(0.060), None);
+    assert!(screen.text().contains("over time"));
+    screen.keys("b");
+    assert!(!screen.text().contains("over time"));
+    press(&mut screen, KeyCode::Esc);
+    screen.release();
+    let text = screen.text();
+    assert!(text.lines().next().unwrap().contains("■ stopped"), "{text}");
+    assert!(!text.contains("over time"), "{text}");
+    screen.keys("b");
+    let text = screen.text();
+    // The plan that the planner gave back at the end counts as well.
+    assert!(line(&text, "over time").contains("best 54.00 ms/sample"), "{text}");
+    screen.keys("b");
+    assert!(!screen.text().contains("over time"));
+}
