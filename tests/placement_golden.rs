@@ -161,7 +161,7 @@ fn pipedream_meets_the_published_values() {
     println!("pipedream: {} of {count} equal", count - wrong.len());
     assert_eq!(count, 16);
     // There the published program's order of sources is that of its hash table, which no rule on class numbers gives.
-    assert_eq!(wrong, ["gnmt_inference.json", "bert_l-3_training.json", "bert_l-6_training.json"]);
+    assert_eq!(wrong, ["gnmt_inference.json"]);
 }
 
 #[test]

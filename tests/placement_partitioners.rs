@@ -60,7 +60,7 @@ fn published() -> Vec<(String, f64)> {
     table
         .filter_map(|line| {
             let field: Vec<&str> = line.split('\t').collect();
-            (field[1] == "scotch").then(|| (field[0].to_string(), field[3].parse().unwrap()))
+            (field[1] == "scotch").then(|| (field[0].to_string(), field[2].parse().unwrap()))
         })
         .collect()
 }

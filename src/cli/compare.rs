@@ -266,6 +266,7 @@ impl<'a> From<&'a Entry> for EntryPart<'a> {
                 name: score.measure.name().into(),
                 value: score.value,
                 unit: score.measure.unit().into(),
+                parameters: score.measure.parameters(),
             }),
             lower_bound: entry.bound,
             gap: entry.gap(),

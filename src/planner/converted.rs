@@ -67,8 +67,10 @@ impl Planner for Converted {
 
     fn can_plan(&self, workload: &Workload) -> Result<(), String> {
         let Err(reason) = self.planner.can_plan(workload) else { return Ok(()) };
-        let converted =
-            convert(workload, Mode::Keeping, 1, NOMINAL_BANDWIDTH).map_err(|why| format!("{reason}; {why}"))?;
+        if workload.piper().is_none() && workload.placement().is_none() {
+            return Err(reason);
+        }
+        let converted = convert(workload, Mode::Keeping, 1, NOMINAL_BANDWIDTH).map_err(|why| format!("{reason}; {why}"))?;
         self.planner.can_plan(&converted.workload)
     }
 
@@ -192,5 +194,5 @@ fn carried_back(original: &Workload, plan: &Plan, members: &[Vec<usize>], choice
         }
     };
     let stages = plan.stages.iter().filter(|stage| !stage.nodes.is_empty()).map(stage).collect();
-    Plan { stages, measure: Measure::of(&original.profile) }.with_consecutive_devices()
+    Plan { stages, measure: Measure::of(&original.profile), ..Plan::default() }.with_consecutive_devices()
 }

@@ -37,7 +37,7 @@ impl Names {
                 let used = used(&stages, limits);
                 Names { stages, noun: "device", degrees, used }
             }
-            Profile::Piper(_) | Profile::Layers(_) => {
+            Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => {
                 let stages = (1..=plan.stages.len()).map(|i| Name {
                     long: format!("stage {i}"),
                     short: i.to_string(),

@@ -67,6 +67,8 @@ pub(super) fn of(workload: &Workload, plan: &Plan) -> Vec<Flow> {
             }
             flows(sums, Amount::Bytes)
         }
+        // All operators share their devices: what they pass on is in the operators' own costs.
+        Profile::Operators(_) => vec![],
         Profile::Layers(profile) => {
             // An output goes to the last stage that needs it, from one to the next.
             for (u, cost) in profile.nodes.iter().enumerate() {

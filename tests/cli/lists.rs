@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "plan",
     "check",
     "compare",
     "simulate",
     "export",
     "lint",
+    "convert",
     "generate",
     "planners",
     "hardware",

@@ -14,8 +14,8 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// The number that the published program gives the first node without a class; the next ones count down. It matters
-/// only where ties are broken by class.
+/// The number of the first node without a class, above every colour; the next ones count up. It matters only where ties
+/// are broken by class. The published program counts down from here, but visits such classes in the order of its nodes.
 const FRESH_LABEL: i64 = 2_135_137_968;
 /// Below this, a leaf's time counts as none.
 const NEGLIGIBLE: f64 = 1e-6;
@@ -45,7 +45,7 @@ impl Partition {
                     }),
                     None => {
                         labels.push(fresh);
-                        fresh -= 1;
+                        fresh += 1;
                         new
                     }
                 }

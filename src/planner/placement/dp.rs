@@ -8,7 +8,8 @@
 //! Far fewer pairs are seen than there are. The linearised split ([`super::linearise`]) is nearly optimal and costs next
 //! to nothing; with its value as a bound, a walk stops where the difference is too much for any device, and an ideal is
 //! only of use with `f` accelerators if the bound leaves room for it in `f` and for the rest in the others: compute and
-//! the transfers across its border have to be paid by somebody. On balanced graphs hardly an ideal is of use.
+//! the transfers across its border have to be paid by somebody ([`Need`]), and classes that are larger than what a device has
+//! left cannot be split to fill it ([`super::packing`]). On balanced graphs hardly an ideal is of use.
 
 use super::{
     DeviceKind, Placed, PlacementLimits,
@@ -16,6 +17,7 @@ use super::{
     lattice::{Lattice, Refused, Walk},
     linearise,
     load::{ClassCosts, Sums},
+    packing::Packing,
     split::Split,
 };
 use crate::{
@@ -295,6 +297,8 @@ struct Table<'a> {
     /// The least value of each ideal.
     least: Vec<f64>,
     need: Need,
+    prefixes: Packing,
+    suffixes: Packing,
     full: Sums,
 }
 
@@ -322,12 +326,14 @@ impl<'a> Table<'a> {
             values,
             least,
             need: Need::new(costs, cpus, upper, memory),
+            prefixes: Packing::of_prefixes(lattice, costs, cpus, upper),
+            suffixes: Packing::of_suffixes(lattice, costs, cpus, upper),
             full: *lattice.sums(lattice.len() - 1),
         }
     }
 
     /// The least and most accelerators with which an ideal is of use beside `c` CPUs; none if the first is larger.
-    fn useful(&self, c: usize, inside: &Sums) -> (usize, usize) {
+    fn useful(&self, ideal: usize, c: usize, inside: &Sums) -> (usize, usize) {
         let outside = Sums {
             cpu: 0.0,
             accelerator: self.full.accelerator - inside.accelerator,
@@ -335,8 +341,9 @@ impl<'a> Table<'a> {
             size: self.full.size - inside.size,
             unsupported: 0,
         };
-        let least = self.need.accelerators(c, inside);
+        let least = self.need.accelerators(c, inside).max(self.prefixes.fewest(ideal, c) as usize);
         let rest = self.need.accelerators(self.cpus - c, &outside);
+        let rest = rest.max(self.suffixes.fewest(ideal, self.cpus - c) as usize);
         if rest > self.accelerators { (1, 0) } else { (least, self.accelerators - rest) }
     }
 
@@ -356,7 +363,7 @@ impl<'a> Table<'a> {
             ranges.clear();
             let inside = *self.lattice.sums(ideal);
             for c in 0..=self.cpus {
-                let (least, most) = self.useful(c, &inside);
+                let (least, most) = self.useful(ideal, c, &inside);
                 if least <= most {
                     ranges.push((c, least, most));
                 }

@@ -24,6 +24,7 @@ pub mod linearise;
 pub mod load;
 pub mod local_search;
 pub mod multilevel;
+mod packing;
 pub mod partitioners;
 pub mod pipedream;
 pub mod planners;

@@ -20,9 +20,13 @@ const LEFT_OUT: [(usize, &[i64]); 4] =
 
 /// The best split along the order of the merged classes.
 pub fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits, search: &Search) -> Placed {
+    linearise::place(&Prepared::new(dag, profile, &merged(dag, profile)), limits, search)
+}
+
+/// Colour classes, those that produce for the same biconnected component united.
+fn merged(dag: &Dag, profile: &PlacementProfile) -> Partition {
     let colours = Partition::by_colour(profile);
-    let merged = colours.united(meeting(dag, profile, &colours));
-    linearise::place(&Prepared::new(dag, profile, &merged), limits, search)
+    colours.united(meeting(dag, profile, &colours))
 }
 
 /// Pairs of classes that produce for the same biconnected component.

@@ -19,7 +19,8 @@ use crate::{
     },
     units,
     workload::{
-        Mode, PiperProfile, PlacementProfile, Profile, Workload, layer_profile::MILLISECONDS, placement::SECONDS,
+        Mode, PiperProfile, PlacementProfile, Profile, Workload, layer_profile::MILLISECONDS, operators::Operator,
+        placement::SECONDS,
     },
 };
 
@@ -28,6 +29,7 @@ fn columns(workload: &Workload) -> &'static [(&'static str, usize)] {
     match &workload.profile {
         Profile::Piper(_) => &[("time", 11), ("parameters", 11), ("memory", 11), ("degrees", 11)],
         Profile::Layers(_) => &[("forward", 11), ("backward", 11), ("output", 11), ("parameters", 11)],
+        Profile::Operators(_) => &[("kind", 12), ("operations", 11), ("weights", 10), ("iterates over", 26)],
         Profile::Placement(_) => {
             &[("pass", 9), ("class", 6), ("accelerator", 12), ("CPU", 10), ("size", 10), ("transfer", 10)]
         }
@@ -76,6 +78,8 @@ fn groups(workload: &Workload) -> Vec<Vec<usize>> {
     match &workload.profile {
         Profile::Piper(profile) => runs(workload, profile),
         Profile::Layers(profile) => runs(workload, &profile.as_modes(&workload.dag)),
+        // Operators of one kind differ in what they iterate over, which is what matters here.
+        Profile::Operators(_) => (0..workload.nodes.len()).map(|i| vec![i]).collect(),
         Profile::Placement(profile) => classes(profile),
     }
 }
@@ -154,7 +158,7 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
             return row(members, numbered(workload, members[0]), 0);
         }
         let label = match &workload.profile {
-            Profile::Piper(_) | Profile::Layers(_) => {
+            Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => {
                 let first = workload.nodes[members[0]].label();
                 format!("{} × {}", members.len(), kind(&first))
             }
@@ -171,11 +175,13 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
 /// What is said instead of a time on accelerators that cannot run a node.
 const CPU_ONLY: &str = "CPU only";
 
-/// How long a node takes, seconds: on an accelerator, if one can run it.
+/// What the bars compare: how long a node takes, seconds (on an accelerator, if one can run it); for operators, whose
+/// profile has no times, their operations.
 fn time(workload: &Workload, node: usize) -> f64 {
     match &workload.profile {
         Profile::Piper(profile) => first_mode(profile, node).map_or(0.0, |mode| mode.time_s),
         Profile::Layers(profile) => profile.nodes[node].seconds(),
+        Profile::Operators(profile) => profile.operators[node].operations(),
         Profile::Placement(profile) => {
             let cost = &profile.nodes[node];
             cost.compute(!cost.supported) * SECONDS
@@ -205,6 +211,15 @@ fn cells(workload: &Workload, members: &[usize]) -> Vec<String> {
                 units::bytes(cost.parameter_bytes),
             ]
         }
+        Profile::Operators(profile) => {
+            let operator = &profile.operators[members[0]];
+            vec![
+                operator.kind_name().to_string(),
+                units::count_short(operator.operations()),
+                units::count_short(operator.parameters()),
+                super::clip(&space(operator), 25),
+            ]
+        }
         Profile::Placement(profile) => {
             let nodes: Vec<_> = members.iter().map(|&i| &profile.nodes[i]).collect();
             let sum =
@@ -228,6 +243,11 @@ fn cells(workload: &Workload, members: &[usize]) -> Vec<String> {
     }
 }
 
+/// The iteration space of an operator: `b 128 × n 512`.
+fn space(operator: &Operator) -> String {
+    operator.dims.iter().map(|dim| format!("{} {}", dim.name, dim.extent)).collect::<Vec<_>>().join(" × ")
+}
+
 /// Everything else the profile says of a node: (is a title, text).
 pub(super) fn details(workload: &Workload, node: usize) -> Vec<(bool, String)> {
     match &workload.profile {
@@ -246,6 +266,15 @@ pub(super) fn details(workload: &Workload, node: usize) -> Vec<(bool, String)> {
             let stage = cost.stage.map(|stage| format!("; the file puts it on stage {stage}")).unwrap_or_default();
             let (out, own) = (units::bytes(cost.activation()), units::bytes(cost.parameter_bytes));
             vec![(false, time), (false, format!("puts out {out}{outputs}, has {own} of parameters{stage}"))]
+        }
+        Profile::Operators(profile) => {
+            let operator = &profile.operators[node];
+            let work = units::count_short(operator.operations());
+            let bytes = units::bytes(operator.whole_bytes());
+            vec![
+                (false, format!("{} over {}", operator.kind_name(), space(operator))),
+                (false, format!("{work} operations in a training step; {bytes} of weights, gradients and outputs")),
+            ]
         }
         Profile::Placement(profile) => {
             let cost = &profile.nodes[node];

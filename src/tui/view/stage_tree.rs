@@ -78,7 +78,7 @@ pub(super) fn branches(shown: &Shown, plan: &Plan, score: &Score, columns: Colum
         line: tree.stage_line(i, stage, scored, bottleneck == Some(i)),
         children: match &shown.workload.profile {
             Profile::Placement(_) => tree.classes(i, stage, scored),
-            Profile::Piper(_) | Profile::Layers(_) => tree.runs(i, stage, scored),
+            Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => tree.runs(i, stage, scored),
         },
     };
     plan.stages.iter().zip(&score.stages).enumerate().map(branch).collect()
@@ -204,7 +204,7 @@ impl Tree<'_> {
         let remark = match &self.shown.workload.profile {
             Profile::Placement(_) if backward => "backward",
             Profile::Placement(_) => "",
-            Profile::Piper(_) | Profile::Layers(_) => &stage.choices[i],
+            Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => &stage.choices[i],
         };
         let none = NodeScore::default();
         let sums = if backward { [&none, &scored.nodes[i]] } else { [&scored.nodes[i], &none] };

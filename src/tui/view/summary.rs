@@ -43,8 +43,8 @@ pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme, 
 /// What the objective is the time of, where its unit does not say.
 fn of_what(measure: Measure) -> &'static str {
     match measure {
-        Measure::TimePerSample => "",
-        Measure::Speedup(_) => "",
+        Measure::TimePerSample | Measure::Speedup(_) => "",
+        Measure::OperatorCost(_) => " for a training step",
         Measure::MaxLoad => " on the busiest device",
         Measure::SeparateMaxima => " on the busiest forward and backward",
         Measure::Latency { .. } => " from input to result",

@@ -4,7 +4,13 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     graph::Dag,
-    workload::{NodeId, PiperProfile, PlacementProfile, Profile, Workload},
+    workload::{
+        NodeId, PiperProfile, PlacementProfile, Profile, Workload,
+        formats::{
+            operators::{self, OperatorFile},
+            torch_graph,
+        },
+    },
 };
 
 /// The text of the file, with its provenance if it has one. What is read back from it has the same nodes, edges, costs and
@@ -37,6 +43,16 @@ pub fn text(workload: &Workload) -> String {
             placement_nodes(profile),
             edges(&workload.dag, &ids, "cost", |edge| profile.nodes[workload.dag.edges()[edge].0 as usize].transfer),
         ),
+        Profile::Layers(profile) => return torch_graph::write(workload, profile, None),
+        Profile::Operators(profile) => {
+            let provenance = workload.provenance.clone();
+            let (provenance, assumptions) =
+                provenance.map_or_else(Default::default, |made| (made.made_by, made.assumptions));
+            let names = workload.nodes.iter().map(crate::workload::Node::label).collect();
+            let limits = workload.limits;
+            let profile = profile.clone();
+            return operators::text(&OperatorFile { names, profile, limits, provenance, assumptions });
+        }
     };
     for (field, value) in given {
         if let Some(value) = value {

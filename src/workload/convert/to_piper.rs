@@ -91,6 +91,7 @@ pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Resul
                 memory_bytes: workload.limits.memory_bytes,
                 microbatches: Some(microbatches),
                 bandwidth_bytes_per_s: Some(bandwidth),
+                ..FileLimits::default()
             },
             ..workload.clone()
         },

@@ -3,7 +3,7 @@
 //! ```text
 //! node1 -- Embedding(32320, 1024) -- forward_compute_time=0.073, backward_compute_time=6.949, activation_size=6291456.0, parameter_size=132382720.000
 //! node2 -- LSTM -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=[6291456.0; 131072.0], parameter_size=0 -- stage_id=1
-//! 	node1 -- node2
+//!     node1 -- node2
 //! ```
 //!
 //! A node starts in the first column, an edge with a blank; nodes come before the edges that use them. The four figures

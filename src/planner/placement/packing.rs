@@ -1,0 +1,200 @@
+//! How many accelerators a prefix or a suffix of the pipeline needs at least, transfers and memory left out.
+//!
+//! Without transfers the load of a device is a sum, and cutting a sequence of classes into devices of at most a bound is
+//! packing in order: fewest devices, and among those the least filled last one, is always the best way to go on. One label
+//! per ideal and CPU count therefore replaces all pairs of ideals: `O(steps · CPUs)` time. Averages cannot see that three
+//! classes of 40 do not fit on two devices of 100 when they can not be split; this bound does, and on networks of few
+//! large layers it leaves hardly an ideal to look at.
+//!
+//! A device that is a CPU may take cheap classes while the order of the others is open, so there fewest accelerators and
+//! least filled need not be one way; the two are taken apart, each at its best, which keeps the bound a bound.
+
+use super::{lattice::Lattice, load::ClassCosts};
+
+/// More labels than this are not kept (128 MiB); then nothing is known.
+const MOST_LABELS: usize = 1 << 22;
+/// Sums in another order differ by rounding; nothing that fits exactly may be ruled out.
+const SLACK: f64 = 1.0 + 1e-9;
+
+/// The fewest accelerators, by ideal and number of CPUs beside them.
+#[derive(Debug)]
+pub(super) struct Packing {
+    cpus: usize,
+    /// `fewest[ideal · (cpus + 1) + c]`; empty where nothing is known.
+    fewest: Vec<u32>,
+}
+
+/// The last device so far.
+#[derive(Debug, Clone, Copy)]
+struct Label {
+    accelerators: u32,
+    filled: f64,
+}
+
+/// No way to get here.
+const NONE: Label = Label { accelerators: u32::MAX, filled: f64::INFINITY };
+
+/// The ways to hold a set with some number of CPUs: the last device is an accelerator, or a CPU.
+#[derive(Debug, Clone, Copy)]
+struct Ways {
+    accelerator: Label,
+    cpu: Label,
+}
+
+impl Packing {
+    /// For every ideal, what its classes need.
+    pub(super) fn of_prefixes(lattice: &Lattice, costs: &ClassCosts, cpus: usize, bound: f64) -> Self {
+        let Some(mut labels) = Labels::new(lattice, costs, cpus, bound, 0) else { return Packing::unknown(cpus) };
+        for ideal in 1..lattice.len() {
+            for &(below, class) in lattice.below(ideal) {
+                labels.add(below as usize, class as usize, ideal);
+            }
+        }
+        labels.packing()
+    }
+
+    /// For every ideal, what all other classes need.
+    pub(super) fn of_suffixes(lattice: &Lattice, costs: &ClassCosts, cpus: usize, bound: f64) -> Self {
+        let full = lattice.len() - 1;
+        let Some(mut labels) = Labels::new(lattice, costs, cpus, bound, full) else { return Packing::unknown(cpus) };
+        for ideal in (1..lattice.len()).rev() {
+            for &(below, class) in lattice.below(ideal) {
+                labels.add(ideal, class as usize, below as usize);
+            }
+        }
+        labels.packing()
+    }
+
+    fn unknown(cpus: usize) -> Self {
+        Packing { cpus, fewest: vec![] }
+    }
+
+    /// The fewest accelerators beside at most `c` CPUs; `u32::MAX` where no number does.
+    #[inline]
+    pub(super) fn fewest(&self, ideal: usize, c: usize) -> u32 {
+        self.fewest.get(ideal * (self.cpus + 1) + c).copied().unwrap_or(0)
+    }
+}
+
+struct Labels<'a> {
+    costs: &'a ClassCosts,
+    cpus: usize,
+    bound: f64,
+    ways: Vec<Ways>,
+}
+
+impl<'a> Labels<'a> {
+    /// Labels with nothing held at `start`; `None` where they would be too many, or the bound says nothing.
+    fn new(lattice: &Lattice, costs: &'a ClassCosts, cpus: usize, bound: f64, start: usize) -> Option<Self> {
+        let count = (cpus + 1).checked_mul(lattice.len()).filter(|&count| count <= MOST_LABELS)?;
+        if !bound.is_finite() {
+            return None;
+        }
+        let mut ways = vec![Ways { accelerator: NONE, cpu: NONE }; count];
+        // No device is open: the first class opens one.
+        ways[start * (cpus + 1)].accelerator = Label { accelerators: 0, filled: f64::INFINITY };
+        Some(Labels { costs, cpus, bound: bound * SLACK, ways })
+    }
+
+    /// Holds what `from` holds and one class more.
+    fn add(&mut self, from: usize, class: usize, to: usize) {
+        let row = self.cpus + 1;
+        let (time, cpu_time) = (self.costs.accelerator[class], self.costs.cpu[class]);
+        let on_accelerator = self.costs.supported[class] && time <= self.bound;
+        let on_cpu = cpu_time <= self.bound;
+        for c in 0..row {
+            let Ways { accelerator, cpu } = self.ways[from * row + c];
+            let open = accelerator.accelerators.min(cpu.accelerators);
+            if open == u32::MAX {
+                continue;
+            }
+            if on_accelerator {
+                let target = &mut self.ways[to * row + c].accelerator;
+                take(target, Label { accelerators: open + 1, filled: time });
+                if accelerator.filled + time <= self.bound {
+                    take(target, Label { filled: accelerator.filled + time, ..accelerator });
+                }
+            }
+            if on_cpu && cpu.filled + cpu_time <= self.bound {
+                let target = &mut self.ways[to * row + c].cpu;
+                take_apart(target, Label { filled: cpu.filled + cpu_time, ..cpu });
+            }
+            if on_cpu && c < self.cpus {
+                take_apart(&mut self.ways[to * row + c + 1].cpu, Label { accelerators: open, filled: cpu_time });
+            }
+        }
+    }
+
+    fn packing(self) -> Packing {
+        let mut fewest: Vec<u32> =
+            self.ways.iter().map(|ways| ways.accelerator.accelerators.min(ways.cpu.accelerators)).collect();
+        // More CPUs are no worse.
+        for row in fewest.chunks_exact_mut(self.cpus + 1) {
+            for c in 1..row.len() {
+                row[c] = row[c].min(row[c - 1]);
+            }
+        }
+        Packing { cpus: self.cpus, fewest }
+    }
+}
+
+/// Fewer accelerators first, then the less filled one.
+fn take(best: &mut Label, other: Label) {
+    if (other.accelerators, other.filled) < (best.accelerators, best.filled) {
+        *best = other;
+    }
+}
+
+/// Fewer accelerators and the less filled CPU, though of two ways.
+fn take_apart(best: &mut Label, other: Label) {
+    best.accelerators = best.accelerators.min(other.accelerators);
+    best.filled = best.filled.min(other.filled);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        graph::Dag,
+        planner::{Search, placement::classes::Partition},
+        workload::PlacementNode,
+    };
+
+    fn costs(times: &[(f64, f64)]) -> (Dag, ClassCosts) {
+        let node = |&(accelerator_time, cpu_time): &(f64, f64)| PlacementNode {
+            cpu_time,
+            accelerator_time,
+            supported: true,
+            backward: false,
+            size_bytes: 0.0,
+            colour_class: None,
+            layer: None,
+            transfer: 0.0,
+        };
+        let profile = times.iter().map(node).collect::<Vec<_>>().into();
+        let dag = Dag::new(times.len(), (1..times.len() as u32).map(|v| (v - 1, v)).collect()).unwrap();
+        let costs = ClassCosts::new(&dag, &profile, &Partition::by_colour(&profile));
+        (dag, costs)
+    }
+
+    #[test]
+    fn large_classes_do_not_share_a_device() {
+        let (order, costs) = costs(&[(60.0, 900.0); 4]);
+        let lattice = Lattice::new(&order, &costs, 100, &Search::default()).unwrap();
+        let prefixes = Packing::of_prefixes(&lattice, &costs, 0, 100.0);
+        let suffixes = Packing::of_suffixes(&lattice, &costs, 0, 100.0);
+        // 240 on devices of 100 would be three by the average.
+        assert_eq!((0..5).map(|i| prefixes.fewest(i, 0)).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        assert_eq!((0..5).map(|i| suffixes.fewest(i, 0)).collect::<Vec<_>>(), [4, 3, 2, 1, 0]);
+        assert_eq!(Packing::of_prefixes(&lattice, &costs, 0, 120.0).fewest(4, 0), 2);
+        assert_eq!(Packing::of_prefixes(&lattice, &costs, 0, 50.0).fewest(1, 0), u32::MAX, "none can hold it");
+    }
+
+    #[test]
+    fn cpus_take_what_is_cheap_there() {
+        let (order, costs) = costs(&[(60.0, 900.0), (60.0, 10.0), (60.0, 10.0), (60.0, 900.0)]);
+        let lattice = Lattice::new(&order, &costs, 100, &Search::default()).unwrap();
+        let prefixes = Packing::of_prefixes(&lattice, &costs, 2, 100.0);
+        assert_eq!((0..3).map(|c| prefixes.fewest(4, c)).collect::<Vec<_>>(), [4, 2, 2]);
+    }
+}
