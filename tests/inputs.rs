@@ -9,7 +9,7 @@ use plantui::{
     cli::generate::{self, GenerateArgs},
     cluster::{Limits, Overrides},
     planner::{self, Options, Problem, Search, Status, placement::latency},
-    workload::{self, Provenance, lint},
+    workload::{self, Profile, Provenance, lint},
 };
 
 #[derive(Parser)]
@@ -19,7 +19,8 @@ struct Generate {
 }
 
 /// File and the command that makes it.
-const INPUTS: [(&str, &str); 8] = [
+const INPUTS: [(&str, &str); 9] = [
+    ("alexnet-operators.json", "plantui generate alexnet"),
     ("bert32a100.json", "plantui generate bert-32 --memory 8GiB"),
     ("bert96a100.json", "plantui generate bert-96 --devices 256 --memory 8GiB"),
     (
@@ -71,6 +72,8 @@ fn every_file_is_made_again_by_the_command_it_records() {
 fn the_folder_holds_nothing_else() {
     let mut there: Vec<String> =
         fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    // PipeDream's text has no room for the command that made it; tests/dapple_format.rs makes it again.
+    there.retain(|file| file != "bert32-layers.txt");
     there.sort();
     assert_eq!(there, INPUTS.map(|(file, _)| file));
 }
@@ -89,7 +92,11 @@ fn every_file_can_be_planned_with_the_limits_it_brings() {
     for (file, _) in INPUTS {
         let workload = workload::load(&folder().join(file)).unwrap();
         let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
-        let id = if workload.piper().is_some() { "piper" } else { "placement-dp" };
+        let id = match &workload.profile {
+            Profile::Piper(_) => "piper",
+            Profile::Operators(_) => "pase",
+            _ => "placement-dp",
+        };
         let planner = planner::find(id).unwrap();
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: Arc::new(workload), limits, options };
@@ -98,7 +105,7 @@ fn every_file_can_be_planned_with_the_limits_it_brings() {
         let stages = outcome.plan.as_ref().map_or(0, |plan| plan.stages.len());
         let seconds = outcome.statistics.seconds;
         println!("{file}: {stages} stages, {:?}, planned in {seconds} s", score.map(|s| s.value));
-        assert!(stages > 1, "{file}: a first look needs more than one stage");
+        assert!(stages > 1 || id == "pase", "{file}: a first look needs more than one stage");
     }
 }
 

@@ -38,12 +38,12 @@ pub struct LimitArgs {
     /// Devices of each machine, such as 8,8 or 2x8, or counted through as [8,16] (layer profiles)
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = Machines::parse)]
     pub machines: Option<Machines>,
-    /// A cluster preset: machines, memory and links; `plantui topologies` lists them (layer profiles)
-    #[arg(long, value_name = "NAME", value_parser = topology)]
-    pub topology: Option<&'static Topology>,
     /// Operations per second of a device, such as 10e12, 10T or 312TFLOPS (operator graphs)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flops)]
     pub flops: Option<f64>,
+    /// A cluster preset: machines, memory and links; `plantui topologies` lists them (layer profiles)
+    #[arg(long, value_name = "NAME", value_parser = topology)]
+    pub topology: Option<&'static Topology>,
 }
 
 /// Batches to plan for, one after the other.

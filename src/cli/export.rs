@@ -16,7 +16,7 @@ use crate::{
     export::{
         chrome_trace,
         engine::{self, Engine, ExportError, Names, Settings},
-        piper_result, plan_csv, split,
+        jax_sharding, operator_dot, piper_result, plan_csv, split,
     },
     plan::{Plan, check::check as score, document::LoadedPlan},
     simulate::Schedule,
@@ -31,6 +31,7 @@ Examples:
   plantui export plan.json --to torchtitan --block-name 'model.layers.{}'
   plantui export plan.json --to megatron --exact              refuse what is not exactly the plan
   plantui export plan.json --to csv --workload model.json     a row per node
+  plantui export plan.json --to jax                           PartitionSpecs of an operator graph's splits (or --to dot)
 
 Most engines treat all stages alike. Where one cannot run the plan, the nearest plan that it can run is written: what was
 lost is said above it (and on standard error), with what it costs. The workload is the one the plan was made from, unless
@@ -38,7 +39,10 @@ lost is said above it (and on standard error), with what it costs. The workload 
 Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input.";
 
 /// Formats beside the engines: id and what it is.
-const OTHERS: [&str; 4] = ["csv", "piper", "placement-split", "chrome-trace"];
+const OTHERS: [&str; 6] = ["csv", "piper", "placement-split", "chrome-trace", "dot", "jax"];
+
+/// Formats of operator graphs; the first two have no other source.
+const OF_OPERATORS: [&str; 4] = ["dot", "jax", "csv", "chrome-trace"];
 
 /// Write a plan for a training engine, a spreadsheet or another tool
 #[derive(Debug, Args)]
@@ -101,6 +105,14 @@ impl ExportArgs {
         destination.check()?;
         let (workload, loaded) = self.read()?;
         let limits = check::limits(&self.limits, &loaded, &workload, &input::shown(&self.plan))?;
+        if workload.operators().is_none() && OF_OPERATORS[..2].contains(&self.to.as_str()) {
+            let refusal = format!("--to {} is for operator graphs, and {} is none", self.to, workload.name);
+            return Err(Failure::refused(refusal, "make one with `plantui generate transformer`"));
+        }
+        if workload.operators().is_some() && !OF_OPERATORS.contains(&self.to.as_str()) {
+            let refusal = format!("--to {} takes a pipeline, and {} is an operator graph", self.to, workload.name);
+            return Err(Failure::refused(refusal, "its plans leave as dot, jax, csv or chrome-trace"));
+        }
         match Engine::ALL.into_iter().find(|engine| engine.id() == self.to) {
             Some(engine) => self.engine(engine, &workload, &limits, &loaded.plan, &destination),
             None => self.other(&workload, &limits, &loaded.plan, &destination),
@@ -199,6 +211,8 @@ impl ExportArgs {
         destination.write(&match self.to.as_str() {
             "csv" => plan_csv::to_csv(workload, plan, &scored),
             "piper" => piper_result::to_json(workload, plan),
+            "dot" => operator_dot::to_dot(workload, plan, &scored),
+            "jax" => jax_sharding::to_python(workload, plan),
             "placement-split" => split::to_json(workload, limits, plan),
             _ => {
                 let Simulation { schedule, pipeline, timeline } =

@@ -1,6 +1,6 @@
 //! One profile in the terms of another, so that a planner of one family can plan a workload of the other.
 //!
-//! [`to_placement`] and [`to_piper`] are explicit and lossy: what they leave out or make up stands in
+//! [`to_placement`], [`to_piper`] and [`to_layers`] are explicit and lossy: what they leave out or make up stands in
 //! [`Conversion::assumptions`], a sentence each, and goes wherever a result goes that rests on it. [`text`] writes a
 //! converted workload as a file. All are `O((nodes + edges) · log nodes)`.
 //!

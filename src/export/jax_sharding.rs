@@ -1,0 +1,123 @@
+//! Splits of operators as JAX `PartitionSpec`s over a device mesh.
+//!
+//! The mesh has an axis for each prime factor of the number of devices, so that every split that divides that number can
+//! be made of whole axes: the batch takes axes from the front, other dimensions from the back. A split with factors that
+//! the mesh lacks is left out and said to be. `O(operators · dimensions · log devices)`.
+
+use std::fmt::Write;
+
+use crate::{
+    plan::Plan,
+    workload::{Operator, Workload, operators::Tensor},
+};
+
+/// Axes of a mesh.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mesh {
+    /// By axis, its size: the prime factors of the devices, ascending.
+    pub sizes: Vec<u32>,
+}
+
+/// By dimension of an operator, the mesh axes it is split over.
+pub type Assignment = Vec<Vec<usize>>;
+
+impl Mesh {
+    /// The mesh of so many devices.
+    pub fn new(devices: u32) -> Self {
+        Mesh { sizes: prime_factors(devices) }
+    }
+
+    /// The axes for each dimension of a split; `None` where it does not factor over the mesh.
+    pub fn assign(&self, operator: &Operator, splits: &[u32]) -> Option<Assignment> {
+        let mut free = vec![true; self.sizes.len()];
+        let mut assignment = vec![vec![]; splits.len()];
+        let batch = operator.batch_dim.map(usize::from);
+        let others = (0..splits.len()).filter(|&dim| Some(dim) != batch);
+        for dim in batch.into_iter().chain(others) {
+            for prime in prime_factors(splits[dim]) {
+                let fits = |axis: &usize| free[*axis] && self.sizes[*axis] == prime;
+                let mut axes = 0..self.sizes.len();
+                let axis = if Some(dim) == batch { axes.find(fits) } else { axes.rfind(fits) }?;
+                free[axis] = false;
+                assignment[dim].push(axis);
+            }
+            assignment[dim].sort_unstable();
+        }
+        Some(assignment)
+    }
+}
+
+fn prime_factors(mut number: u32) -> Vec<u32> {
+    let mut factors = vec![];
+    let mut prime = 2;
+    while number > 1 {
+        while number.is_multiple_of(prime) {
+            factors.push(prime);
+            number /= prime;
+        }
+        prime += 1;
+    }
+    factors
+}
+
+/// The specification of a tensor whose axes are split by these dimensions.
+fn spec<'a>(axes: impl Iterator<Item = &'a [u8]>, assignment: &Assignment) -> String {
+    let axis = |dims: &[u8]| {
+        let over = dims.iter().flat_map(|&dim| &assignment[usize::from(dim)]);
+        let names: Vec<String> = over.map(|axis| format!("\"d{axis}\"")).collect();
+        match names.as_slice() {
+            [] => "None".to_string(),
+            [one] => one.clone(),
+            _ => format!("({})", names.join(", ")),
+        }
+    };
+    format!("P({})", axes.map(axis).collect::<Vec<_>>().join(", "))
+}
+
+/// The Python text: the mesh, and for every operator the specifications of what it reads, trains and writes.
+pub fn to_python(workload: &Workload, plan: &Plan) -> String {
+    let mesh = Mesh::new(plan.devices_used());
+    let sizes: Vec<String> = mesh.sizes.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = (0..mesh.sizes.len()).map(|axis| format!("\"d{axis}\"")).collect();
+    let comma = if names.len() == 1 { "," } else { "" };
+    let mut text = format!(
+        "# Splits of {} over {} devices.\nfrom jax.sharding import PartitionSpec as P\n\n# jax.make_mesh(MESH_SHAPE, MESH_AXES)\n\
+         MESH_SHAPE = ({}{comma})\nMESH_AXES = ({}{comma})\n\n# By node: what it reads, trains and writes, axis by axis.\nSPECS = {{\n",
+        quoted(&workload.name),
+        plan.devices_used(),
+        sizes.join(", "),
+        names.join(", "),
+    );
+    let operators = workload.operators().map_or(&[][..], |profile| &profile.operators);
+    let chosen = plan.stages.iter().flat_map(|stage| stage.nodes.iter().zip(&stage.choices));
+    for (&node, choice) in chosen {
+        let Some(operator) = operators.get(node) else { continue };
+        let (id, label) = (workload.nodes[node].id, quoted(&workload.nodes[node].label()));
+        let splits = operator.parse_split(choice).unwrap_or_default();
+        let entry = match mesh.assign(operator, &splits) {
+            Some(assignment) => line(operator, &assignment),
+            None => "None".into(),
+        };
+        let why = if entry == "None" { format!(": {choice} does not factor over the mesh") } else { String::new() };
+        writeln!(text, "    {id}: {entry},  # {label}{why}").expect("a string takes every write");
+    }
+    text + "}\n"
+}
+
+fn line(operator: &Operator, assignment: &Assignment) -> String {
+    let of = |tensor: &Tensor| spec(tensor.axes.iter().map(Vec::as_slice), assignment);
+    let list = |tensors: Vec<String>| format!("[{}]", tensors.join(", "));
+    let inputs = list(operator.inputs.iter().map(|input| of(&input.tensor)).collect());
+    let outputs = list(operator.outputs.iter().map(of).collect());
+    let weights = operator.weights.as_ref().map(|weights| {
+        let dims: Vec<&str> = weights.dims.iter().map(|&dim| operator.dims[usize::from(dim)].name.as_str()).collect();
+        let spec = spec(weights.dims.iter().map(std::slice::from_ref), assignment);
+        format!(", \"weights\": {spec}, \"weight_axes\": \"{}\"", dims.join(" "))
+    });
+    format!("{{\"inputs\": {inputs}, \"outputs\": {outputs}{}}}", weights.unwrap_or_default())
+}
+
+/// A name in a Python comment: on one line.
+fn quoted(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).collect()
+}

@@ -1,0 +1,56 @@
+//! An operator graph with its splits for Graphviz.
+//!
+//! A node says its name, kind, split and time, and is the more coloured the longer it takes; an edge says the shapes of
+//! its tensors. `O(nodes + edges)`.
+
+use std::fmt::Write;
+
+use crate::{
+    plan::{Plan, Score},
+    units,
+    workload::Workload,
+};
+
+/// The graph in the DOT language. The score must be the plan's.
+pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> String {
+    let mut text =
+        format!("digraph \"{}\" {{\n  node [shape=box, style=filled, fontname=monospace];\n", escaped(&workload.name));
+    let (Some(stage), Some(scored), Some(profile)) = (plan.stages.first(), score.stages.first(), workload.operators())
+    else {
+        return text + "}\n";
+    };
+    let seconds =
+        |at: usize| scored.nodes.get(at).map_or(0.0, |node| node.compute_s + node.sync_s + node.communication_s);
+    let longest = (0..stage.nodes.len()).map(seconds).fold(f64::MIN_POSITIVE, f64::max);
+    let mut line =
+        |content: std::fmt::Arguments<'_>| writeln!(text, "  {content}").expect("a string takes every write");
+    for (at, (&node, choice)) in stage.nodes.iter().zip(&stage.choices).enumerate() {
+        let label = format!(
+            "{}\\n{}: {}\\n{}",
+            escaped(&workload.nodes[node].label()),
+            profile.operators[node].kind_name(),
+            escaped(choice),
+            units::seconds(seconds(at)),
+        );
+        let shade = seconds(at) / longest;
+        line(format_args!("n{node} [label=\"{label}\", fillcolor=\"0.08 {shade:.3} 1.0\"];"));
+    }
+    for link in profile.links() {
+        let shapes: Vec<String> = link
+            .slots
+            .iter()
+            .map(|&slot| profile.operators[link.consumer].inputs[slot].tensor.shape.iter().map(u64::to_string))
+            .map(|extents| extents.collect::<Vec<_>>().join("x"))
+            .collect();
+        line(format_args!("n{} -> n{} [label=\"{}\"];", link.producer, link.consumer, shapes.join("\\n")));
+    }
+    text + "}\n"
+}
+
+/// Text within double quotes.
+fn escaped(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control())
+        .flat_map(|c| if c == '"' || c == '\\' { vec!['\\', c] } else { vec![c] })
+        .collect()
+}
