@@ -67,7 +67,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { rounds: 16, walks: 4, steps: 1_000_000, proofs: 2, branches: 1_000_000 }
+        Settings { rounds: 12, walks: 4, steps: 1_000_000, proofs: 2, branches: 1_000_000 }
     }
 }
 
