@@ -156,12 +156,14 @@ fn draw_detail(
         time.push(Span::raw(format!("{}  ", units::seconds(of(scored)))));
     }
     let idle = match score.slowest_s - scored.load_s {
+        _ if scored.sample.is_some() => String::new(),
         idle if idle > 0.0 => format!("{} until the slowest is done", units::seconds(idle)),
         _ => "never: it is the slowest".to_string(),
     };
     let flows = |incoming: bool| -> String {
         let mut of: Vec<_> =
             shown.traffic.iter().filter(|flow| (if incoming { flow.to } else { flow.from }) == stage).collect();
+        of.retain(|flow| flow.amount.value() > 0.0);
         of.sort_by(|a, b| b.amount.value().total_cmp(&a.amount.value()));
         let texts = of.iter().map(|flow| {
             let other = if incoming { flow.from } else { flow.to };
@@ -184,7 +186,13 @@ fn draw_detail(
     let lines = vec![
         Line::from(vec![Span::styled(title, theme.bold(Role::Text)), Span::styled(rule, theme.fg(Role::Border))]),
         Line::from(time),
-        talk("idle          ", &idle),
+        match scored.sample {
+            None => talk("idle          ", &idle),
+            Some(times) => {
+                let [start, end, critical] = [times.start_s, times.finish_s, times.critical_s].map(units::seconds);
+                talk("runs from     ", &format!("{start} to {end}; everything waits {critical} for it"))
+            }
+        },
         talk("receives from ", &flows(true)),
         talk("sends to      ", &flows(false)),
         talk("holds         ", &memory),
@@ -248,7 +256,8 @@ fn row_spans(
     bars.push(Part { share: idle / slowest, fill: "░", style: theme.fg(Role::Idle) });
     spans.extend(bar::stacked(&bars, bar_width));
     let busy = if score.bottleneck() == Some(i) {
-        Span::styled(fit_right("slowest ◂", VALUE), theme.bold(Role::Warning))
+        let word = if scored.sample.is_some() { "limits ◂" } else { "slowest ◂" };
+        Span::styled(fit_right(word, VALUE), theme.bold(Role::Warning))
     } else {
         Span::raw(fit_right(&format!("{} busy", units::percent_whole(scored.load_s / slowest)), VALUE))
     };

@@ -67,6 +67,11 @@ pub(super) fn proof(outcome: &Outcome) -> (String, Role) {
     }
 }
 
+/// When the last stage is finished, seconds after the sample's arrival.
+fn latency(score: &Score) -> f64 {
+    score.stages.iter().filter_map(|stage| stage.sample).map(|times| times.finish_s).fold(0.0, f64::max)
+}
+
 /// What the slowest device does with its time.
 fn limited_by(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme) -> Line<'static> {
     let parts = load_parts(score);
@@ -90,15 +95,18 @@ fn limited_by(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme) -> Line<
     let Some(i) = score.bottleneck() else { return Line::default() };
     let stage = &score.stages[i];
     let name = shown.names.long(i);
-    let mut spans = match plan.measure {
-        Measure::Latency { .. } => {
-            vec![bold(format!("busiest: {name}")), Span::raw(format!(", {}", units::seconds(stage.load_s)))]
+    let mut spans = match stage.sample {
+        // A device may be busy while others are, too: what counts is how long everything waits for it.
+        Some(times) => {
+            let (waited, whole) = (units::seconds(times.critical_s), units::seconds(latency(score)));
+            vec![bold(format!("limited by {name}")), Span::raw(format!(", waited for {waited} of {whole}"))]
         }
-        _ => vec![bold(format!("limited by {name}"))],
+        None => vec![bold(format!("limited by {name}"))],
     };
     spans.push(Span::raw(": "));
+    let whole = parts.iter().map(|part| (part.of)(stage)).sum::<f64>().max(f64::MIN_POSITIVE);
     for (place, LoadPart { name, role, of, .. }) in parts.iter().enumerate() {
-        let share = of(stage) / stage.load_s.max(f64::MIN_POSITIVE);
+        let share = of(stage) / whole;
         spans.push(Span::raw(format!("{}{name} ", if place == 0 { "" } else { ", " })));
         spans.push(Span::styled(units::percent_whole(share), theme.fg(*role)));
     }
