@@ -118,7 +118,9 @@ fn legend(shown: &Shown, score: &Score, parts: &[LoadPart], theme: &Theme, bar_w
         Span::styled(fit("time against the slowest", bar_width + VALUE + 2), muted),
         Span::styled(format!("memory, limit {limit} │"), muted),
     ]);
-    let room = bar_width + VALUE;
+    // Where nothing grows with what is in flight, the profile does not part memory, and its legend is the time's room.
+    let parted = score.stages.iter().any(|stage| stage.activation_bytes > 0.0);
+    let room = (bar_width + VALUE) * if parted { 1 } else { 2 };
     let mut time = vec![Span::raw(" ".repeat(LEFT))];
     time.extend(load_parts::legend(parts, theme, room.saturating_sub(6)));
     if bar_width > 0 {
@@ -126,8 +128,7 @@ fn legend(shown: &Shown, score: &Score, parts: &[LoadPart], theme: &Theme, bar_w
     }
     let used: usize = time.iter().map(Span::width).sum();
     time.push(Span::raw(" ".repeat((LEFT + room + 2).saturating_sub(used))));
-    // Where nothing grows with what is in flight, the profile does not part memory.
-    if score.stages.iter().any(|stage| stage.activation_bytes > 0.0) {
+    if parted {
         time.push(Span::styled("█weights ", theme.fg(Role::Weights)));
         time.push(Span::styled("▒activations", theme.fg(Role::Activations)));
     }
@@ -152,7 +153,7 @@ fn draw_detail(
     let rule = "─".repeat(width.saturating_sub(title.chars().count()));
     let mut time = vec![];
     for LoadPart { name, role, of, .. } in parts {
-        time.push(Span::styled(format!("{name} "), theme.fg(*role)));
+        time.push(Span::styled(format!("{name} "), load_parts::words(theme, *role)));
         time.push(Span::raw(format!("{}  ", units::seconds(of(scored)))));
     }
     let idle = match score.slowest_s - scored.load_s {

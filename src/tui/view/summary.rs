@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 
-use super::load_parts::{LoadPart, load_parts};
+use super::load_parts::{LoadPart, load_parts, words};
 use crate::{
     plan::{Measure, Plan, Score},
     planner::{Outcome, Status},
@@ -108,7 +108,7 @@ fn limited_by(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme) -> Line<
     for (place, LoadPart { name, role, of, .. }) in parts.iter().enumerate() {
         let share = of(stage) / whole;
         spans.push(Span::raw(format!("{}{name} ", if place == 0 { "" } else { ", " })));
-        spans.push(Span::styled(units::percent_whole(share), theme.fg(*role)));
+        spans.push(Span::styled(units::percent_whole(share), words(theme, *role)));
     }
     Line::from(spans)
 }
