@@ -76,7 +76,7 @@ const TALL: u16 = 17;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
-    frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme, area.width)), rows(area, 0, 2));
+    frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme, area.width)), rows(area, 0, 3));
     let width = area.width as usize;
     let parts = load_parts(score);
     let bar_width = width.saturating_sub(LEFT + 2 * VALUE + 3) / 2;
@@ -149,7 +149,11 @@ fn draw_detail(
     let width = area.width as usize;
     let scored = &score.stages[stage];
     let names = &shown.names;
-    let title = format!("─ {} ", names.long(stage));
+    let on = |stage: usize| match names.machines(stage) {
+        "" => names.long(stage).to_string(),
+        machines => format!("{} on {machines}", names.long(stage)),
+    };
+    let title = format!("─ {} ", on(stage));
     let rule = "─".repeat(width.saturating_sub(title.chars().count()));
     let mut time = vec![];
     for LoadPart { name, role, of, .. } in parts {
@@ -168,7 +172,7 @@ fn draw_detail(
         of.sort_by(|a, b| b.amount.value().total_cmp(&a.amount.value()));
         let texts = of.iter().map(|flow| {
             let other = if incoming { flow.from } else { flow.to };
-            format!("{} ({})", names.long(other), flow.amount.text())
+            format!("{} ({})", on(other), flow.amount.text())
         });
         let list: Vec<String> = texts.collect();
         if list.is_empty() { "no other".into() } else { list.join(", ") }
@@ -224,6 +228,9 @@ fn row_spans(
         DeviceRow::Device(_, device) => {
             let at = stage.devices.iter().position(|&d| d == device).unwrap_or(0) as u32;
             let replica = format!("replica {}", at / stage.tensor_parallel.max(1) + 1);
+            // Where there are several machines, which one says more.
+            let machine = shown.limits.machines.machine_of(device).filter(|_| !shown.names.machines(i).is_empty());
+            let replica = machine.map_or(replica, |machine| format!("machine {}", machine + 1));
             vec![
                 Span::raw(fit(&format!("    {device}"), 11)),
                 Span::styled(fit(&replica, LEFT - 12), theme.fg(Role::Muted)),
