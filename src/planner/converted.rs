@@ -70,7 +70,8 @@ impl Planner for Converted {
         if workload.piper().is_none() && workload.placement().is_none() {
             return Err(reason);
         }
-        let converted = convert(workload, Mode::Keeping, 1, NOMINAL_BANDWIDTH).map_err(|why| format!("{reason}; {why}"))?;
+        let converted =
+            convert(workload, Mode::Keeping, 1, NOMINAL_BANDWIDTH).map_err(|why| format!("{reason}; {why}"))?;
         self.planner.can_plan(&converted.workload)
     }
 
