@@ -5,7 +5,10 @@ use std::time::Duration;
 use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
-    cluster::{LimitKind, Machines, Overrides},
+    cluster::{
+        LimitKind, Machines, Overrides,
+        topology::{self, Topology},
+    },
     planner,
     units::{self, UnitError},
 };
@@ -29,28 +32,70 @@ pub struct LimitArgs {
     /// Bandwidth between any two devices, such as 25GB/s, 25GiB/s or 200Gb/s (bits)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = bandwidth)]
     pub bandwidth: Option<f64>,
-    /// Samples in a batch over all devices (layer profiles)
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = batch)]
-    pub batch: Option<u32>,
+    /// Samples in a batch over all devices (layer profiles); `plan` takes a list, such as 32,64,128
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = batches)]
+    pub batch: Option<Batches>,
     /// Devices of each machine, such as 8,8 or 2x8, or counted through as [8,16] (layer profiles)
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = Machines::parse)]
     pub machines: Option<Machines>,
     /// Operations per second of a device, such as 10e12, 10T or 312TFLOPS (operator graphs)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flops)]
     pub flops: Option<f64>,
+    /// A cluster preset: machines, memory and links; `plantui topologies` lists them (layer profiles)
+    #[arg(long, value_name = "NAME", value_parser = topology)]
+    pub topology: Option<&'static Topology>,
+}
+
+/// Batches to plan for, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batches {
+    count: usize,
+    sizes: [u32; MOST_BATCHES],
+}
+
+/// Batches that one command plans for at the most.
+const MOST_BATCHES: usize = 32;
+
+impl Batches {
+    /// The batches, in the order given.
+    pub fn sizes(&self) -> &[u32] {
+        &self.sizes[..self.count]
+    }
 }
 
 impl LimitArgs {
+    /// The same for each of the batches asked for; itself where there is at most one.
+    pub fn by_batch(&self) -> Vec<LimitArgs> {
+        let sizes = self.batch.iter().flat_map(Batches::sizes);
+        let one = |&size: &u32| {
+            let mut sizes = [0; MOST_BATCHES];
+            sizes[0] = size;
+            LimitArgs { batch: Some(Batches { count: 1, sizes }), ..*self }
+        };
+        let all: Vec<LimitArgs> = sizes.map(one).collect();
+        if all.is_empty() { vec![*self] } else { all }
+    }
+
+    /// What a preset says about links, as settings of planners that have links.
+    pub fn link_settings(&self) -> Vec<(&'static str, f64)> {
+        let Some(topology) = self.topology else { return vec![] };
+        vec![
+            ("nvlink_bandwidth", topology.links.in_machine),
+            ("ethernet_bandwidth", topology.links.between_machines),
+            ("all_reduce_bandwidth", topology.links.all_reduce),
+        ]
+    }
+
     /// The limits as what overrides a file.
     pub fn overrides(&self) -> Overrides {
         Overrides {
             devices: self.devices,
             cpus: self.cpus,
-            memory_bytes: self.memory,
+            memory_bytes: self.memory.or(self.topology.map(|topology| topology.memory_bytes)),
             microbatches: self.microbatches,
             bandwidth_bytes_per_s: self.bandwidth,
-            batch: self.batch,
-            machines: self.machines,
+            batch: self.batch.and_then(|batches| batches.sizes().first().copied()),
+            machines: self.machines.or(self.topology.map(|topology| topology.machines)),
             flops_per_s: self.flops,
         }
     }
@@ -93,8 +138,23 @@ fn microbatches(text: &str) -> Result<u32, UnitError> {
     LimitKind::Microbatches.parse(text).map(|count| count as u32)
 }
 
-fn batch(text: &str) -> Result<u32, UnitError> {
-    LimitKind::Batch.parse(text).map(|count| count as u32)
+fn batches(text: &str) -> Result<Batches, UnitError> {
+    let mut batches = Batches { count: 0, sizes: [0; MOST_BATCHES] };
+    for word in text.split(',') {
+        if batches.count == MOST_BATCHES {
+            return Err(UnitError::new(text, "more batches than are planned at once: at most 32"));
+        }
+        batches.sizes[batches.count] = LimitKind::Batch.parse(word)? as u32;
+        batches.count += 1;
+    }
+    Ok(batches)
+}
+
+fn topology(text: &str) -> Result<&'static Topology, String> {
+    topology::find(text).ok_or_else(|| {
+        let known: Vec<&str> = topology::ALL.iter().map(|topology| topology.id).collect();
+        format!("there is no such preset; there are {}", known.join(", "))
+    })
 }
 
 fn memory(text: &str) -> Result<f64, UnitError> {

@@ -32,6 +32,7 @@ pub mod report;
 pub mod screen;
 pub mod simulate;
 pub mod themes;
+pub mod topologies;
 
 use std::{ffi::OsStr, process::ExitCode};
 
@@ -82,6 +83,7 @@ enum Command {
     Generate(generate::GenerateArgs),
     Planners(planners::PlannersArgs),
     Hardware(hardware::HardwareArgs),
+    Topologies(topologies::TopologiesArgs),
     Themes(themes::ThemesArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -105,6 +107,7 @@ impl Cli {
             Some(Command::Generate(args)) => args.write(),
             Some(Command::Planners(args)) => args.run(),
             Some(Command::Hardware(args)) => args.run(),
+            Some(Command::Topologies(args)) => args.run(),
             Some(Command::Themes(args)) => args.run(),
             Some(Command::Completions(args)) => args.run(),
             Some(Command::Man(args)) => args.run(),

@@ -16,6 +16,7 @@ use crate::{
     export::{chrome_trace, piper_result, plan_json, split},
     plan::document::Document,
     planner::Problem,
+    workload::Workload,
 };
 
 const EXAMPLES: &str = "\
@@ -83,6 +84,9 @@ impl PlanArgs {
     pub fn run(self) -> Result<Ending, Failure> {
         let (standard, file) = self.output.destinations()?;
         let workload = input::workload(&self.workload)?;
+        if self.limits.by_batch().len() > 1 {
+            return self.run_batches(&workload, standard, file.is_some());
+        }
         if self.output.format == Some(PlanFormat::PlacementSplit) && workload.placement().is_none() {
             let message = format!("{} is no device placement, whose plans are splits", workload.name);
             return Err(Failure::refused(message, "choose another --format"));
@@ -102,6 +106,23 @@ impl PlanArgs {
             },
         }
         Ok(planned.ending())
+    }
+
+    /// A plan for each batch, all at once: reports one after the other, or a JSON array of their documents.
+    fn run_batches(&self, workload: &Workload, format: Option<PlanFormat>, to_file: bool) -> Result<Ending, Failure> {
+        if to_file || format.is_some_and(|format| format != PlanFormat::PlanJson) {
+            let hint = "use --json, or give one batch";
+            return Err(Failure::refused("a list of batches is written to standard output, as reports or JSON", hint));
+        }
+        let task = |limits| Task::new(workload.clone(), limits, &self.planning);
+        let tasks = self.limits.by_batch().iter().map(task).collect::<Result<Vec<_>, _>>()?;
+        let all = Planned::all(tasks, &self.planning)?;
+        let text = match format {
+            Some(_) => output::json(&all.iter().map(document).collect::<Vec<_>>()),
+            None => all.iter().map(report::planned).collect::<Vec<_>>().join("\n"),
+        };
+        output::print(&text)?;
+        Ok(all.iter().map(Planned::ending).find(|ending| *ending != Ending::Done).unwrap_or(Ending::Done))
     }
 }
 

@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use rayon::prelude::*;
+
 use super::{
     Ending, Failure,
     arguments::{LimitArgs, PlannerArgs},
@@ -62,10 +64,15 @@ impl Task {
     /// # Errors
     /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
     pub fn new(workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
+        let links = limits.link_settings();
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
-        let options = Options::parse(id, planner.options(), args.settings.iter().map(String::as_str))?;
+        // What a preset says comes first, so that settings given by name win.
+        let declared = |name: &str| planner.options().iter().any(|spec| spec.name == name);
+        let preset = links.iter().filter(|(name, _)| declared(name)).map(|(name, value)| format!("{name}={value}"));
+        let settings: Vec<String> = preset.chain(args.settings.iter().cloned()).collect();
+        let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
         let problem = Problem { workload: Arc::new(workload), limits, options };
         planner.check_options(&problem)?;
         Ok(Task { planner, problem })
@@ -115,6 +122,33 @@ impl Task {
     }
 }
 
+impl Planned {
+    /// Plans and simulates tasks in parallel, without a progress bar.
+    ///
+    /// # Errors
+    /// [`Failure`] if the system refuses threads.
+    pub fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Planned>, Failure> {
+        let one = |task: Task| {
+            let search = Search::new(args.deadline, args.seed);
+            let Task { planner, problem } = task;
+            let (outcome, score) = planner::run(planner, &problem, &search);
+            let simulation = outcome
+                .plan
+                .as_ref()
+                .map(|plan| Simulation::of(&problem.workload, &problem.limits, plan, Schedule::OneForwardOneBackward));
+            Planned { planner, problem, outcome, score, simulation }
+        };
+        let all = || tasks.into_par_iter().map(one).collect();
+        match args.threads {
+            None => Ok(all()),
+            Some(threads) => {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build();
+                Ok(pool.map_err(|error| no_threads(threads, &error))?.install(all))
+            }
+        }
+    }
+}
+
 impl Simulation {
     /// Simulates one batch of a valid plan.
     pub fn of(workload: &Workload, limits: &Limits, plan: &crate::plan::Plan, schedule: Schedule) -> Self {
@@ -147,6 +181,9 @@ impl Planned {
 /// # Errors
 /// [`Failure`] that names the file, the field it lacks and the flag that gives it.
 pub fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits, Failure> {
+    if limits.by_batch().len() > 1 {
+        return Err(Failure::refused("--batch lists several batches", "give one; only `plan` takes a list"));
+    }
     Limits::resolve(workload, &limits.overrides()).map_err(|missing| missing.of(&workload.source))
 }
 

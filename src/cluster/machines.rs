@@ -5,7 +5,7 @@ use std::fmt;
 use crate::units::UnitError;
 
 /// Machines that a cluster may have at the most.
-pub const MOST_MACHINES: usize = 64;
+pub const MOST_MACHINES: usize = 32;
 
 /// The devices of each machine, in order: devices are counted through the machines from 0 on. Empty where nothing is known
 /// of machines.
@@ -33,6 +33,20 @@ impl Machines {
         let mut machines = Machines { count: sizes.len() as u8, ..Machines::default() };
         machines.sizes[..sizes.len()].copy_from_slice(sizes);
         Some(machines)
+    }
+
+    /// So many machines of one size.
+    ///
+    /// # Panics
+    /// If there are too many of them.
+    pub const fn even(count: usize, size: u16) -> Self {
+        let mut machines = Machines { count: count as u8, sizes: [0; MOST_MACHINES] };
+        let mut at = 0;
+        while at < count {
+            machines.sizes[at] = size;
+            at += 1;
+        }
+        machines
     }
 
     /// A machine with eight devices, as most are built: what devices sit in where nothing is said.
@@ -112,7 +126,7 @@ impl Machines {
                 Some((times, size)) if !counted_through => {
                     let (times, size) = (number(times)?, number(size)?);
                     if times as usize > MOST_MACHINES {
-                        return Err(refuse("more machines than can be planned: at most 64"));
+                        return Err(refuse("more machines than can be planned: at most 32"));
                     }
                     sizes.extend(std::iter::repeat_n(size, times as usize));
                 }
@@ -136,7 +150,7 @@ impl Machines {
             return Err(refuse("more devices than can be planned: at most 10000"));
         }
         let sizes: Vec<u16> = sizes.into_iter().map(|size| size as u16).collect();
-        Machines::new(&sizes).ok_or_else(|| refuse("more machines than can be planned: at most 64"))
+        Machines::new(&sizes).ok_or_else(|| refuse("more machines than can be planned: at most 32"))
     }
 }
 
@@ -151,7 +165,7 @@ impl<'de> serde::Deserialize<'de> for Machines {
         let sizes = Vec::<u16>::deserialize(deserializer)?;
         let known = Machines::new(&sizes).filter(|machines| machines.devices() <= super::limits::MOST_DEVICES);
         known
-            .ok_or_else(|| serde::de::Error::custom("must list the devices of at most 64 machines, none of them empty"))
+            .ok_or_else(|| serde::de::Error::custom("must list the devices of at most 32 machines, none of them empty"))
     }
 }
 
@@ -191,7 +205,7 @@ mod tests {
             assert_eq!(machines.sizes(), sizes, "{text}");
             assert_eq!(Machines::parse(&machines.to_string()), Ok(machines));
         }
-        for bad in ["", "8,", "0", "x", "[8,8]", "[8,4]", "65x1", "9999,9999", "-1", "99999999999", "1x99999999"] {
+        for bad in ["", "8,", "0", "x", "[8,8]", "[8,4]", "33x1", "9999,9999", "-1", "99999999999", "1x99999999"] {
             assert!(Machines::parse(bad).is_err(), "{bad}");
         }
     }

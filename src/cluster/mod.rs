@@ -4,6 +4,7 @@ pub mod hardware;
 mod limits;
 mod links;
 mod machines;
+pub mod topology;
 
 pub use limits::{LimitKind, Limits, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES, MissingLimit, Overrides};
 pub use links::{Links, PUBLISHED_LINKS};

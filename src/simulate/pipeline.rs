@@ -181,10 +181,12 @@ fn layered(workload: &Workload, profile: &LayerProfile, limits: &Limits, plan: &
         activation_bytes: cost.activation_bytes,
         warm_up: Some(2 * (costs.len() - 1 - i) as u32),
     };
-    let transfer = |(from, cost): (usize, &LayerStage)| {
-        let to = from + 1;
-        let sent = to < costs.len() && cost.send_bytes > 0.0;
-        sent.then_some(Transfer { from, to, seconds: cost.send_s, bytes: cost.send_bytes })
+    // A cut that sends nothing still lets one stage begin after the other.
+    let transfer = |(from, cost): (usize, &LayerStage)| Transfer {
+        from,
+        to: from + 1,
+        seconds: cost.send_s,
+        bytes: cost.send_bytes,
     };
     let notes = vec![
         "all devices of a stage compute a microbatch together, each on its share of the samples".to_string(),
@@ -194,7 +196,7 @@ fn layered(workload: &Workload, profile: &LayerProfile, limits: &Limits, plan: &
     ];
     Pipeline {
         stages: costs.iter().enumerate().map(stage).collect(),
-        transfers: costs.iter().enumerate().filter_map(transfer).collect(),
+        transfers: costs.iter().enumerate().take(costs.len().saturating_sub(1)).map(transfer).collect(),
         microbatches,
         samples: f64::from(limits.batch) / f64::from(microbatches),
         notes,

@@ -6,6 +6,7 @@ pub(crate) mod every_plan;
 pub(crate) mod figures;
 pub(crate) mod latency_input;
 pub(crate) mod pase_figures;
+pub(crate) mod random_layers;
 pub(crate) mod random_operators;
 pub(crate) mod random_piper;
 pub(crate) mod random_placement;

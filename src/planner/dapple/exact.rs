@@ -160,6 +160,7 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
             let filled_and_drained = costs.compute_s(0, from) / (before * m);
             let front = &mut fronts[at];
             let left = devices - place.occupied_after;
+            #[allow(clippy::needless_range_loop, reason = "`to` is a position before all else")]
             for to in from + 1..=end {
                 if costs.compute_s(from, to) / f64::from(place.count) >= below {
                     break;

@@ -1,6 +1,6 @@
 //! One profile in the terms of another, so that a planner of one family can plan a workload of the other.
 //!
-//! [`to_placement`] and [`to_piper`] are explicit and lossy: what they leave out or make up stands in
+//! [`to_placement`], [`to_piper`] and [`to_layers`] are explicit and lossy: what they leave out or make up stands in
 //! [`Conversion::assumptions`], a sentence each, and goes wherever a result goes that rests on it. [`text`] writes a
 //! converted workload as a file. All are `O((nodes + edges) · log nodes)`.
 //!
@@ -8,12 +8,14 @@
 //! carried back and scored on the original; what a planner reaches on the converted workload is no claim.
 
 mod text;
+mod to_layers;
 mod to_piper;
 mod to_placement;
 
 use super::Workload;
 
 pub use text::text;
+pub use to_layers::to_layers;
 pub use to_piper::to_piper;
 pub use to_placement::{Mode, to_placement};
 

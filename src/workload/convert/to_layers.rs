@@ -1,0 +1,53 @@
+//! A layer-wise profile from Piper's.
+
+use crate::workload::{
+    Format, LayerNode, LayerProfile, Profile, Workload, layer_profile::MILLISECONDS, piper::VANILLA,
+};
+
+/// Bytes that Piper's all-reduce moves for a parameter, each way.
+const BYTES_PER_PARAMETER: f64 = 2.0;
+
+/// A workload with a layer-wise profile, and what was assumed to get it.
+///
+/// # Errors
+/// The reason why the workload has no layers that could be written.
+pub fn to_layers(workload: &Workload) -> Result<(Workload, Vec<String>), String> {
+    let profile = match &workload.profile {
+        Profile::Layers(_) => return Ok((workload.clone(), vec![])),
+        Profile::Piper(profile) => profile,
+        Profile::Operators(_) => return Err("an operator graph tells iteration spaces, no times of layers".into()),
+        Profile::Placement(_) => {
+            return Err("a device placement tells operators by device, not forward and backward times of layers".into());
+        }
+    };
+    let mut shared = false;
+    let mut nodes = Vec::with_capacity(workload.nodes.len());
+    for (v, node) in profile.nodes.iter().enumerate() {
+        let label = workload.nodes[v].label();
+        let modes = node.modes(1).ok_or_else(|| format!("{label} has no mode at tensor degree 1"))?;
+        let mode = modes.iter().find(|mode| mode.id == VANILLA).or(modes.first());
+        let mode = mode.ok_or_else(|| format!("{label} has no mode at tensor degree 1"))?;
+        shared |= mode.forward_s.is_none();
+        let forward_s = mode.forward_s.unwrap_or(mode.time_s / 3.0).clamp(0.0, mode.time_s);
+        let output = workload.dag.out_edges(v).iter().map(|&e| profile.edge_bytes[e as usize]).fold(0.0, f64::max);
+        nodes.push(LayerNode {
+            id: format!("node{}", workload.nodes[v].id),
+            forward_ms: forward_s / MILLISECONDS,
+            backward_ms: (mode.time_s - forward_s) / MILLISECONDS,
+            activation_bytes: vec![output],
+            parameter_bytes: mode.parameters * BYTES_PER_PARAMETER,
+            stage: None,
+        });
+    }
+    let mut notes = vec![
+        "every node is taken in its plain mode at tensor degree 1, for a batch of one microbatch".to_string(),
+        "a node puts out what its largest edge carries; a parameter is two bytes".to_string(),
+    ];
+    if shared {
+        notes.push("forward is a third of the time where the profile gives only the sum".into());
+    }
+    let mut layers = workload.clone();
+    layers.format = Format::PipeDream;
+    layers.profile = Profile::Layers(LayerProfile { nodes });
+    Ok((layers, notes))
+}
