@@ -64,7 +64,7 @@ fn what_is_written_reads_back_the_same() {
 fn the_example_is_what_the_generator_and_the_conversion_make() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("inputs/bert32-layers.txt");
     let bert = workload::load(&path.with_file_name("bert32a100.json")).unwrap();
-    let layers = convert::to_layers(&bert).unwrap().0;
+    let layers = convert::to_layers(&bert).unwrap().workload;
     let text = torch_graph::write(&layers, layers.layers().unwrap(), None);
     if std::env::var_os("PLANTUI_REGENERATE").is_some() {
         fs::write(&path, &text).unwrap();

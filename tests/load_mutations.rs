@@ -1,6 +1,12 @@
 //! No mutation of a valid file makes the loader, the lint or their messages panic.
 
-use plantui::workload::{self, generate, lint};
+use std::sync::Arc;
+
+use plantui::{
+    cluster::{Limits, Overrides},
+    planner::{self, Options, Problem, Search},
+    workload::{self, Workload, generate, lint},
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -12,6 +18,9 @@ fn survive(bytes: &[u8]) {
                 assert!(!finding.subject(&w).is_empty());
             }
             assert!(w.parameters() >= 0.0);
+            if w.operators().is_some() {
+                plan_operators(w);
+            }
         }
         Err(error) => {
             let message = error.to_string();
@@ -20,8 +29,22 @@ fn survive(bytes: &[u8]) {
     }
 }
 
-fn base() -> String {
-    generate::tiny_branch("plantui generate tiny-branch")
+/// Plans an operator graph; the plan passes the check or the run panics.
+fn plan_operators(workload: Workload) {
+    let Ok(limits) = Limits::resolve(&workload, &Overrides { devices: Some(3), ..Overrides::default() }) else {
+        return;
+    };
+    let pase = planner::find("pase").expect("it is registered");
+    let problem = Problem { workload: Arc::new(workload), limits, options: Options::defaults(pase.options()) };
+    planner::run(pase, &problem, &Search::default());
+}
+
+/// A valid file of one of the formats.
+fn base() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        generate::tiny_branch("plantui generate tiny-branch"),
+        include_str!("common/every_operator.json").to_string(),
+    ])
 }
 
 /// JSON pointers to every value in a document.
@@ -123,8 +146,8 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn structural_edits(edits in prop::collection::vec(edit(), 1..5)) {
-        let mut document: Value = serde_json::from_str(&base()).expect("the generator writes JSON");
+    fn structural_edits(base in base(), edits in prop::collection::vec(edit(), 1..5)) {
+        let mut document: Value = serde_json::from_str(&base).expect("the generator writes JSON");
         for edit in edits {
             apply(&mut document, edit);
         }
@@ -133,8 +156,8 @@ proptest! {
     }
 
     #[test]
-    fn flipped_bytes(flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
-        let mut bytes = base().into_bytes();
+    fn flipped_bytes(base in base(), flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+        let mut bytes = base.into_bytes();
         for (index, byte) in flips {
             let at = index.index(bytes.len());
             bytes[at] = byte;
@@ -143,8 +166,8 @@ proptest! {
     }
 
     #[test]
-    fn truncated_spliced_and_doubled(cut in any::<prop::sample::Index>(), paste in any::<prop::sample::Index>()) {
-        let bytes = base().into_bytes();
+    fn truncated_spliced_and_doubled(base in base(), cut in any::<prop::sample::Index>(), paste in any::<prop::sample::Index>()) {
+        let bytes = base.into_bytes();
         let (cut, paste) = (cut.index(bytes.len()), paste.index(bytes.len()));
         survive(&bytes[..cut]);
         survive(&bytes[cut..]);
@@ -152,8 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn digits_replaced(index in any::<prop::sample::Index>(), digits in "-?[0-9]{1,30}(\\.[0-9]{1,20})?(e-?[0-9]{1,3})?") {
-        let text = base();
+    fn digits_replaced(text in base(), index in any::<prop::sample::Index>(), digits in "-?[0-9]{1,30}(\\.[0-9]{1,20})?(e-?[0-9]{1,3})?") {
         let at: Vec<usize> = text.char_indices().filter(|(_, c)| c.is_ascii_digit()).map(|(i, _)| i).collect();
         let start = at[index.index(at.len())];
         let end = start + text[start..].find(|c: char| !c.is_ascii_digit()).expect("the file ends with a brace");

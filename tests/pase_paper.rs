@@ -86,13 +86,15 @@ fn transformer(name: &str, kind: &str) -> &'static str {
 #[test]
 fn the_strategies_of_the_paper_are_valid_and_no_better_than_ours() {
     type Split = fn(&str, &str) -> &'static str;
-    let cases: [(Network, u64, Split); 4] = [
-        (Network::AlexNet, 128, alexnet),
-        (Network::Inception3, 128, inception),
-        (Network::Rnnlm, 64, rnnlm),
-        (Network::Transformer, 64, transformer),
+    // Inception's table names the splits of convolutions only; with those filled in here it costs more than data
+    // parallelism.
+    let cases: [(Network, u64, Split, bool); 4] = [
+        (Network::AlexNet, 128, alexnet, true),
+        (Network::Inception3, 128, inception, false),
+        (Network::Rnnlm, 64, rnnlm, true),
+        (Network::Transformer, 64, transformer, true),
     ];
-    for (network, batch, split) in cases {
+    for (network, batch, split, better) in cases {
         let workload = Arc::new(graph(network, batch));
         let loaded = document::read(&workload, &plan_file(&workload, split), "paper.json").unwrap();
         // The ratio of the paper's machine: 11.3 TFLOPS, 12 GB/s.
@@ -115,7 +117,7 @@ fn the_strategies_of_the_paper_are_valid_and_no_better_than_ours() {
             score.value
         );
         assert!(score.value >= best * (1.0 - 1e-12), "{}", network.id());
-        assert!(score.value < data_parallel, "{}: the paper's strategy beats data parallelism", network.id());
+        assert_eq!(score.value < data_parallel, better, "{}: against data parallelism", network.id());
     }
 }
 
