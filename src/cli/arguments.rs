@@ -44,9 +44,6 @@ pub struct LimitArgs {
     /// A cluster preset: machines, memory and links; `plantui topologies` lists them (layer profiles)
     #[arg(long, value_name = "NAME", value_parser = topology)]
     pub topology: Option<&'static Topology>,
-    /// Operations per second of a device, such as 10e12, 10T or 312TFLOPS (operator graphs)
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flops)]
-    pub flops: Option<f64>,
 }
 
 /// Batches to plan for, one after the other.
