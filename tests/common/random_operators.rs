@@ -55,7 +55,7 @@ pub(crate) fn random_operators(seed: u64, most: usize) -> OperatorProfile {
             6 => (OperatorKind::Ravel, vec![first]),
             7 => {
                 let size: u64 = first.shape.iter().product();
-                let front = EXTENTS.into_iter().filter(|extent| size.is_multiple_of(*extent)).next_back().unwrap_or(1);
+                let front = EXTENTS.into_iter().rfind(|extent| size.is_multiple_of(*extent)).unwrap_or(1);
                 (OperatorKind::Unravel { shape: vec![front, size / front] }, vec![first])
             }
             8 => (OperatorKind::Stack, vec![first.clone(), first]),
@@ -80,7 +80,7 @@ pub(crate) fn random_operators(seed: u64, most: usize) -> OperatorProfile {
         // What does not fit is drawn again.
         operators.extend(Operator::new(kind, &given).ok().filter(|operator| operator.dims.len() <= 5));
     }
-    OperatorProfile { operators, cutoff: 1 + (seed % 3 == 0) as u32 }
+    OperatorProfile { operators, cutoff: 1 + u32::from(seed.is_multiple_of(3)) }
 }
 
 /// The graph as a file's text.

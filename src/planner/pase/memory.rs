@@ -82,7 +82,7 @@ struct Line {
 pub fn within(
     model: &Pairwise,
     budget: &Budget,
-    unlimited: Solution,
+    unlimited: &Solution,
     method: Method,
     search: &Search,
     mut improved: impl FnMut(f64, &[usize]),

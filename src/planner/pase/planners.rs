@@ -284,7 +284,7 @@ fn search_splits(task: &Task<'_>, method: Method, search: &Search) -> Outcome {
     });
     let mut solution = solve(&model.pairwise, start.collect(), method, search, improved);
     if !budget.fits(&solution.labels) {
-        solution = memory::within(&model.pairwise, &budget, solution, method, search, improved);
+        solution = memory::within(&model.pairwise, &budget, &solution, method, search, improved);
     }
     outcome(task, &solution, method, baselines, plan(&solution.labels))
 }

@@ -301,7 +301,7 @@ impl Draft<'_> {
         // The letters in the order of the dimensions: those of the result, then those summed over.
         let mut letters = result.clone();
         letters.extend(left.iter().filter(|letter| right.contains(letter) && !result.contains(letter)));
-        for letter in left.iter().chain(&right).filter(|letter| !letters.contains(letter)) {
+        if let Some(letter) = left.iter().chain(&right).find(|letter| !letters.contains(letter)) {
             return Err(format!("has the letter `{letter}` in one operand and nowhere else"));
         }
         let mut extents: Vec<Option<u64>> = vec![None; letters.len()];
