@@ -2,7 +2,8 @@
 //! known from the published programs and from HiGHS.
 //!
 //! `PLANTUI_REFERENCE=.. cargo bench --bench placement_ip [WORD..]`: every word must occur in the input's name, but for
-//! `contiguous`, `separate-maxima`, `deadline=SECONDS` and `rounds=N`, which change what is asked.
+//! `contiguous`, `separate-maxima`, `deadline=SECONDS` and `rounds=N`, which change what is asked, and `loads`, which shows every
+//! device.
 
 use std::{path::PathBuf, time::Duration};
 

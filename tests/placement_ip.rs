@@ -1,8 +1,5 @@
-//! The search over all splits against trying everything, on small random graphs, and on published inputs.
+//! The search over all splits, and each of its parts, against trying everything on small random graphs.
 
-mod common;
-
-use common::reference;
 use plantui::{
     graph::Dag,
     planner::{
@@ -10,22 +7,21 @@ use plantui::{
         placement::{
             PlacementLimits,
             classes::Partition,
-            dp::{self, DpOptions},
             ip::{
                 Contiguity, Objective, Question, Settings,
                 bounds::Bounds,
+                branching,
                 convex::Convexity,
                 flow::{CutNetwork, Side},
+                frontier::Frontier,
                 model::{Model, whole},
+                prices::{self, Effort},
                 search, slack,
                 state::State,
             },
         },
     },
-    workload::{
-        formats::placement::read,
-        placement::{PlacementNode, PlacementProfile},
-    },
+    workload::placement::{PlacementNode, PlacementProfile},
 };
 use std::{collections::BTreeMap, sync::Mutex};
 
@@ -177,7 +173,7 @@ impl Case {
 }
 
 fn quick() -> Settings {
-    Settings { rounds: 2, walks: 2, steps: 2000, branches: 100_000 }
+    Settings { rounds: 2, walks: 2, steps: 2000, proofs: 3, branches: 100_000 }
 }
 
 /// Searches and holds every claim of the result and of what was published on the way against the optimum.
@@ -297,7 +293,7 @@ fn bounds_without_an_incumbent_never_exceed_the_optimum_and_often_meet_it() {
         let Some(optimum) = case.optimum(Contiguity::Free, Objective::MaxLoad) else { continue };
         assert!(bounds.proven <= optimum, "seed {seed}: {bounds:?} {optimum}");
         met += usize::from(bounds.proven >= optimum * (1.0 - 1e-8));
-        bounds.tighten(optimum, 12, &Search::default());
+        (0..12).for_each(|_| bounds.tighten(optimum, &Search::default()));
         assert!(bounds.proven <= optimum, "seed {seed}: {bounds:?} {optimum}");
     }
     assert!(met > 300, "{met}");
@@ -338,6 +334,83 @@ fn the_cheapest_set_with_a_class_is_a_minimum_cut() {
             assert!((least - naive).abs() <= 1e-9, "seed {seed}, class {class}: {least}, is {naive}");
         }
     }
+}
+
+/// What each class is worth, in sixteenths, so that sums are exact.
+fn drawn_prices(seed: u64, classes: usize) -> Vec<f32> {
+    let mut draw = numbers(seed + 31);
+    (0..classes).map(|_| draw(16) as f32 / 16.0).collect()
+}
+
+#[test]
+fn the_best_set_within_a_threshold_is_found_along_the_frontier() {
+    let mut parted = 0;
+    for seed in 0..800 {
+        let case = case(seed);
+        let roomy = PlacementLimits { accelerators: 1, memory_bytes: f64::INFINITY, ..case.limits };
+        let case = Case { limits: roomy, ..case };
+        let (partition, model) = model(&case);
+        let members = partition.members();
+        let threshold = 4.0 + (seed % 24) as f64;
+        let apart = if model.len() > 1 && seed % 2 == 0 { vec![(0, model.len() as u32 - 1)] } else { vec![] };
+        let frontier = Frontier::new(&model, &apart, threshold, 0.0, 100_000).unwrap();
+        let price = drawn_prices(seed, model.len());
+        // Every load of these graphs is a multiple of a half; a cell is a little less, for loads are rounded down.
+        let (cells, cell) = (2 * threshold as usize, 0.5 * (1.0 - 1e-6));
+        let worths = frontier.worths(&price, cell, cells, &Search::default()).unwrap();
+        let mut naive = vec![0.0f32; cells + 1];
+        for set in 0..1usize << model.len() {
+            let held = |class: usize| set >> class & 1 == 1;
+            let mut has = vec![false; case.dag.len()];
+            for (class, nodes) in members.iter().enumerate() {
+                nodes.iter().for_each(|&v| has[v] = held(class));
+            }
+            let Some(load) = case.load(true, &has) else { continue };
+            if apart.iter().any(|&(a, b)| held(a as usize) && held(b as usize)) {
+                parted += 1;
+                continue;
+            }
+            let worth: f32 = (0..model.len()).filter(|&class| held(class)).map(|class| price[class]).sum();
+            for most in naive.iter_mut().skip((2.0 * whole(load)) as usize) {
+                *most = most.max(worth);
+            }
+        }
+        assert_eq!(worths, naive, "seed {seed}");
+        let mut rows = vec![];
+        let mut chosen = vec![];
+        let worth = frontier.best_set(&price, cell, cells, &mut rows, |class| chosen.push(class as usize));
+        assert_eq!(worth, naive[cells], "seed {seed}");
+        assert_eq!(chosen.iter().map(|&class| price[class]).sum::<f32>(), worth, "seed {seed}: {chosen:?}");
+    }
+    assert!(parted > 100, "{parted}");
+}
+
+#[test]
+fn prices_and_pieces_refute_no_threshold_that_can_be_kept() {
+    let effort = Effort { steps: 60, patience: 5, combinations: 100_000, coarse: 200_000, fine: 1_000_000 };
+    let (mut by_prices, mut by_pieces, mut resisted) = (0, 0, 0);
+    for seed in 0..500 {
+        let case = case(seed);
+        let (_, model) = model(&case);
+        let Some(optimum) = case.optimum(Contiguity::Free, Objective::MaxLoad).filter(|&optimum| optimum > 0.0) else {
+            continue;
+        };
+        let search = Search::default();
+        let price: Vec<f64> = model.accelerator_time.iter().map(|&time| whole(time) + 0.5).collect();
+        for factor in [0.6, 0.9, 0.97, 0.995, 1.0, 1.1] {
+            let threshold = factor * optimum;
+            let mut improved = price.clone();
+            let priced = prices::refute(&model, &[], threshold, &mut improved, &effort, &search).unwrap();
+            assert!(priced.refuted < optimum, "seed {seed}: {priced:?}, optimum {optimum}");
+            let refuted = branching::refute(&model, threshold, &price, &effort, 64, &search);
+            assert!(!refuted || factor < 1.0, "seed {seed}: {threshold} is kept by an assignment");
+            by_prices += usize::from(priced.refuted >= threshold * (1.0 - 1e-9));
+            by_pieces += usize::from(refuted && priced.refuted < threshold * (1.0 - 1e-9));
+            resisted += usize::from(!refuted);
+        }
+    }
+    println!("{by_prices} by prices, {by_pieces} in pieces, {resisted} resisted");
+    assert!(by_prices > 300 && by_pieces > 5 && resisted > 300, "{by_prices} {by_pieces} {resisted}");
 }
 
 #[test]
@@ -399,65 +472,4 @@ fn convexity_is_of_the_forward_pass_alone() {
             assert_eq!(convexity.is_convex(held, &mut sets), case.convex(&has), "seed {seed}, set {set:b}");
         }
     }
-}
-
-/// Input and the least max-load known for it over all splits.
-fn published() -> impl Iterator<Item = (&'static str, f64)> {
-    let rows = include_str!("figures/placement-ip.tsv").lines().filter(|line| !line.starts_with('#')).skip(1);
-    rows.map(|row| row.split_once('\t').unwrap()).map(|(input, known)| (input, known.parse().unwrap()))
-}
-
-fn on_published(input: &str, settings: &Settings, contiguity: Contiguity) -> (f64, f64, f64) {
-    let root = reference::root("placement ip").expect("asked before");
-    let text = std::fs::read_to_string(root.join(input)).unwrap();
-    let file = read(&text, input, input).unwrap();
-    let limits = PlacementLimits {
-        accelerators: file.accelerators.unwrap(),
-        cpus: file.cpus.unwrap(),
-        memory_bytes: file.memory_bytes.unwrap(),
-    };
-    let (dag, profile) = (&file.dag, &file.profile);
-    let question = Question { dag, profile, limits, contiguity, objective: Objective::MaxLoad };
-    let best = search(&question, settings, &Search::default(), &|_, _| {});
-    let (value, split) = best.split.expect("a split");
-    let score = split.score(dag, profile);
-    assert!((score.max_load - value).abs() <= 1e-9 * value, "{input}");
-    assert_eq!(score.over_memory(&split, limits.memory_bytes).count(), 0, "{input}");
-    let dp = dp::plan(dag, profile, &limits, &DpOptions::default(), &Search::default()).max_load.unwrap();
-    println!("{input}: {value} in {} rounds, bound {}, dp {dp}", best.rounds, best.lower_bound);
-    (value, best.lower_bound, dp)
-}
-
-#[test]
-fn a_short_search_is_no_worse_than_the_dp_and_its_bounds_hold() {
-    if reference::root("placement ip").is_none() {
-        return;
-    }
-    let settings = Settings { rounds: 1, walks: 1, steps: 100_000, branches: 20_000 };
-    for (input, known) in published().filter(|(input, _)| !input.contains("inception") && !input.contains("12")) {
-        for contiguity in [Contiguity::Free, Contiguity::Contiguous] {
-            let (value, bound, dp) = on_published(input, &settings, contiguity);
-            assert!(value <= dp * (1.0 + 1e-9), "{input}: {value}, dp {dp}");
-            if contiguity == Contiguity::Free {
-                assert!(bound <= known * (1.0 + 1e-9), "{input}: {bound} is no bound on {known}");
-            }
-        }
-    }
-}
-
-/// About sixteen minutes on two cores.
-#[test]
-#[ignore = "runs for a quarter of an hour"]
-fn every_published_input_is_solved_as_well_as_is_known() {
-    if reference::root("placement ip, all").is_none() {
-        return;
-    }
-    let mut within = 0;
-    for (input, known) in published() {
-        let (value, bound, _) = on_published(input, &Settings::default(), Contiguity::Free);
-        assert!(value <= known * (1.0 + 1e-9), "{input}: {value}, known is {known}");
-        assert!(bound <= value, "{input}");
-        within += usize::from(bound >= 0.98 * value);
-    }
-    assert!(within >= 8, "{within}");
 }

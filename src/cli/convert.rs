@@ -11,9 +11,8 @@ use clap::{
 
 use super::{Ending, Failure, arguments::LimitArgs, input, output::Destination};
 use crate::workload::{
-    FileLimits, Provenance, Workload,
+    FileLimits, Profile, Provenance, Workload,
     convert::{self, Conversion, Mode},
-    formats::torch_graph,
 };
 
 const EXAMPLES: &str = "\
@@ -21,10 +20,11 @@ Examples:
   plantui convert model.json --to placement > operators.json
   plantui convert operators.json --to piper --bandwidth 25GB/s --output model.json
   plantui generate bert-32 | plantui convert - --to placement | plantui plan -
+  plantui convert model.json --to pipedream --output graph.txt
   plantui convert graph.txt --to pipedream --plan plan.json      the same with the plan's stages
 
-What was assumed is written into the file (`assumptions`), or said on standard error where the format has no room for it
-(pipedream). Planners convert by themselves where they can: `plantui plan
+What was assumed is written into the file (`assumptions`); PipeDream's text has no place for it, so there it goes to standard
+error. Planners convert by themselves where they can: `plantui plan
 model.json --planner placement-dp`.";
 
 /// Bandwidth by which times become bytes where none is given.
@@ -41,7 +41,7 @@ pub struct ConvertArgs {
     /// Format to write
     #[arg(long, value_name = "FORMAT", value_parser = targets())]
     to: String,
-    /// Plan whose stages are written as stage ids (pipedream)
+    /// Plan whose stages are written as stage ids (PipeDream)
     #[arg(long, value_name = "PLAN")]
     plan: Option<PathBuf>,
     #[command(flatten)]
@@ -62,22 +62,18 @@ struct Target {
     convert: fn(&Workload, &FileLimits) -> Result<Conversion, String>,
 }
 
-static TARGETS: [Target; 2] = [
+static TARGETS: [Target; 3] = [
     Target {
         id: "placement",
         help: "times on accelerators, sizes and transfers (device placement)",
         convert: placement,
     },
     Target { id: "piper", help: "times and memory by tensor degree and mode (Piper)", convert: piper },
+    Target { id: "pipedream", help: "PipeDream's graph.txt, the layers that DAPPLE plans", convert: pipedream },
 ];
 
-/// The format that is no JSON, and can carry a plan's stages.
-const PIPEDREAM: &str = "pipedream";
-
 fn targets() -> PossibleValuesParser {
-    let listed = TARGETS.iter().map(|target| PossibleValue::new(target.id).help(target.help));
-    let pipedream = PossibleValue::new(PIPEDREAM).help("PipeDream's graph.txt, as DAPPLE reads it");
-    PossibleValuesParser::new(listed.chain([pipedream]))
+    PossibleValuesParser::new(TARGETS.iter().map(|target| PossibleValue::new(target.id).help(target.help)))
 }
 
 fn placement(workload: &Workload, limits: &FileLimits) -> Result<Conversion, String> {
@@ -88,6 +84,10 @@ fn placement(workload: &Workload, limits: &FileLimits) -> Result<Conversion, Str
 fn piper(workload: &Workload, limits: &FileLimits) -> Result<Conversion, String> {
     let (microbatches, bandwidth) = (limits.microbatches, limits.bandwidth_bytes_per_s);
     convert::to_piper(workload, microbatches.unwrap_or(MICROBATCHES), bandwidth.unwrap_or(BANDWIDTH))
+}
+
+fn pipedream(workload: &Workload, _: &FileLimits) -> Result<Conversion, String> {
+    convert::to_layers(workload)
 }
 
 impl ConvertArgs {
@@ -106,37 +106,23 @@ impl ConvertArgs {
         limits.memory_bytes = given.memory_bytes.or(limits.memory_bytes);
         limits.microbatches = given.microbatches.or(limits.microbatches);
         limits.bandwidth_bytes_per_s = given.bandwidth_bytes_per_s.or(limits.bandwidth_bytes_per_s);
-        if self.to == PIPEDREAM {
-            return self.pipedream(&workload, &destination);
-        }
-        if self.plan.is_some() {
-            return Err(Failure::refused("only pipedream's format carries a plan's stages", "drop --plan"));
-        }
         let target = TARGETS.iter().find(|target| target.id == self.to).expect("clap takes no other word");
-        let converted = (target.convert)(&workload, &workload.limits.clone()).map_err(|reason| {
+        let plan = self.plan.as_deref().map(|path| input::plan(path, &workload)).transpose()?;
+        let mut converted = (target.convert)(&workload, &workload.limits.clone()).map_err(|reason| {
             let problem = format!("{} cannot be written as {}: {reason}", workload.source, target.id);
             Failure::refused(problem, "")
         })?;
-        destination.write(&convert::text(&recorded(&workload, converted, target.id)))?;
-        Ok(Ending::Done)
-    }
-}
-
-impl ConvertArgs {
-    fn pipedream(&self, workload: &Workload, destination: &Destination) -> Result<Ending, Failure> {
-        let plan = self.plan.as_deref().map(|path| input::plan(path, workload)).transpose()?;
-        let (layers, notes) = convert::to_layers(workload).map_err(|reason| {
-            let hint = "a layer profile or a Piper workload can be written as PipeDream's text";
-            Failure::refused(format!("{} has no layers to write: {reason}", workload.source), hint)
-        })?;
-        for note in notes {
-            eprintln!("note: {note}");
+        if let (Some(plan), Profile::Layers(profile)) = (plan, &mut converted.workload.profile) {
+            for (v, node) in profile.nodes.iter_mut().enumerate() {
+                node.stage = plan.plan.stage_of(v).map(|stage| stage as u32);
+            }
         }
-        let stages: Option<Vec<u32>> = plan.map(|loaded| {
-            (0..workload.nodes.len()).map(|v| loaded.plan.stage_of(v).map_or(0, |stage| stage as u32)).collect()
-        });
-        let Some(profile) = layers.layers() else { return Ok(Ending::Done) };
-        destination.write(&torch_graph::write(&layers, profile, stages.as_deref()))?;
+        if converted.workload.layers().is_some() {
+            for assumption in &converted.assumptions {
+                eprintln!("note: {assumption}");
+            }
+        }
+        destination.write(&convert::text(&recorded(&workload, converted, target.id)))?;
         Ok(Ending::Done)
     }
 }

@@ -95,7 +95,8 @@ impl Model {
 
     /// Goes to the next objective that this workload can be planned for: to the planner last used for it, else the first.
     pub(super) fn next_objective(&mut self) -> Effects {
-        let able = (0..self.planners.len()).filter(|&i| self.refusals[i].is_none());
+        // Planners of converted workloads have the objectives of another profile.
+        let able = (0..self.planners.len()).filter(|&i| self.refusals[i].is_none() && self.is_native(i));
         let mut objectives: Vec<(&str, usize)> = vec![];
         for planner in able {
             let objective = self.planners[planner].info().objective;

@@ -225,6 +225,11 @@ impl Model {
         self.current_planner().options()
     }
 
+    /// Whether a planner plans this workload as it is, not a converted one.
+    pub(super) fn is_native(&self, planner: usize) -> bool {
+        self.planners[planner].is_native(&self.workload)
+    }
+
     /// Whether the left panel is to be seen.
     pub(super) fn panel_visible(&self) -> bool {
         self.focus == Focus::Panel || !self.folded.unwrap_or(self.size.0 < 100)
@@ -346,9 +351,11 @@ impl Model {
         self.findings = lint::lint(&workload);
         self.workload = workload;
         self.last_for.clear();
-        // A planner of another kind of workload would only refuse.
-        if self.refusals[self.planner].is_some() {
-            self.planner = self.refusals.iter().position(Option::is_none).unwrap_or(self.planner);
+        // A planner of another kind of workload would refuse, or plan a converted one.
+        if !self.is_native(self.planner) {
+            let able = (0..self.planners.len()).filter(|&i| self.refusals[i].is_none());
+            let best = able.min_by_key(|&i| !self.is_native(i));
+            self.planner = best.unwrap_or(self.planner);
         }
         self.select_panel_row(row.unwrap_or(PanelRow::Limit(LimitKind::Devices)));
         self.generation += 1;

@@ -3,7 +3,7 @@
 
 use crate::{
     cluster::Limits,
-    plan::Plan,
+    plan::{Plan, Stage},
     workload::{Profile, Workload, placement::CPU},
 };
 
@@ -25,6 +25,8 @@ pub(super) struct Names {
     pub degrees: bool,
     /// How many devices the plan uses, of those there are.
     pub used: String,
+    /// The machines of each stage's devices, `machine 2`; empty where there is only one or nothing is known of them.
+    machines: Vec<String>,
 }
 
 impl Names {
@@ -35,7 +37,7 @@ impl Names {
             Profile::Placement(_) => {
                 let stages = devices(plan);
                 let used = used(&stages, limits);
-                Names { stages, noun: "device", degrees, used }
+                Names { stages, noun: "device", degrees, used, machines: vec![] }
             }
             Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => {
                 let stages = (1..=plan.stages.len()).map(|i| Name {
@@ -50,7 +52,7 @@ impl Names {
                     plan.devices_used(),
                     limits.all_devices()
                 );
-                Names { stages: stages.collect(), noun: "stage", degrees, used }
+                Names { stages: stages.collect(), noun: "stage", degrees, used, machines: machines(limits, plan) }
             }
         }
     }
@@ -70,6 +72,11 @@ impl Names {
         if self.noun == "device" { self.long(stage) } else { self.short(stage) }
     }
 
+    /// Which machines a stage's devices are in; empty where that says nothing.
+    pub(super) fn machines(&self, stage: usize) -> &str {
+        self.machines.get(stage).map_or("", String::as_str)
+    }
+
     /// On its own in about nine cells: `stage 3`, `acc 2`.
     pub(super) fn caption(&self, stage: usize) -> &str {
         if self.noun == "device" { self.short(stage) } else { self.long(stage) }
@@ -79,6 +86,25 @@ impl Names {
     pub(super) fn is_cpu(&self, stage: usize) -> bool {
         self.stages.get(stage).is_some_and(|name| name.cpu)
     }
+}
+
+/// The machines of each stage, where there are several.
+fn machines(limits: &Limits, plan: &Plan) -> Vec<String> {
+    if limits.machines.sizes().len() < 2 {
+        return vec![];
+    }
+    let of = |stage: &Stage| {
+        let mut machines: Vec<usize> = stage.devices.iter().filter_map(|&d| limits.machines.machine_of(d)).collect();
+        machines.sort_unstable();
+        machines.dedup();
+        let numbers: Vec<String> = machines.iter().map(|machine| (machine + 1).to_string()).collect();
+        match numbers.as_slice() {
+            [] => String::new(),
+            [only] => format!("machine {only}"),
+            all => format!("machines {}", all.join(", ")),
+        }
+    };
+    plan.stages.iter().map(of).collect()
 }
 
 /// Names of stages that are devices; a device with several stages counts them.

@@ -56,11 +56,13 @@ impl PanelRow {
 }
 
 impl Model {
-    /// Rows of the left panel, from the top. The planner in force is always among them.
+    /// Rows of the left panel, from the top. The planner in force is always among them; those that would plan a converted
+    /// workload come after those that plan this one.
     pub(super) fn panel_rows(&self) -> Vec<PanelRow> {
         let others = self.other_planners();
-        let mut rows: Vec<PanelRow> =
-            (0..self.planners.len()).filter(|i| !others.contains(i)).map(PanelRow::Planner).collect();
+        let mut planners: Vec<usize> = (0..self.planners.len()).filter(|i| !others.contains(i)).collect();
+        planners.sort_by_key(|&i| self.refusals[i].is_none() && !self.is_native(i));
+        let mut rows: Vec<PanelRow> = planners.into_iter().map(PanelRow::Planner).collect();
         if !others.is_empty() {
             rows.push(PanelRow::Others);
             if self.others_unfolded {

@@ -7,7 +7,7 @@ use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 use super::{Focus, Offscreen, ScreenError, ScreenRequest, View, model::Model, theme::Depth, view};
 use crate::{
     export::svg::{SvgStyle, buffer_to_svg},
-    workload,
+    workload::{self, Workload},
 };
 
 /// The screen as it is, but for an overlay, as SVG.
@@ -29,20 +29,25 @@ fn svg(buffer: &Buffer, light: bool, view: View) -> String {
 /// Size of the pictures that the README shows.
 const SIZE: (u16, u16) = (120, 36);
 
-/// Draws the pictures of the README from the real views of the built-in workload into a folder; returns their names.
+/// Draws the pictures of the README from the real views into a folder: of the built-in workload, and of a device placement;
+/// returns their names.
 ///
 /// # Errors
 /// [`ScreenError`] if the screen cannot be made or a file cannot be written.
-pub fn screenshots(folder: &Path) -> Result<Vec<String>, ScreenError> {
+pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<String>, ScreenError> {
     std::fs::create_dir_all(folder)?;
+    let builtin = Arc::new(workload::builtin());
     let mut names = vec![];
-    for (name, theme, view) in [
-        ("stages", "dark", View::Stages),
-        ("devices", "dark", View::Devices),
-        ("timeline", "dark", View::Timeline),
-        ("stages-light", "light", View::Stages),
+    for (name, theme, view, workload) in [
+        ("stages", "dark", View::Stages, &builtin),
+        ("devices", "dark", View::Devices, &builtin),
+        ("timeline", "dark", View::Timeline, &builtin),
+        ("stages-light", "light", View::Stages, &builtin),
+        ("placement", "dark", View::Devices, placement),
     ] {
-        let mut request = ScreenRequest::new(Arc::new(workload::builtin()));
+        let mut request = ScreenRequest::new(workload.clone());
+        let able = request.planners.iter().find(|planner| planner.can_plan(workload).is_ok());
+        request.planner = able.map(|planner| planner.info().id.to_string()).unwrap_or_default();
         request.theme = theme.into();
         request.theme_directory = None;
         request.depth = Depth::True;

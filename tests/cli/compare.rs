@@ -39,6 +39,6 @@ fn figures_are_those_of_the_single_commands() {
 fn no_plan_at_all_is_exit_code_1_and_says_why() {
     let text = stdout(&["compare", BERT, "--devices", "1", "--memory", "1GiB", "--planner", "piper"], 1);
     assert!(text.contains("(no plan)") && text.contains("note: Piper: "), "{text}");
-    let error = refusal(&["compare", BERT, "--planner", "placement-dp"]);
-    assert!(error.contains("placement-dp"), "{error}");
+    let error = refusal(&["compare", BERT, "--planner", "placement-ip"]);
+    assert!(error.contains("placement-ip"), "{error}");
 }

@@ -8,7 +8,7 @@ use plantui::{
 };
 use ratatui::style::Color;
 
-use crate::{request, screen};
+use crate::{placement::training, request, screen};
 
 const VIEWS: [&str; 4] = ["1", "2", "3", "4"];
 
@@ -90,10 +90,12 @@ fn a_theme_that_is_not_there_is_refused() {
 #[test]
 fn the_pictures_are_of_the_real_views() {
     let dir = tempfile::tempdir().unwrap();
-    let names = plantui::tui::screenshots(dir.path()).unwrap();
-    assert_eq!(names, ["stages.svg", "devices.svg", "timeline.svg", "stages-light.svg"]);
+    let names = plantui::tui::screenshots(dir.path(), &training()).unwrap();
+    assert_eq!(names, ["stages.svg", "devices.svg", "timeline.svg", "stages-light.svg", "placement.svg"]);
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
-    for (name, part) in names.iter().zip(["limited by stage", "slowest", "1F1B", "limited by stage"]) {
+    for (name, part) in
+        names.iter().zip(["limited by stage", "slowest", "1F1B", "limited by stage", "proven best among"])
+    {
         let picture = read(name);
         assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"), "{name}");
         assert!(picture.contains(part), "{name} has no `{part}`");
@@ -101,6 +103,6 @@ fn the_pictures_are_of_the_real_views() {
     assert_ne!(read("stages.svg"), read("stages-light.svg"));
     // The same again, to the last byte: nothing in them depends on the clock.
     let again = tempfile::tempdir().unwrap();
-    plantui::tui::screenshots(again.path()).unwrap();
+    plantui::tui::screenshots(again.path(), &training()).unwrap();
     assert!(names.iter().all(|name| std::fs::read_to_string(again.path().join(name)).unwrap() == read(name)));
 }

@@ -148,3 +148,26 @@ fn the_workload_view_tells_passes_classes_and_what_needs_a_cpu() {
     screen.keys("s");
     assert!(line(&screen.text(), "layer0 ").contains("1.500 ms"), "{}", screen.text());
 }
+
+#[test]
+fn a_latency_plan_tells_what_everything_waits_for() {
+    let bytes = include_bytes!("../../inputs/mistral-7b-latency.json");
+    let workload = workload::load_bytes(bytes, "mistral-7b-latency.json", "mistral-7b-latency").expect("it is valid");
+    let mut request = request(Arc::new(workload));
+    request.planner = "placement-latency-greedy".into();
+    let mut screen = Offscreen::new(request, 120, 36).unwrap();
+    let text = screen.text();
+    assert!(line(&text, "from input to result").contains(" ms"), "{text}");
+    assert!(!line(&text, "from input to result").contains("samples/s"), "{text}");
+    let second = line(&text, "limited by ");
+    assert!(second.contains("waited for ") && second.contains(" of "), "{second}");
+    screen.focus(Focus::View);
+    screen.keys("2");
+    let text = screen.text();
+    assert!(text.contains("limits ◂") && text.contains("everything waits "), "{text}");
+    // The other objective is one key away, and so is the way back.
+    screen.keys("O");
+    assert!(screen.text().contains("objective: max load"), "{}", screen.text());
+    screen.keys("O");
+    assert!(line(&screen.text(), "● Latency").contains("greedy"), "{}", screen.text());
+}

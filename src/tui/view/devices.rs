@@ -76,7 +76,7 @@ const TALL: u16 = 17;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
-    frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme, area.width)), rows(area, 0, 2));
+    frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme, area.width)), rows(area, 0, 3));
     let width = area.width as usize;
     let parts = load_parts(score);
     let bar_width = width.saturating_sub(LEFT + 2 * VALUE + 3) / 2;
@@ -118,7 +118,9 @@ fn legend(shown: &Shown, score: &Score, parts: &[LoadPart], theme: &Theme, bar_w
         Span::styled(fit("time against the slowest", bar_width + VALUE + 2), muted),
         Span::styled(format!("memory, limit {limit} │"), muted),
     ]);
-    let room = bar_width + VALUE;
+    // Where nothing grows with what is in flight, the profile does not part memory, and its legend is the time's room.
+    let parted = score.stages.iter().any(|stage| stage.activation_bytes > 0.0);
+    let room = (bar_width + VALUE) * if parted { 1 } else { 2 };
     let mut time = vec![Span::raw(" ".repeat(LEFT))];
     time.extend(load_parts::legend(parts, theme, room.saturating_sub(6)));
     if bar_width > 0 {
@@ -126,8 +128,7 @@ fn legend(shown: &Shown, score: &Score, parts: &[LoadPart], theme: &Theme, bar_w
     }
     let used: usize = time.iter().map(Span::width).sum();
     time.push(Span::raw(" ".repeat((LEFT + room + 2).saturating_sub(used))));
-    // Where nothing grows with what is in flight, the profile does not part memory.
-    if score.stages.iter().any(|stage| stage.activation_bytes > 0.0) {
+    if parted {
         time.push(Span::styled("█weights ", theme.fg(Role::Weights)));
         time.push(Span::styled("▒activations", theme.fg(Role::Activations)));
     }
@@ -148,24 +149,30 @@ fn draw_detail(
     let width = area.width as usize;
     let scored = &score.stages[stage];
     let names = &shown.names;
-    let title = format!("─ {} ", names.long(stage));
+    let on = |stage: usize| match names.machines(stage) {
+        "" => names.long(stage).to_string(),
+        machines => format!("{} on {machines}", names.long(stage)),
+    };
+    let title = format!("─ {} ", on(stage));
     let rule = "─".repeat(width.saturating_sub(title.chars().count()));
     let mut time = vec![];
     for LoadPart { name, role, of, .. } in parts {
-        time.push(Span::styled(format!("{name} "), theme.fg(*role)));
+        time.push(Span::styled(format!("{name} "), load_parts::words(theme, *role)));
         time.push(Span::raw(format!("{}  ", units::seconds(of(scored)))));
     }
     let idle = match score.slowest_s - scored.load_s {
+        _ if scored.sample.is_some() => String::new(),
         idle if idle > 0.0 => format!("{} until the slowest is done", units::seconds(idle)),
         _ => "never: it is the slowest".to_string(),
     };
     let flows = |incoming: bool| -> String {
         let mut of: Vec<_> =
             shown.traffic.iter().filter(|flow| (if incoming { flow.to } else { flow.from }) == stage).collect();
+        of.retain(|flow| flow.amount.value() > 0.0);
         of.sort_by(|a, b| b.amount.value().total_cmp(&a.amount.value()));
         let texts = of.iter().map(|flow| {
             let other = if incoming { flow.from } else { flow.to };
-            format!("{} ({})", names.long(other), flow.amount.text())
+            format!("{} ({})", on(other), flow.amount.text())
         });
         let list: Vec<String> = texts.collect();
         if list.is_empty() { "no other".into() } else { list.join(", ") }
@@ -184,7 +191,13 @@ fn draw_detail(
     let lines = vec![
         Line::from(vec![Span::styled(title, theme.bold(Role::Text)), Span::styled(rule, theme.fg(Role::Border))]),
         Line::from(time),
-        talk("idle          ", &idle),
+        match scored.sample {
+            None => talk("idle          ", &idle),
+            Some(times) => {
+                let [start, end, critical] = [times.start_s, times.finish_s, times.critical_s].map(units::seconds);
+                talk("runs from     ", &format!("{start} to {end}; everything waits {critical} for it"))
+            }
+        },
         talk("receives from ", &flows(true)),
         talk("sends to      ", &flows(false)),
         talk("holds         ", &memory),
@@ -215,6 +228,9 @@ fn row_spans(
         DeviceRow::Device(_, device) => {
             let at = stage.devices.iter().position(|&d| d == device).unwrap_or(0) as u32;
             let replica = format!("replica {}", at / stage.tensor_parallel.max(1) + 1);
+            // Where there are several machines, which one says more.
+            let machine = shown.limits.machines.machine_of(device).filter(|_| !shown.names.machines(i).is_empty());
+            let replica = machine.map_or(replica, |machine| format!("machine {}", machine + 1));
             vec![
                 Span::raw(fit(&format!("    {device}"), 11)),
                 Span::styled(fit(&replica, LEFT - 12), theme.fg(Role::Muted)),
@@ -248,7 +264,8 @@ fn row_spans(
     bars.push(Part { share: idle / slowest, fill: "░", style: theme.fg(Role::Idle) });
     spans.extend(bar::stacked(&bars, bar_width));
     let busy = if score.bottleneck() == Some(i) {
-        Span::styled(fit_right("slowest ◂", VALUE), theme.bold(Role::Warning))
+        let word = if scored.sample.is_some() { "limits ◂" } else { "slowest ◂" };
+        Span::styled(fit_right(word, VALUE), theme.bold(Role::Warning))
     } else {
         Span::raw(fit_right(&format!("{} busy", units::percent_whole(scored.load_s / slowest)), VALUE))
     };

@@ -68,6 +68,11 @@ pub(super) fn node_parts(parts: &[LoadPart], node: &NodeScore, backward: bool, w
         .collect()
 }
 
+/// A part's colour as that of words: the backward pass has one that fills well and reads badly.
+pub(super) fn words(theme: &Theme, role: Role) -> Style {
+    theme.fg(if role == Role::Backward { Role::Text } else { role })
+}
+
 /// Every part's sign and name, as many as fit.
 pub(super) fn legend(parts: &[LoadPart], theme: &Theme, width: usize) -> Vec<Span<'static>> {
     let mut used = 0;
@@ -76,5 +81,11 @@ pub(super) fn legend(parts: &[LoadPart], theme: &Theme, width: usize) -> Vec<Spa
         used += text.chars().count();
         used <= width + 1
     });
-    fitting.map(|(text, role)| Span::styled(text, theme.fg(role))).collect()
+    let mut spans = vec![];
+    for (text, role) in fitting {
+        let (sign, name) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+        spans.push(Span::styled(sign.to_string(), theme.fg(role)));
+        spans.push(Span::styled(name.to_string(), words(theme, role)));
+    }
+    spans
 }

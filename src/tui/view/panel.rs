@@ -84,6 +84,9 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
     let text = match model.panel_row() {
         Some(PanelRow::Planner(i)) => match &model.refusals[i] {
             Some(reason) => format!("✗ {reason}"),
+            None if !model.is_native(i) => {
+                format!("≈ plans a converted workload: {}", model.planners[i].info().summary)
+            }
             None => model.planners[i].info().summary.to_string(),
         },
         Some(PanelRow::Others) => "planners that cannot plan this workload; each says why".to_string(),
@@ -135,7 +138,11 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
                 (false, false) => theme.fg(Role::Muted),
             };
             let mark = if i == model.planner { "● " } else { "○ " };
-            let note = if able { "" } else { " ✗" };
+            let note = match (able, model.is_native(i)) {
+                (false, _) => " ✗",
+                (true, false) => " ≈",
+                (true, true) => "",
+            };
             let name = clip(planner.info().name, width.saturating_sub(5));
             (vec![Span::styled(format!("{mark}{name}{note}"), style)], false)
         }

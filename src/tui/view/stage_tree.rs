@@ -90,9 +90,12 @@ impl Tree<'_> {
         let name = columns.left.saturating_sub(TreePane::indent(0) + 7 + columns.degrees);
         let degrees = format!("{} × {}", stage.data_parallel, stage.tensor_parallel);
         let label = if name < 16 { self.shown.names.short(index) } else { self.shown.names.row(index) };
+        let machines = self.shown.names.machines(index);
+        let label_width = if machines.is_empty() { name.saturating_sub(2) } else { label.chars().count() + 2 };
         let mut spans = vec![
             Span::styled("● ", theme.stage(index)),
-            Span::styled(fit(label, name.saturating_sub(2)), theme.bold(Role::Text)),
+            Span::styled(fit(label, label_width), theme.bold(Role::Text)),
+            Span::styled(fit(machines, name.saturating_sub(label_width + 2)), theme.fg(Role::Muted)),
             Span::raw(fit_right(if columns.degrees > 0 { &degrees } else { "" }, columns.degrees)),
             Span::raw(fit_right(&stage.nodes.len().to_string(), 7)),
             Span::raw("  "),

@@ -36,7 +36,7 @@ use crate::{
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
-    frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme, area.width)), rows(area, 0, 2));
+    frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme, area.width)), rows(area, 0, 3));
     let columns = Columns::new(area.width as usize, shown.names.degrees);
     frame.render_widget(titles(shown, score, columns, &theme), rows(area, 3, 2));
     let table = rows(area, 5, area.height);

@@ -1,8 +1,12 @@
-//! The plan in two lines: how good it is and how much better one could be; what limits it.
+//! The plan in two lines: how good it is and how much better one could be; what limits it. A third compares it with what
+//! the planner says of simpler ways to do the same, where it does.
 
 use ratatui::text::{Line, Span};
 
-use super::load_parts::{LoadPart, load_parts};
+use super::{
+    clip,
+    load_parts::{LoadPart, load_parts, words},
+};
 use crate::{
     plan::{Measure, Plan, Score},
     planner::{Outcome, Status},
@@ -13,7 +17,7 @@ use crate::{
     units,
 };
 
-/// The two lines, for a width.
+/// The lines, for a width.
 pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let value = shown.outcome.objective.unwrap_or(score.value);
     let (proof, role) = proof(&shown.outcome);
@@ -37,7 +41,22 @@ pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme, 
         }
         first.extend([Span::raw("   "), span]);
     }
-    vec![Line::from(first), limited_by(shown, plan, score, theme)]
+    let mut lines = vec![Line::from(first), limited_by(shown, plan, score, theme)];
+    let beside = speedups(&shown.outcome.statistics.counts);
+    if !beside.is_empty() {
+        lines.push(Line::styled(clip(&beside, usize::from(width)), theme.fg(Role::Muted)));
+    }
+    lines
+}
+
+/// The speed-ups among a planner's statistics, in words: `speed-up: data parallel 12.1x, over one device 30x`.
+fn speedups(counts: &[(&'static str, f64)]) -> String {
+    let words = counts.iter().filter(|(name, _)| name.contains("speedup")).map(|(name, value)| {
+        let what: Vec<&str> = name.split('_').filter(|word| *word != "speedup").collect();
+        format!("{} {}x", what.join(" "), units::number(*value))
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { String::new() } else { format!("speed-up: {}", words.join(", ")) }
 }
 
 /// What the objective is the time of, where its unit does not say.
@@ -67,6 +86,11 @@ pub(super) fn proof(outcome: &Outcome) -> (String, Role) {
     }
 }
 
+/// When the last stage is finished, seconds after the sample's arrival.
+fn latency(score: &Score) -> f64 {
+    score.stages.iter().filter_map(|stage| stage.sample).map(|times| times.finish_s).fold(0.0, f64::max)
+}
+
 /// What the slowest device does with its time.
 fn limited_by(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme) -> Line<'static> {
     let parts = load_parts(score);
@@ -90,17 +114,32 @@ fn limited_by(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme) -> Line<
     let Some(i) = score.bottleneck() else { return Line::default() };
     let stage = &score.stages[i];
     let name = shown.names.long(i);
-    let mut spans = match plan.measure {
-        Measure::Latency { .. } => {
-            vec![bold(format!("busiest: {name}")), Span::raw(format!(", {}", units::seconds(stage.load_s)))]
+    let mut spans = match stage.sample {
+        // A device may be busy while others are, too: what counts is how long everything waits for it.
+        Some(times) => {
+            let (waited, whole) = (units::seconds(times.critical_s), units::seconds(latency(score)));
+            vec![bold(format!("limited by {name}")), Span::raw(format!(", waited for {waited} of {whole}"))]
         }
-        _ => vec![bold(format!("limited by {name}"))],
+        None => vec![bold(format!("limited by {name}"))],
     };
     spans.push(Span::raw(": "));
+    let whole = parts.iter().map(|part| (part.of)(stage)).sum::<f64>().max(f64::MIN_POSITIVE);
     for (place, LoadPart { name, role, of, .. }) in parts.iter().enumerate() {
-        let share = of(stage) / stage.load_s.max(f64::MIN_POSITIVE);
+        let share = of(stage) / whole;
         spans.push(Span::raw(format!("{}{name} ", if place == 0 { "" } else { ", " })));
-        spans.push(Span::styled(units::percent_whole(share), theme.fg(*role)));
+        spans.push(Span::styled(units::percent_whole(share), words(theme, *role)));
     }
     Line::from(spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speedups_are_told_in_words() {
+        let counts = [("states", 12.0), ("data_parallel_speedup", 12.5), ("speedup_over_one_device", 30.0)];
+        assert_eq!(speedups(&counts), "speed-up: data parallel 12.5x, over one device 30x");
+        assert_eq!(speedups(&counts[..1]), "");
+    }
 }

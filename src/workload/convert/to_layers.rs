@@ -1,5 +1,6 @@
-//! A layer-wise profile from Piper's.
+//! A layer-wise profile from a profile by tensor degree and mode.
 
+use super::Conversion;
 use crate::workload::{
     Format, LayerNode, LayerProfile, Profile, Workload, layer_profile::MILLISECONDS, piper::VANILLA,
 };
@@ -11,14 +12,11 @@ const BYTES_PER_PARAMETER: f64 = 2.0;
 ///
 /// # Errors
 /// The reason why the workload has no layers that could be written.
-pub fn to_layers(workload: &Workload) -> Result<(Workload, Vec<String>), String> {
+pub fn to_layers(workload: &Workload) -> Result<Conversion, String> {
     let profile = match &workload.profile {
-        Profile::Layers(_) => return Ok((workload.clone(), vec![])),
+        Profile::Layers(_) => return Ok(conversion(workload.clone(), vec![])),
         Profile::Piper(profile) => profile,
-        Profile::Operators(_) => return Err("an operator graph tells iteration spaces, no times of layers".into()),
-        Profile::Placement(_) => {
-            return Err("a device placement tells operators by device, not forward and backward times of layers".into());
-        }
+        _ => return Err("only a profile by tensor degree and mode tells forward and backward times of layers".into()),
     };
     let mut shared = false;
     let mut nodes = Vec::with_capacity(workload.nodes.len());
@@ -49,5 +47,11 @@ pub fn to_layers(workload: &Workload) -> Result<(Workload, Vec<String>), String>
     let mut layers = workload.clone();
     layers.format = Format::PipeDream;
     layers.profile = Profile::Layers(LayerProfile { nodes });
-    Ok((layers, notes))
+    Ok(conversion(layers, notes))
+}
+
+fn conversion(workload: Workload, assumptions: Vec<String>) -> Conversion {
+    let members = (0..workload.nodes.len()).map(|v| vec![v]).collect();
+    let choices = vec![VANILLA.to_string(); workload.nodes.len()];
+    Conversion { workload, members, choices, assumptions }
 }

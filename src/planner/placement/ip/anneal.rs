@@ -4,7 +4,8 @@
 //! The busiest device alone says too little about which way is down, so a walk has a *target* a little below the best
 //! value it knows and minimises what all devices together have above it, memory above the limit included: at zero, a
 //! better assignment is found and the target falls. Devices below the target cost nothing, which lets the walk shuffle
-//! them freely; that is what packs chunky classes. One candidate costs `O(nets of the classes that move)`.
+//! them freely; that is what packs chunky classes. In the end the walk goes back to the best it saw and takes small steps
+//! down from there. One candidate costs `O(nets of the classes that move)`.
 
 use super::{
     convex::{Convexity, Sets},
@@ -42,12 +43,12 @@ pub struct Walk {
 }
 
 /// A walker: the state, its place in the order, and buffers.
-struct Walker<'a, 'w> {
+struct Walker<'a> {
     ground: &'a Ground<'a>,
     state: State<'a>,
     random: Random,
     target: Time,
-    walk: &'w Walk,
+    ahead: f64,
     place: Vec<u32>,
     /// The candidate: classes and where they go.
     moves: Vec<(u32, u32)>,
@@ -80,7 +81,7 @@ pub fn anneal(
         state: State::new(model, start.to_vec()),
         random: Random::new(walk.seed),
         target: [0.0; 2],
-        walk,
+        ahead: walk.ahead,
         place,
         moves: vec![],
         cluster: vec![],
@@ -99,7 +100,17 @@ pub fn anneal(
     walker.aim(scale);
     let mut energy = walker.energy();
     let (mut temperature, cooling) = (walk.hot * scale, (walk.cold / walk.hot).powf(256.0 / walk.steps.max(1) as f64));
-    for step in 0..walk.steps {
+    let polish = walk.steps / 8;
+    for step in 0..walk.steps + polish {
+        if step == walk.steps {
+            // From the best on only what does not make it worse, with an eye on the busiest device alone.
+            let Some(devices) = &best_devices else { break };
+            walker.state = State::new(model, devices.clone());
+            walker.ahead = 1e-13;
+            walker.aim(best);
+            energy = walker.energy();
+            temperature = 0.0;
+        }
         if step % 256 == 0 {
             if search.cancelled() || best <= walk.enough {
                 break;
@@ -135,11 +146,11 @@ pub fn anneal(
     best_devices.map(|devices| (best, devices))
 }
 
-impl Walker<'_, '_> {
+impl Walker<'_> {
     /// Sets the target a little below a value, with the parts in proportion to the largest now.
     fn aim(&mut self, value: f64) {
         let maxima = self.state.maxima();
-        let share = if whole(maxima) > 0.0 { value * (1.0 - self.walk.ahead) / whole(maxima) } else { 0.0 };
+        let share = if whole(maxima) > 0.0 { value * (1.0 - self.ahead) / whole(maxima) } else { 0.0 };
         self.target = [maxima[0] * share, maxima[1] * share];
     }
 

@@ -13,6 +13,7 @@
 //! exact to some 10^-13, and the comparisons here leave [`MARGIN`].
 
 use super::{
+    branching,
     flow::{CutNetwork, Side},
     model::{Model, whole},
     prices::{self, Effort},
@@ -23,14 +24,31 @@ use crate::planner::Search;
 /// Proven bounds are lowered by this much, relative.
 pub const SAFETY: f64 = 1e-10;
 
+/// How hard prices are looked for, one after the other.
+const EFFORTS: [Effort; 3] = [
+    Effort { steps: 150, patience: 8, combinations: COMBINATIONS, coarse: 8_000_000, fine: 100_000_000 },
+    Effort { steps: 1200, patience: 40, combinations: COMBINATIONS, coarse: 8_000_000, fine: 200_000_000 },
+    Effort { steps: 3000, patience: 100, combinations: COMBINATIONS, coarse: 16_000_000, fine: 400_000_000 },
+];
+/// How hard in pieces of a threshold.
+const IN_PIECES: Effort =
+    Effort { steps: 400, patience: 20, combinations: COMBINATIONS, coarse: 8_000_000, fine: 100_000_000 };
+/// Wider models are not priced.
+const COMBINATIONS: usize = 400_000;
+/// Thresholds closer together than this, relative to the incumbent, are not told apart by prices.
+const RESOLUTION: f64 = 1e-4;
+
 /// The best bound so far and what the next one builds on.
 #[derive(Debug)]
 pub struct Bounds<'m> {
     model: &'m Model,
     /// What is proven: no value is below.
     pub proven: f64,
-    /// A threshold that resisted; none above is tried before the incumbent falls.
+    /// The least threshold that resisted the present effort; none above is tried.
     resisted: f64,
+    effort: usize,
+    /// Pieces that the next branching may look at.
+    pieces: usize,
     price: Vec<f64>,
 }
 
@@ -60,28 +78,38 @@ impl<'m> Bounds<'m> {
             model,
             proven: proven * (1.0 - SAFETY),
             resisted: f64::INFINITY,
+            effort: 0,
+            pieces: 32,
             price: model.accelerator_time.iter().map(|&t| whole(t)).collect(),
         }
     }
 
-    /// Tries a few thresholds between what is proven and the incumbent, by bisection.
-    pub fn tighten(&mut self, incumbent: f64, attempts: usize, search: &Search) {
-        for _ in 0..attempts {
-            let high = self.resisted.min(incumbent);
-            if search.cancelled() || high <= self.proven * (1.0 + 1e-5) {
-                return;
-            }
-            let threshold = (self.proven + high) / 2.0;
-            if self.refute(threshold, search) {
-                self.proven = threshold * (1.0 - SAFETY);
-            } else {
-                self.resisted = threshold;
-            }
+    /// Tries a threshold between what is proven and the incumbent, by prices alone as long as they help, then in pieces.
+    pub fn tighten(&mut self, incumbent: f64, search: &Search) {
+        let high = self.resisted.min(incumbent * (1.0 - SAFETY));
+        if high <= self.proven {
+            return;
+        }
+        let threshold = if high - self.proven < RESOLUTION * incumbent { high } else { (self.proven + high) / 2.0 };
+        let refuted = match EFFORTS.get(self.effort) {
+            Some(effort) => self.refute(threshold, effort, search),
+            None => branching::refute(self.model, threshold, &self.price, &IN_PIECES, self.pieces, search),
+        };
+        if refuted {
+            self.proven = self.proven.max(threshold * (1.0 - SAFETY));
+        } else {
+            self.resisted = threshold;
+        }
+        if self.resisted - self.proven < RESOLUTION * incumbent {
+            // Nothing is between any more: look harder.
+            self.resisted = f64::INFINITY;
+            self.pieces *= if self.effort < EFFORTS.len() { 1 } else { 2 };
+            self.effort += 1;
         }
     }
 
     /// Whether it is proven that no assignment keeps the threshold. What is proven may rise even if not.
-    fn refute(&mut self, threshold: f64, search: &Search) -> bool {
+    fn refute(&mut self, threshold: f64, effort: &Effort, search: &Search) -> bool {
         let Some((reduced, group)) = slack::contract(self.model, threshold) else { return true };
         if reduced.len() < self.model.len() && too_much(&reduced, threshold, search) {
             return true;
@@ -91,12 +119,9 @@ impl<'m> Bounds<'m> {
             price[g as usize] += own;
         }
         let before = price.clone();
-        let effort = Effort { steps: 150, combinations: 400_000, coarse: 8_000_000, fine: 200_000_000 };
-        let proven = prices::refuted(&reduced, threshold, &mut price, &effort, search).unwrap_or(0.0);
-        for (&g, own) in group.iter().zip(&mut self.price) {
-            let (before, after) = (before[g as usize], price[g as usize]);
-            *own = if before > 0.0 { *own * after / before } else { after };
-        }
+        let priced = prices::refute(&reduced, &[], threshold, &mut price, effort, search);
+        let proven = priced.map_or(0.0, |priced| priced.refuted);
+        self.price = prices::shared_out(&group, &self.price, &before, &price);
         self.proven = self.proven.max(proven * (1.0 - SAFETY));
         proven >= threshold * (1.0 - SAFETY)
     }

@@ -59,13 +59,15 @@ pub struct Settings {
     pub walks: usize,
     /// Candidates per walk.
     pub steps: u64,
+    /// Thresholds tried per round.
+    pub proofs: usize,
     /// Branches of branch and bound, each time it is tried.
     pub branches: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { rounds: 24, walks: 4, steps: 1_000_000, branches: 1_000_000 }
+        Settings { rounds: 12, walks: 4, steps: 1_000_000, proofs: 2, branches: 1_000_000 }
     }
 }
 
@@ -83,7 +85,7 @@ pub struct Best {
 }
 
 /// Relative difference below which value and bound count as equal.
-const CLOSED: f64 = 1.2 * SAFETY;
+const CLOSED: f64 = 3.0 * SAFETY;
 
 /// Who is told of better splits.
 struct Published<'p> {
@@ -120,13 +122,14 @@ pub fn search(
     handle.report_bound(bounds.proven);
     let order = order(dag, profile, &partition);
     let ground = Ground { model: &model, convexity: convexity.as_ref(), order: &order };
-    let tell = |value: f64, device: &[u32]| improved(value, &model.split(&partition, device));
+    let as_split = |device: &[u32]| along_the_graph(dag, model.split(&partition, device));
+    let tell = |value: f64, device: &[u32]| improved(value, &as_split(device));
     let published = Published { best: Mutex::new(f64::INFINITY), tell: &tell };
 
     let (fallback, mut best) = begin(question, &model, &partition, handle);
     best.iter().for_each(|(value, device)| published.offer(*value, device));
     let mut pool: Vec<Vec<u32>> = vec![best.as_ref().map_or(fallback, |(_, device)| device.clone())];
-    let mut status = None;
+    let mut exhausted = false;
     let mut rounds = 0;
     for round in 0..settings.rounds {
         let value = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
@@ -136,11 +139,11 @@ pub fn search(
         rounds += 1;
         if round == 0 {
             match whole_search(&model, convexity.as_ref(), value, settings.branches, handle) {
-                Exhausted::NothingBetter => status = Some(()),
+                Exhausted::NothingBetter => exhausted = true,
                 Exhausted::Better(value, device) => {
                     published.offer(value, &device);
                     best = Some((value, device));
-                    status = Some(());
+                    exhausted = true;
                 }
                 Exhausted::GaveUp(Some((value, device))) => {
                     published.offer(value, &device);
@@ -148,11 +151,22 @@ pub fn search(
                 }
                 Exhausted::GaveUp(None) => {}
             }
-            if status.is_some() {
+            if exhausted {
                 break;
             }
         }
-        let walked = walk_round(&ground, settings, &pool, &best, round, bounds.proven, handle, &published);
+        let proven = bounds.proven;
+        let (walked, ()) = rayon::join(
+            || walk_round(&ground, settings, &pool, &best, round, proven, handle, &published),
+            || {
+                if let Some((value, _)) = &best {
+                    for _ in 0..settings.proofs {
+                        bounds.tighten(*value, handle);
+                        handle.report_bound(bounds.proven);
+                    }
+                }
+            },
+        );
         for (value, device) in walked.iter().flatten() {
             if best.as_ref().is_none_or(|(known, _)| value < known) {
                 best = Some((*value, device.clone()));
@@ -162,14 +176,10 @@ pub fn search(
         if !ended.is_empty() {
             pool = ended;
         }
-        if let Some((value, _)) = &best {
-            bounds.tighten(*value, 4, handle);
-            handle.report_bound(bounds.proven);
-        }
         handle.report_fraction((round + 1) as f64 / settings.rounds as f64);
     }
     let value = best.as_ref().map(|(value, _)| *value);
-    let proven = status.is_some() || value.is_some_and(|value| closed(value, bounds.proven));
+    let proven = exhausted || value.is_some_and(|value| closed(value, bounds.proven));
     let lower_bound = if proven { value.unwrap_or(f64::INFINITY) } else { bounds.proven };
     let status = match (proven, value) {
         (true, Some(_)) => Status::Optimal,
@@ -180,12 +190,25 @@ pub fn search(
     if lower_bound.is_finite() {
         handle.report_bound(lower_bound);
     }
-    let split = best.map(|(value, device)| (value, model.split(&partition, &device)));
+    let split = best.map(|(value, device)| (value, as_split(&device)));
     Best { status, split, lower_bound, rounds }
 }
 
 fn closed(value: f64, bound: f64) -> bool {
     value <= bound * (1.0 + CLOSED)
+}
+
+/// The split with its devices in the order of a pipeline, as far as there is one: by where their nodes are on average.
+fn along_the_graph(dag: &Dag, mut split: Split) -> Split {
+    let mut position = vec![0; dag.len()];
+    for (at, &node) in dag.topological_order().iter().enumerate() {
+        position[node as usize] = at;
+    }
+    split.devices.sort_by_cached_key(|device| {
+        let sum: usize = device.nodes.iter().map(|&node| position[node]).sum();
+        1000 * sum / device.nodes.len().max(1)
+    });
+    split
 }
 
 /// Something to start from that is convex, and the contiguous optimum or as near to it as its search comes.

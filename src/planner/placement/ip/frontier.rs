@@ -12,6 +12,7 @@
 use rustc_hash::FxHashMap;
 
 use super::model::{Model, whole};
+use crate::planner::Search;
 
 /// Nothing is worth this little.
 const NEVER: f32 = f32::MIN / 4.0;
@@ -35,7 +36,7 @@ pub struct Frontier {
 
 /// Rounding of loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rounding {
+enum Rounding {
     /// Never too much: nothing that fits is ruled out.
     Down,
     /// As near as can be.
@@ -44,8 +45,9 @@ pub enum Rounding {
 
 impl Frontier {
     /// Builds the graph for loads up to a threshold; none if there would be more than `most` combinations in all. Nets
-    /// that cost less than `negligible` are left out, which only makes sets cheaper.
-    pub fn new(model: &Model, threshold: f64, negligible: f64, most: usize) -> Option<Self> {
+    /// that cost less than `negligible` are left out, which only makes sets cheaper. No set has both classes of a pair that
+    /// is `apart`.
+    pub fn new(model: &Model, apart: &[(u32, u32)], threshold: f64, negligible: f64, most: usize) -> Option<Self> {
         let nets: Vec<bool> = model.net_cost.iter().map(|&cost| whole(cost) > negligible).collect();
         let order = narrow_order(model, &nets);
         let mut slot = vec![usize::MAX; model.net_count()];
@@ -53,6 +55,8 @@ impl Frontier {
         let mut left: Vec<usize> = (0..model.net_count()).map(|net| model.pins(net).len()).collect();
         // Combinations with the least that transfers cost on the way to them.
         let mut now: Vec<(u64, f64)> = vec![(0, 0.0)];
+        // A pair apart is like a net of infinite cost for having both, and its slot is taken from one to the other.
+        let mut pair_slot = vec![usize::MAX; apart.len()];
         let mut steps = Vec::with_capacity(order.len());
         let mut total = 0;
         for &class in &order {
@@ -75,8 +79,30 @@ impl Frontier {
                     taken &= !(1 << slot[net]);
                 }
             }
+            let mut parted = vec![];
+            for (pair, _) in
+                apart.iter().enumerate().filter(|(_, pair)| pair.0 == class as u32 || pair.1 == class as u32)
+            {
+                let opens = pair_slot[pair] == usize::MAX;
+                if opens {
+                    pair_slot[pair] = (!taken).trailing_zeros() as usize;
+                    if pair_slot[pair] >= 31 {
+                        return None;
+                    }
+                    taken |= 1 << pair_slot[pair];
+                } else {
+                    taken &= !(1 << pair_slot[pair]);
+                }
+                parted.push((2 * pair_slot[pair], opens));
+            }
             let decide = |key: u64, inside: bool| {
                 let (mut key, mut cost) = (key, 0.0);
+                for &(shift, _) in parted.iter().filter(|(_, opens)| !opens) {
+                    if inside && key >> shift & 3 == 1 {
+                        cost = f64::INFINITY;
+                    }
+                    key &= !(3 << shift);
+                }
                 for &(shift, price, opens, closes) in &touched {
                     let mine = u64::from(inside);
                     let before = key >> shift & 3;
@@ -89,6 +115,9 @@ impl Frontier {
                         after = 0;
                     }
                     key = key & !(3 << shift) | after << shift;
+                }
+                for &(shift, _) in parted.iter().filter(|(_, opens)| *opens) {
+                    key |= u64::from(inside) << shift;
                 }
                 (key, cost)
             };
@@ -137,13 +166,17 @@ impl Frontier {
         self.steps.is_empty()
     }
 
-    /// The most that sets can be worth at given prices, by the cells that they fill at most.
-    pub fn worths(&self, price: &[f32], cell: f64, cells: usize, rounding: Rounding) -> Vec<f32> {
+    /// The most that sets can be worth at given prices, by the cells that they fill at most when loads are rounded down;
+    /// none if the search was cancelled.
+    pub fn worths(&self, price: &[f32], cell: f64, cells: usize, search: &Search) -> Option<Vec<f32>> {
         let mut now = vec![NEVER; cells + 1];
         now[0] = 0.0;
         let mut next = vec![];
         for layer in 0..self.steps.len() {
-            self.fill(layer, price, cell, cells, rounding, &now, &mut next);
+            if search.cancelled() {
+                return None;
+            }
+            self.fill(layer, price, cell, cells, Rounding::Down, &now, &mut next);
             std::mem::swap(&mut now, &mut next);
         }
         let mut most = 0.0;
@@ -151,7 +184,7 @@ impl Frontier {
             most = f32::max(most, *worth);
             *worth = most;
         }
-        now
+        Some(now)
     }
 
     /// A set that is worth most within the threshold as it is rounded, with what it is worth. `rows` is working space.

@@ -14,6 +14,7 @@
 
 pub mod anneal;
 pub mod bounds;
+pub mod branching;
 pub mod convex;
 mod driver;
 pub mod exact;
