@@ -311,7 +311,7 @@ fn what_is_read_generously() {
 
 #[test]
 fn what_is_no_workload_is_named() {
-    let hint = "plantui reads Piper's JSON, an object with `nodes` and `edges`";
+    let hint = "plantui reads JSON of Piper or device placement (an object with `nodes` and `edges`), operator graphs (`operators`) and PipeDream's graph.txt";
     let piper = "plantui plans Piper workloads (nodes with `TMPCs`)";
     let cases: Vec<(&[u8], String)> = vec![
         (b"", "w.json: is empty; give a workload, or make one with `plantui generate bert-32`".into()),
@@ -321,7 +321,7 @@ fn what_is_no_workload_is_named() {
         (b"\x80\x04K.", "w.json: is a Python pickle, not a workload; give the JSON profile of a network".into()),
         (b"{\n\n\"nodes\": \"\xff\"}", "w.json:3: is not text in UTF-8; save it as JSON in UTF-8".into()),
         (b"[1, 2]", format!("w.json: is not a workload: it looks like a JSON array (a Chrome trace?); {hint}")),
-        (b"node1 -- Input -- forward_compute_time=0.00, backward_compute_time=0.00", format!("w.json: is not a workload: it looks like a layer profile of PipeDream or DAPPLE (graph.txt); {hint}")),
+        (b"node1 -- Input -- forward_compute_time=0.00, backward_compute_time=0.00", "w.json:1: has 2 figures where a node has 4, in `forward_compute_time=0.00, backward_compute_time=0.00`; write `ID -- NAME -- forward_compute_time=.., backward_compute_time=.., activation_size=.., parameter_size=..`, and ` -- stage_id=N` after it if you like".into()),
         (b"nodes:\n  - id: 1\n", format!("w.json: is not a workload: it looks like YAML; {hint}")),
         (b"digraph g { a -> b }", format!("w.json: is not a workload: it looks like a Graphviz graph; {hint}")),
         (b"<html>", format!("w.json: is not a workload: it looks like XML or HTML; {hint}")),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "plan",
     "check",
     "compare",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 13] = [
     "generate",
     "planners",
     "hardware",
+    "topologies",
     "themes",
     "completions",
     "man",

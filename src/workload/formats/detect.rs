@@ -125,7 +125,7 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
     Err(LoadError::file(
         source,
         format!("is not a workload: it looks like {kind}"),
-        "plantui reads Piper's JSON, an object with `nodes` and `edges`, and PipeDream's graph.txt",
+        "plantui reads JSON of Piper or device placement (an object with `nodes` and `edges`), operator graphs (`operators`) and PipeDream's graph.txt",
     ))
 }
 

@@ -135,8 +135,8 @@ mod tests {
     fn the_three_policies() {
         assert_eq!(shown(&[4, 4], &[], 2), [vec![0, 1], vec![0, 4]]);
         assert_eq!(shown(&[4, 4], &[0], 2), [vec![4, 5], vec![1, 2], vec![1, 4]]);
-        // The second machine alone does not suffice, nor does the first.
-        assert_eq!(shown(&[4, 4], &[0], 5), [vec![1, 2, 4, 5, 6]]);
+        // Neither machine alone suffices: what is left is one of each in turn until the first has no more.
+        assert_eq!(shown(&[4, 4], &[0], 5), [vec![1, 2, 3, 4, 5]]);
         assert_eq!(shown(&[1, 1, 1], &[0], 1), [vec![1]]);
         assert!(shown(&[2], &[0, 1], 1).is_empty());
     }
