@@ -69,7 +69,12 @@ impl Model {
                 rows.extend(others.into_iter().map(PanelRow::Planner));
             }
         }
-        rows.extend(self.current_planner().limits().iter().map(|&kind| PanelRow::Limit(kind)));
+        // A planner that converts is limited as plans of the workload are, not in terms of its own.
+        let limits = match self.is_native(self.planner) {
+            true => self.current_planner().limits(),
+            false => LimitKind::of(&self.workload.profile),
+        };
+        rows.extend(limits.iter().map(|&kind| PanelRow::Limit(kind)));
         rows.extend((0..self.specs().len()).map(PanelRow::Option));
         rows
     }

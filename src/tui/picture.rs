@@ -46,7 +46,7 @@ pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<Strin
         ("placement", "dark", View::Devices, placement),
     ] {
         let mut request = ScreenRequest::new(workload.clone());
-        let able = request.planners.iter().find(|planner| planner.can_plan(workload).is_ok());
+        let able = request.planners.iter().find(|planner| planner.is_native(workload));
         request.planner = able.map(|planner| planner.info().id.to_string()).unwrap_or_default();
         request.theme = theme.into();
         request.theme_directory = None;
