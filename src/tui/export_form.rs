@@ -9,10 +9,15 @@ use std::{
 use tui_input::Input;
 
 use super::{played::Played, shown::Shown};
-use crate::export::{
-    chrome_trace, piper_result,
-    plan_json::{self, Run, Simulation},
-    split,
+use crate::{
+    export::{
+        chrome_trace,
+        engine::{self, Engine, Settings},
+        piper_result, plan_csv,
+        plan_json::{self, Run, Simulation},
+        split,
+    },
+    workload::{Profile, Workload},
 };
 
 /// A way to write a plan.
@@ -26,11 +31,26 @@ pub(super) enum ExportFormat {
     PlacementSplit,
     /// The timeline, for Perfetto or chrome://tracing.
     ChromeTrace,
+    /// A row per node.
+    Csv,
+    /// What a training engine takes.
+    Engine(Engine),
 }
 
 impl ExportFormat {
-    pub(super) const ALL: [ExportFormat; 4] =
-        [ExportFormat::PlanJson, ExportFormat::PiperResult, ExportFormat::ChromeTrace, ExportFormat::PlacementSplit];
+    /// The formats that can hold plans of a workload, in the order they are shown.
+    pub(super) fn of(workload: &Workload) -> Vec<ExportFormat> {
+        let mut formats = vec![ExportFormat::PlanJson, ExportFormat::ChromeTrace, ExportFormat::Csv];
+        match &workload.profile {
+            Profile::Piper(_) => {
+                formats.push(ExportFormat::PiperResult);
+                formats.extend(Engine::ALL.map(ExportFormat::Engine));
+            }
+            Profile::Placement(_) => formats.push(ExportFormat::PlacementSplit),
+            Profile::Layers(_) | Profile::Operators(_) => {}
+        }
+        formats
+    }
 
     /// As the form names it.
     pub(super) fn title(self) -> &'static str {
@@ -39,6 +59,8 @@ impl ExportFormat {
             ExportFormat::PiperResult => "Piper result",
             ExportFormat::PlacementSplit => "placement split",
             ExportFormat::ChromeTrace => "Chrome trace",
+            ExportFormat::Csv => "CSV",
+            ExportFormat::Engine(engine) => engine.title(),
         }
     }
 
@@ -49,6 +71,8 @@ impl ExportFormat {
             ExportFormat::PiperResult => "stages as the published program writes them",
             ExportFormat::PlacementSplit => "accelerators and CPUs as the published programs write them",
             ExportFormat::ChromeTrace => "the timeline, for ui.perfetto.dev or chrome://tracing",
+            ExportFormat::Csv => "a row per node with its costs",
+            ExportFormat::Engine(engine) => engine.help(),
         }
     }
 
@@ -58,6 +82,8 @@ impl ExportFormat {
             ExportFormat::PiperResult => "piper.json",
             ExportFormat::PlacementSplit => "split.json",
             ExportFormat::ChromeTrace => "trace.json",
+            ExportFormat::Csv => "csv",
+            ExportFormat::Engine(engine) => engine.suffix(),
         }
     }
 }
@@ -94,11 +120,13 @@ impl Source {
                 out.write_all(plan_json::to_json(&plan_json::document(&run)).as_bytes())
             }
             ExportFormat::PiperResult => out.write_all(piper_result::to_json(&shown.workload, plan).as_bytes()),
-            ExportFormat::PlacementSplit if shown.workload.placement().is_none() => {
-                Err(io::Error::other("only a device placement has a split"))
-            }
             ExportFormat::PlacementSplit => {
                 out.write_all(split::to_json(&shown.workload, &shown.limits, plan).as_bytes())
+            }
+            ExportFormat::Csv => out.write_all(plan_csv::to_csv(&shown.workload, plan, score).as_bytes()),
+            ExportFormat::Engine(engine) => {
+                let exported = engine::export(engine, &shown.workload, &shown.limits, plan, &Settings::default());
+                out.write_all(exported.map_err(io::Error::other)?.text.as_bytes())
             }
             ExportFormat::ChromeTrace => {
                 let played = self.played.as_ref().ok_or_else(|| io::Error::other("the schedule is not played yet"))?;
@@ -187,7 +215,7 @@ impl ExportForm {
 
     /// The next or previous format.
     pub(super) fn step(&mut self, forwards: bool) {
-        let all = ExportFormat::ALL;
+        let all = ExportFormat::of(&self.source.shown.workload);
         let at = all.iter().position(|f| *f == self.format).unwrap_or(0);
         self.choose(all[(at + if forwards { 1 } else { all.len() - 1 }) % all.len()]);
     }

@@ -324,6 +324,26 @@ fn what_is_copied_is_the_plan_and_checks_out() {
 }
 
 #[test]
+fn a_plan_leaves_as_the_flags_of_an_engine() {
+    let mut screen = builtin();
+    screen.keys("e");
+    let mut seen = vec![];
+    for _ in 0..12 {
+        press(&mut screen, KeyCode::Down);
+        let text = screen.text();
+        let title = text.lines().find_map(|line| line.split_once("● ")).map(|(_, title)| title.trim().to_string());
+        seen.extend(title);
+        if text.contains("● Megatron-LM") {
+            // Stages of different degrees: what is lost stands above the flags.
+            assert!(text.contains("# not expressed") && text.contains("nearest plan it can run"), "{text}");
+            assert!(text.contains("bert32a100.piper.megatron.sh"), "{text}");
+            return;
+        }
+    }
+    panic!("Megatron-LM is not among {seen:?}");
+}
+
+#[test]
 fn an_export_asks_before_it_overwrites() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("out.json");

@@ -7,7 +7,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{clip, fit, modal, rows, wrap};
+use super::{clip, fit, modal, rows, scrolled, wrap};
 use crate::{
     tui::{
         export_form::{ExportForm, ExportFormat},
@@ -17,21 +17,31 @@ use crate::{
     workload::error::printable,
 };
 
+/// Rows that must be left below the list of formats: path, what is said of it, and a little preview.
+const BELOW: usize = 6;
+/// Cells of a format's title.
+const TITLE: usize = 20;
+
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &ExportForm) {
     let theme = &model.theme;
     let inner = modal(frame, area, theme, "Export", 84, area.height.saturating_sub(4).min(30));
     let width = inner.width as usize;
-    for (y, format) in (0..).zip(ExportFormat::ALL) {
+    let formats = ExportFormat::of(&form.source.shown.workload);
+    let listed = formats.len().min(usize::from(inner.height).saturating_sub(BELOW).max(1));
+    let chosen = formats.iter().position(|format| *format == form.format).unwrap_or(0);
+    let first = scrolled(chosen, listed, formats.len());
+    for (y, &format) in (0..).zip(&formats[first..first + listed]) {
         let chosen = format == form.format;
         let style = if chosen { theme.bold(Role::Text) } else { theme.fg(Role::Text) };
         let line = Line::from(vec![
             Span::styled(if chosen { "● " } else { "○ " }, theme.fg(Role::Accent)),
-            Span::styled(fit(format.title(), 14), style),
-            Span::styled(clip(format.help(), width.saturating_sub(16)), theme.fg(Role::Muted)),
+            Span::styled(fit(format.title(), TITLE), style),
+            Span::styled(clip(format.help(), width.saturating_sub(TITLE + 2)), theme.fg(Role::Muted)),
         ]);
         frame.render_widget(line, rows(inner, y, 1));
     }
-    let line = rows(inner, 4, 1);
+    let below = listed as u16;
+    let line = rows(inner, below, 1);
     let field = width.saturating_sub(5);
     let scroll = form.path.visual_scroll(field.saturating_sub(1));
     let text: String = form.path.value().chars().skip(scroll).take(field).collect();
@@ -49,10 +59,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
         ("↑↓ format   ⏎ write   Esc close".to_string(), Role::Muted)
     };
     let told: Vec<Line<'_>> = wrap(&text, width).into_iter().map(|l| Line::styled(l, theme.fg(role))).collect();
-    frame.render_widget(Paragraph::new(told), rows(inner, 5, 2));
+    frame.render_widget(Paragraph::new(told), rows(inner, below + 1, 2));
     let rule = format!("─ preview {}", "─".repeat(width.saturating_sub(10)));
-    frame.render_widget(Span::styled(clip(&rule, width), theme.fg(Role::Border)), rows(inner, 7, 1));
-    let list = rows(inner, 8, inner.height);
+    frame.render_widget(Span::styled(clip(&rule, width), theme.fg(Role::Border)), rows(inner, below + 3, 1));
+    let list = rows(inner, below + 4, inner.height);
     let preview: Vec<Line<'_>> = form
         .preview
         .iter()
