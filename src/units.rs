@@ -234,10 +234,16 @@ pub fn bytes(value: f64) -> String {
     format!("{} {}", digits(scaled, 3), BINARY[unit])
 }
 
+/// More than any memory: what stands for no limit.
+const UNLIMITED_BYTES: f64 = 1e100;
+
 /// A limit as it was most likely written: `8 GiB`, `80 GB`, `25 GB`.
 pub fn bytes_exact(value: f64) -> String {
     if !value.is_finite() {
         return "-".into();
+    }
+    if value >= UNLIMITED_BYTES {
+        return "unlimited".into();
     }
     let (binary, binary_unit) = scale(value, KIB);
     let (decimal, decimal_unit) = scale(value, 1e3);

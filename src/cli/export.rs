@@ -160,6 +160,13 @@ impl ExportArgs {
         plan: &Plan,
         destination: &Destination,
     ) -> Result<Ending, Failure> {
+        if !self.block_name.contains("{}") || self.block_name.trim() != self.block_name {
+            let refusal = format!("`{}` names no repeated layer", self.block_name);
+            return Err(Failure::refused(
+                refusal,
+                "write {} for the number, for example --block-name 'model.layers.{}'",
+            ));
+        }
         let settings = Settings {
             names: Names {
                 block: self.block_name.clone(),

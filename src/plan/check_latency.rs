@@ -82,6 +82,10 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
             stages_on.entry(device).or_default().push(i);
         }
     }
+    // CPUs run any number of nodes at once, but only where there are any.
+    if limits.cpus == 0 && plan.stages.iter().any(on_cpus) {
+        violations.push(Violation::TooManyCpus { used: 1, cpus: 0 });
+    }
     for (i, stage) in plan.stages.iter().enumerate().filter(|(_, stage)| on_cpus(stage)) {
         if let Some(other) = stage.devices.first().and_then(|device| stages_on.get(device)) {
             let problem = format!("is on CPUs, but its device is the accelerator of stage {}", other[0] + 1);

@@ -66,6 +66,7 @@ pub(super) fn check(
     if cpus > limits.cpus {
         score.violations.push(Violation::TooManyCpus { used: cpus, cpus: limits.cpus });
     }
+    devices(limits, plan, &mut score.violations);
     classes(workload, profile, stage_of, Some, &mut score.violations);
     let most = |part: fn(&StageScore) -> f64| score.stages.iter().map(part).fold(0.0, f64::max);
     score.slowest_s = most(|stage| stage.load_s);
@@ -77,6 +78,28 @@ pub(super) fn check(
     };
     if !matches!(plan.measure, Measure::MaxLoad | Measure::SeparateMaxima) {
         score.violations.push(Violation::UnknownMeasure { name: plan.measure.name() });
+    }
+}
+
+/// Every stage names one device that exists and that no other has. A plan that names none at all leaves the numbers open.
+fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
+    if plan.stages.iter().all(|stage| stage.devices.is_empty()) {
+        return;
+    }
+    let mut taken = std::collections::BTreeMap::new();
+    for (i, stage) in plan.stages.iter().enumerate() {
+        let mut refuse = |problem: String| violations.push(Violation::DeviceList { stage: i + 1, problem });
+        if stage.devices.len() != 1 {
+            refuse(format!("lists {} devices, must list one", stage.devices.len()));
+        }
+        for &device in &stage.devices {
+            if device >= limits.all_devices() {
+                refuse(format!("device {device} does not exist: there are {}, counted from 0", limits.all_devices()));
+            }
+            if let Some(first) = taken.insert(device, i) {
+                refuse(format!("device {device} is used by stage {} already", first + 1));
+            }
+        }
     }
 }
 

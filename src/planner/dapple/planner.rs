@@ -275,6 +275,8 @@ impl Hunt<'_> {
         let Some(mut plan) = best.plan else {
             return if cancelled { Outcome::new(Status::Cancelled) } else { self.infeasible() };
         };
+        // Along one order of a branching network nothing is proven of the others.
+        let proven = proven && !self.model.linear;
         let status = match (proven, cancelled, self.search.deadline_passed()) {
             (true, ..) => Status::Optimal,
             (false, true, false) => Status::Cancelled,
@@ -294,6 +296,11 @@ impl Hunt<'_> {
                 units::number(best.speedup)
             ));
             (speedup, plan) = overtaking;
+        }
+        if self.model.linear {
+            outcome
+                .notes
+                .push("the best along one topological order (states=order); others may allow a better plan".into());
         }
         let simulated_s = self.simulated_s(&plan);
         outcome.statistics.counts = vec![("states", self.states.len() as f64), ("positions", positions as f64)];

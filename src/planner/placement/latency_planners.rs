@@ -138,6 +138,7 @@ impl Planner for LatencyPlanner {
             Algorithm::MaxLoadDp => of_max_load(problem, profile, search),
             Algorithm::Search => of_search(problem, profile, search),
         };
+        outcome = without_absent_cpus(problem, outcome);
         if let (Some(plan), Some(value)) = (&outcome.plan, outcome.objective) {
             search.improve(value, plan);
             outcome.notes.push("any number of nodes run on CPUs at once: the limit on CPUs is not heeded".into());
@@ -172,6 +173,22 @@ fn of_max_load(problem: &Problem, profile: &PlacementProfile, search: &Search) -
     outcome
 }
 
+/// Time on a CPU that no plan would take if it could do without, in the profile's unit.
+const PROHIBITIVE: f64 = 1e12;
+
+/// Refuses a plan with nodes on CPUs where there are none.
+pub(super) fn without_absent_cpus(problem: &Problem, outcome: Outcome) -> Outcome {
+    let on_cpus = |stage: &Stage| stage.choices.first().is_some_and(|choice| choice == CPU);
+    let nodes = |plan: &Plan| plan.stages.iter().filter(|stage| on_cpus(stage)).map(|stage| stage.nodes.len()).sum();
+    let count: usize = outcome.plan.as_ref().map_or(0, nodes);
+    if problem.limits.cpus > 0 || count == 0 {
+        return outcome;
+    }
+    let explanation =
+        format!("The best split it found has {count} nodes on CPUs, and there are none; one is enough (--cpus 1).");
+    infeasible(vec![LimitKind::Cpus], None, explanation)
+}
+
 /// Node indices by accelerator; all others are on CPUs.
 pub(super) fn accelerators(split: &Split) -> Vec<Vec<u32>> {
     let devices = split.devices.iter().filter(|device| device.kind == DeviceKind::Accelerator);
@@ -184,6 +201,12 @@ fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> 
     const MOST_IDEALS: usize = 5_000;
     let (dag, limits) = (&problem.workload.dag, PlacementLimits::from(&problem.limits));
     let subgraphs = problem.options.number("subgraphs") as u32;
+    // Without CPUs the search goes on from splits that use them, but leaves them as soon as it can.
+    let mut priced = profile.clone();
+    if problem.limits.cpus == 0 {
+        priced.nodes.iter_mut().for_each(|node| node.cpu_time += PROHIBITIVE);
+    }
+    let profile = &priced;
     // More accelerators or subgraphs than nodes are of no use, but cost memory.
     let most = dag.len().max(1);
     let question = Question {
@@ -194,7 +217,11 @@ fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> 
         memory_bytes: problem.limits.memory_bytes,
     };
     let plan = |schedule: &SlotSchedule| slot_plan(schedule, dag.len(), subgraphs, problem.limits.devices);
-    let improved = |schedule: &SlotSchedule| search.improve(schedule.latency, &plan(schedule));
+    let improved = |schedule: &SlotSchedule| {
+        if schedule.latency < PROHIBITIVE {
+            search.improve(schedule.latency, &plan(schedule));
+        }
+    };
     at_once(&question, &improved);
     let quiet = search.quiet();
     let options = DpOptions { most_ideals: MOST_IDEALS, ..DpOptions::default() };
