@@ -297,3 +297,35 @@ fn latency_asks_for_one_inference() {
     assert_eq!(stopped["status"], "cancelled");
     assert!(stopped["objective"]["value"].as_f64().unwrap() > 0.0);
 }
+
+#[test]
+fn device_numbers_of_a_plan_must_exist_and_differ() {
+    let folder = Folder::new();
+    let workload = "inputs/branching-cnn-training.json";
+    let plan = json(&["plan", workload, "--planner", "placement-dp", "--json"], 0);
+    assert!(plan["stages"].as_array().unwrap().len() > 1);
+    for (devices, problem) in
+        [(value!([1]), "is used by stage"), (value!([77]), "does not exist"), (value!([]), "must list one")]
+    {
+        let mut tampered = plan.clone();
+        tampered["stages"][0]["devices"] = devices;
+        let file = folder.file("tampered.json", tampered.to_string());
+        let text = stdout(&["check", workload, &file], 1);
+        assert!(text.contains(problem), "{text}");
+    }
+}
+
+#[test]
+fn without_cpus_no_latency_plan_uses_one() {
+    let workload = "inputs/mistral-7b-latency.json";
+    let plan = |planner: &str, settings: &[&str]| {
+        json(&[&["plan", workload, "--planner", planner, "--cpus", "0", "--json"], settings].concat(), 1)
+    };
+    for (planner, settings) in
+        [("placement-latency-greedy", &[][..]), ("placement-latency-ip", &["--set", "rounds=1", "--memory", "1GiB"])]
+    {
+        let story = plan(planner, settings);
+        assert_eq!(story["status"], "infeasible", "{story}");
+        assert!(story["infeasible"]["explanation"].as_str().unwrap().contains("--cpus 1"), "{story}");
+    }
+}
