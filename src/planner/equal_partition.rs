@@ -122,11 +122,7 @@ fn is_transformer(node: &crate::workload::Node) -> bool {
 }
 
 fn without_layers() -> Outcome {
-    let explanation = format!("No node is named `{TRANSFORMER_LAYER}`: set variant to general.");
-    Outcome {
-        infeasible: Some(Infeasible { explanation, ..Infeasible::default() }),
-        ..Outcome::new(Status::Infeasible)
-    }
+    Outcome::refused(format!("No node is named `{TRANSFORMER_LAYER}`: set variant to general."))
 }
 
 /// Tensor degrees to try: those that the first node offers, as in the published program.

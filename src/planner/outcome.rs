@@ -74,6 +74,12 @@ impl Outcome {
         }
     }
 
+    /// No plan, for a reason that no limit explains.
+    pub fn refused(explanation: impl Into<String>) -> Self {
+        let story = Infeasible { explanation: explanation.into(), ..Infeasible::default() };
+        Outcome { infeasible: Some(story), ..Outcome::new(Status::Infeasible) }
+    }
+
     /// Relative gap between objective and bound: 0 when proven, `None` when either is missing.
     pub fn gap(&self) -> Option<f64> {
         let (value, bound) = (self.objective?, self.lower_bound?);

@@ -16,7 +16,7 @@ use crate::{
     },
     units,
     workload::{
-        LayerProfile, Mode, PlacementProfile, Profile, Workload,
+        LayerProfile, Mode, OperatorProfile, PlacementProfile, Profile, Workload,
         piper::VANILLA,
         placement::{CPU, SECONDS},
     },
@@ -273,7 +273,8 @@ fn split_operators(workload: &Workload, limits: &Limits, plan: &Plan) -> Pipelin
         "a third of compute and all-reduces is forward, transfers are half forward and half backward".to_string(),
         "every operator's output is kept until the end of the step".to_string(),
     ];
-    Pipeline { stages, microbatches: 1, steps, notes, ..Pipeline::default() }
+    let samples = workload.operators().and_then(OperatorProfile::samples).unwrap_or_default();
+    Pipeline { stages, microbatches: 1, samples, steps, notes, ..Pipeline::default() }
 }
 
 /// The forward part of a mode's time. Whatever a mode takes longer than the node's plain one is recomputation, and that

@@ -24,7 +24,7 @@ pub(super) fn play(pipeline: &Pipeline) -> Timeline {
         left_out: None,
         replicas: vec![1],
         iteration_s: now,
-        samples_per_s: if now > 0.0 { 1.0 / now } else { 0.0 },
+        samples_per_s: if now > 0.0 { pipeline.samples.max(1.0) / now } else { 0.0 },
         bubble: 0.0,
         busy_s: vec![now],
         memory: vec![vec![(0.0, bytes)]],

@@ -55,11 +55,9 @@ pub fn best(
     search: &Search,
 ) -> Outcome {
     let Some(profile) = workload.piper().filter(|_| layering.layers.len() <= MOST_LAYERS) else {
-        let explanation = format!(
-            "Only profiles with times and memory by tensor degree (Piper's JSON) with at most {MOST_LAYERS} layers can be planned this way."
-        );
-        let infeasible = Infeasible { explanation, ..Infeasible::default() };
-        return Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) };
+        return Outcome::refused(format!(
+            "Only profiles with times and memory by tensor degree (Piper's JSON) and at most {MOST_LAYERS} layers can be planned this way."
+        ));
     };
     let degrees: Vec<u32> = profile
         .degrees()

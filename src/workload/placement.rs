@@ -5,9 +5,6 @@
 //! Times and transfer costs share one unit, which the files do not name (their authors' are milliseconds); sizes are
 //! bytes.
 
-use super::piper::{DegreeProfile, Mode, NodeProfile, PiperProfile};
-use crate::graph::Dag;
-
 /// The choice of a node that runs on an accelerator.
 pub const ACCELERATOR: &str = "accelerator";
 /// The choice of a node that runs on a CPU.
@@ -40,35 +37,6 @@ impl PlacementNode {
     /// Time on a CPU, or on an accelerator.
     pub fn compute(&self, on_cpu: bool) -> f64 {
         if on_cpu { self.cpu_time } else { self.accelerator_time }
-    }
-}
-
-impl PlacementProfile {
-    /// The profile in Piper's terms, to be shown: at tensor degree 1 a mode for each kind of device that can run the
-    /// node, with times in seconds; `edge_bytes` are 0, because transfers are times here.
-    pub fn as_modes(&self, dag: &Dag) -> PiperProfile {
-        let mode = |v: usize, id: &str, time: f64, bytes: f64| Mode {
-            id: id.into(),
-            time_s: time * SECONDS,
-            forward_s: None,
-            parameters: 0.0,
-            memory_a: 0.0,
-            memory_b: bytes,
-            sync_in: vec![0.0; dag.in_degree(v)],
-            sync_out: vec![0.0; dag.out_degree(v)],
-        };
-        let node = |(v, cost): (usize, &PlacementNode)| {
-            let mut modes = vec![];
-            if cost.supported {
-                modes.push(mode(v, ACCELERATOR, cost.accelerator_time, cost.size_bytes));
-            }
-            modes.push(mode(v, CPU, cost.cpu_time, 0.0));
-            NodeProfile { degrees: vec![DegreeProfile { degree: 1, modes }] }
-        };
-        PiperProfile {
-            nodes: self.nodes.iter().enumerate().map(node).collect(),
-            edge_bytes: vec![0.0; dag.edges().len()],
-        }
     }
 }
 

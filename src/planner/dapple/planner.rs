@@ -10,7 +10,7 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Length, Measure, Plan, SpeedupModel, Stage, check, layer_costs},
-    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     simulate::{Pipeline, Schedule, Settings, simulate},
     units,
     workload::{
@@ -63,13 +63,6 @@ static OPTIONS: [OptionSpec; 10] = [
 #[derive(Debug, Clone, Copy)]
 pub struct Dapple;
 
-fn refused(explanation: String) -> Outcome {
-    Outcome {
-        infeasible: Some(Infeasible { explanation, ..Infeasible::default() }),
-        ..Outcome::new(Status::Infeasible)
-    }
-}
-
 impl Planner for Dapple {
     fn info(&self) -> &'static PlannerInfo {
         &INFO
@@ -84,17 +77,14 @@ impl Planner for Dapple {
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), String> {
-        match workload.layers() {
-            Some(_) => Ok(()),
-            None => Err("it needs forward and backward times of layers (PipeDream's graph.txt)".into()),
-        }
+        settings::layers(workload).map(drop)
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let Some(profile) = problem.workload.layers() else { return Outcome::new(Status::Infeasible) };
         if problem.limits.devices > placement::MOST {
             let most = placement::MOST;
-            return refused(format!(
+            return Outcome::refused(format!(
                 "Devices are planned one by one, {most} at the most, not {}.",
                 problem.limits.devices
             ));
@@ -103,7 +93,7 @@ impl Planner for Dapple {
         let model = settings::model(&problem.options, length);
         let states = match settings::states(&problem.workload, profile, model.linear) {
             Ok(states) => states,
-            Err(error) => return refused(settings::no_states(&problem.workload, error)),
+            Err(error) => return Outcome::refused(settings::no_states(&problem.workload, error)),
         };
         let recompute = match problem.options.choice("recompute") {
             "never" => Recompute::Never,
@@ -334,7 +324,7 @@ impl Hunt<'_> {
     fn infeasible(&self) -> Outcome {
         let devices = self.limits.devices;
         let memory = units::bytes_exact(self.limits.memory_bytes);
-        let mut outcome = refused(format!("No pipeline fits on {devices} devices with {memory} each."));
+        let mut outcome = Outcome::refused(format!("No pipeline fits on {devices} devices with {memory} each."));
         if let Some(infeasible) = &mut outcome.infeasible {
             infeasible.limits = vec![LimitKind::Memory, LimitKind::Devices];
         }

@@ -10,6 +10,14 @@ use crate::{
     },
 };
 
+/// The profile that both planners need.
+///
+/// # Errors
+/// A reason a user can act on.
+pub(super) fn layers(workload: &Workload) -> Result<&LayerProfile, String> {
+    workload.layers().ok_or_else(|| "it needs forward and backward times of layers (PipeDream's graph.txt)".into())
+}
+
 /// Rates that make sense for a link, bytes per second.
 const RATE: (f64, f64) = (1.0, 1e18);
 

@@ -12,9 +12,7 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
-    planner::{
-        Infeasible, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
-    },
+    planner::{OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     workload::{
         LoadError, Workload,
         error::printable,
@@ -97,10 +95,7 @@ impl Planner for Expert {
         let Some(profile) = problem.workload.placement() else { return Outcome::new(Status::Infeasible) };
         let placed = match extended(problem) {
             Ok(placed) => placed,
-            Err(refused) => {
-                let story = Infeasible { explanation: refused.to_string(), ..Infeasible::default() };
-                return Outcome { infeasible: Some(story), ..Outcome::new(Status::Infeasible) };
-            }
+            Err(refused) => return Outcome::refused(refused.to_string()),
         };
         let mut found = match problem.options.choice("objective") {
             "latency" => scored(problem, profile, &placed.split.as_ref().map(accelerators).unwrap_or_default()),

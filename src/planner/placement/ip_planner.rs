@@ -3,7 +3,7 @@
 use super::{
     PlacementLimits, Split,
     ip::{Contiguity, Objective, Question, Settings, search},
-    planners::{PAPER, plan},
+    planners::{PAPER, placement_profile, plan},
 };
 use crate::{
     cluster::LimitKind,
@@ -67,10 +67,7 @@ impl Planner for IntegerProgram {
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), String> {
-        match workload.placement() {
-            Some(_) => Ok(()),
-            None => Err("it needs times on accelerators and CPUs (a device-placement file)".into()),
-        }
+        placement_profile(workload).map(drop)
     }
 
     fn plan(&self, problem: &Problem, handle: &Search) -> Outcome {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
-    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     workload::{PlacementProfile, Workload},
 };
 
@@ -114,10 +114,7 @@ impl Planner for Scotch {
             .and_then(|program| scotch::plan(&program, &problem.workload.dag, profile, &limits, search));
         match placed {
             Ok(placed) => finished(problem, profile, placed, search),
-            Err(explanation) => {
-                let story = Infeasible { explanation, ..Infeasible::default() };
-                Outcome { infeasible: Some(story), ..Outcome::new(Status::Infeasible) }
-            }
+            Err(explanation) => Outcome::refused(explanation),
         }
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     let batch = played.timeline.iteration_s;
     model.timeline.columns = area.width.saturating_sub(LABEL);
     let window = model.timeline.window(batch);
-    frame.render_widget(summary(&played, shown, &theme, area.width), rows(area, 0, 1));
+    frame.render_widget(summary(&played, &theme, area.width), rows(area, 0, 1));
     frame.render_widget(legend(window, batch, &theme), rows(area, 1, 1));
     let chart_height: u16 = if area.height >= 24 { 6 } else { 4 };
     let grid_top = 4;
@@ -85,10 +85,10 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     frame.render_widget(line, rows(area, area.height.saturating_sub(1), 1));
 }
 
-fn summary(played: &Played, shown: &Shown, theme: &Theme, width: u16) -> Line<'static> {
+fn summary(played: &Played, theme: &Theme, width: u16) -> Line<'static> {
     let (gap, of) = match width < 84 {
         true => ("  ", String::new()),
-        false => ("   ", format!(" of {}", shown.limits.microbatches)),
+        false => ("   ", format!(" of {}", played.pipeline.microbatches)),
     };
     let timeline = &played.timeline;
     Line::from(vec![

@@ -8,8 +8,8 @@
 //! The surprising decision: an axis of a tensor may be split by several dimensions at once (the flat tensor of a
 //! [`OperatorKind::Ravel`]) or by none (the constant extent of a stack), so a projection is a list of dimensions per axis.
 
-mod as_modes;
 mod infer;
+mod totals;
 
 /// The kinds of operator. Shapes of tensors are written outermost axis first; a batch is axis 0 of the data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

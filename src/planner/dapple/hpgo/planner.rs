@@ -11,9 +11,7 @@ use super::{
 use crate::{
     cluster::LimitKind,
     plan::{Length, Measure, Plan, Stage, check},
-    planner::{
-        Infeasible, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
-    },
+    planner::{OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status},
     workload::{Workload, piper::VANILLA, states::States},
 };
 
@@ -80,13 +78,6 @@ fn faults(options: &Options) -> Faults {
     }
 }
 
-fn refused(explanation: String) -> Outcome {
-    Outcome {
-        infeasible: Some(Infeasible { explanation, ..Infeasible::default() }),
-        ..Outcome::new(Status::Infeasible)
-    }
-}
-
 impl Planner for Hpgo {
     fn info(&self) -> &'static PlannerInfo {
         &INFO
@@ -101,10 +92,7 @@ impl Planner for Hpgo {
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), String> {
-        match workload.layers() {
-            Some(_) => Ok(()),
-            None => Err("it needs forward and backward times of layers (PipeDream's graph.txt)".into()),
-        }
+        settings::layers(workload).map(drop)
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
@@ -112,13 +100,16 @@ impl Planner for Hpgo {
         let Some(profile) = workload.layers() else { return Outcome::new(Status::Infeasible) };
         if limits.devices > placement::MOST {
             let most = placement::MOST;
-            return refused(format!("The published planner's tables hold {most} devices, not {}.", limits.devices));
+            return Outcome::refused(format!(
+                "The published planner's tables hold {most} devices, not {}.",
+                limits.devices
+            ));
         }
         // The length is that of the best plan, known only once it is found.
         let speedup = settings::model(options, Length::Synchronous { whole_samples: false });
         let states = match settings::states(workload, profile, speedup.linear) {
             Ok(states) => states,
-            Err(error) => return refused(settings::no_states(workload, error)),
+            Err(error) => return Outcome::refused(settings::no_states(workload, error)),
         };
         let model = Model::new(&states, limits.machines, limits.batch, limits.memory_bytes, speedup, faults(options));
         let all = candidates(&model, search);
@@ -147,7 +138,7 @@ impl Planner for Hpgo {
                     limits.devices,
                     crate::units::bytes_exact(limits.memory_bytes)
                 );
-                outcome = Outcome { statistics, ..refused(why) };
+                outcome = Outcome { statistics, ..Outcome::refused(why) };
             }
             None => {}
         }

@@ -1,10 +1,6 @@
-//! Operator graphs in Piper's terms, to be shown beside other profiles.
+//! What operators come to before anything is split: operations, bytes, samples.
 
 use super::{Operator, OperatorProfile, WORD_BYTES};
-use crate::{
-    graph::Dag,
-    workload::piper::{DegreeProfile, Mode, NodeProfile, PiperProfile, VANILLA},
-};
 
 impl Operator {
     /// Elements of its iteration space.
@@ -27,25 +23,10 @@ impl Operator {
 }
 
 impl OperatorProfile {
-    /// Every operator unsplit as its only mode, at `flops_per_s`.
-    pub fn as_modes(&self, dag: &Dag, flops_per_s: f64) -> PiperProfile {
-        let node = |(v, operator): (usize, &Operator)| {
-            let mode = Mode {
-                id: VANILLA.into(),
-                time_s: operator.operations() / flops_per_s,
-                forward_s: None,
-                parameters: operator.parameters(),
-                memory_a: 0.0,
-                memory_b: operator.whole_bytes(),
-                sync_in: vec![0.0; dag.in_degree(v)],
-                sync_out: vec![0.0; dag.out_degree(v)],
-            };
-            NodeProfile { degrees: vec![DegreeProfile { degree: 1, modes: vec![mode] }] }
-        };
-        PiperProfile {
-            nodes: self.operators.iter().enumerate().map(node).collect(),
-            edge_bytes: dag.edges().iter().map(|&(u, v)| self.link_bytes(u as usize, v as usize)).collect(),
-        }
+    /// Samples in a training step: the extent of the batch, where an operator carries one.
+    pub fn samples(&self) -> Option<f64> {
+        let batch = |operator: &Operator| operator.batch_dim.map(|dim| operator.dims[usize::from(dim)].extent as f64);
+        self.operators.iter().find_map(batch)
     }
 
     /// Bytes of all tensors from one operator to another.
