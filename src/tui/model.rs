@@ -124,6 +124,8 @@ pub(super) struct Model {
     pub planners: &'static [&'static dyn Planner],
     /// Why each of them cannot plan this workload, if so.
     pub(crate) refusals: Vec<Option<String>>,
+    /// Which planners plan the workload as it is, not a converted one; asked once, not with every frame.
+    natives: Vec<bool>,
     /// Who does, by place.
     pub planner: usize,
     /// Who planned last for each objective, for this workload.
@@ -227,7 +229,7 @@ impl Model {
 
     /// Whether a planner plans this workload as it is, not a converted one.
     pub(super) fn is_native(&self, planner: usize) -> bool {
-        self.planners[planner].is_native(&self.workload)
+        self.natives[planner]
     }
 
     /// Whether the left panel is to be seen.
@@ -281,6 +283,7 @@ impl Model {
             .map_err(ScreenError::Theme)?;
         let mut model = Model {
             refusals: refusals(request.planners, &request.workload),
+            natives: natives(request.planners, &request.workload),
             findings: lint::lint(&request.workload),
             workload: request.workload,
             planners: request.planners,
@@ -348,6 +351,7 @@ impl Model {
     pub(crate) fn set_workload(&mut self, workload: Arc<Workload>) {
         let row = self.panel_row();
         self.refusals = refusals(self.planners, &workload);
+        self.natives = natives(self.planners, &workload);
         self.findings = lint::lint(&workload);
         self.workload = workload;
         self.last_for.clear();
@@ -372,6 +376,10 @@ impl Model {
             }
         }
     }
+}
+
+fn natives(planners: &[&dyn Planner], workload: &Workload) -> Vec<bool> {
+    planners.iter().map(|planner| planner.is_native(workload)).collect()
 }
 
 fn refusals(planners: &[&dyn Planner], workload: &Workload) -> Vec<Option<String>> {
