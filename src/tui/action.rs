@@ -67,6 +67,10 @@ pub enum Scope {
     Devices,
     /// In Timeline.
     Timeline,
+    /// In Compare.
+    Compare,
+    /// In Sweep.
+    Sweep,
     /// In Workload.
     Workload,
     /// In any list.
@@ -83,6 +87,8 @@ impl Scope {
             Scope::Tree => "Stages and nodes",
             Scope::Devices => "Devices",
             Scope::Timeline => "Timeline",
+            Scope::Compare => "Compare",
+            Scope::Sweep => "Sweep",
             Scope::Workload => "Workload",
             Scope::Lists => "Lists",
             Scope::Everywhere => "Everywhere",
@@ -180,7 +186,9 @@ pub static TABLE: &[Entry] = &[
         "one batch through the pipeline, event by event",
         "",
     ),
-    entry(S::Everywhere, A::Show(View::Workload), &["4"], "Workload", "the network: nodes, edges, findings", ""),
+    entry(S::Everywhere, A::Show(View::Compare), &["4"], "Compare", "plans side by side in one simulator", ""),
+    entry(S::Everywhere, A::Show(View::Sweep), &["5"], "Sweep", "the objective over a limit", ""),
+    entry(S::Everywhere, A::Show(View::Workload), &["6"], "Workload", "the network: nodes, edges, findings", ""),
     entry(
         S::Everywhere,
         A::NextPanel,

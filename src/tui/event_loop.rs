@@ -121,6 +121,7 @@ fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effec
         match effect {
             Effect::Submit(job) => worker.submit(job),
             Effect::Aside(errand) => worker.aside(errand)?,
+            Effect::Study(study) => worker.study(study)?,
             Effect::Clipboard(text) => tty.copy(&text)?,
             Effect::Suspend => {
                 tty.pause();

@@ -105,6 +105,8 @@ impl Model {
             Scope::Tree => self.section = Section::Nodes,
             Scope::Devices => self.view = View::Devices,
             Scope::Timeline => self.view = View::Timeline,
+            Scope::Compare => self.view = View::Compare,
+            Scope::Sweep => self.view = View::Sweep,
             Scope::Workload => self.view = View::Workload,
             Scope::Lists | Scope::Everywhere => {}
         }

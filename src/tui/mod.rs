@@ -24,6 +24,7 @@ mod panel_rows;
 mod picture;
 mod played;
 mod shown;
+mod studies;
 mod terminal;
 pub mod theme;
 mod timeline_state;

@@ -16,6 +16,7 @@ use super::{
     panel_rows::PanelRow,
     played::Played,
     shown::Shown,
+    studies::Studies,
     theme,
     theme::Depth,
     theme::Theme,
@@ -39,13 +40,18 @@ pub enum View {
     Devices,
     /// The batch, event by event.
     Timeline,
+    /// Every planner's plan, and those that were pinned, on one table.
+    Compare,
+    /// The objective over a limit.
+    Sweep,
     /// The network itself.
     Workload,
 }
 
 impl View {
     /// All views, in the order of their keys.
-    pub const ALL: [View; 4] = [View::Stages, View::Devices, View::Timeline, View::Workload];
+    pub const ALL: [View; 6] =
+        [View::Stages, View::Devices, View::Timeline, View::Compare, View::Sweep, View::Workload];
 
     /// As the tab names it.
     pub fn title(self) -> &'static str {
@@ -53,6 +59,8 @@ impl View {
             View::Stages => "Stages",
             View::Devices => "Devices",
             View::Timeline => "Timeline",
+            View::Compare => "Compare",
+            View::Sweep => "Sweep",
             View::Workload => "Workload",
         }
     }
@@ -179,6 +187,8 @@ pub(super) struct Model {
     pub generation: u64,
     /// Counts jobs.
     pub jobs: u64,
+    /// What is asked beside planning.
+    pub studies: Studies,
 
     /// Stages view.
     pub stages: TreePane,
@@ -313,6 +323,7 @@ impl Model {
             stopped: false,
             generation: 0,
             jobs: 0,
+            studies: Studies::default(),
             stages: TreePane::default(),
             device_cursor: 0,
             device_unfolded: vec![],

@@ -16,6 +16,7 @@ use super::{
     Action, ScreenError, ScreenRequest, errand,
     model::{Focus, Model, View},
     shown::Shown,
+    studies,
     update::{Effect, Effects},
     view,
     worker::{self, Job},
@@ -153,6 +154,14 @@ impl Offscreen {
                 Effect::Aside(errand) => {
                     let effects = self.model.on_report(errand::perform(errand));
                     self.perform(effects);
+                }
+                Effect::Study(study) => {
+                    let mut reports = vec![];
+                    studies::perform(study, &mut |report| reports.push(report));
+                    for report in reports {
+                        let effects = self.model.on_report(report);
+                        self.perform(effects);
+                    }
                 }
                 Effect::Clipboard(text) => self.clipboard = Some(text),
                 Effect::Suspend => self.model.now = Instant::now(),

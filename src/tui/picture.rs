@@ -92,7 +92,7 @@ impl Offscreen {
                     self.act(Action::NextEvent);
                 }
             }
-            View::Devices | View::Workload => {}
+            View::Devices | View::Compare | View::Sweep | View::Workload => {}
         }
     }
 }

@@ -13,6 +13,7 @@ use super::{
     overlay::Overlay,
     played::Lane,
     shown::Shown,
+    studies::Study,
     theme,
     view::workload::Section,
     widget::filter::Filter,
@@ -30,6 +31,8 @@ pub(super) enum Effect {
     Submit(Job),
     /// Do something beside planning.
     Aside(Errand),
+    /// Ask something of many plans.
+    Study(Study),
     /// Text for the terminal's clipboard.
     Clipboard(String),
     /// Back to the shell until called again.
@@ -52,6 +55,8 @@ impl Model {
             View::Stages => scopes.push(Scope::Tree),
             View::Devices => scopes.push(Scope::Devices),
             View::Timeline => scopes.push(Scope::Timeline),
+            View::Compare => scopes.push(Scope::Compare),
+            View::Sweep => scopes.push(Scope::Sweep),
             View::Workload => {
                 scopes.push(Scope::Workload);
                 if self.section == Section::Nodes {
@@ -144,6 +149,7 @@ impl Model {
                 }
             }
             View::Timeline => self.act_in_timeline(action),
+            View::Compare | View::Sweep => {}
         }
     }
 
@@ -309,6 +315,7 @@ impl Model {
             News::ErrandCrashed(what) => {
                 self.message = Some((Tone::Refused, format!("that failed, which is a bug of plantui: {what}")));
             }
+            News::Found { kind, id, finding } => self.take_finding(kind, id, finding),
             News::Done if latest => self.running = None,
             _ => {}
         }

@@ -19,6 +19,7 @@ use super::{
     errand::{self, Errand, Exported},
     played::Played,
     shown::{Shown, keep_incumbent},
+    studies::{self, Finding, Study, StudyKind},
 };
 use crate::{
     planner::{self, Planner, Problem, Search},
@@ -71,6 +72,15 @@ pub(super) enum News {
     Exported(Exported),
     /// Loading or exporting panicked; what it said.
     ErrandCrashed(String),
+    /// A piece of a study's answer; `None` when it is done.
+    Found {
+        /// Of which kind of study.
+        kind: StudyKind,
+        /// Of which one.
+        id: u64,
+        /// The piece.
+        finding: Option<Finding>,
+    },
     /// The task panicked; what it said.
     Crashed(String),
     /// Nothing more comes of this job.
@@ -170,6 +180,17 @@ impl Worker {
         let sender = self.reports.0.clone();
         let work = move || drop(sender.send(errand::perform(errand)));
         thread::Builder::new().name("errand".into()).spawn(work).map(drop)
+    }
+
+    /// Runs a study beside the planning, on a thread of its own.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(super) fn study(&self, study: Study) -> std::io::Result<()> {
+        let sender = self.reports.0.clone();
+        // A send fails only when the screen is gone, and then nobody waits for the answer either.
+        let work = move || studies::perform(study, &mut |report| drop(sender.send(report)));
+        thread::Builder::new().name("study".into()).stack_size(64 << 20).spawn(work).map(drop)
     }
 
     /// Cancels the running search if something newer has waited for it long enough. Called at every tick.

@@ -249,7 +249,7 @@ fn the_timeline_zooms_pans_and_tells_what_is_under_the_cursor() {
 fn the_workload_shows_nodes_edges_and_where_it_comes_from() {
     let mut screen = screen(request(tiny()));
     screen.focus(Focus::View);
-    screen.keys("4");
+    screen.keys("6");
     let text = screen.text();
     assert!(text.contains("left branch") && text.contains("activation recomp"), "{text}");
     screen.keys("s");

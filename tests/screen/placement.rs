@@ -128,7 +128,7 @@ fn the_selected_device_is_told_in_figures() {
 fn the_workload_view_tells_passes_classes_and_what_needs_a_cpu() {
     let mut screen = screen("placement-dp", 120, 36);
     screen.focus(Focus::View);
-    screen.keys("4");
+    screen.keys("6");
     let text = screen.text();
     let facts = line(&text, "12 forward, 12 backward");
     assert!(facts.contains("12 colour classes") && facts.contains("2 nodes need a CPU"), "{facts}");

@@ -127,7 +127,7 @@ fn a_screen_that_is_too_small_says_what_is_needed() {
 fn at_80_by_24_everything_important_is_there() {
     let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), 80, 24).unwrap();
     let text = screen.text();
-    for part in ["Piper", "✓ optimal", "ms/sample", "limited by stage", "64 devices", "4 Workload", "? help", "q quit"]
+    for part in ["Piper", "✓ optimal", "ms/sample", "limited by stage", "64 devices", "6 Workload", "? help", "q quit"]
     {
         assert!(text.contains(part), "{part} in\n{text}");
     }
