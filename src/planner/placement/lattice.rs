@@ -1,7 +1,9 @@
 //! The sets of classes that a prefix of the pipeline may hold (ideals), and the steps between them.
 //!
 //! [`DownSets`] enumerates sets closed under successors; here they are closed under predecessors, so it gets the
-//! reversed order. Each step to a set with one class less carries that class, so that a walk needs no bit sets.
+//! reversed order. Each step to a set with one class less carries that class, so that a walk needs no bit sets. A walk
+//! takes classes out from the last to the first of one topological order: each set below is met along exactly one path,
+//! so that nothing has to be remembered of the sets that were seen.
 
 use super::load::{ClassCosts, Holding, Sums};
 use crate::{
@@ -13,7 +15,10 @@ use crate::{
 #[derive(Debug)]
 pub struct Lattice {
     start: Vec<u32>,
+    /// Set below and class, by place of the class within each set.
     steps: Vec<(u32, u32)>,
+    /// The place of each class in a topological order.
+    place: Vec<u32>,
     sums: Vec<Sums>,
 }
 
@@ -41,15 +46,21 @@ impl Lattice {
         };
         let mut start = Vec::with_capacity(sets.len() + 1);
         start.push(0);
-        let mut steps = vec![];
+        let mut place = vec![0; order.len()];
+        for (at, &class) in order.topological_order().iter().enumerate() {
+            place[class as usize] = at as u32;
+        }
+        let mut steps: Vec<(u32, u32)> = vec![];
         for set in 0..sets.len() {
             for &below in sets.below(set).unwrap_or_default() {
                 let class = sets.difference(set, below as usize)[0];
                 steps.push((below, class as u32));
             }
+            let from = *start.last().expect("there is a first start") as usize;
+            steps[from..].sort_unstable_by_key(|&(_, class)| place[class as usize]);
             start.push(steps.len() as u32);
         }
-        let mut lattice = Lattice { start, steps, sums: vec![] };
+        let mut lattice = Lattice { start, steps, place, sums: vec![] };
         lattice.sums = lattice.sums_from_empty(costs, &sets);
         Ok(lattice)
     }
@@ -57,10 +68,11 @@ impl Lattice {
     /// The prefixes of one order of all classes, without enumerating anything.
     pub fn chain(order: &[u32], costs: &ClassCosts) -> Self {
         let mut holding = Holding::new(costs);
-        let mut lattice = Lattice { start: vec![0, 0], steps: vec![], sums: vec![holding.sums()] };
+        let mut lattice =
+            Lattice { start: vec![0, 0], steps: vec![], place: vec![0; costs.len()], sums: vec![Sums::default()] };
         for (below, &class) in order.iter().enumerate() {
-            holding.add(class as usize);
-            lattice.sums.push(holding.sums());
+            lattice.place[class as usize] = below as u32;
+            lattice.sums.push(holding.add(class as usize, lattice.sums[below]));
             lattice.steps.push((below as u32, class));
             lattice.start.push(below as u32 + 1);
         }
@@ -144,45 +156,58 @@ impl Lattice {
 pub struct Walk<'a> {
     lattice: &'a Lattice,
     holding: Holding<'a>,
-    seen: Vec<u32>,
-    stamp: u32,
-    path: Vec<(u32, u32, u32, Sums)>,
+    path: Vec<Level>,
+}
+
+/// Where a walk is among the steps down from one ideal.
+#[derive(Debug)]
+struct Level {
+    next: u32,
+    end: u32,
+    /// The class that was taken out last, and its place; a place behind all at the start.
+    class: u32,
+    place: u32,
+    /// What is held.
+    sums: Sums,
 }
 
 impl<'a> Walk<'a> {
     /// A walker over a lattice.
     pub fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
-        Walk { lattice, holding: Holding::new(costs), seen: vec![0; lattice.len()], stamp: 0, path: vec![] }
+        Walk { lattice, holding: Holding::new(costs), path: vec![] }
     }
 
     /// Visits each ideal strictly below `ideal` once, with the sums of the classes between the two. Where `visit` says
     /// no, the walk does not go below: the differences further down contain this one.
     pub fn down(&mut self, ideal: usize, mut visit: impl FnMut(usize, &Sums) -> bool) {
-        self.stamp += 1;
-        let (lattice, stamp) = (self.lattice, self.stamp);
-        self.path.clear();
-        self.path.push((lattice.start[ideal], lattice.start[ideal + 1], u32::MAX, Sums::default()));
-        while let Some(&mut (ref mut next, end, class, before)) = self.path.last_mut() {
-            if *next == end {
-                self.path.pop();
-                if class != u32::MAX {
-                    self.holding.undo(class as usize, before);
+        let Walk { lattice, holding, path } = self;
+        let level = |ideal: usize, class: u32, place: u32, sums: Sums| Level {
+            next: lattice.start[ideal],
+            end: lattice.start[ideal + 1],
+            class,
+            place,
+            sums,
+        };
+        path.clear();
+        path.push(level(ideal, u32::MAX, u32::MAX, Sums::default()));
+        while let Some(here) = path.last_mut() {
+            let step = (here.next < here.end).then(|| lattice.steps[here.next as usize]);
+            // Steps lie in the order of their classes: behind the first that is too late, all are.
+            let step = step.map(|(below, class)| (below, class, lattice.place[class as usize]));
+            let Some((below, class, place)) = step.filter(|step| step.2 < here.place) else {
+                let class = here.class;
+                path.pop();
+                if !path.is_empty() {
+                    holding.remove(class as usize);
                 }
                 continue;
-            }
-            let (below, class) = lattice.steps[*next as usize];
-            *next += 1;
-            let seen = &mut self.seen[below as usize];
-            if *seen == stamp {
-                continue;
-            }
-            *seen = stamp;
-            let before = self.holding.sums();
-            self.holding.add(class as usize);
-            if visit(below as usize, &self.holding.sums()) {
-                self.path.push((lattice.start[below as usize], lattice.start[below as usize + 1], class, before));
+            };
+            here.next += 1;
+            let sums = holding.add(class as usize, here.sums);
+            if visit(below as usize, &sums) {
+                path.push(level(below as usize, class, place, sums));
             } else {
-                self.holding.undo(class as usize, before);
+                holding.remove(class as usize);
             }
         }
     }

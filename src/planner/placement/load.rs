@@ -123,35 +123,25 @@ impl Sums {
     }
 }
 
-/// A set of classes on one device, priced as it grows and shrinks.
+/// A set of classes on one device, priced as it grows and shrinks. What it sums to is the caller's to keep: taking a class
+/// out by subtraction would leave rounding behind.
 #[derive(Debug, Clone)]
 pub struct Holding<'a> {
     costs: &'a ClassCosts,
     inside: Vec<u32>,
-    sums: Sums,
 }
 
 impl<'a> Holding<'a> {
     /// The empty set.
     pub fn new(costs: &'a ClassCosts) -> Self {
-        Holding { costs, inside: vec![0; costs.net_count()], sums: Sums::default() }
+        Holding { costs, inside: vec![0; costs.net_count()] }
     }
 
-    /// What the set sums to.
+    /// Adds a class to a set that sums to `sums`; what it sums to then.
     #[inline]
-    pub fn sums(&self) -> Sums {
-        self.sums
-    }
-
-    /// Adds a class.
-    #[inline]
-    pub fn add(&mut self, class: usize) {
+    pub fn add(&mut self, class: usize, sums: Sums) -> Sums {
         let costs = self.costs;
-        self.sums.cpu += costs.cpu[class];
-        self.sums.accelerator += costs.accelerator[class];
-        self.sums.size += costs.size[class];
-        self.sums.unsupported += u32::from(!costs.supported[class]);
-        let mut cut = self.sums.cut;
+        let mut cut = sums.cut;
         for &net in costs.nets(class) {
             let net = net as usize;
             let inside = &mut self.inside[net];
@@ -162,16 +152,20 @@ impl<'a> Holding<'a> {
                 cut -= costs.net_cost[net];
             }
         }
-        self.sums.cut = cut;
+        Sums {
+            cpu: sums.cpu + costs.cpu[class],
+            accelerator: sums.accelerator + costs.accelerator[class],
+            cut,
+            size: sums.size + costs.size[class],
+            unsupported: sums.unsupported + u32::from(!costs.supported[class]),
+        }
     }
 
-    /// Takes the class out that was added last. `before` is what the set summed to without it: adding and subtracting
-    /// would leave rounding behind.
+    /// Takes a class out.
     #[inline]
-    pub fn undo(&mut self, class: usize, before: Sums) {
+    pub fn remove(&mut self, class: usize) {
         for &net in self.costs.nets(class) {
             self.inside[net as usize] -= 1;
         }
-        self.sums = before;
     }
 }
