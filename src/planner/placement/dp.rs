@@ -296,6 +296,8 @@ struct Table<'a> {
     values: Vec<f64>,
     /// The least value of each ideal.
     least: Vec<f64>,
+    /// The most compute on accelerators, and on CPUs, of an ideal with a value within each ideal.
+    nearest: Vec<(f64, f64)>,
     need: Need,
     prefixes: Packing,
     suffixes: Packing,
@@ -325,6 +327,7 @@ impl<'a> Table<'a> {
             memory,
             values,
             least,
+            nearest: vec![(0.0, 0.0); lattice.len()],
             need: Need::new(costs, cpus, upper, memory),
             prefixes: Packing::of_prefixes(lattice, costs, cpus, upper),
             suffixes: Packing::of_suffixes(lattice, costs, cpus, upper),
@@ -360,6 +363,12 @@ impl<'a> Table<'a> {
                 }
                 search.report_fraction(ideal as f64 / self.lattice.len() as f64);
             }
+            let mut nearest = (0.0, 0.0);
+            for &(below, _) in self.lattice.below(ideal) {
+                let (accelerator, cpu) = self.nearest[below as usize];
+                nearest = (f64::max(nearest.0, accelerator), f64::max(nearest.1, cpu));
+            }
+            self.nearest[ideal] = nearest;
             ranges.clear();
             let inside = *self.lattice.sums(ideal);
             for c in 0..=self.cpus {
@@ -368,12 +377,17 @@ impl<'a> Table<'a> {
                     ranges.push((c, least, most));
                 }
             }
-            if ranges.is_empty() {
+            // No device reaches from here down to an ideal with a value. A little less, so that rounding rules out nothing.
+            let (accelerator_reach, cpu_reach) =
+                (inside.accelerator - self.upper * (1.0 + 1e-9), inside.cpu - self.upper * (1.0 + 1e-9));
+            let any_cpu = self.cpus > 0;
+            let far = |nearest: (f64, f64)| nearest.0 < accelerator_reach && !(any_cpu && nearest.1 >= cpu_reach);
+            if ranges.is_empty() || far(nearest) {
                 continue;
             }
             let (below, here) = self.values.split_at_mut(ideal * cells);
             let here = &mut here[..cells];
-            let (upper, memory, least, any_cpu) = (self.upper, self.memory, &self.least, self.cpus > 0);
+            let (upper, memory, least, known) = (self.upper, self.memory, &self.least, &self.nearest);
             self.walk.down(ideal, |j, sums| {
                 pairs += 1;
                 let accelerator_ends =
@@ -406,7 +420,7 @@ impl<'a> Table<'a> {
                         }
                     }
                 }
-                !accelerator_ends || cpu < upper
+                (!accelerator_ends || cpu < upper) && !far(known[j])
             });
             // A device may stay empty; and what is not below the bound is of no use.
             for &(c, from, to) in &ranges {
@@ -418,6 +432,9 @@ impl<'a> Table<'a> {
                     here[at] = if value < upper { value } else { f64::INFINITY };
                     self.least[ideal] = self.least[ideal].min(here[at]);
                 }
+            }
+            if self.least[ideal].is_finite() {
+                self.nearest[ideal] = (inside.accelerator, inside.cpu);
             }
         }
         Ok(pairs)
