@@ -17,8 +17,8 @@ pub struct Lattice {
     start: Vec<u32>,
     /// Set below and class, by place of the class within each set.
     steps: Vec<(u32, u32)>,
-    /// The place of each class in a topological order.
-    place: Vec<u32>,
+    /// For each step, the place of its class in a topological order.
+    places: Vec<u32>,
     sums: Vec<Sums>,
 }
 
@@ -60,7 +60,8 @@ impl Lattice {
             steps[from..].sort_unstable_by_key(|&(_, class)| place[class as usize]);
             start.push(steps.len() as u32);
         }
-        let mut lattice = Lattice { start, steps, place, sums: vec![] };
+        let places = steps.iter().map(|&(_, class)| place[class as usize]).collect();
+        let mut lattice = Lattice { start, steps, places, sums: vec![] };
         lattice.sums = lattice.sums_from_empty(costs, &sets);
         Ok(lattice)
     }
@@ -68,10 +69,9 @@ impl Lattice {
     /// The prefixes of one order of all classes, without enumerating anything.
     pub fn chain(order: &[u32], costs: &ClassCosts) -> Self {
         let mut holding = Holding::new(costs);
-        let mut lattice =
-            Lattice { start: vec![0, 0], steps: vec![], place: vec![0; costs.len()], sums: vec![Sums::default()] };
+        let mut lattice = Lattice { start: vec![0, 0], steps: vec![], places: vec![], sums: vec![Sums::default()] };
         for (below, &class) in order.iter().enumerate() {
-            lattice.place[class as usize] = below as u32;
+            lattice.places.push(below as u32);
             lattice.sums.push(holding.add(class as usize, lattice.sums[below]));
             lattice.steps.push((below as u32, class));
             lattice.start.push(below as u32 + 1);
@@ -191,17 +191,17 @@ impl<'a> Walk<'a> {
         path.clear();
         path.push(level(ideal, u32::MAX, u32::MAX, Sums::default()));
         while let Some(here) = path.last_mut() {
-            let step = (here.next < here.end).then(|| lattice.steps[here.next as usize]);
+            let next = here.next as usize;
             // Steps lie in the order of their classes: behind the first that is too late, all are.
-            let step = step.map(|(below, class)| (below, class, lattice.place[class as usize]));
-            let Some((below, class, place)) = step.filter(|step| step.2 < here.place) else {
+            if here.next == here.end || lattice.places[next] >= here.place {
                 let class = here.class;
                 path.pop();
                 if !path.is_empty() {
                     holding.remove(class as usize);
                 }
                 continue;
-            };
+            }
+            let ((below, class), place) = (lattice.steps[next], lattice.places[next]);
             here.next += 1;
             let sums = holding.add(class as usize, here.sums);
             if visit(below as usize, &sums) {
