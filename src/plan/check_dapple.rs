@@ -15,8 +15,9 @@
 //! The published planner's own length is recomputed from the states that the plan names.
 
 use super::{
+    violation::Violation,
     Length, Measure, Plan, SpeedupModel,
-    check::{NodeScore, Score, StageScore, Violation},
+    check::{NodeScore, Score, StageScore},
     layer_costs::{self, LayerStage},
 };
 use crate::{

@@ -8,8 +8,9 @@
 use std::collections::BTreeMap;
 
 use super::{
+    violation::Violation,
     Plan,
-    check::{NodeScore, SampleTimes, Score, StageScore, Violation},
+    check::{NodeScore, SampleTimes, Score, StageScore},
     check_placement::{classes, kinds},
     single_sample::{Circle, SingleSample, on_cpus},
 };

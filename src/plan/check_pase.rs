@@ -13,8 +13,9 @@
 //! `O(operators · dimensions)` time.
 
 use super::{
+    violation::Violation,
     Measure, Plan, Stage,
-    check::{NodeScore, Score, StageScore, Violation},
+    check::{NodeScore, Score, StageScore},
 };
 use crate::{
     cluster::Limits,

@@ -11,8 +11,9 @@
 use std::collections::BTreeSet;
 
 use super::{
+    violation::Violation,
     Measure, Plan, Stage,
-    check::{NodeScore, Score, StageScore, Violation},
+    check::{NodeScore, Score, StageScore},
     check_latency,
     single_sample::on_cpus,
 };

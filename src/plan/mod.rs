@@ -9,6 +9,7 @@ mod check_latency;
 mod check_pase;
 mod check_placement;
 pub mod document;
+pub mod edit;
 pub mod layer_costs;
 mod measure;
 pub mod piper_result;
@@ -16,13 +17,15 @@ mod read;
 pub mod single_sample;
 mod speedup;
 pub mod split_file;
+mod violation;
 
 use crate::cluster::MOST_DEVICES;
 
-pub use check::{NodeScore, SampleTimes, Score, StageScore, Violation};
+pub use check::{NodeScore, SampleTimes, Score, StageScore};
 pub use measure::Measure;
 pub use single_sample::SingleSample;
 pub use speedup::{Length, SpeedupModel};
+pub use violation::Violation;
 
 /// A pipeline stage. `nodes` and `choices` run in parallel.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Measure, Plan, Stage, check},
+    plan::{Measure, Plan, Stage, Violation, check},
     workload::{
         Workload,
         convert::{self, Conversion, Mode},
@@ -148,7 +148,7 @@ impl Converted {
         let score = check::check(original, limits, &plan);
         let stages = plan.stages.len() as u32;
         if let Some(violation) = score.violations.first() {
-            let memory = matches!(violation, check::Violation::OutOfMemory { .. });
+            let memory = matches!(violation, Violation::OutOfMemory { .. });
             if pipeline && memory && stages > in_flight {
                 return Attempt::TooManyInFlight(stages);
             }

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use super::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status};
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Plan, Stage, check},
+    plan::{Plan, Stage, Violation, check},
     units,
     workload::{
         PiperProfile, Workload,
@@ -266,7 +266,7 @@ impl Trial<'_> {
         let plan = Plan { stages, ..Plan::default() }.with_consecutive_devices();
         let score = check::check(self.workload, self.limits, &plan);
         self.scored += 1;
-        if score.violations.iter().all(|v| matches!(v, check::Violation::OutOfMemory { .. })) {
+        if score.violations.iter().all(|v| matches!(v, Violation::OutOfMemory { .. })) {
             let peak = score.peak_memory_bytes();
             self.least_memory = Some(self.least_memory.map_or(peak, |least| least.min(peak)));
         }

@@ -56,7 +56,10 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
         model.now = Instant::now();
         let due = drawn + FRAME;
         if dirty && model.now >= due {
-            model.sample();
+            let effects = model.sample();
+            if let Some(end) = perform(tty, model, &mut worker, effects)? {
+                return Ok(end);
+            }
             match tty.draw(model) {
                 Err(error) if gone(&error) => return Ok(End::TerminalGone),
                 other => other?,

@@ -13,6 +13,7 @@ mod event_loop;
 mod exchange;
 mod export_form;
 mod files;
+mod incumbent;
 mod input;
 pub mod keymap;
 mod model;

@@ -12,6 +12,7 @@ use super::{
     ScreenError, ScreenRequest,
     adjust::Editing,
     convergence::Convergence,
+    incumbent::Looked,
     overlay::Overlay,
     panel_rows::PanelRow,
     played::Played,
@@ -174,6 +175,8 @@ pub(super) struct Model {
     pub played: Option<Arc<Played>>,
     /// The job under way.
     pub running: Option<Running>,
+    /// What was seen last of its best plan so far.
+    pub looked: Option<Looked>,
     /// The course of the last search, and who searched.
     pub convergence: Convergence,
     pub(crate) searched: Option<usize>,
@@ -249,7 +252,7 @@ impl Model {
 
     /// Whether what is shown belongs to other limits than those at the left.
     pub(super) fn stale(&self) -> bool {
-        self.stopped || self.refusal.is_some() || self.planning_shown()
+        self.stopped || self.refusal.is_some() || (self.planning_shown() && !self.best_so_far_shown())
     }
 
     /// Whether the course of the search is to be seen.
@@ -316,6 +319,7 @@ impl Model {
             shown: None,
             played: None,
             running: None,
+            looked: None,
             convergence: Convergence::default(),
             searched: None,
             chart: None,

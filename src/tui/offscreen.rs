@@ -65,7 +65,8 @@ impl Offscreen {
     /// Lets time pass, as the loop does between two frames.
     pub fn wait(&mut self, time: Duration) {
         self.model.now += time;
-        self.model.sample();
+        let effects = self.model.sample();
+        self.perform(effects);
     }
 
     /// The search that is under way, where a test plays the planner.

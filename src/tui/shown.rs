@@ -13,6 +13,18 @@ use crate::{
     workload::Workload,
 };
 
+/// What a shown plan is to its planner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// What came of a run, or a plan without one.
+    Done,
+    /// The best so far of a search that goes on.
+    BestSoFar {
+        /// The search's job.
+        job: u64,
+    },
+}
+
 /// A finished run.
 #[derive(Debug, Clone)]
 pub(super) struct Shown {
@@ -34,6 +46,8 @@ pub(super) struct Shown {
     pub score: Option<Score>,
     /// Wall-clock seconds, checking included.
     pub seconds: f64,
+    /// Whether there is more to come.
+    pub standing: Standing,
 }
 
 impl Shown {
@@ -56,7 +70,24 @@ impl Shown {
             outcome,
             score,
             seconds,
+            standing: Standing::Done,
         }
+    }
+
+    /// A plan that no planner's run stands behind, such as a hand edit or a pinned plan: measured here, and shown whether
+    /// it keeps the rules or not. What it is worth is told only if it does. `O(nodes + edges)`.
+    pub(super) fn of_plan(planner: &'static PlannerInfo, problem: &Problem, plan: Plan) -> Self {
+        let score = check::check(&problem.workload, &problem.limits, &plan);
+        let status = if score.is_valid() { Status::Feasible } else { Status::Infeasible };
+        let mut outcome = Outcome::new(status);
+        outcome.objective = score.is_valid().then_some(score.value);
+        outcome.plan = Some(plan);
+        Shown::new(planner, problem, outcome, Some(score), 0.0)
+    }
+
+    /// Whether there is a plan and it keeps every rule.
+    pub(super) fn is_valid(&self) -> bool {
+        self.plan().is_some_and(|(_, score)| score.is_valid())
     }
 
     /// Plan and score, where there are both.

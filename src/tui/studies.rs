@@ -22,9 +22,11 @@ pub(super) enum StudyKind {
     Sweep,
     /// One limit moved at a time.
     Help,
+    /// The best plan so far of the search under way.
+    Incumbent,
 }
 
-const KINDS: usize = 3;
+const KINDS: usize = 4;
 
 /// A piece of an answer.
 pub(super) type Finding = Box<dyn FnOnce(&mut Model) + Send>;

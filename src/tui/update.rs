@@ -11,7 +11,7 @@ use super::{
     model::{Focus, Model, Running, Tone, View},
     open_form::OpenForm,
     overlay::Overlay,
-    played::Lane,
+    played::{Lane, Played},
     shown::Shown,
     studies::Study,
     theme,
@@ -285,13 +285,14 @@ impl Model {
         Effect::Submit(Job { id: self.jobs, task, search })
     }
 
-    /// Notes how far the search is that is under way; called at every frame.
-    pub(super) fn sample(&mut self) {
+    /// Notes how far the search is that is under way, and what it has found; called at every frame.
+    pub(super) fn sample(&mut self) -> Effects {
         if let Some(running) = self.running.as_ref().filter(|running| running.planning) {
             let progress = running.search.progress();
             let at_s = self.now.duration_since(running.begun).as_secs_f64();
             self.convergence.sample(Point { at_s, best: progress.best, bound: progress.bound });
         }
+        self.look_for_incumbent()
     }
 
     /// Takes a report of the worker.
@@ -300,10 +301,7 @@ impl Model {
         match report.news {
             News::Planned(shown) => self.take_plan(shown, latest),
             News::Played(played) if latest || self.schedule == played.schedule => {
-                let batch = played.timeline.iteration_s;
-                self.timeline.begin(played.warm_up_s(), batch);
-                self.timeline.fit(batch);
-                self.played = Some(played);
+                self.show_timeline(played);
             }
             News::Crashed(what) if latest => {
                 self.stopped = true;
@@ -344,13 +342,26 @@ impl Model {
         if empty {
             self.played = None;
         }
-        self.shown = Some(shown);
-        self.generation += 1;
         if latest && let Some(running) = &mut self.running {
             running.planning = false;
         }
+        self.show(shown);
+    }
+
+    /// Puts a plan on the screen.
+    pub(super) fn show(&mut self, shown: Arc<Shown>) {
+        self.shown = Some(shown);
+        self.generation += 1;
         let devices = self.device_rows().len();
         self.device_cursor = self.device_cursor.min(devices.saturating_sub(1));
+    }
+
+    /// Puts a plan's timeline on the screen.
+    pub(super) fn show_timeline(&mut self, played: Arc<Played>) {
+        let batch = played.timeline.iteration_s;
+        self.timeline.begin(played.warm_up_s(), batch);
+        self.timeline.fit(batch);
+        self.played = Some(played);
     }
 }
 

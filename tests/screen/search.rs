@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use plantui::{plan::Plan, tui::Offscreen};
+use plantui::{
+    cluster::{Limits, Overrides},
+    plan::{Plan, Stage, check::check},
+    tui::Offscreen,
+};
 use ratatui::crossterm::event::KeyCode;
 
 use crate::{line, planners, press, request, tiny};
@@ -75,4 +79,72 @@ fn the_course_of_a_search_goes_with_its_end_and_comes_back_by_a_key() {
     assert!(line(&text, "over time").contains("best 54.00 ms/sample"), "{text}");
     screen.keys("b");
     assert!(!screen.text().contains("over time"));
+}
+
+/// All nodes of the example in their first modes on one device, or two by two.
+fn plan(apart: bool) -> (Plan, f64) {
+    let workload = tiny();
+    let profile = workload.piper().expect("it is Piper's");
+    let choice = |v: usize| profile.nodes[v].modes(1).expect("degree 1 is there")[0].id.clone();
+    let all: Vec<usize> = workload.dag.topological_order().iter().map(|&v| v as usize).collect();
+    let groups: Vec<Vec<usize>> = if apart { all.chunks(2).map(<[usize]>::to_vec).collect() } else { vec![all] };
+    let stage = |mut nodes: Vec<usize>| {
+        nodes.sort_unstable();
+        let choices = nodes.iter().map(|&v| choice(v)).collect();
+        Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] }
+    };
+    let plan = Plan { stages: groups.into_iter().map(stage).collect(), ..Plan::default() }.with_consecutive_devices();
+    let overrides = Overrides { memory_bytes: Some(8e9), ..Overrides::default() };
+    let limits = Limits::resolve(&workload, &overrides).expect("the file states the rest");
+    let score = check(&workload, &limits, &plan);
+    assert!(score.is_valid(), "{:?}", score.violations);
+    (plan, score.value)
+}
+
+#[test]
+fn the_best_plan_so_far_is_shown_in_all_views_while_the_search_goes_on() {
+    for (width, height) in [(80, 24), (120, 36), (200, 60)] {
+        let mut screen = searching(width, height);
+        screen.focus(plantui::tui::Focus::View);
+        let before = line(&screen.text(), "limited by");
+        let search = screen.search().expect("a search is under way");
+        let (better, value) = plan(true);
+        search.improve(value, &better);
+        screen.wait(Duration::from_millis(100));
+        assert_eq!(line(&screen.text(), "limited by"), before, "a quick plan follows: nothing flickers");
+        screen.wait(Duration::from_millis(500));
+        let text = screen.text();
+        assert!(text.contains("limited by stage 2"), "{text}");
+        for view in ["1", "2", "3"] {
+            screen.keys(view);
+            let text = screen.text();
+            assert!(text.contains("best so far: the search goes on"), "{text}");
+            assert!(text.contains("stage 3") || text.contains("● 3"), "{text}");
+        }
+        screen.keys("1");
+        press(&mut screen, KeyCode::Esc);
+        screen.release();
+        let text = screen.text();
+        assert!(!text.contains("best so far: the search goes on") && text.contains("limited by stage 1"), "{text}");
+    }
+}
+
+#[test]
+fn plans_so_far_come_at_a_pace_and_only_if_they_keep_the_rules() {
+    let mut screen = searching(120, 36);
+    let search = screen.search().expect("a search is under way");
+    screen.focus(plantui::tui::Focus::View);
+    let (one, value) = plan(false);
+    search.improve(value * 3.0, &Plan { stages: vec![one.stages[0].clone(); 2], ..Plan::default() });
+    screen.wait(Duration::from_millis(500));
+    assert!(!screen.text().contains("best so far: the search"), "a plan with every node twice is none");
+    search.improve(value * 2.0, &one);
+    screen.wait(Duration::from_millis(500));
+    assert!(screen.text().contains("best so far: the search") && screen.text().contains("limited by stage 1"));
+    let (better, least) = plan(true);
+    search.improve(least, &better);
+    screen.wait(Duration::from_millis(100));
+    assert!(screen.text().contains("limited by stage 1"), "not yet");
+    screen.wait(Duration::from_millis(300));
+    assert!(screen.text().contains("limited by stage 2"));
 }

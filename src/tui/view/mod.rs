@@ -38,6 +38,7 @@ use ratatui::{
 use super::{
     model::{Focus, Hit, Model, View},
     overlay::Overlay,
+    shown::{Shown, Standing},
     theme::{Role, Theme},
 };
 
@@ -107,9 +108,22 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         (Some(_), _) => timeline::draw(frame, inner, model, &shown),
     }
     let other = model.played.as_ref().is_some_and(|played| !std::sync::Arc::ptr_eq(&played.shown, &shown));
+    draw_standing(frame, area, model, &shown);
     if model.stale() || (model.view == View::Timeline && other) {
         fade(frame, inner, &model.theme);
     }
+}
+
+/// In the lower border, what the shown plan is if it is no planner's last word.
+fn draw_standing(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown) {
+    let text = match shown.standing {
+        Standing::Done => return,
+        Standing::BestSoFar { .. } if model.best_so_far_shown() => " best so far: the search goes on ",
+        Standing::BestSoFar { .. } => " best so far of a search that was left ",
+    };
+    let width = (text.chars().count() as u16).min(area.width.saturating_sub(4));
+    let place = Rect { x: area.x + 2, y: area.bottom().saturating_sub(1), width, height: 1 };
+    frame.render_widget(Span::styled(text, model.theme.bold(Role::Warning)), place.intersection(area));
 }
 
 /// The views' names in the upper border, with the limits after them when the left panel is away.

@@ -1,0 +1,119 @@
+//! How a node runs within its stage: its mode, or how an operator is split.
+
+use super::{Desk, Edited, Result, refuse};
+use crate::workload::{
+    Operator, Profile,
+    piper::{RECOMPUTE, VANILLA},
+};
+
+impl Desk<'_> {
+    pub(super) fn choose(&self, nodes: &[usize], forwards: bool) -> Result<Edited> {
+        let home = self.home(nodes)?;
+        let stage = &self.plan.stages[home];
+        let mut plan = self.plan.clone();
+        let new = &mut plan.stages[home].choices;
+        let at = |node: usize| stage.nodes.binary_search(&node).unwrap_or_default();
+        let first = nodes[0];
+        let what = match &self.workload.profile {
+            Profile::Piper(profile) => {
+                let modes = profile.nodes[first].modes(stage.tensor_parallel).unwrap_or_default();
+                let now = modes.iter().position(|mode| mode.id == stage.choices[at(first)]);
+                if modes.len() < 2 {
+                    let (name, t) = (self.label(first), stage.tensor_parallel);
+                    return refuse(format!("{name} has one mode only at tensor degree {t}"));
+                }
+                let step = if forwards { 1 } else { modes.len() - 1 };
+                let id = &modes[now.map_or(0, |now| (now + step) % modes.len())].id;
+                for &node in nodes {
+                    let offered = profile.nodes[node].modes(stage.tensor_parallel).unwrap_or_default();
+                    if offered.iter().any(|mode| mode.id == *id) {
+                        new[at(node)].clone_from(id);
+                    }
+                }
+                format!("{}: {id}", self.labels(nodes))
+            }
+            Profile::Layers(_) => {
+                let choice = if stage.choices[0] == VANILLA { RECOMPUTE } else { VANILLA };
+                new.iter_mut().for_each(|old| *old = choice.into());
+                format!("all of stage {}: {choice}", home + 1)
+            }
+            Profile::Operators(profile) => {
+                let mut text = String::new();
+                for &node in nodes {
+                    let operator = &profile.operators[node];
+                    let Ok(split) = operator.parse_split(&stage.choices[at(node)]) else {
+                        return refuse(format!("the split of {} cannot be read", self.label(node)));
+                    };
+                    let splits = Splits::new(operator, stage.device_count(), profile.cutoff);
+                    text = operator.split_text(&splits.beside(&split, forwards));
+                    new[at(node)].clone_from(&text);
+                }
+                match nodes {
+                    [node] => format!("{}: {text}", self.label(*node)),
+                    _ => format!("{} operators: the next split each", nodes.len()),
+                }
+            }
+            Profile::Placement(_) => {
+                return refuse("a node of a device placement has one mode: move it to another device");
+            }
+        };
+        if plan == *self.plan {
+            return refuse(format!("{} can be run in one way only", self.labels(nodes)));
+        }
+        self.done(plan, what)
+    }
+}
+
+/// The ways an operator can be split over devices, in lexicographic order.
+struct Splits<'a> {
+    operator: &'a Operator,
+    /// By dimension, ascending; 1 is always among them.
+    allowed: Vec<Vec<u32>>,
+    devices: u32,
+}
+
+impl<'a> Splits<'a> {
+    /// A piece of a dimension keeps at least `cutoff` elements.
+    fn new(operator: &'a Operator, devices: u32, cutoff: u32) -> Self {
+        let divisors = |extent: u64| -> Vec<u32> {
+            let most = u64::from(devices).min(extent / u64::from(cutoff.max(1))).max(1);
+            (1..=most).filter(|&ways| extent.is_multiple_of(ways)).map(|ways| ways as u32).collect()
+        };
+        let allowed = operator.dims.iter().map(|dim| if dim.splittable { divisors(dim.extent) } else { vec![1] });
+        Splits { operator, allowed: allowed.collect(), devices }
+    }
+
+    /// The ways that a dimension can be split after those before it, ascending; never empty.
+    fn ways(&self, before: &[u32]) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        let room = before.iter().fold(self.devices, |room, &ways| room / ways.max(1));
+        // Behind a dimension that is split but not fully, contiguous pieces allow no further split.
+        let closed = self.operator.contiguous()
+            && before.iter().zip(&self.operator.dims).any(|(&ways, dim)| u64::from(ways) != dim.extent);
+        let fits = move |&ways: &u32| ways == 1 || (ways <= room && !closed);
+        self.allowed[before.len()].iter().copied().filter(fits)
+    }
+
+    /// The next or previous way, going round.
+    fn beside(&self, now: &[u32], forwards: bool) -> Vec<u32> {
+        for dim in (0..now.len()).rev() {
+            let before = &now[..dim];
+            let other = match forwards {
+                true => self.ways(before).find(|&ways| ways > now[dim]),
+                false => self.ways(before).rev().find(|&ways| ways < now[dim]),
+            };
+            if let Some(other) = other {
+                return self.filled([before, &[other]].concat(), !forwards);
+            }
+        }
+        self.filled(vec![], !forwards)
+    }
+
+    /// All dimensions that are left split as little, or as much, as can be.
+    fn filled(&self, mut split: Vec<u32>, most: bool) -> Vec<u32> {
+        while split.len() < self.allowed.len() {
+            let ways = if most { self.ways(&split).next_back() } else { self.ways(&split).next() };
+            split.push(ways.unwrap_or(1));
+        }
+        split
+    }
+}

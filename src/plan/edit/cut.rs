@@ -1,0 +1,113 @@
+//! Two stages become one, one becomes two.
+
+use super::{Desk, Edited, Result, add, is_cpu, refuse, take};
+use crate::{
+    plan::{Measure, Plan, Stage},
+    workload::Profile,
+};
+
+impl Desk<'_> {
+    pub(super) fn merge(&self, stage: usize) -> Result<Edited> {
+        self.stage(stage)?;
+        let Some(next) = self.plan.stages.get(stage + 1) else {
+            return refuse(if self.plan.stages.len() == 1 {
+                "there is one stage only".into()
+            } else {
+                format!("stage {} is the last: there is none behind it to merge it with", stage + 1)
+            });
+        };
+        let mut plan: Plan = self.plan.clone();
+        let mut moved = Vec::with_capacity(next.nodes.len());
+        for (&node, choice) in next.nodes.iter().zip(&next.choices) {
+            moved.push((node, self.choice_in(node, choice, stage)?));
+        }
+        plan.stages.remove(stage + 1);
+        let joined = &mut plan.stages[stage];
+        add(joined, moved);
+        if self.workload.layers().is_some() {
+            joined.data_parallel += next.data_parallel;
+            joined.devices.extend(&next.devices);
+        }
+        if stage < plan.last_states.len() {
+            plan.last_states.remove(stage);
+        }
+        self.done(plan, format!("stages {} and {} are one", stage + 1, stage + 2))
+    }
+
+    pub(super) fn split(&self, stage: usize, at: usize) -> Result<Edited> {
+        if self.operators() {
+            return refuse("operators share all devices, so there is one stage");
+        }
+        let old = self.stage(stage)?;
+        if self.stage_of.get(at) != Some(&stage) {
+            return refuse(format!("that is no node of stage {}", stage + 1));
+        }
+        if self.counts_states() {
+            return self.split_by_states(stage, at);
+        }
+        // Along a topological order, so that no edge goes back; the backward pass runs the other way.
+        let border = self.place[at];
+        let mirrored = self.workload.placement().is_some_and(|profile| profile.nodes[at].backward);
+        let second = |node: usize| match self.workload.placement() {
+            Some(profile) if profile.nodes[node].backward != mirrored => None,
+            _ => Some(if mirrored { self.place[node] <= border } else { self.place[node] >= border }),
+        };
+        let leaves = self.with_other_pass(old, second);
+        if !old.nodes.iter().any(|&node| !leaves(node)) {
+            let name = self.label(at);
+            return refuse(format!("{name} is the first of stage {}: choose a later node to split at", stage + 1));
+        }
+        let mut plan: Plan = self.plan.clone();
+        let mut behind: Stage = old.clone();
+        let gone = take(&mut plan.stages[stage], &leaves);
+        (behind.nodes, behind.choices) = gone.into_iter().unzip();
+        self.share_devices(stage, &mut plan.stages[stage], &mut behind)?;
+        plan.stages.insert(stage + 1, behind);
+        self.done(plan, format!("stage {} is split at {}", stage + 1, self.label(at)))
+    }
+
+    /// Which nodes go to the second part. `second` knows those of one pass; the others, and all of a colour class, go
+    /// with a node of it that is known, else stay.
+    fn with_other_pass(&self, old: &Stage, second: impl Fn(usize) -> Option<bool>) -> impl Fn(usize) -> bool {
+        let mut leaves = vec![false; self.stage_of.len()];
+        let mut classes = std::collections::BTreeSet::new();
+        for &node in &old.nodes {
+            if second(node) == Some(true) {
+                leaves[node] = true;
+                classes.extend(self.workload.placement().and_then(|profile| profile.nodes[node].colour_class));
+            }
+        }
+        if let Some(profile) = self.workload.placement() {
+            for &node in &old.nodes {
+                leaves[node] |= profile.nodes[node].colour_class.is_some_and(|class| classes.contains(&class));
+            }
+        }
+        move |node| leaves[node]
+    }
+
+    /// Devices of both parts of a stage that is split; both are given as copies of it but for their nodes.
+    pub(super) fn share_devices(&self, stage: usize, first: &mut Stage, second: &mut Stage) -> Result<()> {
+        match &self.workload.profile {
+            Profile::Layers(_) => {
+                if first.data_parallel < 2 {
+                    return refuse(format!("stage {} has one device: give it another before it is split", stage + 1));
+                }
+                let half = first.data_parallel.div_ceil(2);
+                second.data_parallel -= half;
+                first.data_parallel = half;
+                second.devices = first.devices.split_off((half as usize).min(first.devices.len()));
+            }
+            // One after the other on the same device.
+            Profile::Placement(_) if matches!(self.plan.measure, Measure::Latency { subgraphs: Some(_) }) => {}
+            Profile::Placement(_) if first.devices.is_empty() => {}
+            Profile::Placement(_) => {
+                // Planners number CPUs behind the accelerators.
+                let from = if is_cpu(first) { self.limits.devices } else { 0 };
+                second.devices = self.free_devices(from, 1);
+            }
+            Profile::Piper(_) => second.devices = self.free_devices(0, first.devices.len() as u32),
+            Profile::Operators(_) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! Nodes go from stage to stage: a chosen one, or the one at a boundary.
+
+use super::{Desk, Edited, Refused, Result, add, is_cpu, refuse, take};
+use crate::{
+    plan::Plan,
+    workload::{
+        Profile,
+        placement::{ACCELERATOR, CPU},
+    },
+};
+
+impl Desk<'_> {
+    pub(super) fn boundary(&self, stage: usize, forwards: bool) -> Result<Edited> {
+        self.stage(stage)?;
+        if self.plan.stages.len() < 2 {
+            return refuse("there is one stage only, so there is no boundary to move");
+        }
+        let left = stage.min(self.plan.stages.len() - 2);
+        if self.counts_states() {
+            return self.boundary_by_states(left, forwards);
+        }
+        let (from, to) = if forwards { (left + 1, left) } else { (left, left + 1) };
+        let mut nodes: Vec<usize> = self.plan.stages[from].nodes.clone();
+        // The nodes next to the boundary come first.
+        nodes.sort_by_key(|&node| self.place_along(node));
+        if !forwards {
+            nodes.reverse();
+        }
+        let mut first_refusal = None;
+        for node in nodes {
+            let unit = self.unit(&[node]);
+            if unit.len() == self.plan.stages[from].nodes.len() {
+                continue;
+            }
+            match self.held_back(&unit, from, forwards) {
+                Some(_) => {}
+                None => match self.move_nodes(&unit, to) {
+                    Ok(edited) => return Ok(edited),
+                    Err(refused) => first_refusal = first_refusal.or(Some(refused)),
+                },
+            }
+        }
+        let last = format!("stage {} would be left without nodes: merge the stages instead", from + 1);
+        Err(first_refusal.unwrap_or(Refused(last)))
+    }
+
+    pub(super) fn move_nodes(&self, nodes: &[usize], to: usize) -> Result<Edited> {
+        if self.operators() {
+            return refuse("operators share all devices, so there is no other stage to go to");
+        }
+        if self.counts_states() {
+            return refuse("this speed-up is counted over states of the network: move the boundary instead");
+        }
+        let from = self.home(nodes)?;
+        if to >= self.plan.stages.len() {
+            let behind = to == self.plan.stages.len() && from + 1 == to;
+            return refuse(if behind {
+                "this is the last stage: split it to make another".into()
+            } else {
+                format!("there is no stage {}", to + 1)
+            });
+        }
+        if from == to {
+            return refuse(format!("this is stage {} already", to + 1));
+        }
+        let unit = self.unit(nodes);
+        if self.plan.stages.iter().enumerate().any(|(i, stage)| i != to && stage.nodes.iter().all(|v| unit.contains(v))) {
+            let what = self.labels(&unit);
+            return refuse(format!("{what} would leave stage {} empty: merge the stages instead", from + 1));
+        }
+        if let Some(why) = self.blocked(&unit, to) {
+            return refuse(why);
+        }
+        let mut plan: Plan = self.plan.clone();
+        let mut gone = vec![];
+        for stage in &mut plan.stages {
+            gone.extend(take(stage, |node| unit.contains(&node)));
+        }
+        let target = &mut plan.stages[to];
+        let mut moved = Vec::with_capacity(gone.len());
+        for (node, choice) in gone {
+            moved.push((node, self.choice_in(node, &choice, to)?));
+        }
+        add(target, moved);
+        self.done(plan, format!("{} goes from stage {} to stage {}", self.labels(&unit), from + 1, to + 1))
+    }
+
+    /// These nodes and all that share a colour class with one of them, ascending.
+    fn unit(&self, nodes: &[usize]) -> Vec<usize> {
+        let mut unit = nodes.to_vec();
+        if let Some(profile) = self.workload.placement() {
+            let class = |node: usize| profile.nodes[node].colour_class;
+            let shared: Vec<i64> = nodes.iter().filter_map(|&node| class(node)).collect();
+            unit.extend((0..profile.nodes.len()).filter(|&v| class(v).is_some_and(|class| shared.contains(&class))));
+        }
+        unit.sort_unstable();
+        unit.dedup();
+        unit
+    }
+
+    fn is_backward(&self, node: usize) -> bool {
+        self.workload.placement().is_some_and(|profile| profile.nodes[node].backward)
+    }
+
+    /// How far along the pipeline a node stands; the backward pass runs the other way.
+    fn place_along(&self, node: usize) -> usize {
+        if self.is_backward(node) { self.place.len() - 1 - self.place[node] } else { self.place[node] }
+    }
+
+    /// A node that must leave the stage before any of the unit does, if the unit leaves over the boundary behind
+    /// (`!forwards`) or before (`forwards`) it.
+    fn held_back(&self, unit: &[usize], from: usize, forwards: bool) -> Option<usize> {
+        let dag = &self.workload.dag;
+        let stays = |v: &usize| self.stage_of[*v] == from && !unit.contains(v);
+        unit.iter().find_map(|&node| {
+            let backward = self.is_backward(node);
+            let same_pass = |v: &usize| self.is_backward(*v) == backward;
+            if forwards == backward {
+                dag.successors(node).find(|v| stays(v) && same_pass(v))
+            } else {
+                dag.predecessors(node).find(|v| stays(v) && same_pass(v))
+            }
+        })
+    }
+
+    /// Why nodes cannot go to a stage of a pipeline: an edge would go back to an earlier stage.
+    fn blocked(&self, unit: &[usize], to: usize) -> Option<String> {
+        if self.workload.placement().is_some() {
+            return None;
+        }
+        let dag = &self.workload.dag;
+        let after = |v: &usize| !unit.contains(v) && self.stage_of[*v] > to;
+        let before = |v: &usize| !unit.contains(v) && self.stage_of[*v] < to;
+        unit.iter().find_map(|&node| {
+            let sentence = |verb: &str, other: usize| {
+                let stage = self.stage_of[other] + 1;
+                format!("{} {verb} {}, which stays on stage {stage}: move that first", self.label(node), self.label(other))
+            };
+            let needed = dag.predecessors(node).find(after).map(|other| sentence("needs", other));
+            needed.or_else(|| dag.successors(node).find(before).map(|other| sentence("feeds", other)))
+        })
+    }
+
+    /// The choice of a node in another stage: the same where that stage offers it, else the first it offers.
+    pub(super) fn choice_in(&self, node: usize, choice: &str, to: usize) -> Result<String> {
+        let stage = self.stage(to)?;
+        match &self.workload.profile {
+            Profile::Piper(_) => self.mode_at(node, choice, stage.tensor_parallel),
+            Profile::Placement(profile) => match (is_cpu(stage), profile.nodes[node].supported) {
+                (true, _) => Ok(CPU.into()),
+                (false, true) => Ok(ACCELERATOR.into()),
+                (false, false) => refuse(format!("{} runs on CPUs only", self.label(node))),
+            },
+            // A stage recomputes as a whole.
+            Profile::Layers(_) => Ok(stage.choices[0].clone()),
+            Profile::Operators(_) => Ok(choice.to_string()),
+        }
+    }
+
+    /// A mode of a node at a tensor degree: the one with this id, else the first.
+    pub(super) fn mode_at(&self, node: usize, id: &str, degree: u32) -> Result<String> {
+        let modes = self.workload.piper().and_then(|profile| profile.nodes[node].modes(degree));
+        let Some(modes) = modes else {
+            return refuse(format!("{} does not offer tensor degree {degree}", self.label(node)));
+        };
+        Ok(modes.iter().find(|mode| mode.id == id).unwrap_or(&modes[0]).id.clone())
+    }
+}

@@ -1,0 +1,74 @@
+//! Edits of plans whose speed-up the published planner counts over states: stages end where a state does.
+
+use super::{Desk, Edited, Result, refuse};
+use crate::{
+    plan::{Measure, Plan, Stage},
+    workload::states::States,
+};
+
+impl Desk<'_> {
+    fn states(&self) -> Result<States> {
+        let (Some(profile), Measure::Speedup(model)) = (self.workload.layers(), self.plan.measure) else {
+            return refuse("the plan is not over states");
+        };
+        let found = if model.linear {
+            States::along_order(self.workload, profile)
+        } else {
+            States::of(self.workload, profile)
+        };
+        let states = match found {
+            Ok(states) => states,
+            Err(error) => return refuse(format!("its states cannot be told: {error}")),
+        };
+        let ends = &self.plan.last_states;
+        let grow = ends.windows(2).all(|pair| pair[0] < pair[1]);
+        if ends.len() != self.plan.stages.len() || !grow || ends.last().map(|&l| l as usize + 1) != Some(states.len()) {
+            return refuse("the plan does not say with which states its stages end, so they cannot be moved");
+        }
+        Ok(states)
+    }
+
+    pub(super) fn boundary_by_states(&self, left: usize, forwards: bool) -> Result<Edited> {
+        let states = self.states()?;
+        let ends = &self.plan.last_states;
+        let least = if left == 0 { 0 } else { ends[left - 1] + 1 };
+        let mut open: Box<dyn Iterator<Item = u32>> =
+            if forwards { Box::new(ends[left] + 1..ends[left + 1]) } else { Box::new((least..ends[left]).rev()) };
+        let Some(end) = open.find(|&state| states.is_cut(state as usize)) else {
+            let emptied = if forwards { left + 2 } else { left + 1 };
+            return refuse(format!("stage {emptied} is one state of the network: merge the stages instead"));
+        };
+        let mut plan: Plan = self.plan.clone();
+        plan.last_states[left] = end;
+        fill(&mut plan.stages[left], &states, least, end);
+        let after = plan.last_states[left + 1];
+        fill(&mut plan.stages[left + 1], &states, end + 1, after);
+        self.done(plan, format!("stage {} ends with state {}", left + 1, end + 1))
+    }
+
+    pub(super) fn split_by_states(&self, stage: usize, at: usize) -> Result<Edited> {
+        let states = self.states()?;
+        let first = if stage == 0 { 0 } else { self.plan.last_states[stage - 1] + 1 };
+        let last = self.plan.last_states[stage];
+        let state = states.members.iter().position(|members| members.contains(&at)).unwrap_or_default() as u32;
+        let end = state.checked_sub(1).filter(|&end| end >= first && end < last && states.is_cut(end as usize));
+        let Some(end) = end else {
+            let name = self.label(at);
+            return refuse(format!("stage {} cannot be split at {name}: no state ends before it", stage + 1));
+        };
+        let mut plan: Plan = self.plan.clone();
+        let mut behind = plan.stages[stage].clone();
+        fill(&mut plan.stages[stage], &states, first, end);
+        fill(&mut behind, &states, end + 1, last);
+        self.share_devices(stage, &mut plan.stages[stage], &mut behind)?;
+        plan.stages.insert(stage + 1, behind);
+        plan.last_states.insert(stage, end);
+        self.done(plan, format!("stage {} is split at {}", stage + 1, self.label(at)))
+    }
+}
+
+/// Gives a stage the nodes of its states; it recomputes as it did.
+fn fill(stage: &mut Stage, states: &States, first: u32, last: u32) {
+    stage.nodes = states.nodes(first as usize, last as usize);
+    stage.choices = vec![stage.choices[0].clone(); stage.nodes.len()];
+}

@@ -1,0 +1,93 @@
+//! The best plan so far of a search that goes on, shown like any plan.
+//!
+//! Looked for with every frame, which costs a lock and a comparison; a new one is measured and played on a thread of its
+//! own, so that drawing never waits, and at most every [`PACE`], so that the screen does not flicker. A plan that the
+//! check refuses is not shown: the planner may have published it for a converted workload.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    model::{LONG, Model},
+    played::Played,
+    shown::{Shown, Standing},
+    studies::{Finding, StudyKind},
+    update::Effects,
+};
+use crate::planner::{Incumbent, Problem, Search};
+
+/// The shortest time between two plans of one search.
+const PACE: Duration = Duration::from_millis(300);
+
+/// The last plan of a running search that was looked at.
+#[derive(Debug)]
+pub(super) struct Looked {
+    job: u64,
+    at: Instant,
+    incumbent: Arc<Incumbent>,
+}
+
+impl Model {
+    /// Looks whether the search under way has a better plan to show.
+    pub(super) fn look_for_incumbent(&mut self) -> Effects {
+        let Some(running) = self.running.as_ref().filter(|r| r.planning) else { return vec![] };
+        let Some(incumbent) = running.search.incumbent() else { return vec![] };
+        let (job, search) = (running.job, running.search.clone());
+        let early = self.now.saturating_duration_since(running.begun) < LONG || self.studying(StudyKind::Incumbent);
+        let known = self.looked.as_ref().filter(|looked| looked.job == job).is_some_and(|looked| {
+            Arc::ptr_eq(&looked.incumbent, &incumbent) || self.now.saturating_duration_since(looked.at) < PACE
+        });
+        if early || known {
+            return vec![];
+        }
+        self.looked = Some(Looked { job, at: self.now, incumbent: incumbent.clone() });
+        // Whatever changes these begins another search.
+        let problem = Problem {
+            workload: self.workload.clone(),
+            limits: self.limits,
+            options: self.options[self.planner].clone(),
+        };
+        let (planner, schedule) = (self.current_planner().info(), self.schedule);
+        let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
+            let mut shown = Shown::of_plan(planner, &problem, incumbent.plan.clone());
+            if !shown.is_valid() || study.cancelled() {
+                return;
+            }
+            shown.standing = Standing::BestSoFar { job };
+            shown.outcome.lower_bound = search.progress().bound;
+            shown.outcome.notes.push("the best so far of a search that goes on".into());
+            shown.seconds = search.elapsed().as_secs_f64();
+            let shown = Arc::new(shown);
+            let plan = shown.clone();
+            found(Box::new(move |model| model.take_incumbent(job, plan)));
+            if let Some(played) = Played::new(&shown, schedule) {
+                found(Box::new(move |model| model.take_incumbent_timeline(played)));
+            }
+        };
+        vec![self.begin_study(StudyKind::Incumbent, Box::new(work))]
+    }
+
+    fn take_incumbent(&mut self, job: u64, shown: Arc<Shown>) {
+        if self.running.as_ref().is_some_and(|running| running.planning && running.job == job) {
+            self.show(shown);
+        }
+    }
+
+    fn take_incumbent_timeline(&mut self, played: Played) {
+        let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &played.shown));
+        if current && played.schedule == self.schedule {
+            self.show_timeline(Arc::new(played));
+        }
+    }
+
+    /// Whether what is shown is the best so far of the search under way.
+    pub(super) fn best_so_far_shown(&self) -> bool {
+        let job = self.running.as_ref().filter(|running| running.planning).map(|running| running.job);
+        match self.shown.as_ref().map(|shown| shown.standing) {
+            Some(Standing::BestSoFar { job: shown }) => job == Some(shown),
+            _ => false,
+        }
+    }
+}
