@@ -23,6 +23,7 @@ struct Tally {
     named_devices: usize,
     greedy_worse: usize,
     several_stages: usize,
+    stages_as_asked: usize,
     several_replicas: usize,
     split_tensors: usize,
 }
@@ -40,6 +41,7 @@ fn options(rules: Rules, knapsack: &str) -> Options {
         format!("engine_feasible={}", rules.engine_feasible),
         format!("recompute={recompute}"),
         format!("knapsack={knapsack}"),
+        format!("stages={}", rules.stages.unwrap_or(0)),
     ];
     Options::parse("piper", Piper.options(), settings.iter().map(String::as_str)).unwrap()
 }
@@ -116,6 +118,8 @@ fn compare(
     assert!(close(objective, value), "{context}: finds {objective}, {value} is possible");
     assert_eq!(exact.lower_bound, exact.objective, "{context}");
     let stages = &exact.plan.as_ref().unwrap().stages;
+    assert!(rules.stages.is_none_or(|count| stages.len() == count), "{context}: has {} stages", stages.len());
+    tally.stages_as_asked += usize::from(rules.stages.is_some());
     tally.several_stages += usize::from(stages.len() > 1);
     tally.several_replicas += usize::from(stages.iter().any(|stage| stage.data_parallel > 1));
     tally.split_tensors += usize::from(stages.iter().any(|stage| stage.tensor_parallel > 1));
@@ -131,6 +135,7 @@ fn random_rules(random: &mut Random) -> Rules {
         tensor_parallel: random.chance(75),
         engine_feasible: random.chance(25),
         modes: random.pick(&[Modes::Any, Modes::Any, Modes::Never, Modes::Always, Modes::AllOrNone]),
+        stages: random.chance(40).then(|| 1 + random.below(4)),
     }
 }
 
@@ -152,7 +157,8 @@ fn memory_limits(random: &mut Random, every: &EveryPlan<'_>, rules: Rules) -> Ve
 
 #[test]
 fn finds_the_best_of_all_plans() {
-    let all = Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes: Modes::Any };
+    let all =
+        Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes: Modes::Any, stages: None };
     let mut tally = Tally::default();
     for seed in 0..600 {
         let mut random = Random(seed);
@@ -182,6 +188,7 @@ fn finds_the_best_of_all_plans() {
         }
     }
     println!("{tally:?}");
+    assert!(tally.stages_as_asked > 300, "{tally:?}");
     assert!(tally.infeasible > 500 && tally.tight > 500 && tally.loose > 500, "{tally:?}");
     assert!(tally.named_memory > 300 && tally.named_devices > 100 && tally.greedy_worse > 20, "{tally:?}");
     assert!(tally.several_stages > 300 && tally.several_replicas > 300 && tally.split_tensors > 100, "{tally:?}");
@@ -208,7 +215,8 @@ fn finds_the_best_of_all_plans_of_wide_graphs() {
         };
         let every = EveryPlan::new(&workload, &limits);
         for modes in [Modes::Any, Modes::AllOrNone] {
-            let rules = Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes };
+            let rules =
+                Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes, stages: None };
             for memory_bytes in memory_limits(&mut random, &every, rules) {
                 let limits = Limits { memory_bytes, ..limits };
                 compare(&workload, &limits, rules, &every, &mut tally, &format!("wide seed {seed}"));
@@ -254,7 +262,13 @@ fn absurd_figures_hide_nothing() {
             ..Limits::NEUTRAL
         };
         let every = EveryPlan::new(&workload, &limits);
-        let rules = Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes: Modes::Any };
+        let rules = Rules {
+            data_parallel: true,
+            tensor_parallel: true,
+            engine_feasible: false,
+            modes: Modes::Any,
+            stages: None,
+        };
         // Beside an absurd limit a few bytes are within rounding, and nothing is claimed.
         for memory_bytes in memory_limits(&mut random, &every, rules).into_iter().filter(|&bytes| bytes < 1e10) {
             let limits = Limits { memory_bytes, ..limits };

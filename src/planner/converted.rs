@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use super::{
-    Infeasible, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, equal_partition,
-    piper, placement,
+    Infeasible, Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    equal_partition, piper, placement,
 };
 use crate::{
     cluster::{LimitKind, Limits},
@@ -55,6 +55,10 @@ impl Planner for Converted {
 
     fn options(&self) -> &'static [OptionSpec] {
         self.planner.options()
+    }
+
+    fn levers(&self) -> &'static [Lever] {
+        self.planner.levers()
     }
 
     fn limits(&self) -> &'static [LimitKind] {

@@ -15,7 +15,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status};
+use super::{Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Plan, Stage, Violation, check},
@@ -77,6 +77,10 @@ impl Planner for EqualPartition {
 
     fn options(&self) -> &'static [OptionSpec] {
         &OPTIONS
+    }
+
+    fn levers(&self) -> &'static [Lever] {
+        &[Lever::Freedom("tensor_parallel")]
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), String> {

@@ -21,7 +21,7 @@ use crate::{
     workload::Workload,
 };
 
-pub use options::{OptionError, OptionKind, OptionSpec, OptionValue, Options};
+pub use options::{Lever, OptionError, OptionKind, OptionSpec, OptionValue, Options};
 pub use outcome::{Infeasible, Outcome, Statistics, Status};
 pub use search::{Incumbent, Progress, Search};
 
@@ -60,6 +60,11 @@ pub trait Planner: Sync + Send {
 
     /// The options it takes, with types, ranges and defaults.
     fn options(&self) -> &'static [OptionSpec];
+
+    /// Those of its options that decide which plans there are or what they run on.
+    fn levers(&self) -> &'static [Lever] {
+        &[]
+    }
 
     /// The limits it heeds, in the order to show them.
     fn limits(&self) -> &'static [LimitKind] {

@@ -53,6 +53,27 @@ pub struct OptionSpec {
     pub kind: OptionKind,
 }
 
+/// An option that decides which plans there are or what they run on, not how they are searched for: what a person may
+/// turn to get another plan. Named as declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lever {
+    /// A flag or a choice: what plans may do, such as to recompute.
+    Freedom(&'static str),
+    /// A number that states a resource, of which more never hurts, such as a link's bandwidth.
+    Resource(&'static str),
+    /// A number that asks for so many pipeline stages; 0 leaves it to the planner.
+    Stages(&'static str),
+}
+
+impl Lever {
+    /// The option's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Lever::Freedom(name) | Lever::Resource(name) | Lever::Stages(name) => name,
+        }
+    }
+}
+
 /// The value of an option.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OptionValue {

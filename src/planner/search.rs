@@ -41,6 +41,8 @@ struct Control {
     deadline: Option<Instant>,
     expired: AtomicBool,
     started: Instant,
+    /// The search that this one is a part of.
+    whole: Option<Search>,
 }
 
 /// What is known so far.
@@ -87,6 +89,7 @@ impl Search {
                 deadline: deadline.and_then(|d| started.checked_add(d)),
                 expired: AtomicBool::new(false),
                 started,
+                whole: None,
             }),
             report: Arc::new(Report::default()),
             seed,
@@ -100,6 +103,17 @@ impl Search {
         Search { control: Arc::clone(&self.control), report: Arc::new(Report::default()), seed: self.seed }
     }
 
+    /// A search of its own that may last `deadline` from now and ends with this one at the latest: for one of several
+    /// plans that answer a question together.
+    #[must_use]
+    pub fn part(&self, deadline: Option<Duration>) -> Search {
+        let mut part = Search::new(deadline, self.seed);
+        if let Some(control) = Arc::get_mut(&mut part.control) {
+            control.whole = Some(self.clone());
+        }
+        part
+    }
+
     /// Asks the planner to stop.
     pub fn cancel(&self) {
         self.control.cancel.store(true, Ordering::Relaxed);
@@ -109,6 +123,10 @@ impl Search {
     #[inline]
     pub fn cancelled(&self) -> bool {
         if self.control.cancel.load(Ordering::Relaxed) {
+            return true;
+        }
+        if self.control.whole.as_ref().is_some_and(Search::cancelled) {
+            self.control.cancel.store(true, Ordering::Relaxed);
             return true;
         }
         let Some(deadline) = self.control.deadline else { return false };
@@ -186,6 +204,15 @@ mod tests {
         assert!(!other.cancelled());
         other.cancel();
         assert!(other.clone().cancelled() && !other.deadline_passed());
+    }
+
+    #[test]
+    fn a_part_ends_by_itself_and_with_the_whole() {
+        let whole = Search::default();
+        let (brief, long) = (whole.part(Some(Duration::ZERO)), whole.part(None));
+        assert!(brief.cancelled() && brief.deadline_passed() && !whole.cancelled() && !long.cancelled());
+        whole.cancel();
+        assert!(long.cancelled() && !long.deadline_passed());
     }
 
     #[test]

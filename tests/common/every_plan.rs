@@ -26,6 +26,8 @@ pub(crate) struct Rules {
     pub(crate) tensor_parallel: bool,
     pub(crate) engine_feasible: bool,
     pub(crate) modes: Modes,
+    /// Exactly so many stages.
+    pub(crate) stages: Option<usize>,
 }
 
 /// One way to run a stage.
@@ -174,23 +176,27 @@ impl<'a> EveryPlan<'a> {
         degrees.dedup();
         let groups: Vec<Vec<(u32, u32)>> =
             if rules.engine_feasible { degrees.iter().map(|&one| vec![one]).collect() } else { vec![degrees] };
-        let found = groups.iter().filter_map(|group| self.recurrence(group, stage));
+        let found = groups.iter().filter_map(|group| self.recurrence(group, rules.stages, stage));
         found.reduce(|best, next| if next.0 < best.0 { next } else { best })
     }
 
     fn recurrence<'e>(
         &'e self,
         degrees: &[(u32, u32)],
+        stages: Option<usize>,
         stage: &dyn Fn(&'e [Way], usize) -> Option<(f64, &'e Way)>,
     ) -> Option<(f64, Plan)> {
         let (most_s, most_j) = (self.most_replicas, self.limits.devices as usize);
         let width = most_j + 1;
-        let state = |s: usize, j: usize| s * width + j;
+        // Without a number of stages to keep, all are in table 0.
+        let tables = 1 + stages.unwrap_or(0);
+        let step = usize::from(stages.is_some());
+        let state = |count: usize, s: usize, j: usize| (count * (most_s + 1) + s) * width + j;
         // Value and the step that led there: (stage, inner tail, state of the inner tail).
         type Step = (Cut, usize, usize);
         let mut table: Vec<Vec<(f64, Option<Step>)>> =
-            vec![vec![(f64::INFINITY, None); (most_s + 1) * width]; self.tails.len()];
-        table[0][state(0, 0)].0 = 0.0;
+            vec![vec![(f64::INFINITY, None); tables * (most_s + 1) * width]; self.tails.len()];
+        table[0][state(0, 0, 0)].0 = 0.0;
         let mut values: BTreeMap<(Cut, usize), Option<f64>> = BTreeMap::new();
         for (outer, inner) in self.pairs() {
             let mask = self.tails[outer] & !self.tails[inner];
@@ -200,30 +206,32 @@ impl<'a> EveryPlan<'a> {
                 let (replicas, devices) = (d as usize, (d * t) as usize);
                 for s in 0..=most_s.saturating_sub(replicas) {
                     let y = (s + replicas).div_ceil(replicas);
-                    for j in 0..=most_j.saturating_sub(devices) {
-                        let before = table[inner][state(s, j)].0;
+                    for (count, j) in (0..tables - step).flat_map(|c| (0..=most_j).map(move |j| (c, j))) {
+                        let from = state(count, s, j);
+                        let before = table[inner][from].0;
                         if before.is_infinite() || s + replicas > most_s || j + devices > most_j {
                             continue;
                         }
                         let value = *values.entry((cut, y)).or_insert_with(|| stage(ways, y).map(|found| found.0));
                         let Some(value) = value else { continue };
-                        let slot = &mut table[outer][state(s + replicas, j + devices)];
+                        let slot = &mut table[outer][state(count + step, s + replicas, j + devices)];
                         if before.max(value) < slot.0 {
-                            *slot = (before.max(value), Some((cut, inner, state(s, j))));
+                            *slot = (before.max(value), Some((cut, inner, from)));
                         }
                     }
                 }
             }
         }
         let full = self.tails.len() - 1;
-        let (mut at, last) =
-            (0..table[full].len()).map(|i| (i, table[full][i].0)).reduce(|a, b| if b.1 < a.1 { b } else { a })?;
+        let (mut at, last) = (state(tables - 1, 0, 0)..table[full].len())
+            .map(|i| (i, table[full][i].0))
+            .reduce(|a, b| if b.1 < a.1 { b } else { a })?;
         if last.is_infinite() {
             return None;
         }
         let (mut plan, mut tail) = (Plan::default(), full);
         while let Some((cut, inner, before)) = table[tail][at].1 {
-            let y = (at / width).div_ceil(cut.d as usize);
+            let y = (at / width % (most_s + 1)).div_ceil(cut.d as usize);
             let (_, way) = stage(&self.ways[&cut], y).unwrap();
             plan.stages.push(Stage {
                 nodes: members(cut.mask),

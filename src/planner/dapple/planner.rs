@@ -10,7 +10,7 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Length, Measure, Plan, SpeedupModel, Stage, check, layer_costs},
-    planner::{OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     simulate::{Pipeline, Schedule, Settings, simulate},
     units,
     workload::{
@@ -70,6 +70,12 @@ impl Planner for Dapple {
 
     fn options(&self) -> &'static [OptionSpec] {
         &OPTIONS
+    }
+
+    fn levers(&self) -> &'static [Lever] {
+        const LEVERS: [Lever; 4] =
+            [Lever::Freedom("recompute"), settings::LINKS[0], settings::LINKS[1], settings::LINKS[2]];
+        &LEVERS
     }
 
     fn limits(&self) -> &'static [LimitKind] {

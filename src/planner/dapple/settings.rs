@@ -3,7 +3,7 @@
 use crate::{
     cluster::{Links, PUBLISHED_LINKS},
     plan::{Length, SpeedupModel},
-    planner::{OptionKind, OptionSpec, Options},
+    planner::{Lever, OptionKind, OptionSpec, Options},
     workload::{
         LayerProfile, Workload,
         states::{States, StatesError},
@@ -83,6 +83,9 @@ pub(super) const ALL_REDUCE: OptionSpec = number(
     RATE,
     false,
 );
+/// The three kinds of links as what a person may turn.
+pub(super) const LINKS: [Lever; 3] =
+    [Lever::Resource(NVLINK.name), Lever::Resource(ETHERNET.name), Lever::Resource(ALL_REDUCE.name)];
 /// Between what a network may be cut.
 pub(super) const STATES: OptionSpec = OptionSpec {
     name: "states",

@@ -175,6 +175,7 @@ impl Run<'_, '_, '_> {
             devices: self.model.limits.devices,
             most_replicas: self.model.most_replicas,
             allowed: group,
+            stages: self.settings.stages,
             progress: (self.done, after),
         };
         self.done = after;

@@ -120,6 +120,7 @@ fn ask_memory(
             devices,
             most_replicas: model.most_replicas.min(devices),
             allowed: &group,
+            stages: settings.stages,
             progress: (0.0, 1.0),
         };
         match crew.ask(&question, search) {

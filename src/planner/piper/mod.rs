@@ -22,7 +22,7 @@ mod settings;
 use crate::{
     cluster::Limits,
     graph::{Dag, DownSets, Enumeration},
-    planner::{Infeasible, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{Infeasible, Lever, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     workload::{PiperProfile, Workload},
 };
 
@@ -61,6 +61,10 @@ impl Planner for Piper {
 
     fn options(&self) -> &'static [OptionSpec] {
         &settings::OPTIONS
+    }
+
+    fn levers(&self) -> &'static [Lever] {
+        &settings::LEVERS
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), String> {
@@ -111,6 +115,10 @@ fn chains(dag: &Dag) -> DownSets {
 }
 
 fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: &Settings, search: &Search) -> Outcome {
+    let nodes = workload.nodes.len();
+    if let Some(stages) = settings.stages.filter(|&stages| stages > nodes) {
+        return Outcome::refused(format!("{stages} stages are asked for, but there are only {nodes} nodes."));
+    }
     let chains = chains(&workload.dag);
     let most_sets = MOST_SETS.min(MOST_WORDS / workload.nodes.len().div_ceil(64).max(1));
     let (sets, counted) = match DownSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) {

@@ -19,7 +19,10 @@
 //! only the windows are looked at. Where the slack is wide (tight memory), the inner sets are visited by a walk from the
 //! largest down instead, which turns back where a stage is too slow or too large whatever follows.
 //!
-//! Time `O(pairs in the windows · degrees · |F|)`, memory `O(sets · |F|)`; no pair of sets is ever stored. Sets of one
+//! Where the number of stages is given, there is a table of `F` for every number of them, each made from the one before.
+//!
+//! Time `O(pairs in the windows · degrees · |F|)`, memory `O(sets · |F|)`, both times the number of stages where that is
+//! given; no pair of sets is ever stored. Sets of one
 //! size do not depend on each other and are shared out among threads where there are many; `F` is the same for any number
 //! of threads.
 
@@ -55,6 +58,8 @@ pub(super) struct Question<'q> {
     pub(super) most_replicas: u32,
     /// Degrees and replicas.
     pub(super) allowed: &'q [Allowed],
+    /// Exactly so many stages, if that matters.
+    pub(super) stages: Option<usize>,
     /// Shares of the whole search done before and after this probe, to report in between.
     pub(super) progress: (f64, f64),
 }
@@ -83,7 +88,10 @@ pub(super) enum Answer {
 struct Probe<'p, 'm, 'a> {
     model: &'m Model<'a>,
     question: &'p Question<'p>,
-    frontiers: Vec<Frontier>,
+    /// By set; where stages are counted, a table for every number of them.
+    frontiers: Vec<Vec<Frontier>>,
+    /// The table that a stage is put in front of: the one that is being filled, unless stages are counted.
+    behind: usize,
     /// Numbers of devices a stage may take, ascending.
     stage_devices: Vec<u32>,
 }
@@ -146,8 +154,10 @@ impl<'m, 'a> Crew<'m, 'a> {
             worker.fewest = vec![NONE; question.most_replicas as usize + 1];
             worker.stamps = vec![NONE; model.sets.len()];
         }
-        let frontiers = vec![vec![]; model.sets.len()];
-        let mut probe = Probe { model, question, frontiers, stage_devices };
+        let tables = 1 + question.stages.unwrap_or(0);
+        let mut frontiers = vec![vec![vec![]; model.sets.len()]; tables];
+        frontiers[0][0] = vec![(0, 0)];
+        let mut probe = Probe { model, question, frontiers, behind: 0, stage_devices };
         probe.run(&mut self.workers, search)
     }
 }
@@ -155,19 +165,50 @@ impl<'m, 'a> Crew<'m, 'a> {
 impl<'m, 'a> Probe<'_, 'm, 'a> {
     fn run(&mut self, workers: &mut [Worker<'m, 'a>], search: &Search) -> Answer {
         let full = self.model.full();
-        self.frontiers[0] = vec![(0, 0)];
         if self.devices_for(self.model.device_seconds[full]) > self.question.devices {
             return Answer::No;
         }
         let (before, after) = self.question.progress;
+        match self.question.stages {
+            None => {
+                if !self.fill(0, (before, after), workers, search) {
+                    return Answer::Cancelled;
+                }
+            }
+            Some(stages) => {
+                for count in 1..=stages {
+                    self.behind = count - 1;
+                    let share = |done: usize| before + (after - before) * done as f64 / stages as f64;
+                    if !self.fill(count, (share(count - 1), share(count)), workers, search) {
+                        return Answer::Cancelled;
+                    }
+                }
+            }
+        }
+        let whole = self.frontiers.len() - 1;
+        match self.frontiers[whole][full].last() {
+            None => Answer::No,
+            Some(&(replicas, devices)) => Answer::Yes(self.stages(&mut workers[0].oracle, replicas, devices)),
+        }
+    }
+
+    /// Fills a table, smaller sets first; false if it was cancelled.
+    fn fill(
+        &mut self,
+        table: usize,
+        (before, after): (f64, f64),
+        workers: &mut [Worker<'m, 'a>],
+        search: &Search,
+    ) -> bool {
+        let full = self.model.full();
         for level in self.model.levels() {
             search.report_fraction(before + (after - before) * level.start as f64 / full as f64);
             if workers.len() == 1 || level.len() < SHARED_OUT {
                 for outer in level {
                     if search.cancelled() {
-                        return Answer::Cancelled;
+                        return false;
                     }
-                    self.frontiers[outer] = workers[0].frontier(self, outer);
+                    self.frontiers[table][outer] = workers[0].frontier(self, outer);
                 }
                 continue;
             }
@@ -183,16 +224,18 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 })
                 .collect();
             if search.cancelled() {
-                return Answer::Cancelled;
+                return false;
             }
             for (outer, frontier) in found.drain(..) {
-                self.frontiers[outer] = frontier;
+                self.frontiers[table][outer] = frontier;
             }
         }
-        match self.frontiers[full].last() {
-            None => Answer::No,
-            Some(&(replicas, devices)) => Answer::Yes(self.stages(&mut workers[0].oracle, replicas, devices)),
-        }
+        true
+    }
+
+    /// The pairs of a set that a stage is put in front of.
+    fn pairs(&self, set: usize) -> &Frontier {
+        &self.frontiers[self.behind][set]
     }
 
     /// Devices that so many device-seconds need at the least.
@@ -236,10 +279,13 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
     }
 
     /// Walks back from the full set: the stages that reach (replicas, devices), first stage first.
-    fn stages(&self, oracle: &mut Oracle<'m, 'a>, mut replicas: u32, mut devices: u32) -> Vec<FoundStage> {
+    fn stages(&mut self, oracle: &mut Oracle<'m, 'a>, mut replicas: u32, mut devices: u32) -> Vec<FoundStage> {
         let mut stages = vec![];
         let mut outer = self.model.full();
         while outer != 0 {
+            if let Some(count) = self.question.stages {
+                self.behind = count - stages.len() - 1;
+            }
             let (stage, s, j) = self
                 .step_back(oracle, outer, replicas, devices)
                 .expect("every pair of a frontier has a stage that made it");
@@ -265,7 +311,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
             let may_fit = |allowed: &Allowed| {
                 self.model.may_fit(allowed.degree, outer, inner, replicas, target, oracle.memory_bytes())
             };
-            if !self.frontiers[inner].iter().any(within)
+            if !self.pairs(inner).iter().any(within)
                 || !self.question.allowed.iter().any(may_fit)
                 || !self.model.sets.is_subset(inner, outer)
             {
@@ -284,8 +330,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                     if !oracle.fast_enough(key, &stage, d, target) {
                         continue;
                     }
-                    for i in 0..self.frontiers[inner].len() {
-                        let (s, j) = self.frontiers[inner][i];
+                    for &(s, j) in self.pairs(inner) {
                         if s <= most_s && j <= most_j && oracle.fits(key, &stage, d, (s + d).div_ceil(d), target) {
                             let found =
                                 FoundStage { outer: outer as u32, inner: inner as u32, degree: allowed.degree, d };
@@ -313,7 +358,7 @@ impl Worker<'_, '_> {
             for (from, to) in windows {
                 for position in from..to {
                     let inner = probe.model.by_device_seconds[position] as usize;
-                    let Some(&(_, devices)) = probe.frontiers[inner].last() else { continue };
+                    let Some(&(_, devices)) = probe.pairs(inner).last() else { continue };
                     if devices < most && inner < outer && probe.model.sets.is_subset(inner, outer) {
                         self.extend_all(probe, outer, inner, most, &crossings, &mut touched);
                     }
@@ -358,7 +403,7 @@ impl Worker<'_, '_> {
                     continue;
                 }
                 self.stack.push(inner as u32);
-                if probe.frontiers[inner].last().is_some_and(|&(_, devices)| devices < most) {
+                if probe.pairs(inner).last().is_some_and(|&(_, devices)| devices < most) {
                     self.extend_all(probe, outer, inner, most, crossings, touched);
                 }
             }
@@ -393,7 +438,7 @@ impl Worker<'_, '_> {
         let Some(stage) = probe.model.stage(allowed.degree, outer, inner, crossings) else { return };
         let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
         let t = probe.model.degrees[allowed.degree].t;
-        let pairs = &probe.frontiers[inner];
+        let pairs = probe.pairs(inner);
         let mut next = 0;
         for &d in &allowed.replicas {
             // Pairs with too many replicas for this d have too many for every larger one.

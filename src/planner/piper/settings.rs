@@ -1,6 +1,6 @@
 //! The options of the planner, read once from what the user set.
 
-use crate::planner::{OptionKind, OptionSpec, Options};
+use crate::planner::{Lever, OptionKind, OptionSpec, Options};
 
 /// When activations are recomputed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,10 +32,12 @@ pub(super) struct Settings {
     pub(super) recompute: Recompute,
     pub(super) knapsack: Knapsack,
     pub(super) engine_feasible: bool,
+    /// Exactly so many stages, if that is asked.
+    pub(super) stages: Option<usize>,
 }
 
 /// What the planner declares.
-pub(super) static OPTIONS: [OptionSpec; 5] = [
+pub(super) static OPTIONS: [OptionSpec; 6] = [
     OptionSpec {
         name: "data_parallel",
         label: "data parallel",
@@ -77,7 +79,25 @@ pub(super) static OPTIONS: [OptionSpec; 5] = [
         help: "the same replicas and tensor degree on every stage, as training engines need it",
         kind: OptionKind::Flag { default: false },
     },
+    OptionSpec {
+        name: "stages",
+        label: "stages",
+        help: "exactly so many stages; 0: as many as are best",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true },
+    },
 ];
+
+/// Those that decide which plans there are.
+pub(super) static LEVERS: [Lever; 5] = [
+    Lever::Freedom("data_parallel"),
+    Lever::Freedom("tensor_parallel"),
+    Lever::Freedom("recompute"),
+    Lever::Freedom("engine_feasible"),
+    Lever::Stages("stages"),
+];
+
+/// More stages than this cannot be asked for: every one costs a table over all sets.
+const MOST_STAGES: f64 = 1000.0;
 
 impl Settings {
     /// Whether modes are chosen by a rule that may need less with more microbatches in flight.
@@ -98,6 +118,7 @@ impl Settings {
             },
             knapsack: if options.choice("knapsack") == "greedy" { Knapsack::Greedy } else { Knapsack::Exact },
             engine_feasible: options.flag("engine_feasible"),
+            stages: Some(options.number("stages") as usize).filter(|&stages| stages > 0),
         }
     }
 }

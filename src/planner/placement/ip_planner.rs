@@ -8,7 +8,7 @@ use super::{
 use crate::{
     cluster::LimitKind,
     plan::{Measure, Plan},
-    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     units,
     workload::{PlacementProfile, Workload},
 };
@@ -60,6 +60,10 @@ impl Planner for IntegerProgram {
 
     fn options(&self) -> &'static [OptionSpec] {
         &OPTIONS
+    }
+
+    fn levers(&self) -> &'static [Lever] {
+        &[Lever::Freedom("contiguity")]
     }
 
     fn limits(&self) -> &'static [LimitKind] {

@@ -20,7 +20,9 @@ use crate::{
     cluster::LimitKind,
     graph::Dag,
     plan::{Measure, Plan, Stage},
-    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status},
+    planner::{
+        Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
+    },
     units,
     workload::{
         Node, PlacementProfile, Workload,
@@ -113,6 +115,13 @@ impl Planner for LatencyPlanner {
 
     fn options(&self) -> &'static [OptionSpec] {
         self.options
+    }
+
+    fn levers(&self) -> &'static [Lever] {
+        match self.algorithm {
+            Algorithm::Search => &[Lever::Resource("subgraphs")],
+            Algorithm::Greedy | Algorithm::MaxLoadDp => &[],
+        }
     }
 
     fn limits(&self) -> &'static [LimitKind] {

@@ -11,7 +11,9 @@ use super::{
 use crate::{
     cluster::LimitKind,
     plan::{Length, Measure, Plan, Stage, check},
-    planner::{OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status},
+    planner::{
+        Lever, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
+    },
     workload::{Workload, piper::VANILLA, states::States},
 };
 
@@ -85,6 +87,10 @@ impl Planner for Hpgo {
 
     fn options(&self) -> &'static [OptionSpec] {
         &OPTIONS
+    }
+
+    fn levers(&self) -> &'static [Lever] {
+        &settings::LINKS
     }
 
     fn limits(&self) -> &'static [LimitKind] {
