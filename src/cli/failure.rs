@@ -86,6 +86,9 @@ impl From<OptionError> for Failure {
         if let OptionError::File(error) = error {
             return error.into();
         }
+        if let OptionError::Unsuited { repair, .. } = &error {
+            return Failure::refused(error.to_string(), repair);
+        }
         Failure::refused(error.to_string(), "`plantui planners` lists every planner with its options")
     }
 }

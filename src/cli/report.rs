@@ -52,7 +52,10 @@ pub fn planned(planned: &Planned) -> String {
     line(&mut text, format_args!("{}: {name}, {status}, in {seconds}", about(workload)));
     if let (Some(plan), Some(score)) = (&outcome.plan, &planned.score) {
         let bound = match (outcome.gap(), outcome.lower_bound) {
-            (Some(gap), _) if gap <= 1e-9 => "bound: proven".to_string(),
+            (Some(gap), _) if gap <= 1e-9 => {
+                let among = outcome.proven_among.map(|plans| format!(" among {plans}")).unwrap_or_default();
+                format!("bound: proven{among}")
+            }
             (Some(gap), Some(bound)) => {
                 format!("bound: {} (at most {} better)", plan.measure.show(bound), units::percent(gap))
             }

@@ -15,10 +15,10 @@
 //! The published planner's own length is recomputed from the states that the plan names.
 
 use super::{
-    violation::Violation,
     Length, Measure, Plan, SpeedupModel,
     check::{NodeScore, Score, StageScore},
     layer_costs::{self, LayerStage},
+    violation::Violation,
 };
 use crate::{
     cluster::Limits,

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 
 use super::{
-    violation::Violation,
     Plan,
     check::{NodeScore, SampleTimes, Score, StageScore},
     check_placement::{classes, kinds},
     single_sample::{Circle, SingleSample, on_cpus},
+    violation::Violation,
 };
 use crate::{
     cluster::Limits,

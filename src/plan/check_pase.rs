@@ -13,9 +13,9 @@
 //! `O(operators · dimensions)` time.
 
 use super::{
-    violation::Violation,
     Measure, Plan, Stage,
     check::{NodeScore, Score, StageScore},
+    violation::Violation,
 };
 use crate::{
     cluster::Limits,

@@ -11,11 +11,11 @@
 use std::collections::BTreeSet;
 
 use super::{
-    violation::Violation,
     Measure, Plan, Stage,
     check::{NodeScore, Score, StageScore},
     check_latency,
     single_sample::on_cpus,
+    violation::Violation,
 };
 use crate::{
     cluster::Limits,

@@ -103,18 +103,19 @@ impl SpeedupModel {
 
     /// What the options of a planner do not tell, as the plan JSON carries it with the objective.
     pub fn parameters(&self) -> BTreeMap<String, Value> {
-        let Length::Published { pipelines, two_way, boundary_parameters, undivided_fill, memory_unchecked } =
-            self.length
-        else {
-            return BTreeMap::new();
+        // Which states `auto` came to.
+        let mut pairs = if self.linear { vec![("states", json!("order"))] } else { vec![] };
+        let published = match self.length {
+            Length::Synchronous { .. } => None,
+            Length::Published { pipelines, two_way, boundary_parameters, undivided_fill, memory_unchecked } => Some([
+                ("pipelines", json!(pipelines)),
+                ("two_way", json!(two_way)),
+                ("boundary_parameters", json!(boundary_parameters)),
+                ("undivided_fill", json!(undivided_fill)),
+                ("memory_unchecked", json!(memory_unchecked)),
+            ]),
         };
-        let pairs = [
-            ("pipelines", json!(pipelines)),
-            ("two_way", json!(two_way)),
-            ("boundary_parameters", json!(boundary_parameters)),
-            ("undivided_fill", json!(undivided_fill)),
-            ("memory_unchecked", json!(memory_unchecked)),
-        ];
+        pairs.extend(published.into_iter().flatten());
         pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
 

@@ -120,6 +120,20 @@ pub enum OptionError {
         /// A value as a user might give it.
         example: String,
     },
+    /// The workload cannot be planned with this value.
+    #[error("{workload} cannot be planned with {name}={value}: {why}")]
+    Unsuited {
+        /// The workload.
+        workload: String,
+        /// The option.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What stands in the way.
+        why: String,
+        /// What to do about it.
+        repair: String,
+    },
     /// The file that an option names cannot be used.
     #[error(transparent)]
     File(#[from] LoadError),

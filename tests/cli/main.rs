@@ -4,6 +4,7 @@ mod bad_input;
 mod check;
 mod compare;
 mod export;
+mod layers;
 mod lists;
 mod output;
 mod placement;

@@ -64,7 +64,8 @@ impl Desk<'_> {
             return refuse(format!("this is stage {} already", to + 1));
         }
         let unit = self.unit(nodes);
-        if self.plan.stages.iter().enumerate().any(|(i, stage)| i != to && stage.nodes.iter().all(|v| unit.contains(v))) {
+        if self.plan.stages.iter().enumerate().any(|(i, stage)| i != to && stage.nodes.iter().all(|v| unit.contains(v)))
+        {
             let what = self.labels(&unit);
             return refuse(format!("{what} would leave stage {} empty: merge the stages instead", from + 1));
         }
@@ -134,7 +135,11 @@ impl Desk<'_> {
         unit.iter().find_map(|&node| {
             let sentence = |verb: &str, other: usize| {
                 let stage = self.stage_of[other] + 1;
-                format!("{} {verb} {}, which stays on stage {stage}: move that first", self.label(node), self.label(other))
+                format!(
+                    "{} {verb} {}, which stays on stage {stage}: move that first",
+                    self.label(node),
+                    self.label(other)
+                )
             };
             let needed = dag.predecessors(node).find(after).map(|other| sentence("needs", other));
             needed.or_else(|| dag.successors(node).find(before).map(|other| sentence("feeds", other)))

@@ -11,11 +11,8 @@ impl Desk<'_> {
         let (Some(profile), Measure::Speedup(model)) = (self.workload.layers(), self.plan.measure) else {
             return refuse("the plan is not over states");
         };
-        let found = if model.linear {
-            States::along_order(self.workload, profile)
-        } else {
-            States::of(self.workload, profile)
-        };
+        let found =
+            if model.linear { States::along_order(self.workload, profile) } else { States::of(self.workload, profile) };
         let states = match found {
             Ok(states) => states,
             Err(error) => return refuse(format!("its states cannot be told: {error}")),

@@ -1,10 +1,14 @@
 //! What a stage costs, by the positions between which it lies.
 //!
-//! A position is a place where the network may be cut: after some layers, before the others. Everything is a difference of
-//! prefix sums, so the cost of any stage on any number of devices takes `O(1)`.
+//! A position is a place where the network may be cut: after some nodes, before the others. Two positions bound a stage if
+//! one has all the nodes of the other. Costs are sums over a position's nodes, so that of any stage on any number of devices
+//! is a difference and takes `O(1)`. Memory `O(positions²)` for which position may follow which.
+
+use fixedbitset::FixedBitSet;
 
 use crate::{
     cluster::Limits,
+    graph::Dag,
     plan::{SpeedupModel, layer_costs},
     workload::{
         LayerProfile, Workload,
@@ -12,11 +16,13 @@ use crate::{
     },
 };
 
-/// Costs over positions `0..=cuts`; position 0 is the network's beginning.
+/// Costs by position; 0 is the network's beginning, the last one its end, and every position comes after those within it.
 #[derive(Debug, Clone)]
 pub(super) struct Costs {
-    /// The last state before each position; position 0 has none.
-    pub(super) last_state: Vec<usize>,
+    /// What is done at each position.
+    positions: Vec<Position>,
+    /// By position: those that can end a stage which begins there, least compute first.
+    later: Vec<Vec<u32>>,
     /// Forward seconds of the whole batch on one device, up to each position.
     forward_s: Vec<f64>,
     /// The same of the backward pass.
@@ -30,6 +36,45 @@ pub(super) struct Costs {
     pub(super) microbatches: u32,
     memory_bytes: f64,
     optimizer_memory_scaling: f64,
+}
+
+/// A place where the network may be cut.
+#[derive(Debug, Clone)]
+struct Position {
+    /// Planned nodes before it.
+    done: FixedBitSet,
+    /// The last state before it; unused at the beginning.
+    state: usize,
+}
+
+/// All positions of a network, by number of nodes before them, then in the order of states.
+fn positions(dag: &Dag, kept: &[bool], states: &States) -> Vec<Position> {
+    let n = dag.len();
+    let mut planned = FixedBitSet::with_capacity(n);
+    planned.extend((0..n).filter(|&v| kept[v]));
+    let mut left = planned.clone();
+    (0..states.len()).for_each(|state| left.difference_with(states.covered(state)));
+    let mut found: Vec<Position> = vec![Position { done: FixedBitSet::with_capacity(n), state: 0 }];
+    for state in 0..states.len() {
+        let mut done = states.covered(state).clone();
+        done.intersect_with(&planned);
+        // What no state covers is done as soon as all that leads to it is.
+        for &v in dag.topological_order().iter().filter(|&&v| left.contains(v as usize)) {
+            let mut before = dag.predecessors(v as usize).filter(|&u| kept[u]).peekable();
+            if before.peek().is_some() && before.all(|u| done.contains(u)) {
+                done.insert(v as usize);
+            }
+        }
+        match found.iter_mut().rev().find(|known| known.done == done) {
+            Some(same) => same.state = state,
+            None => found.push(Position { done, state }),
+        }
+    }
+    found.sort_by_key(|position| position.done.count_ones(..));
+    if found.last().is_some_and(|last| last.done != planned) {
+        found.push(Position { done: planned, state: states.len() - 1 });
+    }
+    found
 }
 
 /// When a stage gives up its activations and computes them again.
@@ -62,59 +107,61 @@ impl Costs {
         let kept = states::kept(workload);
         let n = workload.nodes.len();
         let (scale, m) = (model.scale(limits.batch), f64::from(microbatches));
-        let mut costs = Costs {
-            last_state: vec![0],
-            forward_s: vec![0.0],
-            backward_s: vec![0.0],
-            parameter_bytes: vec![0.0],
-            activation_bytes: vec![0.0],
-            cut_bytes: vec![0.0],
-            microbatches,
-            memory_bytes: limits.memory_bytes,
-            optimizer_memory_scaling: model.optimizer_memory_scaling,
-        };
+        let positions = positions(&workload.dag, &kept, states);
         let all: f64 = (0..n).filter(|&v| kept[v]).map(|v| profile.nodes[v].activation()).sum();
         let per_sample = match model.peak_activation_per_sample {
             given if given > 0.0 => given,
             _ => all / f64::from(model.profile_batch),
         };
         let held = if all > 0.0 { per_sample * f64::from(limits.batch) / m / all } else { 0.0 };
-        let mut done = vec![false; n];
-        let (mut forward, mut backward, mut parameters, mut activations) = (0.0, 0.0, 0.0, 0.0);
-        for (state, members) in states.members.iter().enumerate() {
-            for &v in members {
-                done[v] = true;
-            }
-            let planned: Vec<usize> = members.iter().copied().filter(|&v| kept[v]).collect();
-            for &v in &planned {
-                let node = &profile.nodes[v];
-                forward += node.forward_ms / 1000.0 * scale;
-                backward += node.backward_ms / 1000.0 * scale;
-                parameters += node.parameter_bytes;
-                activations += node.activation() * held;
-            }
-            if planned.is_empty() && costs.last_state.len() > 1 {
-                // Nothing new: the cut before it is the same.
-                if let Some(last) = costs.last_state.last_mut() {
-                    *last = state;
-                }
-                continue;
-            }
-            let needed = |&u: &usize| done[u] && kept[u] && workload.dag.successors(u).any(|w| kept[w] && !done[w]);
-            let cut: f64 = (0..n).filter(needed).map(|u| profile.nodes[u].activation()).sum();
-            costs.last_state.push(state);
-            costs.forward_s.push(forward);
-            costs.backward_s.push(backward);
-            costs.parameter_bytes.push(parameters);
-            costs.activation_bytes.push(activations);
-            costs.cut_bytes.push(cut * scale / m);
+        let sum = |cost: &dyn Fn(usize) -> f64| -> Vec<f64> {
+            positions.iter().map(|position| position.done.ones().map(cost).sum()).collect()
+        };
+        let forward_s = sum(&|v| profile.nodes[v].forward_ms / 1000.0 * scale);
+        let backward_s = sum(&|v| profile.nodes[v].backward_ms / 1000.0 * scale);
+        let cut_bytes = positions.iter().map(|Position { done, .. }| {
+            let needed = |&u: &usize| workload.dag.successors(u).any(|w| kept[w] && !done.contains(w));
+            done.ones().filter(needed).map(|u| profile.nodes[u].activation()).sum::<f64>() * scale / m
+        });
+        let later = |from: usize| {
+            let within = |&to: &u32| positions[from].done.is_subset(&positions[to as usize].done);
+            let mut later: Vec<u32> = (from as u32 + 1..positions.len() as u32).filter(within).collect();
+            let compute_s = |to: u32| forward_s[to as usize] + backward_s[to as usize];
+            later.sort_by(|&a, &b| compute_s(a).total_cmp(&compute_s(b)));
+            later
+        };
+        Costs {
+            later: (0..positions.len()).map(later).collect(),
+            parameter_bytes: sum(&|v| profile.nodes[v].parameter_bytes),
+            activation_bytes: sum(&|v| profile.nodes[v].activation() * held),
+            cut_bytes: cut_bytes.collect(),
+            forward_s,
+            backward_s,
+            positions,
+            microbatches,
+            memory_bytes: limits.memory_bytes,
+            optimizer_memory_scaling: model.optimizer_memory_scaling,
         }
-        costs
     }
 
     /// The last position: the network's end.
     pub(super) fn end(&self) -> usize {
-        self.last_state.len() - 1
+        self.positions.len() - 1
+    }
+
+    /// The positions that can end a stage which begins at one, least compute first.
+    pub(super) fn later(&self, from: usize) -> &[u32] {
+        &self.later[from]
+    }
+
+    /// The last state before a position that is not the beginning.
+    pub(super) fn state(&self, position: usize) -> usize {
+        self.positions[position].state
+    }
+
+    /// Whether a planned node is done at a position.
+    pub(super) fn is_done(&self, position: usize, node: usize) -> bool {
+        self.positions[position].done.contains(node)
     }
 
     /// Forward and backward seconds of the whole batch between two positions on one device.

@@ -1,6 +1,7 @@
 //! The pipeline with the least synchronous length, over all cuts, replica counts and places.
 //!
-//! Stages are added from the network's end to its beginning. Let a suffix of the pipeline, links counted as stages, be
+//! Stages are added from the network's end to its beginning, between any two positions (see [`Costs`]) of which one lies
+//! within the other. Let a suffix of the pipeline, links counted as stages, be
 //! summed up by
 //!
 //! ```text
@@ -160,8 +161,8 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
             let filled_and_drained = costs.compute_s(0, from) / (before * m);
             let front = &mut fronts[at];
             let left = devices - place.occupied_after;
-            #[allow(clippy::needless_range_loop, reason = "`to` is a position before all else")]
-            for to in from + 1..=end {
+            for &to in costs.later(from) {
+                let to = to as usize;
                 if costs.compute_s(from, to) / f64::from(place.count) >= below {
                     break;
                 }

@@ -10,13 +10,13 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Length, Measure, Plan, SpeedupModel, Stage, check, layer_costs},
-    planner::{Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{Lever, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     simulate::{Pipeline, Schedule, Settings, simulate},
     units,
     workload::{
         LayerProfile, Workload,
         piper::{RECOMPUTE, VANILLA},
-        states::States,
+        states::{self, States},
     },
 };
 
@@ -86,6 +86,10 @@ impl Planner for Dapple {
         settings::layers(workload).map(drop)
     }
 
+    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
+        settings::check_states(problem)
+    }
+
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let Some(profile) = problem.workload.layers() else { return Outcome::new(Status::Infeasible) };
         if problem.limits.devices > placement::MOST {
@@ -96,19 +100,22 @@ impl Planner for Dapple {
             ));
         }
         let length = Length::Synchronous { whole_samples: problem.options.flag("whole_samples") };
-        let model = settings::model(&problem.options, length);
-        let states = match settings::states(&problem.workload, profile, model.linear) {
-            Ok(states) => states,
+        let cuts = match settings::cuts(&problem.workload, profile, &problem.options) {
+            Ok(cuts) => cuts,
             Err(error) => return Outcome::refused(settings::no_states(&problem.workload, error)),
         };
+        let model = SpeedupModel { linear: cuts.linear, ..settings::model(&problem.options, length) };
         let recompute = match problem.options.choice("recompute") {
             "never" => Recompute::Never,
             "always" => Recompute::Always,
             _ => Recompute::Auto,
         };
         let (workload, limits) = (&*problem.workload, &problem.limits);
-        let hunt = Hunt { workload, profile, states: &states, limits, model, recompute, search };
-        hunt.run()
+        let hunt = Hunt { workload, profile, states: &cuts.states, limits, model, recompute, search };
+        let mut outcome = hunt.run();
+        outcome.proven_among = outcome.lower_bound.and(cuts.proven_among());
+        outcome.notes.extend(cuts.note.filter(|_| outcome.plan.is_some()));
+        outcome
     }
 }
 
@@ -241,11 +248,13 @@ impl Hunt<'_> {
     fn plan(&self, costs: &Costs, places: &Places, found: &Found) -> Plan {
         let mut plan = Plan { measure: Measure::Speedup(self.model), ..Plan::default() };
         let count = found.stages.len();
+        let planned = states::kept(self.workload);
+        let stage_of = |v: usize| found.stages.iter().position(|stage| planned[v] && costs.is_done(stage.to, v));
+        let dag = &self.workload.dag;
+        let stage_of = states::settled(dag, (0..dag.len()).map(stage_of).collect(), count - 1);
         for (i, stage) in found.stages.iter().enumerate() {
             let place = &places.all[stage.place];
-            let first = if stage.from == 0 { 0 } else { costs.last_state[stage.from] + 1 };
-            let last = costs.last_state[stage.to];
-            let nodes = self.states.nodes(first, last);
+            let nodes: Vec<usize> = (0..dag.len()).filter(|&v| stage_of[v] == i).collect();
             let time = costs.stage(stage.from, stage.to, place.count, count - 1 - i, self.recompute);
             let choice = if time.is_some_and(|time| time.recompute) { RECOMPUTE } else { VANILLA };
             plan.stages.push(Stage {
@@ -255,7 +264,7 @@ impl Hunt<'_> {
                 tensor_parallel: 1,
                 devices: placement::ids(place.devices),
             });
-            plan.last_states.push(last as u32);
+            plan.last_states.push(costs.state(stage.to) as u32);
         }
         plan
     }
@@ -271,8 +280,6 @@ impl Hunt<'_> {
         let Some(mut plan) = best.plan else {
             return if cancelled { Outcome::new(Status::Cancelled) } else { self.infeasible() };
         };
-        // Along one order of a branching network nothing is proven of the others.
-        let proven = proven && !self.model.linear;
         let status = match (proven, cancelled, self.search.deadline_passed()) {
             (true, ..) => Status::Optimal,
             (false, true, false) => Status::Cancelled,
@@ -292,11 +299,6 @@ impl Hunt<'_> {
                 units::number(best.speedup)
             ));
             (speedup, plan) = overtaking;
-        }
-        if self.model.linear {
-            outcome
-                .notes
-                .push("the best along one topological order (states=order); others may allow a better plan".into());
         }
         let simulated_s = self.simulated_s(&plan);
         outcome.statistics.counts = vec![("states", self.states.len() as f64), ("positions", positions as f64)];

@@ -3,10 +3,10 @@
 use crate::{
     cluster::{Links, PUBLISHED_LINKS},
     plan::{Length, SpeedupModel},
-    planner::{Lever, OptionKind, OptionSpec, Options},
+    planner::{Lever, OptionError, OptionKind, OptionSpec, Options, Problem},
     workload::{
         LayerProfile, Workload,
-        states::{States, StatesError},
+        states::{self, States, StatesError},
     },
 };
 
@@ -15,7 +15,8 @@ use crate::{
 /// # Errors
 /// A reason a user can act on.
 pub(super) fn layers(workload: &Workload) -> Result<&LayerProfile, String> {
-    workload.layers().ok_or_else(|| "it needs forward and backward times of layers (PipeDream's graph.txt)".into())
+    let profile = workload.layers().ok_or("it needs forward and backward times of layers (PipeDream's graph.txt)")?;
+    if states::kept(workload).contains(&true) { Ok(profile) } else { Err(format!("it has {}", StatesError::Empty)) }
 }
 
 /// Rates that make sense for a link, bytes per second.
@@ -93,10 +94,11 @@ pub(super) const STATES: OptionSpec = OptionSpec {
     help: "between what the network may be cut",
     kind: OptionKind::Choice {
         choices: &[
+            ("auto", "wherever branches allow, unless there are too many: then along one order of its layers"),
             ("antichains", "wherever branches allow, as published"),
-            ("order", "along one order of its layers: for networks with too many branches"),
+            ("order", "along one order of its layers"),
         ],
-        default: "antichains",
+        default: "auto",
     },
 };
 
@@ -117,16 +119,65 @@ pub(super) fn model(options: &Options, length: Length) -> SpeedupModel {
     }
 }
 
-/// The states to cut between.
-pub(super) fn states(workload: &Workload, profile: &LayerProfile, linear: bool) -> Result<States, StatesError> {
-    if linear { States::along_order(workload, profile) } else { States::of(workload, profile) }
+/// How an option asks for states, and what came of it.
+pub(super) struct Cuts {
+    /// The states to cut between.
+    pub(super) states: States,
+    /// Whether they lie along one order of the layers.
+    pub(super) linear: bool,
+    /// What to say about them.
+    pub(super) note: Option<String>,
+}
+
+impl Cuts {
+    /// The plans that a proof speaks of, where the states are not all that the network allows.
+    pub(super) fn proven_among(&self) -> Option<&'static str> {
+        (self.linear && !self.states.one_order).then_some("plans along one order")
+    }
+}
+
+/// The states to cut between, as the options ask for them.
+///
+/// # Errors
+/// [`StatesError`] if there are none, or too many where nothing else is allowed.
+pub(super) fn cuts(workload: &Workload, profile: &LayerProfile, options: &Options) -> Result<Cuts, StatesError> {
+    let choice = options.choice(STATES.name);
+    let found = if choice == "order" { None } else { Some(States::of(workload, profile)) };
+    let why = match found {
+        Some(Ok(states)) => return Ok(Cuts { states, linear: false, note: None }),
+        Some(Err(error @ StatesError::TooMany(_))) if choice == "auto" => format!("{error}, so "),
+        Some(Err(error)) => return Err(error),
+        None => String::new(),
+    };
+    let states = States::along_order(workload, profile)?;
+    let note = (!states.one_order)
+        .then(|| format!("{why}the network is cut along one order of its layers; along another a plan may be better"));
+    Ok(Cuts { states, linear: true, note })
+}
+
+/// Whether the states that the options ask for can be had.
+///
+/// # Errors
+/// [`OptionError::Unsuited`] with their number and what to do.
+pub(super) fn check_states(problem: &Problem) -> Result<(), OptionError> {
+    let Some(profile) = problem.workload.layers() else { return Ok(()) };
+    let choice = problem.options.choice(STATES.name);
+    if choice != "antichains" {
+        return Ok(());
+    }
+    match States::of(&problem.workload, profile) {
+        Err(error @ StatesError::TooMany(_)) => Err(OptionError::Unsuited {
+            workload: problem.workload.name.clone(),
+            name: STATES.name.into(),
+            value: choice.into(),
+            why: error.to_string(),
+            repair: "leave the option out, or cut along one order of the layers with --set states=order".into(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// The sentence about states that cannot be had.
 pub(super) fn no_states(workload: &Workload, error: StatesError) -> String {
-    let repair = match error {
-        StatesError::Empty => "",
-        StatesError::TooMany(_) => ": --set states=order",
-    };
-    format!("{} cannot be planned: {error}{repair}.", workload.name)
+    format!("{} cannot be planned: {error}.", workload.name)
 }

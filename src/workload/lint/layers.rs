@@ -35,7 +35,7 @@ pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut F
             findings.add("no-layers", Severity::Error, &[], error.to_string(), "there is nothing to plan");
         }
         Err(error @ StatesError::TooMany(_)) => {
-            let why = "planners need --set states=order for this network";
+            let why = "planners cut it along one order of its layers, and their proofs speak of that order only";
             findings.add("too-many-states", Severity::Warning, &[], error.to_string(), why);
         }
         Ok(states) => {

@@ -31,9 +31,7 @@ pub enum StatesError {
     #[error("nothing but inputs: no layer is left to plan")]
     Empty,
     /// The branches of the network allow too many.
-    #[error(
-        "its branches allow more than {0} states, the most that are looked at; cut it along one order of its layers"
-    )]
+    #[error("its branches allow more than {0} states, the most that are looked at")]
     TooMany(usize),
 }
 
@@ -59,6 +57,8 @@ pub struct States {
     pub members: Vec<Vec<usize>>,
     /// Nodes that no state covers: inputs and results that were dropped, and what only they lead to.
     pub left_out: Vec<usize>,
+    /// Whether what is planned has one order only, a chain with or without skips: the states then are all there can be.
+    pub one_order: bool,
 }
 
 /// What is planned of a workload: every node, or those that are left without inputs and results.
@@ -82,6 +82,26 @@ pub fn kept(workload: &Workload) -> Vec<bool> {
         kept[v] = false;
     }
     kept
+}
+
+/// A part (state, stage) for every node, given those of most: the rest goes with the first part that needs it, else with the
+/// last one that leads to it, else to part `last`.
+pub fn settled(dag: &Dag, mut part_of: Vec<Option<usize>>, last: usize) -> Vec<usize> {
+    let order = dag.topological_order();
+    // Towards the network's end first, so that a chain of left-out nodes follows the one that is needed.
+    for &v in order.iter().rev() {
+        let v = v as usize;
+        if part_of[v].is_none() {
+            part_of[v] = dag.successors(v).filter_map(|w| part_of[w]).min();
+        }
+    }
+    for &v in order {
+        let v = v as usize;
+        if part_of[v].is_none() {
+            part_of[v] = Some(dag.predecessors(v).filter_map(|u| part_of[u]).max().unwrap_or(last));
+        }
+    }
+    part_of.into_iter().map(|part| part.unwrap_or(last)).collect()
 }
 
 fn cleaned(workload: &Workload) -> Cleaned {
@@ -169,6 +189,11 @@ impl States {
             output_bytes: Vec::with_capacity(count),
             members: Vec::with_capacity(count),
             left_out: vec![],
+            one_order: clean
+                .dag
+                .topological_order()
+                .windows(2)
+                .all(|pair| clean.dag.successors(pair[0] as usize).any(|w| w == pair[1] as usize)),
         };
         let mut taken = FixedBitSet::with_capacity(workload.nodes.len());
         for (covered, antichain) in states {
@@ -189,8 +214,7 @@ impl States {
         all
     }
 
-    /// Gives every node that no state covers a place: with the first state that needs it, else with the last one that leads
-    /// to it, else with the last state.
+    /// Gives every node that no state covers a place.
     fn settle(&mut self, dag: &Dag, taken: &FixedBitSet) {
         let last = self.members.len() - 1;
         let mut state_of = vec![None; dag.len()];
@@ -198,22 +222,9 @@ impl States {
             members.iter().for_each(|&v| state_of[v] = Some(s));
         }
         self.left_out = (0..dag.len()).filter(|&v| !taken.contains(v)).collect();
-        let order = dag.topological_order();
-        // Towards the network's end first, so that a chain of left-out nodes follows the one that is needed.
-        for &v in order.iter().rev() {
-            let v = v as usize;
-            if state_of[v].is_none() {
-                state_of[v] = dag.successors(v).filter_map(|w| state_of[w]).min();
-            }
-        }
-        for &v in order {
-            let v = v as usize;
-            if state_of[v].is_none() {
-                state_of[v] = Some(dag.predecessors(v).filter_map(|u| state_of[u]).max().unwrap_or(last));
-            }
-        }
+        let state_of = settled(dag, state_of, last);
         for &v in &self.left_out {
-            self.members[state_of[v].unwrap_or(last)].push(v);
+            self.members[state_of[v]].push(v);
         }
         for members in &mut self.members {
             members.sort_unstable();
@@ -228,6 +239,11 @@ impl States {
     /// Never: there is always a state.
     pub fn is_empty(&self) -> bool {
         self.compute_s.is_empty()
+    }
+
+    /// The nodes computed up to and with state `j`.
+    pub fn covered(&self, j: usize) -> &FixedBitSet {
+        &self.covered[j]
     }
 
     /// The states before state `j` in the graph of states, ascending.

@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
-    plan::{Length, Measure, Plan, Stage, check},
+    plan::{Length, Measure, Plan, SpeedupModel, Stage, check},
     planner::{
-        Lever, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
+        Lever, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search,
+        Statistics, Status,
     },
     workload::{Workload, piper::VANILLA, states::States},
 };
@@ -101,6 +102,10 @@ impl Planner for Hpgo {
         settings::layers(workload).map(drop)
     }
 
+    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
+        settings::check_states(problem)
+    }
+
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let (workload, limits, options) = (&problem.workload, &problem.limits, &problem.options);
         let Some(profile) = workload.layers() else { return Outcome::new(Status::Infeasible) };
@@ -113,16 +118,18 @@ impl Planner for Hpgo {
         }
         // The length is that of the best plan, known only once it is found.
         let speedup = settings::model(options, Length::Synchronous { whole_samples: false });
-        let states = match settings::states(workload, profile, speedup.linear) {
-            Ok(states) => states,
+        let settings::Cuts { states, linear, note } = match settings::cuts(workload, profile, options) {
+            Ok(cuts) => cuts,
             Err(error) => return Outcome::refused(settings::no_states(workload, error)),
         };
+        let speedup = SpeedupModel { linear, ..speedup };
         let model = Model::new(&states, limits.machines, limits.batch, limits.memory_bytes, speedup, faults(options));
         let all = candidates(&model, search);
         let mut outcome = Outcome::new(if search.cancelled() { Status::Cancelled } else { Status::Feasible });
         let plain = data_parallel(&model);
         outcome.statistics = statistics(&model, &plain, &all);
         outcome.notes = notes(&model, &plain, &all);
+        outcome.notes.extend(note);
         match best_plan(problem, &model, &states, &all) {
             Some((best, plan)) => {
                 search.improve(best.speedup, &plan);
@@ -191,7 +198,7 @@ pub(in crate::planner::dapple) fn plan(model: &Model<'_>, states: &States, candi
     };
     Plan {
         stages: candidate.stages.iter().map(stage).collect(),
-        measure: Measure::Speedup(crate::plan::SpeedupModel { length, ..model.speedup }),
+        measure: Measure::Speedup(SpeedupModel { length, ..model.speedup }),
         last_states: candidate.stages.iter().map(|stage| stage.to as u32).collect(),
     }
 }
