@@ -41,6 +41,26 @@ struct Control {
     deadline: Option<Instant>,
     expired: AtomicBool,
     started: Instant,
+    /// The search that this one is a part of: it stops with that one.
+    within: Option<Arc<Control>>,
+}
+
+impl Control {
+    fn cancelled(&self) -> bool {
+        if self.cancel.load(Ordering::Relaxed) {
+            return true;
+        }
+        if self.within.as_ref().is_some_and(|whole| whole.cancelled()) {
+            return true;
+        }
+        let Some(deadline) = self.deadline else { return false };
+        if Instant::now() >= deadline {
+            self.expired.store(true, Ordering::Relaxed);
+            self.cancel.store(true, Ordering::Relaxed);
+            return true;
+        }
+        false
+    }
 }
 
 /// What is known so far.
@@ -80,6 +100,16 @@ impl Default for Search {
 impl Search {
     /// A search that may last `deadline` from now and draws its random numbers from `seed`.
     pub fn new(deadline: Option<Duration>, seed: u64) -> Self {
+        Search::begun(deadline, seed, None)
+    }
+
+    /// A search of its own, with a deadline of its own from now, that also stops when this one does: one planner of many.
+    #[must_use]
+    pub fn part(&self, deadline: Option<Duration>) -> Search {
+        Search::begun(deadline, self.seed, Some(Arc::clone(&self.control)))
+    }
+
+    fn begun(deadline: Option<Duration>, seed: u64, within: Option<Arc<Control>>) -> Search {
         let started = Instant::now();
         Search {
             control: Arc::new(Control {
@@ -87,6 +117,7 @@ impl Search {
                 deadline: deadline.and_then(|d| started.checked_add(d)),
                 expired: AtomicBool::new(false),
                 started,
+                within,
             }),
             report: Arc::new(Report::default()),
             seed,
@@ -108,16 +139,7 @@ impl Search {
     /// Whether the planner should stop: cancelled, or past the deadline. Cheap enough for inner loops.
     #[inline]
     pub fn cancelled(&self) -> bool {
-        if self.control.cancel.load(Ordering::Relaxed) {
-            return true;
-        }
-        let Some(deadline) = self.control.deadline else { return false };
-        if Instant::now() >= deadline {
-            self.control.expired.store(true, Ordering::Relaxed);
-            self.control.cancel.store(true, Ordering::Relaxed);
-            return true;
-        }
-        false
+        self.control.cancelled()
     }
 
     /// Whether it was the deadline that stopped it.
@@ -186,6 +208,20 @@ mod tests {
         assert!(!other.cancelled());
         other.cancel();
         assert!(other.clone().cancelled() && !other.deadline_passed());
+    }
+
+    #[test]
+    fn a_part_stops_with_the_whole_and_not_the_other_way_round() {
+        let whole = Search::new(None, 7);
+        let (first, second) = (whole.part(None), whole.part(Some(Duration::ZERO)));
+        assert_eq!(first.seed(), 7);
+        assert!(second.cancelled() && second.deadline_passed());
+        first.cancel();
+        assert!(first.cancelled() && !whole.cancelled());
+        let third = whole.part(None);
+        assert!(!third.cancelled());
+        whole.cancel();
+        assert!(third.cancelled() && !third.deadline_passed());
     }
 
     #[test]
