@@ -26,8 +26,10 @@ use crate::{
     plan::document::{LimitsPart, ObjectivePart, WorkloadPart},
     planner::{self, Options, Planner, Problem, Search, Status},
     simulate::Schedule,
-    study::compare::{self, Entry},
-    units,
+    study::{
+        columns::{self, Column},
+        compare::{self, Entry, TIME_FOR_EACH},
+    },
     workload::Workload,
 };
 
@@ -63,15 +65,15 @@ pub struct CompareArgs {
     /// Order in which a stage works through its microbatches
     #[arg(long, value_name = "ID", default_value = Schedule::ALL[0].id(), value_parser = schedules())]
     schedule: String,
-    /// Time for each planner, such as 10s or 2min
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = arguments::deadline)]
-    deadline: Duration,
+    /// Time for each planner, such as 10s or 2min [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = arguments::deadline)]
+    deadline: Option<Duration>,
     /// Seed of planners that draw random numbers
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
     /// What the table is sorted by
-    #[arg(long, value_name = "COLUMN", value_enum, default_value_t = Column::Throughput)]
-    sort: Column,
+    #[arg(long, value_name = "COLUMN", value_enum, default_value_t = Sort::Iteration)]
+    sort: Sort,
     /// Prints one JSON document (schema plantui.compare/1) in place of the table
     #[arg(long)]
     json: bool,
@@ -83,12 +85,12 @@ pub struct CompareArgs {
     force: bool,
 }
 
-/// A column to sort by; entries without a figure come last.
+/// What to sort by, within each objective; entries without a figure come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Column {
+enum Sort {
     /// Simulated samples per second, most first
     Throughput,
-    /// Simulated time of a batch, least first
+    /// Simulated time of a batch, or of one sample where latency is the objective, least first
     Iteration,
     /// Simulated idle share, least first
     Bubble,
@@ -137,6 +139,20 @@ struct LeftOut {
     reason: String,
 }
 
+impl Sort {
+    fn column(self) -> Option<Column> {
+        match self {
+            Sort::Throughput => Some(Column::Throughput),
+            Sort::Iteration => Some(Column::Time),
+            Sort::Bubble => Some(Column::Bubble),
+            Sort::Memory => Some(Column::Memory),
+            Sort::Devices => Some(Column::Devices),
+            Sort::Planning => Some(Column::Planning),
+            Sort::Listed => None,
+        }
+    }
+}
+
 fn schedules() -> PossibleValuesParser {
     PossibleValuesParser::new(Schedule::ALL.map(Schedule::id))
 }
@@ -162,7 +178,7 @@ impl CompareArgs {
             entries.push(compare::given(&input::shown(path), &workload, &limits, plan, schedule));
         }
         let stopped = self.ask(&able, &workload, &limits, schedule, &mut entries)?;
-        sort(&mut entries, self.sort);
+        columns::sort(&mut entries, |entry| entry, self.sort.column(), false);
         let text = if self.json {
             output::json(&CompareDocument {
                 schema: "plantui.compare/1",
@@ -232,7 +248,7 @@ impl CompareArgs {
             if interrupt.pressed() {
                 break;
             }
-            let search = Search::new(Some(self.deadline), self.seed);
+            let search = Search::new(Some(self.deadline.unwrap_or(TIME_FOR_EACH)), self.seed);
             let (done, running) = mpsc::channel::<()>();
             let (name, search, interrupt) = (planner.info().name, &search, &interrupt);
             entries.push(thread::scope(|scope| {
@@ -284,19 +300,21 @@ impl<'a> From<&'a Entry> for EntryPart<'a> {
     }
 }
 
-fn sort(entries: &mut [Entry], column: Column) {
-    let played = |entry: &Entry, figure: fn(&compare::Played) -> f64| entry.played.as_ref().map(figure);
-    let key = |entry: &Entry| match column {
-        Column::Throughput => played(entry, |p| -p.samples_per_s),
-        Column::Iteration => played(entry, |p| p.iteration_s),
-        Column::Bubble => played(entry, |p| p.bubble),
-        Column::Memory => played(entry, |p| p.peak_memory_bytes),
-        Column::Devices => entry.played.as_ref().and(entry.plan.as_ref()).map(|plan| f64::from(plan.devices_used())),
-        Column::Planning => entry.seconds,
-        Column::Listed => Some(0.0),
-    };
-    // Stable: equals stay as listed.
-    entries.sort_by(|a, b| key(a).unwrap_or(f64::INFINITY).total_cmp(&key(b).unwrap_or(f64::INFINITY)));
+/// The rows of one objective under their head.
+fn table(entries: &[Entry]) -> Vec<Vec<String>> {
+    let titles = Column::ALL.map(|column| column.title().to_string());
+    let mut rows: Vec<Vec<String>> = vec![titles.into_iter().chain(["planner".into()]).collect()];
+    for entry in entries {
+        let status = match entry.status {
+            Some(Status::Infeasible) => " (no plan)",
+            Some(Status::Cancelled) => " (stopped)",
+            None if entry.value().is_none() => " (not valid)",
+            _ => "",
+        };
+        let cells = Column::ALL.map(|column| column.cell(entry));
+        rows.push(cells.into_iter().chain([format!("{}{status}", entry.name)]).collect());
+    }
+    rows
 }
 
 fn report(workload: &Workload, limits: &Limits, entries: &[Entry], left_out: &[LeftOut]) -> String {
@@ -304,45 +322,15 @@ fn report(workload: &Workload, limits: &Limits, entries: &[Entry], left_out: &[L
     line(&mut text, format_args!("{}", report::about(workload)));
     line(&mut text, format_args!("limits: {}", report::limits(workload, limits)));
     line(&mut text, format_args!(""));
-    let head = [
-        "objective",
-        "gap",
-        "batch",
-        "samples/s",
-        "bubble",
-        "peak memory",
-        "devices",
-        "predicted",
-        "planned in",
-        "planner",
-    ];
-    let mut rows = vec![head.map(String::from).to_vec()];
-    for entry in entries {
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
-        let played = entry.played.as_ref();
-        let score = entry.score.as_ref().filter(|score| score.is_valid());
-        let status = match entry.status {
-            Some(Status::Infeasible) => " (no plan)",
-            Some(Status::Cancelled) => " (stopped)",
-            None if score.is_none() => " (not valid)",
-            _ => "",
-        };
-        rows.push(vec![
-            or_dash(score.map(|score| score.measure.show(score.value))),
-            or_dash(entry.gap().map(|gap| if gap <= 1e-9 { "proven".into() } else { units::percent(gap) })),
-            or_dash(played.map(|played| units::seconds(played.iteration_s))),
-            or_dash(played.map(|played| units::number(played.samples_per_s))),
-            or_dash(played.map(|played| units::percent(played.bubble))),
-            or_dash(played.map(|played| units::bytes(played.peak_memory_bytes))),
-            or_dash(
-                entry.plan.as_ref().and(score).and(entry.plan.as_ref()).map(|plan| plan.devices_used().to_string()),
-            ),
-            or_dash(entry.prediction_error().map(|error| format!("{:+.1}%", 100.0 * error))),
-            or_dash(entry.seconds.map(units::seconds)),
-            format!("{}{status}", entry.name),
-        ]);
+    for (place, group) in entries.chunk_by(|a, b| columns::group(a) == columns::group(b)).enumerate() {
+        if place > 0 {
+            line(&mut text, format_args!(""));
+        }
+        let measure = group[0].score.as_ref().filter(|score| score.is_valid()).map(|score| score.measure);
+        let title = measure.map_or("no plan".into(), columns::group_title);
+        line(&mut text, format_args!("{title}"));
+        report::table(&mut text, &table(group));
     }
-    report::table(&mut text, &rows);
     let remarks: Vec<String> = entries
         .iter()
         .flat_map(|entry| entry.remarks.iter().map(move |remark| format!("{}: {remark}", entry.name)))

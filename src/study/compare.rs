@@ -4,15 +4,18 @@
 //! promises can be held against one another. Where an objective is a time per sample, the difference between it and the
 //! simulated one is the planner's prediction error.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     cluster::Limits,
     plan::{Measure, Plan, Score, check::check},
-    planner::{self, Options, Outcome, Planner, Problem, Search, Status},
+    planner::{self, Options, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     simulate::{self, Pipeline, Schedule, Settings, Timeline},
-    workload::Workload,
+    workload::{Workload, placement::SECONDS},
 };
+
+/// The time each planner gets where nobody says otherwise: an anytime planner would go on for ever.
+pub const TIME_FOR_EACH: Duration = Duration::from_secs(10);
 
 /// A plan in the simulator.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,15 +69,40 @@ impl Entry {
         self.score.as_ref().filter(|score| score.is_valid()).map(|score| score.value)
     }
 
-    /// By how much the planner's time per sample differs from the simulated one, relative to that: below 0 it promises
-    /// too much. `None` where the objective is no time per sample.
+    /// By how much the time that the planner promises differs from the simulated one, relative to that: below 0 it
+    /// promises too much. `None` where the objective is no time.
     pub fn prediction_error(&self) -> Option<f64> {
         let score = self.score.as_ref().filter(|score| score.is_valid())?;
-        if !matches!(score.measure, Measure::TimePerSample | Measure::MaxLoad) {
-            return None;
+        let played = self.played.as_ref()?;
+        let (promised, simulated) = match score.measure {
+            Measure::TimePerSample | Measure::MaxLoad => (score.slowest_s, 1.0 / played.samples_per_s),
+            Measure::SeparateMaxima => (score.value * SECONDS, 1.0 / played.samples_per_s),
+            Measure::Latency { .. } => (score.value * SECONDS, played.iteration_s),
+            Measure::Speedup(_) | Measure::OperatorCost(_) => return None,
+        };
+        Some(promised / simulated - 1.0)
+    }
+}
+
+impl Played {
+    /// Plays a valid plan.
+    pub fn new(workload: &Workload, limits: &Limits, plan: &Plan, schedule: Schedule) -> Self {
+        let pipeline = Pipeline::from_plan(workload, limits, plan, &Settings::default());
+        let schedule = pipeline.schedule(schedule);
+        let timeline = simulate::simulate(&pipeline, schedule);
+        Played::of(&pipeline, schedule, &timeline)
+    }
+
+    /// The figures of a plan that was played already.
+    pub fn of(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) -> Self {
+        Played {
+            schedule: pipeline.schedule(schedule),
+            iteration_s: timeline.iteration_s,
+            samples_per_s: timeline.samples_per_s,
+            bubble: timeline.bubble,
+            peak_memory_bytes: timeline.peak_memory(),
+            notes: pipeline.notes.clone(),
         }
-        let simulated = 1.0 / self.played.as_ref()?.samples_per_s;
-        Some(score.slowest_s / simulated - 1.0)
     }
 }
 
@@ -86,39 +114,40 @@ pub fn planned(
     schedule: Schedule,
     search: &Search,
 ) -> Entry {
-    let info = planner.info();
     let problem =
         Problem { workload: Arc::clone(workload), limits: *limits, options: Options::defaults(planner.options()) };
-    let entry = Entry {
-        id: info.id.into(),
-        name: info.name.into(),
-        status: None,
-        plan: None,
-        score: None,
-        bound: None,
-        played: None,
-        seconds: None,
-        remarks: vec![],
-    };
     let (outcome, score) = planner::run(planner, &problem, search);
-    let Outcome { status, plan, lower_bound, infeasible, notes, .. } = outcome;
-    let played = plan.as_ref().zip(score.as_ref()).map(|(plan, _)| play(workload, limits, plan, schedule));
+    let seconds = search.elapsed().as_secs_f64();
+    let played = outcome.plan.as_ref().map(|plan| Played::new(workload, limits, plan, schedule));
+    run(planner.info(), &outcome, score.as_ref(), seconds, played)
+}
+
+/// The line of a finished run.
+pub fn run(
+    planner: &PlannerInfo,
+    outcome: &Outcome,
+    score: Option<&Score>,
+    seconds: f64,
+    played: Option<Played>,
+) -> Entry {
+    let story = outcome.infeasible.iter().map(|story| story.explanation.clone());
     Entry {
-        status: Some(status),
-        plan,
-        score,
-        bound: lower_bound,
+        id: planner.id.into(),
+        name: planner.name.into(),
+        status: Some(outcome.status),
+        plan: outcome.plan.clone(),
+        score: score.cloned(),
+        bound: outcome.lower_bound,
         played,
-        seconds: Some(search.elapsed().as_secs_f64()),
-        remarks: infeasible.map(|story| story.explanation).into_iter().chain(notes).collect(),
-        ..entry
+        seconds: Some(seconds),
+        remarks: story.chain(outcome.notes.iter().cloned()).collect(),
     }
 }
 
 /// Scores and plays a plan that is already there.
 pub fn given(id: &str, workload: &Workload, limits: &Limits, plan: Plan, schedule: Schedule) -> Entry {
     let score = check(workload, limits, &plan);
-    let played = score.is_valid().then(|| play(workload, limits, &plan, schedule));
+    let played = score.is_valid().then(|| Played::new(workload, limits, &plan, schedule));
     Entry {
         id: id.into(),
         name: id.into(),
@@ -130,13 +159,4 @@ pub fn given(id: &str, workload: &Workload, limits: &Limits, plan: Plan, schedul
         played,
         seconds: None,
     }
-}
-
-fn play(workload: &Workload, limits: &Limits, plan: &Plan, schedule: Schedule) -> Played {
-    let pipeline = Pipeline::from_plan(workload, limits, plan, &Settings::default());
-    let schedule = pipeline.schedule(schedule);
-    let timeline = simulate::simulate(&pipeline, schedule);
-    let peak_memory_bytes = timeline.peak_memory();
-    let Timeline { iteration_s, samples_per_s, bubble, .. } = timeline;
-    Played { schedule, iteration_s, samples_per_s, bubble, peak_memory_bytes, notes: pipeline.notes }
 }

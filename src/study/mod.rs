@@ -1,4 +1,5 @@
 //! Questions asked of a workload and its plans that no single planner answers.
 
+pub mod columns;
 pub mod compare;
 pub mod uniform;

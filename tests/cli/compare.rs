@@ -2,6 +2,8 @@
 
 use super::{BERT, Folder, TINY, json, refusal, stdout};
 
+const PLACEMENT: &str = "inputs/branching-cnn-training.json";
+
 #[test]
 fn every_planner_that_can_is_on_one_table() {
     let text = stdout(&["compare", TINY], 0);
@@ -41,4 +43,26 @@ fn no_plan_at_all_is_exit_code_1_and_says_why() {
     assert!(text.contains("(no plan)") && text.contains("note: Piper: "), "{text}");
     let error = refusal(&["compare", BERT, "--planner", "placement-ip"]);
     assert!(error.contains("placement-ip"), "{error}");
+}
+
+#[test]
+fn objectives_stand_apart_and_are_sorted_by_simulated_time() {
+    let planners = ["placement-latency-greedy", "placement-dp", "placement-one", "placement-linearised"];
+    let asked: Vec<&str> = planners.into_iter().flat_map(|id| ["--planner", id]).collect();
+    let text = stdout(&[&["compare", PLACEMENT], asked.as_slice()].concat(), 0);
+    let (batches, samples) = text.split_once("latency, ms; one sample alone").expect("two groups");
+    assert!(batches.contains("max load, ms"), "{text}");
+    assert!(batches.contains("Placement: DP") && !samples.contains("Placement: DP  "), "{text}");
+    assert!(samples.contains("Latency: greedy") && !batches.contains("Latency: greedy"), "{text}");
+    let document = json(&[&["compare", PLACEMENT, "--json"], asked.as_slice()].concat(), 0);
+    let entries = document["entries"].as_array().unwrap();
+    let figures = |objective: &str| -> Vec<f64> {
+        let of = entries.iter().filter(|entry| entry["objective"]["name"] == objective);
+        of.map(|entry| entry["iteration_s"].as_f64().unwrap()).collect()
+    };
+    assert_eq!(figures("max_load").len(), 3);
+    assert!(figures("max_load").is_sorted());
+    // The simulator plays one sample exactly as the objective has it.
+    let latency = entries.iter().find(|entry| entry["objective"]["name"] == "latency").unwrap();
+    assert!(latency["prediction_error"].as_f64().unwrap().abs() < 1e-9);
 }

@@ -1,0 +1,140 @@
+//! What a comparison says of each plan, column by column, and the order of its rows.
+//!
+//! Command line and screen make their tables from these, so that both show the same figures in the same words. Objectives
+//! are in units of their own: plans that are measured by different things stand in groups of their own, and a plan is
+//! only ever sorted among its like.
+
+use super::compare::Entry;
+use crate::{plan::Measure, units};
+
+/// A column of the comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// Simulated time of a batch, or of the one sample of a plan for latency.
+    Time,
+    /// What the planner minimises, in its own unit.
+    Objective,
+    /// Simulated peak memory of a device.
+    Memory,
+    /// Devices used.
+    Devices,
+    /// Simulated samples per second.
+    Throughput,
+    /// Simulated idle share.
+    Bubble,
+    /// How far the planner's own time per sample is from the simulated one.
+    Predicted,
+    /// How far the objective is from a proven bound.
+    Gap,
+    /// Time spent planning.
+    Planning,
+}
+
+impl Column {
+    /// All columns, the most telling first: at a narrow size the last ones are left out.
+    pub const ALL: [Column; 9] = [
+        Column::Time,
+        Column::Objective,
+        Column::Memory,
+        Column::Devices,
+        Column::Throughput,
+        Column::Bubble,
+        Column::Predicted,
+        Column::Gap,
+        Column::Planning,
+    ];
+
+    /// What stands over it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Column::Time => "time",
+            Column::Objective => "objective",
+            Column::Memory => "peak memory",
+            Column::Devices => "devices",
+            Column::Throughput => "samples/s",
+            Column::Bubble => "bubble",
+            Column::Predicted => "predicted",
+            Column::Gap => "gap",
+            Column::Planning => "planned in",
+        }
+    }
+
+    /// What it says of a plan, for people; `-` where there is nothing to say.
+    pub fn cell(self, entry: &Entry) -> String {
+        let Some(figure) = self.figure(entry) else { return "-".into() };
+        match self {
+            Column::Time | Column::Planning => units::seconds(figure),
+            Column::Objective => entry.score.as_ref().map_or_else(String::new, |score| score.measure.show(figure)),
+            Column::Memory => units::bytes(figure),
+            Column::Devices => format!("{figure}"),
+            Column::Throughput => units::number(figure),
+            Column::Bubble => units::percent(figure),
+            Column::Predicted => format!("{:+.1}%", 100.0 * figure),
+            Column::Gap if figure <= 1e-9 => "proven".into(),
+            Column::Gap => units::percent(figure),
+        }
+    }
+
+    /// The figure itself, in base units; `None` where there is none.
+    pub fn figure(self, entry: &Entry) -> Option<f64> {
+        let played = entry.played.as_ref();
+        match self {
+            Column::Time => played.map(|played| played.iteration_s),
+            Column::Objective => entry.value(),
+            Column::Memory => played.map(|played| played.peak_memory_bytes),
+            Column::Devices => entry.value().and(entry.plan.as_ref()).map(|plan| f64::from(plan.devices_used())),
+            Column::Throughput => played.map(|played| played.samples_per_s),
+            Column::Bubble => played.map(|played| played.bubble),
+            Column::Predicted => entry.prediction_error(),
+            Column::Gap => entry.gap(),
+            Column::Planning => entry.seconds,
+        }
+    }
+
+    /// What rows are sorted by: the less, the further up.
+    fn rank(self, entry: &Entry) -> Option<f64> {
+        let figure = self.figure(entry)?;
+        Some(match self {
+            Column::Throughput => -figure,
+            Column::Objective if entry.score.as_ref().is_some_and(|score| score.measure.larger_is_better()) => -figure,
+            // Too much and too little are alike wrong.
+            Column::Predicted => figure.abs(),
+            _ => figure,
+        })
+    }
+}
+
+/// What an entry is measured by, by name; `None` where there is no valid plan.
+pub fn group(entry: &Entry) -> Option<&'static str> {
+    entry.score.as_ref().filter(|score| score.is_valid()).map(|score| score.measure.name())
+}
+
+/// The title of a group: what its plans are measured by, in which unit, and how they are played if not as batches.
+pub fn group_title(measure: Measure) -> String {
+    let name = measure.name().replace('_', " ");
+    let played = if matches!(measure, Measure::Latency { .. }) { "; one sample alone" } else { "" };
+    format!("{name}, {}{played}", measure.unit())
+}
+
+/// Sorts by a column, best first, within groups of one objective; the groups stay in the order in which they first come.
+/// Without a column the order stays. Entries without a figure come last in their group, those without a plan last of all.
+/// `O(n log n)`.
+pub fn sort<T>(rows: &mut [T], entry: impl Fn(&T) -> &Entry, column: Option<Column>, reversed: bool) {
+    let mut groups: Vec<&'static str> = vec![];
+    for name in rows.iter().filter_map(|row| group(entry(row))) {
+        if !groups.contains(&name) {
+            groups.push(name);
+        }
+    }
+    let place = |row: &T| group(entry(row)).and_then(|name| groups.iter().position(|known| *known == name));
+    rows.sort_by(|a, b| {
+        let groups = place(a).unwrap_or(usize::MAX).cmp(&place(b).unwrap_or(usize::MAX));
+        let within = match column.map(|column| (column.rank(entry(a)), column.rank(entry(b)))) {
+            Some((Some(a), Some(b))) if reversed => b.total_cmp(&a),
+            Some((Some(a), Some(b))) => a.total_cmp(&b),
+            Some((a, b)) => a.is_none().cmp(&b.is_none()),
+            None => std::cmp::Ordering::Equal,
+        };
+        groups.then(within)
+    });
+}
