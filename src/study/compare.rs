@@ -132,7 +132,8 @@ pub fn given(id: &str, workload: &Workload, limits: &Limits, plan: Plan, schedul
     }
 }
 
-fn play(workload: &Workload, limits: &Limits, plan: &Plan, schedule: Schedule) -> Played {
+/// Plays one batch of a valid plan.
+pub(super) fn play(workload: &Workload, limits: &Limits, plan: &Plan, schedule: Schedule) -> Played {
     let pipeline = Pipeline::from_plan(workload, limits, plan, &Settings::default());
     let schedule = pipeline.schedule(schedule);
     let timeline = simulate::simulate(&pipeline, schedule);

@@ -1,4 +1,5 @@
 //! Questions asked of a workload and its plans that no single planner answers.
 
 pub mod compare;
+pub mod sweep;
 pub mod uniform;
