@@ -9,3 +9,4 @@ pub mod plan_csv;
 pub mod plan_json;
 pub mod split;
 pub mod svg;
+pub mod sweep_csv;

@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use super::{
-    Infeasible, Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
-    equal_partition, piper, placement,
+    Infeasible, Lever, ManyRuns, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    equal_partition, one_by_one, piper, placement,
 };
 use crate::{
     cluster::{LimitKind, Limits},
@@ -94,6 +94,17 @@ impl Planner for Converted {
             return outcome;
         }
         self.plan_in(Mode::Smallest, problem, search)
+    }
+
+    fn answers_many(&self, problem: &Problem) -> bool {
+        self.is_native(&problem.workload) && self.planner.answers_many(problem)
+    }
+
+    fn plan_many(&self, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
+        if self.is_native(&problem.workload) {
+            return self.planner.plan_many(problem, devices, run);
+        }
+        one_by_one(self, problem, devices, run);
     }
 }
 

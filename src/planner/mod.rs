@@ -94,6 +94,37 @@ pub trait Planner: Sync + Send {
 
     /// Plans. Heeds `search` for cancellation, deadline and threads, and reports progress to it.
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
+
+    /// Whether [`Planner::plan_many`] takes less time than planning for each number of devices by itself.
+    fn answers_many(&self, problem: &Problem) -> bool {
+        let _ = problem;
+        false
+    }
+
+    /// Plans for several numbers of devices, all else being as in `problem`, and hands over each outcome when it is there.
+    /// Values are those of [`Planner::plan`] up to rounding; of equally good plans it may give another.
+    fn plan_many(&self, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
+        one_by_one(self, problem, devices, run);
+    }
+}
+
+/// Plans for each number of devices by itself.
+fn one_by_one<P: Planner + ?Sized>(planner: &P, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
+    for &count in devices {
+        let search = run.begin(count);
+        let limits = problem.limits.with(LimitKind::Devices, f64::from(count));
+        let outcome = planner.plan(&Problem { limits, ..problem.clone() }, &search);
+        run.end(count, outcome);
+    }
+}
+
+/// Who waits for the outcomes of [`Planner::plan_many`].
+pub trait ManyRuns {
+    /// Planning for this number of devices begins; it heeds this search.
+    fn begin(&mut self, devices: u32) -> Search;
+
+    /// Planning for this number of devices has ended.
+    fn end(&mut self, devices: u32, outcome: Outcome);
 }
 
 static REGISTRY: &[&dyn Planner] = &[
@@ -139,7 +170,10 @@ pub fn run(planner: &dyn Planner, problem: &Problem, search: &Search) -> (Outcom
 }
 
 /// The score of a planner's plan, after it was found to be what the planner says.
-fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: Option<f64>) -> Score {
+///
+/// # Panics
+/// As [`run`].
+pub fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: Option<f64>) -> Score {
     let score = check::check(&problem.workload, &problem.limits, plan);
     let id = planner.info().id;
     assert!(score.is_valid(), "planner {id} broke a rule: {}", score.violations[0]);

@@ -41,8 +41,39 @@ struct Control {
     deadline: Option<Instant>,
     expired: AtomicBool,
     started: Instant,
-    /// The search that this one is a part of.
-    whole: Option<Search>,
+    /// The search that this one is a part of, and ends with.
+    whole: Option<Arc<Control>>,
+}
+
+impl Control {
+    fn new(deadline: Option<Duration>, whole: Option<Arc<Control>>) -> Arc<Self> {
+        let started = Instant::now();
+        Arc::new(Control {
+            cancel: AtomicBool::new(false),
+            deadline: deadline.and_then(|d| started.checked_add(d)),
+            expired: AtomicBool::new(false),
+            started,
+            whole,
+        })
+    }
+
+    #[inline]
+    fn cancelled(&self) -> bool {
+        if self.cancel.load(Ordering::Relaxed) {
+            return true;
+        }
+        if self.whole.as_ref().is_some_and(|whole| whole.cancelled()) {
+            self.cancel.store(true, Ordering::Relaxed);
+            return true;
+        }
+        let Some(deadline) = self.deadline else { return false };
+        if Instant::now() >= deadline {
+            self.expired.store(true, Ordering::Relaxed);
+            self.cancel.store(true, Ordering::Relaxed);
+            return true;
+        }
+        false
+    }
 }
 
 /// What is known so far.
@@ -82,18 +113,14 @@ impl Default for Search {
 impl Search {
     /// A search that may last `deadline` from now and draws its random numbers from `seed`.
     pub fn new(deadline: Option<Duration>, seed: u64) -> Self {
-        let started = Instant::now();
-        Search {
-            control: Arc::new(Control {
-                cancel: AtomicBool::new(false),
-                deadline: deadline.and_then(|d| started.checked_add(d)),
-                expired: AtomicBool::new(false),
-                started,
-                whole: None,
-            }),
-            report: Arc::new(Report::default()),
-            seed,
-        }
+        Search { control: Control::new(deadline, None), report: Arc::new(Report::default()), seed }
+    }
+
+    /// A search of its own that may last `deadline` from now and ends with this one: one of many that are waited for.
+    #[must_use]
+    pub fn part(&self, deadline: Option<Duration>) -> Search {
+        let control = Control::new(deadline, Some(Arc::clone(&self.control)));
+        Search { control, report: Arc::new(Report::default()), seed: self.seed }
     }
 
     /// A handle that stops together with this one but reports to nobody: for parts of a search whose bounds do not hold
@@ -101,17 +128,6 @@ impl Search {
     #[must_use]
     pub fn quiet(&self) -> Search {
         Search { control: Arc::clone(&self.control), report: Arc::new(Report::default()), seed: self.seed }
-    }
-
-    /// A search of its own that may last `deadline` from now and ends with this one at the latest: for one of several
-    /// plans that answer a question together.
-    #[must_use]
-    pub fn part(&self, deadline: Option<Duration>) -> Search {
-        let mut part = Search::new(deadline, self.seed);
-        if let Some(control) = Arc::get_mut(&mut part.control) {
-            control.whole = Some(self.clone());
-        }
-        part
     }
 
     /// Asks the planner to stop.
@@ -122,20 +138,7 @@ impl Search {
     /// Whether the planner should stop: cancelled, or past the deadline. Cheap enough for inner loops.
     #[inline]
     pub fn cancelled(&self) -> bool {
-        if self.control.cancel.load(Ordering::Relaxed) {
-            return true;
-        }
-        if self.control.whole.as_ref().is_some_and(Search::cancelled) {
-            self.control.cancel.store(true, Ordering::Relaxed);
-            return true;
-        }
-        let Some(deadline) = self.control.deadline else { return false };
-        if Instant::now() >= deadline {
-            self.control.expired.store(true, Ordering::Relaxed);
-            self.control.cancel.store(true, Ordering::Relaxed);
-            return true;
-        }
-        false
+        self.control.cancelled()
     }
 
     /// Whether it was the deadline that stopped it.
@@ -207,12 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn a_part_ends_by_itself_and_with_the_whole() {
-        let whole = Search::default();
-        let (brief, long) = (whole.part(Some(Duration::ZERO)), whole.part(None));
-        assert!(brief.cancelled() && brief.deadline_passed() && !whole.cancelled() && !long.cancelled());
+    fn a_part_ends_with_the_whole_and_not_the_other_way_round() {
+        let whole = Search::new(None, 7);
+        let (short, long) = (whole.part(Some(Duration::ZERO)), whole.part(None));
+        assert!((0..100).any(|_| short.cancelled()) && short.deadline_passed());
+        assert!(!whole.cancelled() && !long.cancelled());
         whole.cancel();
-        assert!(long.cancelled() && !long.deadline_passed());
+        assert!(long.cancelled() && !long.deadline_passed() && long.seed() == 7);
     }
 
     #[test]

@@ -2,4 +2,5 @@
 
 pub mod columns;
 pub mod compare;
+pub mod sweep;
 pub mod uniform;

@@ -71,7 +71,20 @@ pub(super) fn minimise<'m, 'a>(
     search: &Search,
 ) -> Ended {
     let trivial = model.device_seconds[model.full()] / f64::from(model.limits.devices);
-    let mut run = Run { model, settings, crew, search, best: known, probes: 0, done: 0.0, done_after_group: 1.0 };
+    let likely = known.is_some();
+    let devices = model.limits.devices;
+    let mut run = Run {
+        model,
+        settings,
+        crew,
+        search,
+        devices,
+        best: known,
+        likely,
+        probes: 0,
+        done: 0.0,
+        done_after_group: 1.0,
+    };
     if let Some(best) = &run.best {
         search.improve(best.value, &best.plan);
     }
@@ -96,12 +109,76 @@ pub(super) fn minimise<'m, 'a>(
     Ended { best, lower, complete: true, probes }
 }
 
+/// What is known before a search that shares its model with others.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known {
+    /// A plan.
+    pub(super) best: Option<Best>,
+    /// Whether that plan is probably the best already.
+    pub(super) likely: bool,
+    /// A proven lower bound on the load.
+    pub(super) lower: f64,
+}
+
+/// The least load on at most `devices` of the model's devices, any degree with any replicas.
+pub(super) fn minimise_on<'m, 'a>(
+    devices: u32,
+    model: &'m Model<'a>,
+    settings: &Settings,
+    crew: &mut Crew<'m, 'a>,
+    known: Known,
+    search: &Search,
+) -> Ended {
+    let Known { best, likely, lower } = known;
+    let lower = lower.max(model.device_seconds[model.full()] / f64::from(devices));
+    let mut run =
+        Run { model, settings, crew, search, devices, best, likely, probes: 0, done: 0.0, done_after_group: 1.0 };
+    if let Some(best) = &run.best {
+        search.improve(best.value, &best.plan);
+    }
+    let complete = groups(model, settings).iter().all(|group| run.group(group, lower, true));
+    let Run { best, probes, .. } = run;
+    let lower = best.as_ref().filter(|_| complete).map_or(lower, |best| best.value);
+    Ended { best, lower, complete, probes }
+}
+
+/// The plan with the fewest devices whose load is that of `best` or less; `None` if cancelled.
+///
+/// Which of several equally fast plans the halving meets depends on where it began; this one depends on the load alone.
+pub(super) fn thriftiest<'m, 'a>(
+    devices: u32,
+    model: &'m Model<'a>,
+    settings: &Settings,
+    crew: &mut Crew<'m, 'a>,
+    best: &Best,
+    search: &Search,
+) -> Option<Best> {
+    let allowed = groups(model, settings).swap_remove(0);
+    let question = Question {
+        target: best.value * (1.0 + RESOLUTION),
+        devices,
+        most_replicas: model.most_replicas.min(devices),
+        allowed: &allowed,
+        stages: settings.stages,
+        progress: (0.9, 1.0),
+    };
+    match crew.ask(&question, search) {
+        Answer::Yes(stages) => Some(build(model, settings, &stages, model.limits.memory_bytes)),
+        // Rounding: the plan at hand is as good.
+        Answer::No => Some(best.clone()),
+        Answer::Cancelled => None,
+    }
+}
+
 struct Run<'r, 'm, 'a> {
     model: &'m Model<'a>,
     settings: &'r Settings,
     crew: &'r mut Crew<'m, 'a>,
     search: &'r Search,
+    devices: u32,
     best: Option<Best>,
+    /// Whether the plan known at the start is probably the best already.
+    likely: bool,
     probes: u32,
     /// Share of the work done, and what it will be when the group at hand is.
     done: f64,
@@ -112,8 +189,8 @@ impl Run<'_, '_, '_> {
     /// Minimises within one group; false if it was cancelled. `alone` tells that its bounds are those of the whole run.
     fn group(&mut self, group: &[Allowed], trivial: f64, alone: bool) -> bool {
         let mut lower = trivial;
-        let known = self.best.is_some();
-        if !known {
+        let likely = self.best.is_some() && (self.likely || self.probes > 0);
+        if self.best.is_none() {
             match self.first(group, &mut lower) {
                 Some(true) => {}
                 Some(false) => return true,
@@ -130,7 +207,7 @@ impl Run<'_, '_, '_> {
                 self.search.report_bound(lower);
             }
             // A plan that was there before is most often the best already: ask that first.
-            let direct = (known && !asked_directly) || upper <= lower * (1.0 + CLOSE);
+            let direct = (likely && !asked_directly) || upper <= lower * (1.0 + CLOSE);
             asked_directly = true;
             let target = if direct { upper * (1.0 - RESOLUTION) } else { lower + (upper - lower) / 2.0 };
             let halvings = ((upper - lower) / (CLOSE * lower).max(f64::MIN_POSITIVE)).log2();
@@ -172,8 +249,8 @@ impl Run<'_, '_, '_> {
         let after = self.done + (self.done_after_group - self.done) / remaining;
         let question = Question {
             target,
-            devices: self.model.limits.devices,
-            most_replicas: self.model.most_replicas,
+            devices: self.devices,
+            most_replicas: self.model.most_replicas.min(self.devices),
             allowed: group,
             stages: self.settings.stages,
             progress: (self.done, after),

@@ -14,6 +14,7 @@
 mod bisection;
 mod infeasible;
 mod knapsack;
+mod many;
 mod model;
 mod modes;
 mod probe;
@@ -22,7 +23,7 @@ mod settings;
 use crate::{
     cluster::Limits,
     graph::{Dag, DownSets, Enumeration},
-    planner::{Infeasible, Lever, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{Infeasible, Lever, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     workload::{PiperProfile, Workload},
 };
 
@@ -80,6 +81,15 @@ impl Planner for Piper {
         let mut outcome = plan(&problem.workload, profile, &problem.limits, &settings, search);
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
+    }
+
+    fn answers_many(&self, problem: &Problem) -> bool {
+        // Engines want a group of its own for every number of replicas and degree, which leaves little to share.
+        problem.workload.piper().is_some() && !Settings::new(&problem.options).engine_feasible
+    }
+
+    fn plan_many(&self, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
+        many::plan(self, problem, devices, run);
     }
 }
 

@@ -1,0 +1,193 @@
+//! What a point of a sweep is worth, and the figures of it that can be shown.
+
+use crate::{
+    plan::Score,
+    planner::{Outcome, Status},
+    study::compare::Played,
+    units,
+};
+
+/// The planner's objective at a point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Objective {
+    /// Its name in the plan JSON: `time_per_sample`.
+    pub name: String,
+    /// Its unit: `s`.
+    pub unit: String,
+    /// The plan's value, as the independent check finds it.
+    pub value: f64,
+}
+
+impl Objective {
+    /// The value with its unit, for people.
+    pub fn show(&self) -> String {
+        show(&self.name, &self.unit, self.value)
+    }
+}
+
+fn show(name: &str, unit: &str, value: f64) -> String {
+    match (unit, name) {
+        ("s", "time_per_sample") => format!("{}/sample", units::seconds(value)),
+        ("s", _) => units::seconds(value),
+        ("x", _) => format!("{}x", units::number(value)),
+        (unit, _) => format!("{} {unit}", units::number(value)),
+    }
+}
+
+/// A point's plan in the simulator.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Simulated {
+    /// Time of one batch, seconds.
+    pub iteration_s: f64,
+    /// Samples (or microbatches) a second.
+    pub samples_per_s: f64,
+    /// Share of device time that is idle, 0 to 1.
+    pub bubble: f64,
+    /// The most memory in use on any device, bytes.
+    pub peak_memory_bytes: f64,
+}
+
+/// What came of a point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// How planning ended.
+    pub status: Status,
+    /// The plan's objective, if there is a plan.
+    pub objective: Option<Objective>,
+    /// A proven bound on it.
+    pub bound: Option<f64>,
+    /// Stages of the plan.
+    pub stages: Option<usize>,
+    /// Devices it uses.
+    pub devices_used: Option<u32>,
+    /// The plan in the simulator.
+    pub simulated: Option<Simulated>,
+    /// Wall-clock seconds of planning.
+    pub seconds: f64,
+    /// Why there is no plan; else empty.
+    pub why: String,
+}
+
+/// A figure of an answer to put on a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Figure {
+    /// The planner's objective.
+    #[default]
+    Objective,
+    /// Simulated time of a batch.
+    Iteration,
+    /// Simulated samples a second.
+    Throughput,
+    /// Simulated idle share.
+    Bubble,
+    /// Simulated peak memory.
+    Memory,
+    /// Devices the plan uses.
+    Devices,
+    /// Time spent planning.
+    Seconds,
+}
+
+impl Figure {
+    /// All figures, the objective first.
+    pub const ALL: [Figure; 7] = [
+        Figure::Objective,
+        Figure::Iteration,
+        Figure::Throughput,
+        Figure::Bubble,
+        Figure::Memory,
+        Figure::Devices,
+        Figure::Seconds,
+    ];
+
+    /// What flags call it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Figure::Objective => "objective",
+            Figure::Iteration => "iteration",
+            Figure::Throughput => "throughput",
+            Figure::Bubble => "bubble",
+            Figure::Memory => "memory",
+            Figure::Devices => "devices",
+            Figure::Seconds => "seconds",
+        }
+    }
+
+    /// What axes call it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Figure::Objective => "objective",
+            Figure::Iteration => "simulated time of a batch",
+            Figure::Throughput => "simulated samples per second",
+            Figure::Bubble => "simulated idle share",
+            Figure::Memory => "simulated peak memory",
+            Figure::Devices => "devices used",
+            Figure::Seconds => "planning time",
+        }
+    }
+
+    /// The figure's value.
+    pub fn of(self, answer: &Answer) -> Option<f64> {
+        let simulated = answer.simulated.as_ref();
+        match self {
+            Figure::Objective => answer.objective.as_ref().map(|objective| objective.value),
+            Figure::Iteration => simulated.map(|simulated| simulated.iteration_s),
+            Figure::Throughput => simulated.map(|simulated| simulated.samples_per_s),
+            Figure::Bubble => simulated.map(|simulated| simulated.bubble),
+            Figure::Memory => simulated.map(|simulated| simulated.peak_memory_bytes),
+            Figure::Devices => answer.devices_used.map(f64::from),
+            Figure::Seconds => Some(answer.seconds),
+        }
+    }
+
+    /// A value of it with its unit; `objective` tells that of the objective.
+    pub fn show(self, value: f64, objective: Option<(&str, &str)>) -> String {
+        match self {
+            Figure::Objective => match objective {
+                Some((name, unit)) => show(name, unit, value),
+                None => units::number(value),
+            },
+            Figure::Iteration | Figure::Seconds => units::seconds(value),
+            Figure::Throughput => format!("{}/s", units::number(value)),
+            Figure::Bubble => units::percent(value),
+            Figure::Memory => units::bytes(value),
+            Figure::Devices => format!("{value:.0}"),
+        }
+    }
+}
+
+impl Answer {
+    /// What a planner's outcome comes to.
+    pub(super) fn new(outcome: &Outcome, score: Option<&Score>, played: Option<&Played>, seconds: f64) -> Self {
+        let why = match (&outcome.plan, &outcome.infeasible) {
+            (Some(_), _) => String::new(),
+            (None, Some(story)) => story.explanation.clone(),
+            (None, None) if outcome.status == Status::Cancelled => "stopped before there was a plan".into(),
+            (None, None) => "no plan".into(),
+        };
+        Answer {
+            status: outcome.status,
+            objective: score.map(|score| Objective {
+                name: score.measure.name().into(),
+                unit: score.measure.unit().into(),
+                value: score.value,
+            }),
+            bound: outcome.lower_bound.filter(|bound| bound.is_finite()),
+            stages: outcome.plan.as_ref().map(|plan| plan.stages.len()),
+            devices_used: outcome.plan.as_ref().map(crate::plan::Plan::devices_used),
+            simulated: played.map(|played| Simulated {
+                iteration_s: played.iteration_s,
+                samples_per_s: played.samples_per_s,
+                bubble: played.bubble,
+                peak_memory_bytes: played.peak_memory_bytes,
+            }),
+            seconds,
+            why,
+        }
+    }
+
+    /// Whether there is a plan.
+    pub fn has_plan(&self) -> bool {
+        self.objective.is_some()
+    }
+}

@@ -1,0 +1,115 @@
+//! Sweeps: how a plan's worth changes with one or two limits, for one or more planners or settings of them.
+//!
+//! A [`Sweep`] is a list of [`Point`]s: workload, line ([`Series`]), limits. [`run`](run::run) answers them in parallel, in the order of
+//! interest ([`order`]), and hands over each [`Answer`] when it is there, so that a sweep can be watched, stopped and taken
+//! up again. Points that differ in nothing but devices are one run of a planner that can answer several at once
+//! ([`Planner::answers_many`](crate::planner::Planner::answers_many)); the surprising decision is that this, not the order
+//! of interest, decides what runs together.
+
+mod answer;
+pub mod order;
+pub mod range;
+pub mod run;
+mod series;
+
+use std::sync::Arc;
+
+use crate::{
+    cluster::{LimitKind, Limits, MissingLimit, Overrides},
+    workload::Workload,
+};
+
+pub use answer::{Answer, Figure, Objective, Simulated};
+pub use range::Values;
+pub use series::{Series, SeriesError};
+
+/// More points than this are a slip of the keyboard.
+pub const MOST_POINTS: usize = 100_000;
+
+/// A question: one workload under one set of limits, planned in one way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Which of the sweep's workloads.
+    pub workload: usize,
+    /// Which of its series.
+    pub series: usize,
+    /// Under which limits.
+    pub limits: Limits,
+}
+
+/// All questions.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    /// What is planned.
+    pub workloads: Vec<Arc<Workload>>,
+    /// How.
+    pub series: Vec<Series>,
+    /// The limits that vary, the one along the chart first; at most two.
+    pub axes: Vec<LimitKind>,
+    /// The points: by workload, then by the second axis, the first axis, and the series.
+    pub points: Vec<Point>,
+    /// Whether every point is planned by itself, so that its seconds are those of a single plan.
+    pub alone: bool,
+}
+
+impl Sweep {
+    /// Every workload under every combination of limits, planned in every way. `values` are the limits given, in the
+    /// order in which they become axes; those with one value are no axis.
+    ///
+    /// # Errors
+    /// A limit that neither the workload's file nor `values` gives, with the workload's source.
+    pub fn grid(
+        workloads: Vec<Arc<Workload>>,
+        series: Vec<Series>,
+        values: &[Values],
+        rest: &Overrides,
+    ) -> Result<Self, (String, MissingLimit)> {
+        let mut points = vec![];
+        for (place, workload) in workloads.iter().enumerate() {
+            for limits in combinations(workload, values, rest)? {
+                points.extend((0..series.len()).map(|series| Point { workload: place, series, limits }));
+            }
+        }
+        let axes = values.iter().filter(|values| values.is_axis()).map(|values| values.kind).collect();
+        Ok(Sweep { workloads, series, axes, points, alone: false })
+    }
+
+    /// What tables call a workload: its name, or where two share one, where it came from.
+    pub fn workload_label(&self, place: usize) -> String {
+        let workload = &self.workloads[place];
+        let shared = self.workloads.iter().filter(|other| other.name == workload.name).count() > 1;
+        if shared { workload.source.clone() } else { workload.name.clone() }
+    }
+
+    /// Where a point lies on the axes.
+    pub fn coordinates(&self, point: &Point) -> Vec<f64> {
+        self.axes.iter().map(|&kind| point.limits.get(kind)).collect()
+    }
+}
+
+/// The limits of a workload for every combination of values; the first list varies fastest.
+fn combinations(
+    workload: &Workload,
+    values: &[Values],
+    rest: &Overrides,
+) -> Result<Vec<Limits>, (String, MissingLimit)> {
+    let mut all = vec![*rest];
+    for Values { kind, values } in values.iter().rev() {
+        all = all.iter().flat_map(|overrides| values.iter().map(|&value| with(*overrides, *kind, value))).collect();
+    }
+    let resolved = all.iter().map(|overrides| Limits::resolve(workload, overrides));
+    resolved.map(|limits| limits.map_err(|missing| (workload.source.clone(), missing))).collect()
+}
+
+fn with(mut overrides: Overrides, kind: LimitKind, value: f64) -> Overrides {
+    match kind {
+        LimitKind::Devices => overrides.devices = Some(value as u32),
+        LimitKind::Cpus => overrides.cpus = Some(value as u32),
+        LimitKind::Memory => overrides.memory_bytes = Some(value),
+        LimitKind::Microbatches => overrides.microbatches = Some(value as u32),
+        LimitKind::Bandwidth => overrides.bandwidth_bytes_per_s = Some(value),
+        LimitKind::Batch => overrides.batch = Some(value as u32),
+        LimitKind::Flops => overrides.flops_per_s = Some(value),
+    }
+    overrides
+}

@@ -1,0 +1,154 @@
+//! Values of a limit as a person writes them: `8..2048:x2`, `8..64:+8`, `8..64`, `1GiB,2GiB,8GiB,80GiB`.
+//!
+//! Parts are separated by commas; a part is one value or a range `FIRST..LAST`, with a factor (`:x2`) or a step (`:+8`)
+//! behind it. Without either a range doubles. The surprising decision: the last value of a range always belongs to it,
+//! even where the steps would jump over it, because the ends are what one asks a range for.
+
+use crate::{cluster::LimitKind, units::exact_number};
+
+/// More values than this are a slip of the keyboard.
+pub const MOST_VALUES: usize = 5_000;
+
+/// The values of one limit, ascending, each once; at least one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Values {
+    /// Which limit.
+    pub kind: LimitKind,
+    /// Its values in the limit's base unit.
+    pub values: Vec<f64>,
+}
+
+/// How a range goes from one value to the next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Pace {
+    Times(f64),
+    Plus(f64),
+}
+
+impl Values {
+    /// One value.
+    pub fn one(kind: LimitKind, value: f64) -> Self {
+        Values { kind, values: vec![value] }
+    }
+
+    /// Reads a list of values and ranges.
+    ///
+    /// # Errors
+    /// One sentence that quotes what is wrong and says what would do.
+    pub fn parse(kind: LimitKind, text: &str) -> Result<Self, String> {
+        let mut values = vec![];
+        for part in text.split(',') {
+            match part.split_once("..") {
+                None => values.push(value(kind, part)?),
+                Some((first, rest)) => range(kind, part, first, rest, &mut values)?,
+            }
+            if values.len() > MOST_VALUES {
+                return Err(format!("`{text}` has more than {MOST_VALUES} values; take larger steps"));
+            }
+        }
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        Ok(Values { kind, values })
+    }
+
+    /// Whether there is more than one value.
+    pub fn is_axis(&self) -> bool {
+        self.values.len() > 1
+    }
+
+    /// Whether the values spread over factors rather than differences: then a logarithmic axis shows them evenly.
+    pub fn is_geometric(&self) -> bool {
+        is_geometric(&self.values)
+    }
+}
+
+/// Whether neighbours of an ascending list differ by factors rather than by steps.
+pub fn is_geometric(values: &[f64]) -> bool {
+    let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return false };
+    if first <= 0.0 || values.len() < 3 {
+        return first > 0.0 && last / first >= 4.0;
+    }
+    // The evener of the two spacings, each measured by its largest part of the whole.
+    let widest = |place: &dyn Fn(f64) -> f64| {
+        let whole = place(last) - place(first);
+        values.windows(2).map(|pair| (place(pair[1]) - place(pair[0])) / whole).fold(0.0, f64::max)
+    };
+    widest(&f64::ln) < widest(&|value| value)
+}
+
+fn value(kind: LimitKind, text: &str) -> Result<f64, String> {
+    if text.trim().is_empty() {
+        return Err(format!("a value is missing: write a list such as {}", example(kind)));
+    }
+    kind.parse(text.trim()).map_err(|error| error.to_string())
+}
+
+fn example(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::Devices | LimitKind::Microbatches | LimitKind::Batch => "8,16,32 or 8..64:x2",
+        LimitKind::Cpus => "0,1,2 or 0..8:+1",
+        LimitKind::Memory => "8GiB,16GiB or 8GiB..64GiB:x2",
+        LimitKind::Bandwidth => "25GB/s,50GB/s or 25GB/s..100GB/s:x2",
+        LimitKind::Flops => "10T,20T or 10T..80T:x2",
+    }
+}
+
+/// Appends the values of `first..rest`, `rest` being `LAST`, `LAST:xFACTOR` or `LAST:+STEP`.
+fn range(kind: LimitKind, part: &str, first: &str, rest: &str, values: &mut Vec<f64>) -> Result<(), String> {
+    let (last, pace) = match rest.split_once(':') {
+        None => (rest, None),
+        Some((last, pace)) => (last, Some(pace.trim())),
+    };
+    let (from, to) = (value(kind, first)?, value(kind, last)?);
+    if from > to {
+        return Err(format!("`{part}` runs backwards; write {}..{}", last.trim(), first.trim()));
+    }
+    let counted = !matches!(kind, LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops);
+    let pace = match pace.map(|pace| (pace, pace.split_at_checked(1))) {
+        None if from == 0.0 => Pace::Plus(1.0),
+        None => Pace::Times(2.0),
+        Some((_, Some(("x" | "X" | "*" | "×", factor)))) => match factor.trim().parse::<f64>() {
+            Ok(_) if from == 0.0 => {
+                return Err(format!("`{part}` starts at 0, which no factor moves; write a step such as :+1"));
+            }
+            Ok(factor) if factor.is_finite() && factor >= 1.001 => Pace::Times(factor),
+            _ => return Err(format!("`{part}` has no factor above 1; write one such as :x2")),
+        },
+        Some((_, Some(("+", step)))) => match kind.parse(step.trim()) {
+            Ok(step) if step > 0.0 && step.is_finite() => Pace::Plus(step),
+            _ => {
+                return Err(format!(
+                    "`{part}` has no step above 0; write one such as :+{}",
+                    exact_number(from.max(1.0))
+                ));
+            }
+        },
+        Some(_) => return Err(format!("`{part}` ends in neither a factor nor a step; write :x2 or :+8")),
+    };
+    let mut next = from;
+    let before = values.len();
+    while next < to * (1.0 - 1e-12) {
+        values.push(if counted { next.round() } else { next });
+        if values.len() - before > MOST_VALUES {
+            return Err(format!("`{part}` has more than {MOST_VALUES} values; take larger steps"));
+        }
+        next = match pace {
+            Pace::Times(factor) => next * factor,
+            Pace::Plus(step) => next + step,
+        };
+    }
+    values.push(to);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evenly_spread_values_tell_their_scale() {
+        assert!(is_geometric(&[8.0, 16.0, 32.0, 64.0]) && is_geometric(&[1.0, 2.0, 8.0, 80.0]));
+        assert!(!is_geometric(&[8.0, 16.0, 24.0, 32.0]) && !is_geometric(&[0.0, 1.0, 2.0, 4.0]));
+        assert!(is_geometric(&[1.0, 100.0]) && !is_geometric(&[10.0, 11.0]) && !is_geometric(&[]));
+    }
+}

@@ -1,0 +1,82 @@
+//! A line of a sweep: a planner with its options.
+
+use std::fmt;
+
+use crate::planner::{self, OptionError, Options, Planner};
+
+/// A planner with its options, and what its line is called.
+#[derive(Clone)]
+pub struct Series {
+    /// What tables and legends call it; no two series of a sweep share it.
+    pub label: String,
+    /// Who plans.
+    pub planner: &'static dyn Planner,
+    /// How.
+    pub options: Options,
+}
+
+impl fmt::Debug for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Series").field("label", &self.label).field("planner", &self.planner.info().id).finish()
+    }
+}
+
+impl Series {
+    /// A planner with these options, called after the planner and what is not at its default.
+    pub fn new(planner: &'static dyn Planner, options: Options) -> Self {
+        Series { label: label(planner, &options), planner, options }
+    }
+
+    /// Reads `[LABEL:]PLANNER[,NAME=VALUE ..]`; `common` are settings `NAME=VALUE` under those of the series.
+    ///
+    /// # Errors
+    /// What of it is no planner or no setting, as a sentence.
+    pub fn parse(text: &str, common: &[String]) -> Result<Self, SeriesError> {
+        let head = text.split(',').next().unwrap_or_default();
+        let (name, rest) = match head.find(':') {
+            Some(at) => (Some(text[..at].trim()), &text[at + 1..]),
+            None => (None, text),
+        };
+        let mut words = rest.split(',').map(str::trim);
+        let id = words.next().unwrap_or_default();
+        let planner = planner::find(id).ok_or_else(|| SeriesError::NoPlanner(id.into()))?;
+        let declared = |name: &str| planner.options().iter().any(|spec| spec.name == name);
+        let common =
+            common.iter().filter(|setting| setting.split_once('=').is_some_and(|(name, _)| declared(name.trim())));
+        let settings = common.map(String::as_str).chain(words);
+        let options = Options::parse(id, planner.options(), settings)?;
+        let mut series = Series::new(planner, options);
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            series.label = name.into();
+        }
+        Ok(series)
+    }
+
+    /// The options that are not at their defaults, as `name=value`, separated by blanks.
+    pub fn settings(&self) -> String {
+        settings(self.planner, &self.options)
+    }
+}
+
+fn settings(planner: &dyn Planner, options: &Options) -> String {
+    let defaults = Options::defaults(planner.options());
+    let changed = options.iter().filter(|(name, value)| defaults.get(name).as_ref() != Some(*value));
+    changed.map(|(name, value)| format!("{name}={}", value.text())).collect::<Vec<_>>().join(" ")
+}
+
+fn label(planner: &dyn Planner, options: &Options) -> String {
+    let settings = settings(planner, options);
+    let id = planner.info().id;
+    if settings.is_empty() { id.into() } else { format!("{id} {settings}") }
+}
+
+/// Why a text is no series.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SeriesError {
+    /// There is no such planner.
+    #[error("there is no planner `{0}`")]
+    NoPlanner(String),
+    /// The planner does not take one of the settings.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+}
