@@ -16,7 +16,7 @@ use super::{
     progress::Bar,
 };
 use crate::{
-    cluster::Limits,
+    cluster::{LimitKind, Limits},
     plan::Score,
     planner::{self, Options, Outcome, Planner, Problem, Search, Status},
     simulate::{self, Pipeline, Schedule, Settings, Timeline},
@@ -32,6 +32,8 @@ pub struct Task {
     pub planner: &'static dyn Planner,
     /// What it is asked.
     pub problem: Problem,
+    /// Limits that were asked for and that the planner does not heed.
+    unheeded: Vec<LimitKind>,
 }
 
 /// What a planner found, with everything that reports and documents are made of.
@@ -65,6 +67,7 @@ impl Task {
     /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
     pub fn new(workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
         let links = limits.link_settings();
+        let overrides = limits.overrides();
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
@@ -75,7 +78,8 @@ impl Task {
         let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
         let problem = Problem { workload: Arc::new(workload), limits, options };
         planner.check_options(&problem)?;
-        Ok(Task { planner, problem })
+        let unheeded = overrides.given().filter(|kind| !planner.limits().contains(kind)).collect();
+        Ok(Task { planner, problem, unheeded })
     }
 
     /// Plans and simulates.
@@ -83,14 +87,15 @@ impl Task {
     /// # Errors
     /// [`Failure`] if the system refuses threads or signal handlers.
     pub fn run(self, args: &PlannerArgs) -> Result<Planned, Failure> {
-        let (outcome, score) = match args.threads {
+        let (mut outcome, score) = match args.threads {
             None => self.search(args)?,
             Some(threads) => {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build();
                 pool.map_err(|error| no_threads(threads, &error))?.install(|| self.search(args))?
             }
         };
-        let Task { planner, problem } = self;
+        let Task { planner, problem, unheeded } = self;
+        outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)));
         let simulation = outcome
             .plan
             .as_ref()
@@ -130,8 +135,9 @@ impl Planned {
     pub fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Planned>, Failure> {
         let one = |task: Task| {
             let search = Search::new(args.deadline, args.seed);
-            let Task { planner, problem } = task;
-            let (outcome, score) = planner::run(planner, &problem, &search);
+            let Task { planner, problem, unheeded } = task;
+            let (mut outcome, score) = planner::run(planner, &problem, &search);
+            outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)));
             let simulation = outcome
                 .plan
                 .as_ref()
@@ -147,6 +153,10 @@ impl Planned {
             }
         }
     }
+}
+
+fn ignored(planner: &dyn Planner, kind: LimitKind) -> String {
+    format!("{} changes nothing here: {} does not heed it", kind.flag(), planner.info().name)
 }
 
 impl Simulation {

@@ -72,6 +72,23 @@ pub struct Overrides {
     pub flops_per_s: Option<f64>,
 }
 
+impl Overrides {
+    /// Which limits are given here.
+    pub fn given(&self) -> impl Iterator<Item = LimitKind> {
+        [
+            (LimitKind::Devices, self.devices.is_some()),
+            (LimitKind::Cpus, self.cpus.is_some()),
+            (LimitKind::Memory, self.memory_bytes.is_some()),
+            (LimitKind::Microbatches, self.microbatches.is_some()),
+            (LimitKind::Bandwidth, self.bandwidth_bytes_per_s.is_some()),
+            (LimitKind::Batch, self.batch.is_some()),
+            (LimitKind::Flops, self.flops_per_s.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(kind, given)| given.then_some(kind))
+    }
+}
+
 /// A limit that neither the file nor the command line gives.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("names no `{field}`; give it with {flag}, for example {flag} {example}")]

@@ -216,3 +216,14 @@ fn a_limit_that_nobody_gives_is_named_with_its_flag() {
         json(&["plan", &file, flag, value, "--json"], 0);
     }
 }
+
+#[test]
+fn a_limit_that_changes_nothing_is_named() {
+    let told = |arguments: &[&str]| {
+        let output = plantui().args(["plan", "inputs/alexnet-operators.json"]).args(arguments).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8_lossy(&output.stdout).contains("--microbatches changes nothing here: PaSE does not heed it")
+    };
+    assert!(told(&["--microbatches", "4"]));
+    assert!(!told(&["--devices", "4"]));
+}
