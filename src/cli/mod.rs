@@ -13,6 +13,7 @@ pub mod compare;
 pub mod completions;
 pub mod convert;
 mod device_table;
+pub mod explain;
 pub mod export;
 pub mod failure;
 pub mod generate;
@@ -50,6 +51,7 @@ Examples:
   plantui check model.json plan.json            validate and score a plan again
   plantui export plan.json --to megatron        the flags of a training engine
   plantui compare model.json                    every planner that can, in one simulator
+  plantui explain model.json                    what limits the plan, and what would help
   plantui generate bert-32 > model.json         make a workload
 
 Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan.";
@@ -75,6 +77,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Check(check::CheckArgs),
     Compare(compare::CompareArgs),
+    Explain(explain::ExplainArgs),
     Simulate(simulate::SimulateArgs),
     Export(export::ExportArgs),
     Lint(lint::LintArgs),
@@ -100,6 +103,7 @@ impl Cli {
             Some(Command::Plan(args)) => args.run(),
             Some(Command::Check(args)) => args.run(),
             Some(Command::Compare(args)) => args.run(),
+            Some(Command::Explain(args)) => args.run(),
             Some(Command::Simulate(args)) => args.run(),
             Some(Command::Export(args)) => args.run(),
             Some(Command::Lint(args)) => args.run(),

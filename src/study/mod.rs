@@ -2,5 +2,6 @@
 
 pub mod columns;
 pub mod compare;
+pub mod explain;
 pub mod sweep;
 pub mod uniform;

@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "plan",
     "check",
     "compare",
+    "explain",
     "simulate",
     "export",
     "lint",

@@ -1,0 +1,425 @@
+//! `plantui explain`: what limits a plan, which limit binds, what would help, and what is next best.
+
+use std::{
+    panic,
+    path::PathBuf,
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
+
+use super::{
+    Ending, Failure,
+    arguments::{self, LimitArgs, PlannerArgs},
+    input,
+    interrupt::Interrupt,
+    output::{self, Destination},
+    planning::{self, Planned, Simulation, Task},
+    progress::Bar,
+    report::{self, counted, line},
+};
+use crate::{
+    export::plan_json::status_word,
+    plan::document::{LimitsPart, ObjectivePart, PlannerPart, WorkloadPart},
+    planner::{self, Search},
+    simulate::Schedule,
+    study::explain::{Answer, Base, Bottleneck, Cause, Certainty, Change, Explanation, stage_name},
+    units,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui explain model.json
+  plantui explain model.json --devices 64 --memory 8GiB
+  plantui explain model.json --planner placement-dp --json
+  plantui explain model.json --each 500ms
+
+Plans, and then plans again with one thing changed at a time; every figure is that of such a plan. A limit binds if the
+plan gets better without it. Differences are relative to the plan at hand; `at least` and `at most` mark those that rest
+on a plan which is not proven to be the best.
+Exit codes: 0 done, 1 no feasible plan, 2 wrong use or input, 3 stopped before any plan.";
+
+/// How often the bar is drawn.
+const FRAME: Duration = Duration::from_millis(50);
+
+/// A re-plan may take at least this long.
+const LEAST_SHARE: Duration = Duration::from_secs(2);
+
+/// Say what limits a plan, which limit binds, what would help, and what is next best
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct ExplainArgs {
+    /// Workload to plan: a file, or `-` for standard input
+    workload: PathBuf,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    planning: PlannerArgs,
+    /// Time for each re-plan [default: 2s, or twice what the plan took]
+    #[arg(long, value_name = "TIME", value_parser = arguments::deadline)]
+    each: Option<Duration>,
+    /// Prints one JSON document (schema plantui.explain/1) in place of the text
+    #[arg(long)]
+    json: bool,
+    /// Writes to this file in place of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Lets --output replace a file
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// Everything that was found.
+struct Explained {
+    base: Base,
+    bottleneck: Option<Bottleneck>,
+    explanation: Explanation,
+    /// The most time that a re-plan was given.
+    each: Duration,
+    /// Questions that were not asked because of Ctrl-C.
+    unasked: usize,
+}
+
+impl ExplainArgs {
+    /// Plans, asks and prints.
+    ///
+    /// # Errors
+    /// [`Failure`] for wrong use or input, or where the result cannot be written.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let destination = Destination::new(self.output.as_deref(), self.force);
+        destination.check()?;
+        let task = Task::new(input::workload(&self.workload)?, &self.limits, &self.planning)?;
+        let (planned, explained) = match self.planning.threads {
+            None => self.explain(task)?,
+            Some(threads) => {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build();
+                let pool = pool.map_err(|error| planning::no_threads(threads, &error))?;
+                pool.install(|| self.explain(task))?
+            }
+        };
+        let text = match (self.json, &explained) {
+            (true, _) => output::json(&document(&planned, explained.as_ref())),
+            (false, Some(explained)) => text(&planned, explained),
+            (false, None) => report::planned(&planned),
+        };
+        destination.write(&text)?;
+        Ok(planned.ending())
+    }
+
+    /// Plans, then asks one question after the other. Ctrl-C ends the plan or the questions and keeps what is there.
+    fn explain(&self, task: Task) -> Result<(Planned, Option<Explained>), Failure> {
+        let whole = Search::new(None, self.planning.seed);
+        let interrupt = Interrupt::cancels(&whole)
+            .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
+        let Task { planner, problem } = task;
+        let search = whole.part(self.planning.deadline);
+        let started = Instant::now();
+        let (outcome, score) =
+            watched(planner.info().name, &search, &interrupt, || planner::run(planner, &problem, &search));
+        let each = self.each.unwrap_or_else(|| LEAST_SHARE.max(2 * started.elapsed()));
+        let simulation = outcome
+            .plan
+            .as_ref()
+            .map(|plan| Simulation::of(&problem.workload, &problem.limits, plan, Schedule::OneForwardOneBackward));
+        let planned = Planned { planner, problem, outcome, score, simulation };
+        let Some(base) = Base::new(planner, &planned.problem, &planned.outcome, planned.score.as_ref()) else {
+            return Ok((planned, None));
+        };
+        let mut explanation = Explanation::default();
+        let questions = base.questions();
+        for question in &questions {
+            let asked = watched("re-planning", &whole, &interrupt, || base.ask(question, Some(each), &whole));
+            let Some(answer) = asked else { break };
+            explanation.add(answer);
+            whole.report_fraction(explanation.answers().len() as f64 / questions.len() as f64);
+        }
+        let simulated = planned.simulation.as_ref().map(|s| (&s.pipeline, &s.timeline));
+        let bottleneck = Bottleneck::of(&base.problem.workload, &base.plan, &base.score, simulated);
+        let unasked = questions.len() - explanation.answers().len();
+        Ok((planned, Some(Explained { base, bottleneck, explanation, each, unasked })))
+    }
+}
+
+/// Does something while a second thread draws how far it is.
+fn watched<T: Send>(title: &'static str, search: &Search, interrupt: &Interrupt, work: impl FnOnce() -> T) -> T {
+    let (done, running) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut bar = Bar::new(title);
+            while running.recv_timeout(FRAME) == Err(mpsc::RecvTimeoutError::Timeout) {
+                bar.update(search, interrupt.pressed());
+            }
+        });
+        // Should the planner panic, the bar must end first, or the scope would wait for it for ever.
+        let found = panic::catch_unwind(panic::AssertUnwindSafe(work));
+        drop(done);
+        found.unwrap_or_else(|bug| panic::resume_unwind(bug))
+    })
+}
+
+fn text(planned: &Planned, explained: &Explained) -> String {
+    let Explained { base, bottleneck, explanation, each, unasked } = explained;
+    let mut text = String::new();
+    let workload = &base.problem.workload;
+    let proven = match planned.outcome.gap() {
+        Some(gap) if gap <= 1e-9 => "proven best".to_string(),
+        Some(gap) => format!("at most {} better is possible", units::percent(gap)),
+        None => "not proven to be the best".into(),
+    };
+    line(&mut text, format_args!("{}: {}, {proven}", report::about(workload), planned.planner.info().name));
+    line(&mut text, format_args!("{}", report::worth(&base.problem.limits, &base.plan, &base.score)));
+    if let Some(bottleneck) = bottleneck {
+        limited_by(&mut text, base, bottleneck);
+    }
+    line(&mut text, format_args!(""));
+    what_binds(&mut text, base, explanation);
+    let (help, next_best) = (explanation.help(), explanation.next_best());
+    let better = if base.score.measure.larger_is_better() { "+ is better" } else { "- is better" };
+    rows(&mut text, base, &format!("what would help ({better})"), &help);
+    rows(&mut text, base, "next best under the same limits", &next_best);
+    line(&mut text, format_args!("limits: {}", report::limits(workload, &base.problem.limits)));
+    let asked = explanation.answers().len();
+    line(
+        &mut text,
+        format_args!("every figure is a re-plan: {asked} of them, each within {}", units::seconds(each.as_secs_f64())),
+    );
+    if *unasked > 0 {
+        line(&mut text, format_args!("stopped: {} not asked", counted(*unasked, "question")));
+    }
+    report::notes(&mut text, &planned.outcome.notes);
+    text
+}
+
+fn limited_by(text: &mut String, base: &Base, bottleneck: &Bottleneck) {
+    let parts: Vec<String> =
+        bottleneck.parts.iter().map(|part| format!("{} {}", part.name, units::percent(part.share))).collect();
+    line(text, format_args!("limited by {}: {}", bottleneck.name, parts.join(", ")));
+    let mut simulated = vec![];
+    if let Some(busy) = bottleneck.busy {
+        simulated.push(format!("it computes {} of the time", units::percent(busy)));
+    }
+    if let Some(link) = bottleneck.link {
+        let name = |stage| stage_name(&base.problem.workload, &base.plan, stage);
+        let (from, to) = (name(link.from), name(link.to));
+        simulated.push(format!("the busiest link, {from} to {to}, carries data {} of it", units::percent(link.busy)));
+    }
+    if !simulated.is_empty() {
+        line(text, format_args!("in a simulated batch {}", simulated.join("; ")));
+    }
+}
+
+fn what_binds(text: &mut String, base: &Base, explanation: &Explanation) {
+    let causes = explanation.causes(base);
+    line(text, format_args!("what binds (found by planning without it)"));
+    for cause in &causes {
+        let Cause { kind, how, without, difference, value, .. } = cause;
+        let value = base.show(*value);
+        line(text, format_args!("  {}: {how}", kind.title()));
+        line(text, format_args!("      {without}: {value}, {difference}"));
+    }
+    if causes.is_empty() {
+        line(text, format_args!("  nothing that was taken away makes a difference"));
+    }
+    let free = explanation.free(base);
+    if !free.is_empty() {
+        line(text, format_args!("  does not bind: {}", free.join(", ")));
+    }
+    line(text, format_args!(""));
+}
+
+fn rows(text: &mut String, base: &Base, title: &str, answers: &[&Answer]) {
+    if answers.is_empty() {
+        return;
+    }
+    line(text, format_args!("{title}"));
+    let widest = answers.iter().map(|answer| answer.label.width()).max().unwrap_or(0);
+    let shown = |answer: &&Answer| -> Vec<String> {
+        let value = match answer.value {
+            Some(value) => base.show(value),
+            None if answer.plan.is_some() => "no figure".into(),
+            None => "no plan".into(),
+        };
+        let padding = " ".repeat(widest - answer.label.width() + 2);
+        let flags = answer.question.change.flags().map(|flags| padding + &flags).unwrap_or_default();
+        vec![format!("  {value}"), answer.difference().unwrap_or_default(), format!("{}{flags}", answer.label)]
+    };
+    let table: Vec<Vec<String>> = answers.iter().map(shown).collect();
+    report::table(text, &table);
+    line(text, format_args!(""));
+}
+
+#[derive(Debug, Serialize)]
+struct ExplainDocument<'a> {
+    schema: &'static str,
+    workload: WorkloadPart,
+    planner: PlannerPart,
+    limits: LimitsPart,
+    status: &'static str,
+    objective: Option<ObjectivePart>,
+    /// Unit of every `value` below.
+    unit: Option<&'static str>,
+    value: Option<f64>,
+    stages: Option<usize>,
+    devices: Option<u32>,
+    bottleneck: Option<BottleneckPart<'a>>,
+    binds: Vec<BindsPart>,
+    does_not_bind: Vec<&'static str>,
+    help: Vec<RowPart<'a>>,
+    next_best: Vec<RowPart<'a>>,
+    seconds_each: Option<f64>,
+    complete: bool,
+    explanation: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct BottleneckPart<'a> {
+    stage: usize,
+    name: &'a str,
+    parts: Vec<ShareOf>,
+    busy: Option<f64>,
+    link: Option<LinkPart>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShareOf {
+    name: &'static str,
+    seconds: f64,
+    share: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct LinkPart {
+    from: usize,
+    to: usize,
+    busy: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct BindsPart {
+    what: &'static str,
+    how: String,
+    without: String,
+    value: f64,
+    gain: f64,
+    certainty: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct RowPart<'a> {
+    label: &'a str,
+    limit: Option<&'static str>,
+    option: Option<&'static str>,
+    to: Option<serde_json::Value>,
+    flags: Option<String>,
+    status: &'static str,
+    value: Option<f64>,
+    change: Option<f64>,
+    gain: Option<f64>,
+    certainty: &'static str,
+    stages: Option<usize>,
+    devices: Option<u32>,
+    seconds: f64,
+    reason: Option<&'a str>,
+}
+
+fn certainty_word(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Exact => "exact",
+        Certainty::AtLeast => "at_least",
+        Certainty::AtMost => "at_most",
+        Certainty::About => "about",
+    }
+}
+
+impl<'a> From<&'a Answer> for RowPart<'a> {
+    fn from(answer: &'a Answer) -> Self {
+        let (limit, option, to) = match &answer.question.change {
+            Change::Limit(kind, value) => (Some(kind.label()), None, Some((*value).into())),
+            Change::Option(spec, value) => (None, Some(spec.name), Some(value.json())),
+            Change::FreeLinks | Change::EveryDegree | Change::EngineFeasible => (None, None, None),
+        };
+        RowPart {
+            label: &answer.label,
+            limit,
+            option,
+            to,
+            flags: answer.question.change.flags(),
+            status: status_word(answer.status),
+            value: answer.value,
+            change: answer.change,
+            gain: answer.gain(),
+            certainty: certainty_word(answer.certainty),
+            stages: answer.plan.as_ref().map(|plan| plan.stages.len()),
+            devices: answer.plan.as_ref().map(crate::plan::Plan::devices_used),
+            seconds: answer.seconds,
+            reason: answer.reason.as_deref(),
+        }
+    }
+}
+
+fn document<'a>(planned: &'a Planned, explained: Option<&'a Explained>) -> ExplainDocument<'a> {
+    let problem = &planned.problem;
+    let mut document = ExplainDocument {
+        schema: "plantui.explain/1",
+        workload: problem.workload.as_ref().into(),
+        planner: PlannerPart {
+            id: planned.planner.info().id.into(),
+            options: problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
+        },
+        limits: (&problem.limits).into(),
+        status: status_word(planned.outcome.status),
+        objective: None,
+        unit: None,
+        value: None,
+        stages: None,
+        devices: None,
+        bottleneck: None,
+        binds: vec![],
+        does_not_bind: vec![],
+        help: vec![],
+        next_best: vec![],
+        seconds_each: None,
+        complete: false,
+        explanation: planned.outcome.infeasible.as_ref().map(|story| story.explanation.as_str()),
+    };
+    let Some(Explained { base, bottleneck, explanation, each, unasked }) = explained else { return document };
+    let score = &base.score;
+    document.objective = Some(ObjectivePart {
+        name: score.measure.name().into(),
+        value: score.value,
+        unit: score.measure.unit().into(),
+        parameters: score.measure.parameters(),
+    });
+    (document.unit, document.value) = (Some(base.unit()), Some(base.value()));
+    (document.stages, document.devices) = (Some(base.plan.stages.len()), Some(base.plan.devices_used()));
+    document.bottleneck = bottleneck.as_ref().map(|bottleneck| BottleneckPart {
+        stage: bottleneck.stage + 1,
+        name: &bottleneck.name,
+        parts: bottleneck
+            .parts
+            .iter()
+            .map(|part| ShareOf { name: part.name, seconds: part.seconds, share: part.share })
+            .collect(),
+        busy: bottleneck.busy,
+        link: bottleneck.link.map(|link| LinkPart { from: link.from + 1, to: link.to + 1, busy: link.busy }),
+    });
+    let binds = |cause: Cause| BindsPart {
+        what: cause.kind.id(),
+        how: cause.how,
+        without: cause.without,
+        value: cause.value,
+        gain: cause.gain,
+        certainty: certainty_word(cause.certainty),
+    };
+    document.binds = explanation.causes(base).into_iter().map(binds).collect();
+    document.does_not_bind = explanation.free(base);
+    document.help = explanation.help().into_iter().map(RowPart::from).collect();
+    document.next_best = explanation.next_best().into_iter().map(RowPart::from).collect();
+    document.seconds_each = Some(each.as_secs_f64());
+    document.complete = *unasked == 0;
+    document
+}

@@ -1,0 +1,190 @@
+//! One question answered: a re-plan, held against the base.
+
+use std::time::Duration;
+
+use super::{Base, Change, Question};
+use crate::{
+    cluster::Limits,
+    plan::{Measure, Plan, Score, check::check},
+    planner::{self, Outcome, Search, Status},
+    study::uniform,
+    units,
+    workload::{Workload, layering::Layering},
+};
+
+/// How sure a difference is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certainty {
+    /// Both plans are proven to be the best of their problem.
+    Exact,
+    /// The re-plan is not proven: there may be more to gain.
+    AtLeast,
+    /// The base is not proven: part of the gain may be had without the change.
+    AtMost,
+    /// Neither is proven.
+    About,
+}
+
+/// A re-plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// What was asked.
+    pub question: Question,
+    /// What the change is called.
+    pub label: String,
+    /// How the re-plan ended.
+    pub status: Status,
+    /// What its plan is worth, in the base's unit; `None` where there is no plan, or none measured alike.
+    pub value: Option<f64>,
+    /// The value against the base's, relative: -0.1 is a tenth less.
+    pub change: Option<f64>,
+    /// Whether less is better.
+    pub less_is_better: bool,
+    /// How sure the difference is.
+    pub certainty: Certainty,
+    /// The plan.
+    pub plan: Option<Plan>,
+    /// Why there is none.
+    pub reason: Option<String>,
+    /// Seconds that the re-plan took.
+    pub seconds: f64,
+}
+
+impl Answer {
+    /// The relative difference, above 0 where the change makes the plan better.
+    pub fn gain(&self) -> Option<f64> {
+        self.change.map(|change| if self.less_is_better { -change } else { change })
+    }
+
+    /// The difference for people: `-10.9%`, `+38.6% at most`.
+    pub fn difference(&self) -> Option<String> {
+        let (change, gain) = (self.change?, self.gain()?);
+        let word = match (self.certainty, gain >= 0.0) {
+            (Certainty::Exact, _) => "",
+            (Certainty::AtLeast, true) | (Certainty::AtMost, false) => " at least",
+            (Certainty::AtMost, true) | (Certainty::AtLeast, false) => " at most",
+            (Certainty::About, _) => " or so",
+        };
+        Some(format!("{}{word}", signed_percent(change)))
+    }
+}
+
+/// A share with its sign: `+4.2%`, `-0.3%`, `0.0%`.
+fn signed_percent(share: f64) -> String {
+    let tenths = (share * 1000.0).round() / 10.0;
+    match tenths {
+        0.0 => "0.0%".into(),
+        tenths if tenths.abs() >= 1000.0 => format!("{tenths:+.0}%"),
+        tenths => format!("{tenths:+.1}%"),
+    }
+}
+
+/// What a plan is worth, so that plans under different limits can be told apart: operations are turned into seconds.
+pub(super) fn worth(score: &Score, limits: &Limits) -> f64 {
+    match score.measure {
+        Measure::OperatorCost(_) if limits.flops_per_s > 0.0 => score.value / limits.flops_per_s,
+        _ => score.value,
+    }
+}
+
+/// The unit of that.
+pub(super) fn unit(measure: Measure) -> &'static str {
+    match measure {
+        Measure::OperatorCost(_) => "s",
+        _ => measure.unit(),
+    }
+}
+
+/// The same with its unit.
+pub(super) fn show(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::OperatorCost(_) => format!("{}/step", units::seconds(value)),
+        _ => measure.show(value),
+    }
+}
+
+impl Base {
+    /// Answers one question within `share` of time; ends at once when `whole` is cancelled, and then says nothing.
+    pub fn ask(&self, question: &Question, share: Option<Duration>, whole: &Search) -> Option<Answer> {
+        let search = whole.part(share);
+        let asked = question.change.apply(&self.problem, self.planner);
+        let (mut outcome, mut score) = match question.change {
+            Change::EngineFeasible => engine_feasible(&asked.workload, &asked.limits, &search),
+            _ => planner::run(self.planner, &asked, &search),
+        };
+        if whole.cancelled() {
+            return None;
+        }
+        // A run that was cut short still published the best it had.
+        if outcome.plan.is_none()
+            && outcome.status == Status::Cancelled
+            && let Some(incumbent) = search.incumbent()
+        {
+            score = Some(check(&asked.workload, &asked.limits, &incumbent.plan));
+            outcome.plan = Some(incumbent.plan.clone());
+        }
+        let mut proven = outcome.status == Status::Optimal;
+        let measured = score.filter(|score| score.is_valid() && self.comparable(score.measure, &question.change));
+        let mut found = outcome.plan.zip(measured).map(|(plan, score)| (worth(&score, &asked.limits), plan));
+        if let Some(kept) = self.kept(question, &asked.workload, &asked.limits)
+            && found.as_ref().is_none_or(|(value, _)| self.is_better(kept, *value))
+        {
+            found = Some((kept, self.plan.clone()));
+            proven = false;
+        }
+        let (value, plan) = found.unzip();
+        let base_proven = self.status == Status::Optimal;
+        Some(Answer {
+            question: question.clone(),
+            label: question.change.label(&self.problem),
+            status: outcome.status,
+            value,
+            change: value.map(|value| value / self.value() - 1.0).filter(|change| change.is_finite()),
+            less_is_better: !self.score.measure.larger_is_better(),
+            certainty: match (base_proven, proven) {
+                (true, true) => Certainty::Exact,
+                (true, false) => Certainty::AtLeast,
+                (false, true) => Certainty::AtMost,
+                (false, false) => Certainty::About,
+            },
+            plan,
+            reason: outcome.infeasible.map(|story| story.explanation),
+            seconds: search.elapsed().as_secs_f64(),
+        })
+    }
+
+    fn is_better(&self, value: f64, than: f64) -> bool {
+        let apart = (value - than).abs() > 1e-9 * than.abs();
+        apart && self.score.measure.is_better(value, than)
+    }
+
+    /// What the plan at hand is worth under other limits, if it keeps them.
+    fn kept(&self, question: &Question, workload: &Workload, limits: &Limits) -> Option<f64> {
+        if !matches!(question.change, Change::Limit(..) | Change::EveryDegree) {
+            return None;
+        }
+        let score = check(workload, limits, &self.plan);
+        score.is_valid().then(|| worth(&score, limits))
+    }
+
+    /// Whether a value can be held against the base's. A resource among the options is part of the measure.
+    fn comparable(&self, measure: Measure, change: &Change) -> bool {
+        match change {
+            Change::Option(_, crate::planner::OptionValue::Number(_)) | Change::FreeLinks => {
+                measure.name() == self.score.measure.name()
+            }
+            _ => measure == self.score.measure,
+        }
+    }
+}
+
+/// The best plan that training engines run as it is.
+fn engine_feasible(workload: &Workload, limits: &Limits, search: &Search) -> (Outcome, Option<Score>) {
+    let ways = uniform::Settings { recompute: &[false, true], tensor_parallel: true };
+    let outcome = match Layering::of(workload, None) {
+        Ok(layering) => uniform::best(workload, limits, &layering, &ways, search),
+        Err(error) => Outcome::refused(error.to_string()),
+    };
+    let score = outcome.plan.as_ref().map(|plan| check(workload, limits, plan));
+    (outcome, score)
+}

@@ -1,0 +1,224 @@
+//! From a limit that was taken away to how it binds: by what the better plan does differently.
+
+use super::{Answer, Base, Certainty, Change, NOTICEABLE, Topic};
+use crate::{
+    cluster::{LimitKind, Limits},
+    plan::{Plan, check::check},
+    units,
+    workload::{
+        PiperProfile,
+        piper::{RECOMPUTE, VANILLA},
+    },
+};
+
+/// What binds a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CauseKind {
+    /// Memory per device.
+    Memory,
+    /// The number of devices.
+    Devices,
+    /// The time that links take.
+    Links,
+    /// The divisors of the number of microbatches, which replicas must be.
+    Divisors,
+    /// Tensor degrees that some nodes do not offer.
+    Degrees,
+}
+
+impl CauseKind {
+    /// What scripts call it.
+    pub fn id(self) -> &'static str {
+        match self {
+            CauseKind::Memory => "memory",
+            CauseKind::Devices => "devices",
+            CauseKind::Links => "links",
+            CauseKind::Divisors => "divisors",
+            CauseKind::Degrees => "degrees",
+        }
+    }
+
+    /// What people call it.
+    pub fn title(self) -> &'static str {
+        match self {
+            CauseKind::Memory => "memory",
+            CauseKind::Devices => "devices",
+            CauseKind::Links => "bandwidth",
+            CauseKind::Divisors => "microbatch divisors",
+            CauseKind::Degrees => "tensor degrees",
+        }
+    }
+}
+
+/// Something that binds, proven by a re-plan without it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cause {
+    /// What.
+    pub kind: CauseKind,
+    /// How, in a few words: `24 of 37 nodes recompute; none would`.
+    pub how: String,
+    /// What was changed to find out: `memory unlimited`.
+    pub without: String,
+    /// What the plan is worth then, in the base's unit.
+    pub value: f64,
+    /// How much better that is, relative.
+    pub gain: f64,
+    /// The difference for people.
+    pub difference: String,
+    /// How sure the difference is.
+    pub certainty: Certainty,
+}
+
+/// What an answer says of what binds; `None` if it is about something else, or what was taken away does not bind.
+pub(super) fn cause(base: &Base, answer: &Answer) -> Option<Cause> {
+    let (gain, value, plan) = (answer.gain()?, answer.value?, answer.plan.as_ref()?);
+    if gain <= NOTICEABLE {
+        return None;
+    }
+    let devices = base.problem.limits.get(LimitKind::Devices);
+    let (kind, how) = match (answer.question.topic, &answer.question.change) {
+        (Topic::Binds(CauseKind::Memory), _) => (CauseKind::Memory, memory(base, plan)),
+        (Topic::Binds(CauseKind::Links), _) => (CauseKind::Links, links(base)),
+        (Topic::Binds(CauseKind::Divisors), _) => (CauseKind::Divisors, divisors(base, plan)?),
+        (Topic::Binds(CauseKind::Degrees), _) => (CauseKind::Degrees, degrees(base, plan)?),
+        (Topic::Limit, Change::Limit(LimitKind::Devices, twice)) if *twice == 2.0 * devices => {
+            let used = base.plan.devices_used();
+            let all = base.problem.limits.all_devices();
+            (CauseKind::Devices, format!("{} of {all} devices are used", used.min(all)))
+        }
+        _ => return None,
+    };
+    let mut cause = Cause {
+        kind,
+        how,
+        without: answer.label.clone(),
+        value,
+        gain,
+        difference: answer.difference()?,
+        certainty: answer.certainty,
+    };
+    if kind == CauseKind::Degrees {
+        // A perfect split is a bound, not a promise.
+        cause.certainty = Certainty::AtMost;
+        cause.difference = Answer { certainty: Certainty::AtMost, ..answer.clone() }.difference()?;
+    }
+    Some(cause)
+}
+
+/// How a plan differs from the one that memory allows no longer.
+fn memory(base: &Base, without: &Plan) -> String {
+    let with = &base.plan;
+    let mut ways = vec![];
+    let (now, then) = (recomputed(with), recomputed(without));
+    if then < now && recomputation_costs(base) {
+        let all: usize = with.stages.iter().map(|stage| stage.nodes.len()).sum();
+        let would = if then == 0 { "none".to_string() } else { then.to_string() };
+        ways.push(format!("forces recomputation: {now} of {all} nodes recompute, {would} would"));
+    }
+    let stages = |plan: &Plan| plan.stages.len();
+    if replicas(without) > replicas(with) * (1.0 + 1e-9) {
+        ways.push(format!(
+            "forbids replicas: a node has {} on average, it would have {}",
+            units::number(replicas(with)),
+            units::number(replicas(without))
+        ));
+    }
+    if splits(without) < splits(with) * (1.0 - 1e-9) {
+        ways.push(format!(
+            "forces tensors apart: over {} devices on average, it would be {}",
+            units::number(splits(with)),
+            units::number(splits(without))
+        ));
+    }
+    if ways.is_empty() {
+        ways.push(match (stages(with), stages(without)) {
+            (now, then) if now != then => format!("forces another cut: {now} stages, {then} would do"),
+            _ => "forbids better cuts".into(),
+        });
+    }
+    ways.join("; ")
+}
+
+/// Whether the same cut would be better if nothing were recomputed.
+fn recomputation_costs(base: &Base) -> bool {
+    let workload = &base.problem.workload;
+    let mut plan = base.plan.clone();
+    for stage in &mut plan.stages {
+        for (&node, choice) in stage.nodes.iter().zip(&mut stage.choices).filter(|(_, choice)| *choice == RECOMPUTE) {
+            let modes = workload.piper().and_then(|profile| profile.nodes[node].modes(stage.tensor_parallel));
+            let other = modes.unwrap_or_default().iter().find(|mode| mode.id != RECOMPUTE);
+            *choice = other.map_or_else(|| VANILLA.to_string(), |mode| mode.id.clone());
+        }
+    }
+    let score = check(workload, &base.problem.limits.with(LimitKind::Memory, Limits::NEUTRAL.memory_bytes), &plan);
+    score.is_valid() && score.measure.is_better(score.value, base.score.value)
+}
+
+fn recomputed(plan: &Plan) -> usize {
+    plan.stages.iter().flat_map(|stage| &stage.choices).filter(|choice| *choice == RECOMPUTE).count()
+}
+
+/// Replicas of a node on average.
+fn replicas(plan: &Plan) -> f64 {
+    average(plan, |stage| stage.data_parallel)
+}
+
+/// Devices that a node's tensors are split over, on average.
+fn splits(plan: &Plan) -> f64 {
+    average(plan, |stage| stage.tensor_parallel)
+}
+
+fn average(plan: &Plan, of: fn(&crate::plan::Stage) -> u32) -> f64 {
+    let nodes: usize = plan.stages.iter().map(|stage| stage.nodes.len()).sum();
+    let sum: f64 = plan.stages.iter().map(|stage| f64::from(of(stage)) * stage.nodes.len() as f64).sum();
+    sum / (nodes.max(1) as f64)
+}
+
+/// What links take of the slowest stage.
+fn links(base: &Base) -> String {
+    let Some(stage) = base.score.bottleneck().map(|stage| &base.score.stages[stage]) else { return String::new() };
+    let share = (stage.communication_s + stage.sync_s) / stage.load_s;
+    if share.is_finite() && share > NOTICEABLE {
+        format!("links take {} of the slowest stage", units::percent(share))
+    } else {
+        "links forbid better cuts".into()
+    }
+}
+
+/// A number of replicas that another number of microbatches allows; `None` if the same numbers do.
+fn divisors(base: &Base, plan: &Plan) -> Option<String> {
+    let now = base.problem.limits.microbatches;
+    let (at, stage) = plan.stages.iter().enumerate().find(|(_, s)| !now.is_multiple_of(s.data_parallel))?;
+    let count = |n: u32| (1..=base.problem.limits.devices.min(n)).filter(|&d| n.is_multiple_of(d)).count();
+    Some(format!(
+        "replicas must divide {now} microbatches, which {} number{} up to {} do{}; stage {} would have {}",
+        count(now),
+        if count(now) == 1 { "" } else { "s" },
+        base.problem.limits.devices,
+        if count(now) == 1 { "es" } else { "" },
+        at + 1,
+        stage.data_parallel,
+    ))
+}
+
+/// A node that would run at a degree it does not offer; `None` if none would.
+fn degrees(base: &Base, plan: &Plan) -> Option<String> {
+    let workload = &base.problem.workload;
+    let profile: &PiperProfile = workload.piper()?;
+    let mut lacking: Vec<(usize, u32)> = vec![];
+    for stage in &plan.stages {
+        let t = stage.tensor_parallel;
+        lacking.extend(stage.nodes.iter().filter(|&&v| profile.nodes[v].modes(t).is_none()).map(|&v| (v, t)));
+    }
+    lacking.sort_unstable();
+    let &(first, t) = lacking.first()?;
+    let others = match lacking.len() - 1 {
+        0 => String::new(),
+        1 => " (and one other node)".into(),
+        more => format!(" (and {more} other nodes)"),
+    };
+    Some(format!(
+        "{}{others} offers no tensor degree {t}; split perfectly it would be used",
+        workload.nodes[first].label()
+    ))
+}

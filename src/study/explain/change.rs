@@ -1,0 +1,145 @@
+//! One thing moved: a limit, an option, or what nodes offer. A [`Change`] makes another problem of a problem and knows what
+//! to call itself.
+
+use std::sync::Arc;
+
+use super::degrees;
+use crate::{
+    cluster::{LimitKind, Limits},
+    planner::{Lever, OptionKind, OptionSpec, OptionValue, Planner, Problem},
+    units,
+};
+
+/// Bytes per second that limit nothing.
+const UNLIMITED_BANDWIDTH: f64 = 1e30;
+
+/// What is different in a re-plan.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// A limit has another value, in its base unit.
+    Limit(LimitKind, f64),
+    /// An option of the planner has another value.
+    Option(&'static OptionSpec, OptionValue),
+    /// Links between devices take no time: the limit on bandwidth and all resources among the options at their most.
+    FreeLinks,
+    /// Every node offers every tensor degree that any node offers, split perfectly.
+    EveryDegree,
+    /// Only what training engines can run: whole layers, the same degrees on every stage.
+    EngineFeasible,
+}
+
+impl Change {
+    /// Memory without a limit.
+    pub(super) const FREE_MEMORY: Change = Change::Limit(LimitKind::Memory, Limits::NEUTRAL.memory_bytes);
+
+    /// The problem with this change.
+    pub fn apply(&self, problem: &Problem, planner: &dyn Planner) -> Problem {
+        let mut changed = problem.clone();
+        match self {
+            Change::Limit(kind, value) => changed.limits = problem.limits.with(*kind, *value),
+            Change::Option(spec, value) => changed.options.set(spec.name, value.clone()),
+            Change::FreeLinks => {
+                if super::limits_of(planner, &problem.workload).contains(&LimitKind::Bandwidth) {
+                    changed.limits = problem.limits.with(LimitKind::Bandwidth, UNLIMITED_BANDWIDTH);
+                }
+                for (spec, most) in resources(planner) {
+                    changed.options.set(spec.name, OptionValue::Number(most));
+                }
+            }
+            Change::EveryDegree => {
+                if let Some(filled) = degrees::filled(&problem.workload, problem.limits.devices) {
+                    changed.workload = Arc::new(filled);
+                }
+            }
+            Change::EngineFeasible => {}
+        }
+        changed
+    }
+
+    /// What to call it beside a problem: `+8 devices`, `memory 10 GiB`, `2x bandwidth`, `no tensor parallel`.
+    pub fn label(&self, problem: &Problem) -> String {
+        let number = |name: &str| match problem.options.get(name) {
+            Some(OptionValue::Number(now)) => now,
+            _ => f64::NAN,
+        };
+        match self {
+            Change::Limit(kind, value) => limit_label(*kind, problem.limits.get(*kind), *value),
+            Change::Option(spec, OptionValue::Flag(false)) => format!("no {}", spec.label),
+            Change::Option(spec, OptionValue::Flag(true)) => spec.label.to_string(),
+            // `stages 3` would be read as the third stage.
+            Change::Option(spec, OptionValue::Number(count)) if spec.label == "stages" => {
+                format!("{} stage{}", units::exact_number(*count), if *count == 1.0 { "" } else { "s" })
+            }
+            Change::Option(spec, OptionValue::Number(value)) if *value == 2.0 * number(spec.name) => {
+                format!("2x {}", spec.label)
+            }
+            Change::Option(spec, OptionValue::Number(number)) => format!("{} {}", spec.label, units::number(*number)),
+            Change::Option(spec, value) => format!("{} {}", spec.label, value.text()),
+            Change::FreeLinks => "links that take no time".into(),
+            Change::EveryDegree => "every tensor degree on every node".into(),
+            Change::EngineFeasible => "whole layers, as engines run".into(),
+        }
+    }
+
+    /// How the command line asks for it, if it can: `--devices 72`, `--set recompute=never`.
+    pub fn flags(&self) -> Option<String> {
+        match self {
+            Change::Limit(kind, value) => {
+                let value = kind.format(*value);
+                // A blank between number and unit would need quotes.
+                Some(format!("{} {}", kind.flag(), value.replace(' ', "")))
+            }
+            Change::Option(spec, value) => Some(format!("--set {}={}", spec.name, value.text())),
+            Change::FreeLinks | Change::EveryDegree | Change::EngineFeasible => None,
+        }
+    }
+}
+
+fn limit_label(kind: LimitKind, now: f64, value: f64) -> String {
+    let ratio = value / now;
+    let plural = |count: f64| if count.abs() == 1.0 { kind.label().trim_end_matches('s') } else { kind.label() };
+    match kind {
+        LimitKind::Devices | LimitKind::Cpus if ratio == 2.0 && value - now != 1.0 && value - now != 8.0 => {
+            format!("2x {}", kind.label())
+        }
+        LimitKind::Devices | LimitKind::Cpus => format!("{:+} {}", value - now, plural(value - now)),
+        LimitKind::Bandwidth if ratio == 0.5 => "half the bandwidth".into(),
+        LimitKind::Bandwidth | LimitKind::Flops => format!("{}x {}", units::number(ratio), kind.label()),
+        LimitKind::Memory | LimitKind::Batch => format!("{} {}", kind.label(), kind.format(value)),
+        LimitKind::Microbatches => format!("{value} {}", plural(value)),
+    }
+}
+
+/// The options that state a resource, with the most each can be.
+fn resources(planner: &dyn Planner) -> impl Iterator<Item = (&'static OptionSpec, f64)> + '_ {
+    planner.levers().iter().filter_map(|lever| match (lever, spec_of(planner, *lever)?.kind) {
+        (Lever::Resource(_), OptionKind::Number { most, .. }) => Some((spec_of(planner, *lever)?, most)),
+        _ => None,
+    })
+}
+
+/// The declaration of a lever.
+pub(super) fn spec_of(planner: &dyn Planner, lever: Lever) -> Option<&'static OptionSpec> {
+    planner.options().iter().find(|spec| spec.name == lever.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planner::Options;
+
+    #[test]
+    fn moved_limits_are_called_as_people_call_them() {
+        let limits = Limits { devices: 64, memory_bytes: 8.0 * f64::from(1 << 30), ..Limits::NEUTRAL };
+        let problem = Problem { workload: Arc::new(crate::workload::builtin()), limits, options: Options::default() };
+        let label = |kind, value| Change::Limit(kind, value).label(&problem);
+        assert_eq!(label(LimitKind::Devices, 72.0), "+8 devices");
+        assert_eq!(label(LimitKind::Devices, 63.0), "-1 device");
+        assert_eq!(label(LimitKind::Devices, 128.0), "2x devices");
+        assert_eq!(label(LimitKind::Memory, 10.0 * f64::from(1 << 30)), "memory 10 GiB");
+        assert_eq!(label(LimitKind::Bandwidth, 2.0 * limits.bandwidth_bytes_per_s), "2x bandwidth");
+        assert_eq!(label(LimitKind::Cpus, 1.0), "+1 CPU");
+        assert_eq!(label(LimitKind::Microbatches, 1.0), "1 microbatch");
+        assert_eq!(Change::FREE_MEMORY.label(&problem), "memory unlimited");
+    }
+}

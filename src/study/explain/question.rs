@@ -1,0 +1,240 @@
+//! Which re-plans are worth asking for, in the order in which their answers tend to matter.
+
+use super::{
+    Base, CauseKind, Change,
+    change::{self, spec_of},
+    degrees, limits_of,
+};
+use crate::{
+    cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES},
+    planner::{Lever, OptionKind, OptionSpec, OptionValue},
+    workload::layering::Layering,
+};
+
+/// Why something is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// Whether something binds the plan.
+    Binds(CauseKind),
+    /// What a limit is worth.
+    Limit,
+    /// What an option is worth.
+    Option,
+    /// What else could be run.
+    NextBest,
+}
+
+impl Topic {
+    /// What may bind, if that is what is asked.
+    pub(super) fn bound(self) -> Option<CauseKind> {
+        match self {
+            Topic::Binds(kind) => Some(kind),
+            Topic::Limit | Topic::Option | Topic::NextBest => None,
+        }
+    }
+}
+
+/// A problem that differs from the base in one thing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What is different.
+    pub change: Change,
+    /// Why it is asked.
+    pub topic: Topic,
+}
+
+impl Base {
+    /// Everything worth asking.
+    pub fn questions(&self) -> Vec<Question> {
+        let mut list = List { base: self, questions: vec![] };
+        list.better_limits();
+        list.what_binds();
+        list.options();
+        list.worse_limits();
+        list.next_best();
+        list.questions
+    }
+
+    /// What a person would turn first: limits up and down, options; nothing that cannot be set.
+    pub fn quick_questions(&self) -> Vec<Question> {
+        let settable = |question: &Question| question.change.flags().is_some();
+        self.questions().into_iter().filter(|question| question.topic.bound().is_some() || settable(question)).collect()
+    }
+}
+
+struct List<'a> {
+    base: &'a Base,
+    questions: Vec<Question>,
+}
+
+impl List<'_> {
+    /// Adds a question unless it would ask for the problem as it is, or was asked before.
+    fn ask(&mut self, topic: Topic, change: Change) {
+        let problem = &self.base.problem;
+        let changes = match &change {
+            Change::Limit(kind, value) => problem.limits.with(*kind, *value).get(*kind) != problem.limits.get(*kind),
+            Change::Option(spec, value) => problem.options.get(spec.name).as_ref() != Some(value),
+            Change::FreeLinks | Change::EveryDegree | Change::EngineFeasible => true,
+        };
+        let known = self.questions.iter().any(|question| question.change == change);
+        if changes && !known {
+            self.questions.push(Question { change, topic });
+        }
+    }
+
+    fn limit(&mut self, kind: LimitKind, value: f64) {
+        self.ask(Topic::Limit, Change::Limit(kind, value));
+    }
+
+    /// Whether a limit limits at all: some workloads leave memory or bandwidth open.
+    fn limiting(&self) -> Vec<LimitKind> {
+        let limits = &self.base.problem.limits;
+        let kinds = limits_of(self.base.planner, &self.base.problem.workload).iter().copied();
+        kinds.filter(|&kind| limits.get(kind) < 1e30 && (limits.get(kind) > 0.0 || kind == LimitKind::Cpus)).collect()
+    }
+
+    fn better_limits(&mut self) {
+        let limits = self.base.problem.limits;
+        let kinds = self.limiting();
+        if kinds.contains(&LimitKind::Devices) {
+            let devices = f64::from(limits.devices);
+            for more in [devices + 8.0, devices + 1.0, 2.0 * devices] {
+                // Twice as many also tells whether devices bind.
+                if more <= f64::from(MOST_DEVICES) {
+                    self.limit(LimitKind::Devices, more);
+                }
+            }
+        }
+        for kind in kinds {
+            let value = limits.get(kind);
+            match kind {
+                LimitKind::Devices => {}
+                LimitKind::Cpus => self.limit(kind, value + 1.0),
+                LimitKind::Bandwidth | LimitKind::Flops => self.limit(kind, 2.0 * value),
+                LimitKind::Memory | LimitKind::Microbatches | LimitKind::Batch => {
+                    self.limit(kind, kind.step(value, true, false));
+                }
+            }
+        }
+    }
+
+    fn what_binds(&mut self) {
+        let (limits, kinds) = (self.base.problem.limits, self.limiting());
+        if kinds.contains(&LimitKind::Memory) {
+            self.ask(Topic::Binds(CauseKind::Memory), Change::FREE_MEMORY);
+        }
+        if kinds.contains(&LimitKind::Microbatches)
+            && let Some(rich) = richest(&limits)
+        {
+            // The same number may be the next step as well; asked for this, it would not be told apart.
+            let change = Change::Limit(LimitKind::Microbatches, f64::from(rich));
+            self.questions.push(Question { change, topic: Topic::Binds(CauseKind::Divisors) });
+        }
+        let levers = self.base.planner.levers();
+        if kinds.contains(&LimitKind::Bandwidth) || levers.iter().any(|lever| matches!(lever, Lever::Resource(_))) {
+            self.ask(Topic::Binds(CauseKind::Links), Change::FreeLinks);
+        }
+        let workload = &self.base.problem.workload;
+        if self.base.planner.is_native(workload) && degrees::filled(workload, limits.devices).is_some() {
+            self.ask(Topic::Binds(CauseKind::Degrees), Change::EveryDegree);
+        }
+    }
+
+    fn options(&mut self) {
+        for &lever in self.base.planner.levers() {
+            let Some(spec) = spec_of(self.base.planner, lever) else { continue };
+            let now = self.base.problem.options.get(spec.name).unwrap_or_else(|| spec.default_value());
+            match (lever, spec.kind, now) {
+                (Lever::Freedom(_), OptionKind::Flag { .. }, OptionValue::Flag(flag)) => {
+                    self.option(spec, OptionValue::Flag(!flag));
+                }
+                (Lever::Freedom(_), OptionKind::Choice { choices, .. }, _) => {
+                    for (word, _) in choices {
+                        self.option(spec, OptionValue::Choice(word));
+                    }
+                }
+                (Lever::Resource(_), OptionKind::Number { most, .. }, OptionValue::Number(number)) => {
+                    let twice = Change::Option(spec, OptionValue::Number((2.0 * number).min(most)));
+                    self.ask(Topic::Limit, twice);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn option(&mut self, spec: &'static OptionSpec, value: OptionValue) {
+        self.ask(Topic::Option, Change::Option(spec, value));
+    }
+
+    fn worse_limits(&mut self) {
+        let limits = self.base.problem.limits;
+        for kind in self.limiting() {
+            let value = limits.get(kind);
+            match kind {
+                LimitKind::Devices => {
+                    for fewer in [value - 1.0, value - 8.0] {
+                        if fewer >= 1.0 {
+                            self.limit(kind, fewer);
+                        }
+                    }
+                }
+                LimitKind::Cpus if value == 0.0 => {}
+                LimitKind::Cpus => self.limit(kind, value - 1.0),
+                LimitKind::Bandwidth => self.limit(kind, value / 2.0),
+                LimitKind::Memory | LimitKind::Batch => self.limit(kind, kind.step(value, false, false)),
+                LimitKind::Microbatches | LimitKind::Flops => {}
+            }
+        }
+    }
+
+    fn next_best(&mut self) {
+        let stages = self.base.plan.stages.len() as f64;
+        let asked = self.base.planner.levers().iter().find(|lever| matches!(lever, Lever::Stages(_)));
+        if let Some(spec) = asked.and_then(|lever| change::spec_of(self.base.planner, *lever)) {
+            let free = self.base.problem.options.get(spec.name) == Some(OptionValue::Number(0.0));
+            for count in [stages + 1.0, stages - 1.0, stages * 2.0, (stages / 2.0).floor()] {
+                if free && count >= 1.0 && count <= self.base.problem.workload.nodes.len() as f64 {
+                    self.ask(Topic::NextBest, Change::Option(spec, OptionValue::Number(count)));
+                }
+            }
+        }
+        let workload = &self.base.problem.workload;
+        if self.base.planner.is_native(workload) && workload.piper().is_some() && Layering::of(workload, None).is_ok() {
+            self.ask(Topic::NextBest, Change::EngineFeasible);
+        }
+    }
+}
+
+/// Of the numbers of microbatches up to twice as many as there are, the first with the most divisors that replicas could
+/// have; `None` if none has more than what is there.
+fn richest(limits: &Limits) -> Option<u32> {
+    let now = limits.microbatches;
+    let last = now.saturating_mul(2).min(MOST_MICROBATCHES);
+    // By number from `now` on: its divisors up to the number of devices.
+    let mut divisors = vec![0u32; (last - now + 1) as usize];
+    for d in 1..=limits.devices.min(last) {
+        let first = now.div_ceil(d) * d;
+        for multiple in (first..=last).step_by(d as usize) {
+            divisors[(multiple - now) as usize] += 1;
+        }
+    }
+    let best = (0..divisors.len()).reduce(|best, i| if divisors[i] > divisors[best] { i } else { best })?;
+    (best > 0).then(|| now + best as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_richest_number_has_the_divisors_that_devices_can_use() {
+        let rich = |microbatches, devices| richest(&Limits { microbatches, devices, ..Limits::NEUTRAL });
+        assert_eq!(rich(7, 4), Some(12));
+        assert_eq!(rich(12, 4), None);
+        // 120 has 16 divisors; up to four devices 72 has as many that count.
+        assert_eq!(rich(61, 4), Some(72));
+        assert_eq!(rich(61, 120), Some(120));
+        assert_eq!(rich(1, 8), Some(2));
+        assert_eq!(rich(5, 1), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! `plantui explain`.
+
+use super::{BERT, Folder, TINY, argument, json, refusal, stdout};
+
+#[test]
+fn a_minute_of_reading_has_it_all() {
+    let text = stdout(&["explain", BERT], 0);
+    for part in [
+        "Piper, proven best",
+        "limited by stage",
+        "what binds",
+        "memory: forces recomputation",
+        "what would help (- is better)",
+        "--devices 72",
+        "next best under the same limits",
+        "--set recompute=never",
+        "whole layers, as engines run",
+        "does not bind: microbatch divisors",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing in\n{text}");
+    }
+    let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(text.lines().count() < 50 && widest < 170, "{widest} columns:\n{text}");
+}
+
+#[test]
+fn every_flag_gives_the_figure_beside_it() {
+    let document = json(&["explain", TINY, "--json"], 0);
+    assert_eq!(document["schema"], "plantui.explain/1");
+    assert_eq!((&document["complete"], &document["unit"]), (&true.into(), &"s".into()));
+    let base = document["value"].as_f64().unwrap();
+    let rows = ["help", "next_best"].iter().flat_map(|list| document[*list].as_array().unwrap());
+    let mut tried = 0;
+    for row in rows {
+        let Some(flags) = row["flags"].as_str() else { continue };
+        let mut arguments = vec!["plan", TINY, "--json"];
+        arguments.extend(flags.split(' '));
+        let planned = json(&arguments, if row["value"].is_null() { 1 } else { 0 });
+        assert_eq!(row["status"], planned["status"], "{row}");
+        assert_eq!(row["value"].is_null(), planned["objective"].is_null(), "{row}");
+        if let Some(value) = row["value"].as_f64() {
+            let alone = planned["objective"]["value"].as_f64().unwrap();
+            assert!((value - alone).abs() <= 1e-9 * value, "{alone}: {row}");
+            let change = row["change"].as_f64().unwrap();
+            assert!((change - (value / base - 1.0)).abs() < 1e-12 && row["gain"].as_f64() == Some(-change), "{row}");
+        }
+        tried += 1;
+    }
+    assert!(tried > 15, "{tried}");
+    let gains: Vec<f64> = document["help"].as_array().unwrap().iter().filter_map(|row| row["gain"].as_f64()).collect();
+    assert!(gains.is_sorted_by(|a, b| a >= b), "{gains:?}");
+    let parts = document["bottleneck"]["parts"].as_array().unwrap();
+    let whole: f64 = parts.iter().map(|part| part["share"].as_f64().unwrap()).sum();
+    assert!((whole - 1.0).abs() < 1e-9, "{parts:?}");
+}
+
+#[test]
+fn planners_of_every_kind_are_explained_by_what_they_declare() {
+    for (arguments, help) in [
+        (vec!["inputs/branching-cnn-training.json", "--planner", "placement-dp"], "+1 CPU"),
+        (vec!["inputs/mistral-7b-latency.json", "--planner", "placement-latency-greedy"], "+1 device"),
+        (vec!["inputs/bert32-layers.txt", "--machines", "4,4", "--batch", "32"], "2x link between"),
+        (vec!["inputs/alexnet-operators.json"], "2x flops"),
+        (vec![TINY, "--planner", "placement-dpl"], "2x bandwidth"),
+    ] {
+        let text = stdout(&[&["explain"], arguments.as_slice()].concat(), 0);
+        assert!(text.contains("limited by") && text.contains(help), "{arguments:?}: no {help} in\n{text}");
+    }
+}
+
+#[test]
+fn without_a_plan_the_reason_is_told() {
+    let text = stdout(&["explain", TINY, "--devices", "1", "--memory", "1MiB"], 1);
+    assert!(text.contains("No plan fits"), "{text}");
+    let document = json(&["explain", TINY, "--devices", "1", "--memory", "1MiB", "--json"], 1);
+    assert_eq!(document["status"], "infeasible");
+    assert!(
+        document["explanation"].as_str().unwrap().contains("No plan fits") && document["help"] == serde_json::json!([])
+    );
+}
+
+#[test]
+fn results_go_to_files_that_are_not_replaced_unasked() {
+    let folder = Folder::new();
+    let path = argument(&folder.path("explained.txt"));
+    assert_eq!(stdout(&["explain", TINY, "--output", &path], 0), "");
+    assert!(std::fs::read_to_string(&path).unwrap().contains("what binds"));
+    assert!(refusal(&["explain", TINY, "--output", &path]).contains("--force"));
+    assert!(refusal(&["explain", TINY, "--each", "soon"]).contains("soon"));
+}
