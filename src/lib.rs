@@ -17,6 +17,9 @@
 //! | [`cli`] | one file per subcommand |
 //! | [`tui`] | the screen |
 
+// With `milp` one file calls HiGHS: `planner::placement::milp::callback` says why.
+#![cfg_attr(not(feature = "milp"), forbid(unsafe_code))]
+
 pub mod cli;
 pub mod cluster;
 pub mod export;

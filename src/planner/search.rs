@@ -146,6 +146,11 @@ impl Search {
         self.control.expired.load(Ordering::Relaxed)
     }
 
+    /// Time until the deadline, if there is one.
+    pub fn remaining(&self) -> Option<Duration> {
+        self.control.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
     /// Time since the search was made.
     pub fn elapsed(&self) -> Duration {
         self.control.started.elapsed()

@@ -2,7 +2,7 @@
 
 use super::{
     PlacementLimits, Split,
-    ip::{Contiguity, Objective, Question, Settings, search},
+    ip::{Best, Contiguity, Objective, Question, Settings, search},
     planners::{PAPER, placement_profile, plan},
 };
 use crate::{
@@ -26,32 +26,36 @@ static INFO: PlannerInfo = PlannerInfo {
     unit: "ms",
 };
 
-static OPTIONS: [OptionSpec; 2] = [
-    OptionSpec {
-        name: "contiguity",
-        label: "contiguity",
-        help: "which splits are looked at",
-        kind: OptionKind::Choice {
-            choices: &[
-                ("free", "all"),
-                ("contiguous", "on every device the forward nodes are convex: no path leaves it and comes back"),
-            ],
-            default: "free",
-        },
+const CONTIGUITY: OptionSpec = OptionSpec {
+    name: "contiguity",
+    label: "contiguity",
+    help: "which splits are looked at",
+    kind: OptionKind::Choice {
+        choices: &[
+            ("free", "all"),
+            ("contiguous", "on every device the forward nodes are convex: no path leaves it and comes back"),
+        ],
+        default: "free",
     },
-    OptionSpec {
-        name: "objective",
-        label: "objective",
-        help: "what is minimised",
-        kind: OptionKind::Choice {
-            choices: &[
-                ("max-load", "the load of the busiest device"),
-                ("separate-maxima", "the largest forward load plus the largest backward load"),
-            ],
-            default: "max-load",
-        },
+};
+
+const OBJECTIVE: OptionSpec = OptionSpec {
+    name: "objective",
+    label: "objective",
+    help: "what is minimised",
+    kind: OptionKind::Choice {
+        choices: &[
+            ("max-load", "the load of the busiest device"),
+            ("separate-maxima", "the largest forward load plus the largest backward load"),
+        ],
+        default: "max-load",
     },
-];
+};
+
+#[cfg(not(feature = "milp"))]
+static OPTIONS: [OptionSpec; 2] = [CONTIGUITY, OBJECTIVE];
+#[cfg(feature = "milp")]
+static OPTIONS: [OptionSpec; 3] = [CONTIGUITY, OBJECTIVE, super::milp::SOLVER];
 
 impl Planner for IntegerProgram {
     fn info(&self) -> &'static PlannerInfo {
@@ -93,9 +97,8 @@ impl Planner for IntegerProgram {
         };
         let measure = if separate { Measure::SeparateMaxima } else { Measure::MaxLoad };
         let as_plan = |split: &Split| Plan { measure, ..plan(split, &limits) };
-        let best = search(&question, &Settings::default(), handle, &|value, split| {
-            handle.improve(value, &as_plan(split));
-        });
+        let improved = |value: f64, split: &Split| handle.improve(value, &as_plan(split));
+        let best = answer(problem, &question, handle, &improved);
         let mut outcome = Outcome::new(best.status);
         outcome.statistics.seconds = handle.elapsed().as_secs_f64();
         outcome.statistics.counts.push(("rounds", best.rounds as f64));
@@ -114,6 +117,22 @@ impl Planner for IntegerProgram {
         }
         outcome
     }
+}
+
+/// Our own search, or HiGHS after some of it.
+fn answer(
+    problem: &Problem,
+    question: &Question<'_>,
+    handle: &Search,
+    improved: &(dyn Fn(f64, &Split) + Sync),
+) -> Best {
+    #[cfg(feature = "milp")]
+    if super::milp::wanted(&problem.options) {
+        return super::milp::throughput::search(question, &Default::default(), handle, improved);
+    }
+    #[cfg(not(feature = "milp"))]
+    let _ = problem;
+    search(question, &Settings::default(), handle, improved)
 }
 
 /// Why there is no split: with a CPU there is one, unless classes have to go where they cannot.

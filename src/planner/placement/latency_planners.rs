@@ -47,20 +47,24 @@ pub struct LatencyPlanner {
     algorithm: Algorithm,
 }
 
-static SEARCH_OPTIONS: [OptionSpec; 2] = [
-    OptionSpec {
-        name: "subgraphs",
-        label: "subgraphs",
-        help: "most subgraphs that an accelerator runs, one after the other",
-        kind: OptionKind::Number { default: 1.0, least: 1.0, most: 64.0, whole: true },
-    },
-    OptionSpec {
-        name: "rounds",
-        label: "rounds",
-        help: "rounds of annealing; more take longer and may find better plans",
-        kind: OptionKind::Number { default: 6.0, least: 0.0, most: 10_000.0, whole: true },
-    },
-];
+const SUBGRAPHS: OptionSpec = OptionSpec {
+    name: "subgraphs",
+    label: "subgraphs",
+    help: "most subgraphs that an accelerator runs, one after the other",
+    kind: OptionKind::Number { default: 1.0, least: 1.0, most: 64.0, whole: true },
+};
+
+const ROUNDS: OptionSpec = OptionSpec {
+    name: "rounds",
+    label: "rounds",
+    help: "rounds of annealing; more take longer and may find better plans",
+    kind: OptionKind::Number { default: 6.0, least: 0.0, most: 10_000.0, whole: true },
+};
+
+#[cfg(not(feature = "milp"))]
+static SEARCH_OPTIONS: [OptionSpec; 2] = [SUBGRAPHS, ROUNDS];
+#[cfg(feature = "milp")]
+static SEARCH_OPTIONS: [OptionSpec; 3] = [SUBGRAPHS, ROUNDS, super::milp::SOLVER];
 
 /// What limits a single sample: any number of nodes run on CPUs at once.
 static NO_CPUS: [LimitKind; 2] = [LimitKind::Devices, LimitKind::Memory];
@@ -240,7 +244,7 @@ fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> 
             .filter_map(|placed| placed.split.as_ref().map(accelerators))
             .collect();
     let settings = Settings { rounds: problem.options.number("rounds") as usize, ..Settings::default() };
-    let found = anytime_search(&question, &settings, &starts, search, &improved);
+    let found = answer(problem, &question, &settings, &starts, search, &improved);
     let Best { schedule, as_pieces, lower_bound, status, .. } = found;
     let mut notes = vec![];
     if let Some(pieces) = as_pieces.ok().filter(|_| subgraphs > 1) {
@@ -256,6 +260,25 @@ fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> 
         notes,
         ..Outcome::new(status)
     }
+}
+
+/// Our own search, or HiGHS after it.
+fn answer(
+    problem: &Problem,
+    question: &Question<'_>,
+    settings: &Settings,
+    starts: &[Vec<Vec<u32>>],
+    search: &Search,
+    improved: &(dyn Fn(&SlotSchedule) + Sync),
+) -> Best {
+    #[cfg(feature = "milp")]
+    if super::milp::wanted(&problem.options) {
+        let settings = super::milp::latency::Settings { first: Some(*settings) };
+        return super::milp::latency::search(question, &settings, starts, search, improved);
+    }
+    #[cfg(not(feature = "milp"))]
+    let _ = problem;
+    anytime_search(question, settings, starts, search, improved)
 }
 
 /// Publishes the greedy split, or where that is not admissible everything on CPUs, before anything takes time.

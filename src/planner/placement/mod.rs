@@ -23,6 +23,8 @@ pub mod lattice;
 pub mod linearise;
 pub mod load;
 pub mod local_search;
+#[cfg(feature = "milp")]
+pub mod milp;
 pub mod multilevel;
 mod packing;
 pub mod partitioners;

@@ -199,7 +199,7 @@ fn closed(value: f64, bound: f64) -> bool {
 }
 
 /// The split with its devices in the order of a pipeline, as far as there is one: by where their nodes are on average.
-fn along_the_graph(dag: &Dag, mut split: Split) -> Split {
+pub fn along_the_graph(dag: &Dag, mut split: Split) -> Split {
     let mut position = vec![0; dag.len()];
     for (at, &node) in dag.topological_order().iter().enumerate() {
         position[node as usize] = at;
