@@ -30,7 +30,7 @@ struct Every<'a> {
 
 impl Every<'_> {
     /// Adds stages from a state on, on devices that are free, then scores.
-    fn from(&mut self, state: usize, occupied: u128, plan: &mut Plan) {
+    fn from(&mut self, state: usize, occupied: placement::Devices, plan: &mut Plan) {
         let last = self.states.len() - 1;
         if state > last {
             self.tried += 1;
@@ -40,7 +40,7 @@ impl Every<'_> {
             }
             return;
         }
-        let free = self.limits.devices - occupied.count_ones();
+        let free = self.limits.devices - occupied.count();
         for to in state..=last {
             for need in 1..=free {
                 for devices in placement::next(&self.limits.machines, occupied, need) {
@@ -68,7 +68,7 @@ fn best_of_all(problem: &Problem, measure: Measure, choices: &[&str]) -> (Option
     let states = States::of(workload, workload.layers().unwrap()).unwrap();
     let mut every = Every { workload, states, limits: problem.limits, measure, choices, best: None, tried: 0 };
     let mut plan = Plan { measure: every.measure, ..Plan::default() };
-    every.from(0, 0, &mut plan);
+    every.from(0, placement::Devices::default(), &mut plan);
     (every.best, every.tried)
 }
 

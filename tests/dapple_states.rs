@@ -130,7 +130,7 @@ impl Every<'_> {
             }
             return;
         }
-        let free = self.limits.devices - placement::ids(occupied).len() as u32;
+        let free = self.limits.devices - occupied.count();
         for set in 1..=all {
             let after = done | set;
             let closed = (0..n).all(|v| after >> v & 1 == 0 || self.needs[v] & !after == 0);
@@ -174,7 +174,7 @@ fn no_cut_of_a_branching_network_beats_what_is_proven() {
         let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
         let measure = Measure::all(&workload.profile, &options)[0];
         let mut every = Every { workload, limits, measure, needs, best: 0.0 };
-        every.from(0, 0, &mut Plan { measure, ..Plan::default() });
+        every.from(0, placement::Devices::default(), &mut Plan { measure, ..Plan::default() });
         let bound = outcome.lower_bound.unwrap_or(0.0);
         assert!((every.best - bound).abs() <= 1e-9 * bound, "seed {seed}: {bound}, but {} is possible", every.best);
         several += usize::from(outcome.plan.is_some_and(|plan| plan.stages.len() > 1));

@@ -38,6 +38,11 @@ impl Links {
         self.all_reduce_of(devices.len(), together(machines, devices.iter().copied()), bytes)
     }
 
+    /// Whether all devices sit in one machine.
+    pub fn one_machine(machines: &Machines, devices: &[u32]) -> bool {
+        together(machines, devices.iter().copied())
+    }
+
     /// Seconds to all-reduce `bytes` over `count` devices of one machine or of several.
     pub fn all_reduce_of(&self, count: usize, one_machine: bool, bytes: f64) -> f64 {
         if count < 2 {
@@ -56,12 +61,19 @@ impl Links {
     /// Seconds a byte of [`Links::transfer_s`].
     pub fn transfer_per_byte(&self, machines: &Machines, from: &[u32], to: &[u32]) -> f64 {
         if !together(machines, to.iter().copied()) {
-            return 1.0 / self.all_reduce;
+            return self.transfer_of(from.len(), from.len(), false);
         }
-        let outside = |&&sender: &&u32| !together(machines, to.iter().copied().chain([sender]));
-        match from.iter().filter(outside).count() {
+        let home = to.first().and_then(|&receiver| machines.machine_of(receiver));
+        let outside = from.iter().filter(|&&sender| machines.machine_of(sender) != home).count();
+        self.transfer_of(outside, from.len(), true)
+    }
+
+    /// Seconds a byte from so many senders, some of them outside the receivers' machine, if those have one in common.
+    pub fn transfer_of(&self, outside: usize, senders: usize, one_machine: bool) -> f64 {
+        match outside {
+            _ if !one_machine => 1.0 / self.all_reduce,
             0 => 1.0 / self.in_machine,
-            outside => outside as f64 / from.len() as f64 / self.between_machines,
+            outside => outside as f64 / senders as f64 / self.between_machines,
         }
     }
 }

@@ -5,13 +5,13 @@ use std::fmt;
 use crate::units::UnitError;
 
 /// Machines that a cluster may have at the most.
-pub const MOST_MACHINES: usize = 32;
+pub const MOST_MACHINES: usize = 256;
 
 /// The devices of each machine, in order: devices are counted through the machines from 0 on. Empty where nothing is known
 /// of machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machines {
-    count: u8,
+    count: u16,
     sizes: [u16; MOST_MACHINES],
 }
 
@@ -30,7 +30,7 @@ impl Machines {
         if sizes.len() > MOST_MACHINES || sizes.contains(&0) {
             return None;
         }
-        let mut machines = Machines { count: sizes.len() as u8, ..Machines::default() };
+        let mut machines = Machines { count: sizes.len() as u16, ..Machines::default() };
         machines.sizes[..sizes.len()].copy_from_slice(sizes);
         Some(machines)
     }
@@ -40,7 +40,7 @@ impl Machines {
     /// # Panics
     /// If there are too many of them.
     pub const fn even(count: usize, size: u16) -> Self {
-        let mut machines = Machines { count: count as u8, sizes: [0; MOST_MACHINES] };
+        let mut machines = Machines { count: count as u16, sizes: [0; MOST_MACHINES] };
         let mut at = 0;
         while at < count {
             machines.sizes[at] = size;
@@ -126,7 +126,7 @@ impl Machines {
                 Some((times, size)) if !counted_through => {
                     let (times, size) = (number(times)?, number(size)?);
                     if times as usize > MOST_MACHINES {
-                        return Err(refuse("more machines than can be planned: at most 32"));
+                        return Err(refuse("more machines than can be planned: at most 256"));
                     }
                     sizes.extend(std::iter::repeat_n(size, times as usize));
                 }
@@ -150,7 +150,7 @@ impl Machines {
             return Err(refuse("more devices than can be planned: at most 10000"));
         }
         let sizes: Vec<u16> = sizes.into_iter().map(|size| size as u16).collect();
-        Machines::new(&sizes).ok_or_else(|| refuse("more machines than can be planned: at most 32"))
+        Machines::new(&sizes).ok_or_else(|| refuse("more machines than can be planned: at most 256"))
     }
 }
 
@@ -164,8 +164,9 @@ impl<'de> serde::Deserialize<'de> for Machines {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let sizes = Vec::<u16>::deserialize(deserializer)?;
         let known = Machines::new(&sizes).filter(|machines| machines.devices() <= super::limits::MOST_DEVICES);
-        known
-            .ok_or_else(|| serde::de::Error::custom("must list the devices of at most 32 machines, none of them empty"))
+        known.ok_or_else(|| {
+            serde::de::Error::custom("must list the devices of at most 256 machines, none of them empty")
+        })
     }
 }
 
@@ -205,7 +206,7 @@ mod tests {
             assert_eq!(machines.sizes(), sizes, "{text}");
             assert_eq!(Machines::parse(&machines.to_string()), Ok(machines));
         }
-        for bad in ["", "8,", "0", "x", "[8,8]", "[8,4]", "33x1", "9999,9999", "-1", "99999999999", "1x99999999"] {
+        for bad in ["", "8,", "0", "x", "[8,8]", "[8,4]", "257x1", "9999,9999", "-1", "99999999999", "1x99999999"] {
             assert!(Machines::parse(bad).is_err(), "{bad}");
         }
     }
@@ -217,6 +218,7 @@ mod tests {
         assert_eq!([0, 7, 8, 11, 12].map(|d| machines.machine_of(d)), [Some(0), Some(0), Some(1), Some(1), None]);
         assert_eq!(machines.with_devices(20).sizes(), [8, 8, 4]);
         assert_eq!(machines.with_devices(3).sizes(), [3]);
-        assert_eq!(Machines::new(&[1]).unwrap().with_devices(100).devices(), 100);
+        assert_eq!(Machines::new(&[1]).unwrap().with_devices(1000).devices(), 1000);
+        assert_eq!(Machines::of_eight().with_devices(1024).sizes(), [8; 128]);
     }
 }

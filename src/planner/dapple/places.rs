@@ -1,16 +1,23 @@
 //! Everywhere a stage can sit: the sets of devices that the three placement policies offer, one after the other.
 //!
 //! Every policy takes the free devices of a machine in order, so what is occupied is known from a count for each machine;
-//! a [`Place`] is a step from one such state to another. With `n` devices on few machines there are some hundred places;
-//! on many machines there are too many, and [`Places::fresh_only`] follows the first policy alone.
+//! a [`Place`] is a step from one such state to another. With `n` devices on few machines there are some hundred places.
+//! On many machines there are too many, and stages take the devices in order, whatever the machines: what is occupied is
+//! then a number. Where even that is too much, a stage begins and ends at a block of devices; whole machines, if it must.
+
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
 use super::hpgo::placement::{self, Devices};
 use crate::cluster::{Links, Machines};
 
-/// Places that are looked at, at the most.
+/// Places that are looked at, at the most, where all policies are followed.
 const MOST_PLACES: usize = 3000;
+
+/// How many blocks the devices are cut into where there are too many: a coarse look first, so that a finer one knows early
+/// what it has to beat. `blocks²` places each.
+const BLOCKS: [usize; 3] = [16, 48, 128];
 
 /// A stage's devices beside those of the stages before it.
 #[derive(Debug, Clone)]
@@ -19,14 +26,21 @@ pub(super) struct Place {
     pub(super) occupied_before: u32,
     /// Devices of the stages before and this one.
     pub(super) occupied_after: u32,
-    /// Its devices.
-    pub(super) devices: Devices,
+    /// Its devices, as runs of consecutive ones.
+    runs: Vec<Range<u32>>,
     /// Number of its devices.
     pub(super) count: u32,
     /// Seconds to all-reduce a byte over them.
     pub(super) all_reduce: f64,
     /// Where the next stage can sit, with the seconds a byte takes to get there.
     pub(super) next: Vec<(usize, f64)>,
+}
+
+impl Place {
+    /// Its devices, ascending.
+    pub(super) fn ids(&self) -> Vec<u32> {
+        self.runs.iter().cloned().flatten().collect()
+    }
 }
 
 /// All places.
@@ -39,84 +53,183 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The places on some machines for stages of at most `widest` devices; only those of the first policy if there are too
-    /// many.
-    pub(super) fn new(machines: &Machines, links: &Links, widest: u32) -> Self {
-        Self::explore(machines, links, widest, &|occupied, need| placement::next(machines, occupied, need), MOST_PLACES)
-            .map_or_else(|| Self::fresh_only(machines, links, widest), |all| Places { all, complete: true })
-    }
-
-    fn fresh_only(machines: &Machines, links: &Links, widest: u32) -> Self {
-        let first = |occupied: Devices, need: u32| {
-            placement::next(machines, occupied, need).into_iter().take(1).collect::<Vec<_>>()
-        };
-        let in_order = |occupied: Devices, need: u32| {
-            // Devices in order, whatever the machines: what is occupied is then a number.
-            let from = occupied.count_ones();
-            if from + need > machines.devices() {
-                return vec![];
+    /// The places on some machines for stages of at most `widest` devices: all of them, or, where there are too many,
+    /// coarse ones before finer ones.
+    pub(super) fn ladder(machines: &Machines, links: &Links, widest: u32) -> Vec<Places> {
+        let policies = |occupied: Devices, need: u32| placement::next(machines, occupied, need);
+        if machines.devices() <= placement::MOST
+            && let Some(all) = explore(machines, links, widest, &policies)
+        {
+            return vec![Places { all, complete: true }];
+        }
+        let mut rungs = vec![];
+        let mut known = 0;
+        for blocks in BLOCKS {
+            let ends = block_ends(machines, blocks);
+            if ends.len() > known {
+                known = ends.len();
+                rungs.push(Places { all: in_order(machines, links, widest, &ends), complete: false });
             }
-            vec![(from..from + need).fold(0, |set, device| set | placement::bit(device))]
-        };
-        let all = Self::explore(machines, links, widest, &first, MOST_PLACES)
-            .or_else(|| Self::explore(machines, links, widest, &in_order, usize::MAX))
-            .unwrap_or_default();
-        Places { all, complete: false }
+        }
+        rungs
     }
+}
 
-    fn explore(
-        machines: &Machines,
-        links: &Links,
-        widest: u32,
-        offers: &dyn Fn(Devices, u32) -> Vec<Devices>,
-        most: usize,
-    ) -> Option<Vec<Place>> {
-        let n = machines.devices();
-        // Occupied sets in the order they are met; those with fewer devices come first in the end.
-        let mut starts: Vec<Devices> = vec![0];
-        let mut known: FxHashMap<Devices, ()> = FxHashMap::from_iter([(0, ())]);
-        let mut places: Vec<(Devices, Place)> = vec![];
-        let mut at = 0;
-        while at < starts.len() {
-            let occupied = starts[at];
-            at += 1;
-            for need in 1..=widest.min(n - occupied.count_ones()) {
-                for devices in offers(occupied, need) {
-                    let after = occupied | devices;
-                    if known.insert(after, ()).is_none() {
-                        starts.push(after);
-                    }
-                    let ids = placement::ids(devices);
-                    places.push((
-                        occupied,
-                        Place {
-                            occupied_before: occupied.count_ones(),
-                            occupied_after: after.count_ones(),
-                            devices,
-                            count: need,
-                            all_reduce: links.all_reduce_s(machines, &ids, 1.0),
-                            next: vec![],
-                        },
-                    ));
-                    if places.len() > most {
-                        return None;
-                    }
+/// The places that are offered, one after the other; `None` if there are more than [`MOST_PLACES`].
+fn explore(
+    machines: &Machines,
+    links: &Links,
+    widest: u32,
+    offers: &dyn Fn(Devices, u32) -> Vec<Devices>,
+) -> Option<Vec<Place>> {
+    let n = machines.devices();
+    // Occupied sets in the order they are met; those with fewer devices come first in the end.
+    let mut starts = vec![Devices::default()];
+    let mut known: FxHashMap<Devices, ()> = FxHashMap::from_iter([(Devices::default(), ())]);
+    let mut places: Vec<(Devices, Devices, Place)> = vec![];
+    let mut at = 0;
+    while at < starts.len() {
+        let occupied = starts[at];
+        at += 1;
+        for need in 1..=widest.min(n - occupied.count()) {
+            for devices in offers(occupied, need) {
+                let after = occupied | devices;
+                if known.insert(after, ()).is_none() {
+                    starts.push(after);
+                }
+                let ids = placement::ids(devices);
+                let place = Place {
+                    occupied_before: occupied.count(),
+                    occupied_after: after.count(),
+                    all_reduce: links.all_reduce_s(machines, &ids, 1.0),
+                    runs: runs(&ids),
+                    count: need,
+                    next: vec![],
+                };
+                places.push((occupied, devices, place));
+                if places.len() > MOST_PLACES {
+                    return None;
                 }
             }
         }
-        places.sort_by_key(|(before, place)| (place.occupied_before, *before, place.count, place.devices));
-        let mut from: FxHashMap<Devices, Vec<usize>> = FxHashMap::default();
-        for (at, (before, _)) in places.iter().enumerate() {
-            from.entry(*before).or_default().push(at);
+    }
+    places.sort_by_key(|(before, devices, place)| (place.occupied_before, *before, place.count, *devices));
+    let mut from: FxHashMap<Devices, Vec<usize>> = FxHashMap::default();
+    for (at, (before, ..)) in places.iter().enumerate() {
+        from.entry(*before).or_default().push(at);
+    }
+    for at in 0..places.len() {
+        let after = places[at].0 | places[at].1;
+        let own = placement::ids(places[at].1);
+        let next = from.get(&after).into_iter().flatten();
+        let next = next.map(|&to| (to, links.transfer_per_byte(machines, &own, &placement::ids(places[to].1))));
+        places[at].2.next = next.collect();
+    }
+    Some(places.into_iter().map(|(.., place)| place).collect())
+}
+
+/// Ascending numbers as runs.
+fn runs(ids: &[u32]) -> Vec<Range<u32>> {
+    let mut runs: Vec<Range<u32>> = vec![];
+    for &id in ids {
+        match runs.last_mut() {
+            Some(run) if run.end == id => run.end += 1,
+            _ => runs.push(id..id + 1),
         }
-        for at in 0..places.len() {
-            let after = places[at].0 | places[at].1.devices;
-            let own = placement::ids(places[at].1.devices);
-            let next = from.get(&after).into_iter().flatten();
-            let next =
-                next.map(|&to| (to, links.transfer_per_byte(machines, &own, &placement::ids(places[to].1.devices))));
-            places[at].1.next = next.collect();
+    }
+    runs
+}
+
+/// Where blocks of devices may end, 0 among them: as many as `most` blocks allow, evenly in each machine, else at every so
+/// many machines.
+fn block_ends(machines: &Machines, most: usize) -> Vec<u32> {
+    let sizes: Vec<u32> = machines.sizes().iter().map(|&size| u32::from(size)).collect();
+    let largest = sizes.iter().copied().max().unwrap_or(1);
+    let within = |step: u32| {
+        let mut ends = vec![0];
+        let mut first = 0;
+        for &size in &sizes {
+            ends.extend((1..size.div_ceil(step)).map(|i| first + i * step));
+            first += size;
+            ends.push(first);
         }
-        Some(places.into_iter().map(|(_, place)| place).collect())
+        ends
+    };
+    if let Some(step) =
+        (1..largest).find(|&step| sizes.iter().map(|size| size.div_ceil(step) as usize).sum::<usize>() <= most)
+    {
+        return within(step);
+    }
+    let whole = within(largest);
+    let every = (whole.len() - 1).div_ceil(most);
+    let last = whole.len() - 1;
+    whole.into_iter().enumerate().filter(|(i, _)| i % every == 0 || *i == last).map(|(_, end)| end).collect()
+}
+
+/// Every run of blocks; `O(blocks³)` time and memory for what follows what.
+fn in_order(machines: &Machines, links: &Links, widest: u32, ends: &[u32]) -> Vec<Place> {
+    // By device: its machine's first one.
+    let home: Vec<u32> = (0..machines.sizes().len())
+        .flat_map(|machine| vec![machines.first_of(machine); usize::from(machines.sizes()[machine])])
+        .collect();
+    let one_machine = |run: &Range<u32>| home[run.start as usize] == home[run.end as usize - 1];
+    let mut places: Vec<Place> = vec![];
+    let mut begins = vec![0; ends.len() + 1];
+    for (i, &start) in ends.iter().enumerate() {
+        begins[i] = places.len();
+        for &end in ends[i + 1..].iter().filter(|&&end| end - start <= widest) {
+            let run = start..end;
+            let count = end - start;
+            places.push(Place {
+                occupied_before: start,
+                occupied_after: end,
+                all_reduce: links.all_reduce_of(count as usize, one_machine(&run), 1.0),
+                runs: vec![run],
+                count,
+                next: vec![],
+            });
+        }
+    }
+    begins[ends.len()] = places.len();
+    for at in 0..places.len() {
+        let own = places[at].runs[0].clone();
+        let Ok(after) = ends.binary_search(&own.end) else { continue };
+        let next = (begins[after]..begins[after + 1]).map(|to| {
+            let receivers = &places[to].runs[0];
+            let inside = own.end.saturating_sub(own.start.max(home[receivers.start as usize]));
+            let outside = (own.end - own.start - inside) as usize;
+            (to, links.transfer_of(outside, own.len(), one_machine(receivers)))
+        });
+        places[at].next = next.collect();
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::PUBLISHED_LINKS;
+
+    #[test]
+    fn blocks_are_as_fine_as_there_is_room_for() {
+        let machines = Machines::new(&[4, 4, 2]).unwrap();
+        assert_eq!(block_ends(&machines, 10), (0..=10).collect::<Vec<_>>());
+        assert_eq!(block_ends(&machines, 5), [0, 2, 4, 6, 8, 10]);
+        assert_eq!(block_ends(&machines, 3), [0, 4, 8, 10]);
+        assert_eq!(block_ends(&machines, 2), [0, 8, 10]);
+    }
+
+    #[test]
+    fn costs_of_runs_are_those_of_their_devices() {
+        let machines = Machines::new(&[4, 4, 2]).unwrap();
+        let places = in_order(&machines, &PUBLISHED_LINKS, 6, &block_ends(&machines, 5));
+        assert!(places.iter().all(|place| place.count <= 6) && places.len() == 12);
+        for place in &places {
+            assert_eq!(place.all_reduce, PUBLISHED_LINKS.all_reduce_s(&machines, &place.ids(), 1.0));
+            for &(to, per_byte) in &place.next {
+                assert_eq!(places[to].occupied_before, place.occupied_after);
+                assert_eq!(per_byte, PUBLISHED_LINKS.transfer_per_byte(&machines, &place.ids(), &places[to].ids()));
+            }
+        }
     }
 }

@@ -3,10 +3,16 @@
 use super::{
     costs::{Costs, Recompute},
     exact::{self, Effort, Ended, Found},
-    hpgo::{self, Faults, Model, placement},
+    hpgo::{
+        self, Faults, Model,
+        data_parallel::{DataParallel, data_parallel},
+        placement,
+    },
     places::Places,
     settings,
 };
+use rustc_hash::FxHashSet;
+
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Length, Measure, Plan, SpeedupModel, Stage, check, layer_costs},
@@ -92,13 +98,6 @@ impl Planner for Dapple {
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let Some(profile) = problem.workload.layers() else { return Outcome::new(Status::Infeasible) };
-        if problem.limits.devices > placement::MOST {
-            let most = placement::MOST;
-            return Outcome::refused(format!(
-                "Devices are planned one by one, {most} at the most, not {}.",
-                problem.limits.devices
-            ));
-        }
         let length = Length::Synchronous { whole_samples: problem.options.flag("whole_samples") };
         let cuts = match settings::cuts(&problem.workload, profile, &problem.options) {
             Ok(cuts) => cuts,
@@ -130,6 +129,16 @@ struct Hunt<'a> {
     search: &'a Search,
 }
 
+/// What the published planner has to say.
+struct Published {
+    /// Its best plan as it is.
+    best: Option<Plan>,
+    /// All its plans as synchronous pipelines, with recomputation where it is needed and allowed.
+    synchronous: Vec<Plan>,
+    /// The network on every device.
+    data_parallel: DataParallel,
+}
+
 /// The best plan so far with its speed-up.
 #[derive(Default)]
 struct Best {
@@ -151,7 +160,7 @@ impl Hunt<'_> {
         let published = self.published();
         let mut best = Best::default();
         // What the published planner finds is a good start wherever its plans fit.
-        for plan in published.iter().flat_map(|(_, plans)| plans) {
+        for plan in &published.synchronous {
             self.offer(&mut best, plan.clone());
         }
         let mut proven = true;
@@ -159,20 +168,23 @@ impl Hunt<'_> {
         for (widest, microbatches) in self.widths() {
             let costs = Costs::new(self.workload, self.profile, self.states, self.limits, &self.model, microbatches);
             positions = costs.end();
-            let places = Places::new(&self.limits.machines, &self.model.links, widest);
-            proven &= places.complete;
             let total_s = costs.compute_s(0, costs.end());
-            for labels in [1, usize::MAX] {
-                let below_s = if best.speedup > 0.0 { total_s / best.speedup } else { f64::MAX };
-                let effort = Effort { labels, below_s, recompute: self.recompute };
-                match exact::search(&costs, &places, self.limits.devices, &effort, self.search) {
-                    Ended::Done(Some(found)) => self.offer(&mut best, self.plan(&costs, &places, &found)),
-                    Ended::Done(None) => {}
-                    Ended::Cancelled => proven = false,
+            let ladder = Places::ladder(&self.limits.machines, &self.model.links, widest);
+            for (rung, places) in ladder.iter().enumerate() {
+                proven &= places.complete;
+                let efforts: &[usize] = if rung + 1 == ladder.len() { &[1, usize::MAX] } else { &[1] };
+                for &labels in efforts {
+                    let below_s = if best.speedup > 0.0 { total_s / best.speedup } else { f64::MAX };
+                    let effort = Effort { labels, below_s, recompute: self.recompute };
+                    match exact::search(&costs, places, self.limits.devices, &effort, self.search) {
+                        Ended::Done(Some(found)) => self.offer(&mut best, self.plan(&costs, places, &found)),
+                        Ended::Done(None) => {}
+                        Ended::Cancelled => proven = false,
+                    }
                 }
             }
         }
-        self.outcome(best, proven, positions, published)
+        self.outcome(best, proven, positions, &published)
     }
 
     /// The best plan in simulation among the published planner's, if the published one beats the plan with the best length
@@ -214,20 +226,29 @@ impl Hunt<'_> {
         }
     }
 
-    /// The published planner's best plan as it is, and all its plans as synchronous pipelines, with recomputation where it
-    /// is needed and allowed.
-    fn published(&self) -> Option<(Plan, Vec<Plan>)> {
+    /// What the published planner finds, where its tables hold so many devices.
+    fn published(&self) -> Published {
         let quiet = self.search.quiet();
         let (machines, batch) = (self.limits.machines, self.limits.batch);
         let model = Model::new(self.states, machines, batch, self.limits.memory_bytes, self.model, Faults::KEPT);
+        let data_parallel = data_parallel(&model);
+        if self.limits.devices > placement::MOST {
+            return Published { best: None, synchronous: vec![], data_parallel };
+        }
         let all = hpgo::candidates(&model, &quiet);
-        let best = all.best().filter(|best| best.speedup > 0.0)?;
-        let synchronous = all.plans.iter().filter(|plan| plan.speedup > 0.0).map(|candidate| {
-            let mut plan = hpgo::planner::plan(&model, self.states, candidate);
-            plan.measure = Measure::Speedup(self.model);
-            self.with_recomputation(plan)
-        });
-        Some((hpgo::planner::plan(&model, self.states, best), synchronous.collect()))
+        let mut synchronous: Vec<Plan> = vec![];
+        let mut seen = FxHashSet::default();
+        for candidate in all.plans.iter().filter(|plan| plan.speedup > 0.0) {
+            // Pipelines side by side are nothing but wider stages here.
+            let shape: Vec<_> = candidate.stages.iter().map(|stage| (stage.to, stage.devices)).collect();
+            if seen.insert(shape) {
+                let mut plan = hpgo::planner::plan(&model, self.states, candidate);
+                plan.measure = Measure::Speedup(self.model);
+                synchronous.push(self.with_recomputation(plan));
+            }
+        }
+        let best = all.best().filter(|best| best.speedup > 0.0);
+        Published { best: best.map(|best| hpgo::planner::plan(&model, self.states, best)), synchronous, data_parallel }
     }
 
     /// The plan with recomputation on the stages that need it, if that is allowed.
@@ -262,7 +283,7 @@ impl Hunt<'_> {
                 nodes,
                 data_parallel: place.count,
                 tensor_parallel: 1,
-                devices: placement::ids(place.devices),
+                devices: place.ids(),
             });
             plan.last_states.push(costs.state(stage.to) as u32);
         }
@@ -275,7 +296,7 @@ impl Hunt<'_> {
         simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s
     }
 
-    fn outcome(&self, best: Best, proven: bool, positions: usize, published: Option<(Plan, Vec<Plan>)>) -> Outcome {
+    fn outcome(&self, best: Best, proven: bool, positions: usize, published: &Published) -> Outcome {
         let cancelled = self.search.cancelled();
         let Some(mut plan) = best.plan else {
             return if cancelled { Outcome::new(Status::Cancelled) } else { self.infeasible() };
@@ -286,12 +307,11 @@ impl Hunt<'_> {
             _ => Status::Feasible,
         };
         let mut outcome = Outcome::new(status);
-        if proven {
-            outcome.lower_bound = Some(best.speedup);
-        }
+        // Devices that never wait would do a batch as many times faster as there are of them.
+        outcome.lower_bound = Some(if proven { best.speedup } else { f64::from(self.limits.devices) });
         let mut speedup = best.speedup;
-        if let Some((theirs, synchronous)) = &published
-            && let Some(overtaking) = self.overtaken(&plan, theirs, synchronous)
+        if let Some(theirs) = &published.best
+            && let Some(overtaking) = self.overtaken(&plan, theirs, &published.synchronous)
         {
             outcome.status = Status::Feasible;
             outcome.notes.push(format!(
@@ -303,9 +323,10 @@ impl Hunt<'_> {
         let simulated_s = self.simulated_s(&plan);
         outcome.statistics.counts = vec![("states", self.states.len() as f64), ("positions", positions as f64)];
         outcome.statistics.counts.push(("simulated_s", simulated_s));
-        if let Some((theirs, _)) = published {
-            outcome.statistics.counts.push(("published_simulated_s", self.simulated_s(&theirs)));
+        if let Some(theirs) = &published.best {
+            outcome.statistics.counts.push(("published_simulated_s", self.simulated_s(theirs)));
         }
+        outcome.statistics.counts.extend(published.data_parallel.statistics());
         outcome.notes.extend(self.notes(&plan));
         outcome.objective = Some(speedup);
         outcome.plan = Some(plan);

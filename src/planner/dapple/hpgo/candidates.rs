@@ -3,7 +3,8 @@
 use super::{
     length::{self, Stage},
     model::Model,
-    placement, straight,
+    placement::{self, Devices},
+    straight,
 };
 use crate::planner::Search;
 
@@ -99,8 +100,7 @@ pub fn candidates(model: &Model<'_>, search: &Search) -> Candidates {
 fn pseudo_data_parallel(model: &Model<'_>, groups: u32) -> Candidate {
     let pipelines = model.devices / groups;
     let used = groups * pipelines;
-    let devices = (0..used).fold(0, |set, device| set | placement::bit(device));
-    let stages = vec![Stage { from: 0, to: model.states() - 1, groups, devices }];
+    let stages = vec![model.stage(0, model.states() - 1, groups, Devices::range(0..used))];
     let block_s = model.total_s() / f64::from(groups) / f64::from(pipelines);
     let speedup = length::speedup(model, &stages, pipelines, block_s);
     Candidate { kind: Kind::PseudoDataParallel(groups), stages, pipelines, two_way: true, speedup }
@@ -114,10 +114,10 @@ fn bipartition(model: &Model<'_>, search: &Search) -> Option<Candidate> {
     // Placements do not depend on the cut.
     let mut pairs = vec![];
     for groups in 1..n {
-        for first in placement::next(&model.machines, 0, groups) {
+        for first in placement::next(&model.machines, Devices::default(), groups) {
             for second in placement::next(&model.machines, first, n - groups) {
-                let (from, to) = (placement::ids(first), placement::ids(second));
-                pairs.push((groups, first, second, model.links().transfer_per_byte(&model.machines, &from, &to)));
+                let stages = [model.stage(0, 0, groups, first), model.stage(0, last, n - groups, second)];
+                pairs.push((stages, model.per_byte(first, second)));
             }
         }
     }
@@ -128,15 +128,18 @@ fn bipartition(model: &Model<'_>, search: &Search) -> Option<Candidate> {
         }
         let (head, tail) = (model.compute_s(0, l), model.compute_s(l + 1, last));
         let bytes = directions * model.output_bytes(l);
-        for &(groups, first, second, per_byte) in &pairs {
-            let block_s = (head / f64::from(groups)).max(tail / f64::from(n - groups)).max(bytes * per_byte);
-            let stages = vec![
-                Stage { from: 0, to: l, groups, devices: first },
-                Stage { from: l + 1, to: last, groups: n - groups, devices: second },
-            ];
-            let speedup = length::speedup(model, &stages, 1, block_s);
+        for (stages, per_byte) in &mut pairs {
+            let [first, second] = stages;
+            (first.to, second.from) = (l, l + 1);
+            let (computing, computed) = (head / f64::from(first.groups), tail / f64::from(second.groups));
+            let block_s = computing.max(computed).max(bytes * *per_byte);
+            let speedup = length::speedup_over(model, stages, &[*per_byte], 1, block_s);
+            if best.as_ref().is_some_and(|best| speedup < best.speedup) {
+                continue;
+            }
+            let stages = stages.to_vec();
             let candidate = Candidate { kind: Kind::Bipartition, stages, pipelines: 1, two_way, speedup };
-            if best.as_ref().is_none_or(|best| speedup >= best.speedup) && fits(model, &candidate) {
+            if fits(model, &candidate) {
                 best = Some(candidate);
             }
         }

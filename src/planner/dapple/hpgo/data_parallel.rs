@@ -28,6 +28,19 @@ pub struct DataParallel {
     pub p3_infinite: f64,
 }
 
+impl DataParallel {
+    /// What reports tell beside a plan: the speed-ups with and without overlap, and the accumulation they rest on.
+    pub fn statistics(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let optional = [
+            ("data_parallel_p3_speedup", self.p3),
+            ("data_parallel_overlap_speedup", self.overlap),
+            ("gradient_accumulation_size", self.accumulation_size.map(f64::from)),
+        ];
+        let known = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        std::iter::once(("data_parallel_speedup", self.plain)).chain(known)
+    }
+}
+
 /// Computes all of them.
 pub fn data_parallel(model: &Model<'_>) -> DataParallel {
     let devices: Vec<u32> = (0..model.devices).collect();

@@ -4,6 +4,7 @@ use super::{
     model::Model,
     placement::{Devices, ids},
 };
+use crate::cluster::Links;
 
 /// A stage of a published plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct Stage {
     pub groups: u32,
     /// Devices of all pipelines.
     pub devices: Devices,
+    /// Whether they sit in one machine.
+    pub one_machine: bool,
 }
 
 /// Microbatches of computation that the event estimate is made for at the most.
@@ -34,16 +37,28 @@ impl Model<'_> {
 
     fn all_reduce_s(&self, stage: &Stage) -> f64 {
         let bytes = self.parameter_bytes(stage.from, self.counted_to(stage));
-        self.links().all_reduce_s(&self.machines, &ids(stage.devices), bytes)
+        self.links().all_reduce_of(stage.devices.count() as usize, stage.one_machine, bytes)
     }
 
-    fn transfer_s(&self, from: &Stage, to: &Stage, bytes: f64) -> f64 {
-        self.links().transfer_s(&self.machines, &ids(from.devices), &ids(to.devices), bytes)
+    /// A stage with what follows from its devices.
+    pub(super) fn stage(&self, from: usize, to: usize, groups: u32, devices: Devices) -> Stage {
+        Stage { from, to, groups, devices, one_machine: Links::one_machine(&self.machines, &ids(devices)) }
+    }
+
+    /// Seconds a byte between two stages.
+    pub(super) fn per_byte(&self, from: Devices, to: Devices) -> f64 {
+        self.links().transfer_per_byte(&self.machines, &ids(from), &ids(to))
     }
 }
 
 /// The speed-up of a plan with this bottleneck (seconds of the whole batch); 0 if the batch is too small for its pipelines.
 pub fn speedup(model: &Model<'_>, stages: &[Stage], pipelines: u32, block_s: f64) -> f64 {
+    let per_byte = stages.windows(2).map(|pair| model.per_byte(pair[0].devices, pair[1].devices));
+    speedup_over(model, stages, &per_byte.collect::<Vec<_>>(), pipelines, block_s)
+}
+
+/// The same with the seconds a byte takes over each cut.
+pub(super) fn speedup_over(model: &Model<'_>, stages: &[Stage], per_byte: &[f64], pipelines: u32, block_s: f64) -> f64 {
     let microbatches = model.speedup.microbatches(model.batch, pipelines);
     if microbatches == 0 {
         return 0.0;
@@ -57,8 +72,8 @@ pub fn speedup(model: &Model<'_>, stages: &[Stage], pipelines: u32, block_s: f64
         stages.iter().map(stage).sum::<f64>() / pipelines / m
     };
     let mut length = step * (m - 1.0) + fill;
-    for pair in stages.windows(2) {
-        length += model.transfer_s(&pair[0], &pair[1], model.output_bytes(pair[0].to) / pipelines / m);
+    for (stage, per_byte) in stages.iter().zip(per_byte) {
+        length += model.output_bytes(stage.to) / pipelines / m * per_byte;
     }
     let exposed = |(i, stage): (usize, &Stage)| model.all_reduce_s(stage) - i as f64 * step;
     let delta = stages.iter().enumerate().map(exposed).fold(0.0, f64::max);
@@ -89,7 +104,7 @@ pub fn event_speedup(model: &Model<'_>, stages: &[Stage], pipelines: u32) -> Opt
         let half_s = model.compute_s(stage.from, model.counted_to(stage)) / share / 2.0;
         virtuals.push(Virtual { half_s, all_reduce_s: model.all_reduce_s(stage) });
         if let Some(next) = stages.get(i + 1) {
-            let half_s = model.transfer_s(stage, next, model.output_bytes(stage.to) / m);
+            let half_s = model.output_bytes(stage.to) / m * model.per_byte(stage.devices, next.devices);
             virtuals.push(Virtual { half_s, all_reduce_s: 0.0 });
         }
     }

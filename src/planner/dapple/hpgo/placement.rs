@@ -1,28 +1,65 @@
 //! Which devices a stage may take: fresh machines first, machines in use first, or scattered over all.
 //!
-//! Fan et al., PPoPP 2021, section 4.2.1. Sets of devices are bits of a `u128`, device 0 the highest of them, so that the
-//! order of numbers is the order in which the published tables are walked.
+//! Fan et al., PPoPP 2021, section 4.2.1. Sets of devices are bits, device 0 the highest of them, so that the order of sets
+//! is the order in which the published tables are walked.
+
+use std::ops::BitOr;
 
 use crate::cluster::Machines;
 
-/// A set of devices.
-pub type Devices = u128;
+/// Words of a set.
+const WORDS: usize = 16;
 
 /// The most devices that fit a set.
-pub const MOST: u32 = Devices::BITS;
+pub const MOST: u32 = WORDS as u32 * u64::BITS;
 
-/// The set of one device.
-pub fn bit(device: u32) -> Devices {
-    1 << (MOST - 1 - device)
+/// A set of devices; sets are ordered like binary numbers of which device 0 is the first digit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Devices([u64; WORDS]);
+
+impl Devices {
+    /// The devices from one on, before another.
+    pub fn range(devices: std::ops::Range<u32>) -> Self {
+        devices.fold(Devices::default(), |mut set, device| {
+            set.insert(device);
+            set
+        })
+    }
+
+    /// Adds a device.
+    pub fn insert(&mut self, device: u32) {
+        self.0[(device / u64::BITS) as usize] |= 1 << (u64::BITS - 1 - device % u64::BITS);
+    }
+
+    /// Whether a device is in it.
+    pub fn contains(&self, device: u32) -> bool {
+        self.0[(device / u64::BITS) as usize] >> (u64::BITS - 1 - device % u64::BITS) & 1 == 1
+    }
+
+    /// Number of its devices.
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+}
+
+impl BitOr for Devices {
+    type Output = Self;
+
+    fn bitor(mut self, other: Self) -> Self {
+        self.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
+        self
+    }
 }
 
 /// The devices of a set, ascending.
-pub fn ids(mut set: Devices) -> Vec<u32> {
+pub fn ids(set: Devices) -> Vec<u32> {
     let mut ids = vec![];
-    while set != 0 {
-        let device = set.leading_zeros();
-        ids.push(device);
-        set &= !bit(device);
+    for (at, mut word) in (0u32..).zip(set.0) {
+        while word != 0 {
+            let first = word.leading_zeros();
+            ids.push(at * u64::BITS + first);
+            word &= !(1 << (u64::BITS - 1 - first));
+        }
     }
     ids
 }
@@ -42,13 +79,13 @@ pub fn next(machines: &Machines, occupied: Devices, need: u32) -> Vec<Devices> {
 
 /// The first devices for a stage on an empty cluster.
 pub fn next_of_fresh(machines: &Machines, need: u32) -> Option<Devices> {
-    fresh(machines, 0, need)
+    fresh(machines, Devices::default(), need)
 }
 
 /// The sets that `pipelines` stages side by side may take together, each of them by any policy.
 pub fn next_of_each(machines: &Machines, occupied: Devices, need: u32, pipelines: u32) -> Vec<Devices> {
     // What is taken decides what comes next, so ways to the same set need not be kept apart.
-    let mut taken: Vec<Devices> = vec![0];
+    let mut taken = vec![Devices::default()];
     for _ in 0..pipelines {
         let mut more = vec![];
         for set in taken {
@@ -75,17 +112,17 @@ fn ranges(machines: &Machines) -> impl Iterator<Item = std::ops::Range<u32>> + '
 
 /// The first free devices of the machines of which none (`fresh`) or some is in use; `None` if they do not suffice.
 fn first_free(machines: &Machines, occupied: Devices, need: u32, fresh: bool) -> Option<Devices> {
-    let mut set = 0;
+    let mut set = Devices::default();
     let mut left = need;
     for range in ranges(machines) {
-        if range.clone().any(|device| occupied & bit(device) != 0) == fresh {
+        if range.clone().any(|device| occupied.contains(device)) == fresh {
             continue;
         }
-        for device in range.filter(|&device| occupied & bit(device) == 0) {
+        for device in range.filter(|&device| !occupied.contains(device)) {
             if left == 0 {
                 return Some(set);
             }
-            set |= bit(device);
+            set.insert(device);
             left -= 1;
         }
     }
@@ -102,7 +139,7 @@ fn append(machines: &Machines, occupied: Devices, need: u32) -> Option<Devices> 
 
 /// One device of each machine in turn.
 fn scatter(machines: &Machines, occupied: Devices, need: u32) -> Option<Devices> {
-    let mut set = 0;
+    let mut set = Devices::default();
     let mut left = need;
     while left > 0 {
         let before = left;
@@ -110,8 +147,8 @@ fn scatter(machines: &Machines, occupied: Devices, need: u32) -> Option<Devices>
             if left == 0 {
                 break;
             }
-            if let Some(device) = range.find(|&device| (occupied | set) & bit(device) == 0) {
-                set |= bit(device);
+            if let Some(device) = range.find(|&device| !occupied.contains(device) && !set.contains(device)) {
+                set.insert(device);
                 left -= 1;
             }
         }
@@ -127,7 +164,8 @@ mod tests {
     use super::*;
 
     fn shown(machines: &[u16], occupied: &[u32], need: u32) -> Vec<Vec<u32>> {
-        let occupied = occupied.iter().fold(0, |set, &device| set | bit(device));
+        let occupied =
+            occupied.iter().fold(Devices::default(), |set, &device| set | Devices::range(device..device + 1));
         next(&Machines::new(machines).unwrap(), occupied, need).into_iter().map(ids).collect()
     }
 
@@ -144,7 +182,7 @@ mod tests {
     #[test]
     fn pipelines_side_by_side_take_every_mixture() {
         let machines = Machines::new(&[2, 2]).unwrap();
-        let sets: Vec<Vec<u32>> = next_of_each(&machines, 0, 1, 2).into_iter().map(ids).collect();
+        let sets: Vec<Vec<u32>> = next_of_each(&machines, Devices::default(), 1, 2).into_iter().map(ids).collect();
         assert_eq!(sets, [vec![0, 2], vec![0, 1]]);
     }
 }

@@ -209,14 +209,11 @@ fn statistics(model: &Model<'_>, plain: &DataParallel, all: &Candidates) -> Stat
         ("plans", all.plans.len() as f64),
         ("all_reduce_s", plain.all_reduce_s),
         ("largest_batch_of_a_device", plain.largest_batch as f64),
-        ("data_parallel_speedup", plain.plain),
-        ("data_parallel_p3_infinite_speedup", plain.p3_infinite),
     ];
+    counts.extend(plain.statistics());
+    counts.push(("data_parallel_p3_infinite_speedup", plain.p3_infinite));
     let optional = [
-        ("data_parallel_p3_speedup", plain.p3),
         ("data_parallel_p3_optimal_speedup", plain.p3_optimal),
-        ("data_parallel_overlap_speedup", plain.overlap),
-        ("gradient_accumulation_size", plain.accumulation_size.map(f64::from)),
         ("gradient_accumulation_size_optimal", plain.optimal_accumulation_size.map(f64::from)),
         ("multistage_speedup", all.best_of_many_stages().map(|plan| plan.speedup)),
     ];

@@ -6,7 +6,7 @@
 use super::{
     length::Stage,
     model::Model,
-    placement::{self, Devices, ids},
+    placement::{self, Devices},
 };
 use crate::planner::Search;
 
@@ -68,7 +68,7 @@ pub fn plan(model: &Model<'_>, count: u32, search: &Search) -> Option<Straight> 
         }
         table.push(row);
     }
-    traced(&table, states - 1, pipelines)
+    traced(model, &table, pipelines)
 }
 
 /// Keeps a cell if it is the first on its devices or strictly better.
@@ -92,9 +92,7 @@ impl Offers {
         let key = (cell.occupied, cell.last);
         let at = self.known.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
             let sets = placement::next_of_each(&model.machines, cell.occupied, 1, self.pipelines);
-            let from = ids(cell.last);
-            let cost = |set: Devices| model.links().transfer_per_byte(&model.machines, &from, &ids(set));
-            self.known.push((key, sets.into_iter().map(|set| (set, cost(set))).collect()));
+            self.known.push((key, sets.into_iter().map(|set| (set, model.per_byte(cell.last, set))).collect()));
             self.known.len() - 1
         });
         &self.known[at].1
@@ -102,7 +100,8 @@ impl Offers {
 }
 
 /// Follows the best cell back to the first stage.
-fn traced(table: &[Vec<Vec<Cell>>], last: usize, pipelines: u32) -> Option<Straight> {
+fn traced(model: &Model<'_>, table: &[Vec<Vec<Cell>>], pipelines: u32) -> Option<Straight> {
+    let last = model.states() - 1;
     let cells = &table.last()?[last];
     let mut best = *cells.first()?;
     for cell in &cells[1..] {
@@ -116,7 +115,7 @@ fn traced(table: &[Vec<Vec<Cell>>], last: usize, pipelines: u32) -> Option<Strai
     for row in (0..table.len()).rev() {
         let (k, at) = cell.before;
         let from = if row == 0 { 0 } else { k + 1 };
-        stages.push(Stage { from, to, groups: 1, devices: cell.last });
+        stages.push(model.stage(from, to, 1, cell.last));
         if row > 0 {
             cell = table[row - 1][k][at];
             to = k;
