@@ -5,7 +5,8 @@
 //! on two threads, because slices of one thread must not overlap and the two directions do.) One process more has a thread
 //! for each directed link. Arrows lead from a transfer to the computation that waits for it; a counter shows the bytes
 //! that microbatches in flight keep on the first replica of each stage. Stages are counted from 1, replicas and
-//! microbatches from 0. Metadata comes first, then everything by time.
+//! microbatches from 0, and so are the parts of the model where a schedule has several on a device. A backward that recomputes
+//! is two slices, one after the other. Metadata comes first, then everything by time.
 //!
 //! The trace of a single sample has a process for each accelerator and for each row of parts that run beside one another,
 //! with threads for what comes from the host (4), computes (0) and goes to it (1).
@@ -48,7 +49,7 @@ pub fn write(
     schedule: Schedule,
     timeline: &Timeline,
 ) -> io::Result<()> {
-    let trace = Trace::new(plan, pipeline, timeline);
+    let trace = Trace::new(plan, pipeline, schedule, timeline);
     let about = json!({
         "schedule": schedule.id(),
         "iteration_s": timeline.iteration_s,
@@ -86,7 +87,10 @@ enum Entry<'a> {
 struct Trace<'a> {
     plan: &'a Plan,
     pipeline: &'a Pipeline,
+    schedule: Schedule,
     timeline: &'a Timeline,
+    /// Whether stages have several parts of the model.
+    parts: bool,
     /// By stage, then replica: its devices.
     devices: Vec<Vec<Vec<u32>>>,
     /// Process of the links.
@@ -98,7 +102,7 @@ struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    fn new(plan: &'a Plan, pipeline: &'a Pipeline, timeline: &'a Timeline) -> Self {
+    fn new(plan: &'a Plan, pipeline: &'a Pipeline, schedule: Schedule, timeline: &'a Timeline) -> Self {
         let devices = match &pipeline.single_sample {
             Some(run) => sample::processes(plan, pipeline, run),
             None => devices(plan, pipeline),
@@ -110,7 +114,9 @@ impl<'a> Trace<'a> {
         let mut trace = Trace {
             plan,
             pipeline,
+            schedule,
             timeline,
+            parts: timeline.events.iter().any(|event| event.part > 0),
             devices,
             links_pid,
             links: BTreeMap::new(),
@@ -133,7 +139,7 @@ impl<'a> Trace<'a> {
 
     /// Sender and receiver of a transfer.
     fn ends(&self, event: &Event) -> Option<(u32, u32)> {
-        let to = receiver(event)?;
+        let to = event.receiver(self.schedule)?.0 as usize;
         let replica = event.microbatch % self.timeline.replicas[to];
         Some((self.pid(event.stage as usize, event.replica), self.pid(to, replica)))
     }
@@ -185,18 +191,23 @@ impl<'a> Trace<'a> {
     fn entries(&self) -> Vec<(f64, Entry<'a>)> {
         let events = &self.timeline.events;
         // When every computation starts, for the arrows to end at.
-        let started: BTreeMap<(bool, u32, u32), &Event> = events
-            .iter()
-            .filter(|e| matches!(e.kind, EventKind::Forward | EventKind::Backward))
-            .map(|e| ((e.kind == EventKind::Backward, e.stage, e.microbatch), e))
-            .collect();
+        let mut started: BTreeMap<(bool, u32, u32, u32), &Event> = BTreeMap::new();
+        for event in events {
+            let backward = match event.kind {
+                EventKind::Forward => false,
+                EventKind::Recompute | EventKind::Backward => true,
+                _ => continue,
+            };
+            // A backward that recomputes begins with that.
+            started.entry((backward, event.stage, event.part, event.microbatch)).or_insert(event);
+        }
         let mut entries = vec![];
         for (id, event) in events.iter().enumerate() {
             entries.push((event.start_s, Entry::Slice(event)));
-            let Some(to) = receiver(event) else { continue };
+            let Some((to, part)) = event.receiver(self.schedule) else { continue };
             entries.push((event.start_s, Entry::Link(event)));
             let backward = matches!(event.kind, EventKind::SendGradient { .. });
-            if let Some(waiting) = started.get(&(backward, to as u32, event.microbatch)) {
+            if let Some(waiting) = started.get(&(backward, to, part, event.microbatch)) {
                 entries.push((event.start_s, Entry::ArrowStart(event, id)));
                 entries.push((waiting.start_s, Entry::ArrowEnd(waiting, id)));
             }
@@ -248,9 +259,13 @@ impl<'a> Trace<'a> {
         let m = event.microbatch;
         let name = match event.kind {
             EventKind::Forward => format!("F m{m}"),
+            EventKind::Recompute => format!("R m{m}"),
             EventKind::Backward => format!("B m{m}"),
+            EventKind::WeightGradient => format!("W m{m}"),
+            EventKind::OptimizerStep => "optimizer".into(),
             EventKind::SendActivation { to } => format!("F m{m} to stage{}", to + 1),
             EventKind::SendGradient { to } => format!("B m{m} to stage{}", to + 1),
+            EventKind::AllReduce if self.pipeline.settings.buckets > 1 => format!("all-reduce bucket {m}"),
             EventKind::AllReduce => "all-reduce".into(),
             EventKind::ToHost => "to host".into(),
             EventKind::FromHost => "from host".into(),
@@ -260,12 +275,17 @@ impl<'a> Trace<'a> {
         }
         if event.kind == EventKind::AllReduce {
             args["replicas"] = self.timeline.replicas[event.stage as usize].into();
+        } else if event.kind == EventKind::OptimizerStep {
+            args["replica"] = event.replica.into();
         } else {
             args["replica"] = event.replica.into();
             args["microbatch"] = m.into();
+            if self.parts {
+                args["part"] = event.part.into();
+            }
         }
-        if let (Some((from, to)), Some(receiver)) = (self.ends(event), receiver(event)) {
-            let pair = (receiver.min(event.stage as usize), receiver.max(event.stage as usize));
+        if let (Some((from, to)), Some((receiver, _))) = (self.ends(event), event.receiver(self.schedule)) {
+            let pair = (receiver.min(event.stage) as usize, receiver.max(event.stage) as usize);
             if let Some(transfer) = self.pipeline.transfers.iter().find(|t| (t.from, t.to) == pair) {
                 args["bytes"] = transfer.bytes.into();
             }
@@ -300,19 +320,14 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// The stage that a transfer leads to.
-fn receiver(event: &Event) -> Option<usize> {
-    match event.kind {
-        EventKind::SendActivation { to } | EventKind::SendGradient { to } => Some(to as usize),
-        _ => None,
-    }
-}
-
 /// Thread and category of an event.
 fn lane(event: &Event) -> (u32, &'static str) {
     match event.kind {
         EventKind::Forward => (COMPUTE, "fwd"),
+        EventKind::Recompute => (COMPUTE, "recompute"),
         EventKind::Backward => (COMPUTE, "bwd"),
+        EventKind::WeightGradient => (COMPUTE, "wgrad"),
+        EventKind::OptimizerStep => (COMPUTE, "optimizer"),
         EventKind::SendActivation { .. } => (SEND_ACTIVATIONS, "p2p"),
         EventKind::SendGradient { .. } => (SEND_GRADIENTS, "p2p"),
         EventKind::AllReduce => (COLLECTIVE, "allreduce"),

@@ -17,6 +17,8 @@ pub struct LayerStage {
     pub forward_s: f64,
     /// Backward of one microbatch, recomputation included, seconds.
     pub backward_s: f64,
+    /// The part of the backward that computes activations again, seconds.
+    pub recompute_s: f64,
     /// All-reduce of its gradients, once a batch, seconds.
     pub all_reduce_s: f64,
     /// Time of one microbatch's outputs to the next stage, and of the gradients back, seconds each way.
@@ -93,6 +95,7 @@ pub fn stages(
             cost.backward_s += backward_s;
             if choice == RECOMPUTE {
                 cost.backward_s += forward_s;
+                cost.recompute_s += forward_s;
                 recomputed = true;
             }
             parameters += node.parameter_bytes;
@@ -101,6 +104,7 @@ pub fn stages(
         }
         cost.forward_s *= scale / m / d;
         cost.backward_s *= scale / m / d;
+        cost.recompute_s *= scale / m / d;
         cost.all_reduce_s = model.links.all_reduce_s(&limits.machines, &stage.devices, parameters);
         cost.weight_bytes = model.optimizer_memory_scaling * parameters;
         let share = if all > 0.0 { outputs / all } else { 0.0 };

@@ -12,11 +12,13 @@
 use std::{
     collections::{VecDeque, hash_map::DefaultHasher},
     hash::{Hash, Hasher},
+    ops::Range,
 };
 
 use super::{
-    Schedule,
-    run::{Moment, Program, Record, Run},
+    order::Segment,
+    program::Program,
+    run::{Moment, Record, Run},
 };
 
 /// A moment `at + j · rate` in repetition `j`.
@@ -41,17 +43,21 @@ impl Moment for Moving {
     }
 }
 
-/// A stretch of a schedule in which every round does the same on every worker.
+/// A stretch of the schedule in which every round does the same on every worker.
 struct Phase {
     /// Operations of each worker before the first round.
     before: Vec<u64>,
     /// Operations of each worker in a round.
     round: Vec<u64>,
-    /// Rounds in which only microbatches that are not drawn take part.
-    skippable: std::ops::Range<u64>,
+    /// Operations of each worker that belong to microbatches that are not drawn.
+    unseen: Vec<Range<u64>>,
+    /// Rounds that lie in these.
+    skippable: Range<u64>,
 }
 
 impl Phase {
+    /// How far each worker is allowed to go. One that cannot get so far, because another is not, is behind by as much in
+    /// every round.
     fn goal(&self, rounds: u64) -> impl Fn(usize) -> u64 {
         move |worker| self.before[worker] + rounds * self.round[worker]
     }
@@ -61,58 +67,69 @@ impl Phase {
 const MOST_VALUES: usize = 1 << 21;
 
 /// Plays the whole batch. `record` hears of all microbatches but possibly those from `drawn` on until `drawn` before the end.
-pub(super) fn play(program: &Program, schedule: Schedule, drawn: u32, mut record: impl FnMut(Record<i64>)) -> Run<i64> {
+pub(super) fn play(program: &Program, drawn: u32, mut record: impl FnMut(Record<i64>)) -> Run<i64> {
     let mut run = Run::<i64>::new(program);
     let gap = drawn..program.microbatches.saturating_sub(drawn);
+    let all = |worker: usize| program.order(worker).len;
     if gap.start < gap.end {
         let mut record = |happened: Record<i64>| {
             if !gap.contains(&happened.microbatch) {
                 record(happened);
             }
         };
-        for phase in phases(program, schedule, &gap) {
+        for phase in phases(program, &gap) {
             run.advance(program, phase.goal(phase.skippable.start), &mut record);
             leap(program, &phase, &mut run, &mut record);
         }
-        run.advance(program, |worker| 2 * u64::from(program.own(worker)), record);
+        run.advance(program, all, record);
     } else {
-        run.advance(program, |worker| 2 * u64::from(program.own(worker)), record);
+        run.advance(program, all, record);
     }
     run
 }
 
-/// The phases of a schedule. A round takes every stage `step` microbatches on: the least number that all stages' replicas
-/// divide, so that every replica does its share.
-fn phases(program: &Program, schedule: Schedule, gap: &std::ops::Range<u32>) -> Vec<Phase> {
-    let replicas = |worker: usize| u64::from(program.stages[program.workers[worker].0 as usize].replicas);
-    let workers = 0..program.workers.len();
-    let microbatches = u64::from(program.microbatches);
-    let step = program.stages.iter().try_fold(1, |step, stage| least_common_multiple(step, u64::from(stage.replicas)));
-    let Some(step) = step.filter(|&step| step <= microbatches) else { return vec![] };
-    // Forwards run ahead of backwards by the longest warm-up, in microbatches.
-    let ahead = match schedule {
-        Schedule::GPipe | Schedule::SingleSample => 0,
-        Schedule::OneForwardOneBackward => {
-            program.stages.iter().map(|s| u64::from(s.warm_up) * u64::from(s.replicas)).max().unwrap_or(0)
-        }
+/// The phases of a schedule: the segments of the workers' orders that go through most of their microbatches. A round takes
+/// every worker the same number of microbatches on, the least that is a whole number of repetitions on each.
+fn phases(program: &Program, gap: &Range<u32>) -> Vec<Phase> {
+    let long = |worker: usize| -> Vec<&Segment> {
+        let replicas = u64::from(program.groups[program.workers[worker].stage as usize].replicas);
+        let own = u64::from(program.microbatches) / replicas;
+        let segments = program.order(worker).segments.iter();
+        segments.filter(|segment| segment.repeats * u64::from(segment.step) > own / 2).collect()
     };
-    let skippable = u64::from(gap.start).div_ceil(step)..u64::from(gap.end).saturating_sub(ahead) / step;
-    if skippable.is_empty() {
+    let long: Vec<Vec<&Segment>> = (0..program.workers.len()).map(long).collect();
+    let count = long.first().map_or(0, Vec::len);
+    if long.iter().any(|segments| segments.len() != count) {
         return vec![];
     }
-    let phase = |before: &dyn Fn(usize) -> u64, per_microbatch: u64| Phase {
-        before: workers.clone().map(before).collect(),
-        round: workers.clone().map(|worker| per_microbatch * step / replicas(worker)).collect(),
-        skippable: skippable.clone(),
-    };
-    match schedule {
-        Schedule::GPipe | Schedule::SingleSample => {
-            vec![phase(&|_| 0, 1), phase(&|worker| u64::from(program.own(worker)), 1)]
-        }
-        Schedule::OneForwardOneBackward => {
-            vec![phase(&|worker| u64::from(program.stages[program.workers[worker].0 as usize].warm_up), 2)]
-        }
+    (0..count).filter_map(|number| phase(program, gap, &|worker| long[worker][number])).collect()
+}
+
+fn phase<'a>(program: &Program, gap: &Range<u32>, segment: &dyn Fn(usize) -> &'a Segment) -> Option<Phase> {
+    let workers = 0..program.workers.len();
+    let replicas = |worker: usize| u64::from(program.groups[program.workers[worker].stage as usize].replicas);
+    let stride = |worker: usize| replicas(worker) * u64::from(segment(worker).step);
+    let step = workers.clone().try_fold(1, |step, worker| least_common_multiple(step, stride(worker)))?;
+    if step > u64::from(program.microbatches) {
+        return None;
     }
+    let mut phase = Phase { before: vec![], round: vec![], unseen: vec![], skippable: 0..u64::MAX };
+    for worker in workers {
+        let segment = segment(worker);
+        let period = segment.operations.len() as u64;
+        let global = |own: u32| u64::from(own) * replicas(worker) + u64::from(program.workers[worker].replica);
+        let first = segment.operations.iter().map(|o| global(o.own)).min()?;
+        let last = segment.operations.iter().map(|o| global(o.own)).max()?;
+        let from = u64::from(gap.start).saturating_sub(first).div_ceil(stride(worker));
+        let to = (u64::from(gap.end).checked_sub(last)?).div_ceil(stride(worker)).min(segment.repeats);
+        let round = period * (step / stride(worker));
+        phase.before.push(segment.start);
+        phase.round.push(round);
+        phase.unseen.push(segment.start + from * period..segment.start + to * period);
+        phase.skippable.start = phase.skippable.start.max((from * period).div_ceil(round));
+        phase.skippable.end = phase.skippable.end.min(to * period / round);
+    }
+    (!phase.skippable.is_empty()).then_some(phase)
 }
 
 fn least_common_multiple(a: u64, b: u64) -> Option<u64> {
@@ -137,6 +154,8 @@ impl Snapshot {
         let mut hasher = DefaultHasher::new();
         if let Some(last) = last.filter(|last| last.moments.len() == moments.len()) {
             moments.iter().zip(&last.moments).for_each(|(now, then)| (now - then).hash(&mut hasher));
+            let done = run.workers.iter().zip(&last.run.workers);
+            done.for_each(|(now, then)| (now.done - then.done).hash(&mut hasher));
         }
         Snapshot { run: run.clone(), moments, movement: hasher.finish() }
     }
@@ -148,7 +167,7 @@ fn leap(program: &Program, phase: &Phase, run: &mut Run<i64>, record: &mut impl 
     let end = phase.skippable.end;
     // A critical circuit passes at most every stage forward and back before it closes.
     let values = run.moments().len().max(1);
-    let longest = (2 * program.stages.len() + 8).min(MOST_VALUES / values / 4).max(1);
+    let longest = (2 * program.chunks.len() + 8).min(MOST_VALUES / values / 4).max(1);
     // Looking costs more than playing: after a vain look, play on for as many rounds again.
     let mut pause = 0;
     while round < end {
@@ -170,7 +189,7 @@ fn leap(program: &Program, phase: &Phase, run: &mut Run<i64>, record: &mut impl 
             let Some(period) = repeats(&history) else { continue };
             let then = &history[history.len() - 1 - period];
             let times = repetitions(program, phase, run, then, round, period as u64);
-            let times = times.min((end - round) / period as u64);
+            let times = times.min((end - round) / period as u64).min(room(phase, run, then));
             if times > 0 {
                 shift(run, then, times);
                 round += times * period as u64;
@@ -188,9 +207,19 @@ fn repeats(history: &VecDeque<Snapshot>) -> Option<usize> {
     (1..=(history.len() - 1) / 2).find(|&period| (0..period).all(|i| movement(i) == movement(i + period)))
 }
 
+/// How often the movement from `then` to `run` can repeat without a microbatch that is drawn.
+fn room(phase: &Phase, run: &Run<i64>, then: &Snapshot) -> u64 {
+    let workers = run.workers.iter().zip(&then.run.workers).zip(&phase.unseen);
+    let times = workers.map(|((now, then), unseen)| {
+        if now.done < unseen.start { 0 } else { unseen.end.saturating_sub(now.done) / (now.done - then.done).max(1) }
+    });
+    times.min().unwrap_or(0)
+}
+
 /// How often the movement from `then` to `run` is certain to repeat.
 fn repetitions(program: &Program, phase: &Phase, run: &Run<i64>, then: &Snapshot, round: u64, period: u64) -> u64 {
-    if run.shape() != then.run.shape() {
+    let moved = |worker: usize| run.workers[worker].done - then.run.workers[worker].done;
+    if run.shape() != then.run.shape() || (0..phase.round.len()).any(|w| moved(w) != period * phase.round[w]) {
         return 0;
     }
     let moments = run.moments();
@@ -200,6 +229,12 @@ fn repetitions(program: &Program, phase: &Phase, run: &Run<i64>, then: &Snapshot
     moving.advance(program, phase.goal(round + period), |_| {});
     let after = moving.moments();
     let steady = moving.shape() == run.shape()
+        && moving
+            .workers
+            .iter()
+            .zip(&run.workers)
+            .enumerate()
+            .all(|(w, (after, now))| after.done == now.done + moved(w))
         && after
             .iter()
             .zip(moments.iter().zip(&rates))
@@ -223,47 +258,32 @@ fn shift(run: &mut Run<i64>, then: &Snapshot, times: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::run::{Send, StageProgram};
+    use crate::simulate::{Pipeline, PipelineStage, Schedule, Settings, Transfer, program::Clock};
 
-    fn random_program(next: &mut impl FnMut(u64) -> u64, microbatches: u32) -> (Program, Program) {
+    fn random_pipeline(next: &mut impl FnMut(u64) -> u64, microbatches: u32) -> Pipeline {
         let count = 1 + next(6) as usize;
+        let equal = next(2) == 0;
         let mut stages = vec![];
-        let mut workers = vec![];
-        for index in 0..count {
-            let replicas = [1, 1, 2, 3, 4][next(5) as usize];
+        for _ in 0..count {
             let spread = [3, 50, 10_000][next(3) as usize];
-            stages.push(StageProgram {
-                forward: 10_000 + next(spread) as i64,
-                backward: 20_000 + next(spread) as i64,
-                replicas,
-                warm_up: 0,
-                activations: vec![],
-                gradients: vec![],
-                first_worker: workers.len(),
+            stages.push(PipelineStage {
+                forward_s: (10_000 + next(spread)) as f64,
+                backward_s: (20_000 + next(spread)) as f64,
+                replicas: if equal { 1 } else { [1, 1, 2, 3, 4][next(5) as usize] },
+                ..PipelineStage::default()
             });
-            workers.extend((0..replicas).map(|replica| (index as u32, replica)));
         }
+        let mut transfers = vec![];
         for from in 0..count {
             for to in from + 1..count {
-                if next(if to == from + 1 { 8 } else { 3 }) == 0 {
+                if next(if to == from + 1 { 8 } else { 3 }) == 0 || (equal && to > from + 1) {
                     continue;
                 }
-                let ticks = next(15_000) as i64;
-                stages[from].activations.push(Send { to: to as u32, ticks });
-                stages[to].gradients.push(Send { to: from as u32, ticks });
+                transfers.push(Transfer { from, to, seconds: next(15_000) as f64, bytes: 0.0 });
             }
         }
-        let gpipe = Program {
-            stages: stages.iter().map(|s| StageProgram { warm_up: u32::MAX, ..s.clone() }).collect(),
-            microbatches,
-            workers: workers.clone(),
-        };
-        let mut later = 0;
-        for stage in stages.iter_mut().rev() {
-            stage.warm_up = u32::div_ceil(later, stage.replicas);
-            later += stage.replicas;
-        }
-        (Program { stages, microbatches, workers }, gpipe)
+        let settings = Settings { virtual_stages: 1 + next(4) as u32, ..Settings::default() };
+        Pipeline { stages, transfers, microbatches, settings, ..Pipeline::default() }
     }
 
     #[test]
@@ -273,27 +293,31 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % n
         };
-        let mut shorter = 0;
-        for _ in 0..150 {
-            let microbatches = 500 + next(3000) as u32;
-            let (one, gpipe) = random_program(&mut next, microbatches);
-            for (program, schedule) in [(&one, Schedule::OneForwardOneBackward), (&gpipe, Schedule::GPipe)] {
+        let mut shorter = std::collections::BTreeMap::new();
+        for _ in 0..80 {
+            let microbatches = (500 + next(3000) as u32) / 60 * 60;
+            let pipeline = random_pipeline(&mut next, microbatches);
+            for schedule in pipeline.playable() {
+                let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
                 let mut all = vec![];
-                let played = play(program, schedule, u32::MAX, |record| all.push(record));
+                let played = play(&program, u32::MAX, |record| all.push(record));
                 let drawn = 5 + next(40) as u32;
                 let mut some = vec![];
-                let leapt = play(program, schedule, drawn, |record| some.push(record));
+                let leapt = play(&program, drawn, |record| some.push(record));
                 let times = |run: &Run<i64>| -> Vec<_> { run.workers.iter().map(|w| (w.done, w.free)).collect() };
-                assert_eq!(times(&played), times(&leapt), "{program:?}");
+                assert_eq!(times(&played), times(&leapt), "{schedule:?} {pipeline:?}");
                 all.retain(|r| r.microbatch < drawn || r.microbatch >= microbatches - drawn);
-                let key = |r: &Record<i64>| (r.worker, r.kind, r.microbatch, r.start, r.end);
+                let key = |r: &Record<i64>| (r.worker, r.chunk, r.kind, r.microbatch, r.index, r.start, r.end);
                 all.sort_by_key(key);
                 some.sort_by_key(key);
-                assert!(all.iter().map(key).eq(some.iter().map(key)), "{program:?}");
-                shorter += usize::from(!phases(program, schedule, &(drawn..microbatches - drawn)).is_empty());
+                assert!(all.iter().map(key).eq(some.iter().map(key)), "{schedule:?} {pipeline:?}");
+                let gap = drawn..microbatches - drawn;
+                *shorter.entry(schedule.id()).or_insert(0) += usize::from(!phases(&program, &gap).is_empty());
             }
         }
-        assert!(shorter > 250, "{shorter}");
+        for schedule in Schedule::ALL {
+            assert!(shorter[schedule.id()] > 20, "{shorter:?}");
+        }
     }
 
     #[test]
@@ -308,23 +332,30 @@ mod tests {
 
     #[test]
     fn a_million_microbatches_take_a_few_thousand_operations() {
-        let stage = |index: u32| StageProgram {
-            forward: 1000 + i64::from(index % 7),
-            backward: 2000 + i64::from(index % 5),
-            replicas: 1,
-            warm_up: 31 - index,
-            activations: if index < 31 { vec![Send { to: index + 1, ticks: 100 }] } else { vec![] },
-            gradients: if index > 0 { vec![Send { to: index - 1, ticks: 100 }] } else { vec![] },
-            first_worker: index as usize,
+        let stage = |index: u32| PipelineStage {
+            forward_s: 1000.0 + f64::from(index % 7),
+            backward_s: 2000.0 + f64::from(index % 5),
+            ..PipelineStage::default()
         };
-        let program = Program {
+        let transfer = |from| Transfer { from, to: from + 1, seconds: 100.0, bytes: 0.0 };
+        let pipeline = Pipeline {
             stages: (0..32).map(stage).collect(),
+            transfers: (0..31).map(transfer).collect(),
             microbatches: 1_000_000,
-            workers: (0..32).map(|stage| (stage, 0)).collect(),
+            ..Pipeline::default()
         };
-        let mut records = 0;
-        let run = play(&program, Schedule::OneForwardOneBackward, 100, |_| records += 1);
-        assert_eq!(records, 200 * (64 + 62));
-        assert!(run.workers.iter().all(|worker| worker.done == 2_000_000));
+        for (schedule, events) in [
+            (Schedule::OneForwardOneBackward, 64 + 62),
+            (Schedule::ZeroBubbleH1, 96 + 62),
+            (Schedule::ZeroBubbleV, 192 + 124),
+            (Schedule::Interleaved, 128 + 126),
+            (Schedule::Inference, 32 + 31),
+        ] {
+            let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
+            let mut records = 0;
+            let run = play(&program, 100, |_| records += 1);
+            assert_eq!(records, 200 * events, "{schedule:?}");
+            assert!((0..32).all(|worker| run.workers[worker].done == program.order(worker).len));
+        }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Schedule, single_sample, single_sample::SampleRun};
+use super::{MemoryParts, Settings, single_sample, single_sample::SampleRun};
 use crate::{
     cluster::Limits,
     plan::{
@@ -17,23 +17,10 @@ use crate::{
     units,
     workload::{
         LayerProfile, Mode, OperatorProfile, PlacementProfile, Profile, Workload,
-        piper::VANILLA,
+        piper::{PiperProfile, VANILLA},
         placement::{CPU, SECONDS},
     },
 };
-
-/// What the simulation assumes where plan and profile are silent.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
-    /// Share of a node's time that is forward, where the profile does not tell; 1/3 by default (backward twice forward).
-    pub forward_share: f64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings { forward_share: 1.0 / 3.0 }
-    }
-}
 
 /// One stage of the pipeline, as one of its replicas sees it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -42,6 +29,8 @@ pub struct PipelineStage {
     pub forward_s: f64,
     /// Backward of one microbatch on one replica, recomputation included, seconds.
     pub backward_s: f64,
+    /// The part of the backward that computes activations again, seconds.
+    pub recompute_s: f64,
     /// Replicas; microbatch m runs on replica m mod replicas.
     pub replicas: u32,
     /// Devices that work on one replica in lockstep (the tensor-parallel degree); 0 counts as 1.
@@ -50,6 +39,9 @@ pub struct PipelineStage {
     pub all_reduce_s: f64,
     /// Bytes on each device whatever is in flight.
     pub fixed_bytes: f64,
+    /// What is known of the fixed bytes: their weights, gradients, optimizer state and buffers. `state` and `activations` of
+    /// it are not read.
+    pub parts: MemoryParts,
     /// Bytes on each device for every microbatch in flight.
     pub activation_bytes: f64,
     /// Forwards before the first backward under 1F1B, where the plan says; must fall from stage to stage, and stages with it
@@ -97,6 +89,10 @@ pub struct Pipeline {
     pub steps: Vec<Step>,
     /// What was assumed.
     pub notes: Vec<String>,
+    /// How it is played.
+    pub settings: Settings,
+    /// By stage, then device: the machine that holds it. Empty where the plan is not laid out over machines.
+    pub machines: Vec<Vec<u32>>,
     /// Of a plan for latency: the run of its one sample, which no schedule changes. Then there are no transfers between
     /// stages, since tensors go through the host, and the replicas of a stage are the rows that its parts need.
     pub single_sample: Option<SampleRun>,
@@ -106,17 +102,26 @@ impl Pipeline {
     /// The pipeline of a valid plan (one that [`crate::plan::check`] accepts). Of a plan that breaks rules it takes what
     /// can be read: nodes without a known mode cost nothing, edges that go backwards are left out.
     pub fn from_plan(workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
-        let profile = match &workload.profile {
-            Profile::Piper(profile) => profile,
-            Profile::Layers(profile) => return layered(workload, profile, limits, plan),
-            Profile::Operators(_) => return split_operators(workload, limits, plan),
-            Profile::Placement(profile) => {
-                return match plan.measure {
-                    Measure::Latency { .. } => single_sample::pipeline(workload, profile, plan),
-                    _ => placed(workload, profile, limits, plan),
-                };
-            }
+        let pipeline = match &workload.profile {
+            Profile::Piper(profile) => Pipeline::with_modes(workload, profile, limits, plan, settings),
+            Profile::Layers(profile) => layered(workload, profile, limits, plan),
+            Profile::Operators(_) => split_operators(workload, limits, plan),
+            Profile::Placement(profile) => match plan.measure {
+                Measure::Latency { .. } => single_sample::pipeline(workload, profile, plan),
+                _ => placed(workload, profile, limits, plan),
+            },
         };
+        Pipeline { settings: *settings, machines: machines(limits, plan), ..pipeline }
+    }
+
+    /// The pipeline of a plan whose nodes have modes.
+    fn with_modes(
+        workload: &Workload,
+        profile: &PiperProfile,
+        limits: &Limits,
+        plan: &Plan,
+        settings: &Settings,
+    ) -> Pipeline {
         let bandwidth = limits.bandwidth_bytes_per_s;
         let mut told = Told::default();
         // The stage and the chosen mode of every node.
@@ -133,9 +138,13 @@ impl Pipeline {
                 let modes = profile.nodes.get(node).and_then(|n| n.modes(planned.tensor_parallel)).unwrap_or_default();
                 let Some(mode) = modes.iter().find(|m| m.id == *choice) else { continue };
                 let forward_s = forward_time(mode, modes, settings, &mut told);
+                let plain = plain(mode, modes);
                 stage.forward_s += forward_s;
                 stage.backward_s += mode.time_s - forward_s;
+                stage.recompute_s += (mode.time_s - plain.time_s).clamp(0.0, mode.time_s - forward_s);
                 stage.fixed_bytes += mode.memory_b;
+                // What a mode that recomputes keeps on top is the room to recompute in.
+                stage.parts.buffers += (mode.memory_b - plain.memory_b).max(0.0);
                 stage.activation_bytes += mode.memory_a;
                 parameters += mode.parameters;
                 placed[node] = Some((index, mode));
@@ -148,21 +157,6 @@ impl Pipeline {
         let notes = told.notes(&stages, &transfers, settings);
         Pipeline { stages, transfers, microbatches: limits.microbatches, notes, ..Pipeline::default() }
     }
-
-    /// What is played where `wanted` is asked for: a single sample has no schedule to choose.
-    pub fn schedule(&self, wanted: Schedule) -> Schedule {
-        if self.single_sample.is_some() { Schedule::SingleSample } else { wanted }
-    }
-
-    /// Microbatches that stage `stage` starts before its first backward, on each replica, under 1F1B: enough to keep all
-    /// later replicas at work. One more is in flight at the most; that sum is the `y` of Piper's memory model.
-    pub(super) fn warm_up(&self, stage: usize) -> u32 {
-        if let Some(warm_up) = self.stages[stage].warm_up {
-            return warm_up;
-        }
-        let later: u64 = self.stages[stage + 1..].iter().map(|s| u64::from(s.replicas.max(1))).sum();
-        u32::try_from(later.div_ceil(u64::from(self.stages[stage].replicas.max(1)))).unwrap_or(u32::MAX)
-    }
 }
 
 /// The pipeline of a plan over machines: all devices of a stage work on each microbatch together, each on its samples, and
@@ -174,10 +168,12 @@ fn layered(workload: &Workload, profile: &LayerProfile, limits: &Limits, plan: &
     let stage = |(i, cost): (usize, &LayerStage)| PipelineStage {
         forward_s: cost.forward_s,
         backward_s: cost.backward_s,
+        recompute_s: cost.recompute_s,
         replicas: 1,
         devices: plan.stages[i].device_count().max(1),
         all_reduce_s: cost.all_reduce_s,
         fixed_bytes: cost.weight_bytes + cost.working_bytes,
+        parts: MemoryParts { buffers: cost.working_bytes, ..MemoryParts::default() },
         activation_bytes: cost.activation_bytes,
         warm_up: Some(2 * (costs.len() - 1 - i) as u32),
     };
@@ -277,11 +273,23 @@ fn split_operators(workload: &Workload, limits: &Limits, plan: &Plan) -> Pipelin
     Pipeline { stages, microbatches: 1, samples, steps, notes, ..Pipeline::default() }
 }
 
+/// The mode that recomputes nothing.
+fn plain<'a>(mode: &'a Mode, modes: &'a [Mode]) -> &'a Mode {
+    let fastest = modes.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s)).unwrap_or(mode);
+    modes.iter().find(|m| m.id == VANILLA).unwrap_or(fastest)
+}
+
+/// By stage, then device: its machine. Empty where there are no machines, or the plan names devices outside them.
+fn machines(limits: &Limits, plan: &Plan) -> Vec<Vec<u32>> {
+    let machine = |&device: &u32| limits.machines.machine_of(device).map(|machine| machine as u32);
+    let stages = plan.stages.iter().map(|stage| stage.devices.iter().map(machine).collect::<Option<Vec<u32>>>());
+    stages.collect::<Option<_>>().unwrap_or_default()
+}
+
 /// The forward part of a mode's time. Whatever a mode takes longer than the node's plain one is recomputation, and that
 /// belongs to the backward pass.
 fn forward_time(mode: &Mode, modes: &[Mode], settings: &Settings, told: &mut Told) -> f64 {
-    let fastest = modes.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s)).unwrap_or(mode);
-    let plain = modes.iter().find(|m| m.id == VANILLA).unwrap_or(fastest);
+    let plain = plain(mode, modes);
     told.recomputed |= mode.time_s > plain.time_s;
     if let Some(forward_s) = mode.forward_s.or(plain.forward_s) {
         told.from_profile = true;

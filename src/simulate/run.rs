@@ -14,7 +14,11 @@
 
 use std::collections::VecDeque;
 
-use super::EventKind;
+use super::{
+    EventKind,
+    order::{Operation, Work},
+    program::Program,
+};
 
 /// A moment of a run. Plain ticks in a normal run; the fast-forward uses moments that also know how fast they move.
 pub(super) trait Moment: Copy + Default {
@@ -32,70 +36,6 @@ impl Moment for i64 {
 
     fn later(self, other: i64, _: &mut i64) -> i64 {
         self.max(other)
-    }
-}
-
-/// A transfer as its sender sees it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Send {
-    pub(super) to: u32,
-    pub(super) ticks: i64,
-}
-
-/// What does not change during a run, for one stage.
-#[derive(Debug, Clone)]
-pub(super) struct StageProgram {
-    pub(super) forward: i64,
-    pub(super) backward: i64,
-    pub(super) replicas: u32,
-    /// Forwards before the first backward, before it is cut to a replica's own microbatches.
-    pub(super) warm_up: u32,
-    pub(super) activations: Vec<Send>,
-    pub(super) gradients: Vec<Send>,
-    /// Index of the stage's first replica among all replicas of all stages.
-    pub(super) first_worker: usize,
-}
-
-/// What does not change during a run.
-#[derive(Debug, Clone)]
-pub(super) struct Program {
-    pub(super) stages: Vec<StageProgram>,
-    pub(super) microbatches: u32,
-    /// Stage and replica of every worker.
-    pub(super) workers: Vec<(u32, u32)>,
-}
-
-/// One computation of a worker: the how-manieth of its own microbatches, and which way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
-    Forward(u32),
-    Backward(u32),
-}
-
-impl Program {
-    /// Microbatches that worker `worker` works on.
-    pub(super) fn own(&self, worker: usize) -> u32 {
-        let (stage, replica) = self.workers[worker];
-        let replicas = self.stages[stage as usize].replicas;
-        self.microbatches / replicas + u32::from(self.microbatches % replicas > replica)
-    }
-
-    /// Operation number `index` of a worker with `own` microbatches and the given warm-up: forwards, then one forward
-    /// and one backward in turn, then the backwards that are left.
-    fn operation(own: u32, warm_up: u32, index: u64) -> Operation {
-        let (own, warm_up) = (u64::from(own), u64::from(warm_up.min(own)));
-        let operation = if index < warm_up {
-            (false, index)
-        } else if index < 2 * own - warm_up {
-            let turn = index - warm_up;
-            if turn.is_multiple_of(2) { (false, warm_up + turn / 2) } else { (true, turn / 2) }
-        } else {
-            (true, index - own)
-        };
-        match operation {
-            (false, i) => Operation::Forward(i as u32),
-            (true, i) => Operation::Backward(i as u32),
-        }
     }
 }
 
@@ -118,7 +58,7 @@ pub(super) struct Slot<T> {
 
 const TAKEN: u32 = u32::MAX;
 
-/// Arrivals at one stage in one direction, from microbatch `first` on.
+/// Arrivals at one chunk in one direction, from microbatch `first` on.
 #[derive(Debug, Clone)]
 pub(super) struct Inbox<T> {
     /// Transfers that every microbatch waits for; with 0 the inbox is never touched.
@@ -128,12 +68,12 @@ pub(super) struct Inbox<T> {
 }
 
 impl<T: Moment> Inbox<T> {
-    fn new(senders: u32) -> Self {
+    pub(super) fn new(senders: u32) -> Self {
         Inbox { senders, first: 0, slots: VecDeque::new() }
     }
 
     /// Notes an arrival; whether it was the last one missing.
-    fn deliver(&mut self, microbatch: u32, at: T, horizon: &mut i64) -> bool {
+    pub(super) fn deliver(&mut self, microbatch: u32, at: T, horizon: &mut i64) -> bool {
         let index = (microbatch - self.first) as usize;
         while self.slots.len() <= index {
             self.slots.push_back(Slot { arrived: T::default(), missing: self.senders });
@@ -146,7 +86,7 @@ impl<T: Moment> Inbox<T> {
     }
 
     /// Takes what has arrived for a microbatch, if it is complete.
-    fn take(&mut self, microbatch: u32) -> Option<T> {
+    pub(super) fn take(&mut self, microbatch: u32) -> Option<T> {
         let index = microbatch.checked_sub(self.first)? as usize;
         let slot = self.slots.get_mut(index).filter(|slot| slot.missing == 0)?;
         slot.missing = TAKEN;
@@ -163,7 +103,11 @@ impl<T: Moment> Inbox<T> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<T> {
     pub(super) worker: usize,
+    /// The chunk computed, or that sends.
+    pub(super) chunk: u32,
     pub(super) microbatch: u32,
+    /// Of a computation: its number in the worker's order.
+    pub(super) index: u64,
     pub(super) kind: EventKind,
     pub(super) start: T,
     pub(super) end: T,
@@ -173,25 +117,20 @@ pub(super) struct Record<T> {
 #[derive(Debug, Clone)]
 pub(super) struct Run<T> {
     pub(super) workers: Vec<Worker<T>>,
-    /// By stage: activations and gradients on their way in.
+    /// By chunk: activations and gradients on their way in.
     pub(super) inboxes: Vec<[Inbox<T>; 2]>,
     /// See [`Moment::later`].
     pub(super) horizon: i64,
 }
 
-const ACTIVATIONS: usize = 0;
-const GRADIENTS: usize = 1;
+pub(super) const ACTIVATIONS: usize = 0;
+pub(super) const GRADIENTS: usize = 1;
 
 impl<T: Moment> Run<T> {
     pub(super) fn new(program: &Program) -> Self {
-        let mut senders = vec![[0; 2]; program.stages.len()];
-        for stage in &program.stages {
-            stage.activations.iter().for_each(|send| senders[send.to as usize][ACTIVATIONS] += 1);
-            stage.gradients.iter().for_each(|send| senders[send.to as usize][GRADIENTS] += 1);
-        }
         Run {
             workers: vec![Worker::default(); program.workers.len()],
-            inboxes: senders.into_iter().map(|senders| senders.map(Inbox::new)).collect(),
+            inboxes: program.senders().into_iter().map(|senders| senders.map(Inbox::new)).collect(),
             horizon: i64::MAX,
         }
     }
@@ -263,63 +202,53 @@ impl<T: Moment> Run<T> {
         record: &mut impl FnMut(Record<T>),
         mut woken: impl FnMut(usize),
     ) -> bool {
-        let (stage_index, replica) = program.workers[worker];
-        let stage = &program.stages[stage_index as usize];
-        let operation = Program::operation(program.own(worker), stage.warm_up, self.workers[worker].done);
-        let (own, direction, ticks, sends) = match operation {
-            Operation::Forward(own) => (own, ACTIVATIONS, stage.forward, &stage.activations),
-            Operation::Backward(own) => (own, GRADIENTS, stage.backward, &stage.gradients),
-        };
-        let microbatch = own * stage.replicas + replica;
-        let inbox = &mut self.inboxes[stage_index as usize][direction];
+        let index = self.workers[worker].done;
+        let Operation { work, chunk, own } = program.order(worker).at(index);
+        let parts = &program.chunks[chunk as usize];
+        let replica = program.workers[worker];
+        let microbatch = own * program.groups[replica.stage as usize].replicas + replica.replica;
         let mut free = self.workers[worker].free;
         let mut start = free[0];
+        let (direction, ticks, kind, sends) = match work {
+            Work::Forward => (ACTIVATIONS, parts.forward, EventKind::Forward, &parts.activations),
+            Work::Backward => (GRADIENTS, parts.backward, EventKind::Backward, &parts.gradients),
+            Work::WeightGradient => {
+                // Its own backward came before it in the worker's order.
+                let end = start.after(parts.weights);
+                record(Record { worker, chunk, microbatch, index, kind: EventKind::WeightGradient, start, end });
+                free[0] = end;
+                self.workers[worker] = Worker { done: index + 1, free };
+                return true;
+            }
+        };
+        let inbox = &mut self.inboxes[chunk as usize][direction];
         if inbox.senders > 0 {
             let Some(arrived) = inbox.take(microbatch) else { return false };
             start = start.later(arrived, &mut self.horizon);
         }
         let end = start.after(ticks);
         free[0] = end;
-        let kind = if direction == ACTIVATIONS { EventKind::Forward } else { EventKind::Backward };
-        record(Record { worker, microbatch, kind, start, end });
+        record(Record { worker, chunk, microbatch, index, kind, start, end });
         let engine = &mut free[1 + direction];
         for send in sends {
-            let start = engine.later(end, &mut self.horizon);
-            let end = start.after(send.ticks);
-            *engine = end;
-            let kind = if direction == ACTIVATIONS {
-                EventKind::SendActivation { to: send.to }
-            } else {
-                EventKind::SendGradient { to: send.to }
-            };
-            record(Record { worker, microbatch, kind, start, end });
-            if self.inboxes[send.to as usize][direction].deliver(microbatch, end, &mut self.horizon) {
-                let receiver = &program.stages[send.to as usize];
-                woken(receiver.first_worker + (microbatch % receiver.replicas) as usize);
+            let mut arrived = end;
+            if !send.local {
+                let start = engine.later(end, &mut self.horizon);
+                arrived = start.after(send.ticks);
+                *engine = arrived;
+                let kind = sending(direction, send.stage);
+                record(Record { worker, chunk, microbatch, index, kind, start, end: arrived });
+            }
+            if self.inboxes[send.to as usize][direction].deliver(microbatch, arrived, &mut self.horizon) {
+                woken(program.worker(send.to, microbatch));
             }
         }
-        self.workers[worker] = Worker { done: self.workers[worker].done + 1, free };
+        self.workers[worker] = Worker { done: index + 1, free };
         true
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_of_both_schedules() {
-        let program = |own, warm_up| -> String {
-            (0..u64::from(2 * own))
-                .map(|index| match Program::operation(own, warm_up, index) {
-                    Operation::Forward(i) => format!("F{i} "),
-                    Operation::Backward(i) => format!("B{i} "),
-                })
-                .collect()
-        };
-        assert_eq!(program(4, 2), "F0 F1 F2 B0 F3 B1 B2 B3 ");
-        assert_eq!(program(3, 0), "F0 B0 F1 B1 F2 B2 ");
-        assert_eq!(program(3, 9), "F0 F1 F2 B0 B1 B2 ");
-        assert_eq!(program(0, 2), "");
-    }
+/// The transfer to a stage in a direction.
+pub(super) fn sending(direction: usize, to: u32) -> EventKind {
+    if direction == ACTIVATIONS { EventKind::SendActivation { to } } else { EventKind::SendGradient { to } }
 }

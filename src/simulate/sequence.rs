@@ -2,7 +2,7 @@
 //!
 //! Nothing overlaps, so there is nothing to schedule. `O(operators)`.
 
-use super::{Event, EventKind, Pipeline, Timeline};
+use super::{Event, EventKind, MemoryParts, Pipeline, Timeline};
 
 /// Plays the steps of a pipeline of one stage.
 pub(super) fn play(pipeline: &Pipeline) -> Timeline {
@@ -15,7 +15,7 @@ pub(super) fn play(pipeline: &Pipeline) -> Timeline {
         forward.chain(backward.map(|(at, step)| (at, EventKind::Backward, step.backward_s)))
     {
         let end_s = now + if seconds.is_finite() { seconds.max(0.0) } else { 0.0 };
-        events.push(Event { start_s: now, end_s, stage: 0, replica: 0, microbatch, kind });
+        events.push(Event { start_s: now, end_s, stage: 0, replica: 0, microbatch, part: 0, kind });
         now = end_s;
     }
     let bytes = pipeline.stages.first().map_or(0.0, |stage| stage.fixed_bytes);
@@ -29,5 +29,7 @@ pub(super) fn play(pipeline: &Pipeline) -> Timeline {
         busy_s: vec![now],
         memory: vec![vec![(0.0, bytes)]],
         peak_memory_bytes: vec![bytes],
+        peak_parts: pipeline.stages.first().map(|stage| MemoryParts::of(stage, 0.0)).into_iter().collect(),
+        links: vec![],
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Event, EventKind, Pipeline, PipelineStage, Timeline};
+use super::{Event, EventKind, MemoryParts, Pipeline, PipelineStage, Timeline};
 use crate::{
     plan::{Measure, Plan, SingleSample, single_sample::Part},
     workload::{
@@ -115,6 +115,7 @@ pub(super) fn play(pipeline: &Pipeline, run: &SampleRun) -> Timeline {
         replicas: pipeline.stages.iter().map(|stage| stage.replicas).collect(),
         iteration_s: run.sample.latency * SECONDS,
         peak_memory_bytes: pipeline.stages.iter().map(|stage| stage.fixed_bytes).collect(),
+        peak_parts: pipeline.stages.iter().map(|stage| MemoryParts::of(stage, 0.0)).collect(),
         memory: pipeline.stages.iter().map(|stage| vec![(0.0, stage.fixed_bytes)]).collect(),
         ..Timeline::default()
     };
@@ -132,7 +133,10 @@ pub(super) fn play(pipeline: &Pipeline, run: &SampleRun) -> Timeline {
         ] {
             if rank == 0 || to > from {
                 let (start_s, end_s, microbatch) = (from * SECONDS, to * SECONDS, index as u32);
-                events.push(((stage, replica, rank), Event { start_s, end_s, stage, replica, microbatch, kind }));
+                events.push((
+                    (stage, replica, rank),
+                    Event { start_s, end_s, stage, replica, microbatch, part: 0, kind },
+                ));
             }
         }
     }

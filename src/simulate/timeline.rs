@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::{MemoryParts, Schedule};
 use crate::units;
 
 /// What happens in an event.
@@ -9,8 +10,14 @@ use crate::units;
 pub enum EventKind {
     /// Forward pass of one microbatch on one replica of a stage.
     Forward,
-    /// Backward pass of one microbatch, recomputation included.
+    /// Activations of one microbatch computed again, at the beginning of its backward pass.
+    Recompute,
+    /// Backward pass of one microbatch; under a zero-bubble schedule that of the inputs.
     Backward,
+    /// Backward pass of the weights of one microbatch, where the schedule puts it off.
+    WeightGradient,
+    /// Optimizer step of one replica; `microbatch` is 0.
+    OptimizerStep,
     /// Activations on their way to a later stage.
     SendActivation {
         /// The receiving stage.
@@ -25,8 +32,38 @@ pub enum EventKind {
     ToHost,
     /// What a part of a single sample receives from the host, before it computes.
     FromHost,
-    /// Gradient all-reduce over all replicas of the stage; `replica` and `microbatch` are 0.
+    /// Gradient all-reduce over all replicas of the stage; `replica` is 0, `microbatch` the number of the bucket.
     AllReduce,
+}
+
+impl EventKind {
+    /// On which resource of its replica it runs: 0 compute, 1 what is sent forward, 2 what is sent back, 3 all-reduce. Events
+    /// of one lane of one replica never overlap.
+    pub fn lane(self) -> u8 {
+        match self {
+            EventKind::Forward
+            | EventKind::Recompute
+            | EventKind::Backward
+            | EventKind::WeightGradient
+            | EventKind::OptimizerStep => 0,
+            EventKind::SendActivation { .. } | EventKind::ToHost => 1,
+            EventKind::SendGradient { .. } | EventKind::FromHost => 2,
+            EventKind::AllReduce => 3,
+        }
+    }
+}
+
+impl Event {
+    /// Of a transfer: the stage that receives it, and which of the stage's parts of the model waits for it.
+    pub fn receiver(&self, schedule: Schedule) -> Option<(u32, u32)> {
+        // Interleaved, the way from the last stage to the first leads to the next part.
+        let deals = schedule == Schedule::Interleaved;
+        match self.kind {
+            EventKind::SendActivation { to } => Some((to, self.part + u32::from(deals && to < self.stage))),
+            EventKind::SendGradient { to } => Some((to, self.part.saturating_sub(u32::from(deals && to > self.stage)))),
+            _ => None,
+        }
+    }
 }
 
 /// One thing that happened.
@@ -42,15 +79,30 @@ pub struct Event {
     pub replica: u32,
     /// Which microbatch, from 0; of a single sample: which of its parts.
     pub microbatch: u32,
+    /// Which of the stage's parts of the model, from 0, where a schedule has several on a device.
+    pub part: u32,
     /// What it was.
     pub kind: EventKind,
+}
+
+/// What goes over the link between two stages in one direction, over the whole batch and all replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LinkUse {
+    /// The sending stage.
+    pub from: usize,
+    /// The receiving stage.
+    pub to: usize,
+    /// Time of all its transfers, each at full bandwidth, seconds.
+    pub busy_s: f64,
+    /// Bytes.
+    pub bytes: f64,
 }
 
 /// The whole run of one batch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
-    /// Every event, by stage, then replica, then resource (compute, activations sent or what goes to the host,
-    /// gradients sent or what comes from the host, all-reduce), then start: a row of the screen is one contiguous slice.
+    /// Every event, by stage, then replica, then resource (compute and optimizer step, activations sent or what goes to the
+    /// host, gradients sent or what comes from the host, all-reduce), then start: a row of the screen is one contiguous slice.
     pub events: Vec<Event>,
     /// Microbatches whose events are left out, because the batch is too long to keep every event: those in the middle, where
     /// the pipeline repeats itself. Everything else here is exact all the same; `memory` keeps its last step through
@@ -71,6 +123,10 @@ pub struct Timeline {
     pub memory: Vec<Vec<(f64, f64)>>,
     /// By stage: the most memory in use, bytes.
     pub peak_memory_bytes: Vec<f64>,
+    /// By stage: what the most memory in use is made of.
+    pub peak_parts: Vec<MemoryParts>,
+    /// What goes over the links, by sending and then receiving stage.
+    pub links: Vec<LinkUse>,
 }
 
 impl Timeline {

@@ -181,14 +181,7 @@ fn row(timeline: &Timeline, stage: usize, replica: u32) -> Row {
     let key = (stage as u32, replica);
     let first = timeline.events.partition_point(|e| (e.stage, e.replica) < key);
     let events = timeline.row(stage, replica);
-    // Within a row the order is compute, activation sends, gradient sends, all-reduce.
-    let rank = |event: &Event| match event.kind {
-        EventKind::Forward | EventKind::Backward => 0,
-        EventKind::SendActivation { .. } | EventKind::ToHost => 1,
-        EventKind::SendGradient { .. } | EventKind::FromHost => 2,
-        EventKind::AllReduce => 3,
-    };
-    let end = |upto: u32| events.partition_point(|e| rank(e) <= upto);
+    let end = |upto: u8| events.partition_point(|e| e.kind.lane() <= upto);
     let (compute, activations, gradients) = (end(0), end(1), end(2));
     let mut row = Row {
         compute: first..first + compute,
@@ -237,7 +230,7 @@ mod tests {
     };
 
     fn event(start_s: f64, end_s: f64, microbatch: u32, kind: EventKind) -> Event {
-        Event { start_s, end_s, stage: 0, replica: 0, microbatch, kind }
+        Event { start_s, end_s, stage: 0, replica: 0, microbatch, part: 0, kind }
     }
 
     fn played(events: Vec<Event>, left_out: Option<Range<u32>>) -> Played {

@@ -193,8 +193,12 @@ impl Model {
     }
 
     fn next_schedule(&mut self) -> Effects {
-        let at = Schedule::ALL.iter().position(|s| *s == self.schedule).unwrap_or(0);
-        self.schedule = Schedule::ALL[(at + 1) % Schedule::ALL.len()];
+        let playable = self.played.as_ref().map_or(Schedule::ALL.to_vec(), |played| played.pipeline.playable());
+        let played = self.played.as_ref().map_or(self.schedule, |played| played.pipeline.schedule(self.schedule));
+        let at = playable.iter().position(|s| *s == played).map_or(0, |at| at + 1);
+        if let Some(&next) = playable.get(at % playable.len().max(1)) {
+            self.schedule = next;
+        }
         // A plan under way may still come with the old schedule: ask for the whole again.
         if self.running.as_ref().is_some_and(|r| r.planning) {
             return self.replan();

@@ -62,8 +62,9 @@ pub fn csv(stages: usize, microbatches: u32, schedule: Schedule) -> String {
 fn order(stage: usize, stages: usize, microbatches: u32, schedule: Schedule) -> Vec<Operation> {
     let warm_up = match schedule {
         // A single sample has one microbatch, for which all schedules are the same.
-        Schedule::OneForwardOneBackward | Schedule::SingleSample => ((stages - stage) as u32).min(microbatches),
         Schedule::GPipe => microbatches,
+        Schedule::EagerOneForwardOneBackward => (2 * (stages - stage) as u32 - 1).min(microbatches),
+        _ => ((stages - stage) as u32).min(microbatches),
     };
     let mut order: Vec<Operation> = (0..warm_up).map(Operation::Forward).collect();
     for m in 0..microbatches {

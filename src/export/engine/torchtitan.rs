@@ -9,8 +9,8 @@ use crate::simulate::Schedule;
 pub(super) fn text(cut: &Cut, settings: &Settings) -> String {
     let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
     let schedule = match settings.schedule {
-        Schedule::OneForwardOneBackward | Schedule::SingleSample => "1F1B",
         Schedule::GPipe => "GPipe",
+        _ => "1F1B",
     };
     let parts: Vec<String> = modules(cut, &settings.names)
         .iter()

@@ -392,7 +392,10 @@ fn tell(played: &Played, stage: usize, replica: Option<u32>, time: f64) -> Strin
         }
         match event.kind {
             EventKind::Forward => format!("forward of microbatch {m}"),
+            EventKind::Recompute => format!("recomputing microbatch {m}"),
             EventKind::Backward => format!("backward of microbatch {m}"),
+            EventKind::WeightGradient => format!("weight gradients of microbatch {m}"),
+            EventKind::OptimizerStep => "optimizer step".to_string(),
             EventKind::SendActivation { to } => format!("activations of {m} to {}", names.long(to as usize)),
             EventKind::SendGradient { to } => format!("gradients of {m} to {}", names.long(to as usize)),
             EventKind::AllReduce => "all-reduce of the gradients".to_string(),

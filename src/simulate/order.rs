@@ -1,0 +1,335 @@
+//! What a worker computes in turn: a short list of segments that repeat with growing microbatch numbers.
+//!
+//! A schedule is periodic but for its beginning and its end, so an order takes memory for its period and not for its
+//! microbatches, and any operation is found in constant time. Numbers are a worker's own: of its microbatches, the how-manieth.
+
+/// What is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Work {
+    /// Forward pass.
+    Forward,
+    /// Backward pass: whole, or of the inputs where the weights' part is put off.
+    Backward,
+    /// Backward pass of the weights.
+    WeightGradient,
+}
+
+/// One computation of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Operation {
+    pub(super) work: Work,
+    /// Which virtual stage of the whole pipeline.
+    pub(super) chunk: u32,
+    pub(super) own: u32,
+}
+
+/// Operations that repeat, every time `step` microbatches further on.
+#[derive(Debug, Clone)]
+pub(super) struct Segment {
+    pub(super) operations: Vec<Operation>,
+    pub(super) step: u32,
+    pub(super) repeats: u64,
+    /// Index of its first operation in the order.
+    pub(super) start: u64,
+    /// Microbatches that are held before it.
+    held_before: i64,
+    /// Microbatches held after each operation of the first repetition, less those before it.
+    held: Vec<i64>,
+}
+
+impl Segment {
+    /// Operations in all repetitions.
+    pub(super) fn len(&self) -> u64 {
+        self.operations.len() as u64 * self.repeats
+    }
+
+    /// Microbatches that one repetition leaves behind.
+    fn net(&self) -> i64 {
+        self.held.last().copied().unwrap_or(0)
+    }
+}
+
+/// Everything a worker computes, in turn.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Order {
+    pub(super) segments: Vec<Segment>,
+    pub(super) len: u64,
+    /// The work after which a microbatch's activations are given up.
+    release: Option<Work>,
+}
+
+impl Order {
+    /// An empty order that gives up a microbatch's activations after `release`.
+    fn releasing(release: Work) -> Self {
+        Order { release: Some(release), ..Order::default() }
+    }
+
+    fn repeat(&mut self, operations: Vec<Operation>, step: u32, repeats: u64) {
+        if operations.is_empty() || repeats == 0 {
+            return;
+        }
+        let mut now = 0;
+        let held = operations.iter().map(|operation| {
+            // A forward that is given up at once is held only while it runs.
+            now += i64::from(operation.work == Work::Forward) - i64::from(Some(operation.work) == self.release);
+            now
+        });
+        let held = held.collect();
+        let held_before = self.segments.last().map_or(0, |last| last.held_before + last.net() * last.repeats as i64);
+        let segment = Segment { operations, step, repeats, start: self.len, held_before, held };
+        self.len += segment.len();
+        self.segments.push(segment);
+    }
+
+    fn once(&mut self, operations: Vec<Operation>) {
+        self.repeat(operations, 0, 1);
+    }
+
+    fn segment(&self, index: u64) -> &Segment {
+        let next = self.segments.iter().position(|segment| index < segment.start + segment.len());
+        &self.segments[next.expect("an index within the order")]
+    }
+
+    /// Operation number `index`.
+    pub(super) fn at(&self, index: u64) -> Operation {
+        let segment = self.segment(index);
+        let (within, period) = (index - segment.start, segment.operations.len() as u64);
+        let (repetition, position) = if period == 1 { (within, 0) } else { (within / period, within % period) };
+        let operation = segment.operations[position as usize];
+        Operation { own: operation.own + repetition as u32 * segment.step, ..operation }
+    }
+
+    /// Microbatches, times virtual stages, whose activations are held after operation number `index`.
+    pub(super) fn held_after(&self, index: u64) -> i64 {
+        let segment = self.segment(index);
+        let (within, period) = (index - segment.start, segment.operations.len() as u64);
+        segment.held_before + (within / period) as i64 * segment.net() + segment.held[(within % period) as usize]
+    }
+
+    /// The most that are held at any time.
+    pub(super) fn most_held(&self) -> i64 {
+        let most = |segment: &Segment| {
+            let within = segment.held.iter().copied().max().unwrap_or(0);
+            segment.held_before + within + (segment.net() * (segment.repeats as i64 - 1)).max(0)
+        };
+        // What is given up after its own forward is held during it.
+        let least = i64::from(self.release == Some(Work::Forward) && self.len > 0);
+        self.segments.iter().map(most).fold(least, i64::max)
+    }
+
+    /// Whether the activations of a microbatch are given up after this work.
+    pub(super) fn releases(&self, work: Work) -> bool {
+        self.release == Some(work)
+    }
+}
+
+fn forward(chunk: u32, own: u64) -> Operation {
+    Operation { work: Work::Forward, chunk, own: own as u32 }
+}
+
+fn backward(chunk: u32, own: u64) -> Operation {
+    Operation { work: Work::Backward, chunk, own: own as u32 }
+}
+
+fn weights(chunk: u32, own: u64) -> Operation {
+    Operation { work: Work::WeightGradient, chunk, own: own as u32 }
+}
+
+/// `warm_up` forwards, then one forward and one backward in turn, then the backwards that are left. With a warm-up of all
+/// microbatches this is GPipe.
+pub(super) fn alternating(chunk: u32, own: u32, warm_up: u32) -> Order {
+    let (own, warm_up) = (u64::from(own), u64::from(warm_up.min(own)));
+    let mut order = Order::releasing(Work::Backward);
+    order.repeat(vec![forward(chunk, 0)], 1, warm_up);
+    order.repeat(vec![forward(chunk, warm_up), backward(chunk, 0)], 1, own - warm_up);
+    order.repeat(vec![backward(chunk, own - warm_up)], 1, warm_up);
+    order
+}
+
+/// Forwards only.
+pub(super) fn inference(chunk: u32, own: u32) -> Order {
+    let mut order = Order::releasing(Work::Forward);
+    order.repeat(vec![forward(chunk, 0)], 1, own.into());
+    order
+}
+
+/// ZB-H1: as 1F1B, with the weights' part of a backward `delay` microbatches later. The last backwards come as early as
+/// they can, and the weights' parts that are left fill the time between them and after.
+pub(super) fn zero_bubble_h1(chunk: u32, own: u32, warm_up: u32, delay: u32) -> Order {
+    let (own, warm_up) = (u64::from(own), u64::from(warm_up.min(own)));
+    let pairs = own - warm_up;
+    let put_off = u64::from(delay).min(pairs);
+    let mut order = Order::releasing(Work::WeightGradient);
+    order.repeat(vec![forward(chunk, 0)], 1, warm_up);
+    order.repeat(vec![forward(chunk, warm_up), backward(chunk, 0)], 1, put_off);
+    let steady = vec![forward(chunk, warm_up + put_off), backward(chunk, put_off), weights(chunk, 0)];
+    order.repeat(steady, 1, pairs - put_off);
+    let still = (u64::from(delay) - put_off).min(warm_up);
+    order.repeat(vec![backward(chunk, pairs)], 1, still);
+    let first = pairs - put_off;
+    order.repeat(vec![backward(chunk, pairs + still), weights(chunk, first)], 1, warm_up - still);
+    let first = first + warm_up - still;
+    order.repeat(vec![weights(chunk, first)], 1, own - first);
+    order
+}
+
+/// Interleaved 1F1B on stage `stage` of `stages`, each with `parts` virtual stages: microbatches go in groups as many as there
+/// are stages, a group through all parts before the next. `own` must be a multiple of `stages`.
+pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32) -> Order {
+    let (s, v) = (u64::from(stages), u64::from(parts));
+    let number = |k: u64, part: u64| ((part * s) as u32 + stage, k / (s * v) * s + k % s);
+    let nth_forward = |k: u64| {
+        let (chunk, own) = number(k, k % (s * v) / s);
+        forward(chunk, own)
+    };
+    let nth_backward = |k: u64| {
+        let (chunk, own) = number(k, v - 1 - k % (s * v) / s);
+        backward(chunk, own)
+    };
+    let all = u64::from(own) * v;
+    let warm_up = (2 * (s - 1 - u64::from(stage)) + (v - 1) * s).min(all);
+    let rounds = (all - warm_up) / (s * v);
+    let pair = |k: u64| [nth_forward(warm_up + k), nth_backward(k)];
+    let mut order = Order::releasing(Work::Backward);
+    order.once((0..warm_up).map(nth_forward).collect());
+    order.repeat((0..s * v).flat_map(pair).collect(), stages, rounds);
+    order.once((rounds * s * v..all - warm_up).flat_map(pair).collect());
+    order.once((all - warm_up..all).map(nth_backward).collect());
+    order
+}
+
+/// ZB-V on stage `stage` of `stages`. Its first part is number `stage` of the model, its second number
+/// `2 · stages − 1 − stage`: activations go down the devices and come back up.
+///
+/// The phases are those of the schedule made by hand for equal times (Qi et al., section 3): forwards of the first part
+/// until its microbatch comes back, forwards of both parts in turn, then the second part's backward joins, and from then on
+/// each part does forward, backward and weights of one microbatch in turn. At the end backwards go first, weights last.
+pub(super) fn zero_bubble_v(stage: u32, stages: u32, own: u32) -> Order {
+    let (down, up) = (stage, 2 * stages - 1 - stage);
+    let (s, all) = (u64::from(stages), u64::from(own));
+    let after = s - u64::from(stage);
+    // The phases need this many microbatches; those beyond the batch are struck out below.
+    let planned = all.max(2 * s - 1);
+    let mut head = vec![];
+    let mut done = [0u64; 2];
+    let mut backwards = [0u64; 2];
+    let both = |chunk: u32, own: u64| [backward(chunk, own), weights(chunk, own)];
+    for _ in 0..2 * after - 1 {
+        head.push(forward(down, done[0]));
+        done[0] += 1;
+    }
+    for _ in 0..stage {
+        head.extend([forward(up, done[1]), forward(down, done[0])]);
+        done = [done[0] + 1, done[1] + 1];
+    }
+    for _ in 0..after {
+        head.push(forward(up, done[1]));
+        head.extend(both(up, backwards[1]));
+        done[1] += 1;
+        backwards[1] += 1;
+    }
+    let rounds = planned - done[0];
+    let mut body = vec![forward(down, done[0])];
+    body.extend(both(down, backwards[0]));
+    body.push(forward(up, done[1]));
+    body.extend(both(up, backwards[1]));
+    done = done.map(|done| done + rounds);
+    backwards = backwards.map(|backwards| backwards + rounds);
+    let mut tail = vec![];
+    while done[1] < planned {
+        tail.extend(both(down, backwards[0]));
+        tail.push(forward(up, done[1]));
+        tail.extend(both(up, backwards[1]));
+        done[1] += 1;
+        backwards = backwards.map(|backwards| backwards + 1);
+    }
+    let mut weighted = backwards;
+    for _ in 0..stage {
+        tail.extend([backward(down, backwards[0]), backward(up, backwards[1])]);
+        backwards = backwards.map(|backwards| backwards + 1);
+    }
+    for _ in 0..after {
+        tail.extend([backward(down, backwards[0]), weights(down, weighted[0])]);
+        backwards[0] += 1;
+        weighted[0] += 1;
+    }
+    tail.extend((weighted[1]..planned).map(|own| weights(up, own)));
+    tail.extend((weighted[0]..planned).map(|own| weights(down, own)));
+    let mut order = Order::releasing(Work::WeightGradient);
+    if all < planned {
+        let shifted = |i: u64| body.iter().map(move |o| Operation { own: o.own + i as u32, ..*o });
+        let listed = head.iter().copied().chain((0..rounds).flat_map(shifted)).chain(tail.iter().copied());
+        order.once(listed.filter(|operation| operation.own < own).collect());
+    } else {
+        order.once(head);
+        order.repeat(body, 1, rounds);
+        order.once(tail);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(order: &Order) -> String {
+        let one = |operation: Operation| {
+            let letter = match operation.work {
+                Work::Forward => 'F',
+                Work::Backward => 'B',
+                Work::WeightGradient => 'W',
+            };
+            format!("{letter}{}.{} ", operation.chunk, operation.own)
+        };
+        (0..order.len).map(|index| one(order.at(index))).collect::<String>().replace("0.", "")
+    }
+
+    #[test]
+    fn orders_of_one_part() {
+        assert_eq!(text(&alternating(0, 4, 2)), "F0 F1 F2 B0 F3 B1 B2 B3 ");
+        assert_eq!(text(&alternating(0, 3, 0)), "F0 B0 F1 B1 F2 B2 ");
+        assert_eq!(text(&alternating(0, 3, 9)), "F0 F1 F2 B0 B1 B2 ");
+        assert_eq!(text(&alternating(0, 0, 2)), "");
+        assert_eq!(text(&inference(0, 3)), "F0 F1 F2 ");
+        assert_eq!(text(&zero_bubble_h1(0, 4, 1, 1)), "F0 F1 B0 F2 B1 W0 F3 B2 W1 B3 W2 W3 ");
+        assert_eq!(text(&zero_bubble_h1(0, 3, 2, 5)), "F0 F1 F2 B0 B1 B2 W0 W1 W2 ");
+    }
+
+    #[test]
+    fn interleaved_groups_go_through_all_parts() {
+        let order = interleaved(0, 2, 2, 4);
+        assert_eq!(text(&order), "F0 F1 F2.0 F2.1 F2 B2.0 F3 B2.1 F2.2 B0 F2.3 B1 B2.2 B2.3 B2 B3 ");
+        assert_eq!(order.most_held(), 5);
+    }
+
+    #[test]
+    fn every_operation_comes_once_and_in_turn() {
+        for stages in 1..6u32 {
+            for stage in 0..stages {
+                for own in 0..14u32 {
+                    let mut orders = vec![(zero_bubble_v(stage, stages, own), 6)];
+                    if own % stages == 0 {
+                        orders.push((interleaved(stage, stages, 3, own), 6));
+                    }
+                    orders.push((zero_bubble_h1(stage, own, stages - 1 - stage, stage), 3));
+                    for (order, each) in orders {
+                        assert_eq!(order.len, u64::from(own) * each, "{stage} {stages} {own}");
+                        let mut seen = std::collections::HashMap::new();
+                        let mut held = 0;
+                        for index in 0..order.len {
+                            let operation = order.at(index);
+                            let next = seen.entry((operation.work, operation.chunk)).or_insert(0);
+                            assert_eq!(operation.own, *next);
+                            *next += 1;
+                            held += i64::from(operation.work == Work::Forward);
+                            held -= i64::from(order.releases(operation.work));
+                            assert_eq!(order.held_after(index), held);
+                            assert!(held <= order.most_held());
+                        }
+                        assert_eq!(held, 0);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The schedules there are, and which of them a pipeline can play.
+
+use super::Pipeline;
+
+/// The order in which a stage works through its microbatches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    /// One forward, one backward, with synchronous flush (PipeDream-Flush, Megatron-LM's default).
+    OneForwardOneBackward,
+    /// All forwards, then all backwards (Huang et al., NeurIPS 2019).
+    GPipe,
+    /// 1F1B over several virtual stages on each device (Narayanan et al., SC 2021). A stage's work is taken as
+    /// [`super::Settings::virtual_stages`] equal parts, and the model as dealt to the stages round robin: part `j` of stage `s`
+    /// is number `j · stages + s` of the whole.
+    Interleaved,
+    /// 1F1B that starts more forwards before the first backward, to hide transfers, at the price of memory.
+    EagerOneForwardOneBackward,
+    /// Zero-bubble schedule H1: the backward of the weights is put off and fills the bubble, with no more microbatches in
+    /// flight than the first stage of 1F1B has (Qi et al., ICLR 2024).
+    ZeroBubbleH1,
+    /// Zero-bubble schedule V: two parts on each device, the second half of the model placed back from the last device to the
+    /// first (Qi et al., NeurIPS 2024).
+    ZeroBubbleV,
+    /// Forwards only, as when serving.
+    Inference,
+    /// One sample alone, as a plan for latency runs it. It follows from the plan and cannot be asked for.
+    SingleSample,
+}
+
+impl Schedule {
+    /// All schedules that can be asked for, in the order they are shown.
+    pub const ALL: [Schedule; 7] = [
+        Schedule::OneForwardOneBackward,
+        Schedule::GPipe,
+        Schedule::Interleaved,
+        Schedule::EagerOneForwardOneBackward,
+        Schedule::ZeroBubbleH1,
+        Schedule::ZeroBubbleV,
+        Schedule::Inference,
+    ];
+
+    /// What scripts call it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Schedule::OneForwardOneBackward => "1f1b",
+            Schedule::GPipe => "gpipe",
+            Schedule::Interleaved => "interleaved",
+            Schedule::EagerOneForwardOneBackward => "eager-1f1b",
+            Schedule::ZeroBubbleH1 => "zb-h1",
+            Schedule::ZeroBubbleV => "zb-v",
+            Schedule::Inference => "inference",
+            Schedule::SingleSample => "single-sample",
+        }
+    }
+
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Schedule::OneForwardOneBackward => "1F1B",
+            Schedule::GPipe => "GPipe",
+            Schedule::Interleaved => "interleaved 1F1B",
+            Schedule::EagerOneForwardOneBackward => "eager 1F1B",
+            Schedule::ZeroBubbleH1 => "ZB-H1",
+            Schedule::ZeroBubbleV => "ZB-V",
+            Schedule::Inference => "inference",
+            Schedule::SingleSample => "single sample",
+        }
+    }
+
+    /// The schedule of this id, if it can be asked for.
+    pub fn find(id: &str) -> Option<Schedule> {
+        Schedule::ALL.into_iter().find(|schedule| schedule.id() == id)
+    }
+
+    /// Whether it runs backwards at all.
+    pub fn has_backward(self) -> bool {
+        self != Schedule::Inference
+    }
+
+    /// Whether it runs the backward of the weights apart from that of the inputs.
+    pub fn splits_backward(self) -> bool {
+        matches!(self, Schedule::ZeroBubbleH1 | Schedule::ZeroBubbleV)
+    }
+}
+
+/// Operations and transfers that are played at the most where each waits for its turn on links or devices: some seconds.
+const MOST_CONTENDED: u64 = 1 << 26;
+
+impl Pipeline {
+    /// What is played where `wanted` is asked for: a single sample has no schedule to choose, and where the pipeline
+    /// cannot play a schedule ([`Pipeline::refusal`]) it is 1F1B.
+    pub fn schedule(&self, wanted: Schedule) -> Schedule {
+        if self.single_sample.is_some() {
+            Schedule::SingleSample
+        } else if self.refusal(wanted).is_some() {
+            Schedule::OneForwardOneBackward
+        } else {
+            wanted
+        }
+    }
+
+    /// The schedules that the pipeline can play, in the order they are shown.
+    pub fn playable(&self) -> Vec<Schedule> {
+        Schedule::ALL.into_iter().filter(|&schedule| self.refusal(schedule).is_none()).collect()
+    }
+
+    /// Parts of the model on each device under a schedule.
+    pub(super) fn virtual_stages(&self, schedule: Schedule) -> u32 {
+        match schedule {
+            Schedule::Interleaved => self.settings.virtual_stages.max(1),
+            Schedule::ZeroBubbleV => 2,
+            _ => 1,
+        }
+    }
+
+    /// Why the pipeline cannot play a schedule, in one sentence; `None` if it can.
+    pub fn refusal(&self, schedule: Schedule) -> Option<String> {
+        let name = schedule.name();
+        if self.single_sample.is_some() || !self.steps.is_empty() {
+            let first = self.single_sample.is_none() && schedule == Schedule::ALL[0];
+            return (!first)
+                .then(|| format!("{name} needs several microbatches; this plan runs once, with nothing to reorder"));
+        }
+        if let Some(reason) = self.no_parts(schedule) {
+            return Some(reason);
+        }
+        let sends: u64 = self.sends().count() as u64 * u64::from(self.virtual_stages(schedule));
+        let work = self.stages.len() as u64 * u64::from(self.virtual_stages(schedule));
+        let operations = 3 * u64::from(self.microbatches) * (sends + work);
+        if self.settings.contended() && operations > MOST_CONTENDED {
+            return Some(format!(
+                "transfers that wait for links or devices are played for {} microbatches at the most here, not {}",
+                MOST_CONTENDED / (operations / u64::from(self.microbatches)).max(1),
+                self.microbatches
+            ));
+        }
+        None
+    }
+
+    /// Why stages cannot be parted for a schedule that needs it.
+    fn no_parts(&self, schedule: Schedule) -> Option<String> {
+        let name = schedule.name();
+        if !matches!(schedule, Schedule::Interleaved | Schedule::ZeroBubbleV) {
+            return None;
+        }
+        let count = self.stages.len();
+        if count < 2 {
+            return Some(format!("{name} needs at least two stages"));
+        }
+        if let Some(skip) = self.sends().find(|t| t.to != t.from + 1) {
+            return Some(format!(
+                "{name} needs a chain of stages; stage {} also sends to stage {}",
+                skip.from + 1,
+                skip.to + 1
+            ));
+        }
+        let replicas = self.stages[0].replicas.max(1);
+        if let Some(other) = self.stages.iter().position(|stage| stage.replicas.max(1) != replicas) {
+            return Some(format!(
+                "{name} needs equally many replicas in all stages; stage 1 has {replicas} and stage {} has {}",
+                other + 1,
+                self.stages[other].replicas.max(1)
+            ));
+        }
+        let group = u64::from(replicas) * count as u64;
+        if schedule == Schedule::Interleaved && !u64::from(self.microbatches).is_multiple_of(group) {
+            let of = if replicas > 1 { format!(" with {replicas} replicas") } else { String::new() };
+            return Some(format!(
+                "{name} over {count} stages{of} needs a number of microbatches that {group} divides; {} is not",
+                self.microbatches
+            ));
+        }
+        None
+    }
+}
