@@ -14,11 +14,13 @@
 //! | [`planner`] | how: the trait, the search handle, the algorithms |
 //! | [`study`] | questions asked of many plans |
 //! | [`export`] | plan JSON, engines, traces, pictures |
-//! | [`cli`] | one file per subcommand |
 //! | [`tui`] | the screen |
+//! | [`config`] | what a user's own file sets on the screen |
+//! | [`cli`] | one file per subcommand |
 
 pub mod cli;
 pub mod cluster;
+pub mod config;
 pub mod export;
 pub mod graph;
 pub mod plan;

@@ -3,6 +3,7 @@
 mod bad_input;
 mod check;
 mod compare;
+mod config;
 mod export;
 mod layers;
 mod lists;
