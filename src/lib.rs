@@ -14,14 +14,16 @@
 //! | [`planner`] | how: the trait, the search handle, the algorithms |
 //! | [`study`] | questions asked of many plans |
 //! | [`export`] | plan JSON, engines, traces, pictures |
-//! | [`cli`] | one file per subcommand |
 //! | [`tui`] | the screen |
+//! | [`config`] | what a user's own file sets on the screen |
+//! | [`cli`] | one file per subcommand |
 
 // With `milp` one file calls HiGHS: `planner::placement::milp::callback` says why.
 #![cfg_attr(not(feature = "milp"), forbid(unsafe_code))]
 
 pub mod cli;
 pub mod cluster;
+pub mod config;
 pub mod export;
 pub mod graph;
 pub mod plan;

@@ -49,6 +49,11 @@ impl Session {
         for variable in ["COLORTERM", "LC_ALL", "LC_CTYPE"] {
             command.env_remove(variable);
         }
+        // Whoever runs the tests has settings of their own.
+        for variable in ["PLANTUI_CONFIG", "XDG_CONFIG_HOME"] {
+            command.env(variable, "");
+        }
+        command.env("HOME", "/nonexistent");
         command.env("RUST_BACKTRACE", "0");
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");

@@ -10,6 +10,7 @@ use crate::{
         topology::{self, Topology},
     },
     planner,
+    simulate::Schedule,
     units::{self, UnitError},
 };
 
@@ -120,6 +121,10 @@ pub struct PlannerArgs {
     /// Seed of planners that draw random numbers
     #[arg(long, value_name = "S", allow_hyphen_values = true, default_value_t = 0, value_parser = seed)]
     pub seed: u64,
+}
+
+pub(super) fn schedules() -> PossibleValuesParser {
+    PossibleValuesParser::new(Schedule::ALL.map(Schedule::id))
 }
 
 pub(super) fn planner_ids() -> PossibleValuesParser {

@@ -115,11 +115,12 @@ impl ExplainArgs {
         let whole = Search::new(None, self.planning.seed);
         let interrupt = Interrupt::cancels(&whole)
             .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
-        let Task { planner, problem } = task;
+        let Task { planner, problem, unheeded } = task;
         let search = whole.part(self.planning.deadline);
         let started = Instant::now();
-        let (outcome, score) =
+        let (mut outcome, score) =
             watched(planner.info().name, &search, &interrupt, || planner::run(planner, &problem, &search));
+        outcome.notes.extend(unheeded.iter().map(|kind| planning::ignored(planner, *kind)));
         let each = self.each.unwrap_or_else(|| LEAST_SHARE.max(2 * started.elapsed()));
         let simulation = outcome
             .plan

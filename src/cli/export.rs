@@ -6,7 +6,7 @@ use clap::{Args, builder::PossibleValuesParser};
 
 use super::{
     Ending, Failure,
-    arguments::LimitArgs,
+    arguments::{LimitArgs, schedules},
     check, input,
     output::{self, Destination},
     planning::Simulation,
@@ -89,10 +89,6 @@ pub struct ExportArgs {
 
 fn formats() -> PossibleValuesParser {
     PossibleValuesParser::new(Engine::ALL.map(Engine::id).into_iter().chain(OTHERS))
-}
-
-fn schedules() -> PossibleValuesParser {
-    PossibleValuesParser::new(Schedule::ALL.map(Schedule::id))
 }
 
 impl ExportArgs {

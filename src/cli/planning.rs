@@ -33,7 +33,7 @@ pub struct Task {
     /// What it is asked.
     pub problem: Problem,
     /// Limits that were asked for and that the planner does not heed.
-    unheeded: Vec<LimitKind>,
+    pub(super) unheeded: Vec<LimitKind>,
 }
 
 /// What a planner found, with everything that reports and documents are made of.
@@ -66,15 +66,12 @@ impl Task {
     /// # Errors
     /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
     pub fn new(workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
-        let links = limits.link_settings();
         let overrides = limits.overrides();
+        let settings_of = |planner| settings(planner, limits, args);
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
-        // What a preset says comes first, so that settings given by name win.
-        let declared = |name: &str| planner.options().iter().any(|spec| spec.name == name);
-        let preset = links.iter().filter(|(name, _)| declared(name)).map(|(name, value)| format!("{name}={value}"));
-        let settings: Vec<String> = preset.chain(args.settings.iter().cloned()).collect();
+        let settings = settings_of(planner);
         let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
         let problem = Problem { workload: Arc::new(workload), limits, options };
         planner.check_options(&problem)?;
@@ -155,7 +152,8 @@ impl Planned {
     }
 }
 
-fn ignored(planner: &dyn Planner, kind: LimitKind) -> String {
+/// The note on a limit that a planner does not heed.
+pub(super) fn ignored(planner: &dyn Planner, kind: LimitKind) -> String {
     format!("{} changes nothing here: {} does not heed it", kind.flag(), planner.info().name)
 }
 
@@ -202,8 +200,19 @@ pub(super) fn no_threads(threads: u16, error: &rayon::ThreadPoolBuildError) -> F
     Failure::refused(format!("cannot start {threads} threads: {error}"), "ask for fewer")
 }
 
+/// The settings of a planner: what a cluster preset says comes first, so that settings given by name win.
+pub(super) fn settings(planner: &dyn Planner, limits: &LimitArgs, args: &PlannerArgs) -> Vec<String> {
+    let links = limits.link_settings();
+    let declared = |name: &str| planner.options().iter().any(|spec| spec.name == name);
+    let preset = links.iter().filter(|(name, _)| declared(name)).map(|(name, value)| format!("{name}={value}"));
+    preset.chain(args.settings.iter().cloned()).collect()
+}
+
 /// The planner asked for, or the first that can plan the workload, best without converting it.
-fn choose(id: Option<&str>, workload: &Workload) -> Result<&'static dyn Planner, Failure> {
+///
+/// # Errors
+/// [`Failure`] if it cannot, with its reason.
+pub(super) fn choose(id: Option<&str>, workload: &Workload) -> Result<&'static dyn Planner, Failure> {
     if id.is_none()
         && let Some(native) = planner::all().iter().copied().find(|p| p.is_native(workload))
     {

@@ -1,19 +1,25 @@
 //! `plantui [WORKLOAD]`: the screen, or the report of `plan` where there is no terminal.
+//!
+//! What the screen starts with comes from the flags, then from the last session with the workload, then from the
+//! workload itself, then from the configuration file. The report rests on flags and workload alone, as that of `plan`.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{env, path::PathBuf, sync::Arc};
 
 use clap::Args;
 
 use super::{
     Ending, Failure,
-    arguments::{LimitArgs, PlannerArgs},
+    arguments::{LimitArgs, PlannerArgs, schedules},
     input, output,
     planning::{self, Task},
     report,
 };
 use crate::{
+    config::{self, Config, ConfigError},
+    planner::{self, Planner},
+    simulate::Schedule,
     tui::{self, ScreenError, ScreenRequest, theme},
-    workload,
+    workload::{self, Workload},
 };
 
 /// What the screen starts with.
@@ -27,20 +33,36 @@ pub struct ScreenArgs {
     planning: PlannerArgs,
     #[command(flatten)]
     look: LookArgs,
+    #[command(flatten)]
+    start: StartArgs,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Screen")]
 struct LookArgs {
-    /// Colours of the screen; `plantui themes` lists them
-    #[arg(long, value_name = "NAME", default_value = "dark")]
-    theme: String,
+    /// Colours of the screen; `plantui themes` lists them [default: dark]
+    #[arg(long, value_name = "NAME")]
+    theme: Option<String>,
     /// Leaves the mouse to the terminal, so that it selects text
     #[arg(long)]
     no_mouse: bool,
     /// Draws with ASCII alone [default: where the locale is not UTF-8]
     #[arg(long)]
     ascii: bool,
+    /// Schedule with which plans are played first [default: 1f1b]
+    #[arg(long, value_name = "ID", value_parser = schedules())]
+    schedule: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Configuration")]
+struct StartArgs {
+    /// Reads this configuration [default: $PLANTUI_CONFIG, else plantui/config.toml in $XDG_CONFIG_HOME or ~/.config]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Prints the configuration in force, flags included, as a commented file, and does nothing else
+    #[arg(long)]
+    print_config: bool,
 }
 
 impl ScreenArgs {
@@ -49,40 +71,73 @@ impl ScreenArgs {
     /// # Errors
     /// [`Failure`] for wrong use or input.
     pub fn run(self) -> Result<Ending, Failure> {
-        // Here too, so that a wrong name is refused whether or not there is a terminal.
-        theme::load(&self.look.theme, theme::user_directory().as_deref(), theme::Depth::True)
-            .map_err(|problem| Failure::refused(problem, "`plantui themes` lists them"))?;
+        if let Some(name) = &self.look.theme {
+            // Here too, so that a wrong name is refused whether or not there is a terminal.
+            theme::load(name, theme::user_directory().as_deref(), theme::Depth::True)
+                .map_err(|problem| Failure::refused(problem, "`plantui themes` lists them"))?;
+        }
+        let named = self.start.config.is_some() || self.start.print_config;
+        let config = (named || tui::terminal_is_there()).then(|| self.config()).transpose()?.unwrap_or_default();
+        if self.start.print_config {
+            output::print(&config.to_toml())?;
+            return Ok(Ending::Done);
+        }
         // Standard input is read to its end here, before the screen asks the terminal for keys.
         let workload = match &self.workload {
             Some(path) => input::workload(path)?,
             None => workload::builtin(),
         };
-        let task = Task::new(workload, &self.limits, &self.planning)?;
+        if !tui::terminal_is_there() {
+            return self.report(Task::new(workload, &self.limits, &self.planning)?);
+        }
         if let Some(threads) = self.planning.threads {
             // The screen plans on the global pool, which can be sized once: nothing has used it yet.
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into());
             pool.build_global().map_err(|error| planning::no_threads(threads, &error))?;
         }
-        match tui::run(self.request(&task)) {
+        match tui::run(self.request(config, Arc::new(workload))?) {
             Ok(()) => Ok(Ending::Done),
-            Err(ScreenError::NoTerminal) => self.report(task),
+            Err(ScreenError::Option(error)) => Err(error.into()),
             Err(error) => Err(Failure::refused(error.to_string(), "")),
         }
     }
 
-    fn request(&self, task: &Task) -> ScreenRequest {
-        let usual = ScreenRequest::new(Arc::clone(&task.problem.workload));
-        ScreenRequest {
+    /// The configuration file with the flags over it.
+    fn config(&self) -> Result<Config, Failure> {
+        let place = self.start.config.clone().or_else(|| config::place(|name| env::var_os(name).map(PathBuf::from)));
+        let file = place.as_deref().map(Config::load).transpose()?.unwrap_or_default();
+        Ok(Config {
+            theme: self.look.theme.clone().unwrap_or(file.theme),
+            mouse: file.mouse && !self.look.no_mouse,
+            ascii: if self.look.ascii { Some(true) } else { file.ascii },
+            planners: self.planning.planner.clone().map_or(file.planners, |id| vec![id]),
+            schedule: self.look.schedule.as_deref().and_then(Schedule::find).unwrap_or(file.schedule),
+            deadline: self.planning.deadline.or(file.deadline),
+            limits: self.limits.overrides().or(&file.limits),
+            ..file
+        })
+    }
+
+    fn request(&self, config: Config, workload: Arc<Workload>) -> Result<ScreenRequest, Failure> {
+        let planner = match &self.planning.planner {
+            Some(id) => planning::choose(Some(id), &workload)?,
+            None => preferred(&config.planners, &workload).map_or_else(|| planning::choose(None, &workload), Ok)?,
+        };
+        let usual = ScreenRequest::new(workload);
+        Ok(ScreenRequest {
             overrides: self.limits.overrides(),
-            planner: task.planner.info().id.into(),
-            settings: self.planning.settings.clone(),
+            defaults: config.limits,
+            planner: planner.info().id.into(),
+            settings: planning::settings(planner, &self.limits, &self.planning),
+            schedule: config.schedule,
             seed: self.planning.seed,
-            deadline: self.planning.deadline,
-            theme: self.look.theme.clone(),
-            ascii: self.look.ascii || usual.ascii,
-            mouse: !self.look.no_mouse,
+            deadline: config.deadline,
+            keymap: config.keymap,
+            theme: config.theme,
+            ascii: config.ascii.unwrap_or(usual.ascii),
+            mouse: config.mouse,
             ..usual
-        }
+        })
     }
 
     fn report(&self, task: Task) -> Result<Ending, Failure> {
@@ -90,5 +145,16 @@ impl ScreenArgs {
         output::print(&report::planned(&planned))?;
         eprintln!("note: there is no terminal here; in one, this command shows the screen");
         Ok(planned.ending())
+    }
+}
+
+/// The first of these planners that is made for the workload.
+fn preferred(ids: &[String], workload: &Workload) -> Option<&'static dyn Planner> {
+    ids.iter().filter_map(|id| planner::find(id)).find(|planner| planner.is_native(workload))
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Failure::refused(error.to_string(), error.repair)
     }
 }

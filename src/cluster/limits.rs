@@ -87,6 +87,21 @@ impl Overrides {
         .into_iter()
         .filter_map(|(kind, given)| given.then_some(kind))
     }
+
+    /// These, and where they say nothing the others.
+    #[must_use]
+    pub fn or(&self, others: &Overrides) -> Overrides {
+        Overrides {
+            devices: self.devices.or(others.devices),
+            cpus: self.cpus.or(others.cpus),
+            memory_bytes: self.memory_bytes.or(others.memory_bytes),
+            microbatches: self.microbatches.or(others.microbatches),
+            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s.or(others.bandwidth_bytes_per_s),
+            batch: self.batch.or(others.batch),
+            machines: self.machines.or(others.machines),
+            flops_per_s: self.flops_per_s.or(others.flops_per_s),
+        }
+    }
 }
 
 /// A limit that neither the file nor the command line gives.
@@ -332,7 +347,8 @@ impl LimitKind {
         }
     }
 
-    fn example(self) -> &'static str {
+    /// A value as a user might write it.
+    pub fn example(self) -> &'static str {
         match self {
             LimitKind::Devices => "64",
             LimitKind::Cpus => "1",

@@ -56,6 +56,26 @@ pub enum Action {
     NextTheme,
 }
 
+impl Action {
+    /// What a configuration file calls it: its own name in small letters, as in `next-event` and `show-stages`. The
+    /// enum is the one place where actions are named, so a renamed one would break users' files: a test holds the list.
+    pub fn id(self) -> String {
+        hyphenated(&format!("{self:?}"))
+    }
+}
+
+/// `NextEvent` as `next-event`, `Show(Stages)` as `show-stages`.
+fn hyphenated(name: &str) -> String {
+    let mut id = String::new();
+    for c in name.chars().filter(|c| c.is_ascii_alphanumeric()) {
+        if c.is_ascii_uppercase() && !id.is_empty() {
+            id.push('-');
+        }
+        id.push(c.to_ascii_lowercase());
+    }
+    id
+}
+
 /// Where an action's keys are heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
@@ -93,6 +113,11 @@ impl Scope {
             Scope::Lists => "Lists",
             Scope::Everywhere => "Everywhere",
         }
+    }
+
+    /// What a configuration file calls it: `tree`, `everywhere`.
+    pub fn id(self) -> String {
+        hyphenated(&format!("{self:?}"))
     }
 }
 

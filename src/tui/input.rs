@@ -8,7 +8,6 @@ use tui_input::backend::crossterm::EventHandler;
 
 use super::{
     action::{Action, TABLE},
-    keymap,
     model::{Focus, Hit, Model, Tone, View},
     overlay::{self, Overlay},
     panel_rows::PanelRow,
@@ -47,7 +46,7 @@ impl Model {
         if self.editing.is_some() {
             return self.type_value(key);
         }
-        match keymap::lookup(key, &self.scopes()) {
+        match self.keymap.lookup(key, &self.scopes()) {
             Some(Action::Back) if had_message && self.running.is_none() => vec![],
             Some(action) => self.act(action),
             None => vec![],
@@ -60,7 +59,7 @@ impl Model {
         }
         match overlay {
             Overlay::Help(mut filter) => {
-                let count = filter.matches(&overlay::table_texts()).len();
+                let count = filter.matches(&overlay::table_texts(&self.keymap)).len();
                 if key.code != KeyCode::Enter {
                     key_in_list(&mut filter, key, count);
                     self.overlay = Some(Overlay::Help(filter));
@@ -68,7 +67,7 @@ impl Model {
                 vec![]
             }
             Overlay::Palette(mut filter) => {
-                let matches = filter.matches(&overlay::table_texts());
+                let matches = filter.matches(&overlay::table_texts(&self.keymap));
                 if key.code == KeyCode::Enter {
                     return matches.get(filter.cursor).map_or_else(Vec::new, |&i| self.run_entry(i));
                 }
@@ -210,7 +209,7 @@ impl Model {
         let step = if down { Action::Down } else { Action::Up };
         match &mut self.overlay {
             Some(Overlay::Help(filter) | Overlay::Palette(filter)) => {
-                let count = filter.matches(&overlay::table_texts()).len();
+                let count = filter.matches(&overlay::table_texts(&self.keymap)).len();
                 filter.step(if down { 3 } else { -3 }, count);
                 return vec![];
             }

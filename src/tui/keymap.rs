@@ -1,125 +1,338 @@
 //! From a key to an action, by what is in front of the user.
+//!
+//! The action table says which keys an action has; a [`Keymap`] holds those in force, which a configuration may have
+//! changed. Help, palette and bottom line ask it, never the table. The surprising decision: Ctrl-C and Ctrl-Z cannot be
+//! taken from leaving and suspending, so that no configuration locks anyone in.
+
+use std::fmt;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::action::{Action, Entry, Scope, TABLE};
+use super::action::{Action, Scope, TABLE};
 
-/// Reads the name of a key: `q`, `ctrl-c`, `shift-left`, `f1`.
-fn parse(name: &str) -> Option<(KeyCode, KeyModifiers)> {
-    let (modifiers, rest) = match name.split_once('-') {
-        Some(("ctrl", rest)) => (KeyModifiers::CONTROL, rest),
-        Some(("shift", rest)) => (KeyModifiers::SHIFT, rest),
-        _ => (KeyModifiers::NONE, name),
-    };
-    let code = match rest {
-        "left" => KeyCode::Left,
-        "right" => KeyCode::Right,
-        "up" => KeyCode::Up,
-        "down" => KeyCode::Down,
-        "pageup" => KeyCode::PageUp,
-        "pagedown" => KeyCode::PageDown,
-        "home" => KeyCode::Home,
-        "end" => KeyCode::End,
-        "enter" => KeyCode::Enter,
-        "esc" => KeyCode::Esc,
-        "tab" => KeyCode::Tab,
-        "backtab" => KeyCode::BackTab,
-        "backspace" => KeyCode::Backspace,
-        "delete" => KeyCode::Delete,
-        "space" => KeyCode::Char(' '),
-        "f1" => KeyCode::F(1),
-        _ => {
-            let mut chars = rest.chars();
-            let only = chars.next()?;
-            if chars.next().is_some() {
-                return None;
-            }
-            KeyCode::Char(only)
-        }
-    };
-    Some((code, modifiers))
+/// A key with its modifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key {
+    code: KeyCode,
+    modifiers: KeyModifiers,
 }
 
-/// A key as help and hints show it.
-pub fn shown(name: &str) -> String {
-    match name {
-        "left" => "◂".into(),
-        "right" => "▸".into(),
-        "up" => "↑".into(),
-        "down" => "↓".into(),
-        "shift-left" => "⇧◂".into(),
-        "shift-right" => "⇧▸".into(),
-        "enter" => "⏎".into(),
-        "tab" => "⇥".into(),
-        "backtab" => "⇧⇥".into(),
-        "ctrl-c" => "Ctrl-C".into(),
-        "ctrl-z" => "Ctrl-Z".into(),
-        "f1" => "F1".into(),
-        "pageup" => "PgUp".into(),
-        "pagedown" => "PgDn".into(),
-        "home" => "Home".into(),
-        "end" => "End".into(),
-        "esc" => "Esc".into(),
-        "backspace" => "Backspace".into(),
-        "delete" => "Del".into(),
-        other => other.into(),
+/// Keys that have a name, and how they are shown.
+const NAMED: [(&str, KeyCode, &str); 15] = [
+    ("left", KeyCode::Left, "◂"),
+    ("right", KeyCode::Right, "▸"),
+    ("up", KeyCode::Up, "↑"),
+    ("down", KeyCode::Down, "↓"),
+    ("pageup", KeyCode::PageUp, "PgUp"),
+    ("pagedown", KeyCode::PageDown, "PgDn"),
+    ("home", KeyCode::Home, "Home"),
+    ("end", KeyCode::End, "End"),
+    ("enter", KeyCode::Enter, "⏎"),
+    ("esc", KeyCode::Esc, "Esc"),
+    ("tab", KeyCode::Tab, "⇥"),
+    ("backtab", KeyCode::BackTab, "⇧⇥"),
+    ("backspace", KeyCode::Backspace, "Backspace"),
+    ("delete", KeyCode::Delete, "Del"),
+    ("space", KeyCode::Char(' '), "space"),
+];
+
+/// Modifiers that have a name, and how they are shown.
+const MODIFIERS: [(&str, KeyModifiers, &str); 3] = [
+    ("ctrl-", KeyModifiers::CONTROL, "Ctrl-"),
+    ("alt-", KeyModifiers::ALT, "Alt-"),
+    ("shift-", KeyModifiers::SHIFT, "⇧"),
+];
+
+impl Key {
+    /// Reads the name of a key: `q`, `ctrl-c`, `shift-left`, `f1`. Letters are shifted by writing them large.
+    pub fn parse(name: &str) -> Option<Key> {
+        let (mut rest, mut modifiers) = (name, KeyModifiers::NONE);
+        while let Some((prefix, modifier, _)) = MODIFIERS.iter().find(|(prefix, ..)| rest.starts_with(prefix)) {
+            rest = &rest[prefix.len()..];
+            modifiers |= *modifier;
+        }
+        let named = NAMED.iter().find(|(name, ..)| *name == rest).map(|(_, code, _)| *code);
+        let function = || rest.strip_prefix('f')?.parse().ok().filter(|n| (1..=12).contains(n)).map(KeyCode::F);
+        let code = match named.or_else(function) {
+            Some(code) => code,
+            None => {
+                let mut chars = rest.chars();
+                let only = chars.next().filter(|c| !c.is_control() && !c.is_whitespace())?;
+                if chars.next().is_some() {
+                    return None;
+                }
+                // A terminal sends no shifted character that is not another one, and none of Ctrl with a capital.
+                let lost = modifiers.contains(KeyModifiers::SHIFT)
+                    || (modifiers.contains(KeyModifiers::CONTROL) && only.is_uppercase());
+                if lost {
+                    return None;
+                }
+                KeyCode::Char(only)
+            }
+        };
+        Some(Key { code, modifiers })
+    }
+
+    /// As a configuration file writes it.
+    pub fn name(&self) -> String {
+        self.spelled(|(prefix, ..)| prefix, |(name, ..)| name)
+    }
+
+    fn spelled(
+        &self,
+        modifier: impl Fn(&(&'static str, KeyModifiers, &'static str)) -> &'static str,
+        named: impl Fn(&(&'static str, KeyCode, &'static str)) -> &'static str,
+    ) -> String {
+        let held = MODIFIERS.iter().filter(|(_, held, _)| self.modifiers.contains(*held));
+        let mut text: String = held.map(modifier).collect();
+        match (NAMED.iter().find(|(_, code, _)| *code == self.code), self.code) {
+            (Some(entry), _) => text.push_str(named(entry)),
+            (None, KeyCode::F(n)) => text.push_str(&format!("f{n}")),
+            (None, KeyCode::Char(c)) => text.push(c),
+            (None, _) => {}
+        }
+        text
+    }
+
+    /// Whether a key press is this key. Shift counts only where the key has no shifted character.
+    fn is(&self, key: &KeyEvent) -> bool {
+        let relevant = match key.code {
+            KeyCode::Char(_) | KeyCode::BackTab => KeyModifiers::CONTROL | KeyModifiers::ALT,
+            _ => KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT,
+        };
+        key.code == self.code && key.modifiers & relevant == self.modifiers
     }
 }
 
-/// Whether a key press is the key of this name. Shift counts only where the key has no shifted character.
-fn is(key: &KeyEvent, name: &str) -> bool {
-    let Some((code, modifiers)) = parse(name) else { return false };
-    let relevant = match key.code {
-        KeyCode::Char(_) | KeyCode::BackTab => KeyModifiers::CONTROL | KeyModifiers::ALT,
-        _ => KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT,
-    };
-    key.code == code && key.modifiers & relevant == modifiers
+/// As help and hints show it.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.spelled(|(_, _, shown)| shown, |(_, _, shown)| shown);
+        match self.code {
+            // With a modifier or a number letters read better large.
+            KeyCode::Char(c) if !self.modifiers.is_empty() && c.is_ascii_lowercase() => {
+                write!(f, "{}{}", &text[..text.len() - 1], c.to_ascii_uppercase())
+            }
+            KeyCode::F(_) => f.write_str(&text.replace('f', "F")),
+            _ => f.write_str(&text),
+        }
+    }
 }
 
-/// The action of a key where these scopes are in force.
-pub fn lookup(key: &KeyEvent, scopes: &[Scope]) -> Option<Action> {
-    let heard = |entry: &&Entry| scopes.contains(&entry.scope) && entry.keys.iter().any(|name| is(key, name));
-    TABLE.iter().find(heard).map(|entry| entry.action)
+/// A key of the table as help and hints show it.
+pub fn shown(name: &str) -> String {
+    Key::parse(name).map_or_else(|| name.to_string(), |key| key.to_string())
+}
+
+/// Two actions of one scope that would hear the same key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clash {
+    /// The key.
+    pub key: Key,
+    /// Places of the two in [`TABLE`].
+    pub entries: (usize, usize),
+}
+
+/// The keys in force: for each entry of [`TABLE`], by place, its keys; the first is the one that is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keymap {
+    keys: Vec<Vec<Key>>,
+}
+
+impl Default for Keymap {
+    /// Those of the table.
+    fn default() -> Self {
+        let keys = TABLE.iter().map(|entry| entry.keys.iter().filter_map(|name| Key::parse(name)).collect());
+        Keymap { keys: keys.collect() }
+    }
+}
+
+/// Keys that always do what they do, and what that is.
+const HELD: [(&str, Action); 2] = [("ctrl-c", Action::Quit), ("ctrl-z", Action::Suspend)];
+
+impl Keymap {
+    /// What a key does whatever is bound, if it is such a key.
+    pub fn held(key: Key) -> Option<Action> {
+        HELD.iter().find(|(name, _)| Key::parse(name) == Some(key)).map(|(_, action)| *action)
+    }
+
+    /// The place in the table of an action's first entry in a scope.
+    pub fn find(scope: &str, action: &str) -> Option<usize> {
+        TABLE.iter().position(|entry| entry.scope.id() == scope && entry.action.id() == action)
+    }
+
+    /// Gives an entry of the table these keys in place of its own. Ctrl-C and Ctrl-Z stay where they are.
+    pub fn bind(&mut self, entry: usize, mut keys: Vec<Key>) {
+        for key in HELD.iter().filter(|(_, action)| *action == TABLE[entry].action).filter_map(|(k, _)| Key::parse(k)) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        self.keys[entry] = keys;
+    }
+
+    /// The keys of an entry of the table.
+    pub fn of(&self, entry: usize) -> &[Key] {
+        &self.keys[entry]
+    }
+
+    /// Two actions of one scope with one key, if there are such.
+    pub fn clash(&self) -> Option<Clash> {
+        for (i, entry) in TABLE.iter().enumerate() {
+            for (j, _) in TABLE.iter().enumerate().skip(i + 1).filter(|(_, other)| other.scope == entry.scope) {
+                if let Some(&key) = self.keys[i].iter().find(|key| self.keys[j].contains(key)) {
+                    return Some(Clash { key, entries: (i, j) });
+                }
+            }
+        }
+        None
+    }
+
+    /// The action of a key where these scopes are in force.
+    pub fn lookup(&self, key: &KeyEvent, scopes: &[Scope]) -> Option<Action> {
+        let mut entries = TABLE.iter().zip(&self.keys);
+        let heard = entries.find(|(entry, keys)| scopes.contains(&entry.scope) && keys.iter().any(|k| k.is(key)));
+        heard.map(|(entry, _)| entry.action)
+    }
+
+    /// The key of an entry that is shown; empty where it has none.
+    pub fn shown(&self, entry: usize) -> String {
+        self.keys[entry].first().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// All keys of an entry as the help shows them.
+    pub fn all_shown(&self, entry: usize) -> String {
+        let shown: Vec<String> = self.keys[entry].iter().map(ToString::to_string).collect();
+        shown.join(" ")
+    }
+
+    /// The shown key of the first entry of an action; `None` where it has none.
+    pub fn of_action(&self, action: Action) -> Option<String> {
+        let entry = TABLE.iter().position(|entry| entry.action == action)?;
+        self.keys[entry].first().map(ToString::to_string)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ALL: [Scope; 7] =
-        [Scope::Panel, Scope::Tree, Scope::Devices, Scope::Timeline, Scope::Workload, Scope::Lists, Scope::Everywhere];
+    const ALL: [Scope; 9] = [
+        Scope::Panel,
+        Scope::Tree,
+        Scope::Devices,
+        Scope::Timeline,
+        Scope::Compare,
+        Scope::Sweep,
+        Scope::Workload,
+        Scope::Lists,
+        Scope::Everywhere,
+    ];
+
+    fn event(key: Key) -> KeyEvent {
+        KeyEvent::new(key.code, key.modifiers)
+    }
 
     #[test]
     fn every_key_in_the_table_is_one_and_reaches_its_action() {
+        let map = Keymap::default();
         for entry in TABLE {
             assert!(!entry.keys.is_empty() && !entry.help.is_empty(), "{entry:?}");
             for name in entry.keys {
-                let (code, modifiers) = parse(name).unwrap_or_else(|| panic!("{name} is no key"));
-                let found = lookup(&KeyEvent::new(code, modifiers), &[entry.scope]);
-                assert_eq!(found, Some(entry.action), "{name} in {:?}", entry.scope);
+                let key = Key::parse(name).unwrap_or_else(|| panic!("{name} is no key"));
+                assert_eq!(key.name(), *name);
+                assert_eq!(map.lookup(&event(key), &[entry.scope]), Some(entry.action), "{name} in {:?}", entry.scope);
             }
+        }
+        assert_eq!(map.clash(), None);
+    }
+
+    #[test]
+    fn every_entry_has_an_id_of_its_own() {
+        for (i, entry) in TABLE.iter().enumerate() {
+            assert_eq!(Keymap::find(&entry.scope.id(), &entry.action.id()), Some(i), "{entry:?} is there twice");
+        }
+        assert_eq!(Action::NextEvent.id(), "next-event");
+        assert_eq!(Action::Show(crate::tui::View::Stages).id(), "show-stages");
+    }
+
+    /// A configuration file that names one of these must not break with a new version.
+    #[test]
+    fn ids_that_were_published_stay() {
+        let published = "panel.decrease panel.increase panel.decrease-large panel.increase-large panel.edit panel.reset \
+            tree.unfold tree.fold tree.toggle tree.unfold-all tree.fold-all tree.find tree.find-next tree.find-previous \
+            devices.toggle timeline.cursor-left timeline.cursor-right timeline.zoom-in timeline.zoom-out \
+            timeline.zoom-whole timeline.pan-left timeline.pan-right timeline.next-event timeline.previous-event \
+            timeline.toggle timeline.next-schedule workload.next-section lists.up lists.down lists.page-up \
+            lists.page-down lists.first lists.last everywhere.show-stages everywhere.show-devices \
+            everywhere.show-timeline everywhere.show-compare everywhere.show-sweep everywhere.show-workload \
+            everywhere.next-panel everywhere.fold-panel everywhere.fit-memory everywhere.fit-devices \
+            everywhere.next-objective everywhere.convergence everywhere.export everywhere.open everywhere.copy \
+            everywhere.save-screen everywhere.next-theme everywhere.palette everywhere.help everywhere.back \
+            everywhere.suspend everywhere.quit";
+        for id in published.split_whitespace() {
+            let (scope, action) = id.split_once('.').unwrap();
+            assert!(Keymap::find(scope, action).is_some(), "{id}");
         }
     }
 
     #[test]
     fn no_key_of_everywhere_is_hidden_by_another_scope() {
-        let everywhere = TABLE.iter().filter(|e| e.scope == Scope::Everywhere);
-        for entry in everywhere {
-            for name in entry.keys {
-                let (code, modifiers) = parse(name).unwrap();
-                assert_eq!(lookup(&KeyEvent::new(code, modifiers), &ALL), Some(entry.action), "{name}");
+        let map = Keymap::default();
+        for (i, entry) in TABLE.iter().enumerate().filter(|(_, e)| e.scope == Scope::Everywhere) {
+            for key in map.of(i) {
+                assert_eq!(map.lookup(&event(*key), &ALL), Some(entry.action), "{key}");
             }
         }
     }
 
     #[test]
     fn shift_tells_arrows_apart_but_not_letters() {
+        let map = Keymap::default();
         let key = |code, modifiers| KeyEvent::new(code, modifiers);
         let panel = [Scope::Panel, Scope::Everywhere];
-        assert_eq!(lookup(&key(KeyCode::Right, KeyModifiers::SHIFT), &panel), Some(Action::IncreaseLarge));
-        assert_eq!(lookup(&key(KeyCode::Right, KeyModifiers::NONE), &panel), Some(Action::Increase));
-        assert_eq!(lookup(&key(KeyCode::Char('S'), KeyModifiers::SHIFT), &panel), Some(Action::SaveScreen));
-        assert_eq!(lookup(&key(KeyCode::Char('c'), KeyModifiers::CONTROL), &panel), Some(Action::Quit));
-        assert_eq!(lookup(&key(KeyCode::Char('z'), KeyModifiers::NONE), &panel), None);
+        assert_eq!(map.lookup(&key(KeyCode::Right, KeyModifiers::SHIFT), &panel), Some(Action::IncreaseLarge));
+        assert_eq!(map.lookup(&key(KeyCode::Right, KeyModifiers::NONE), &panel), Some(Action::Increase));
+        assert_eq!(map.lookup(&key(KeyCode::Char('S'), KeyModifiers::SHIFT), &panel), Some(Action::SaveScreen));
+        assert_eq!(map.lookup(&key(KeyCode::Char('c'), KeyModifiers::CONTROL), &panel), Some(Action::Quit));
+        assert_eq!(map.lookup(&key(KeyCode::Char('z'), KeyModifiers::NONE), &panel), None);
+    }
+
+    #[test]
+    fn names_of_keys_are_read_and_written() {
+        for (name, shown) in [
+            ("q", "q"),
+            ("Q", "Q"),
+            ("-", "-"),
+            ("ctrl-x", "Ctrl-X"),
+            ("alt-left", "Alt-◂"),
+            ("ctrl-alt-d", "Ctrl-Alt-D"),
+            ("shift-f5", "⇧F5"),
+            ("f12", "F12"),
+            ("space", "space"),
+        ] {
+            let key = Key::parse(name).unwrap_or_else(|| panic!("{name}"));
+            assert_eq!((key.name().as_str(), key.to_string().as_str()), (name, shown));
+        }
+        for name in ["", "qq", "shift-q", "ctrl-Q", "ctrl-", "f13", "f0", " ", "meta-x"] {
+            assert_eq!(Key::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_rebound_key_moves_its_action_and_control_c_stays() {
+        let mut map = Keymap::default();
+        let quit = Keymap::find("everywhere", "quit").unwrap();
+        map.bind(quit, vec![Key::parse("Q").unwrap()]);
+        let press = |name| event(Key::parse(name).unwrap());
+        assert_eq!(map.lookup(&press("q"), &ALL), None);
+        assert_eq!(map.lookup(&press("Q"), &ALL), Some(Action::Quit));
+        assert_eq!(map.lookup(&press("ctrl-c"), &ALL), Some(Action::Quit));
+        assert_eq!(map.all_shown(quit), "Q Ctrl-C");
+        let export = Keymap::find("everywhere", "export").unwrap();
+        map.bind(export, vec![Key::parse("Q").unwrap()]);
+        assert_eq!(map.clash().map(|clash| clash.key), Key::parse("Q"));
+        map.bind(export, vec![]);
+        assert_eq!((map.clash(), map.of_action(Action::Export)), (None, None));
     }
 }

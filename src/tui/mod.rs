@@ -48,6 +48,7 @@ use crate::{
 };
 
 pub use action::Action;
+pub use keymap::Keymap;
 pub use model::{Focus, View};
 pub use offscreen::Offscreen;
 pub use picture::screenshots;
@@ -59,6 +60,8 @@ pub struct ScreenRequest {
     pub workload: Arc<Workload>,
     /// Limits that take the place of the workload's.
     pub overrides: Overrides,
+    /// Limits where neither those nor the workload say anything.
+    pub defaults: Overrides,
     /// The planners to choose from.
     pub planners: &'static [&'static dyn Planner],
     /// Id of the one to begin with.
@@ -71,6 +74,8 @@ pub struct ScreenRequest {
     pub seed: u64,
     /// The longest a plan may take.
     pub deadline: Option<Duration>,
+    /// Which key does what.
+    pub keymap: Keymap,
     /// Name of the theme.
     pub theme: String,
     /// Where the user's themes are.
@@ -90,12 +95,14 @@ impl ScreenRequest {
         ScreenRequest {
             workload,
             overrides: Overrides::default(),
+            defaults: Overrides::default(),
             planners,
             planner: planners.first().map(|p| p.info().id.to_string()).unwrap_or_default(),
             settings: vec![],
             schedule: Schedule::ALL[0],
             seed: 0,
             deadline: None,
+            keymap: Keymap::default(),
             theme: "dark".into(),
             theme_directory: theme::user_directory(),
             depth: Depth::detect(|name| std::env::var(name).ok()),
@@ -148,13 +155,18 @@ pub enum ScreenError {
     Terminal(#[from] io::Error),
 }
 
+/// Whether there is a terminal to show the screen on.
+pub fn terminal_is_there() -> bool {
+    terminal::is_there()
+}
+
 /// Shows the screen until the user leaves. A signal that asks the program to end gives the terminal back first and then
 /// ends it as that signal does.
 ///
 /// # Errors
 /// [`ScreenError`]; the terminal is as it was.
 pub fn run(request: ScreenRequest) -> Result<(), ScreenError> {
-    if !terminal::is_there() {
+    if !terminal_is_there() {
         return Err(ScreenError::NoTerminal);
     }
     let mouse = request.mouse;

@@ -13,6 +13,7 @@ use super::{
     adjust::Editing,
     convergence::Convergence,
     incumbent::Looked,
+    keymap::Keymap,
     overlay::Overlay,
     panel_rows::PanelRow,
     played::Played,
@@ -26,8 +27,8 @@ use super::{
     widget::tree::TreePane,
 };
 use crate::{
-    cluster::{LimitKind, Limits},
-    planner::{OptionSpec, Options, Planner, PlannerInfo, Search},
+    cluster::{LimitKind, Limits, Overrides},
+    planner::{OptionSpec, Options, Planner, PlannerInfo, Problem, Search},
     simulate::Schedule,
     workload::{Workload, lint},
 };
@@ -211,6 +212,8 @@ pub(super) struct Model {
     /// What may mislead a planner in the workload.
     pub(crate) findings: Vec<lint::Finding>,
 
+    /// Which key does what.
+    pub keymap: Keymap,
     /// How everything looks.
     pub theme: Theme,
     /// How many colours there are.
@@ -290,8 +293,14 @@ impl Model {
             request.planners[planner].options(),
             request.settings.iter().map(String::as_str),
         )?;
-        let limits = Limits::resolve(&request.workload, &request.overrides)
-            .map_err(|missing| ScreenError::MissingLimit { name: request.workload.source.clone(), missing })?;
+        let limits =
+            Limits::resolve(&request.workload, &request.overrides.or(&unstated(&request.workload, &request.defaults)))
+                .map_err(|missing| ScreenError::MissingLimit { name: request.workload.source.clone(), missing })?;
+        request.planners[planner].check_options(&Problem {
+            workload: request.workload.clone(),
+            limits,
+            options: options[planner].clone(),
+        })?;
         let theme = theme::load(&request.theme, request.theme_directory.as_deref(), request.depth)
             .map_err(ScreenError::Theme)?;
         let mut model = Model {
@@ -335,6 +344,7 @@ impl Model {
             section: Section::Nodes,
             nodes: TreePane::default(),
             section_cursor: 0,
+            keymap: request.keymap,
             theme,
             depth: request.depth,
             theme_directory: request.theme_directory,
@@ -390,6 +400,20 @@ impl Model {
                 self.focus = Focus::Panel;
             }
         }
+    }
+}
+
+/// Default limits for a workload; what it states itself stands.
+fn unstated(workload: &Workload, defaults: &Overrides) -> Overrides {
+    let stated = &workload.limits;
+    Overrides {
+        devices: defaults.devices.filter(|_| stated.devices.is_none()),
+        cpus: defaults.cpus.filter(|_| stated.cpus.is_none()),
+        memory_bytes: defaults.memory_bytes.filter(|_| stated.memory_bytes.is_none()),
+        microbatches: defaults.microbatches.filter(|_| stated.microbatches.is_none()),
+        bandwidth_bytes_per_s: defaults.bandwidth_bytes_per_s.filter(|_| stated.bandwidth_bytes_per_s.is_none()),
+        flops_per_s: defaults.flops_per_s.filter(|_| stated.flops_per_s.is_none()),
+        ..*defaults
     }
 }
 

@@ -5,7 +5,7 @@ use tui_input::Input;
 use super::{
     action::{Scope, TABLE},
     export_form::ExportForm,
-    keymap,
+    keymap::Keymap,
     open_form::OpenForm,
     widget::filter::Filter,
 };
@@ -26,8 +26,8 @@ pub(super) enum Overlay {
 }
 
 /// Entries of the action table for the help, by place: while nothing is typed, what is heard where the user is first.
-pub(super) fn help_order(filter: &Filter, in_force: &[Scope]) -> Vec<usize> {
-    let mut matches = filter.matches(&table_texts());
+pub(super) fn help_order(filter: &Filter, keymap: &Keymap, in_force: &[Scope]) -> Vec<usize> {
+    let mut matches = filter.matches(&table_texts(keymap));
     if filter.input.value().trim().is_empty() {
         matches.sort_by_key(|&i| !in_force.contains(&TABLE[i].scope));
     }
@@ -35,10 +35,9 @@ pub(super) fn help_order(filter: &Filter, in_force: &[Scope]) -> Vec<usize> {
 }
 
 /// What is searched in help and palette: a text for each entry of the action table.
-pub(super) fn table_texts() -> Vec<String> {
-    let text = |e: &super::action::Entry| {
-        let keys: Vec<String> = e.keys.iter().map(|k| keymap::shown(k)).collect();
-        format!("{} {} {} {}", e.title, e.scope.title(), e.help, keys.join(" "))
+pub(super) fn table_texts(keymap: &Keymap) -> Vec<String> {
+    let text = |(i, e): (usize, &super::action::Entry)| {
+        format!("{} {} {} {}", e.title, e.scope.title(), e.help, keymap.all_shown(i))
     };
-    TABLE.iter().map(text).collect()
+    TABLE.iter().enumerate().map(text).collect()
 }

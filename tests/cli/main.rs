@@ -3,6 +3,7 @@
 mod bad_input;
 mod check;
 mod compare;
+mod config;
 mod explain;
 mod export;
 mod layers;

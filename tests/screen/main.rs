@@ -5,6 +5,7 @@ mod looks;
 mod panel;
 mod placement;
 mod planners;
+mod rebound;
 mod search;
 mod sizes;
 

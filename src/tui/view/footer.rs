@@ -60,28 +60,34 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     if model.planning_shown() {
         hints.push(pair("esc", "stop and keep the best"));
     }
-    for (kind, key) in [(LimitKind::Memory, "m"), (LimitKind::Devices, "d")] {
-        if let Some(value) = model.fitting(kind) {
-            hints.push(pair(key, &format!("{} {}", kind.label(), kind.format(value))));
+    for (kind, action) in [(LimitKind::Memory, Action::FitMemory), (LimitKind::Devices, Action::FitDevices)] {
+        if let (Some(value), Some(key)) = (model.fitting(kind), model.keymap.of_action(action)) {
+            hints.push((key, format!("{} {}", kind.label(), kind.format(value))));
         }
     }
     let scopes = model.scopes();
     let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere;
     let special = model.scopes()[0];
-    for entry in TABLE.iter().filter(|e| {
-        !e.hint.is_empty() && near(e.scope) && (e.scope == special || model.focus != crate::tui::model::Focus::Panel)
-    }) {
+    let keyed = || TABLE.iter().enumerate().filter(|(i, e)| !e.hint.is_empty() && !model.keymap.of(*i).is_empty());
+    for (i, entry) in
+        keyed().filter(|(_, e)| near(e.scope) && (e.scope == special || model.focus != crate::tui::model::Focus::Panel))
+    {
+        let both = |other: Action, between: &str| {
+            let other = model.keymap.of_action(other).unwrap_or_default();
+            format!("{}{between}{other}", model.keymap.shown(i))
+        };
         let key = match entry.action {
-            Action::Decrease | Action::CursorLeft => "◂▸".to_string(),
-            Action::ZoomIn => "+ -".to_string(),
-            _ => keymap::shown(entry.keys[0]),
+            Action::Decrease => both(Action::Increase, ""),
+            Action::CursorLeft => both(Action::CursorRight, ""),
+            Action::ZoomIn => both(Action::ZoomOut, " "),
+            _ => model.keymap.shown(i),
         };
         hints.push((key, entry.hint.to_string()));
     }
     let mut always = vec![];
-    for entry in TABLE.iter().filter(|e| !e.hint.is_empty() && e.scope == Scope::Everywhere) {
+    for (i, entry) in keyed().filter(|(_, e)| e.scope == Scope::Everywhere) {
         let list = if matches!(entry.action, Action::Help | Action::Quit) { &mut always } else { &mut hints };
-        list.push((keymap::shown(entry.keys[0]), entry.hint.to_string()));
+        list.push((model.keymap.shown(i), entry.hint.to_string()));
     }
     (hints, always)
 }
@@ -90,12 +96,15 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
 pub(super) fn draw_find(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
     let place = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
     let text = format!(" / {}", input.value());
+    let keys = [Action::FindNext, Action::FindPrevious].map(|action| model.keymap.of_action(action));
+    let keys: Vec<String> = keys.into_iter().flatten().collect();
+    let then = if keys.is_empty() { String::new() } else { format!("  then {}", keys.join(", ")) };
     let at = place.x + 3 + input.visual_cursor() as u16;
     frame.render_widget(ratatui::widgets::Clear, place);
     frame.buffer_mut().set_style(place, model.theme.base());
     let line = Line::from(vec![
         Span::styled(clip(&text, place.width.saturating_sub(30) as usize), plain()),
-        Span::styled("   ⏎ keep  Esc close  then n, N", model.theme.fg(Role::Muted)),
+        Span::styled(format!("   ⏎ keep  Esc close{then}"), model.theme.fg(Role::Muted)),
     ]);
     frame.render_widget(line, place);
     frame.set_cursor_position(Position::new(at.min(place.right().saturating_sub(1)), place.y));

@@ -8,8 +8,7 @@ use ratatui::{
 
 use super::{clip, fit, modal, plain, rows};
 use crate::tui::{
-    action::{Entry, TABLE},
-    keymap,
+    action::TABLE,
     model::Model,
     overlay::{help_order, table_texts},
     theme::Role,
@@ -36,17 +35,17 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
     let inner = modal(frame, area, &model.theme, "Keys", 96, area.height.saturating_sub(2));
     draw_input(frame, rows(inner, 0, 1), model, filter, "type to search, Esc closes");
     let list = rows(inner, 2, inner.height);
-    let matches = help_order(filter, &model.scopes());
+    let matches = help_order(filter, &model.keymap, &model.scopes());
     let first = super::scrolled(filter.cursor, list.height as usize, matches.len());
     for (y, (place, &i)) in (list.y..).zip(matches.iter().enumerate().skip(first).take(list.height as usize)) {
         let entry = &TABLE[i];
         let line = Rect { y, height: 1, ..list };
-        let keys: Vec<String> = entry.keys.iter().map(|k| keymap::shown(k)).collect();
+        let keys = model.keymap.all_shown(i);
         let before = place.checked_sub(1).map(|p| TABLE[matches[p]].scope);
         let scope = if before == Some(entry.scope) && place != first { "" } else { entry.scope.title() };
         let spans = vec![
             Span::styled(fit(scope, 17), model.theme.fg(Role::Muted)),
-            Span::styled(fit(&keys.join(" "), 14), model.theme.bold(Role::Accent)),
+            Span::styled(fit(&keys, 14), model.theme.bold(Role::Accent)),
             Span::styled(fit(entry.title, 19), model.theme.bold(Role::Text)),
             Span::raw(clip(entry.help, (line.width as usize).saturating_sub(50))),
         ];
@@ -62,13 +61,13 @@ pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, fil
     let inner = modal(frame, area, &model.theme, "Command", 72, 18);
     draw_input(frame, rows(inner, 0, 1), model, filter, "what shall be done?");
     let list = rows(inner, 2, inner.height);
-    let matches = filter.matches(&table_texts());
+    let matches = filter.matches(&table_texts(&model.keymap));
     let first = super::scrolled(filter.cursor, list.height as usize, matches.len());
     for (y, (place, &i)) in (list.y..).zip(matches.iter().enumerate().skip(first).take(list.height as usize)) {
         let line = Rect { y, height: 1, ..list };
         let selected = place == filter.cursor;
         let mut spans = vec![Span::styled(if selected { "▌ " } else { "  " }, model.theme.fg(Role::Focus))];
-        spans.extend(palette_entry(&TABLE[i], line.width as usize, model));
+        spans.extend(palette_entry(i, line.width as usize, model));
         frame.render_widget(Line::from(spans), line);
         if selected {
             frame.buffer_mut().set_style(line, model.theme.selected());
@@ -79,8 +78,9 @@ pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, fil
     }
 }
 
-fn palette_entry(entry: &Entry, width: usize, model: &Model) -> Vec<Span<'static>> {
-    let key = keymap::shown(entry.keys[0]);
+fn palette_entry(index: usize, width: usize, model: &Model) -> Vec<Span<'static>> {
+    let entry = &TABLE[index];
+    let key = model.keymap.shown(index);
     let help = width.saturating_sub(2 + 20 + 10);
     vec![
         Span::styled(fit(entry.title, 20), model.theme.bold(Role::Text)),

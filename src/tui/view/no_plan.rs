@@ -10,7 +10,7 @@ use ratatui::{
 use super::{fit, wrap};
 use crate::{
     cluster::LimitKind,
-    tui::{model::Model, shown::Shown, theme::Role},
+    tui::{Action, model::Model, shown::Shown, theme::Role},
     units,
 };
 
@@ -37,7 +37,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
         };
         spans.push(Span::styled(mark, theme.fg(Role::Bad)));
         if let Some(would_do) = model.fitting(kind) {
-            let key = if kind == LimitKind::Memory { "m" } else { "d" };
+            let action = if kind == LimitKind::Memory { Action::FitMemory } else { Action::FitDevices };
             let exact = match kind {
                 LimitKind::Memory => {
                     format!("needs {}", units::bytes(infeasible.smallest_memory_bytes.unwrap_or(would_do)))
@@ -45,8 +45,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
                 _ => format!("needs {would_do}"),
             };
             spans.push(Span::styled(fit(&exact, 17), theme.fg(Role::Text)));
-            spans.push(Span::styled("press ", theme.fg(Role::Muted)));
-            spans.push(Span::styled(key, theme.bold(Role::Accent)));
+            if let Some(key) = model.keymap.of_action(action) {
+                spans.push(Span::styled("press ", theme.fg(Role::Muted)));
+                spans.push(Span::styled(key, theme.bold(Role::Accent)));
+            }
             spans.push(Span::styled(format!(" for {}", kind.format(would_do)), theme.fg(Role::Good)));
         }
         lines.push(Line::from(spans));

@@ -1,0 +1,118 @@
+//! A [`Config`] as the file that would set it, with a comment above every setting.
+
+use toml::Value;
+
+use super::{
+    Config,
+    settings::{self, Setting},
+};
+use crate::tui::action::{Scope, TABLE};
+
+const HEAD: &str = "\
+# What the screen of plantui starts with. Other commands do not look at this file.
+# Flags win over the last session with a workload, that over the workload's own limits, those over what stands here.
+";
+
+const LIMITS: &str = "\
+# Limits for workloads that do not state their own.
+";
+
+const KEYS: &str = "\
+# Keys: a text or a list for each action, [] for none. A key is a character, or one of enter, space, tab, backtab, esc,
+# backspace, delete, left, right, up, down, home, end, pageup, pagedown, f1 to f12; with shift- (not for characters), ctrl-
+# or alt- before it. Ctrl-C always leaves, Ctrl-Z always suspends. In lists and forms that lie over the screen, arrows,
+# Enter and Esc do what they always do.
+";
+
+pub(super) fn to_toml(config: &Config) -> String {
+    let mut text = HEAD.to_string();
+    for setting in settings::general() {
+        text.push_str(&format!("\n{}", written(&setting, config)));
+    }
+    text.push_str(&format!("\n{LIMITS}[limits]\n"));
+    for setting in settings::limits() {
+        text.push_str(&written(&setting, config));
+    }
+    text.push_str(&format!("\n{KEYS}"));
+    let mut scope: Option<Scope> = None;
+    let mut entries: Vec<usize> = (0..TABLE.len()).collect();
+    // A table of TOML must not be opened twice.
+    entries.sort_by_key(|&i| TABLE[i].scope);
+    for i in entries {
+        let entry = &TABLE[i];
+        if scope != Some(entry.scope) {
+            text.push_str(&format!("\n[keys.{}]\n", entry.scope.id()));
+            scope = Some(entry.scope);
+        }
+        let keys: Vec<Value> = config.keymap.of(i).iter().map(|key| key.name().into()).collect();
+        let set = format!("{} = {}", entry.action.id(), Value::Array(keys));
+        text.push_str(&format!("{set:<40} # {}\n", entry.help));
+    }
+    text
+}
+
+/// A setting under its comment; one that is not set is a comment itself.
+fn written(setting: &Setting, config: &Config) -> String {
+    let line = match (setting.write)(config) {
+        Some(value) => format!("{} = {value}", setting.name),
+        None => format!("# {} = {}", setting.name, setting.example),
+    };
+    format!("# {}\n{line}\n", setting.help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: &str = r#"
+theme = "light"
+mouse = false
+ascii = true
+restore = false
+planner = ["dapple", "piper"]
+schedule = "gpipe"
+deadline = "1.5min"
+[limits]
+devices = 48
+cpus = 2
+memory = "12.5GiB"
+microbatches = 960
+bandwidth = "200Gb/s"
+batch = 256
+flops = "312T"
+machines = "8,8,4"
+[keys.everywhere]
+quit = ["Q", "\"", "\\", "alt-f4"]
+export = []
+[keys.timeline]
+zoom-in = "z"
+"#;
+
+    #[test]
+    fn what_is_printed_is_read_as_the_same() {
+        for text in ["", FULL] {
+            let config = Config::parse(text, "given").unwrap();
+            let printed = config.to_toml();
+            let again = Config::parse(&printed, "printed").unwrap_or_else(|error| panic!("{error}\n{printed}"));
+            assert_eq!(again, config, "{printed}");
+        }
+        assert_eq!(Config::parse("", "given").unwrap(), Config::default());
+        assert_ne!(Config::parse(FULL, "given").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn every_example_that_is_commented_out_would_be_taken() {
+        let printed = Config::default().to_toml();
+        let taken: Vec<String> = printed
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(setting) if setting.split_once(" = ").is_some_and(|(name, _)| !name.contains(' ')) => setting,
+                _ => line,
+            })
+            .map(str::to_string)
+            .collect();
+        let config = Config::parse(&taken.join("\n"), "examples").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(config.limits.devices, Some(64));
+        assert!(config.deadline.is_some() && config.limits.machines.is_some());
+    }
+}

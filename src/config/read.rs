@@ -1,0 +1,243 @@
+//! From the text of a configuration file to a [`Config`], or to what is wrong with it and on which line.
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    Config, ConfigError,
+    settings::{self, Setting, nearest, texts},
+};
+use crate::{
+    tui::{
+        action::TABLE,
+        keymap::{Key, Keymap},
+    },
+    workload::error::printable,
+};
+
+/// The tables beside the general settings.
+const TABLES: [&str; 2] = ["limits", "keys"];
+
+pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
+    let reader = Reader { text, file };
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        reader.error(at, printable(error.message()), "a configuration is TOML: `plantui --print-config` shows one")
+    })?;
+    let mut config = Config::default();
+    let general = settings::general();
+    for (key, value) in in_order(table.get_ref()) {
+        match (key.get_ref().as_ref(), value.get_ref()) {
+            ("limits", DeValue::Table(limits)) => {
+                reader.settings(&mut config, limits, &settings::limits(), "limits.")?
+            }
+            ("keys", DeValue::Table(scopes)) => reader.keys(&mut config, scopes)?,
+            ("limits" | "keys", _) => {
+                let problem = format!("`{}` is no table", key.get_ref());
+                return Err(reader.error(key.span().start, problem, &format!("write [{}] above it", key.get_ref())));
+            }
+            (name, _) if general.iter().any(|setting| setting.name == name) => {
+                reader.setting(&mut config, key, value, &general, "")?;
+            }
+            (name, _) => {
+                let known = general.iter().map(|setting| setting.name).chain(TABLES);
+                return Err(reader.unknown(key.span().start, "setting", name, &known.collect::<Vec<_>>()));
+            }
+        }
+    }
+    Ok(config)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    file: &'a str,
+}
+
+type Entry<'a, 'i> = (&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
+
+/// The entries of a table from the top of the file, so that the first mistake is told first.
+fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Entry<'a, 'i>> {
+    let mut entries: Vec<Entry<'a, 'i>> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+impl Reader<'_> {
+    fn error(&self, at: usize, problem: String, repair: &str) -> ConfigError {
+        let line = self.text.get(..at).unwrap_or(self.text).matches('\n').count() + 1;
+        ConfigError { file: self.file.into(), line: Some(line), problem, repair: repair.into() }
+    }
+
+    fn unknown(&self, at: usize, what: &str, word: &str, known: &[&str]) -> ConfigError {
+        let word = printable(word);
+        let repair = match nearest(&word, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are {}", known.join(", ")),
+        };
+        self.error(at, format!("there is no {what} `{word}`"), &repair)
+    }
+
+    fn settings(
+        &self,
+        config: &mut Config,
+        table: &DeTable<'_>,
+        known: &[Setting],
+        prefix: &str,
+    ) -> Result<(), ConfigError> {
+        for (key, value) in in_order(table) {
+            self.setting(config, key, value, known, prefix)?;
+        }
+        Ok(())
+    }
+
+    fn setting(
+        &self,
+        config: &mut Config,
+        key: &Spanned<std::borrow::Cow<'_, str>>,
+        value: &Spanned<DeValue<'_>>,
+        known: &[Setting],
+        prefix: &str,
+    ) -> Result<(), ConfigError> {
+        let name = key.get_ref().as_ref();
+        let Some(setting) = known.iter().find(|setting| setting.name == name) else {
+            let known: Vec<&str> = known.iter().map(|setting| setting.name).collect();
+            return Err(self.unknown(key.span().start, "limit", name, &known));
+        };
+        (setting.read)(config, value.get_ref()).map_err(|repair| {
+            let span = value.span();
+            let shown = printable(self.text.get(span.clone()).unwrap_or_default());
+            self.error(span.start, format!("{prefix}{name} cannot be {shown}"), &repair)
+        })
+    }
+
+    /// Binds the keys of all scopes, then looks for two actions with one key.
+    fn keys(&self, config: &mut Config, scopes: &DeTable<'_>) -> Result<(), ConfigError> {
+        // Where each entry of the action table was bound, to point at it.
+        let mut bound: Vec<Option<usize>> = vec![None; TABLE.len()];
+        for (scope_key, actions) in in_order(scopes) {
+            let scope = scope_key.get_ref().as_ref();
+            let mut known: Vec<String> = TABLE.iter().map(|entry| entry.scope.id()).collect();
+            known.dedup();
+            if !known.iter().any(|id| id == scope) {
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                return Err(self.unknown(scope_key.span().start, "scope of keys", scope, &known));
+            }
+            let DeValue::Table(actions) = actions.get_ref() else {
+                let repair = format!("write [keys.{scope}] above `action = \"key\"`");
+                return Err(self.error(scope_key.span().start, format!("`keys.{scope}` is no table"), &repair));
+            };
+            for (key, value) in in_order(actions) {
+                let entry = self.action(scope, key)?;
+                config.keymap.bind(entry, self.bound_keys(scope, key.get_ref(), value)?);
+                bound[entry] = Some(key.span().start);
+            }
+        }
+        let Some(clash) = config.keymap.clash() else { return Ok(()) };
+        let (first, second) = clash.entries;
+        let (ours, other) = if bound[second].is_some() { (second, first) } else { (first, second) };
+        let (scope, name) = (TABLE[ours].scope.id(), clash.key.name());
+        let problem = format!(
+            "the key `{name}` is bound to both `{}` and `{}` in [keys.{scope}]",
+            TABLE[ours].action.id(),
+            TABLE[other].action.id()
+        );
+        let repair = format!("give one of them another key, for example `{} = []` for none", TABLE[other].action.id());
+        Err(self.error(bound[ours].unwrap_or(0), problem, &repair))
+    }
+
+    fn action(&self, scope: &str, key: &Spanned<std::borrow::Cow<'_, str>>) -> Result<usize, ConfigError> {
+        let action = key.get_ref().as_ref();
+        Keymap::find(scope, action).ok_or_else(|| {
+            let elsewhere = TABLE.iter().find(|entry| entry.action.id() == action);
+            if let Some(entry) = elsewhere {
+                let problem = format!("[keys.{scope}] has no `{action}`");
+                return self.error(key.span().start, problem, &format!("it stands in [keys.{}]", entry.scope.id()));
+            }
+            let known: Vec<String> =
+                TABLE.iter().filter(|entry| entry.scope.id() == scope).map(|entry| entry.action.id()).collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            self.unknown(key.span().start, &format!("action of [keys.{scope}]"), action, &known)
+        })
+    }
+
+    fn bound_keys(&self, scope: &str, action: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<Key>, ConfigError> {
+        let at = value.span().start;
+        let names = texts(value.get_ref())
+            .map_err(|repair| self.error(at, format!("keys.{scope}.{action} is no key"), &repair))?;
+        let mut keys: Vec<Key> = vec![];
+        for name in names {
+            let key = Key::parse(name).ok_or_else(|| {
+                let repair = "write a character, or such as enter, space, f5, shift-left, ctrl-x, alt-x";
+                self.error(at, format!("`{}` is no key", printable(name)), repair)
+            })?;
+            if let Some(held) = Keymap::held(key).filter(|held| held.id() != action) {
+                let problem = format!("`{name}` is kept for `{}`", held.id());
+                return Err(self.error(at, problem, &format!("choose another key for `{action}`")));
+            }
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> (String, String) {
+        let error = parse(text, "c.toml").unwrap_err();
+        (error.to_string(), error.repair)
+    }
+
+    #[test]
+    fn every_mistake_names_its_line_and_its_repair() {
+        for (text, told, repair) in [
+            ("theme = \"dark\"\ntheem = 1", "c.toml:2: there is no setting `theem`", "did you mean `theme`?"),
+            ("\nmouse = \"no\"", "c.toml:2: mouse cannot be \"no\"", "write true or false"),
+            ("ascii = 3", "c.toml:1: ascii cannot be 3", "\"auto\""),
+            ("theme = \"drak\"", "c.toml:1: theme cannot be \"drak\"", "high-contrast"),
+            ("planner = \"pipper\"", "c.toml:1: planner cannot be", "did you mean `piper`?"),
+            ("planner = [1]", "c.toml:1: planner cannot be [1]", "in quotes"),
+            ("schedule = \"x\"", "c.toml:1: schedule cannot be", "1f1b"),
+            ("deadline = 60", "c.toml:1: deadline cannot be 60", "in quotes"),
+            ("deadline = \"1 year\"", "c.toml:1: deadline", "1 year"),
+            ("limits = 3", "c.toml:1: `limits` is no table", "[limits]"),
+            ("[limits]\ndevice = 4", "c.toml:2: there is no limit `device`", "did you mean `devices`?"),
+            ("[limits]\ndevices = -4", "c.toml:2: limits.devices cannot be -4", "-4"),
+            ("[limits]\nmemory = true", "c.toml:2: limits.memory cannot be true", "16GiB"),
+            ("[keys.everywhere]\nquitt = \"x\"", "c.toml:2: there is no action of [keys.everywhere]", "`quit`"),
+            ("[keys.tree]\nquit = \"x\"", "c.toml:2: [keys.tree] has no `quit`", "[keys.everywhere]"),
+            ("[keys.everwhere]\nquit = \"x\"", "c.toml:1: there is no scope of keys `everwhere`", "`everywhere`"),
+            ("[keys]\neverywhere = 3", "c.toml:2: `keys.everywhere` is no table", "[keys.everywhere]"),
+            ("[keys.everywhere]\nquit = \"qq\"", "c.toml:2: `qq` is no key", "ctrl-x"),
+            ("[keys.everywhere]\nquit = 3", "c.toml:2: keys.everywhere.quit is no key", "in quotes"),
+            ("[keys.everywhere]\nopen = \"ctrl-c\"", "c.toml:2: `ctrl-c` is kept for `quit`", "another key"),
+            (
+                "[keys.everywhere]\nquit = \"e\"",
+                "c.toml:2: the key `e` is bound to both `quit` and `export` in [keys.everywhere]",
+                "export = []",
+            ),
+            ("theme = ", "c.toml:1: ", "TOML"),
+            ("theme = \"dark\"\ntheme = \"light\"", "c.toml:2: ", "TOML"),
+        ] {
+            let (message, hint) = error(text);
+            assert!(message.contains(told) && hint.contains(repair), "{text}\n{message}\n{hint}");
+        }
+    }
+
+    #[test]
+    fn the_first_mistake_is_told_first() {
+        assert!(error("[limits]\nzzz = 1\n[keys.tree]\naaa = \"x\"").0.starts_with("c.toml:2:"));
+    }
+
+    #[test]
+    fn keys_may_change_places() {
+        let config = parse("[keys.everywhere]\nexport = \"o\"\nopen = [\"e\", \"ctrl-o\", \"e\"]", "c").unwrap();
+        let open = Keymap::find("everywhere", "open").unwrap();
+        assert_eq!(config.keymap.all_shown(open), "e Ctrl-O");
+    }
+}

@@ -1,0 +1,220 @@
+//! The table of settings: name, help, how a value is read and how it is written.
+
+use std::time::Duration;
+
+use toml::{Value, de::DeValue};
+
+use super::Config;
+use crate::{
+    cluster::{LimitKind, Machines, Overrides},
+    planner,
+    simulate::Schedule,
+    tui::{Depth, theme},
+    units,
+};
+
+/// What a value should have been: a sentence on the repair.
+pub(super) type Repair = String;
+
+/// One setting.
+pub(super) struct Setting {
+    /// Its name in the file.
+    pub(super) name: &'static str,
+    /// What it does, for the comment above it.
+    pub(super) help: String,
+    /// A value as a user might write it, for a setting that is not set.
+    pub(super) example: Value,
+    /// Puts the value into a configuration.
+    pub(super) read: Box<dyn Fn(&mut Config, &DeValue<'_>) -> Result<(), Repair>>,
+    /// The value in a configuration; `None` where it is not set.
+    pub(super) write: Box<dyn Fn(&Config) -> Option<Value>>,
+}
+
+/// The settings outside of any table, in the order in which they are printed.
+pub(super) fn general() -> Vec<Setting> {
+    vec![
+        Setting {
+            name: "theme",
+            help: "Colours; `plantui themes` lists them".into(),
+            example: "dark".into(),
+            read: Box::new(|config, value| {
+                let name = text(value)?;
+                theme::load(name, theme::user_directory().as_deref(), Depth::True)?;
+                config.theme = name.into();
+                Ok(())
+            }),
+            write: Box::new(|config| Some(config.theme.clone().into())),
+        },
+        Setting {
+            name: "mouse",
+            help: "Whether clicks and the wheel are heard; false leaves the mouse to the terminal".into(),
+            example: true.into(),
+            read: Box::new(|config, value| yes_or_no(value).map(|mouse| config.mouse = mouse)),
+            write: Box::new(|config| Some(config.mouse.into())),
+        },
+        Setting {
+            name: "ascii",
+            help: "Whether to draw with ASCII alone: true, false, or \"auto\" for what the locale says".into(),
+            example: "auto".into(),
+            read: Box::new(|config, value| {
+                config.ascii = match value.as_str() {
+                    Some("auto") => None,
+                    _ => Some(value.as_bool().ok_or("write true, false or \"auto\"")?),
+                };
+                Ok(())
+            }),
+            write: Box::new(|config| Some(config.ascii.map_or_else(|| "auto".into(), Value::from))),
+        },
+        Setting {
+            name: "restore",
+            help: "Whether the last session with a workload comes back; --fresh begins anew once".into(),
+            example: true.into(),
+            read: Box::new(|config, value| yes_or_no(value).map(|restore| config.restore = restore)),
+            write: Box::new(|config| Some(config.restore.into())),
+        },
+        Setting {
+            name: "planner",
+            help: "Planners in order of preference: the first that is made for a workload plans it".into(),
+            example: Value::Array(vec![]),
+            read: Box::new(|config, value| {
+                config.planners = texts(value)?.into_iter().map(known_planner).collect::<Result<_, _>>()?;
+                Ok(())
+            }),
+            write: Box::new(|config| Some(Value::Array(config.planners.iter().cloned().map(Value::from).collect()))),
+        },
+        Setting {
+            name: "schedule",
+            help: format!("How plans are played first: {}", Schedule::ALL.map(Schedule::id).join(", ")),
+            example: Schedule::ALL[0].id().into(),
+            read: Box::new(|config, value| {
+                let id = text(value)?;
+                let known = Schedule::ALL.map(Schedule::id);
+                config.schedule = Schedule::find(id).ok_or_else(|| one_of("schedule", id, &known))?;
+                Ok(())
+            }),
+            write: Box::new(|config| Some(config.schedule.id().into())),
+        },
+        Setting {
+            name: "deadline",
+            help: "The longest a plan may take; then the best so far stands".into(),
+            example: "60s".into(),
+            read: Box::new(|config, value| {
+                let seconds = units::parse_seconds(text(value)?).map_err(|error| error.to_string())?;
+                let deadline =
+                    Duration::try_from_secs_f64(seconds).map_err(|_| "that is longer than any run can last")?;
+                config.deadline = Some(deadline);
+                Ok(())
+            }),
+            write: Box::new(|config| Some(format!("{}s", config.deadline?.as_secs_f64()).into())),
+        },
+    ]
+}
+
+/// The settings of the table `limits`.
+pub(super) fn limits() -> Vec<Setting> {
+    let mut settings: Vec<Setting> = LimitKind::ALL.into_iter().map(limit).collect();
+    settings.push(Setting {
+        name: "machines",
+        help: "Devices of each machine, such as 8,8 or 2x8 (layer profiles)".into(),
+        example: "8,8".into(),
+        read: Box::new(|config, value| {
+            let text = written(value)?;
+            config.limits.machines = Some(Machines::parse(&text).map_err(|error| error.to_string())?);
+            Ok(())
+        }),
+        write: Box::new(|config| {
+            let sizes = config.limits.machines?;
+            let sizes: Vec<String> = sizes.sizes().iter().map(ToString::to_string).collect();
+            Some(sizes.join(",").into())
+        }),
+    });
+    settings
+}
+
+fn limit(kind: LimitKind) -> Setting {
+    let count = !matches!(kind, LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops);
+    let shown = move |value: f64| if count { Value::Integer(value as i64) } else { kind.format(value).into() };
+    Setting {
+        name: kind.flag().trim_start_matches('-'),
+        help: kind.help().into(),
+        example: kind.parse(kind.example()).map_or_else(|_| kind.example().into(), shown),
+        read: Box::new(move |config, value| {
+            let value = kind.parse(&written(value)?).map_err(|error| error.to_string())?;
+            set(&mut config.limits, kind, value);
+            Ok(())
+        }),
+        write: Box::new(move |config| get(&config.limits, kind).map(shown)),
+    }
+}
+
+fn set(limits: &mut Overrides, kind: LimitKind, value: f64) {
+    let count = Some(value as u32);
+    match kind {
+        LimitKind::Devices => limits.devices = count,
+        LimitKind::Cpus => limits.cpus = count,
+        LimitKind::Memory => limits.memory_bytes = Some(value),
+        LimitKind::Microbatches => limits.microbatches = count,
+        LimitKind::Bandwidth => limits.bandwidth_bytes_per_s = Some(value),
+        LimitKind::Batch => limits.batch = count,
+        LimitKind::Flops => limits.flops_per_s = Some(value),
+    }
+}
+
+fn get(limits: &Overrides, kind: LimitKind) -> Option<f64> {
+    match kind {
+        LimitKind::Devices => limits.devices.map(f64::from),
+        LimitKind::Cpus => limits.cpus.map(f64::from),
+        LimitKind::Memory => limits.memory_bytes,
+        LimitKind::Microbatches => limits.microbatches.map(f64::from),
+        LimitKind::Bandwidth => limits.bandwidth_bytes_per_s,
+        LimitKind::Batch => limits.batch.map(f64::from),
+        LimitKind::Flops => limits.flops_per_s,
+    }
+}
+
+fn text<'a>(value: &'a DeValue<'_>) -> Result<&'a str, Repair> {
+    value.as_str().ok_or_else(|| "write it in quotes, such as \"60s\"".into())
+}
+
+/// A value that may be a number or a text, as text.
+fn written(value: &DeValue<'_>) -> Result<String, Repair> {
+    match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) => Ok(number.as_str().to_string()),
+        DeValue::Float(number) => Ok(number.as_str().to_string()),
+        _ => Err("write a number, or a text with its unit such as \"16GiB\"".into()),
+    }
+}
+
+/// A text or a list of them.
+pub(super) fn texts<'a>(value: &'a DeValue<'_>) -> Result<Vec<&'a str>, Repair> {
+    let repair = || "write a text in quotes, or a list of them such as [\"a\", \"b\"]".to_string();
+    match value {
+        DeValue::String(text) => Ok(vec![text]),
+        DeValue::Array(list) => list.iter().map(|item| item.get_ref().as_str().ok_or_else(repair)).collect(),
+        _ => Err(repair()),
+    }
+}
+
+fn yes_or_no(value: &DeValue<'_>) -> Result<bool, Repair> {
+    value.as_bool().ok_or_else(|| "write true or false".into())
+}
+
+fn known_planner(id: &str) -> Result<String, Repair> {
+    let known: Vec<&str> = planner::all().iter().map(|planner| planner.info().id).collect();
+    if known.contains(&id) { Ok(id.into()) } else { Err(one_of("planner", id, &known)) }
+}
+
+/// That there is no such word, which one may be meant, and which there are.
+pub(super) fn one_of(what: &str, word: &str, known: &[&str]) -> Repair {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => format!("there is no {what} `{word}`; did you mean `{near}`?"),
+        None => format!("there is no {what} `{word}`; there are {}", known.join(", ")),
+    }
+}
+
+/// The known word that was probably meant: the nearest, if it is at most a third of its letters away.
+pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |name: &&str| strsim::damerau_levenshtein(word, name);
+    known.min_by_key(distance).filter(|name| distance(name) <= (name.chars().count() / 3).max(1))
+}

@@ -1,0 +1,54 @@
+//! The configuration file.
+
+use crate::{Folder, TINY, argument, plantui, refusal, stdout};
+
+#[test]
+fn what_is_printed_is_a_configuration_that_prints_the_same() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "theme = \"light\"\n[keys.everywhere]\nquit = \"x\"\n");
+    let printed = stdout(&["--config", &file, "--print-config"], 0);
+    assert!(printed.contains("theme = \"light\"") && printed.contains("quit = [\"x\", \"ctrl-c\"]"), "{printed}");
+    let again = folder.file("printed.toml", printed.clone());
+    assert_eq!(stdout(&["--config", &again, "--print-config"], 0), printed);
+}
+
+#[test]
+fn flags_are_part_of_what_is_in_force() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "theme = \"light\"\n[limits]\ndevices = 8\nbatch = 64\n");
+    let flags = ["--theme", "dark", "--devices", "16", "--no-mouse", "--planner", "piper", "--deadline", "5s"];
+    let printed = stdout(&[&["--config", &file, "--print-config"], &flags[..]].concat(), 0);
+    for line in ["theme = \"dark\"", "devices = 16", "batch = 64", "mouse = false", "planner = [\"piper\"]"] {
+        assert!(printed.lines().any(|printed| printed == line), "{line}\n{printed}");
+    }
+    assert!(printed.contains("deadline = \"5s\""));
+}
+
+#[test]
+fn the_environment_names_the_file() {
+    let folder = Folder::new();
+    let file = folder.file("mine.toml", "mouse = false");
+    let print = |variable: &str, value: &str| {
+        let mut command = plantui();
+        command.env_remove("PLANTUI_CONFIG").env_remove("XDG_CONFIG_HOME").env(variable, value).arg("--print-config");
+        String::from_utf8(command.assert().code(0).get_output().stdout.clone()).unwrap()
+    };
+    assert!(print("PLANTUI_CONFIG", &file).contains("mouse = false"));
+    std::fs::create_dir(folder.path("plantui")).unwrap();
+    folder.file("plantui/config.toml", "mouse = false");
+    assert!(print("XDG_CONFIG_HOME", &argument(&folder.path(""))).contains("mouse = false"));
+    assert!(print("XDG_CONFIG_HOME", &argument(&folder.path("nowhere"))).contains("mouse = true"));
+}
+
+#[test]
+fn a_mistake_names_file_line_and_repair_and_concerns_the_screen_alone() {
+    let folder = Folder::new();
+    let file = folder.file("config.toml", "\nmuose = true");
+    let error = refusal(&["--config", &file, TINY]);
+    assert!(error.contains("config.toml:2: there is no setting `muose`"), "{error}");
+    assert!(error.contains("did you mean `mouse`?"), "{error}");
+    let missing = refusal(&["--config", &argument(&folder.path("none.toml")), TINY]);
+    assert!(missing.contains("is not there") && missing.contains("--print-config"), "{missing}");
+    plantui().env("PLANTUI_CONFIG", &file).args(["plan", TINY]).assert().code(0);
+    plantui().env("PLANTUI_CONFIG", &file).arg(TINY).assert().code(0);
+}
