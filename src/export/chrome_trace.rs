@@ -116,7 +116,7 @@ impl<'a> Trace<'a> {
             pipeline,
             schedule,
             timeline,
-            parts: timeline.events.iter().any(|event| event.part > 0),
+            parts: pipeline.virtual_stages(schedule) > 1,
             devices,
             links_pid,
             links: BTreeMap::new(),

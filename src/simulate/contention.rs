@@ -70,8 +70,8 @@ struct Contention<'a, F> {
     busy: Vec<bool>,
     transfers: Vec<Transfer>,
     vacant: Vec<u32>,
-    clock: BinaryHeap<Reverse<(i64, u64, Ending)>>,
-    numbered: u64,
+    /// What ends at the same time is taken by worker, so of transfers that are ready together the first worker's goes first.
+    clock: BinaryHeap<Reverse<(i64, Ending)>>,
     sharing: Sharing,
     routes: Routes,
     /// Resources whose first transfer may be able to start, and workers that may be able to compute.
@@ -98,17 +98,15 @@ pub(super) fn play(pipeline: &Pipeline, program: &Program, record: impl FnMut(Re
         transfers: vec![],
         vacant: vec![],
         clock: BinaryHeap::new(),
-        numbered: 0,
         sharing: Sharing::new(routes.links as usize),
         routes,
         stirred: vec![],
         woken: (0..workers).rev().collect(),
     };
     run.settle();
-    while let Some(&Reverse((time, _, _))) = run.clock.peek() {
+    while let Some(&Reverse((time, _))) = run.clock.peek() {
         run.now = time;
-        while let Some(&Reverse((at, _, ending))) = run.clock.peek().filter(|next| next.0.0 == time) {
-            debug_assert_eq!(at, time);
+        while let Some(&Reverse((_, ending))) = run.clock.peek().filter(|next| next.0.0 == time) {
             run.clock.pop();
             match ending {
                 Ending::Computed(worker) => run.computed(worker as usize),
@@ -125,8 +123,7 @@ pub(super) fn play(pipeline: &Pipeline, program: &Program, record: impl FnMut(Re
 
 impl<F: FnMut(Record<i64>)> Contention<'_, F> {
     fn at(&mut self, time: i64, ending: Ending) {
-        self.clock.push(Reverse((time, self.numbered, ending)));
-        self.numbered += 1;
+        self.clock.push(Reverse((time, ending)));
     }
 
     /// Starts all that can start now: transfers first.
@@ -228,7 +225,8 @@ impl<F: FnMut(Record<i64>)> Contention<'_, F> {
         let workers = self.workers.len() as u32;
         resources.clear();
         resources.push(workers + 2 * sender as u32 + direction as u32);
-        if !self.overlap {
+        // What takes no time keeps nobody from anything.
+        if !self.overlap && send.ticks > 0 {
             resources.extend([sender as u32, receiver as u32]);
         }
         if self.model == LinkModel::Exclusive {

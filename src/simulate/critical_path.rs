@@ -79,7 +79,7 @@ impl CriticalPath {
     pub fn by_kind(&self) -> Vec<(PathKind, f64)> {
         let mut sums: BTreeMap<PathKind, f64> = BTreeMap::new();
         self.shares.iter().for_each(|&(kind, _, seconds)| *sums.entry(kind).or_default() += seconds);
-        let mut sums: Vec<_> = sums.into_iter().collect();
+        let mut sums: Vec<_> = sums.into_iter().filter(|sum| sum.1 > 0.0).collect();
         sums.sort_by(|a, b| b.1.total_cmp(&a.1));
         sums
     }

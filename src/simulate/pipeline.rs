@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MemoryParts, Settings, single_sample, single_sample::SampleRun};
+use super::{LinkModel, MemoryParts, Settings, single_sample, single_sample::SampleRun};
 use crate::{
     cluster::Limits,
     plan::{
@@ -104,7 +104,7 @@ impl Pipeline {
     pub fn from_plan(workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
         let pipeline = match &workload.profile {
             Profile::Piper(profile) => Pipeline::with_modes(workload, profile, limits, plan, settings),
-            Profile::Layers(profile) => layered(workload, profile, limits, plan),
+            Profile::Layers(profile) => layered(workload, profile, limits, plan, settings),
             Profile::Operators(_) => split_operators(workload, limits, plan),
             Profile::Placement(profile) => match plan.measure {
                 Measure::Latency { .. } => single_sample::pipeline(workload, profile, plan),
@@ -154,14 +154,24 @@ impl Pipeline {
             stages.push(stage);
         }
         let transfers = transfers(workload, &profile.edge_bytes, &placed, bandwidth);
-        let notes = told.notes(&stages, &transfers, settings);
+        let mut notes = told.notes(&stages, settings);
+        if !transfers.is_empty() {
+            notes.push(transfer_note(settings));
+        }
         Pipeline { stages, transfers, microbatches: limits.microbatches, notes, ..Pipeline::default() }
     }
 }
 
 /// The pipeline of a plan over machines: all devices of a stage work on each microbatch together, each on its samples, and
 /// enough microbatches are in flight to hide that a transfer takes its turn between two stages.
-fn layered(workload: &Workload, profile: &LayerProfile, limits: &Limits, plan: &Plan) -> Pipeline {
+fn layered(
+    workload: &Workload,
+    profile: &LayerProfile,
+    limits: &Limits,
+    plan: &Plan,
+    settings: &Settings,
+) -> Pipeline {
+    let overlap = if settings.overlap { "overlap" } else { "do not overlap" };
     let Measure::Speedup(model) = plan.measure else { return Pipeline::default() };
     let microbatches = layer_costs::microbatches(&model, limits, plan);
     let costs = layer_costs::stages(workload, profile, limits, plan, &model);
@@ -186,8 +196,7 @@ fn layered(workload: &Workload, profile: &LayerProfile, limits: &Limits, plan: &
     };
     let notes = vec![
         "all devices of a stage compute a microbatch together, each on its share of the samples".to_string(),
-        "outputs that a later stage needs are passed on from stage to stage; transfers overlap with compute"
-            .to_string(),
+        format!("outputs that a later stage needs are passed on from stage to stage; transfers {overlap} with compute"),
         "a stage's gradients are all-reduced once a batch, after its last backward".to_string(),
     ];
     Pipeline {
@@ -335,7 +344,7 @@ struct Told {
 }
 
 impl Told {
-    fn notes(&self, stages: &[PipelineStage], transfers: &[Transfer], settings: &Settings) -> Vec<String> {
+    fn notes(&self, stages: &[PipelineStage], settings: &Settings) -> Vec<String> {
         let mut notes = vec![];
         if self.from_share {
             let share = units::percent(settings.forward_share.clamp(0.0, 1.0));
@@ -352,16 +361,20 @@ impl Told {
                     .into(),
             );
         }
-        if !transfers.is_empty() {
-            notes.push(
-                "transfers overlap with compute: a replica sends activations one after another and gradients one \
-                 after another, at the full bandwidth each, and receives without limit"
-                    .into(),
-            );
-        }
         if stages.iter().any(|s| s.devices > 1) {
             notes.push("communication of tensor parallelism inside a stage is part of its compute time".into());
         }
         notes
     }
+}
+
+/// How transfers go, in words.
+fn transfer_note(settings: &Settings) -> String {
+    let how = match (settings.overlap, settings.links) {
+        (true, LinkModel::Private) => "at the full bandwidth each, and receives without limit",
+        (true, _) => "as far as the links allow",
+        (false, _) => "while neither it nor the receiver computes",
+    };
+    let overlap = if settings.overlap { "transfers overlap with compute" } else { "transfers do not overlap with compute" };
+    format!("{overlap}: a replica sends activations one after another and gradients one after another, {how}")
 }

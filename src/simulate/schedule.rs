@@ -1,6 +1,7 @@
 //! The schedules there are, and which of them a pipeline can play.
 
-use super::Pipeline;
+use super::{LinkModel, Pipeline};
+use crate::units;
 
 /// The order in which a stage works through its microbatches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -104,8 +105,60 @@ impl Pipeline {
         Schedule::ALL.into_iter().filter(|&schedule| self.refusal(schedule).is_none()).collect()
     }
 
+    /// Whether the plan runs once, in an order that no schedule changes.
+    pub fn plays_once(&self) -> bool {
+        self.single_sample.is_some() || !self.steps.is_empty()
+    }
+
+    /// What is assumed to play a schedule under the settings, and which other schedules the pipeline cannot play and why.
+    pub fn schedule_notes(&self, schedule: Schedule) -> Vec<String> {
+        let settings = &self.settings;
+        let mut notes = vec![];
+        if self.plays_once() {
+            return notes;
+        }
+        match schedule {
+            Schedule::Interleaved => notes.push(format!(
+                "each stage's work is taken as {} equal parts of the model, dealt to the stages round robin; from the last stage \
+                 back to the first it sends as much as on the dearest boundary",
+                self.virtual_stages(schedule)
+            )),
+            Schedule::ZeroBubbleV => notes.push(
+                "each stage's work is taken as two equal parts of the model, the second half placed back from the last stage \
+                 to the first"
+                    .into(),
+            ),
+            Schedule::Inference => notes.push("forwards only; the bytes that are always there stay as for training".into()),
+            _ => {}
+        }
+        if schedule.splits_backward() {
+            let share = units::percent(settings.weight_gradient_share);
+            notes.push(format!("{share} of the backward, recomputation apart, is the gradient of the weights"));
+        }
+        match settings.links {
+            LinkModel::Private => {}
+            LinkModel::Exclusive => notes.push("a link between two stages carries one transfer at a time".into()),
+            LinkModel::Shared => notes.push("transfers on a link between two stages share it fairly".into()),
+        }
+        if settings.links != LinkModel::Private && !self.machines.is_empty() {
+            notes.push("between machines it is their network ports that carry so much, out of one and into another".into());
+        }
+        if settings.buckets > 1 {
+            notes.push(if settings.overlap {
+                format!("gradients are all-reduced in {} buckets, each as soon as the last backward has made it", settings.buckets)
+            } else {
+                "without overlap all gradients are reduced after the last backward".into()
+            });
+        }
+        let refused = Schedule::ALL.into_iter().filter_map(|other| self.refusal(other));
+        let mut refused: Vec<String> = refused.map(|reason| format!("not played: {reason}")).collect();
+        refused.dedup();
+        notes.extend(refused);
+        notes
+    }
+
     /// Parts of the model on each device under a schedule.
-    pub(super) fn virtual_stages(&self, schedule: Schedule) -> u32 {
+    pub fn virtual_stages(&self, schedule: Schedule) -> u32 {
         match schedule {
             Schedule::Interleaved => self.settings.virtual_stages.max(1),
             Schedule::ZeroBubbleV => 2,
@@ -116,7 +169,7 @@ impl Pipeline {
     /// Why the pipeline cannot play a schedule, in one sentence; `None` if it can.
     pub fn refusal(&self, schedule: Schedule) -> Option<String> {
         let name = schedule.name();
-        if self.single_sample.is_some() || !self.steps.is_empty() {
+        if self.plays_once() {
             let first = self.single_sample.is_none() && schedule == Schedule::ALL[0];
             return (!first)
                 .then(|| format!("{name} needs several microbatches; this plan runs once, with nothing to reorder"));

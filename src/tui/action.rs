@@ -38,6 +38,8 @@ pub enum Action {
     FindPrevious,
     NextSection,
     NextSchedule,
+    /// Mark the critical path.
+    MarkPath,
     CursorLeft,
     CursorRight,
     PanLeft,
@@ -194,6 +196,7 @@ pub static TABLE: &[Entry] = &[
         "replicas",
     ),
     entry(S::Timeline, A::NextSchedule, &["s"], "Next schedule", "play the plan with another schedule", "schedule"),
+    entry(S::Timeline, A::MarkPath, &["x"], "Critical path", "mark the chain of events that sets the time of the batch", "path"),
     entry(S::Workload, A::NextSection, &["s"], "Next section", "nodes, edges, findings, about", "section"),
     entry(S::Lists, A::Up, &["up", "k"], "Up", "one row up", ""),
     entry(S::Lists, A::Down, &["down", "j"], "Down", "one row down", ""),

@@ -1,13 +1,15 @@
 //! A plan's timeline, made ready for drawing at any zoom.
 //!
 //! A timeline may have a quarter of a million events, and a screen cell may cover hundreds of them. Each row keeps
-//! running sums of forward and backward time, so the share of any interval is two binary searches: a frame costs
-//! `O(cells · log events)`, whatever the zoom. The sums take 16 bytes an event and are made once, on the worker.
+//! running sums of the time of each kind of work, so the share of any interval is two binary searches: a frame costs
+//! `O(cells · log events)`, whatever the zoom. The sums take 40 bytes an event and are made once, on the worker.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::shown::Shown;
-use crate::simulate::{Event, EventKind, Pipeline, Schedule, Settings, Timeline, simulate};
+use crate::simulate::{
+    CriticalPath, Event, EventKind, Pipeline, Schedule, Settings, Timeline, critical_path, simulate,
+};
 
 /// The two lines a row is drawn in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,16 +20,47 @@ pub(super) enum Lane {
     Links,
 }
 
+/// Kinds of compute that are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Work {
+    /// Forward.
+    Forward,
+    /// Recomputation.
+    Recompute,
+    /// Backward.
+    Backward,
+    /// Backward of the weights, where it is put off.
+    Weights,
+    /// Optimizer step.
+    Optimizer,
+}
+
+impl Work {
+    /// All of them, by their number.
+    pub(super) const ALL: [Work; 5] =
+        [Work::Forward, Work::Recompute, Work::Backward, Work::Weights, Work::Optimizer];
+
+    /// What a compute event is.
+    pub(super) fn of(kind: EventKind) -> Work {
+        match kind {
+            EventKind::Recompute => Work::Recompute,
+            EventKind::Backward => Work::Backward,
+            EventKind::WeightGradient => Work::Weights,
+            EventKind::OptimizerStep => Work::Optimizer,
+            _ => Work::Forward,
+        }
+    }
+}
+
 /// Where the events of one replica lie, and their running sums.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Row {
     /// Compute events, in order of start.
     compute: Range<usize>,
-    /// Forward seconds before each compute event, one entry more than events; then the same for backward.
-    forward_before: Vec<f64>,
-    backward_before: Vec<f64>,
-    /// The all-reduce, if there is one.
-    all_reduce: Option<usize>,
+    /// Seconds of each kind of work before each compute event, one entry more than events.
+    before: Vec<[f64; 5]>,
+    /// The all-reduce, in buckets.
+    reduces: Range<usize>,
     /// Activation sends, then gradient sends.
     sends: [Range<usize>; 2],
     /// Where a long batch repeats itself and the simulator leaves the events out.
@@ -37,10 +70,8 @@ struct Row {
 /// Seconds of each kind of compute within an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Share {
-    /// Forward.
-    pub forward_s: f64,
-    /// Backward.
-    pub backward_s: f64,
+    /// By number of [`Work`].
+    pub work_s: [f64; 5],
     /// All-reduce.
     pub all_reduce_s: f64,
 }
@@ -56,6 +87,10 @@ pub(super) struct Played {
     pub pipeline: Pipeline,
     /// What came of it.
     pub timeline: Timeline,
+    /// Which chain of events sets its length.
+    pub path: CriticalPath,
+    /// Indices of the events on the path, in order.
+    critical: Vec<usize>,
     /// By stage, then replica.
     rows: Vec<Vec<Row>>,
 }
@@ -66,8 +101,11 @@ impl Played {
         let (plan, _) = shown.plan()?;
         let pipeline = Pipeline::from_plan(&shown.workload, &shown.limits, plan, &Settings::default());
         let timeline = simulate(&pipeline, schedule);
+        let path = critical_path(&pipeline, pipeline.schedule(schedule), &timeline);
         let rows = rows(&timeline);
-        Some(Played { shown: shown.clone(), schedule, pipeline, timeline, rows })
+        let mut critical = path.events.clone();
+        critical.sort_unstable();
+        Some(Played { shown: shown.clone(), schedule, pipeline, timeline, path, critical, rows })
     }
 
     /// The same under another result that tells of the same plan.
@@ -81,21 +119,39 @@ impl Played {
         let events = &self.timeline.events[row.compute.clone()];
         let until = |time: f64| {
             let next = events.partition_point(|e| e.start_s < time);
-            let (mut forward, mut backward) = (row.forward_before[next], row.backward_before[next]);
+            let mut sums = row.before[next];
             // The event that runs across `time` counts only up to it.
             if let Some(event) = next.checked_sub(1).map(|i| events[i])
                 && event.end_s > time
             {
-                match event.kind {
-                    EventKind::Forward => forward -= event.end_s - time,
-                    _ => backward -= event.end_s - time,
-                }
+                sums[Work::of(event.kind) as usize] -= event.end_s - time;
             }
-            (forward, backward)
+            sums
         };
         let (a, b) = (until(from), until(to));
-        let overlap = self.all_reduce(stage).map_or(0.0, |e| (e.end_s.min(to) - e.start_s.max(from)).max(0.0));
-        Share { forward_s: b.0 - a.0, backward_s: b.1 - a.1, all_reduce_s: overlap }
+        let mut share = Share::default();
+        share.work_s.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum = b - a);
+        let reduces = self.touching(self.reduces(stage), from, to).iter();
+        share.all_reduce_s = reduces.map(|e| (e.end_s.min(to) - e.start_s.max(from)).max(0.0)).sum();
+        share
+    }
+
+    /// Events of the critical path that touch an interval on a lane of a replica. With the all-reduce for the first
+    /// replica's compute.
+    pub(super) fn critical(&self, lane: Lane, stage: usize, replica: u32, from: f64, to: f64) -> Vec<Event> {
+        let Some(row) = self.row(stage, replica) else { return vec![] };
+        let ranges = match lane {
+            Lane::Compute => [row.compute.clone(), row.reduces.clone()],
+            Lane::Links => row.sends.clone(),
+        };
+        let mut found = vec![];
+        for range in ranges {
+            let first = self.critical.partition_point(|&i| i < range.start);
+            let last = self.critical.partition_point(|&i| i < range.end);
+            let events = self.critical[first..last].iter().map(|&i| self.timeline.events[i]);
+            found.extend(events.filter(|e| e.end_s > from && e.start_s < to));
+        }
+        found
     }
 
     /// Compute events of a replica that touch an interval: a contiguous slice.
@@ -116,8 +172,7 @@ impl Played {
             self.touching(range, time, time).iter().copied().find(|e| e.start_s <= time && time < e.end_s)
         };
         match lane {
-            Lane::Compute => under(row.compute.clone())
-                .or_else(|| self.all_reduce(stage).filter(|e| e.start_s <= time && time < e.end_s)),
+            Lane::Compute => under(row.compute.clone()).or_else(|| under(self.reduces(stage))),
             Lane::Links => under(row.sends[0].clone()).or_else(|| under(row.sends[1].clone())),
         }
     }
@@ -143,20 +198,21 @@ impl Played {
     pub(super) fn neighbour(&self, stage: usize, replica: u32, time: f64, forwards: bool) -> Option<f64> {
         let row = self.row(stage, replica)?;
         let events = &self.timeline.events[row.compute.clone()];
-        let starts = |i: usize| events.get(i).map(|e| e.start_s);
-        let reduce = self.all_reduce(stage).map(|e| e.start_s);
-        if forwards {
-            starts(events.partition_point(|e| e.start_s <= time)).or(reduce.filter(|start| *start > time))
-        } else {
-            reduce
-                .filter(|start| *start < time)
-                .or_else(|| starts(events.partition_point(|e| e.start_s < time).checked_sub(1)?))
-        }
+        let reduces = &self.timeline.events[self.reduces(stage)];
+        let found = [events, reduces].map(|events| {
+            if forwards {
+                events.get(events.partition_point(|e| e.start_s <= time))
+            } else {
+                events.partition_point(|e| e.start_s < time).checked_sub(1).map(|i| &events[i])
+            }
+        });
+        let starts = found.into_iter().flatten().map(|e| e.start_s);
+        if forwards { starts.min_by(f64::total_cmp) } else { starts.max_by(f64::total_cmp) }
     }
 
-    /// The all-reduce of a stage: one event for all its replicas, kept with the first.
-    fn all_reduce(&self, stage: usize) -> Option<Event> {
-        Some(self.timeline.events[self.row(stage, 0)?.all_reduce?])
+    /// The all-reduce of a stage: for all its replicas, kept with the first.
+    fn reduces(&self, stage: usize) -> Range<usize> {
+        self.row(stage, 0).map_or(0..0, |row| row.reduces.clone())
     }
 
     fn row(&self, stage: usize, replica: u32) -> Option<&Row> {
@@ -185,22 +241,16 @@ fn row(timeline: &Timeline, stage: usize, replica: u32) -> Row {
     let (compute, activations, gradients) = (end(0), end(1), end(2));
     let mut row = Row {
         compute: first..first + compute,
-        forward_before: Vec::with_capacity(compute + 1),
-        backward_before: Vec::with_capacity(compute + 1),
-        all_reduce: (gradients < events.len()).then_some(first + gradients),
+        before: Vec::with_capacity(compute + 1),
+        reduces: first + gradients..first + events.len(),
         sends: [first + compute..first + activations, first + activations..first + gradients],
         gaps: gaps(&events[..compute], timeline.left_out.as_ref()),
     };
-    let (mut forward, mut backward) = (0.0, 0.0);
-    row.forward_before.push(0.0);
-    row.backward_before.push(0.0);
+    let mut sums = [0.0; 5];
+    row.before.push(sums);
     for event in &events[..compute] {
-        match event.kind {
-            EventKind::Forward => forward += event.end_s - event.start_s,
-            _ => backward += event.end_s - event.start_s,
-        }
-        row.forward_before.push(forward);
-        row.backward_before.push(backward);
+        sums[Work::of(event.kind) as usize] += event.end_s - event.start_s;
+        row.before.push(sums);
     }
     row
 }
@@ -209,9 +259,9 @@ fn row(timeline: &Timeline, stage: usize, replica: u32) -> Row {
 fn gaps(events: &[Event], left_out: Option<&Range<u32>>) -> Vec<(f64, f64)> {
     let Some(left_out) = left_out else { return vec![] };
     let mut gaps = vec![];
-    let mut before: [Option<u32>; 2] = [None; 2];
-    for (i, event) in events.iter().enumerate() {
-        let last = &mut before[usize::from(event.kind == EventKind::Backward)];
+    let mut before: BTreeMap<(Work, u32), Option<u32>> = BTreeMap::new();
+    for (i, event) in events.iter().enumerate().filter(|(_, event)| event.kind != EventKind::OptimizerStep) {
+        let last = before.entry((Work::of(event.kind), event.part)).or_default();
         let across = |a: u32, b: u32| a < left_out.start && b >= left_out.end;
         if last.is_some_and(|last| across(last, event.microbatch) || across(event.microbatch, last)) {
             gaps.push((events[i - 1].end_s, event.start_s));
@@ -241,7 +291,8 @@ mod tests {
         let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
         let shown = Arc::new(Shown::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
-        Played { shown, schedule: Schedule::GPipe, pipeline: Pipeline::default(), timeline, rows }
+        let (schedule, pipeline, path) = (Schedule::GPipe, Pipeline::default(), CriticalPath::default());
+        Played { shown, schedule, pipeline, timeline, path, critical: vec![], rows }
     }
 
     #[test]
@@ -249,7 +300,7 @@ mod tests {
         let mut events = vec![];
         for i in 0..9 {
             let start = f64::from(i) * 1.7;
-            let kind = if i % 3 == 2 { EventKind::Backward } else { EventKind::Forward };
+            let kind = [EventKind::Forward, EventKind::WeightGradient, EventKind::Backward][i as usize % 3];
             events.push(event(start, start + 1.1, i as u32, kind));
         }
         events.push(event(16.0, 16.5, 0, EventKind::SendActivation { to: 1 }));
@@ -263,8 +314,10 @@ mod tests {
                     let of = events.iter().filter(|e| e.kind == kind);
                     of.map(|e| (e.end_s.min(to) - e.start_s.max(from)).max(0.0)).sum()
                 };
-                assert!((share.forward_s - sum(EventKind::Forward)).abs() < 1e-9, "{from} {to}");
-                assert!((share.backward_s - sum(EventKind::Backward)).abs() < 1e-9, "{from} {to}");
+                for kind in [EventKind::Forward, EventKind::Backward, EventKind::WeightGradient] {
+                    let seconds = share.work_s[Work::of(kind) as usize];
+                    assert!((seconds - sum(kind)).abs() < 1e-9, "{from} {to}");
+                }
                 assert!((share.all_reduce_s - sum(EventKind::AllReduce)).abs() < 1e-9, "{from} {to}");
             }
         }

@@ -13,6 +13,8 @@ pub(super) struct TimelineState {
     pub span_s: f64,
     /// Where the cursor is.
     pub cursor_s: f64,
+    /// Whether the critical path is marked.
+    pub path: bool,
     /// Whether a first stretch was chosen.
     pub(crate) begun: bool,
     /// Columns at the last drawing.

@@ -167,6 +167,7 @@ impl Model {
             Action::ZoomIn => state.zoom(0.5, cursor, batch),
             Action::ZoomOut => state.zoom(2.0, cursor, batch),
             Action::ZoomWhole => state.whole(),
+            Action::MarkPath => state.path = !state.path,
             Action::NextEvent | Action::PreviousEvent => {
                 if let Some(&(stage, replica)) = rows.get(state.row) {
                     let replica = replica.unwrap_or(0);

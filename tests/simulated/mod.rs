@@ -216,7 +216,8 @@ fn assert_lanes<'a>(pipeline: &Pipeline, schedule: Schedule, timeline: &'a Timel
         };
         let took = event.end_s - event.start_s;
         let shared = pipeline.settings.links == LinkModel::Shared && (1..=2).contains(&event.kind.lane());
-        assert!(close(took, seconds) || seconds < 1e-9 || (shared && took > seconds), "{event:?} is not {seconds}");
+        let exact = (took - seconds).abs() <= 1e-12 * event.end_s.max(1.0);
+        assert!(exact || (shared && took > seconds), "{event:?} is not {seconds}");
         assert_eq!(event.replica, event.microbatch % stage.replicas);
     }
     seen

@@ -3,6 +3,7 @@
 //! ```text
 //! 1F1B   batch 1.2 s   bubble 8.1%   1600 samples/s
 //! forward, backward, transfer, all-reduce
+//! what sets the time of the batch: its critical path
 //!          0 ms          200 ms        400 ms
 //! ▸ 1 ×4   ▏0 ▏1 ▏2    ▏0  ▏3 ...
 //! memory of the selected row, against the limit
@@ -24,7 +25,7 @@ use crate::{
     simulate::{Event, EventKind},
     tui::{
         model::{Focus, Hit, Model},
-        played::{Lane, Played},
+        played::{Lane, Played, Work},
         shown::Shown,
         theme::{Role, Theme},
     },
@@ -61,7 +62,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     model.timeline.columns = area.width.saturating_sub(LABEL);
     let window = model.timeline.window(batch);
     frame.render_widget(summary(&played, &theme, area.width), rows(area, 0, 1));
-    frame.render_widget(legend(window, batch, &theme), rows(area, 1, 1));
+    frame.render_widget(legend(&played, window, batch, &theme), rows(area, 1, 1));
+    frame.render_widget(path_line(&played, model.timeline.path, &theme, area.width), rows(area, 2, 1));
     let chart_height: u16 = if area.height >= 24 { 6 } else { 4 };
     let grid_top = 4;
     let grid_height = area.height.saturating_sub(grid_top + chart_height + 1);
@@ -90,28 +92,40 @@ fn summary(played: &Played, theme: &Theme, width: u16) -> Line<'static> {
         true => ("  ", String::new()),
         false => ("   ", format!(" of {}", played.pipeline.microbatches)),
     };
+    let schedule = played.pipeline.schedule(played.schedule);
+    let refused = played.pipeline.refusal(played.schedule).filter(|_| schedule != played.schedule);
     let timeline = &played.timeline;
     Line::from(vec![
-        Span::styled(played.pipeline.schedule(played.schedule).name(), theme.bold(Role::Accent)),
+        Span::styled(schedule.name(), theme.bold(Role::Accent)),
         Span::styled(format!("{gap}{} per batch", units::seconds(timeline.iteration_s)), theme.bold(Role::Text)),
         Span::raw(of),
         Span::raw(format!("{gap}{} samples/s", units::number(timeline.samples_per_s))),
         Span::raw(format!("{gap}bubble ")),
         Span::styled(units::percent(timeline.bubble), theme.bold(Role::Warning)),
         Span::raw(format!("{gap}peak {}", units::bytes(timeline.peak_memory()))),
+        Span::styled(refused.map_or(String::new(), |reason| format!("{gap}{reason}")), theme.fg(Role::Warning)),
     ])
 }
 
-fn legend(window: (f64, f64), batch: f64, theme: &Theme) -> Line<'static> {
+fn legend(played: &Played, window: (f64, f64), batch: f64, theme: &Theme) -> Line<'static> {
     let (from, to) = window;
     let muted = theme.fg(Role::Muted);
     let mut spans = vec![];
-    for (role, fill, name) in
-        [(Role::Forward, "▒", "forward"), (Role::Backward, "▓", "backward"), (Role::AllReduce, "█", "all-reduce")]
-    {
-        let (symbol, style) = paint(theme, role, fill);
+    let is_there = |work: Work| match work {
+        Work::Recompute => played.pipeline.stages.iter().any(|stage| stage.recompute_s > 0.0),
+        Work::Weights => played.pipeline.schedule(played.schedule).splits_backward(),
+        Work::Optimizer => played.pipeline.settings.optimizer_step_s > 0.0,
+        Work::Forward | Work::Backward => true,
+    };
+    for work in Work::ALL.into_iter().filter(|work| is_there(*work)) {
+        let (symbol, style) = paint_work(theme, work);
         spans.push(Span::styled(symbol.repeat(2), style));
-        spans.push(Span::styled(format!(" {name}  "), muted));
+        spans.push(Span::styled(format!(" {}  ", name(work)), muted));
+    }
+    if played.pipeline.stages.iter().any(|stage| stage.all_reduce_s > 0.0) {
+        let (symbol, style) = paint(theme, Role::AllReduce, "█");
+        spans.push(Span::styled(symbol.repeat(2), style));
+        spans.push(Span::styled(" all-reduce  ", muted));
     }
     spans.push(Span::styled("→←", theme.fg(Role::Transfer)));
     spans.push(Span::styled(" transfers  ", muted));
@@ -119,6 +133,46 @@ fn legend(window: (f64, f64), batch: f64, theme: &Theme) -> Line<'static> {
         spans.push(Span::raw(format!("  seen: {} of it", units::percent((to - from) / batch))));
     }
     Line::from(spans)
+}
+
+fn name(work: Work) -> &'static str {
+    match work {
+        Work::Forward => "forward",
+        Work::Recompute => "recompute",
+        Work::Backward => "backward",
+        Work::Weights => "weights",
+        Work::Optimizer => "optimizer",
+    }
+}
+
+/// What the critical path consists of; and how it is marked, or with which key it can be.
+fn path_line(played: &Played, marked: bool, theme: &Theme, width: u16) -> Line<'static> {
+    let (mark, lead) = if marked { (MARK, " critical path: ") } else { ("x", " marks the critical path: ") };
+    let room = (width as usize).saturating_sub(1 + lead.len());
+    Line::from(vec![
+        Span::styled(mark, theme.bold(Role::Accent)),
+        Span::styled(lead, theme.fg(Role::Muted)),
+        Span::raw(clip(&played.path.summary(), room)),
+    ])
+}
+
+/// Where an event of the critical path begins.
+const MARK: &str = "◆";
+
+/// Sign and style of a kind of compute: recomputation is hatched in the colour of what it repeats, the backward of the
+/// weights in that of the backward.
+fn paint_work(theme: &Theme, work: Work) -> (&'static str, Style) {
+    match work {
+        Work::Forward => paint(theme, Role::Forward, "▒"),
+        Work::Recompute => ("╱", hatched(theme, Role::Forward)),
+        Work::Backward => paint(theme, Role::Backward, "▓"),
+        Work::Weights => ("╲", hatched(theme, Role::Backward)),
+        Work::Optimizer => ("╳", hatched(theme, Role::AllReduce)),
+    }
+}
+
+fn hatched(theme: &Theme, role: Role) -> Style {
+    if theme.color(role) == Color::Reset { plain() } else { theme.on(role) }
 }
 
 /// Sign and style of a kind of work: a coloured ground where there are colours, else a fill.
@@ -191,11 +245,18 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, played: &Play
             (i == selected, focused),
         );
         let grid = Rect { x: line.x + LABEL.min(line.width), width: line.width.saturating_sub(LABEL), ..line };
-        draw_compute(frame.buffer_mut(), grid, played, (stage, replica.unwrap_or(0)), window, &theme);
+        let row = (stage, replica.unwrap_or(0));
+        draw_compute(frame.buffer_mut(), grid, played, row, window, &theme);
+        if model.timeline.path {
+            draw_path(frame.buffer_mut(), grid, played, Lane::Compute, row, window, &theme);
+        }
         y += 1;
         if (tall || i == selected) && y < area.bottom() {
             let links = Rect { y, ..grid };
-            draw_links(frame.buffer_mut(), links, played, (stage, replica.unwrap_or(0)), window, &theme);
+            draw_links(frame.buffer_mut(), links, played, row, window, &theme);
+            if model.timeline.path {
+                draw_path(frame.buffer_mut(), links, played, Lane::Links, row, window, &theme);
+            }
             model.hits.push((Rect { y, ..line }, Hit::ListRow(i)));
             y += 1;
         }
@@ -262,17 +323,18 @@ fn draw_compute(
         }
         let share = played.share(stage, replica, start, start + per_column);
         let cell = &mut buffer[(grid.x + column, grid.y)];
-        let (forward, backward) = (share.forward_s / per_column, share.backward_s / per_column);
         let reduce = share.all_reduce_s / per_column;
-        if forward + backward + reduce < 0.3 {
+        let work: f64 = share.work_s.iter().sum::<f64>() / per_column;
+        let most = Work::ALL.into_iter().max_by(|a, b| share.work_s[*a as usize].total_cmp(&share.work_s[*b as usize]));
+        let most = most.unwrap_or(Work::Forward);
+        let of = |kinds: &[Work]| kinds.iter().map(|kind| share.work_s[*kind as usize]).sum::<f64>() / per_column;
+        let backward = of(&[Work::Recompute, Work::Backward, Work::Weights]);
+        let forward = of(&[Work::Forward]);
+        if work + reduce < 0.3 {
             // Less than a third: the bubble is what one should see, unless there is next to nothing else around.
-            if forward + backward + reduce > 0.02 {
+            if work + reduce > 0.02 {
                 let role = if forward > backward { Role::Forward } else { Role::Backward };
-                cell.set_symbol("▏").set_style(theme.fg(if reduce > forward + backward {
-                    Role::AllReduce
-                } else {
-                    role
-                }));
+                cell.set_symbol("▏").set_style(theme.fg(if reduce > work { Role::AllReduce } else { role }));
             }
         } else if reduce >= forward.max(backward) {
             let (symbol, style) = paint(theme, Role::AllReduce, "█");
@@ -280,11 +342,8 @@ fn draw_compute(
         } else if forward > 0.15 && backward > 0.15 && theme.color(Role::Forward) != Color::Reset {
             let style = Style::new().fg(theme.color(Role::Forward)).bg(theme.color(Role::Backward));
             cell.set_symbol("▀").set_style(style);
-        } else if forward >= backward {
-            let (symbol, style) = paint(theme, Role::Forward, "▒");
-            cell.set_symbol(symbol).set_style(style);
         } else {
-            let (symbol, style) = paint(theme, Role::Backward, "▓");
+            let (symbol, style) = paint_work(theme, most);
             cell.set_symbol(symbol).set_style(style);
         }
     }
@@ -292,7 +351,10 @@ fn draw_compute(
     // Boxes and numbers only where events are wide enough to be told apart.
     if events.len() * 2 <= columns as usize {
         for event in events {
-            let name = played.part(event).unwrap_or_else(|| event.microbatch.to_string());
+            let name = match event.kind {
+                EventKind::OptimizerStep => String::new(),
+                _ => played.part(event).unwrap_or_else(|| event.microbatch.to_string()),
+            };
             draw_box(buffer, grid, event, &name, (from, per_column), theme);
         }
     }
@@ -305,9 +367,7 @@ fn draw_box(buffer: &mut Buffer, grid: Rect, event: &Event, name: &str, (from, p
     if end < start + 2 {
         return;
     }
-    let role = if event.kind == EventKind::Forward { Role::Forward } else { Role::Backward };
-    let fill = if event.kind == EventKind::Forward { "▒" } else { "▓" };
-    let (symbol, style) = paint(theme, role, fill);
+    let (symbol, style) = paint_work(theme, Work::of(event.kind));
     for x in start..end {
         buffer[(grid.x + x, grid.y)].set_symbol(symbol).set_style(style);
     }
@@ -340,6 +400,38 @@ fn draw_links(
             [false, false] => continue,
         };
         buffer[(grid.x + column, grid.y)].set_symbol(symbol).set_style(theme.fg(Role::Transfer));
+    }
+}
+
+/// Marks the events of the critical path on a row: a sign where one begins, underlined as long as it lasts.
+fn draw_path(
+    buffer: &mut Buffer,
+    grid: Rect,
+    played: &Played,
+    lane: Lane,
+    (stage, replica): (usize, u32),
+    (from, to): (f64, f64),
+    theme: &Theme,
+) {
+    if grid.width == 0 || grid.height == 0 || to <= from {
+        return;
+    }
+    let per_column = (to - from) / f64::from(grid.width);
+    let column = |time: f64| (((time - from) / per_column).round().max(0.0) as u16).min(grid.width);
+    for event in played.critical(lane, stage, replica, from, to) {
+        let (start, end) = (column(event.start_s), column(event.end_s));
+        for x in start..end {
+            buffer[(grid.x + x, grid.y)].modifier.insert(Modifier::UNDERLINED);
+        }
+        if event.start_s >= from && start < grid.width {
+            let cell = &mut buffer[(grid.x + start, grid.y)];
+            cell.set_symbol(MARK);
+            if cell.bg == theme.base().bg.unwrap_or(Color::Reset) {
+                cell.set_style(theme.bold(Role::Accent));
+            } else {
+                cell.modifier.insert(Modifier::BOLD);
+            }
+        }
     }
 }
 
@@ -398,15 +490,20 @@ fn tell(played: &Played, stage: usize, replica: Option<u32>, time: f64) -> Strin
             EventKind::OptimizerStep => "optimizer step".to_string(),
             EventKind::SendActivation { to } => format!("activations of {m} to {}", names.long(to as usize)),
             EventKind::SendGradient { to } => format!("gradients of {m} to {}", names.long(to as usize)),
+            EventKind::AllReduce if played.pipeline.settings.buckets > 1 => format!("all-reduce of bucket {m}"),
             EventKind::AllReduce => "all-reduce of the gradients".to_string(),
             EventKind::ToHost => "to the host".to_string(),
             EventKind::FromHost => "from the host".to_string(),
         }
     };
+    // Where a schedule has several parts of the model on a device, which one.
+    let parts = played.pipeline.virtual_stages(played.pipeline.schedule(played.schedule));
+    let in_part = |event: &Event| if parts > 1 { format!(", part {}", event.part + 1) } else { String::new() };
     let told = match compute {
         Some(event) => format!(
-            "{} on {of}, {} until {}",
+            "{}{} on {of}, {} until {}",
             words(&event),
+            in_part(&event),
             units::seconds(event.end_s - event.start_s),
             units::seconds(event.end_s)
         ),

@@ -1,0 +1,86 @@
+//! Flags that say how a batch is played.
+
+use clap::{Args, builder::PossibleValuesParser};
+
+use crate::{
+    simulate::{LinkModel, Schedule, Settings},
+    units,
+};
+
+/// Virtual stages of a device, and buckets of an all-reduce, at the most.
+const MOST_PARTS: u32 = 1024;
+
+/// How a batch is played; what is not given is as everywhere else in plantui.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How it is played")]
+pub struct PlayArgs {
+    /// Order in which a stage works through its microbatches
+    #[arg(long, value_name = "ID", default_value = Schedule::ALL[0].id(),
+          value_parser = PossibleValuesParser::new(Schedule::ALL.map(Schedule::id)))]
+    schedule: String,
+    /// Virtual stages of each device under `interleaved`; 2 if not given
+    #[arg(long, value_name = "V", value_parser = parts)]
+    virtual_stages: Option<u32>,
+    /// Microbatches that `eager-1f1b` starts early beyond those of 1F1B; if not given, twice as many as 1F1B
+    #[arg(long, value_name = "N")]
+    extra_warmup: Option<u32>,
+    /// Share of the backward that is the gradient of the weights, which zero-bubble schedules put off; 0.5 if not given
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
+    weight_gradient_share: Option<f64>,
+    /// Share of a node's time that is forward, where the profile gives one time for both; 1/3 if not given
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
+    forward_share: Option<f64>,
+    /// A device computes nothing while it sends or receives
+    #[arg(long)]
+    no_overlap: bool,
+    /// How transfers share the link between two stages, or the ports of machines: not at all, one at a time, or fairly
+    #[arg(long, value_name = "MODEL", default_value = LinkModel::default().id(),
+          value_parser = PossibleValuesParser::new(LinkModel::ALL.map(LinkModel::id)))]
+    links: String,
+    /// Buckets of the gradient all-reduce: with more than one they overlap the last backward
+    #[arg(long, value_name = "N", value_parser = parts)]
+    buckets: Option<u32>,
+    /// Optimizer step of every device at the end, such as 20ms; none if not given
+    #[arg(long, value_name = "TIME", value_parser = units::parse_seconds, allow_hyphen_values = true)]
+    optimizer_step: Option<f64>,
+}
+
+fn parts(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(count @ 1..=MOST_PARTS) => Ok(count),
+        _ => Err(format!("expected a whole number from 1 to {MOST_PARTS}, such as 2")),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let value = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|value| value / 100.0),
+        None => text.parse::<f64>(),
+    };
+    match value {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("expected a share from 0 to 1, such as 0.4 or 40%".into()),
+    }
+}
+
+impl PlayArgs {
+    /// The schedule asked for.
+    pub fn schedule(&self) -> Schedule {
+        Schedule::find(&self.schedule).unwrap_or(Schedule::ALL[0])
+    }
+
+    /// The settings asked for.
+    pub fn settings(&self) -> Settings {
+        let default = Settings::default();
+        Settings {
+            forward_share: self.forward_share.unwrap_or(default.forward_share),
+            virtual_stages: self.virtual_stages.unwrap_or(default.virtual_stages),
+            extra_warm_up: self.extra_warmup,
+            weight_gradient_share: self.weight_gradient_share.unwrap_or(default.weight_gradient_share),
+            overlap: !self.no_overlap,
+            links: LinkModel::find(&self.links).unwrap_or_default(),
+            buckets: self.buckets.unwrap_or(default.buckets),
+            optimizer_step_s: self.optimizer_step.unwrap_or(default.optimizer_step_s),
+        }
+    }
+}
