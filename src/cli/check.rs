@@ -13,7 +13,7 @@ use super::{
     report::{self, line},
 };
 use crate::{
-    cluster::{Limits, MOST_DEVICES, MOST_MICROBATCHES, Overrides},
+    cluster::{Limits, Overrides},
     export::plan_json,
     plan::{
         Measure, Score, Violation, check,
@@ -23,7 +23,7 @@ use crate::{
     },
     simulate::Schedule,
     units::exact_number,
-    workload::{LoadError, Workload},
+    workload::Workload,
 };
 
 const EXAMPLES: &str = "\
@@ -302,24 +302,7 @@ pub(super) fn limits(
     file: &str,
 ) -> Result<Limits, Failure> {
     let plan = loaded.limits;
-    let refuse = |field: &str, problem: String| LoadError::at(file, format!("limits.{field}"), problem, "");
-    for (field, value, most) in
-        [("devices", plan.devices, MOST_DEVICES), ("microbatches", plan.microbatches, MOST_MICROBATCHES)]
-    {
-        if let Some(value) = value.filter(|value| !(1..=most).contains(value)) {
-            return Err(refuse(field, format!("is {value}, must be a whole number from 1 to {most}")).into());
-        }
-    }
-    for (field, value) in [
-        ("memory_bytes", plan.memory_bytes),
-        ("bandwidth_bytes_per_s", plan.bandwidth_bytes_per_s),
-        ("flops_per_s", plan.flops_per_s),
-    ] {
-        if let Some(value) = value.filter(|v| !(*v > 0.0 && *v <= 1e30)) {
-            let problem = format!("is {}, must be a positive number of at most 1e30", exact_number(value));
-            return Err(refuse(field, problem).into());
-        }
-    }
+    plan.validate(file)?;
     let flags = flags.overrides();
     let overrides = Overrides {
         devices: flags.devices.or(plan.devices),

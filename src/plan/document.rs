@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Plan, Score, Stage};
 use crate::{
-    cluster::{Limits, Machines},
-    workload::{NodeId, Workload},
+    cluster::{Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines},
+    units::exact_number,
+    workload::{LoadError, NodeId, Workload},
 };
 
-pub use super::read::{Claims, LoadedPlan, read};
+pub use super::read::{Claims, LoadedPlan, is_plan, read};
 
 /// The schema this version writes.
 pub const SCHEMA: &str = "plantui.plan/1";
@@ -196,6 +197,34 @@ pub struct InfeasiblePart {
     pub fewest_devices: Option<u32>,
     /// The story in words.
     pub explanation: String,
+}
+
+impl LimitsPart {
+    /// Refuses values that no limit can have, naming the file and the field.
+    ///
+    /// # Errors
+    /// [`LoadError`] for the first of them.
+    pub fn validate(&self, source: &str) -> Result<(), LoadError> {
+        let refuse = |field: &str, problem: String| LoadError::at(source, format!("limits.{field}"), problem, "");
+        for (field, value, most) in
+            [("devices", self.devices, MOST_DEVICES), ("microbatches", self.microbatches, MOST_MICROBATCHES)]
+        {
+            if let Some(value) = value.filter(|value| !(1..=most).contains(value)) {
+                return Err(refuse(field, format!("is {value}, must be a whole number from 1 to {most}")));
+            }
+        }
+        for (field, value) in [
+            ("memory_bytes", self.memory_bytes),
+            ("bandwidth_bytes_per_s", self.bandwidth_bytes_per_s),
+            ("flops_per_s", self.flops_per_s),
+        ] {
+            if let Some(value) = value.filter(|v| !(*v > 0.0 && *v <= 1e30)) {
+                let problem = format!("is {}, must be a positive number of at most 1e30", exact_number(value));
+                return Err(refuse(field, problem));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl From<&Workload> for WorkloadPart {

@@ -127,6 +127,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
     Ok(LoadedPlan {
         plan: plan.with_consecutive_devices(),
         limits: LimitsPart::default(),
+        planner: None,
         claims: Claims::default(),
         kind: "Piper result",
         notes: vec![],

@@ -37,6 +37,8 @@ pub struct LoadedPlan {
     pub plan: Plan,
     /// The limits the file states.
     pub limits: LimitsPart,
+    /// The id of the planner that made it, where the file says so.
+    pub planner: Option<String>,
     /// What the file says the plan is worth.
     pub claims: Claims,
     /// What the file was: `plantui plan`, `Piper result` or `placement split`.
@@ -77,6 +79,7 @@ struct RawDocument {
 
 #[derive(Debug, Deserialize)]
 struct RawPlanner {
+    id: Option<String>,
     #[serde(default)]
     options: BTreeMap<String, serde_json::Value>,
 }
@@ -135,6 +138,15 @@ pub fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan,
     }
 }
 
+/// Whether a text is meant as a plan, be it a good one or not: by the fields that only plans have. A workload is read as
+/// a workload even if something in it is wrong.
+pub fn is_plan(text: &str) -> bool {
+    let Ok(fields) = serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(text) else { return false };
+    let has = |name: &str| fields.contains_key(name);
+    let schema = fields.get("schema").is_some_and(|schema| schema.get().starts_with("\"plantui.plan/"));
+    schema || has("stages") || (!has("nodes") && (has("fpgas") || has("cpus")))
+}
+
 /// Parses a whole text; what is wrong is told with line and path.
 pub(super) fn parse<'a, T: Deserialize<'a>>(text: &'a str, source: &str) -> Result<T, LoadError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -168,7 +180,8 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     if let Some(parts) = document.operators {
         same_splits(workload, &plan, &parts, source)?;
     }
-    let mut options = document.planner.map(|Object(planner)| planner.options).unwrap_or_default();
+    let (planner, mut options) =
+        document.planner.map(|Object(planner)| (planner.id, planner.options)).unwrap_or_default();
     let claimed = document.objective.map(|Object(part)| part);
     options.extend(claimed.iter().flat_map(|part| part.parameters.clone()));
     plan.measure = match &claimed {
@@ -178,7 +191,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     let claims =
         Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound, ..Claims::default() };
     let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();
-    Ok(LoadedPlan { plan, limits, claims, kind: "plantui plan", notes: vec![] })
+    Ok(LoadedPlan { plan, limits, planner, claims, kind: "plantui plan", notes: vec![] })
 }
 
 /// Refuses a plan that says it was made for a workload of another size.

@@ -157,6 +157,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
     Ok(LoadedPlan {
         plan,
         limits: LimitsPart::default(),
+        planner: None,
         claims: Claims { value, lower_bound: None, tolerance: CLAIM_TOLERANCE },
         kind: "placement split",
         notes,

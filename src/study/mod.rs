@@ -3,5 +3,6 @@
 pub mod columns;
 pub mod compare;
 pub mod explain;
+pub mod side_by_side;
 pub mod sweep;
 pub mod uniform;

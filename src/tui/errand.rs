@@ -11,6 +11,7 @@ use std::{
 use super::{
     export_form::{ExportFormat, Source},
     files::{self, SaveError},
+    pins::{self, PinTerms},
     worker::{News, Report, panic_message},
 };
 use crate::workload;
@@ -21,6 +22,13 @@ pub(super) enum Errand {
     Load {
         /// Its file.
         path: Option<PathBuf>,
+    },
+    /// Load a file as what it is: a plan to compare with, or another workload.
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What a plan must belong to.
+        terms: PinTerms,
     },
     /// Write an export.
     Export {
@@ -48,6 +56,10 @@ pub(super) enum Exported {
 /// Runs an errand on the caller's thread. Errands belong to no job: they report as job 0.
 pub(super) fn perform(errand: Errand) -> Report {
     let news = catch_unwind(AssertUnwindSafe(|| match errand {
+        Errand::Open { path, terms } => match pins::read(&path, &terms) {
+            Some(loaded) => News::PlanLoaded(Box::new(loaded)),
+            None => News::Loaded(workload::load(&path).map(Arc::new)),
+        },
         Errand::Load { path: Some(path) } => News::Loaded(workload::load(&path).map(Arc::new)),
         Errand::Load { path: None } => News::Loaded(Ok(Arc::new(workload::builtin()))),
         Errand::Export { source, format, path, overwrite } => {

@@ -110,7 +110,10 @@ impl Model {
             if let Some(candidate) = candidates.get(form.filter.cursor) {
                 form.loading = true;
                 form.error = None;
-                effects.push(Effect::Aside(Errand::Load { path: form.path(candidate) }));
+                effects.push(Effect::Aside(match form.path(candidate) {
+                    Some(path) => Errand::Open { path, terms: self.pin_terms() },
+                    None => Errand::Load { path: None },
+                }));
             }
         } else {
             key_in_list(&mut form.filter, key, candidates.len());
@@ -158,6 +161,8 @@ impl Model {
         self.message = Some((Tone::Done, format!("loaded {}", workload.name)));
         self.forget_results();
         self.set_workload(workload);
-        self.replan()
+        let mut effects = self.replan();
+        effects.extend(self.compare_again());
+        effects
     }
 }

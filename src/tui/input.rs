@@ -77,6 +77,7 @@ impl Model {
             }
             Overlay::Export(form) => self.key_in_export(form, key),
             Overlay::Open(form) => self.key_in_open(form, key),
+            Overlay::Rename(pin, input) => self.key_in_rename(pin, input, key),
             Overlay::Find(mut input) => {
                 let tree = if self.view == View::Workload { &mut self.nodes } else { &mut self.stages };
                 if key.code == KeyCode::Enter {
@@ -176,8 +177,13 @@ impl Model {
                     View::Devices if self.device_cursor == row => return self.act(Action::Toggle),
                     View::Devices => self.device_cursor = row,
                     View::Timeline => self.timeline.row = row,
+                    View::Compare => return self.click_in_compare(row),
                     _ => self.section_cursor = row,
                 }
+            }
+            Some(Hit::Sort(column)) => {
+                self.focus = Focus::View;
+                self.sort_by(column);
             }
             Some(Hit::Time(column)) => {
                 self.focus = Focus::View;
@@ -235,7 +241,7 @@ impl Model {
                 self.panel_cursor = moved(self.panel_cursor, step, self.panel_rows().len());
                 vec![]
             }
-            Some(Hit::ViewArea | Hit::ListRow(_)) => {
+            Some(Hit::ViewArea | Hit::ListRow(_) | Hit::Sort(_)) => {
                 match self.view {
                     View::Stages => self.stages.scroll(down),
                     View::Workload if self.section == Section::Nodes => self.nodes.scroll(down),

@@ -7,6 +7,7 @@
 
 pub mod action;
 mod adjust;
+mod compare;
 mod convergence;
 mod errand;
 mod event_loop;
@@ -23,8 +24,10 @@ mod open_form;
 mod overlay;
 mod panel_rows;
 mod picture;
+mod pins;
 mod played;
 mod shown;
+mod side;
 mod studies;
 mod terminal;
 pub mod theme;
@@ -32,6 +35,7 @@ mod timeline_state;
 mod traffic;
 mod update;
 mod view;
+mod visit;
 mod widget;
 mod worker;
 

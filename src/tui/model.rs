@@ -11,6 +11,7 @@ use ratatui::layout::Rect;
 use super::{
     ScreenError, ScreenRequest,
     adjust::Editing,
+    compare::CompareState,
     convergence::Convergence,
     incumbent::Looked,
     keymap::Keymap,
@@ -30,6 +31,7 @@ use crate::{
     cluster::{LimitKind, Limits, Overrides},
     planner::{OptionSpec, Options, Planner, PlannerInfo, Problem, Search},
     simulate::Schedule,
+    study::columns::Column,
     workload::{Workload, lint},
 };
 
@@ -116,6 +118,8 @@ pub(super) enum Hit {
     ViewArea,
     /// A row of a list, by its place.
     ListRow(usize),
+    /// The head of a column to sort by.
+    Sort(Column),
     /// A column of the timeline, from its left edge.
     Time(usize),
 }
@@ -202,6 +206,8 @@ pub(super) struct Model {
     pub device_unfolded: Vec<usize>,
     /// Timeline view.
     pub timeline: TimelineState,
+    /// Compare view, and the pins.
+    pub compare: CompareState,
     /// Workload view: what is listed.
     pub section: Section,
     /// Workload view: nodes.
@@ -341,6 +347,7 @@ impl Model {
             device_cursor: 0,
             device_unfolded: vec![],
             timeline: TimelineState::default(),
+            compare: CompareState::default(),
             section: Section::Nodes,
             nodes: TreePane::default(),
             section_cursor: 0,
@@ -369,6 +376,8 @@ impl Model {
         self.device_unfolded.clear();
         self.device_cursor = 0;
         self.timeline = TimelineState::default();
+        self.compare_outdated();
+        self.compare.forget_results();
         self.section_cursor = 0;
     }
 

@@ -23,6 +23,8 @@ pub(super) enum Overlay {
     Open(OpenForm),
     /// Text to look for in a tree.
     Find(Input),
+    /// The name of a pin, by its number.
+    Rename(u64, Input),
 }
 
 /// Entries of the action table for the help, by place: while nothing is typed, what is heard where the user is first.

@@ -67,6 +67,12 @@ impl Model {
         }
     }
 
+    /// Asks a study to end as soon as it can; what it still finds counts. Whether there was one.
+    pub(super) fn stop_study(&self, kind: StudyKind) -> bool {
+        let running = self.studies.running[kind as usize].as_ref();
+        running.inspect(|(_, search)| search.cancel()).is_some()
+    }
+
     /// Whether a study of a kind is under way.
     pub(super) fn studying(&self, kind: StudyKind) -> bool {
         self.studies.running[kind as usize].is_some()

@@ -73,7 +73,7 @@ impl Model {
         match action {
             Action::Quit => return vec![Effect::Quit],
             Action::Suspend => return vec![Effect::Suspend],
-            Action::Back => self.back(),
+            Action::Back => return self.back(),
             Action::Show(view) => self.view = view,
             Action::NextPanel => {
                 self.focus = if self.focus == Focus::Panel { Focus::View } else { Focus::Panel };
@@ -98,7 +98,12 @@ impl Model {
                 self.section = self.section.next();
                 self.section_cursor = 0;
             }
-            Action::NextSchedule => return self.next_schedule(),
+            Action::NextSchedule => {
+                let mut effects = self.next_schedule();
+                effects.extend(self.compare_again());
+                return effects;
+            }
+            Action::Pin => self.pin(),
             Action::Help => self.overlay = Some(Overlay::Help(Filter::default())),
             Action::Palette => self.overlay = Some(Overlay::Palette(Filter::default())),
             Action::NextTheme => self.next_theme(),
@@ -107,17 +112,24 @@ impl Model {
             Action::Copy => return self.copy_plan(),
             Action::SaveScreen => self.save_screen(),
             _ if self.focus == Focus::Panel && self.move_in_panel(action) => {}
+            _ if self.view == View::Compare => return self.act_in_compare(action),
             _ => self.act_in_view(action),
         }
         vec![]
     }
 
-    fn back(&mut self) {
+    fn back(&mut self) -> Effects {
+        if self.leave_compare() {
+            return vec![];
+        }
         if let Some(running) = &self.running {
             running.search.cancel();
+        } else if self.visited().is_some() {
+            return self.end_visit();
         } else if self.message.is_none() && self.focus == Focus::Panel && self.folded.unwrap_or(self.size.0 < 100) {
             self.focus = Focus::View;
         }
+        vec![]
     }
 
     fn move_in_panel(&mut self, action: Action) -> bool {
@@ -251,6 +263,7 @@ impl Model {
             return vec![];
         }
         self.limits = limits;
+        self.compare_outdated();
         self.replan()
     }
 
@@ -258,6 +271,7 @@ impl Model {
     pub(super) fn replan(&mut self) -> Effects {
         let planner = self.current_planner();
         self.stopped = false;
+        self.compare.visit = None;
         self.refusal = self.refusals[self.planner].clone();
         if self.refusal.is_some() {
             if let Some(running) = self.running.take() {
@@ -306,7 +320,9 @@ impl Model {
         match report.news {
             News::Planned(shown) => self.take_plan(shown, latest),
             News::Played(played) if latest || self.schedule == played.schedule => {
-                self.show_timeline(played);
+                if !self.keep_played_for_later(&played) {
+                    self.show_timeline(played);
+                }
             }
             News::Crashed(what) if latest => {
                 self.stopped = true;
@@ -314,6 +330,7 @@ impl Model {
             }
             News::Loaded(Ok(workload)) => return self.take_workload(workload),
             News::Loaded(Err(error)) => self.not_loaded(error.to_string()),
+            News::PlanLoaded(loaded) => self.take_loaded_plan(*loaded),
             News::Exported(exported) => self.take_export(exported),
             News::ErrandCrashed(what) => {
                 self.message = Some((Tone::Refused, format!("that failed, which is a bug of plantui: {what}")));
@@ -330,6 +347,10 @@ impl Model {
         if latest {
             let (best, bound) = (shown.outcome.objective, shown.outcome.lower_bound);
             self.convergence.sample(Point { at_s: shown.seconds, best, bound });
+        }
+        self.note_planned(&shown);
+        if self.keep_for_later(&shown) {
+            return;
         }
         let empty = shown.outcome.plan.is_none();
         if shown.outcome.status == Status::Cancelled && empty {
@@ -366,6 +387,7 @@ impl Model {
         let batch = played.timeline.iteration_s;
         self.timeline.begin(played.warm_up_s(), batch);
         self.timeline.fit(batch);
+        self.note_played(&played);
         self.played = Some(played);
     }
 }

@@ -17,6 +17,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::{
     errand::{self, Errand, Exported},
+    pins::LoadedPin,
     played::Played,
     shown::{Shown, keep_incumbent},
     studies::{self, Finding, Study, StudyKind},
@@ -68,6 +69,8 @@ pub(super) enum News {
     Played(Arc<Played>),
     /// A workload, or why not.
     Loaded(Result<Arc<Workload>, LoadError>),
+    /// A plan from a file, or why not.
+    PlanLoaded(Box<Result<LoadedPin, LoadError>>),
     /// An export, or why not.
     Exported(Exported),
     /// Loading or exporting panicked; what it said.

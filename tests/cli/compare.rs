@@ -47,7 +47,7 @@ fn no_plan_at_all_is_exit_code_1_and_says_why() {
 
 #[test]
 fn objectives_stand_apart_and_are_sorted_by_simulated_time() {
-    let planners = ["placement-latency-greedy", "placement-dp", "placement-one", "placement-linearised"];
+    let planners = ["placement-latency-greedy", "placement-dp", "placement-one", "placement-dpl"];
     let asked: Vec<&str> = planners.into_iter().flat_map(|id| ["--planner", id]).collect();
     let text = stdout(&[&["compare", PLACEMENT], asked.as_slice()].concat(), 0);
     let (batches, samples) = text.split_once("latency, ms; one sample alone").expect("two groups");

@@ -60,6 +60,11 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     if model.planning_shown() {
         hints.push(pair("esc", "stop and keep the best"));
     }
+    if model.visited().is_some()
+        && let Some(key) = model.keymap.of_action(Action::Back)
+    {
+        hints.push((key, "back to Compare".into()));
+    }
     for (kind, action) in [(LimitKind::Memory, Action::FitMemory), (LimitKind::Devices, Action::FitDevices)] {
         if let (Some(value), Some(key)) = (model.fitting(kind), model.keymap.of_action(action)) {
             hints.push((key, format!("{} {}", kind.label(), kind.format(value))));
@@ -80,6 +85,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
             Action::Decrease => both(Action::Increase, ""),
             Action::CursorLeft => both(Action::CursorRight, ""),
             Action::ZoomIn => both(Action::ZoomOut, " "),
+            Action::SortPrevious => both(Action::SortNext, " "),
             _ => model.keymap.shown(i),
         };
         hints.push((key, entry.hint.to_string()));
@@ -94,17 +100,26 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
 
 /// The text that is looked for, over the last line.
 pub(super) fn draw_find(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
-    let place = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
-    let text = format!(" / {}", input.value());
     let keys = [Action::FindNext, Action::FindPrevious].map(|action| model.keymap.of_action(action));
     let keys: Vec<String> = keys.into_iter().flatten().collect();
     let then = if keys.is_empty() { String::new() } else { format!("  then {}", keys.join(", ")) };
-    let at = place.x + 3 + input.visual_cursor() as u16;
+    draw_line(frame, area, model, input, "/", &format!("⏎ keep  Esc close{then}"));
+}
+
+/// The name of a pin, over the last line.
+pub(super) fn draw_rename(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
+    draw_line(frame, area, model, input, "name:", "⏎ keep  Esc leave it");
+}
+
+fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input, prompt: &str, keys: &str) {
+    let place = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
+    let text = format!(" {prompt} {}", input.value());
+    let at = place.x + 2 + prompt.len() as u16 + input.visual_cursor() as u16;
     frame.render_widget(ratatui::widgets::Clear, place);
     frame.buffer_mut().set_style(place, model.theme.base());
     let line = Line::from(vec![
         Span::styled(clip(&text, place.width.saturating_sub(30) as usize), plain()),
-        Span::styled(format!("   ⏎ keep  Esc close{then}"), model.theme.fg(Role::Muted)),
+        Span::styled(format!("   {keys}"), model.theme.fg(Role::Muted)),
     ]);
     frame.render_widget(line, place);
     frame.set_cursor_position(Position::new(at.min(place.right().saturating_sub(1)), place.y));

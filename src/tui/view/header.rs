@@ -92,7 +92,8 @@ fn result(model: &Model) -> Vec<Span<'static>> {
         return vec![name(model.current_planner().info().name), sign];
     }
     let Some(shown) = &model.shown else { return vec![] };
-    let mut spans = vec![name(shown.planner.name), status(shown.outcome.status, shown.outcome.gap(), theme)];
+    let maker = model.visited().unwrap_or(shown.planner.name);
+    let mut spans = vec![name(maker), status(shown.outcome.status, shown.outcome.gap(), theme)];
     if let Some(objective) = shown.outcome.objective {
         let text = match &shown.score {
             Some(score) => score.measure.show(objective),

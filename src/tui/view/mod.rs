@@ -9,6 +9,8 @@
 //! the mouse.
 
 mod ascii;
+mod compare;
+mod compare_side;
 mod convergence;
 mod devices;
 mod export;
@@ -90,6 +92,10 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     }
     if model.view == View::Workload {
         workload::draw(frame, inner, model);
+        return;
+    }
+    if model.view == View::Compare {
+        compare::draw(frame, inner, model);
         return;
     }
     if let Some(refusal) = model.refusal.clone() {
@@ -183,6 +189,7 @@ fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         Overlay::Export(form) => export::draw(frame, area, model, form),
         Overlay::Open(form) => open::draw(frame, area, model, form),
         Overlay::Find(input) => footer::draw_find(frame, area, model, input),
+        Overlay::Rename(_, input) => footer::draw_rename(frame, area, model, input),
     }
     model.overlay = Some(overlay);
 }

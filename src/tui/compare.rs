@@ -1,0 +1,557 @@
+//! The Compare view's state: who stands on the table, in which order, and how plans get there.
+//!
+//! A planner has one row, its newest answer; a pin has one for as long as it is pinned. The plan that is shown stands on the
+//! table without being asked for: its timeline was played anyway, and its figures come from that. Asking every planner is
+//! a study of its own beside the planning; rows arrive one by one. Nothing is thrown away when a limit changes: a row says
+//! that it is old, because an old figure next to a new one is what one wants to see.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    action::Action,
+    model::{Model, Tone},
+    pins::Pins,
+    played::Played,
+    shown::{Shown, keep_incumbent},
+    side::Side,
+    studies::{Finding, StudyKind, Work},
+    update::{Effects, moved},
+    visit::Visit,
+    worker::panic_message,
+};
+use crate::{
+    planner::{self, Planner, Problem, Search, Status},
+    simulate::Schedule,
+    study::{
+        columns::{self, Column},
+        compare::{self, Entry, TIME_FOR_EACH},
+    },
+    workload::Workload,
+};
+
+/// A plan on the table.
+#[derive(Debug, Clone)]
+pub(super) struct Contender {
+    /// The plan with all it rests on.
+    pub shown: Arc<Shown>,
+    /// Its line of the comparison.
+    pub entry: Entry,
+    /// The schedule it was to be played under.
+    pub schedule: Schedule,
+}
+
+/// What came of asking a planner.
+#[derive(Debug, Clone)]
+pub(super) enum Answer {
+    /// A plan, or a proof that there is none.
+    Plan(Box<Contender>),
+    /// It cannot be asked with its options as they are.
+    Refused(String),
+    /// It fell over.
+    Failed(String),
+}
+
+/// A plan of the table by who stands behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    /// A planner, by its place in the list.
+    Planner(usize),
+    /// The plan that is shown, where no planner's run and no pin is behind it.
+    Other,
+    /// A pin, by its number.
+    Pin(u64),
+}
+
+/// A row that can be selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Row {
+    /// A plan, or a planner that found none.
+    Plan(Key),
+    /// A planner that fell over.
+    Failed(usize),
+    /// A planner that is still to answer.
+    Waiting(usize),
+    /// The row that folds and unfolds the planners that cannot.
+    Folded,
+    /// A planner that cannot.
+    Refused(usize),
+}
+
+/// Whether a row's figures belong to what stands at the left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Terms {
+    /// They do.
+    Current,
+    /// They are of other limits or options: a planner's, from before the change.
+    Old,
+    /// They are of other limits: a pin's own.
+    OtherLimits,
+}
+
+/// State of the view.
+#[derive(Debug)]
+pub(super) struct CompareState {
+    /// The newest answer of each planner that gave one, in the order of their places.
+    pub answers: Vec<(usize, Answer)>,
+    /// The last plan that the planner at the left made.
+    pub planned: Option<(usize, Arc<Shown>)>,
+    /// The plan that is shown, where nothing else on the table is it.
+    pub other: Option<Contender>,
+    /// Plans that were put aside.
+    pub pins: Pins,
+    /// Planners that are still to answer.
+    pub queue: Vec<usize>,
+    /// What is sorted by, and whether the worst comes first.
+    pub sort: Column,
+    /// Whether the worst comes first.
+    pub reversed: bool,
+    /// The selected row; the first one where there is no such row any more.
+    pub cursor: Option<Row>,
+    /// Marked plans, at most two.
+    pub marked: Vec<Key>,
+    /// Whether the planners that cannot are listed.
+    pub unfolded: bool,
+    /// Two plans side by side.
+    pub side: Option<Side>,
+    /// The plan of the table that is shown in the other views.
+    pub visit: Option<Visit>,
+}
+
+impl Default for CompareState {
+    fn default() -> Self {
+        CompareState {
+            answers: vec![],
+            planned: None,
+            other: None,
+            pins: Pins::default(),
+            queue: vec![],
+            sort: Column::Time,
+            reversed: false,
+            cursor: None,
+            marked: vec![],
+            unfolded: false,
+            side: None,
+            visit: None,
+        }
+    }
+}
+
+impl Contender {
+    /// A result and its figures in the simulator, if it was played.
+    pub(super) fn new(shown: Arc<Shown>, figures: Option<compare::Played>, schedule: Schedule) -> Self {
+        let mut entry = compare::run(shown.planner, &shown.outcome, shown.score.as_ref(), shown.seconds, figures);
+        // What took no time at all was not planned but made or read.
+        entry.seconds = entry.seconds.filter(|&seconds| seconds > 0.0);
+        let violations = shown.score.iter().flat_map(|score| &score.violations);
+        entry.remarks.extend(violations.map(|violation| format!("not valid: {violation}")));
+        Contender { shown, entry, schedule }
+    }
+
+    /// The same, played here: takes as long as the simulator does.
+    pub(super) fn play(shown: Arc<Shown>, schedule: Schedule) -> Self {
+        let plan = shown.plan().filter(|(_, score)| score.is_valid());
+        let figures = plan.map(|(plan, _)| compare::Played::new(&shown.workload, &shown.limits, plan, schedule));
+        Contender::new(shown, figures, schedule)
+    }
+
+    /// A plan whose timeline is there already.
+    pub(super) fn of(played: &Played) -> Self {
+        let valid = played.shown.score.as_ref().is_some_and(crate::plan::Score::is_valid);
+        let figures = valid.then(|| compare::Played::of(&played.pipeline, played.schedule, &played.timeline));
+        Contender::new(played.shown.clone(), figures, played.schedule)
+    }
+
+    fn is_of(&self, shown: &Arc<Shown>) -> bool {
+        Arc::ptr_eq(&self.shown, shown)
+    }
+}
+
+impl CompareState {
+    /// The answer of a planner, if it gave one.
+    pub(super) fn answer(&self, planner: usize) -> Option<&Answer> {
+        self.answers.iter().find(|(known, _)| *known == planner).map(|(_, answer)| answer)
+    }
+
+    fn take_answer(&mut self, planner: usize, answer: Answer) {
+        self.queue.retain(|&waiting| waiting != planner);
+        match self.answers.iter_mut().find(|(known, _)| *known == planner) {
+            Some((_, known)) => *known = answer,
+            None => {
+                self.answers.push((planner, answer));
+                self.answers.sort_by_key(|(planner, _)| *planner);
+            }
+        }
+    }
+
+    /// All plans on the table, pins of other workloads included.
+    fn contenders(&mut self) -> impl Iterator<Item = (Key, &mut Contender)> {
+        let answers = self.answers.iter_mut().filter_map(|(planner, answer)| match answer {
+            Answer::Plan(contender) => Some((Key::Planner(*planner), contender.as_mut())),
+            _ => None,
+        });
+        let other = self.other.iter_mut().map(|contender| (Key::Other, contender));
+        let pins = self.pins.list.iter_mut().map(|pin| (Key::Pin(pin.id), &mut pin.contender));
+        answers.chain(other).chain(pins)
+    }
+
+    /// Forgets what belongs to a workload that is no longer there; pins stay for when it comes back.
+    pub(super) fn forget_results(&mut self) {
+        let old = std::mem::take(self);
+        *self = CompareState { pins: old.pins, sort: old.sort, reversed: old.reversed, ..CompareState::default() };
+    }
+}
+
+impl Model {
+    /// The rows of the table, from the top.
+    pub(super) fn compare_rows(&self) -> Vec<Row> {
+        let state = &self.compare;
+        let mut plans: Vec<(Key, &Entry)> = vec![];
+        let (mut failed, mut refused) = (vec![], vec![]);
+        for (planner, answer) in &state.answers {
+            match answer {
+                Answer::Plan(contender) => plans.push((Key::Planner(*planner), &contender.entry)),
+                Answer::Failed(_) => failed.push(Row::Failed(*planner)),
+                Answer::Refused(_) => refused.push(*planner),
+            }
+        }
+        plans.extend(self.other_contender().map(|contender| (Key::Other, &contender.entry)));
+        plans.extend(self.pins_here().map(|pin| (Key::Pin(pin.id), &pin.contender.entry)));
+        columns::sort(&mut plans, |(_, entry)| entry, Some(state.sort), state.reversed);
+        let mut rows: Vec<Row> = plans.into_iter().map(|(key, _)| Row::Plan(key)).collect();
+        rows.extend(failed);
+        if self.studying(StudyKind::Compare) {
+            let waiting = state.queue.iter().filter(|&&planner| state.answer(planner).is_none());
+            rows.extend(waiting.map(|&planner| Row::Waiting(planner)));
+        }
+        refused.extend((0..self.planners.len()).filter(|&planner| self.refusals[planner].is_some()));
+        if !refused.is_empty() {
+            rows.push(Row::Folded);
+            if state.unfolded {
+                rows.extend(refused.into_iter().map(Row::Refused));
+            }
+        }
+        rows
+    }
+
+    /// How many planners cannot plan this workload.
+    pub(super) fn compare_refused(&self) -> usize {
+        let unset = self.compare.answers.iter().filter(|(_, answer)| matches!(answer, Answer::Refused(_)));
+        unset.count() + self.refusals.iter().flatten().count()
+    }
+
+    /// The place of the selected row.
+    pub(super) fn compare_cursor(&self, rows: &[Row]) -> usize {
+        self.compare.cursor.and_then(|row| rows.iter().position(|other| *other == row)).unwrap_or(0)
+    }
+
+    /// A plan of the table.
+    pub(super) fn contender(&self, key: Key) -> Option<&Contender> {
+        match key {
+            Key::Planner(planner) => match self.compare.answer(planner)? {
+                Answer::Plan(contender) => Some(contender),
+                _ => None,
+            },
+            Key::Other => self.other_contender(),
+            Key::Pin(id) => self.compare.pins.get(id).map(|pin| &pin.contender),
+        }
+    }
+
+    /// What a plan of the table is called.
+    pub(super) fn contender_name(&self, key: Key) -> &str {
+        match key {
+            Key::Planner(planner) => self.planners[planner].info().name,
+            Key::Other => self.compare.other.as_ref().map_or("", |contender| &contender.entry.name),
+            Key::Pin(id) => self.compare.pins.get(id).map_or("", |pin| &pin.name),
+        }
+    }
+
+    /// The plan that is shown, where nobody else on the table is behind it.
+    fn other_contender(&self) -> Option<&Contender> {
+        let shown = self.shown.as_ref()?;
+        self.compare.other.as_ref().filter(|other| other.is_of(shown))
+    }
+
+    /// Whether the figures of a plan belong to what stands at the left.
+    pub(super) fn terms(&self, key: Key) -> Terms {
+        let Some(contender) = self.contender(key) else { return Terms::Old };
+        let same_limits = contender.shown.limits == self.limits && contender.schedule == self.schedule;
+        match key {
+            Key::Planner(planner) if same_limits && contender.shown.options == self.options[planner] => Terms::Current,
+            Key::Planner(_) => Terms::Old,
+            _ if same_limits => Terms::Current,
+            Key::Pin(_) if contender.schedule == self.schedule => Terms::OtherLimits,
+            _ => Terms::Old,
+        }
+    }
+
+    /// The fastest plans in the simulator under the limits in force: one among those that are played as batches, one among
+    /// those that are played as a single sample. Alone on the table nobody is the fastest.
+    pub(super) fn fastest(&self, rows: &[Row]) -> Vec<Key> {
+        let mut fastest = vec![];
+        for alone in [true, false] {
+            let mut plans = vec![];
+            for row in rows {
+                let Row::Plan(key) = *row else { continue };
+                let played = self.contender(key).and_then(|contender| contender.entry.played.as_ref());
+                if let Some(played) = played
+                    && self.terms(key) == Terms::Current
+                    && alone == (played.schedule == Schedule::SingleSample)
+                {
+                    plans.push((key, played.samples_per_s));
+                }
+            }
+            if plans.len() > 1 {
+                let best = plans.into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best });
+                fastest.extend(best.map(|(key, _)| key));
+            }
+        }
+        fastest
+    }
+
+    /// The longest that each planner may take when all are asked.
+    pub(super) fn time_for_each(&self) -> Duration {
+        self.deadline.map_or(TIME_FOR_EACH, |deadline| deadline.min(TIME_FOR_EACH))
+    }
+
+    /// Puts a result of the planner at the left on the table.
+    pub(super) fn note_planned(&mut self, shown: &Arc<Shown>) {
+        let Some(planner) = self.planners.iter().position(|planner| planner.info().id == shown.planner.id) else {
+            return;
+        };
+        if shown.outcome.plan.is_none() && shown.outcome.status == Status::Cancelled {
+            return;
+        }
+        self.compare.planned = Some((planner, shown.clone()));
+        if shown.outcome.plan.is_none() {
+            let contender = Contender::new(shown.clone(), None, self.schedule);
+            self.compare.take_answer(planner, Answer::Plan(Box::new(contender)));
+        }
+    }
+
+    /// Takes the figures of a timeline.
+    pub(super) fn note_played(&mut self, played: &Played) {
+        let contender = Contender::of(played);
+        let planned = self.compare.planned.as_ref().filter(|(_, shown)| contender.is_of(shown));
+        if let Some(&(planner, _)) = planned {
+            self.compare.take_answer(planner, Answer::Plan(Box::new(contender.clone())));
+        }
+        let mut known = planned_is(&self.compare, &contender);
+        for (_, other) in self.compare.contenders().filter(|(_, other)| other.is_of(&contender.shown)) {
+            *other = contender.clone();
+            known = true;
+        }
+        if !known {
+            self.compare.other = Some(contender);
+        }
+    }
+
+    /// Asks every planner that has no answer for what stands at the left.
+    pub(super) fn compare_all(&mut self) -> Effects {
+        let able = (0..self.planners.len()).filter(|&planner| self.refusals[planner].is_none());
+        let planning = self.running.as_ref().is_some_and(|running| running.planning).then_some(self.planner);
+        let answered = |planner: usize| match self.compare.answer(planner) {
+            Some(Answer::Plan(contender)) => {
+                contender.entry.status != Some(Status::Cancelled) && self.terms(Key::Planner(planner)) == Terms::Current
+            }
+            _ => planning == Some(planner),
+        };
+        let mut queue: Vec<usize> = able.filter(|&planner| !answered(planner)).collect();
+        if queue.is_empty() {
+            self.message = Some((Tone::Done, "every planner that can has planned under these limits".into()));
+            return vec![];
+        }
+        // Those that plan the workload as it is are the ones to hear first.
+        queue.sort_by_key(|&planner| !self.is_native(planner));
+        self.compare.queue = queue;
+        self.begin_compare()
+    }
+
+    /// Plays again what was played under another schedule, and goes on with those that were to be asked.
+    pub(super) fn compare_again(&mut self) -> Effects {
+        if !self.studying(StudyKind::Compare) {
+            self.compare.queue.clear();
+        }
+        self.begin_compare()
+    }
+
+    fn begin_compare(&mut self) -> Effects {
+        let schedule = self.schedule;
+        let workload = self.workload.clone();
+        let old = |contender: &Contender| {
+            let same = Arc::ptr_eq(&contender.shown.workload, &workload);
+            (same && contender.schedule != schedule) || (!same && alike(&contender.shown.workload, &workload))
+        };
+        let others = self.compare.contenders().filter(|(_, contender)| old(contender));
+        let again: Vec<(Key, Arc<Shown>)> = others.map(|(key, contender)| (key, contender.shown.clone())).collect();
+        let problem = |planner: usize| Problem {
+            workload: self.workload.clone(),
+            limits: self.limits,
+            options: self.options[planner].clone(),
+        };
+        let asked = self.compare.queue.iter().map(|&planner| (planner, self.planners[planner], problem(planner)));
+        let asked: Vec<(usize, &'static dyn Planner, Problem)> = asked.collect();
+        if again.is_empty() && asked.is_empty() {
+            return vec![];
+        }
+        let each = self.time_for_each();
+        let work: Work = Box::new(move |search: &Search, tell: &mut dyn FnMut(Finding)| {
+            for (key, shown) in again {
+                if search.cancelled() {
+                    return;
+                }
+                let contender = Contender::play(of_workload(shown, &workload), schedule);
+                tell(Box::new(move |model: &mut Model| model.replace_contender(key, contender)));
+            }
+            for (planner, who, problem) in asked {
+                if search.cancelled() {
+                    return;
+                }
+                if let Some(answer) = ask(who, &problem, &search.part(Some(each)), schedule) {
+                    tell(Box::new(move |model: &mut Model| model.compare.take_answer(planner, answer)));
+                }
+            }
+        });
+        vec![self.begin_study(StudyKind::Compare, work)]
+    }
+
+    fn replace_contender(&mut self, key: Key, new: Contender) {
+        // An answer that came meanwhile is of another plan; a pin stays what it is.
+        let same = |other: &Contender| matches!(key, Key::Pin(_)) || other.is_of(&new.shown);
+        if let Some((_, known)) = self.compare.contenders().find(|(known, other)| *known == key && same(other)) {
+            // Who read it from a file says more than who scored it.
+            let (status, remarks) = (known.entry.status, std::mem::take(&mut known.entry.remarks));
+            let unchanged = known.is_of(&new.shown);
+            *known = new;
+            known.entry.status = status;
+            if unchanged {
+                known.entry.remarks = remarks;
+            }
+        }
+    }
+
+    /// What was asked under other limits would come too late.
+    pub(super) fn compare_outdated(&mut self) {
+        self.cancel_study(StudyKind::Compare);
+        self.compare.queue.clear();
+    }
+
+    /// An action in the view.
+    pub(super) fn act_in_compare(&mut self, action: Action) -> Effects {
+        if self.compare.side.is_some() {
+            return self.act_beside(action);
+        }
+        let rows = self.compare_rows();
+        let at = self.compare_cursor(&rows);
+        let selected = rows.get(at).copied();
+        match (action, selected) {
+            (Action::CompareAll, _) => return self.compare_all(),
+            (Action::SortNext | Action::SortPrevious, _) => {
+                let columns = Column::ALL.len();
+                let now = Column::ALL.iter().position(|column| *column == self.compare.sort).unwrap_or(0);
+                let step = if action == Action::SortNext { 1 } else { columns - 1 };
+                self.sort_by(Column::ALL[(now + step) % columns]);
+            }
+            (Action::SortReverse, _) => self.compare.reversed = !self.compare.reversed,
+            (Action::Mark, Some(Row::Plan(key))) => self.mark(key),
+            (Action::Mark | Action::Visit, Some(Row::Folded)) => self.compare.unfolded = !self.compare.unfolded,
+            (Action::SideBySide, _) => self.open_beside(selected),
+            (Action::RenamePin, Some(Row::Plan(Key::Pin(id)))) => self.begin_renaming(id),
+            (Action::RenamePin, _) => self.message = Some((Tone::Refused, "only pins have a name of yours".into())),
+            (Action::Visit, Some(Row::Plan(key))) => return self.visit(key),
+            (Action::Mark | Action::Visit, _) => {}
+            _ => self.compare.cursor = rows.get(moved(at, action, rows.len())).copied(),
+        }
+        vec![]
+    }
+
+    /// Sorts by a column, best first; by the same one again: worst first.
+    pub(super) fn sort_by(&mut self, column: Column) {
+        self.compare.reversed = column == self.compare.sort && !self.compare.reversed;
+        self.compare.sort = column;
+    }
+
+    /// A click on a row selects it; on the selected one it does what Enter does.
+    pub(super) fn click_in_compare(&mut self, row: usize) -> Effects {
+        let rows = self.compare_rows();
+        if self.compare_cursor(&rows) == row {
+            return self.act_in_compare(Action::Visit);
+        }
+        self.compare.cursor = rows.get(row).copied();
+        vec![]
+    }
+
+    /// Marks a plan or takes its mark away; a third mark takes the place of the first.
+    fn mark(&mut self, key: Key) {
+        let marked = &mut self.compare.marked;
+        match marked.iter().position(|known| *known == key) {
+            Some(at) => drop(marked.remove(at)),
+            None => {
+                if marked.len() == 2 {
+                    marked.remove(0);
+                }
+                marked.push(key);
+            }
+        }
+    }
+
+    /// Leaves what is open in the view, or stops asking; whether there was anything.
+    pub(super) fn leave_compare(&mut self) -> bool {
+        let here = self.view == super::model::View::Compare;
+        if here && self.compare.side.take().is_some() {
+            return true;
+        }
+        if here && self.stop_study(StudyKind::Compare) {
+            self.compare.queue.clear();
+            return true;
+        }
+        false
+    }
+}
+
+/// Whether plans of one workload could be plans of the other: it was loaded again, perhaps after a change.
+fn alike(one: &Workload, other: &Workload) -> bool {
+    one.name == other.name && one.format == other.format && one.nodes.len() == other.nodes.len()
+}
+
+/// The plan under this workload: measured anew where it was of another one.
+fn of_workload(shown: Arc<Shown>, workload: &Arc<Workload>) -> Arc<Shown> {
+    match &shown.outcome.plan {
+        Some(plan) if !Arc::ptr_eq(&shown.workload, workload) => {
+            let (limits, options) = (shown.limits, shown.options.clone());
+            let problem = Problem { workload: workload.clone(), limits, options };
+            Arc::new(Shown::of_plan(shown.planner, &problem, plan.clone()))
+        }
+        _ => shown,
+    }
+}
+
+fn planned_is(state: &CompareState, contender: &Contender) -> bool {
+    state.planned.as_ref().is_some_and(|(_, shown)| contender.is_of(shown))
+}
+
+/// Asks one planner and plays its plan. Nothing where it was stopped before it had any.
+fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, schedule: Schedule) -> Option<Answer> {
+    if let Err(error) = planner.check_options(problem) {
+        return Some(Answer::Refused(error.to_string()));
+    }
+    let begun = Instant::now();
+    let asked = catch_unwind(AssertUnwindSafe(|| {
+        let (mut outcome, mut score) = planner::run(planner, problem, search);
+        keep_incumbent(problem, search, &mut outcome, &mut score);
+        if outcome.status == Status::Cancelled && outcome.plan.is_none() {
+            let why = "the time was up before it had a plan";
+            return search.deadline_passed().then(|| Answer::Failed(why.into()));
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        let shown = Arc::new(Shown::new(planner.info(), problem, outcome, score, seconds));
+        Some(Answer::Plan(Box::new(Contender::play(shown, schedule))))
+    }));
+    asked.unwrap_or_else(|payload| {
+        let what = panic_message(payload.as_ref());
+        Some(Answer::Failed(format!("it failed, which is a bug of plantui: {what}")))
+    })
+}

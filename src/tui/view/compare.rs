@@ -1,0 +1,349 @@
+//! Compare: a row per plan, all played in one simulator under one schedule; below, what the selected one rests on.
+//!
+//! ```text
+//! played as 1F1B, 1920 microbatches                     a asks every planner, 10 s each
+//!    plan                          time ▴        objective  peak memory  devices
+//! ▌◆★ Piper ◂                     38.79 s  20.20 ms/sample     7.42 GiB       64
+//!   ○ Equal partition             49.10 s  25.57 ms/sample     6.94 GiB       64
+//!   ▸ 11 planners cannot plan this workload
+//! Piper: optimal, planned for 64 devices, 8 GiB, ..
+//! ```
+//! Columns are left out whole, the least telling first; the one that is sorted by is always there.
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    text::{Line, Span},
+    widgets::Paragraph,
+};
+use unicode_width::UnicodeWidthStr;
+
+use super::{clip, compare_side, fit, fit_right, header, plain, rows, wrap};
+use crate::{
+    study::columns::{self, Column},
+    tui::{
+        action::Action,
+        compare::{Answer, Key, Row, Terms},
+        model::{Focus, Hit, Model},
+        pins::limits_in_words,
+        studies::StudyKind,
+        theme::{Role, Theme},
+    },
+    units,
+    workload::Profile,
+};
+
+/// Cells before a name: selection, mark, sign, a blank.
+const GUTTER: usize = 4;
+/// The least and the most cells of a name.
+const NAME: (usize, usize) = (20, 46);
+/// The sign of the plan that the other views show.
+const SHOWN: &str = " ◂";
+
+/// What is drawn in a line of the table.
+enum TableLine {
+    /// What the plans below are measured by.
+    Title(String),
+    /// A row, by its place.
+    Row(usize),
+}
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+    if compare_side::draw(frame, area, model) {
+        return;
+    }
+    let theme = model.theme.clone();
+    let all = model.compare_rows();
+    let cursor = model.compare_cursor(&all);
+    let width = area.width as usize;
+    let head = head(model, width, &theme);
+    let top = head.len() as u16;
+    frame.render_widget(Paragraph::new(head), rows(area, 0, top));
+    let detail = detail(model, &all, cursor, width, &theme);
+    let below = (detail.len() as u16 + 1).min(area.height.saturating_sub(top) / 3).min(10);
+    frame.render_widget(Paragraph::new(detail), rows(area, area.height - below + 1, below.saturating_sub(1)));
+    let table = rows(area, top, area.height.saturating_sub(top + below));
+    draw_table(frame, table, model, &all, cursor, &theme);
+}
+
+/// How everything is played, and what is being asked or could be.
+fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let batch = match &model.workload.profile {
+        Profile::Layers(_) => format!("batches of {} samples", model.limits.batch),
+        Profile::Operators(_) => "one training step".into(),
+        Profile::Piper(_) | Profile::Placement(_) => format!("{} microbatches", model.limits.microbatches),
+    };
+    let played = format!("all played as {}, {batch}", model.schedule.name());
+    let each = units::seconds(model.time_for_each().as_secs_f64()).replace(".000", "");
+    let (doing, role) = match (model.studying(StudyKind::Compare), model.compare.queue.as_slice()) {
+        (true, &[next, ..]) => {
+            let more = match model.compare.queue.len() - 1 {
+                0 => String::new(),
+                more => format!(", {more} more to ask"),
+            };
+            let name = model.planners[next].info().name;
+            (format!("… asking {name}, at most {each}{more}; Esc stops"), Role::Accent)
+        }
+        (true, []) => ("… playing".into(), Role::Accent),
+        (false, _) => {
+            let key = model.keymap.of_action(Action::CompareAll).unwrap_or_else(|| ":".into());
+            (format!("{key} asks every planner, {each} each"), Role::Muted)
+        }
+    };
+    let played = Span::styled(played, theme.fg(Role::Text));
+    let doing = Span::styled(clip(&doing, width), theme.fg(role));
+    let used = played.width() + doing.width();
+    if used + 3 <= width {
+        return vec![Line::from(vec![played, Span::raw(" ".repeat(width - used)), doing])];
+    }
+    vec![Line::from(played), Line::from(doing)]
+}
+
+fn draw_table(frame: &mut Frame<'_>, area: Rect, model: &mut Model, all: &[Row], cursor: usize, theme: &Theme) {
+    let columns = Columns::new(model, all, area.width as usize);
+    draw_titles(frame, rows(area, 0, 1), model, &columns, theme);
+    let body = rows(area, 1, area.height.saturating_sub(1));
+    let lines = table_lines(model, all);
+    let at = lines.iter().position(|line| matches!(line, TableLine::Row(row) if *row == cursor)).unwrap_or(0);
+    let visible = body.height as usize;
+    let first = super::scrolled(at, visible, lines.len());
+    let fastest = model.fastest(all);
+    let shown = model.shown_key();
+    for (y, line) in (body.y..).zip(lines.iter().skip(first).take(visible)) {
+        let place = Rect { y, height: 1, ..body };
+        let row = match line {
+            TableLine::Title(title) => {
+                let text = clip(title, body.width as usize);
+                frame.render_widget(Span::styled(text, theme.fg(Role::Accent)), place);
+                continue;
+            }
+            TableLine::Row(row) => *row,
+        };
+        let selected = row == cursor;
+        let mut spans = vec![Span::styled(if selected { "▌" } else { " " }, theme.fg(Role::Focus))];
+        spans.extend(row_spans(model, all[row], &columns, &fastest, shown, theme));
+        frame.render_widget(Line::from(spans), place);
+        if selected && model.focus == Focus::View {
+            frame.buffer_mut().set_style(place, theme.selected());
+        }
+        model.hits.push((place, Hit::ListRow(row)));
+    }
+}
+
+/// The rows with titles between them, where there is more than one objective.
+fn table_lines(model: &Model, all: &[Row]) -> Vec<TableLine> {
+    let entry = |row: &Row| match row {
+        Row::Plan(key) => model.contender(*key).map(|contender| &contender.entry),
+        _ => None,
+    };
+    let group = |row: &Row| entry(row).and_then(columns::group);
+    let mut groups: Vec<&str> = all.iter().filter_map(group).collect();
+    groups.dedup();
+    let mut lines = vec![];
+    let mut last = None;
+    for (place, row) in all.iter().enumerate() {
+        if let Some(name) = group(row).filter(|name| groups.len() > 1 && last != Some(*name)) {
+            last = Some(name);
+            let measure = entry(row).and_then(|entry| entry.score.as_ref()).map(|score| score.measure);
+            lines.extend(measure.map(|measure| TableLine::Title(columns::group_title(measure))));
+        }
+        lines.push(TableLine::Row(place));
+    }
+    lines
+}
+
+/// Which columns are drawn, and how wide.
+struct Columns {
+    name: usize,
+    columns: Vec<(Column, usize)>,
+}
+
+impl Columns {
+    fn new(model: &Model, all: &[Row], width: usize) -> Self {
+        let keys: Vec<Key> =
+            all.iter().filter_map(|row| if let Row::Plan(key) = row { Some(*key) } else { None }).collect();
+        let needed = |column: Column| {
+            let cells = keys.iter().filter_map(|key| model.contender(*key)).map(|c| column.cell(&c.entry).width());
+            // The sign of the order stands behind the title.
+            cells.max().unwrap_or(1).max(column.title().len() + 2) + 2
+        };
+        let longest = keys.iter().map(|key| model.contender_name(*key).width() + SHOWN.width()).max().unwrap_or(0);
+        let name = longest.clamp(NAME.0, NAME.1);
+        let sort = model.compare.sort;
+        let mut used = GUTTER + NAME.0 + needed(sort);
+        let mut columns = vec![];
+        for column in Column::ALL {
+            if column == sort {
+                columns.push((column, needed(column)));
+            } else if used + needed(column) <= width {
+                used += needed(column);
+                columns.push((column, needed(column)));
+            }
+        }
+        // What is left goes to the names.
+        let left = width.saturating_sub(used - NAME.0);
+        Columns { name: name.min(left).max(NAME.0.min(left)), columns }
+    }
+}
+
+fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &mut Model, columns: &Columns, theme: &Theme) {
+    let mut x = area.x + (GUTTER + columns.name) as u16;
+    let title = Span::styled(fit("    plan", GUTTER + columns.name), theme.fg(Role::Muted));
+    frame.render_widget(title, area);
+    for &(column, width) in &columns.columns {
+        let place = Rect { x, width: (width as u16).min(area.right().saturating_sub(x)), ..area };
+        let sorted = column == model.compare.sort;
+        let sign = match (sorted, model.compare.reversed) {
+            (false, _) => "",
+            (true, false) => " ▴",
+            (true, true) => " ▾",
+        };
+        let style = if sorted { theme.bold(Role::Text) } else { theme.fg(Role::Muted) };
+        let text = fit_right(&format!("{}{sign}", column.title()), width);
+        frame.render_widget(Span::styled(text, style), place);
+        model.hits.push((place, Hit::Sort(column)));
+        x += width as u16;
+    }
+}
+
+fn row_spans(
+    model: &Model,
+    row: Row,
+    columns: &Columns,
+    fastest: &[Key],
+    shown: Option<Key>,
+    theme: &Theme,
+) -> Vec<Span<'static>> {
+    let name_of = |planner: usize| model.planners[planner].info().name;
+    let rest = columns.name + columns.columns.iter().map(|(_, width)| width).sum::<usize>();
+    let line = |sign: &'static str, text: String, role: Role| {
+        vec![Span::styled(format!(" {sign} "), theme.bold(role)), Span::styled(clip(&text, rest), theme.fg(role))]
+    };
+    let key = match row {
+        Row::Plan(key) => key,
+        Row::Waiting(planner) => {
+            let sign = if model.compare.queue.first() == Some(&planner) { "…" } else { " " };
+            return line(
+                sign,
+                format!("{}  {}", name_of(planner), if sign == " " { "waits" } else { "plans" }),
+                Role::Muted,
+            );
+        }
+        Row::Failed(planner) => {
+            let why = match model.compare.answer(planner) {
+                Some(Answer::Failed(why)) => why.as_str(),
+                _ => "",
+            };
+            return line("✗", format!("{}  {why}", name_of(planner)), Role::Bad);
+        }
+        Row::Folded => {
+            let sign = if model.compare.unfolded { "▾" } else { "▸" };
+            let text = match model.compare_refused() {
+                1 => "1 planner cannot plan this workload".into(),
+                count => format!("{count} planners cannot plan this workload"),
+            };
+            return line(sign, text, Role::Muted);
+        }
+        Row::Refused(planner) => {
+            return line(" ", format!("  {}: {}", name_of(planner), refusal(model, planner)), Role::Muted);
+        }
+    };
+    let Some(contender) = model.contender(key) else { return vec![] };
+    let terms = model.terms(key);
+    let valid = contender.entry.value().is_some();
+    let (sign, role) = match (valid, terms) {
+        (false, _) => ("✗", Role::Bad),
+        (_, Terms::Old) => ("○", Role::Muted),
+        (_, Terms::OtherLimits) => ("≠", Role::Warning),
+        _ if fastest.contains(&key) => ("★", Role::Good),
+        _ => (" ", Role::Text),
+    };
+    let faded = terms == Terms::Old;
+    let text = if faded { theme.fg(Role::Muted) } else { plain() };
+    let mark = if model.compare.marked.contains(&key) { "◆" } else { " " };
+    let tail = if shown == Some(key) { SHOWN } else { "" };
+    let name = clip(model.contender_name(key), columns.name.saturating_sub(tail.width()));
+    let name_style = if matches!(key, Key::Pin(_)) || faded { text } else { theme.bold(Role::Text) };
+    let mut spans = vec![
+        Span::styled(mark, theme.bold(Role::Accent)),
+        Span::styled(sign, theme.bold(role)),
+        Span::raw(" "),
+        Span::styled(fit(&format!("{name}{tail}"), columns.name), name_style),
+    ];
+    for &(column, width) in &columns.columns {
+        spans.push(Span::styled(fit_right(&column.cell(&contender.entry), width), text));
+    }
+    spans
+}
+
+fn refusal(model: &Model, planner: usize) -> &str {
+    match (&model.refusals[planner], model.compare.answer(planner)) {
+        (Some(reason), _) | (None, Some(Answer::Refused(reason))) => reason,
+        _ => "",
+    }
+}
+
+/// What the selected row rests on: how it ended, its limits, what was assumed.
+fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = vec![];
+    let mut tell = |text: &str| lines.extend(wrap(text, width).into_iter().map(Line::from));
+    match all.get(cursor) {
+        Some(&Row::Plan(key)) => {
+            let Some(contender) = model.contender(key) else { return vec![] };
+            let mut first = vec![Span::styled(model.contender_name(key).to_string(), theme.bold(Role::Text))];
+            if let Some(status) = contender.entry.status {
+                first.push(Span::raw("  "));
+                first.push(header::status(status, None, theme));
+            }
+            let limits = limits_in_words(&model.workload, &contender.shown.limits, 8);
+            let by = match key {
+                Key::Pin(_) => format!("  pin, by {}: {limits}", contender.entry.name),
+                _ => format!("  {limits}"),
+            };
+            first.push(Span::raw(by));
+            let terms = match model.terms(key) {
+                Terms::Current => None,
+                Terms::Old => Some("○ old: limits, options or schedule have changed since"),
+                Terms::OtherLimits => Some("≠ made and played under other limits than those at the left"),
+            };
+            if let Some(text) = terms {
+                tell(text);
+            }
+            if let Some(verdict) = holds_now(model, key) {
+                tell(&verdict);
+            }
+            if let Some(played) = &contender.entry.played
+                && played.schedule != contender.schedule
+            {
+                tell(&format!("· played as {}", played.schedule.name()));
+            }
+            for remark in &contender.entry.remarks {
+                tell(&format!("· {remark}"));
+            }
+            lines.insert(0, Line::from(first));
+        }
+        Some(&Row::Failed(planner)) => {
+            if let Some(Answer::Failed(why)) = model.compare.answer(planner) {
+                tell(&format!("{}: {why}", model.planners[planner].info().name));
+            }
+        }
+        Some(&Row::Refused(planner)) => {
+            tell(&format!("{} cannot: {}", model.planners[planner].info().name, refusal(model, planner)));
+        }
+        Some(Row::Folded) => tell("Enter lists them with their reasons"),
+        Some(Row::Waiting(_)) => tell("rows arrive as planners are done, those for this kind of workload first"),
+        None => tell("the plan is on its way"),
+    }
+    lines
+}
+
+/// Whether a pin of other limits would also keep those in force.
+fn holds_now(model: &Model, key: Key) -> Option<String> {
+    let contender = model.contender(key).filter(|_| model.terms(key) == Terms::OtherLimits)?;
+    let (plan, _) = contender.shown.plan()?;
+    let score = crate::plan::check::check(&model.workload, &model.limits, plan);
+    Some(match score.violations.first() {
+        None => format!("✓ it keeps the limits at the left, too: {}", score.measure.show(score.value)),
+        Some(violation) => format!("✗ it would not keep the limits at the left: {violation}"),
+    })
+}

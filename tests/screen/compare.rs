@@ -1,0 +1,330 @@
+//! Compare: rows, pins, two plans side by side, the way to the other views and back.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use plantui::{
+    planner,
+    simulate::Schedule,
+    study::{columns::Column, compare},
+    tui::{Focus, Offscreen, View},
+    workload,
+};
+use ratatui::crossterm::event::{Event, KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+
+use crate::{line, placement::placement, planners, press, request, screen, tiny};
+
+/// The table over the six-node example.
+fn table() -> Offscreen {
+    let mut screen = screen(request(tiny()));
+    screen.focus(Focus::View);
+    screen.keys("4");
+    screen
+}
+
+/// The table over the planners of the tests, which get a moment each.
+fn staged() -> Offscreen {
+    let mut request = request(tiny());
+    request.planners = &planners::ALL;
+    request.planner = "one".into();
+    request.overrides.memory_bytes = Some(8e9);
+    request.deadline = Some(Duration::from_millis(30));
+    let mut screen = screen(request);
+    screen.focus(Focus::View);
+    screen.keys("4");
+    screen
+}
+
+/// The rows of the table that have a text in them, from the top, without the lines about the selected one.
+fn position(text: &str, needle: &str) -> usize {
+    text.lines().position(|line| line.contains(needle)).unwrap_or_else(|| panic!("no `{needle}` in\n{text}"))
+}
+
+#[test]
+fn the_plan_that_is_shown_stands_on_the_table_unasked() {
+    let text = table().text();
+    assert!(line(&text, "microbatches").contains("all played as 1F1B, "), "{text}");
+    let row = line(&text, "Piper ◂");
+    assert!(row.contains("/sample") && row.contains("proven"), "{row}");
+    assert!(line(&text, "asks every planner").contains("10 s each"), "{text}");
+    assert!(line(&text, "cannot plan this workload").contains("planners"), "{text}");
+}
+
+#[test]
+fn every_planner_that_can_has_the_figures_of_the_command_line() {
+    let mut screen = table();
+    screen.resize(220, 60);
+    screen.keys("a");
+    let text = screen.text();
+    let limits = plantui::cluster::Limits::resolve(&tiny(), &plantui::cluster::Overrides::default()).unwrap();
+    let mut seen = 0;
+    for &planner in planner::all().iter().filter(|planner| planner.can_plan(&tiny()).is_ok()) {
+        let search = planner::Search::default();
+        let entry = compare::planned(planner, &tiny(), &limits, Schedule::ALL[0], &search);
+        let name = planner.info().name;
+        let row =
+            text.lines().find(|line| line.contains(&format!("{name} "))).unwrap_or_else(|| panic!("{name}\n{text}"));
+        for column in Column::ALL.into_iter().filter(|column| *column != Column::Planning) {
+            assert!(row.contains(&column.cell(&entry)), "{name}: {column:?} {} in {row}", column.cell(&entry));
+        }
+        seen += 1;
+    }
+    assert!(seen > 2);
+    // The fastest has a sign, and stands first as the table is sorted by simulated time.
+    assert_eq!(text.matches('★').count(), 1);
+    let first = text.lines().nth(position(&text, "samples/s") + 1).unwrap();
+    assert!(first.contains('★'), "{text}");
+    screen.keys("a");
+    assert!(screen.text().contains("every planner that can has planned"));
+}
+
+#[test]
+fn planners_that_fail_refuse_or_run_out_of_time_say_so() {
+    let mut screen = staged();
+    assert!(screen.text().contains("0.03000 s each") || screen.text().contains("30.00 ms each"), "{}", screen.text());
+    screen.keys("a");
+    let text = screen.text();
+    let failed = line(&text, "The panicking one");
+    assert!(failed.contains('✗') && failed.contains("fell over"), "{failed}");
+    // The best that the endless one had when its time was up.
+    assert!(line(&text, "The endless one").contains("/sample"), "{text}");
+    press(&mut screen, KeyCode::End);
+    press(&mut screen, KeyCode::Enter);
+    assert!(line(&screen.text(), "The refusing one: ").contains("no moon"), "{}", screen.text());
+    press(&mut screen, KeyCode::Enter);
+    assert!(!screen.text().contains("The refusing one: "), "{}", screen.text());
+}
+
+#[test]
+fn a_changed_limit_makes_rows_old_until_they_are_asked_again() {
+    let mut screen = table();
+    screen.keys("a");
+    assert!(!screen.text().contains('○'));
+    let before = line(&screen.text(), "Equal partition");
+    screen.focus(Focus::Panel);
+    press(&mut screen, KeyCode::Left);
+    let text = screen.text();
+    let row = line(&text, "Equal partition");
+    assert!(row.contains('○'), "{row}");
+    assert!(!line(&text, "Piper ◂").contains('○'), "the plan at the left is planned anew:\n{text}");
+    screen.focus(Focus::View);
+    screen.keys("a");
+    let text = screen.text();
+    assert!(!text.contains('○'), "{text}");
+    // Back again: the row is old once more, for the limits it was asked under are not these.
+    screen.focus(Focus::Panel);
+    press(&mut screen, KeyCode::Right);
+    assert!(line(&screen.text(), "Equal partition").contains('○') || before == line(&screen.text(), "Equal partition"));
+}
+
+#[test]
+fn pins_keep_their_limits_and_figures_over_every_change() {
+    let mut screen = table();
+    screen.keys("1p");
+    assert!(screen.text().contains("pinned as `Piper: 4 devices"), "{}", screen.text());
+    screen.keys("p");
+    assert!(screen.text().contains("already pinned"));
+    screen.keys("4");
+    screen.resize(160, 40);
+    let pin = line(&screen.text(), "Piper: 4 devices");
+    screen.focus(Focus::Panel);
+    press(&mut screen, KeyCode::Left);
+    let text = screen.text();
+    let kept = line(&text, "Piper: 4 devices");
+    assert!(kept.contains('≠'), "{kept}");
+    assert_eq!(kept.replace(['≠', '▌', '★', '◂', ' '], ""), pin.replace(['≠', '▌', '★', '◂', ' '], ""));
+    // What it says about the limits in force, and a name of one's own.
+    screen.focus(Focus::View);
+    for _ in 0..5 {
+        if screen.text().contains("pin, by Piper") {
+            break;
+        }
+        press(&mut screen, KeyCode::Down);
+    }
+    assert!(screen.text().contains("would not keep the limits at the left"), "{}", screen.text());
+    screen.keys("n");
+    for _ in 0..60 {
+        press(&mut screen, KeyCode::Backspace);
+    }
+    screen.keys("four of them");
+    press(&mut screen, KeyCode::Enter);
+    assert!(screen.text().contains("four of them"), "{}", screen.text());
+    screen.keys("p");
+    let text = screen.text();
+    assert!(text.contains("no longer pinned") && position(&text, "four of them") > 30, "{text}");
+}
+
+#[test]
+fn a_plan_of_the_table_is_shown_in_the_other_views_and_one_key_leads_back() {
+    let mut screen = table();
+    screen.keys("a");
+    let header = screen.text().lines().next().unwrap().to_string();
+    for _ in 0..30 {
+        if line(&screen.text(), "▌").contains("Equal partition") {
+            break;
+        }
+        press(&mut screen, KeyCode::Down);
+    }
+    press(&mut screen, KeyCode::Enter);
+    assert_eq!(screen.view(), View::Stages);
+    let text = screen.text();
+    assert!(text.lines().next().unwrap().contains("Equal partition"), "{text}");
+    assert!(text.lines().last().unwrap().contains("back to Compare"), "{text}");
+    screen.keys("3");
+    assert!(screen.text().contains("1F1B"), "{}", screen.text());
+    screen.keys("4");
+    assert!(screen.text().contains("Equal partition ◂"), "{}", screen.text());
+    screen.keys("1");
+    press(&mut screen, KeyCode::Esc);
+    assert_eq!(screen.view(), View::Compare);
+    assert!(screen.text().contains("Piper ◂"), "{}", screen.text());
+    assert_eq!(screen.text().lines().next().unwrap(), header);
+    // A new plan ends the visit.
+    press(&mut screen, KeyCode::Enter);
+    screen.focus(Focus::Panel);
+    press(&mut screen, KeyCode::Left);
+    assert!(screen.text().lines().next().unwrap().contains("Piper"));
+    assert!(!screen.text().contains("back to Compare"));
+}
+
+#[test]
+fn two_marked_plans_stand_side_by_side() {
+    let mut screen = table();
+    screen.keys("v");
+    assert!(screen.text().contains("mark two plans"), "{}", screen.text());
+    screen.keys("a");
+    press(&mut screen, KeyCode::Home);
+    screen.keys(" ");
+    press(&mut screen, KeyCode::Down);
+    screen.keys(" ");
+    assert_eq!(screen.text().matches('◆').count(), 2);
+    screen.keys("v");
+    let text = screen.text();
+    let (first, second) = (line(&text, "│ A "), line(&text, "│ B "));
+    assert!(first.contains("Piper") && second.contains('%'), "{text}");
+    assert!(text.contains("rows 1 to"), "{text}");
+    screen.keys(" ");
+    assert!(line(&screen.text(), "│ B ").contains("Piper"), "{}", screen.text());
+    press(&mut screen, KeyCode::Esc);
+    assert!(screen.text().contains("asks every planner"));
+}
+
+#[test]
+fn the_order_follows_keys_and_clicks_and_is_signed() {
+    let mut screen = table();
+    screen.keys("a");
+    assert!(line(&screen.text(), "peak memory").contains("time ▴"));
+    screen.keys(">");
+    assert!(line(&screen.text(), "peak memory").contains("objective ▴"));
+    screen.keys("r");
+    assert!(line(&screen.text(), "peak memory").contains("objective ▾"));
+    screen.keys("<<");
+    let text = screen.text();
+    assert!(line(&text, "peak memory").contains("planned in ▴"), "a column that is sorted by is seen:\n{text}");
+    let row = position(&text, "peak memory") as u16;
+    let column = text.lines().nth(row.into()).unwrap().split("peak").next().unwrap().chars().count() as u16;
+    let kind = MouseEventKind::Down(MouseButton::Left);
+    screen.event(&Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
+    assert!(screen.text().contains("peak memory ▴"), "{}", screen.text());
+}
+
+#[test]
+fn objectives_of_their_own_stand_in_groups_of_their_own() {
+    let mut screen = Offscreen::new(placement("placement-dp"), 120, 45).unwrap();
+    screen.focus(Focus::View);
+    screen.keys("4a");
+    let text = screen.text();
+    let (load, latency) = (position(&text, "max load, ms"), position(&text, "latency, ms; one sample alone"));
+    for (name, from, to) in [("Placement: DP", load, latency), ("Latency: greedy", latency, usize::MAX)] {
+        let at = position(&text, name);
+        assert!(from < at && at < to || name == "Placement: DP", "{name} at {at}:\n{text}");
+    }
+}
+
+#[test]
+fn another_schedule_plays_every_row_again() {
+    let mut screen = screen(request(Arc::new(workload::builtin())));
+    screen.focus(Focus::View);
+    screen.resize(160, 40);
+    screen.keys("4a");
+    let before = screen.text();
+    screen.keys("s");
+    let text = screen.text();
+    assert!(text.contains("all played as GPipe"), "{text}");
+    assert!(!text.contains('○'), "{text}");
+    assert_ne!(line(&before, "Equal partition"), line(&text, "Equal partition"));
+}
+
+#[test]
+fn plans_from_files_are_pinned_if_they_belong_to_the_workload() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut screen = table();
+    screen.keys("c");
+    let plan = screen.clipboard.take().expect("the plan was copied");
+    let path = folder.path().join("mine.json");
+    fs::write(&path, &plan).unwrap();
+    screen.keys(&format!("1o{}", path.display()));
+    press(&mut screen, KeyCode::Enter);
+    assert_eq!(screen.view(), View::Compare);
+    assert!(screen.text().contains("pinned as `mine.json`"), "{}", screen.text());
+    let (own, read) = (line(&screen.text(), "Piper ◂"), line(&screen.text(), "mine.json  "));
+    let time = own.split_whitespace().find(|word| word.contains('.')).unwrap();
+    assert!(read.contains(time), "{own}\n{read}");
+    // A plan of another workload is refused with the reason.
+    let other = folder.path().join("other.json");
+    fs::write(&other, plan.replace("\"nodes\": 6,", "\"nodes\": 7,")).unwrap();
+    screen.keys(&format!("o{}", other.display()));
+    press(&mut screen, KeyCode::Enter);
+    assert!(screen.text().contains("belongs to another workload"), "{}", screen.text());
+}
+
+#[test]
+fn the_table_fits_any_size_with_whole_columns() {
+    let mut screen = table();
+    screen.keys("a1p4");
+    press(&mut screen, KeyCode::Home);
+    screen.keys(" ");
+    press(&mut screen, KeyCode::Down);
+    screen.keys(" ");
+    for keys in ["", "v"] {
+        screen.keys(keys);
+        for width in [60, 70, 80, 99, 100, 120, 163, 200, 220] {
+            for height in [16, 20, 24, 36, 70] {
+                screen.resize(width, height);
+                let text = screen.text();
+                if keys.is_empty() {
+                    let titles = line(&text, "time ▴");
+                    let whole = Column::ALL.iter().filter(|column| titles.contains(column.title())).count();
+                    let words = titles.split_whitespace().filter(|word| *word != "▴").count();
+                    assert!(whole >= 2 && words >= whole, "{width} x {height}:\n{text}");
+                    assert!(!titles.contains('…'), "{titles}");
+                    line(&text, "Piper ◂");
+                } else {
+                    line(&text, "rows 1 to");
+                }
+            }
+        }
+    }
+}
+
+/// Prints the view, to be looked at: `cargo test --test screen look_at_compare -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints instead of testing"]
+fn look_at_compare() {
+    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 60)] {
+        let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), width, height).unwrap();
+        screen.focus(Focus::View);
+        screen.keys("p4a");
+        println!("{}", screen.text());
+        press(&mut screen, KeyCode::Home);
+        screen.keys(" ");
+        for _ in 0..3 {
+            press(&mut screen, KeyCode::Down);
+        }
+        screen.keys(" v");
+        println!("{}", screen.text());
+    }
+    let mut screen = Offscreen::new(placement("placement-dp"), 160, 45).unwrap();
+    screen.focus(Focus::View);
+    screen.keys("4a");
+    println!("{}", screen.text());
+}
