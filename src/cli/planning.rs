@@ -203,7 +203,7 @@ pub(super) fn no_threads(threads: u16, error: &rayon::ThreadPoolBuildError) -> F
 }
 
 /// The planner asked for, or the first that can plan the workload, best without converting it.
-fn choose(id: Option<&str>, workload: &Workload) -> Result<&'static dyn Planner, Failure> {
+pub(super) fn choose(id: Option<&str>, workload: &Workload) -> Result<&'static dyn Planner, Failure> {
     if id.is_none()
         && let Some(native) = planner::all().iter().copied().find(|p| p.is_native(workload))
     {
