@@ -54,6 +54,8 @@ pub fn shown(name: &str) -> String {
         "backtab" => "⇧⇥".into(),
         "ctrl-c" => "Ctrl-C".into(),
         "ctrl-z" => "Ctrl-Z".into(),
+        "ctrl-t" => "Ctrl-T".into(),
+        "ctrl-r" => "Ctrl-R".into(),
         "f1" => "F1".into(),
         "pageup" => "PgUp".into(),
         "pagedown" => "PgDn".into(),
@@ -86,8 +88,18 @@ pub fn lookup(key: &KeyEvent, scopes: &[Scope]) -> Option<Action> {
 mod tests {
     use super::*;
 
-    const ALL: [Scope; 7] =
-        [Scope::Panel, Scope::Tree, Scope::Devices, Scope::Timeline, Scope::Workload, Scope::Lists, Scope::Everywhere];
+    const ALL: [Scope; 10] = [
+        Scope::Panel,
+        Scope::Stages,
+        Scope::Tree,
+        Scope::Devices,
+        Scope::Timeline,
+        Scope::Compare,
+        Scope::Sweep,
+        Scope::Workload,
+        Scope::Lists,
+        Scope::Everywhere,
+    ];
 
     #[test]
     fn every_key_in_the_table_is_one_and_reaches_its_action() {

@@ -8,6 +8,7 @@
 pub mod action;
 mod adjust;
 mod convergence;
+mod edits;
 mod errand;
 mod event_loop;
 mod exchange;

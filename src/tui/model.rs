@@ -12,6 +12,7 @@ use super::{
     ScreenError, ScreenRequest,
     adjust::Editing,
     convergence::Convergence,
+    edits::Edits,
     incumbent::Looked,
     overlay::Overlay,
     panel_rows::PanelRow,
@@ -171,6 +172,8 @@ pub(super) struct Model {
     pub schedule: Schedule,
     /// The last result.
     pub shown: Option<Arc<Shown>>,
+    /// Its edits by hand.
+    pub edits: Edits,
     /// The timeline of its plan.
     pub played: Option<Arc<Played>>,
     /// The job under way.
@@ -252,6 +255,9 @@ impl Model {
 
     /// Whether what is shown belongs to other limits than those at the left.
     pub(super) fn stale(&self) -> bool {
+        if self.edited() {
+            return false;
+        }
         self.stopped || self.refusal.is_some() || (self.planning_shown() && !self.best_so_far_shown())
     }
 
@@ -317,6 +323,7 @@ impl Model {
             message: None,
             schedule: request.schedule,
             shown: None,
+            edits: Edits::default(),
             played: None,
             running: None,
             looked: None,
@@ -353,6 +360,7 @@ impl Model {
         if let Some(running) = self.running.take() {
             running.search.cancel();
         }
+        self.forget_edits();
         self.shown = None;
         self.played = None;
         self.convergence = Convergence::default();

@@ -52,7 +52,7 @@ impl Model {
             scopes.push(Scope::Panel);
         }
         match self.view {
-            View::Stages => scopes.push(Scope::Tree),
+            View::Stages => scopes.extend([Scope::Stages, Scope::Tree]),
             View::Devices => scopes.push(Scope::Devices),
             View::Timeline => scopes.push(Scope::Timeline),
             View::Compare => scopes.push(Scope::Compare),
@@ -89,6 +89,19 @@ impl Model {
             | Action::IncreaseLarge
             | Action::Edit
             | Action::Reset => return self.act_on_row(action),
+            Action::BoundaryBack
+            | Action::BoundaryForward
+            | Action::MoreReplicas
+            | Action::FewerReplicas
+            | Action::LargerTensor
+            | Action::SmallerTensor
+            | Action::NextMode
+            | Action::PreviousMode
+            | Action::Merge
+            | Action::Split
+            | Action::Undo
+            | Action::Redo
+            | Action::PlannersPlan => return self.act_on_plan(action),
             Action::FitMemory => return self.fit(LimitKind::Memory),
             Action::FitDevices => return self.fit(LimitKind::Devices),
             Action::Convergence => self.chart = Some(!self.convergence_shown()),
@@ -195,6 +208,9 @@ impl Model {
     fn next_schedule(&mut self) -> Effects {
         let at = Schedule::ALL.iter().position(|s| *s == self.schedule).unwrap_or(0);
         self.schedule = Schedule::ALL[(at + 1) % Schedule::ALL.len()];
+        if let Some(shown) = self.shown.clone().filter(|_| self.edited()) {
+            return self.play_aside(shown);
+        }
         // A plan under way may still come with the old schedule: ask for the whole again.
         if self.running.as_ref().is_some_and(|r| r.planning) {
             return self.replan();
@@ -246,7 +262,9 @@ impl Model {
             return vec![];
         }
         self.limits = limits;
-        self.replan()
+        let mut effects = self.measure_edited();
+        effects.append(&mut self.replan());
+        effects
     }
 
     /// Plans with what stands at the left.
@@ -300,7 +318,7 @@ impl Model {
         let latest = self.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
             News::Planned(shown) => self.take_plan(shown, latest),
-            News::Played(played) if latest || self.schedule == played.schedule => {
+            News::Played(played) if self.is_wanted(&played, latest) => {
                 self.show_timeline(played);
             }
             News::Crashed(what) if latest => {
@@ -320,6 +338,12 @@ impl Model {
         vec![]
     }
 
+    /// Whether a timeline is of the shown plan, and the one to show.
+    fn is_wanted(&self, played: &Played, latest: bool) -> bool {
+        let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &played.shown));
+        current && (latest || self.schedule == played.schedule)
+    }
+
     /// Shows a new plan. One of an older job is shown too while its successor is under way, unless it has nothing.
     fn take_plan(&mut self, shown: Arc<Shown>, latest: bool) {
         if latest {
@@ -337,6 +361,13 @@ impl Model {
                 };
                 self.message = Some((Tone::Refused, reason.into()));
             }
+            return;
+        }
+        if self.edited() {
+            if latest && let Some(running) = &mut self.running {
+                running.planning = false;
+            }
+            self.take_base(shown);
             return;
         }
         if empty {

@@ -1,5 +1,6 @@
 //! The screen without a terminal: scripted keys, and what can be read afterwards.
 
+mod edits;
 mod keys;
 mod looks;
 mod panel;

@@ -60,7 +60,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     if model.planning_shown() {
         hints.push(pair("esc", "stop and keep the best"));
     }
-    for (kind, key) in [(LimitKind::Memory, "m"), (LimitKind::Devices, "d")] {
+    for (kind, key) in [(LimitKind::Memory, "m"), (LimitKind::Devices, "f")] {
         if let Some(value) = model.fitting(kind) {
             hints.push(pair(key, &format!("{} {}", kind.label(), kind.format(value))));
         }
@@ -73,6 +73,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     }) {
         let key = match entry.action {
             Action::Decrease | Action::CursorLeft => "◂▸".to_string(),
+            Action::BoundaryBack => "[ ]".to_string(),
             Action::ZoomIn => "+ -".to_string(),
             _ => keymap::shown(entry.keys[0]),
         };

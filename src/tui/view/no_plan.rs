@@ -37,7 +37,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
         };
         spans.push(Span::styled(mark, theme.fg(Role::Bad)));
         if let Some(would_do) = model.fitting(kind) {
-            let key = if kind == LimitKind::Memory { "m" } else { "d" };
+            let key = if kind == LimitKind::Memory { "m" } else { "f" };
             let exact = match kind {
                 LimitKind::Memory => {
                     format!("needs {}", units::bytes(infeasible.smallest_memory_bytes.unwrap_or(would_do)))
