@@ -87,7 +87,9 @@ pub fn document(run: &Run<'_>) -> Document {
             options: options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
         }),
         limits: Some(limits.into()),
-        status: Some(status_word(outcome.status).into()),
+        // A plan that breaks a rule, such as a hand edit, has no status: it is none of the four.
+        status: (outcome.status != Status::Infeasible || outcome.plan.is_none())
+            .then(|| status_word(outcome.status).into()),
         objective,
         lower_bound: outcome.lower_bound.filter(finite),
         stages: outcome.plan.as_ref().map(|plan| stage_parts(workload, plan, score)).unwrap_or_default(),

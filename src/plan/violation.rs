@@ -167,6 +167,26 @@ pub enum Violation {
     },
 }
 
+impl Violation {
+    /// The stages it speaks of, from 1; none where it speaks of the whole plan.
+    pub fn stages(&self) -> Vec<usize> {
+        match self {
+            Violation::Repeated { stage, .. }
+            | Violation::UnknownNode { stage, .. }
+            | Violation::ZeroDegree { stage }
+            | Violation::Indivisible { stage, .. }
+            | Violation::TornClass { stage, .. }
+            | Violation::DeviceList { stage, .. }
+            | Violation::UnknownChoice { stage, .. }
+            | Violation::ChoiceCount { stage, .. }
+            | Violation::OutOfMemory { stage, .. } => vec![*stage],
+            Violation::Backwards { from_stage, to_stage, .. } => vec![*to_stage, *from_stage],
+            Violation::SharedMemory { stages, .. } => stages.clone(),
+            _ => vec![],
+        }
+    }
+}
+
 /// Parts of a circle that a message names.
 const PARTS_SHOWN: usize = 6;
 
@@ -225,18 +245,20 @@ impl fmt::Display for Violation {
                 let others: Vec<String> = others.iter().map(ToString::to_string).collect();
                 write!(
                     f,
-                    "stages {} and {last} share a device and need {} there, the limit is {}",
+                    "stages {} and {last} share a device and need {} there, the limit is {}: {} too much",
                     others.join(", "),
                     units::bytes(*needed_bytes),
-                    units::bytes_exact(*limit_bytes)
+                    units::bytes_exact(*limit_bytes),
+                    units::bytes(needed_bytes - limit_bytes)
                 )
             }
             Violation::OutOfMemory { stage, needed_bytes, limit_bytes } => {
                 write!(
                     f,
-                    "stage {stage} needs {} per device, the limit is {}",
+                    "stage {stage} needs {} per device, the limit is {}: {} too much",
                     units::bytes(*needed_bytes),
-                    units::bytes_exact(*limit_bytes)
+                    units::bytes_exact(*limit_bytes),
+                    units::bytes(needed_bytes - limit_bytes)
                 )
             }
         }

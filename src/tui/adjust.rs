@@ -83,7 +83,9 @@ impl Model {
         }
         self.planner = planner;
         self.remember_planner();
-        self.replan()
+        let mut effects = self.leave_edits();
+        effects.append(&mut self.replan());
+        effects
     }
 
     /// Keeps in mind who planned last for the objective in force.
@@ -134,7 +136,9 @@ impl Model {
             return vec![];
         }
         self.options[self.planner].set(spec.name, value);
-        self.replan()
+        let mut effects = self.leave_edits();
+        effects.append(&mut self.replan());
+        effects
     }
 
     fn begin_typing(&mut self, row: PanelRow) {

@@ -63,7 +63,7 @@ impl Model {
             let plan = shown.clone();
             found(Box::new(move |model| model.take_incumbent(job, plan)));
             if let Some(played) = Played::new(&shown, schedule) {
-                found(Box::new(move |model| model.take_incumbent_timeline(played)));
+                found(Box::new(move |model| model.take_timeline(played)));
             }
         };
         vec![self.begin_study(StudyKind::Incumbent, Box::new(work))]
@@ -71,14 +71,11 @@ impl Model {
 
     fn take_incumbent(&mut self, job: u64, shown: Arc<Shown>) {
         if self.running.as_ref().is_some_and(|running| running.planning && running.job == job) {
-            self.show(shown);
-        }
-    }
-
-    fn take_incumbent_timeline(&mut self, played: Played) {
-        let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &played.shown));
-        if current && played.schedule == self.schedule {
-            self.show_timeline(Arc::new(played));
+            if self.edited() {
+                self.take_base(shown);
+            } else {
+                self.show(shown);
+            }
         }
     }
 

@@ -101,6 +101,7 @@ impl Model {
         let entry = &TABLE[index];
         match entry.scope {
             Scope::Panel => self.focus = Focus::Panel,
+            Scope::Stages => self.view = View::Stages,
             Scope::Tree if self.view != View::Workload => self.view = View::Stages,
             Scope::Tree => self.section = Section::Nodes,
             Scope::Devices => self.view = View::Devices,

@@ -217,8 +217,9 @@ impl Keymap {
 mod tests {
     use super::*;
 
-    const ALL: [Scope; 9] = [
+    const ALL: [Scope; 10] = [
         Scope::Panel,
+        Scope::Stages,
         Scope::Tree,
         Scope::Devices,
         Scope::Timeline,

@@ -9,6 +9,7 @@ pub mod action;
 mod adjust;
 mod compare;
 mod convergence;
+mod edits;
 mod errand;
 mod event_loop;
 mod exchange;

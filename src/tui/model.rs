@@ -13,6 +13,7 @@ use super::{
     adjust::Editing,
     compare::CompareState,
     convergence::Convergence,
+    edits::Edits,
     incumbent::Looked,
     keymap::Keymap,
     overlay::Overlay,
@@ -176,6 +177,8 @@ pub(super) struct Model {
     pub schedule: Schedule,
     /// The last result.
     pub shown: Option<Arc<Shown>>,
+    /// Its edits by hand.
+    pub edits: Edits,
     /// The timeline of its plan.
     pub played: Option<Arc<Played>>,
     /// The job under way.
@@ -261,6 +264,9 @@ impl Model {
 
     /// Whether what is shown belongs to other limits than those at the left.
     pub(super) fn stale(&self) -> bool {
+        if self.edited() {
+            return false;
+        }
         self.stopped || self.refusal.is_some() || (self.planning_shown() && !self.best_so_far_shown())
     }
 
@@ -332,6 +338,7 @@ impl Model {
             message: None,
             schedule: request.schedule,
             shown: None,
+            edits: Edits::default(),
             played: None,
             running: None,
             looked: None,
@@ -370,6 +377,7 @@ impl Model {
         if let Some(running) = self.running.take() {
             running.search.cancel();
         }
+        self.forget_edits();
         self.shown = None;
         self.played = None;
         self.convergence = Convergence::default();

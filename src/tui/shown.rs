@@ -23,6 +23,8 @@ pub(super) enum Standing {
         /// The search's job.
         job: u64,
     },
+    /// Edited by hand.
+    Edited,
 }
 
 /// A finished run.
@@ -75,12 +77,12 @@ impl Shown {
     }
 
     /// A plan that no planner's run stands behind, such as a hand edit or a pinned plan: measured here, and shown whether
-    /// it keeps the rules or not. What it is worth is told only if it does. `O(nodes + edges)`.
+    /// it keeps the rules or not; what it would be worth is told either way. `O(nodes + edges)`.
     pub(super) fn of_plan(planner: &'static PlannerInfo, problem: &Problem, plan: Plan) -> Self {
         let score = check::check(&problem.workload, &problem.limits, &plan);
         let status = if score.is_valid() { Status::Feasible } else { Status::Infeasible };
         let mut outcome = Outcome::new(status);
-        outcome.objective = score.is_valid().then_some(score.value);
+        outcome.objective = Some(score.value).filter(|value| value.is_finite() && *value > 0.0);
         outcome.plan = Some(plan);
         Shown::new(planner, problem, outcome, Some(score), 0.0)
     }

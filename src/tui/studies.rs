@@ -24,9 +24,11 @@ pub(super) enum StudyKind {
     Help,
     /// The best plan so far of the search under way.
     Incumbent,
+    /// The timeline of an edited plan.
+    Edited,
 }
 
-const KINDS: usize = 4;
+const KINDS: usize = 5;
 
 /// A piece of an answer.
 pub(super) type Finding = Box<dyn FnOnce(&mut Model) + Send>;

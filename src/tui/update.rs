@@ -52,7 +52,7 @@ impl Model {
             scopes.push(Scope::Panel);
         }
         match self.view {
-            View::Stages => scopes.push(Scope::Tree),
+            View::Stages => scopes.extend([Scope::Stages, Scope::Tree]),
             View::Devices => scopes.push(Scope::Devices),
             View::Timeline => scopes.push(Scope::Timeline),
             View::Compare => scopes.push(Scope::Compare),
@@ -89,6 +89,19 @@ impl Model {
             | Action::IncreaseLarge
             | Action::Edit
             | Action::Reset => return self.act_on_row(action),
+            Action::BoundaryBack
+            | Action::BoundaryForward
+            | Action::MoreReplicas
+            | Action::FewerReplicas
+            | Action::LargerTensor
+            | Action::SmallerTensor
+            | Action::NextMode
+            | Action::PreviousMode
+            | Action::Merge
+            | Action::Split
+            | Action::Undo
+            | Action::Redo
+            | Action::PlannersPlan => return self.act_on_plan(action),
             Action::FitMemory => return self.fit(LimitKind::Memory),
             Action::FitDevices => return self.fit(LimitKind::Devices),
             Action::Convergence => self.chart = Some(!self.convergence_shown()),
@@ -212,6 +225,9 @@ impl Model {
         if let Some(&next) = playable.get(at % playable.len().max(1)) {
             self.schedule = next;
         }
+        if let Some(shown) = self.shown.clone().filter(|_| self.edited()) {
+            return self.play_aside(shown);
+        }
         // A plan under way may still come with the old schedule: ask for the whole again.
         if self.running.as_ref().is_some_and(|r| r.planning) {
             return self.replan();
@@ -264,7 +280,9 @@ impl Model {
         }
         self.limits = limits;
         self.compare_outdated();
-        self.replan()
+        let mut effects = self.measure_edited();
+        effects.append(&mut self.replan());
+        effects
     }
 
     /// Plans with what stands at the left.
@@ -319,10 +337,9 @@ impl Model {
         let latest = self.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
             News::Planned(shown) => self.take_plan(shown, latest),
-            News::Played(played) if latest || self.schedule == played.schedule => {
-                if !self.keep_played_for_later(&played) {
-                    self.show_timeline(played);
-                }
+            News::Played(played) if self.keep_played_for_later(&played) => {}
+            News::Played(played) if self.is_wanted(&played, latest) => {
+                self.show_timeline(played);
             }
             News::Crashed(what) if latest => {
                 self.stopped = true;
@@ -340,6 +357,12 @@ impl Model {
             _ => {}
         }
         vec![]
+    }
+
+    /// Whether a timeline is of the shown plan, and the one to show.
+    fn is_wanted(&self, played: &Played, latest: bool) -> bool {
+        let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &played.shown));
+        current && (latest || self.schedule == played.schedule)
     }
 
     /// Shows a new plan. One of an older job is shown too while its successor is under way, unless it has nothing.
@@ -363,6 +386,13 @@ impl Model {
                 };
                 self.message = Some((Tone::Refused, reason.into()));
             }
+            return;
+        }
+        if self.edited() {
+            if latest && let Some(running) = &mut self.running {
+                running.planning = false;
+            }
+            self.take_base(shown);
             return;
         }
         if empty {

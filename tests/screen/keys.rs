@@ -113,13 +113,13 @@ fn an_infeasible_limit_is_explained_and_mended_by_a_key() {
     let text = screen.text();
     assert!(text.lines().next().unwrap().contains("✗ infeasible"), "{text}");
     assert!(text.contains("One device is not enough"));
-    assert!(text.contains("press d for 2") && text.contains("press m for 3.1 GiB"), "{text}");
+    assert!(text.contains("press f for 2") && text.contains("press m for 3.1 GiB"), "{text}");
     for view in ["2", "3"] {
         screen.focus(Focus::View);
         screen.keys(view);
-        assert!(screen.text().contains("press d for 2"), "view {view}");
+        assert!(screen.text().contains("press f for 2"), "view {view}");
     }
-    screen.keys("d");
+    screen.keys("f");
     assert!(screen.text().lines().next().unwrap().contains("≈ feasible, gap 50.0%"));
 }
 

@@ -6,7 +6,10 @@ use plantui::{
     tui::{Depth, Focus, theme},
     workload,
 };
-use ratatui::style::Color;
+use ratatui::{
+    crossterm::event::{KeyCode, KeyModifiers},
+    style::Color,
+};
 
 use crate::{placement::training, request, screen};
 
@@ -55,7 +58,7 @@ fn ascii_mode_draws_ascii() {
     screen.focus(Focus::View);
     for keys in ["1", "*", "2", "3", "+++++", "4", "s", "s", "s", "?", "\u{1b}"] {
         if keys == "\u{1b}" {
-            screen.key(ratatui::crossterm::event::KeyCode::Esc, ratatui::crossterm::event::KeyModifiers::NONE);
+            screen.key(KeyCode::Esc, KeyModifiers::NONE);
         } else {
             screen.keys(keys);
         }
@@ -71,7 +74,7 @@ fn themes_go_round() {
     let first = screen.draw().clone();
     let names = theme::names(None);
     for name in names.iter().skip(1).chain(names.first()) {
-        screen.keys("t");
+        screen.key(KeyCode::Char('t'), KeyModifiers::CONTROL);
         assert!(screen.text().contains(&format!("theme {name}")));
     }
     // The message goes with the next key.

@@ -86,6 +86,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
             Action::CursorLeft => both(Action::CursorRight, ""),
             Action::ZoomIn => both(Action::ZoomOut, " "),
             Action::SortPrevious => both(Action::SortNext, " "),
+            Action::BoundaryBack => both(Action::BoundaryForward, " "),
             _ => model.keymap.shown(i),
         };
         hints.push((key, entry.hint.to_string()));

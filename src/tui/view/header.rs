@@ -83,6 +83,9 @@ pub(super) fn status(status: Status, gap: Option<f64>, theme: &Theme) -> Span<'s
 fn result(model: &Model) -> Vec<Span<'static>> {
     let theme = &model.theme;
     let name = |text: &str| Span::styled(format!("{text}  "), theme.bold(Role::Text));
+    if model.edited() {
+        return edited(model);
+    }
     if model.refusal.is_some() {
         let sign = Span::styled("✗ cannot plan this workload ", theme.bold(Role::Bad));
         return vec![name(model.current_planner().info().name), sign];
@@ -102,6 +105,29 @@ fn result(model: &Model) -> Vec<Span<'static>> {
         spans.push(Span::styled(format!("  {text}"), theme.bold(Role::Text)));
     }
     spans.push(Span::styled(format!("  in {} ", short_seconds(shown.seconds)), theme.fg(Role::Muted)));
+    spans
+}
+
+/// An edited plan: whether it keeps the rules, what it is worth, and against the planner's.
+fn edited(model: &Model) -> Vec<Span<'static>> {
+    let theme = &model.theme;
+    let Some((shown, (_, score))) = model.shown.as_ref().and_then(|shown| Some((shown, shown.plan()?))) else {
+        return vec![];
+    };
+    let mut spans = vec![
+        Span::styled(format!("{}  ", shown.planner.name), theme.bold(Role::Text)),
+        match score.violations.len() {
+            0 => Span::styled("✓ keeps the limits", theme.bold(Role::Good)),
+            1 => Span::styled("✗ breaks a rule", theme.bold(Role::Bad)),
+            count => Span::styled(format!("✗ breaks {count} rules"), theme.bold(Role::Bad)),
+        },
+    ];
+    if let Some(value) = shown.outcome.objective {
+        spans.push(Span::styled(format!("  {} ", score.measure.show(value)), theme.bold(Role::Text)));
+    }
+    if let Some(against) = model.against() {
+        spans.push(Span::styled(format!(" {against} "), theme.fg(Role::Text)));
+    }
     spans
 }
 

@@ -23,7 +23,7 @@ mod no_plan;
 mod node_rows;
 mod open;
 mod panel;
-mod stage_tree;
+pub(super) mod stage_tree;
 mod stages;
 mod summary;
 pub(super) mod timeline;
@@ -124,6 +124,7 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
 fn draw_standing(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown) {
     let text = match shown.standing {
         Standing::Done => return,
+        Standing::Edited => " edited by hand: u undo, 0 planner's plan ",
         Standing::BestSoFar { .. } if model.best_so_far_shown() => " best so far: the search goes on ",
         Standing::BestSoFar { .. } => " best so far of a search that was left ",
     };

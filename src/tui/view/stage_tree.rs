@@ -3,7 +3,7 @@
 //! In a pipeline of layers, runs of like layers fold into one row. In a device placement, the nodes of a colour class do:
 //! they cannot be parted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ratatui::text::{Line, Span};
 
@@ -13,7 +13,7 @@ use super::{
     plain,
 };
 use crate::{
-    plan::{NodeScore, Plan, Score, Stage, StageScore},
+    plan::{NodeScore, Plan, Score, Stage, StageScore, Violation},
     tui::{
         shown::Shown,
         theme::{Role, Theme},
@@ -23,7 +23,7 @@ use crate::{
         },
     },
     units,
-    workload::{Profile, Workload},
+    workload::{PlacementProfile, Profile, Workload},
 };
 
 /// Cells of a printed duration or size with a blank before it.
@@ -60,6 +60,8 @@ struct Tree<'a> {
     slowest: f64,
     /// What a full bar of memory stands for, bytes.
     memory: f64,
+    /// Stages that do not keep a rule.
+    broken: BTreeSet<usize>,
 }
 
 /// The rows of a plan.
@@ -70,18 +72,80 @@ pub(super) fn branches(shown: &Shown, plan: &Plan, score: &Score, columns: Colum
         columns,
         parts: load_parts(score),
         slowest: score.slowest_s.max(f64::MIN_POSITIVE),
-        memory: shown.limits.memory_bytes.max(score.peak_memory_bytes()),
+        memory: shown.limits.memory_bytes,
+        broken: score.violations.iter().flat_map(Violation::stages).collect(),
     };
     let bottleneck = score.bottleneck();
     let branch = |(i, (stage, scored)): (usize, (&Stage, &StageScore))| Branch {
         label: shown.names.long(i).to_string(),
         line: tree.stage_line(i, stage, scored, bottleneck == Some(i)),
-        children: match &shown.workload.profile {
-            Profile::Placement(_) => tree.classes(i, stage, scored),
-            Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => tree.runs(i, stage, scored),
-        },
+        children: tree.parts(i, stage, scored),
     };
     plan.stages.iter().zip(&score.stages).enumerate().map(branch).collect()
+}
+
+/// What has a row of its own inside a stage, as places in its list of nodes.
+fn groups(workload: &Workload, stage: &Stage) -> Vec<Vec<usize>> {
+    match &workload.profile {
+        Profile::Placement(profile) => classes(profile, stage),
+        Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => runs(workload, stage),
+    }
+}
+
+/// Single nodes, and runs of three or more that are alike.
+fn runs(workload: &Workload, stage: &Stage) -> Vec<Vec<usize>> {
+    let name = |i: usize| workload.nodes[stage.nodes[i]].label();
+    let alike = |a: usize, b: usize| kind(&name(a)) == kind(&name(b)) && stage.choices[a] == stage.choices[b];
+    let mut groups = vec![];
+    let mut first = 0;
+    while first < stage.nodes.len() {
+        let end = (first + 1..stage.nodes.len()).find(|&i| !alike(first, i)).unwrap_or(stage.nodes.len());
+        if end - first >= 3 {
+            groups.push((first..end).collect());
+        } else {
+            groups.extend((first..end).map(|i| vec![i]));
+        }
+        first = end;
+    }
+    groups
+}
+
+/// The colour classes of a device in the order of their first nodes; a node without one is alone.
+fn classes(profile: &PlacementProfile, stage: &Stage) -> Vec<Vec<usize>> {
+    let mut place: BTreeMap<i64, usize> = BTreeMap::new();
+    let mut groups: Vec<Vec<usize>> = vec![];
+    for (i, &node) in stage.nodes.iter().enumerate() {
+        let class = profile.nodes.get(node).and_then(|cost| cost.colour_class);
+        let at = class.map_or(groups.len(), |class| *place.entry(class).or_insert(groups.len()));
+        if at == groups.len() {
+            groups.push(vec![]);
+        }
+        groups[at].push(i);
+    }
+    groups
+}
+
+/// The nodes of a row, by its path; none for a stage as a whole.
+pub(in crate::tui) fn nodes_of(workload: &Workload, plan: &Plan, path: &[u32]) -> Vec<usize> {
+    let (Some(stage), Some(&row)) = (path.first().and_then(|&i| plan.stages.get(i as usize)), path.get(1)) else {
+        return vec![];
+    };
+    let group = groups(workload, stage).into_iter().nth(row as usize).unwrap_or_default();
+    let nodes = group.into_iter().map(|i| stage.nodes[i]);
+    match path.get(2) {
+        Some(&child) => nodes.skip(child as usize).take(1).collect(),
+        None => nodes.collect(),
+    }
+}
+
+/// The path of the row of a node, where a plan has it.
+pub(in crate::tui) fn path_of(workload: &Workload, plan: &Plan, node: usize) -> Vec<u32> {
+    let Some(stage) = plan.stage_of(node) else { return vec![] };
+    let found = groups(workload, &plan.stages[stage]).iter().enumerate().find_map(|(row, group)| {
+        let child = group.iter().position(|&i| plan.stages[stage].nodes[i] == node)?;
+        Some(if group.len() == 1 { vec![row] } else { vec![row, child] })
+    });
+    std::iter::once(stage).chain(found.unwrap_or_default()).map(|at| at as u32).collect()
 }
 
 impl Tree<'_> {
@@ -92,8 +156,13 @@ impl Tree<'_> {
         let label = if name < 16 { self.shown.names.short(index) } else { self.shown.names.row(index) };
         let machines = self.shown.names.machines(index);
         let label_width = if machines.is_empty() { name.saturating_sub(2) } else { label.chars().count() + 2 };
+        let sign = if self.broken.contains(&(index + 1)) {
+            Span::styled("✗ ", theme.bold(Role::Bad))
+        } else {
+            Span::styled("● ", theme.stage(index))
+        };
         let mut spans = vec![
-            Span::styled("● ", theme.stage(index)),
+            sign,
             Span::styled(fit(label, label_width), theme.bold(Role::Text)),
             Span::styled(fit(machines, name.saturating_sub(label_width + 2)), theme.fg(Role::Muted)),
             Span::raw(fit_right(if columns.degrees > 0 { &degrees } else { "" }, columns.degrees)),
@@ -113,65 +182,43 @@ impl Tree<'_> {
         Line::from(spans)
     }
 
-    /// A bar against the limit, and the value; nearly full is marked.
+    /// A bar against the limit, and the value; nearly full and too much are marked.
     fn memory(&self, bytes: f64, marked: bool) -> Vec<Span<'static>> {
         let (theme, width) = (self.theme, self.columns.bar);
-        let full = marked && bytes > 0.97 * self.memory;
-        let style = if full { theme.bold(Role::Warning) } else { plain() };
+        let over = marked && bytes > self.memory;
+        let style = match marked {
+            true if over => theme.bold(Role::Bad),
+            true if bytes > 0.97 * self.memory => theme.bold(Role::Warning),
+            _ => plain(),
+        };
+        let (end, border) = if over { ("✗", theme.bold(Role::Bad)) } else { ("│", theme.fg(Role::Border)) };
         vec![
             Span::styled(bar::solid(bytes / self.memory, width.saturating_sub(1)), theme.fg(Role::Weights)),
-            Span::styled(if width > 0 && marked { "│" } else { "" }, theme.fg(Role::Border)),
+            Span::styled(if width > 0 && marked { end } else { "" }, border),
             Span::raw(if width > 0 && !marked { " " } else { "" }),
             Span::styled(fit_right(&units::bytes(bytes), VALUE), style),
         ]
     }
 
-    /// The nodes of a stage; a run of three or more that are alike folds into one row.
-    fn runs(&self, index: usize, stage: &Stage, scored: &StageScore) -> Vec<Branch> {
-        let name = |i: usize| self.shown.workload.nodes[stage.nodes[i]].label();
-        let alike = |a: usize, b: usize| kind(&name(a)) == kind(&name(b)) && stage.choices[a] == stage.choices[b];
-        let mut branches = vec![];
-        let mut first = 0;
-        while first < stage.nodes.len() {
-            let end = (first + 1..stage.nodes.len()).find(|&i| !alike(first, i)).unwrap_or(stage.nodes.len());
-            if end - first >= 3 {
-                let label = format!("{} × {}", end - first, kind(&name(first)));
-                let members: Vec<usize> = (first..end).collect();
-                let remark = stage.choices[first].clone();
-                branches.push(self.group(index, stage, scored, &members, label, &remark));
-            } else {
-                branches.extend((first..end).map(|i| self.node(index, stage, scored, i, 1)));
+    /// What is inside a stage.
+    fn parts(&self, index: usize, stage: &Stage, scored: &StageScore) -> Vec<Branch> {
+        let workload = &self.shown.workload;
+        let branch = |members: Vec<usize>| {
+            let first = members[0];
+            if members.len() == 1 {
+                return self.node(index, stage, scored, first, 1);
             }
-            first = end;
-        }
-        branches
-    }
-
-    /// The colour classes of a device in the order of their first nodes; a class of one node is that node.
-    fn classes(&self, index: usize, stage: &Stage, scored: &StageScore) -> Vec<Branch> {
-        let Some(profile) = self.shown.workload.placement() else { return vec![] };
-        let mut place: BTreeMap<i64, usize> = BTreeMap::new();
-        let mut groups: Vec<(Option<i64>, Vec<usize>)> = vec![];
-        for (i, &node) in stage.nodes.iter().enumerate() {
-            let class = profile.nodes.get(node).and_then(|cost| cost.colour_class);
-            let known = class.and_then(|class| place.get(&class).copied());
-            if let Some(group) = known {
-                groups[group].1.push(i);
-            } else {
-                if let Some(class) = class {
-                    place.insert(class, groups.len());
-                }
-                groups.push((class, vec![i]));
-            }
-        }
-        let branch = |(class, members): (Option<i64>, Vec<usize>)| match (class, members.as_slice()) {
-            (Some(class), [_, _, ..]) => {
-                let remark = format!("{} nodes", members.len());
-                self.group(index, stage, scored, &members, format!("class {class}"), &remark)
-            }
-            _ => self.node(index, stage, scored, members[0], 1),
+            let (label, remark) =
+                match workload.placement().map(|profile| profile.nodes[stage.nodes[first]].colour_class) {
+                    Some(class) => (format!("class {}", class.unwrap_or_default()), format!("{} nodes", members.len())),
+                    None => {
+                        let name = workload.nodes[stage.nodes[first]].label();
+                        (format!("{} × {}", members.len(), kind(&name)), stage.choices[first].clone())
+                    }
+                };
+            self.group(index, stage, scored, &members, label, &remark)
         };
-        groups.into_iter().map(branch).collect()
+        groups(workload, stage).into_iter().map(branch).collect()
     }
 
     /// A row for several nodes of a stage, with theirs inside.

@@ -22,7 +22,7 @@ use super::{
     load_parts::{legend, load_parts},
     rows,
     stage_tree::{self, Columns, VALUE},
-    summary::summary,
+    summary::{of_edited, summary},
 };
 use crate::{
     plan::{Plan, Score},
@@ -36,7 +36,12 @@ use crate::{
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
-    frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme, area.width)), rows(area, 0, 3));
+    let lines = if model.edited() {
+        of_edited(model, shown, plan, score, area.width)
+    } else {
+        summary(shown, plan, score, &theme, area.width)
+    };
+    frame.render_widget(Paragraph::new(lines), rows(area, 0, 3));
     let columns = Columns::new(area.width as usize, shown.names.degrees);
     frame.render_widget(titles(shown, score, columns, &theme), rows(area, 3, 2));
     let table = rows(area, 5, area.height);

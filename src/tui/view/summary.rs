@@ -8,14 +8,53 @@ use super::{
     load_parts::{LoadPart, load_parts, words},
 };
 use crate::{
-    plan::{Measure, Plan, Score},
+    plan::{Measure, Plan, Score, Violation},
     planner::{Outcome, Status},
     tui::{
+        model::Model,
         shown::Shown,
         theme::{Role, Theme},
     },
     units,
 };
+
+/// The lines of an edited plan, for a width: what it is worth against the planner's, what it breaks, what was done.
+pub(super) fn of_edited(model: &Model, shown: &Shown, plan: &Plan, score: &Score, width: u16) -> Vec<Line<'static>> {
+    let theme = &model.theme;
+    let against = model.against();
+    let worth = shown.outcome.objective.map_or_else(|| "worth nothing yet".into(), |value| plan.measure.show(value));
+    let mut first = vec![Span::raw("edited: "), Span::styled(worth, theme.bold(Role::Text))];
+    if let Some(against) = &against {
+        first.push(Span::styled(format!(", {against}"), theme.fg(Role::Accent)));
+    }
+    let used: usize = first.iter().map(Span::width).sum();
+    if used + shown.names.used.len() + 3 <= usize::from(width) {
+        first.push(Span::raw(format!("   {}", shown.names.used)));
+    }
+    let mut lines = vec![Line::from(first)];
+    let broken = |violation: &Violation, more: usize| {
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        let text = format!("✗ {violation}");
+        let text = clip(&text, usize::from(width).saturating_sub(more.len()));
+        Line::styled(text + &more, theme.bold(Role::Bad))
+    };
+    let done = |what: &str| Line::styled(clip(what, usize::from(width)), theme.fg(Role::Muted));
+    match score.violations.as_slice() {
+        [] => {
+            lines.push(limited_by(shown, plan, score, theme));
+            lines.extend(model.last_edit().map(done));
+        }
+        [only] => {
+            lines.push(broken(only, 0));
+            lines.extend(model.last_edit().map(done));
+        }
+        [first, second, more @ ..] => {
+            lines.push(broken(first, 0));
+            lines.push(broken(second, more.len()));
+        }
+    }
+    lines
+}
 
 /// The lines, for a width.
 pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme, width: u16) -> Vec<Line<'static>> {

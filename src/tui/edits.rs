@@ -1,0 +1,352 @@
+//! Editing the shown plan by hand: what a key means for the selected row, undo and redo, and the way back to the planner.
+//!
+//! The history is a list of versions: the planner's plan, then edits. An edit is measured at once and played on a thread of
+//! its own. A changed limit keeps the edited plan and measures it again, and the planner's new plan becomes what it is
+//! compared with; another planner or option puts the planner's plan on the screen, and undo brings the edited one back.
+//! The history lasts as long as the workload does, at most [`MOST`] versions.
+
+use std::sync::Arc;
+
+use super::{
+    action::Action,
+    model::{Model, Tone, View},
+    played::Played,
+    shown::{Shown, Standing},
+    studies::{Finding, StudyKind},
+    update::Effects,
+    view::stage_tree,
+};
+use crate::{
+    plan::{
+        Plan,
+        edit::{self, Edit},
+    },
+    planner::{PlannerInfo, Problem, Search},
+    units,
+};
+
+/// Versions that are kept.
+const MOST: usize = 500;
+
+/// Who made an edited plan.
+static HAND: PlannerInfo = PlannerInfo {
+    id: "hand-edited",
+    name: "Edited plan",
+    paper: "none",
+    summary: "a plan that was changed by hand",
+    objective: "time_per_sample",
+    unit: "s",
+};
+
+/// One state of the plan.
+#[derive(Debug, Clone, PartialEq)]
+enum Version {
+    /// The planner's plan, whatever the newest is.
+    Planners,
+    /// An edited plan.
+    Edited {
+        plan: Plan,
+        /// What the last edit did.
+        what: String,
+        /// Edits since the planner's plan.
+        edits: usize,
+    },
+}
+
+/// The edited plan and how it came about.
+#[derive(Debug, Default)]
+pub(super) struct Edits {
+    /// The newest plan that was not edited.
+    base: Option<Arc<Shown>>,
+    /// Oldest first; starts with [`Version::Planners`] unless the oldest were dropped.
+    versions: Vec<Version>,
+    /// Which of them is shown.
+    at: usize,
+}
+
+impl Edits {
+    fn now(&self) -> &Version {
+        self.versions.get(self.at).unwrap_or(&Version::Planners)
+    }
+
+    /// Makes a version the last one and the one that is shown.
+    fn push(&mut self, version: Version) {
+        if self.versions.is_empty() {
+            self.versions.push(Version::Planners);
+        }
+        self.versions.truncate(self.at + 1);
+        self.versions.push(version);
+        let dropped = self.versions.len().saturating_sub(MOST);
+        self.versions.drain(..dropped);
+        self.at = self.versions.len() - 1;
+    }
+}
+
+impl Model {
+    /// Whether the shown plan is edited by hand.
+    pub(super) fn edited(&self) -> bool {
+        matches!(self.edits.now(), Version::Edited { .. })
+    }
+
+    /// What the last edit did.
+    pub(super) fn last_edit(&self) -> Option<&str> {
+        match self.edits.now() {
+            Version::Edited { what, .. } => Some(what),
+            Version::Planners => None,
+        }
+    }
+
+    /// The edited plan against the planner's: `+3.4% against Piper's`.
+    pub(super) fn against(&self) -> Option<String> {
+        let (edited, base) = (self.shown.as_ref().filter(|_| self.edited())?, self.edits.base.as_ref()?);
+        // The planner's plan for these limits is still on its way.
+        if base.limits != edited.limits {
+            return None;
+        }
+        let name = possessive(base.planner.name);
+        let Some((plan, _)) = base.plan() else { return Some(format!("{} has no plan", base.planner.name)) };
+        let (own, value) = (edited.outcome.objective?, base.outcome.objective?);
+        // Values of two measures are not of one scale.
+        let same = edited.plan()?.0.measure.name() == plan.measure.name() && value != 0.0;
+        same.then(|| match own / value - 1.0 {
+            change if change.abs() < 5e-7 => format!("as good as {name}"),
+            change => {
+                format!("{}{} against {name}", if change > 0.0 { "+" } else { "−" }, units::percent(change.abs()))
+            }
+        })
+    }
+
+    /// Forgets all edits, with the workload they belong to.
+    pub(super) fn forget_edits(&mut self) {
+        self.edits = Edits::default();
+        self.cancel_study(StudyKind::Edited);
+    }
+
+    /// Does an action of the Stages view that changes the plan.
+    pub(super) fn act_on_plan(&mut self, action: Action) -> Effects {
+        match action {
+            Action::Undo => return self.step(false),
+            Action::Redo => return self.step(true),
+            Action::PlannersPlan => return self.planners_plan(),
+            _ => {}
+        }
+        let Some(shown) = self.shown.clone().filter(|shown| shown.plan().is_some() && !self.outdated()) else {
+            self.message = Some((Tone::Refused, "there is no plan of these limits to edit yet".into()));
+            return vec![];
+        };
+        let Some((plan, _)) = shown.plan() else { return vec![] };
+        let Some(edit) = self.meant(action, &shown) else { return vec![] };
+        match edit::apply(&shown.workload, &self.limits, plan, &edit) {
+            Ok(edited) => {
+                if !self.edited() {
+                    self.edits.base = Some(shown.clone());
+                }
+                let edits = 1 + match self.edits.now() {
+                    Version::Edited { edits, .. } => *edits,
+                    Version::Planners => 0,
+                };
+                self.edits.push(Version::Edited { plan: edited.plan, what: edited.what, edits });
+                let effects = self.show_version();
+                self.follow(&edit);
+                effects
+            }
+            Err(refused) => {
+                self.message = Some((Tone::Refused, refused.to_string()));
+                vec![]
+            }
+        }
+    }
+
+    /// Whether what is shown belongs to other limits or another planner.
+    fn outdated(&self) -> bool {
+        !self.edited() && (self.stopped || self.refusal.is_some() || (self.planning() && !self.best_so_far_shown()))
+    }
+
+    fn planning(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.planning)
+    }
+
+    /// What an action means for the selected row.
+    fn meant(&mut self, action: Action, shown: &Shown) -> Option<Edit> {
+        let (plan, score) = shown.plan()?;
+        let path = if self.view == View::Stages { self.stages.selected().to_vec() } else { vec![] };
+        let stage = path.first().map_or(0, |&stage| stage as usize).min(plan.stages.len() - 1);
+        let nodes = stage_tree::nodes_of(&shown.workload, plan, &path);
+        Some(match action {
+            Action::BoundaryBack | Action::BoundaryForward => {
+                let forwards = action == Action::BoundaryForward;
+                if nodes.is_empty() {
+                    Edit::Boundary { stage, forwards }
+                } else if forwards {
+                    Edit::Move { nodes, to: stage + 1 }
+                } else if stage == 0 {
+                    self.message = Some((Tone::Refused, "this is the first stage: there is none before it".into()));
+                    return None;
+                } else {
+                    Edit::Move { nodes, to: stage - 1 }
+                }
+            }
+            Action::MoreReplicas => Edit::DataParallel { stage, up: true },
+            Action::FewerReplicas => Edit::DataParallel { stage, up: false },
+            Action::LargerTensor => Edit::TensorParallel { stage, up: true },
+            Action::SmallerTensor => Edit::TensorParallel { stage, up: false },
+            Action::NextMode | Action::PreviousMode => {
+                let nodes = if nodes.is_empty() { plan.stages[stage].nodes.clone() } else { nodes };
+                Edit::Choice { nodes, forwards: action == Action::NextMode }
+            }
+            Action::Merge => Edit::Merge { stage },
+            Action::Split => {
+                let at = nodes.first().copied().or_else(|| middle(shown, stage, &score.stages[stage].nodes))?;
+                Edit::Split { stage, at }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Keeps what was edited under the cursor.
+    fn follow(&mut self, edit: &Edit) {
+        let Some(shown) = self.shown.clone() else { return };
+        let Some((plan, _)) = shown.plan() else { return };
+        match edit {
+            Edit::Move { nodes, .. } | Edit::Choice { nodes, .. } if self.stages.selected().len() > 1 => {
+                let path = nodes.first().map(|&node| stage_tree::path_of(&shown.workload, plan, node));
+                self.stages.select(&path.unwrap_or_default());
+            }
+            Edit::Merge { stage } | Edit::Split { stage, .. } => self.stages.select(&[*stage as u32]),
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, forwards: bool) -> Effects {
+        let next = if forwards { self.edits.at.checked_add(1) } else { self.edits.at.checked_sub(1) };
+        let Some(next) = next.filter(|&next| next < self.edits.versions.len()) else {
+            let what = if forwards { "redo" } else { "undo" };
+            self.message = Some((Tone::Refused, format!("there is no edit to {what}")));
+            return vec![];
+        };
+        if !self.edited() {
+            self.edits.base = self.shown.clone();
+        }
+        self.edits.at = next;
+        let effects = self.show_version();
+        let (sign, what) = if forwards { ("redone", "again: ") } else { ("undone", "now: ") };
+        let now = self.last_edit().map_or_else(|| "the planner's plan".to_string(), str::to_string);
+        self.message = Some((Tone::Done, format!("{sign}; {what}{now}")));
+        effects
+    }
+
+    fn planners_plan(&mut self) -> Effects {
+        if !self.edited() {
+            self.message = Some((Tone::Refused, "this is the planner's plan".into()));
+            return vec![];
+        }
+        let effects = self.leave_edits();
+        self.message = Some((Tone::Done, "back to the planner's plan; u brings the edited one back".into()));
+        effects
+    }
+
+    /// Goes back to the planner's plan, if an edited one is shown; undo brings it back.
+    pub(super) fn leave_edits(&mut self) -> Effects {
+        if !self.edited() {
+            return vec![];
+        }
+        self.edits.push(Version::Planners);
+        self.message = Some((Tone::Done, "your edited plan is kept: u on Stages brings it back".into()));
+        self.show_version()
+    }
+
+    /// Takes a planner's new plan where an edited one is shown: from now on that is compared with it.
+    pub(super) fn take_base(&mut self, base: Arc<Shown>) {
+        self.edits.base = Some(base);
+        self.generation += 1;
+    }
+
+    /// Measures the edited plan under the limits in force, if one is shown.
+    pub(super) fn measure_edited(&mut self) -> Effects {
+        if !self.edited() {
+            return vec![];
+        }
+        self.message =
+            Some((Tone::Done, "the edited plan stays, measured under the new limits; 0 shows the planner's".into()));
+        self.show_version()
+    }
+
+    /// Puts the version in force on the screen.
+    fn show_version(&mut self) -> Effects {
+        let Some(base) = self.edits.base.clone() else { return vec![] };
+        let shown = match self.edits.now() {
+            Version::Planners => base,
+            Version::Edited { plan, what, edits } => {
+                let problem = Problem {
+                    workload: base.workload.clone(),
+                    limits: self.limits,
+                    // What a plan is measured by may depend on its planner's options.
+                    options: base.options.clone(),
+                };
+                let mut shown = Shown::of_plan(&HAND, &problem, plan.clone());
+                shown.standing = Standing::Edited;
+                shown.outcome.notes = notes(&base, *edits, what, &shown);
+                Arc::new(shown)
+            }
+        };
+        self.show(shown.clone());
+        self.play_aside(shown)
+    }
+
+    /// Plays a shown plan without pushing the planner aside.
+    pub(super) fn play_aside(&mut self, shown: Arc<Shown>) -> Effects {
+        let schedule = self.schedule;
+        let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
+            if study.cancelled() {
+                return;
+            }
+            if let Some(played) = Played::new(&shown, schedule) {
+                found(Box::new(move |model| model.take_timeline(played)));
+            }
+        };
+        vec![self.begin_study(StudyKind::Edited, Box::new(work))]
+    }
+
+    /// Takes the timeline of a plan that was played aside, if that is shown still.
+    pub(super) fn take_timeline(&mut self, played: Played) {
+        let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &played.shown));
+        if current && played.schedule == self.schedule {
+            self.show_timeline(Arc::new(played));
+        }
+    }
+}
+
+/// Where an edited plan comes from and what it breaks, for whoever reads it in a file.
+fn notes(base: &Shown, edits: usize, what: &str, shown: &Shown) -> Vec<String> {
+    let times = if edits == 1 { "one edit".to_string() } else { format!("{edits} edits, the last") };
+    let mut notes =
+        vec![format!("edited by hand from the plan of {} ({}); {times}: {what}", base.planner.name, base.planner.id)];
+    let broken = shown.score.iter().flat_map(|score| &score.violations);
+    notes.extend(broken.map(|violation| format!("does not keep the limits: {violation}")));
+    notes
+}
+
+/// The node at which half of a stage's compute is done, in the order of the network.
+fn middle(shown: &Shown, stage: usize, scores: &[crate::plan::NodeScore]) -> Option<usize> {
+    let (plan, _) = shown.plan()?;
+    let nodes = &plan.stages[stage].nodes;
+    let dag = &shown.workload.dag;
+    let whole: f64 = scores.iter().map(|node| node.compute_s).sum();
+    let mut before = 0.0;
+    let mut order = dag.topological_order().iter().map(|&v| v as usize).filter_map(|v| nodes.binary_search(&v).ok());
+    let mut last = order.next()?;
+    before += scores[last].compute_s;
+    for at in order {
+        last = at;
+        if before >= 0.5 * whole {
+            break;
+        }
+        before += scores[at].compute_s;
+    }
+    Some(nodes[last])
+}
+
+/// `Piper's`, `DAPPLE's`, `classes'`.
+fn possessive(name: &str) -> String {
+    if name.ends_with('s') { format!("{name}'") } else { format!("{name}'s") }
+}
