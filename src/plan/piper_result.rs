@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use super::{
     Measure, Plan, Stage,
     document::LimitsPart,
+    figures::Figures,
     read::{Claims, LoadedPlan, nodes_with_modes, parse},
 };
 use crate::workload::{
@@ -128,6 +129,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         plan: plan.with_consecutive_devices(),
         limits: LimitsPart::default(),
         claims: Claims::default(),
+        figures: Figures::default(),
         kind: "Piper result",
         notes: vec![],
     })

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Measure, Plan, Score, Stage,
     document::LimitsPart,
+    figures::Figures,
     read::{Claims, LoadedPlan, parse},
     single_sample::on_cpus,
 };
@@ -158,6 +159,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         plan,
         limits: LimitsPart::default(),
         claims: Claims { value, lower_bound: None, tolerance: CLAIM_TOLERANCE },
+        figures: Figures::default(),
         kind: "placement split",
         notes,
     })
