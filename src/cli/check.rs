@@ -35,8 +35,8 @@ Examples:
   plantui check graph.json split.json --objective latency      a device placement's split as published
 
 Every rule is checked and every broken one is reported. Limits are taken from the flags, else from the plan, else from the
-workload. A time per sample that the plan claims must come out again, and no lower bound may be above it, unless flags
-change the limits it was made under.
+workload. What the plan claims of its value, its bound and its stages must come out again, and what it says of its
+simulation is compared, unless flags change the limits it was made under.
 Exit codes: 0 valid, 1 not valid, 2 wrong use or unreadable input.";
 
 /// Validate a plan and score it again
@@ -107,6 +107,9 @@ struct CheckDocument {
     time_per_sample_s: Option<f64>,
     claim: Option<Claim>,
     violations: Vec<String>,
+    /// Figures of the file that are not those that were recomputed: `contradictions` make it not valid.
+    contradictions: Vec<String>,
+    warnings: Vec<String>,
     stages: Vec<StagePart>,
     simulation: Option<SimulationPart>,
     notes: Vec<String>,
@@ -162,6 +165,8 @@ struct Checked {
     score: Score,
     claim: Option<Claim>,
     simulation: Option<Simulation>,
+    contradictions: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl CheckArgs {
@@ -179,19 +184,29 @@ impl CheckArgs {
         let file = input::shown(&self.plan);
         let limits = limits(&self.limits, &loaded, &workload, &file)?;
         let score = check::check(&workload, &limits, &loaded.plan);
-        let claim = Claim::judge(&loaded.claims, &score, self.limits == LimitArgs::default());
+        // Under other limits than its own a plan costs something else than its file says.
+        let same_limits = self.limits == LimitArgs::default();
+        let claim = Claim::judge(&loaded.claims, &score, same_limits);
         let simulation =
             score.is_valid().then(|| Simulation::of(&workload, &limits, &loaded.plan, Schedule::OneForwardOneBackward));
-        let checked = Checked { workload, file, loaded, limits, score, claim, simulation };
+        let contradictions =
+            if same_limits { loaded.figures.contradictions(&loaded.claims, &loaded.plan, &score) } else { vec![] };
+        let warnings = match &simulation {
+            Some(simulation) if same_limits => differences(&workload, &limits, &loaded, simulation),
+            _ => vec![],
+        };
+        let checked = Checked { workload, file, loaded, limits, score, claim, simulation, contradictions, warnings };
         output::print(&if self.json { output::json(&checked.document()) } else { checked.report() })?;
         Ok(if checked.is_valid() { Ending::Done } else { Ending::NoPlan })
     }
 }
 
 impl Checked {
-    /// Every rule is kept, and the claimed value comes out again.
+    /// Every rule is kept, and what the file claims comes out again.
     fn is_valid(&self) -> bool {
-        self.score.is_valid() && self.claim.is_none_or(|claim| claim.holds != Some(false))
+        self.score.is_valid()
+            && self.contradictions.is_empty()
+            && self.claim.is_none_or(|claim| claim.holds != Some(false))
     }
 
     fn report(&self) -> String {
@@ -201,6 +216,12 @@ impl Checked {
         line(&mut text, format_args!("{verdict}: {} ({kind}) for {}", self.file, report::about(&self.workload)));
         for violation in &self.score.violations {
             line(&mut text, format_args!("  {violation}"));
+        }
+        for contradiction in &self.contradictions {
+            line(&mut text, format_args!("  {contradiction}"));
+        }
+        for warning in &self.warnings {
+            line(&mut text, format_args!("warning: {warning}"));
         }
         if let Some(claim) = self.claim {
             self.claimed(&mut text, claim);
@@ -281,6 +302,8 @@ impl Checked {
             time_per_sample_s: self.score.is_valid().then_some(self.score.slowest_s),
             claim: self.claim,
             violations: self.score.violations.iter().map(ToString::to_string).collect(),
+            contradictions: self.contradictions.clone(),
+            warnings: self.warnings.clone(),
             stages: stage_parts(&self.workload, &self.loaded.plan, Some(&self.score)),
             simulation: simulation.map(|s| plan_json::simulation_part(s.schedule, &s.timeline)),
             notes: self.notes(),
@@ -291,6 +314,21 @@ impl Checked {
     fn notes(&self) -> Vec<String> {
         let simulated = self.simulation.iter().flat_map(|simulation| &simulation.pipeline.notes);
         self.loaded.notes.iter().chain(simulated).cloned().collect()
+    }
+}
+
+/// What a file says of its simulation otherwise than the simulator does.
+fn differences(workload: &Workload, limits: &Limits, loaded: &LoadedPlan, simulation: &Simulation) -> Vec<String> {
+    let Some(said) = &loaded.figures.simulation else { return vec![] };
+    let own = |simulation: &Simulation| {
+        said.differences(&plan_json::simulation_part(simulation.schedule, &simulation.timeline))
+    };
+    match said.schedule.as_deref() {
+        Some(id) if id != simulation.schedule.id() => match Schedule::find(id) {
+            Some(schedule) => own(&Simulation::of(workload, limits, &loaded.plan, schedule)),
+            None => vec![format!("simulation: schedule is `{}`, which is not known", printable(id))],
+        },
+        _ => own(simulation),
     }
 }
 

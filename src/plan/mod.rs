@@ -10,6 +10,7 @@ mod check_pase;
 mod check_placement;
 pub mod document;
 pub mod edit;
+pub mod figures;
 pub mod layer_costs;
 mod measure;
 pub mod piper_result;

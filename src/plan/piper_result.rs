@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use super::{
     Measure, Plan, Stage,
     document::LimitsPart,
+    figures::Figures,
     read::{Claims, LoadedPlan, nodes_with_modes, parse},
 };
 use crate::workload::{
@@ -129,6 +130,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         limits: LimitsPart::default(),
         planner: None,
         claims: Claims::default(),
+        figures: Figures::default(),
         kind: "Piper result",
         notes: vec![],
     })

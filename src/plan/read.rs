@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::{
     Measure, Plan, Stage,
     document::{LimitsPart, OperatorPart, SCHEMA, operator_parts},
+    figures::{Figures, SimulationFigures, StageFigures},
     piper_result, split_file,
 };
 use crate::{
@@ -41,6 +42,8 @@ pub struct LoadedPlan {
     pub planner: Option<String>,
     /// What the file says the plan is worth.
     pub claims: Claims,
+    /// What else the file says of it.
+    pub figures: Figures,
     /// What the file was: `plantui plan`, `Piper result` or `placement split`.
     pub kind: &'static str,
     /// What had to be assumed to read it so, a sentence each.
@@ -75,6 +78,7 @@ struct RawDocument {
     lower_bound: Option<f64>,
     stages: Vec<Object<RawStage>>,
     operators: Option<Vec<Object<OperatorPart>>>,
+    simulation: Option<Object<SimulationFigures>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -108,6 +112,10 @@ struct RawStage {
     devices: Vec<u32>,
     choices: Option<Pairs<String>>,
     last_state: Option<u32>,
+    compute_s: Option<f64>,
+    communication_s: Option<f64>,
+    sync_s: Option<f64>,
+    memory_bytes: Option<f64>,
 }
 
 /// Reads a plan for a workload.
@@ -166,10 +174,18 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     if let Some(status) = &document.status {
         known_status(status, document.stages.is_empty(), source)?;
     }
+    let mut figures = Figures { status: document.status, ..Figures::default() };
+    figures.simulation = document.simulation.map(|Object(simulation)| simulation);
     let mut plan = Plan::default();
     for (i, Object(part)) in document.stages.into_iter().enumerate() {
         let choices = part.choices.map_or_else(Vec::new, |Pairs(pairs)| pairs);
         let (nodes, choices) = nodes_with_modes(workload, &part.nodes, choices, source, i, "choices")?;
+        figures.stages.push(StageFigures {
+            compute_s: part.compute_s,
+            communication_s: part.communication_s,
+            sync_s: part.sync_s,
+            memory_bytes: part.memory_bytes,
+        });
         let (data_parallel, tensor_parallel) = (part.data_parallel, part.tensor_parallel);
         plan.last_states.extend(part.last_state);
         plan.stages.push(Stage { nodes, choices, data_parallel, tensor_parallel, devices: part.devices });
@@ -191,7 +207,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     let claims =
         Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound, ..Claims::default() };
     let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();
-    Ok(LoadedPlan { plan, limits, planner, claims, kind: "plantui plan", notes: vec![] })
+    Ok(LoadedPlan { plan, limits, planner, claims, figures, kind: "plantui plan", notes: vec![] })
 }
 
 /// Refuses a plan that says it was made for a workload of another size.

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Measure, Plan, Score, Stage,
     document::LimitsPart,
+    figures::Figures,
     read::{Claims, LoadedPlan, parse},
     single_sample::on_cpus,
 };
@@ -159,6 +160,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         limits: LimitsPart::default(),
         planner: None,
         claims: Claims { value, lower_bound: None, tolerance: CLAIM_TOLERANCE },
+        figures: Figures::default(),
         kind: "placement split",
         notes,
     })

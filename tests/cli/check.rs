@@ -327,3 +327,35 @@ fn a_device_placement_is_planned_checked_and_simulated() {
     let with_cpu = json(&["plan", workload, "--devices", "1", "--cpus", "2", "--json"], 0);
     assert_eq!(with_cpu["objective"]["value"], 40.0);
 }
+
+#[test]
+fn forged_figures_are_named_with_what_was_recomputed() {
+    let planned: Value = serde_json::from_str(&stdout(&["plan", TINY, "--json"], 0)).unwrap();
+    let said = |forge: &dyn Fn(&mut Value), code: i32| {
+        let mut plan = planned.clone();
+        forge(&mut plan);
+        let checked = check(&plan, &[], code);
+        (checked["contradictions"].to_string(), checked["warnings"].to_string())
+    };
+    assert_eq!(said(&|_| (), 0), ("[]".to_string(), "[]".to_string()));
+    for field in ["compute_s", "communication_s", "sync_s", "memory_bytes"] {
+        let (contradictions, _) = said(&|plan| plan["stages"][0][field] = value!(0.125), 1);
+        assert!(contradictions.contains(&format!("stage 1: {field} is 0.125, recomputed ")), "{contradictions}");
+    }
+    let bound = planned["objective"]["value"].as_f64().unwrap() / 2.0;
+    let (contradictions, _) = said(&|plan| plan["lower_bound"] = value!(bound), 1);
+    assert!(contradictions.contains("says it is optimal"), "{contradictions}");
+    let optimist = |plan: &mut Value| {
+        plan["lower_bound"] = value!(bound);
+        plan["status"] = value!("feasible");
+    };
+    assert_eq!(said(&optimist, 0).0, "[]");
+    let (_, warnings) = said(&|plan| plan["simulation"]["bubble"] = value!(0.0), 0);
+    assert!(warnings.contains("simulation: bubble is 0, recomputed "), "{warnings}");
+    let (_, warnings) = said(&|plan| plan["simulation"]["schedule"] = value!("chaos"), 0);
+    assert!(warnings.contains("`chaos`"), "{warnings}");
+    // Figures are those of the file's limits: under others they are not judged.
+    let mut plan = planned.clone();
+    plan["stages"][0]["compute_s"] = value!(0.125);
+    assert_eq!(check(&plan, &["--memory", "64GB"], 0)["contradictions"], value!([]));
+}

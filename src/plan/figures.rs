@@ -1,0 +1,132 @@
+//! What a plan file says beside its objective: the costs of its stages, its simulation, how its search ended. None of it
+//! is used, all of it is held against what is recomputed.
+//!
+//! Costs of stages and the word `optimal` rest on rules that do not change, so a file that gets them wrong is wrong. How a
+//! plan is simulated may change from version to version: there a difference is worth a word and no more.
+
+use super::{Plan, Score, document::SimulationPart, read::Claims};
+use crate::units::exact_number;
+
+/// How near, relative, a figure must be to the recomputed one: files may be written with fewer digits than planned with.
+const TOLERANCE: f64 = 1e-6;
+
+/// The figures of a plan file; what it does not state is `None`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Figures {
+    /// How it says its search ended.
+    pub status: Option<String>,
+    /// By stage.
+    pub stages: Vec<StageFigures>,
+    /// Of its simulation.
+    pub simulation: Option<SimulationFigures>,
+}
+
+/// What a file says a stage costs; seconds per sample, bytes per device.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StageFigures {
+    /// Compute.
+    pub compute_s: Option<f64>,
+    /// Tensors across its borders.
+    pub communication_s: Option<f64>,
+    /// Gradient all-reduce.
+    pub sync_s: Option<f64>,
+    /// Memory.
+    pub memory_bytes: Option<f64>,
+}
+
+/// What a file says of its simulation.
+#[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct SimulationFigures {
+    /// The schedule.
+    pub schedule: Option<String>,
+    /// Time of one batch, seconds.
+    pub iteration_s: Option<f64>,
+    /// Microbatches, or samples, per second.
+    pub samples_per_s: Option<f64>,
+    /// Share of device time that is idle.
+    pub bubble: Option<f64>,
+    /// The most memory on any device, bytes.
+    pub peak_memory_bytes: Option<f64>,
+}
+
+impl Figures {
+    /// What is said wrongly of the stages and of the search's end, a sentence each. `score` is that of `plan` under the
+    /// limits that the file states. `O(stages)`.
+    pub fn contradictions(&self, claims: &Claims, plan: &Plan, score: &Score) -> Vec<String> {
+        let mut found: Vec<String> = self.too_good(claims, plan, score).into_iter().collect();
+        for (i, (said, scored)) in self.stages.iter().zip(&score.stages).enumerate() {
+            let pairs = [
+                ("compute_s", said.compute_s, scored.compute_s),
+                ("communication_s", said.communication_s, scored.communication_s),
+                ("sync_s", said.sync_s, scored.sync_s),
+                ("memory_bytes", said.memory_bytes, scored.memory_bytes),
+            ];
+            found.extend(differing(&pairs).map(|text| format!("stage {}: {text}", i + 1)));
+        }
+        found
+    }
+
+    /// The word `optimal` beside a bound that leaves room for a better plan.
+    fn too_good(&self, claims: &Claims, plan: &Plan, score: &Score) -> Option<String> {
+        let bound = claims.lower_bound?;
+        let value = if score.is_valid() { score.value } else { claims.value? };
+        let room = (value - bound).abs() > TOLERANCE * value.abs();
+        (self.status.as_deref() == Some("optimal") && room && plan.measure.is_better(bound, value)).then(|| {
+            let (value, bound) = (plan.measure.show(value), plan.measure.show(bound));
+            format!("says it is optimal at {value}, but its own bound of {bound} leaves room for a better plan")
+        })
+    }
+}
+
+impl SimulationFigures {
+    /// What is said otherwise than the simulator says, a sentence each.
+    pub fn differences(&self, simulated: &SimulationPart) -> Vec<String> {
+        let pairs = [
+            ("iteration_s", self.iteration_s, simulated.iteration_s),
+            ("samples_per_s", self.samples_per_s, simulated.samples_per_s),
+            ("bubble", self.bubble, simulated.bubble),
+            ("peak_memory_bytes", self.peak_memory_bytes, simulated.peak_memory_bytes),
+        ];
+        differing(&pairs).map(|text| format!("simulation: {text}")).collect()
+    }
+}
+
+/// The figures that are not those that were recomputed.
+fn differing(pairs: &[(&'static str, Option<f64>, f64)]) -> impl Iterator<Item = String> {
+    pairs.iter().filter_map(|&(name, said, own)| {
+        let said = said?;
+        let near = (said - own).abs() <= TOLERANCE * said.abs().max(own.abs()) + f64::MIN_POSITIVE;
+        (!near).then(|| format!("{name} is {}, recomputed {}", exact_number(said), exact_number(own)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::StageScore;
+
+    #[test]
+    fn rounding_is_no_difference_and_a_forged_figure_is_one() {
+        let stage = StageScore { compute_s: 0.012_345_678_9, memory_bytes: 4e9, ..StageScore::default() };
+        let score = Score { stages: vec![stage], value: 0.012, ..Score::default() };
+        let said = StageFigures { compute_s: Some(0.012_345_68), sync_s: Some(0.0), ..StageFigures::default() };
+        let mut figures = Figures { stages: vec![said], ..Figures::default() };
+        let found = |figures: &Figures| figures.contradictions(&Claims::default(), &Plan::default(), &score);
+        assert!(found(&figures).is_empty());
+        figures.stages[0].memory_bytes = Some(3e9);
+        assert_eq!(found(&figures), ["stage 1: memory_bytes is 3000000000, recomputed 4000000000"]);
+    }
+
+    #[test]
+    fn optimal_needs_a_bound_that_meets_the_value() {
+        let score = Score { value: 0.02, ..Score::default() };
+        let figures = Figures { status: Some("optimal".into()), ..Figures::default() };
+        let found = |bound: f64| {
+            let claims = Claims { lower_bound: Some(bound), ..Claims::default() };
+            figures.contradictions(&claims, &Plan::default(), &score)
+        };
+        assert!(found(0.02).is_empty() && found(0.02 * (1.0 - 1e-9)).is_empty());
+        assert!(found(0.01)[0].contains("leaves room for a better plan"));
+    }
+}
