@@ -34,6 +34,7 @@ struct Session {
     child: Box<dyn Child + Send + Sync>,
     received: Arc<Mutex<Received>>,
     deaf: Arc<AtomicBool>,
+    _home: tempfile::TempDir,
 }
 
 fn size(columns: u16, rows: u16) -> PtySize {
@@ -53,7 +54,11 @@ impl Session {
         for variable in ["PLANTUI_CONFIG", "XDG_CONFIG_HOME"] {
             command.env(variable, "");
         }
-        command.env("HOME", "/nonexistent");
+        let home = tempfile::tempdir().expect("a temporary folder");
+        command.env("HOME", home.path());
+        if command.get_env("XDG_STATE_HOME").is_none() {
+            command.env("XDG_STATE_HOME", home.path());
+        }
         command.env("RUST_BACKTRACE", "0");
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");
@@ -82,7 +87,7 @@ impl Session {
             }
         });
         let keys = pair.master.take_writer().expect("the terminal can be written to");
-        Session { master: Some(pair.master), keys: Some(keys), child, received, deaf }
+        Session { master: Some(pair.master), keys: Some(keys), child, received, deaf, _home: home }
     }
 
     /// The program with arguments.
@@ -383,4 +388,44 @@ fn a_panic_in_the_screen_gives_the_terminal_back_and_is_told() {
     assert!(!session.wait().success());
     session.assert_given_back();
     assert!(session.text().contains("the screen broke on purpose"), "{}", session.text());
+}
+
+#[test]
+fn a_watched_file_that_is_moved_into_place_is_planned_again() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [file, new] = ["model.json", "new.json"].map(|name| folder.path().join(name));
+    let text = std::fs::read_to_string("inputs/tiny-branch.json").expect("it is there");
+    std::fs::write(&file, &text).expect("the temporary folder takes files");
+    let mut session = Session::plantui(&[file.to_str().expect("it is UTF-8"), "--watch"]);
+    session.wait_for("of 4 devices");
+    // The first look must have been taken before there is a change to see.
+    std::thread::sleep(Duration::from_millis(700));
+    std::fs::write(&new, text.replacen("\"maxDevices\": 4", "\"maxDevices\": 3", 1)).unwrap();
+    std::fs::rename(&new, &file).unwrap();
+    session.wait_for("of 3 devices");
+    session.send("q");
+    assert!(session.wait().success());
+}
+
+#[test]
+fn the_last_session_comes_back_unless_asked_otherwise() {
+    let state = tempfile::tempdir().expect("a temporary folder");
+    let start = |arguments: &[&str]| {
+        let mut command = command(arguments);
+        command.env("XDG_STATE_HOME", state.path());
+        Session::start(command)
+    };
+    let mut session = start(&["inputs/tiny-branch.json"]);
+    session.wait_for("of 4 devices");
+    session.send("\x1b[C");
+    session.wait_for("of 5 devices");
+    session.send("q");
+    assert!(session.wait().success());
+    for (arguments, devices) in [(&[][..], "of 5 devices"), (&["--fresh"], "of 4 devices")] {
+        let mut session = start(&[&["inputs/tiny-branch.json"], arguments].concat());
+        session.wait_for(devices);
+        // Left by a signal, nothing is lost either.
+        session.signal("KILL");
+        session.wait();
+    }
 }

@@ -23,7 +23,7 @@ use crate::{
     },
     simulate::Schedule,
     units::exact_number,
-    workload::Workload,
+    workload::{Workload, error::printable},
 };
 
 const EXAMPLES: &str = "\

@@ -55,8 +55,14 @@ struct LookArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Configuration")]
+#[command(next_help_heading = "Session and configuration")]
 struct StartArgs {
+    /// Reads the workload again and plans it whenever its file changes
+    #[arg(long)]
+    watch: bool,
+    /// Begins anew in place of restoring the last session with the workload
+    #[arg(long)]
+    fresh: bool,
     /// Reads this configuration [default: $PLANTUI_CONFIG, else plantui/config.toml in $XDG_CONFIG_HOME or ~/.config]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -82,6 +88,9 @@ impl ScreenArgs {
             output::print(&config.to_toml())?;
             return Ok(Ending::Done);
         }
+        if self.start.watch && self.workload.as_deref().is_none_or(input::is_standard_input) {
+            return Err(Failure::refused("--watch needs a file to watch", "name one: plantui model.json --watch"));
+        }
         // Standard input is read to its end here, before the screen asks the terminal for keys.
         let workload = match &self.workload {
             Some(path) => input::workload(path)?,
@@ -104,7 +113,7 @@ impl ScreenArgs {
 
     /// The configuration file with the flags over it.
     fn config(&self) -> Result<Config, Failure> {
-        let place = self.start.config.clone().or_else(|| config::place(|name| env::var_os(name).map(PathBuf::from)));
+        let place = self.start.config.clone().or_else(|| config::place(variable));
         let file = place.as_deref().map(Config::load).transpose()?.unwrap_or_default();
         Ok(Config {
             theme: self.look.theme.clone().unwrap_or(file.theme),
@@ -128,8 +137,13 @@ impl ScreenArgs {
             overrides: self.limits.overrides(),
             defaults: config.limits,
             planner: planner.info().id.into(),
+            planner_asked: self.planning.planner.is_some(),
             settings: planning::settings(planner, &self.limits, &self.planning),
             schedule: config.schedule,
+            schedule_asked: self.look.schedule.is_some(),
+            state_directory: tui::user_state_directory(variable),
+            watch: self.start.watch,
+            fresh: self.start.fresh || !config.restore,
             seed: self.planning.seed,
             deadline: config.deadline,
             keymap: config.keymap,
@@ -146,6 +160,10 @@ impl ScreenArgs {
         eprintln!("note: there is no terminal here; in one, this command shows the screen");
         Ok(planned.ending())
     }
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).map(PathBuf::from)
 }
 
 /// The first of these planners that is made for the workload.

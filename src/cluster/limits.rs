@@ -102,6 +102,20 @@ impl Overrides {
             flops_per_s: self.flops_per_s.or(others.flops_per_s),
         }
     }
+
+    /// Those that a file does not state itself.
+    #[must_use]
+    pub fn unstated_by(&self, stated: &FileLimits) -> Overrides {
+        Overrides {
+            devices: self.devices.filter(|_| stated.devices.is_none()),
+            cpus: self.cpus.filter(|_| stated.cpus.is_none()),
+            memory_bytes: self.memory_bytes.filter(|_| stated.memory_bytes.is_none()),
+            microbatches: self.microbatches.filter(|_| stated.microbatches.is_none()),
+            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s.filter(|_| stated.bandwidth_bytes_per_s.is_none()),
+            flops_per_s: self.flops_per_s.filter(|_| stated.flops_per_s.is_none()),
+            ..*self
+        }
+    }
 }
 
 /// A limit that neither the file nor the command line gives.

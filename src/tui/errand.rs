@@ -30,6 +30,11 @@ pub(super) enum Errand {
         /// What a plan must belong to.
         terms: PinTerms,
     },
+    /// Load the workload on the screen again.
+    Reload {
+        /// Its file.
+        path: PathBuf,
+    },
     /// Write an export.
     Export {
         /// What.
@@ -62,6 +67,7 @@ pub(super) fn perform(errand: Errand) -> Report {
         },
         Errand::Load { path: Some(path) } => News::Loaded(workload::load(&path).map(Arc::new)),
         Errand::Load { path: None } => News::Loaded(Ok(Arc::new(workload::builtin()))),
+        Errand::Reload { path } => News::Reloaded(workload::load(&path).map(Arc::new)),
         Errand::Export { source, format, path, overwrite } => {
             News::Exported(match files::save(&path, overwrite, |out| source.write(format, out)) {
                 Ok(()) => Exported::Written(path),

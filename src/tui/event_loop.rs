@@ -21,6 +21,7 @@ use super::{
     model::Model,
     terminal::Tty,
     update::{Effect, Effects},
+    watch::Watch,
     worker::{Report, Worker},
 };
 
@@ -46,6 +47,8 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
     let keys = read_keys()?;
     let signals = read_signals()?;
     let reports = worker.reports().clone();
+    let watch = model.watch.then(Watch::start).transpose()?;
+    let changes = watch.as_ref().map_or_else(never, |watch| watch.changes().clone());
     let first = model.replan();
     if let Some(end) = perform(tty, model, &mut worker, first)? {
         return Ok(end);
@@ -53,6 +56,9 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
     let mut dirty = true;
     let mut drawn = Instant::now().checked_sub(FRAME).unwrap_or_else(Instant::now);
     loop {
+        if let Some(watch) = &watch {
+            watch.follow(model.watched());
+        }
         model.now = Instant::now();
         let due = drawn + FRAME;
         if dirty && model.now >= due {
@@ -95,6 +101,11 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
                 }
                 dirty = true;
             },
+            recv(changes) -> changed => {
+                if changed.is_ok_and(|path| model.watched() == Some(path)) {
+                    effects.append(&mut model.reload());
+                }
+            }
             recv(signals) -> signal => match signal {
                 Ok(SIGTSTP) => effects.push(Effect::Suspend),
                 Ok(SIGCONT) => {

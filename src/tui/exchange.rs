@@ -13,11 +13,13 @@ use super::{
     model::{Model, Tone},
     open_form::OpenForm,
     overlay::Overlay,
+    panel_rows::PanelRow,
     picture,
+    session::Asked,
     update::{Effect, Effects},
 };
 use crate::{
-    cluster::{Limits, Overrides},
+    cluster::{LimitKind, Limits, Overrides},
     units,
     workload::{Workload, error::printable},
 };
@@ -138,7 +140,10 @@ impl Model {
         if matches!(self.overlay, Some(Overlay::Open(_))) {
             self.overlay = None;
         }
-        let kept = Overrides {
+        // What was on the screen until now comes back when its file is opened again.
+        let unkept = self.keep_session().err();
+        let session = self.recent.session(&workload).unwrap_or_default().filter(|_| !self.fresh);
+        let stated = Overrides {
             devices: workload.limits.devices.or(Some(self.limits.devices)),
             cpus: workload.limits.cpus,
             memory_bytes: workload.limits.memory_bytes.or(Some(self.limits.memory_bytes)),
@@ -148,10 +153,11 @@ impl Model {
             machines: Some(self.limits.machines).filter(|machines| !machines.is_empty()),
             flops_per_s: workload.limits.flops_per_s.or(Some(self.limits.flops_per_s).filter(|&rate| rate > 0.0)),
         };
-        match Limits::resolve(&workload, &kept) {
+        let kept = session.as_ref().map(|session| session.limits(&Overrides::default())).unwrap_or_default();
+        match Limits::resolve(&workload, &kept.or(&stated)) {
             Ok(limits) => {
                 self.limits = limits;
-                self.first_limits = limits;
+                self.first_limits = Limits::resolve(&workload, &stated).unwrap_or(limits);
             }
             Err(missing) => {
                 self.not_loaded(format!("{} {missing}", workload.name));
@@ -161,6 +167,13 @@ impl Model {
         self.message = Some((Tone::Done, format!("loaded {}", workload.name)));
         self.forget_results();
         self.set_workload(workload);
+        if let Some(session) = session {
+            self.restore(&session, &Asked::default());
+            self.select_panel_row(PanelRow::Limit(LimitKind::Devices));
+        }
+        if let Some(why) = unkept {
+            self.message = Some((Tone::Refused, why));
+        }
         let mut effects = self.replan();
         effects.extend(self.compare_again());
         effects

@@ -51,6 +51,19 @@ pub(super) fn save(
     }
 }
 
+/// Writes a file of the program's own, for its owner alone, in place of the one that is there.
+///
+/// # Errors
+/// One sentence.
+pub(super) fn save_own(path: &Path, text: &[u8]) -> Result<(), String> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let written = NamedTempFile::new_in(directory)
+        .and_then(|mut file| file.write_all(text).map(|()| file))
+        .and_then(|file| file.persist(path).map_err(|error| error.error));
+    let shown = || printable(&path.display().to_string());
+    written.map(drop).map_err(|error| format!("{} cannot be written: {error}", shown()))
+}
+
 /// Temporary files are for their owner alone; a result should be as readable as any other new file.
 #[cfg(unix)]
 fn open_to_others(file: &NamedTempFile) -> io::Result<()> {

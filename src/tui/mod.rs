@@ -27,6 +27,9 @@ mod panel_rows;
 mod picture;
 mod pins;
 mod played;
+mod recent;
+mod reload;
+mod session;
 mod shown;
 mod side;
 mod studies;
@@ -37,6 +40,7 @@ mod traffic;
 mod update;
 mod view;
 mod visit;
+mod watch;
 mod widget;
 mod worker;
 
@@ -57,6 +61,7 @@ pub use keymap::Keymap;
 pub use model::{Focus, View};
 pub use offscreen::Offscreen;
 pub use picture::screenshots;
+pub use recent::user_directory as user_state_directory;
 pub use theme::Depth;
 
 /// What the screen starts with.
@@ -71,10 +76,20 @@ pub struct ScreenRequest {
     pub planners: &'static [&'static dyn Planner],
     /// Id of the one to begin with.
     pub planner: String,
+    /// Whether that one was asked for by name, so that no session puts another in its place.
+    pub planner_asked: bool,
     /// Its options, as `name=value`.
     pub settings: Vec<String>,
     /// How plans are played first.
     pub schedule: Schedule,
+    /// Whether that was asked for by name.
+    pub schedule_asked: bool,
+    /// Where sessions are kept; `None`: nowhere.
+    pub state_directory: Option<PathBuf>,
+    /// Whether to read the workload again when its file changes.
+    pub watch: bool,
+    /// Whether to begin anew, whatever the last session with the workload was.
+    pub fresh: bool,
     /// Seed of every search.
     pub seed: u64,
     /// The longest a plan may take.
@@ -103,8 +118,13 @@ impl ScreenRequest {
             defaults: Overrides::default(),
             planners,
             planner: planners.first().map(|p| p.info().id.to_string()).unwrap_or_default(),
+            planner_asked: false,
             settings: vec![],
             schedule: Schedule::ALL[0],
+            schedule_asked: false,
+            state_directory: None,
+            watch: false,
+            fresh: false,
             seed: 0,
             deadline: None,
             keymap: Keymap::default(),
@@ -182,6 +202,9 @@ pub fn run(request: ScreenRequest) -> Result<(), ScreenError> {
     let mut tty = terminal::Tty::take(mouse)?;
     let end = event_loop::run(&mut tty, &mut model);
     drop(tty);
+    if let Err(why) = model.keep_session() {
+        eprintln!("note: {why}");
+    }
     if let event_loop::End::Signal(signal) = end? {
         emulate_default_handler(signal)?;
     }

@@ -19,6 +19,8 @@ use super::{
     overlay::Overlay,
     panel_rows::PanelRow,
     played::Played,
+    recent::Recent,
+    session::Asked,
     shown::Shown,
     studies::Studies,
     theme,
@@ -149,6 +151,8 @@ pub(super) struct Model {
     pub limits: Limits,
     /// Those it started with.
     pub first_limits: Limits,
+    /// Those of a workload that does not state its own.
+    pub defaults: Overrides,
     /// With which options, by planner.
     pub options: Vec<Options>,
     /// Seed and deadline of every search.
@@ -221,6 +225,12 @@ pub(super) struct Model {
     /// What may mislead a planner in the workload.
     pub(crate) findings: Vec<lint::Finding>,
 
+    /// Sessions of this and other workloads.
+    pub recent: Recent,
+    /// Whether they are not to come back.
+    pub fresh: bool,
+    /// Whether the workload's file is watched.
+    pub watch: bool,
     /// Which key does what.
     pub keymap: Keymap,
     /// How everything looks.
@@ -305,9 +315,17 @@ impl Model {
             request.planners[planner].options(),
             request.settings.iter().map(String::as_str),
         )?;
-        let limits =
-            Limits::resolve(&request.workload, &request.overrides.or(&unstated(&request.workload, &request.defaults)))
-                .map_err(|missing| ScreenError::MissingLimit { name: request.workload.source.clone(), missing })?;
+        let asked = Asked::by(&request);
+        let recent = Recent::new(request.state_directory.clone());
+        let (session, told) = match recent.session(&request.workload) {
+            Ok(session) => (session.filter(|_| !request.fresh), None),
+            Err(why) => (None, Some((Tone::Refused, why))),
+        };
+        let kept = session.as_ref().map_or(request.overrides, |session| session.limits(&request.overrides));
+        let unstated = request.defaults.unstated_by(&request.workload.limits);
+        let limits = Limits::resolve(&request.workload, &kept.or(&unstated))
+            .map_err(|missing| ScreenError::MissingLimit { name: request.workload.source.clone(), missing })?;
+        let first_limits = Limits::resolve(&request.workload, &request.overrides.or(&unstated)).unwrap_or(limits);
         request.planners[planner].check_options(&Problem {
             workload: request.workload.clone(),
             limits,
@@ -324,7 +342,8 @@ impl Model {
             planner,
             last_for: vec![],
             limits,
-            first_limits: limits,
+            first_limits,
+            defaults: request.defaults,
             options,
             seed: request.seed,
             deadline: request.deadline,
@@ -335,7 +354,7 @@ impl Model {
             others_unfolded: false,
             editing: None,
             overlay: None,
-            message: None,
+            message: told,
             schedule: request.schedule,
             shown: None,
             edits: Edits::default(),
@@ -358,6 +377,9 @@ impl Model {
             section: Section::Nodes,
             nodes: TreePane::default(),
             section_cursor: 0,
+            recent,
+            fresh: request.fresh,
+            watch: request.watch,
             keymap: request.keymap,
             theme,
             depth: request.depth,
@@ -368,6 +390,9 @@ impl Model {
             now: Instant::now(),
             hits: vec![],
         };
+        if let Some(session) = session {
+            model.restore(&session, &asked);
+        }
         model.select_panel_row(PanelRow::Limit(LimitKind::Devices));
         Ok(model)
     }
@@ -417,20 +442,6 @@ impl Model {
                 self.focus = Focus::Panel;
             }
         }
-    }
-}
-
-/// Default limits for a workload; what it states itself stands.
-fn unstated(workload: &Workload, defaults: &Overrides) -> Overrides {
-    let stated = &workload.limits;
-    Overrides {
-        devices: defaults.devices.filter(|_| stated.devices.is_none()),
-        cpus: defaults.cpus.filter(|_| stated.cpus.is_none()),
-        memory_bytes: defaults.memory_bytes.filter(|_| stated.memory_bytes.is_none()),
-        microbatches: defaults.microbatches.filter(|_| stated.microbatches.is_none()),
-        bandwidth_bytes_per_s: defaults.bandwidth_bytes_per_s.filter(|_| stated.bandwidth_bytes_per_s.is_none()),
-        flops_per_s: defaults.flops_per_s.filter(|_| stated.flops_per_s.is_none()),
-        ..*defaults
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Offscreen {
     held: Option<Vec<Job>>,
     /// Whether the user left.
     pub quit: bool,
+    /// Why the session was not kept at the end.
+    pub unkept: Option<String>,
     /// What was copied last.
     pub clipboard: Option<String>,
 }
@@ -43,7 +45,7 @@ impl Offscreen {
         let mut model = Model::new(request)?;
         model.start_at((width, height));
         let Ok(terminal) = Terminal::new(TestBackend::new(width, height));
-        let mut screen = Offscreen { model, terminal, held: None, quit: false, clipboard: None };
+        let mut screen = Offscreen { model, terminal, held: None, quit: false, unkept: None, clipboard: None };
         let effects = screen.model.replan();
         screen.perform(effects);
         Ok(screen)
@@ -166,7 +168,10 @@ impl Offscreen {
                 }
                 Effect::Clipboard(text) => self.clipboard = Some(text),
                 Effect::Suspend => self.model.now = Instant::now(),
-                Effect::Quit => self.quit = true,
+                Effect::Quit => {
+                    self.quit = true;
+                    self.unkept = self.model.keep_session().err();
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{files, widget::filter::Filter};
 
-/// What the first row of the list says.
+/// What the row of the built-in example says.
 pub(super) const BUILT_IN: &str = "the built-in example";
 
 /// The list of files, narrowed down as a name is typed.
@@ -12,8 +12,10 @@ pub(super) const BUILT_IN: &str = "the built-in example";
 pub(super) struct OpenForm {
     /// What was typed.
     pub(super) filter: Filter,
-    /// Files below the working directory, after the built-in example.
-    pub(super) files: Vec<String>,
+    /// What the rows say: files that were on the screen before, the built-in example, files below the working directory.
+    pub(super) names: Vec<String>,
+    /// How many of them were on the screen before.
+    pub(super) recent: usize,
     /// Why the last one was not loaded.
     pub(super) error: Option<String>,
     /// Whether one is being loaded.
@@ -30,22 +32,27 @@ pub(super) enum Candidate {
 }
 
 impl OpenForm {
-    /// Looks for files below a folder.
-    pub(super) fn new(root: &Path) -> Self {
-        let mut list = vec![BUILT_IN.to_string()];
-        list.extend(files::workloads(root));
-        OpenForm { filter: Filter::default(), files: list, error: None, loading: false }
+    /// Lists these recent files and those below a folder.
+    pub(super) fn new(root: &Path, recent: &[PathBuf]) -> Self {
+        let here = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+        let near = |path: &PathBuf| path.strip_prefix(&here).unwrap_or(path).to_string_lossy().into_owned();
+        let mut names: Vec<String> = recent.iter().take(MOST_RECENT).map(near).collect();
+        let recent = names.len();
+        names.push(BUILT_IN.into());
+        let others: Vec<String> = files::workloads(root).into_iter().filter(|file| !names.contains(file)).collect();
+        names.extend(others);
+        OpenForm { filter: Filter::default(), names, recent, error: None, loading: false }
     }
 
     /// What may be chosen, best first: a typed path that is one, then what matches.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         let typed = self.filter.input.value().trim();
-        let path = PathBuf::from(typed);
+        let path = PathBuf::from(files::expand_home(typed));
         let mut rows = vec![];
-        if !self.files.iter().any(|f| f == typed) && path.is_file() {
+        if !self.names.iter().any(|f| f == typed) && path.is_file() {
             rows.push(Candidate::Typed(path));
         }
-        rows.extend(self.filter.matches(&self.files).into_iter().map(Candidate::Listed));
+        rows.extend(self.filter.matches(&self.names).into_iter().map(Candidate::Listed));
         rows
     }
 
@@ -53,11 +60,14 @@ impl OpenForm {
     pub(super) fn path(&self, candidate: &Candidate) -> Option<PathBuf> {
         match candidate {
             Candidate::Typed(path) => Some(path.clone()),
-            Candidate::Listed(0) => None,
-            Candidate::Listed(i) => Some(PathBuf::from(&self.files[*i])),
+            Candidate::Listed(i) if *i == self.recent => None,
+            Candidate::Listed(i) => Some(PathBuf::from(&self.names[*i])),
         }
     }
 }
+
+/// Recent files that are listed before all others.
+const MOST_RECENT: usize = 10;
 
 #[cfg(test)]
 mod tests {
@@ -67,11 +77,24 @@ mod tests {
     fn a_typed_path_comes_first() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.json"), "{}").unwrap();
-        let mut form = OpenForm::new(dir.path());
-        assert_eq!(form.files, [BUILT_IN, "a.json"]);
+        let mut form = OpenForm::new(dir.path(), &[]);
+        assert_eq!(form.names, [BUILT_IN, "a.json"]);
         assert_eq!(form.path(&form.candidates()[0]), None);
         let full = dir.path().join("a.json");
         form.filter.input = full.display().to_string().into();
         assert_eq!(form.candidates()[0], Candidate::Typed(full));
+    }
+
+    #[test]
+    fn recent_files_come_before_all_others_and_only_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        for name in ["a.json", "b.json"] {
+            std::fs::write(dir.join(name), "{}").unwrap();
+        }
+        let form = OpenForm::new(&dir, &["/elsewhere/c.txt".into(), dir.join("b.json")]);
+        assert_eq!(form.names, ["/elsewhere/c.txt", "b.json", BUILT_IN, "a.json"]);
+        let paths: Vec<Option<PathBuf>> = form.candidates().iter().map(|row| form.path(row)).collect();
+        assert_eq!(paths, [Some("/elsewhere/c.txt".into()), Some("b.json".into()), None, Some("a.json".into())]);
     }
 }

@@ -121,7 +121,10 @@ impl Model {
             Action::Palette => self.overlay = Some(Overlay::Palette(Filter::default())),
             Action::NextTheme => self.next_theme(),
             Action::Export => self.open_export(),
-            Action::Open => self.overlay = Some(Overlay::Open(OpenForm::new(Path::new(".")))),
+            Action::Open => {
+                self.overlay = Some(Overlay::Open(OpenForm::new(Path::new("."), &self.recent.files(&self.workload))))
+            }
+            Action::Reload => return self.reload(),
             Action::Copy => return self.copy_plan(),
             Action::SaveScreen => self.save_screen(),
             _ if self.focus == Focus::Panel && self.move_in_panel(action) => {}
@@ -348,6 +351,7 @@ impl Model {
             News::Loaded(Ok(workload)) => return self.take_workload(workload),
             News::Loaded(Err(error)) => self.not_loaded(error.to_string()),
             News::PlanLoaded(loaded) => self.take_loaded_plan(*loaded),
+            News::Reloaded(read) => return self.take_reloaded(read),
             News::Exported(exported) => self.take_export(exported),
             News::ErrandCrashed(what) => {
                 self.message = Some((Tone::Refused, format!("that failed, which is a bug of plantui: {what}")));

@@ -71,6 +71,8 @@ pub(super) enum News {
     Loaded(Result<Arc<Workload>, LoadError>),
     /// A plan from a file, or why not.
     PlanLoaded(Box<Result<LoadedPin, LoadError>>),
+    /// What stands in the workload's file now.
+    Reloaded(Result<Arc<Workload>, LoadError>),
     /// An export, or why not.
     Exported(Exported),
     /// Loading or exporting panicked; what it said.

@@ -8,7 +8,9 @@ mod panel;
 mod placement;
 mod planners;
 mod rebound;
+mod reload;
 mod search;
+mod sessions;
 mod sizes;
 
 use std::sync::Arc;

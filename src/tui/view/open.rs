@@ -40,13 +40,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Open
     for (y, (place, candidate)) in (list.y..list.bottom()).zip(candidates.iter().enumerate().skip(first)) {
         let line = Rect { y, height: 1, ..list };
         let selected = place == form.filter.cursor;
-        let name = match candidate {
-            Candidate::Listed(i) => printable(&form.files[*i]),
-            Candidate::Typed(path) => printable(&path.display().to_string()),
+        let (name, note) = match candidate {
+            Candidate::Listed(i) => (printable(&form.names[*i]), if *i < form.recent { "  recent" } else { "" }),
+            Candidate::Typed(path) => (printable(&path.display().to_string()), ""),
         };
         let spans = vec![
             Span::styled(if selected { "▌ " } else { "  " }, theme.fg(Role::Focus)),
-            Span::raw(clip(&name, width.saturating_sub(2))),
+            Span::raw(clip(&name, width.saturating_sub(2 + note.len()))),
+            Span::styled(note, theme.fg(Role::Muted)),
         ];
         frame.render_widget(Line::from(spans), line);
         if selected {

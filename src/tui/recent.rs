@@ -1,0 +1,199 @@
+//! The file of sessions: one for each workload that was on the screen, the latest first.
+//!
+//! `sessions.json` in `$XDG_STATE_HOME/plantui` or `~/.local/state/plantui`, at most [`MOST`] of them. A workload is known by
+//! its file's canonical path, not by what is in it: one that is profiled anew keeps its session, and a list of paths is at
+//! the same time the list of recent files. It is read anew before it is written, so that two screens side by side lose
+//! nothing of each other but the same workload's session. The surprising decision: a file that is broken or of another
+//! program is neither used nor written over, and the screen says so.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{files, session::Session};
+use crate::workload::{BUILTIN, Workload, error::printable};
+
+const SCHEMA: &str = "plantui.sessions/1";
+const NAME: &str = "sessions.json";
+/// Sessions that are kept.
+const MOST: usize = 100;
+
+/// Where sessions are kept, if anywhere.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Recent {
+    directory: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Book {
+    schema: String,
+    sessions: Vec<Kept>,
+}
+
+/// A session and whose it is.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    workload: String,
+    #[serde(flatten)]
+    session: Session,
+}
+
+/// The user's own folder for sessions, if the environment names a home; `get` reads a variable.
+pub fn user_directory(get: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    let set = |name: &str| get(name).filter(|value| !value.as_os_str().is_empty());
+    let state = set("XDG_STATE_HOME").or_else(|| set("HOME").map(|home| home.join(".local").join("state")))?;
+    Some(state.join("plantui"))
+}
+
+/// How a workload is known; `None` for one that came through standard input and cannot be found again.
+fn key(workload: &Workload) -> Option<String> {
+    if workload.source == BUILTIN {
+        return Some(BUILTIN.into());
+    }
+    fs::canonicalize(&workload.source).ok()?.to_str().map(str::to_string)
+}
+
+impl Recent {
+    /// Sessions in a folder, which need not be there yet; none are kept without one.
+    pub(super) fn new(directory: Option<PathBuf>) -> Self {
+        Recent { directory }
+    }
+
+    /// The session of a workload.
+    ///
+    /// # Errors
+    /// One sentence, if the file is none of ours.
+    pub(super) fn session(&self, workload: &Workload) -> Result<Option<Session>, String> {
+        let kept = self.read()?;
+        let found = key(workload).and_then(|key| kept.into_iter().find(|kept| kept.workload == key));
+        Ok(found.map(|kept| kept.session))
+    }
+
+    /// Files that were on the screen and are still there, the latest first, without the one that is there now.
+    pub(super) fn files(&self, now: &Workload) -> Vec<PathBuf> {
+        let now = key(now);
+        let kept = self.read().unwrap_or_default().into_iter().map(|kept| kept.workload);
+        let others = kept.filter(|path| path != BUILTIN && Some(path) != now.as_ref());
+        others.map(PathBuf::from).filter(|path| path.is_file()).collect()
+    }
+
+    /// Keeps the session of a workload as the latest.
+    ///
+    /// # Errors
+    /// One sentence, if the file is none of ours or cannot be written.
+    pub(super) fn keep(&self, workload: &Workload, session: Session) -> Result<(), String> {
+        let (Some(directory), Some(key)) = (&self.directory, key(workload)) else { return Ok(()) };
+        let mut sessions = self.read()?;
+        sessions.retain(|kept| kept.workload != key);
+        sessions.insert(0, Kept { workload: key, session });
+        sessions.truncate(MOST);
+        let text = serde_json::to_string_pretty(&Book { schema: SCHEMA.into(), sessions })
+            .map_err(|error| format!("the session cannot be written: {error}"))?;
+        let shown = || printable(&directory.display().to_string());
+        fs::create_dir_all(directory).map_err(|error| format!("{} cannot be made: {error}", shown()))?;
+        files::save_own(&directory.join(NAME), text.as_bytes())
+    }
+
+    fn read(&self) -> Result<Vec<Kept>, String> {
+        let Some(path) = self.directory.as_ref().map(|directory| directory.join(NAME)) else { return Ok(vec![]) };
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+            Err(error) => return Err(refused(&path, &format!("cannot be read ({error})"))),
+        };
+        match serde_json::from_slice::<Book>(&text) {
+            Ok(book) if book.schema == SCHEMA => Ok(book.sessions),
+            _ => Err(refused(&path, "is no list of sessions")),
+        }
+    }
+}
+
+fn refused(path: &Path, why: &str) -> String {
+    let shown = printable(&path.display().to_string());
+    format!("{shown} {why}: sessions are neither restored nor kept; remove it to begin anew")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::builtin;
+
+    fn at(directory: &Path) -> Recent {
+        Recent::new(Some(directory.to_path_buf()))
+    }
+
+    fn with_view(view: &str) -> Session {
+        Session { view: view.into(), ..Session::default() }
+    }
+
+    fn file(directory: &Path, name: &str) -> Workload {
+        let path = directory.join(name);
+        fs::write(&path, include_bytes!("../../inputs/tiny-branch.json")).unwrap();
+        crate::workload::load(&path).unwrap()
+    }
+
+    #[test]
+    fn sessions_are_kept_by_workload_and_the_latest_file_is_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let recent = at(&folder.path().join("made/when/needed"));
+        let [a, b] = ["a.json", "b.json"].map(|name| file(folder.path(), name));
+        assert_eq!(recent.session(&a), Ok(None));
+        for (workload, view) in [(&a, "devices"), (&b, "timeline"), (&builtin(), "workload"), (&a, "stages")] {
+            recent.keep(workload, with_view(view)).unwrap();
+        }
+        assert_eq!(recent.session(&a), Ok(Some(with_view("stages"))));
+        assert_eq!(recent.session(&b), Ok(Some(with_view("timeline"))));
+        let path = |workload: &Workload| fs::canonicalize(&workload.source).unwrap();
+        assert_eq!(recent.files(&builtin()), [path(&a), path(&b)]);
+        assert_eq!(recent.files(&a), [path(&b)]);
+        fs::remove_file(&b.source).unwrap();
+        assert!(recent.files(&a).is_empty());
+    }
+
+    #[test]
+    fn a_file_of_others_is_told_and_left_alone() {
+        for text in ["{", "[]", "{\"schema\": \"plantui.sessions/9\", \"sessions\": []}", "\u{0}"] {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join(NAME), text).unwrap();
+            let recent = at(folder.path());
+            let told = recent.session(&builtin()).unwrap_err();
+            assert!(told.contains(NAME) && told.contains("remove it"), "{told}");
+            assert!(recent.keep(&builtin(), Session::default()).is_err());
+            assert!(recent.files(&builtin()).is_empty());
+            assert_eq!(fs::read_to_string(folder.path().join(NAME)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_without_a_folder_or_a_file() {
+        let nowhere = Recent::default();
+        assert_eq!(nowhere.keep(&builtin(), Session::default()), Ok(()));
+        let folder = tempfile::tempdir().unwrap();
+        let piped = Workload { source: "-".into(), ..builtin() };
+        at(folder.path()).keep(&piped, Session::default()).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn only_so_many_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let recent = at(folder.path());
+        for i in 0..MOST + 3 {
+            recent.keep(&file(folder.path(), &format!("{i}.json")), Session::default()).unwrap();
+        }
+        assert_eq!(recent.files(&builtin()).len(), MOST);
+    }
+
+    #[test]
+    fn the_folder_follows_the_environment() {
+        let get = |set: &'static [(&str, &str)]| {
+            move |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, value)| PathBuf::from(value))
+        };
+        assert_eq!(user_directory(get(&[("HOME", "/h")])), Some("/h/.local/state/plantui".into()));
+        assert_eq!(user_directory(get(&[("HOME", "/h"), ("XDG_STATE_HOME", "/s")])), Some("/s/plantui".into()));
+        assert_eq!(user_directory(get(&[("XDG_STATE_HOME", "")])), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! What comes back when a workload is shown again: limits, planner and options, schedule, view.
+//!
+//! A session holds only what was changed: a limit that is as the workload and the configuration say is not in it, so that
+//! a workload whose file states new limits later brings them. What no longer applies (a planner that is gone, an option
+//! out of its range) is passed over in silence. Flags of the command line win.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ScreenRequest,
+    model::{Model, Tone, View},
+};
+use crate::{
+    cluster::{LimitKind, Limits, MOST_DEVICES, Machines, Overrides},
+    planner::Options,
+    simulate::Schedule,
+};
+
+/// The state of the screen that is worth keeping.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Session {
+    /// Limits that were changed, by the name of their flag, as text with a unit.
+    pub(super) limits: BTreeMap<String, String>,
+    /// Id of the planner.
+    pub(super) planner: String,
+    /// Options that are not at their defaults, as `name=value`, by planner.
+    pub(super) options: BTreeMap<String, Vec<String>>,
+    /// Id of the schedule.
+    pub(super) schedule: String,
+    /// The view, in small letters.
+    pub(super) view: String,
+}
+
+/// Flag of the machines among the limits.
+const MACHINES: &str = "--machines";
+
+impl Session {
+    /// The limits that were changed, but for those that `asked` asks for otherwise.
+    pub(super) fn limits(&self, asked: &Overrides) -> Overrides {
+        let value = |kind: LimitKind| kind.parse(self.limits.get(kind.flag())?).ok();
+        let count = |kind: LimitKind| value(kind).map(|count| count as u32);
+        // Devices are the sum over all machines: who asks for one of the two asks for both.
+        let place = asked.devices.is_none() && asked.machines.is_none();
+        let machines = self.limits.get(MACHINES).and_then(|text| Machines::parse(text).ok());
+        asked.or(&Overrides {
+            devices: count(LimitKind::Devices).filter(|devices| place && *devices <= MOST_DEVICES),
+            cpus: count(LimitKind::Cpus),
+            memory_bytes: value(LimitKind::Memory),
+            microbatches: count(LimitKind::Microbatches),
+            bandwidth_bytes_per_s: value(LimitKind::Bandwidth),
+            batch: count(LimitKind::Batch),
+            machines: machines.filter(|_| place),
+            flops_per_s: value(LimitKind::Flops),
+        })
+    }
+}
+
+impl Model {
+    /// What is on the screen, as the session of its workload.
+    pub(super) fn session(&self) -> Session {
+        let usual = Limits::resolve(&self.workload, &self.defaults.unstated_by(&self.workload.limits)).ok();
+        let changed = |kind: &LimitKind| usual.is_none_or(|usual| usual.get(*kind) != self.limits.get(*kind));
+        let kinds = LimitKind::ALL.iter().filter(|kind| changed(kind));
+        let mut limits: BTreeMap<String, String> =
+            kinds.map(|kind| (kind.flag().to_string(), exact(*kind, self.limits.get(*kind)))).collect();
+        let machines = self.limits.machines;
+        if !machines.is_empty() && usual.is_none_or(|usual| usual.machines != machines) {
+            let sizes: Vec<String> = machines.sizes().iter().map(ToString::to_string).collect();
+            limits.insert(MACHINES.into(), sizes.join(","));
+        }
+        let mut options = BTreeMap::new();
+        for (planner, set) in self.planners.iter().zip(&self.options) {
+            let changed = planner.options().iter().filter_map(|spec| {
+                let value = set.get(spec.name).filter(|value| *value != spec.default_value())?;
+                Some(format!("{}={}", spec.name, value.text()))
+            });
+            let changed: Vec<String> = changed.collect();
+            if !changed.is_empty() {
+                options.insert(planner.info().id.to_string(), changed);
+            }
+        }
+        Session {
+            limits,
+            planner: self.current_planner().info().id.into(),
+            options,
+            schedule: self.schedule.id().into(),
+            view: name(self.view),
+        }
+    }
+
+    /// Takes planner, options, schedule and view of the last session, where `asked` asks for none; the limits are taken
+    /// already. Says so if anything is then other than it would have been.
+    pub(super) fn restore(&mut self, session: &Session, asked: &Asked) {
+        let before = (self.planner, self.options.clone(), self.schedule, self.view);
+        for (at, planner) in self.planners.iter().enumerate() {
+            let id = planner.info().id;
+            let Some(kept) = session.options.get(id) else { continue };
+            // One by one, so that a setting of another version costs only itself.
+            let parse = |settings: &[&str]| Options::parse(id, planner.options(), settings.iter().copied());
+            let mut settings: Vec<&str> = kept.iter().map(String::as_str).filter(|s| parse(&[s]).is_ok()).collect();
+            if at == self.planner {
+                settings.extend(asked.settings.iter().map(String::as_str));
+            }
+            if let Ok(options) = parse(&settings) {
+                self.options[at] = options;
+            }
+        }
+        let planner = self.planners.iter().position(|planner| planner.info().id == session.planner);
+        if let Some(planner) = planner.filter(|&at| !asked.planner && self.refusals[at].is_none()) {
+            self.planner = planner;
+        }
+        if let Some(schedule) = Schedule::find(&session.schedule).filter(|_| !asked.schedule) {
+            self.schedule = schedule;
+        }
+        if let Some(view) = View::ALL.into_iter().find(|view| name(*view) == session.view) {
+            self.view = view;
+        }
+        let same = before == (self.planner, self.options.clone(), self.schedule, self.view);
+        if !same || self.limits != self.first_limits {
+            let text = "as you left it last time; plantui --fresh begins anew";
+            self.message = Some((Tone::Done, text.into()));
+        }
+    }
+
+    /// Keeps the session of the workload on the screen.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub(super) fn keep_session(&self) -> Result<(), String> {
+        self.recent.keep(&self.workload, self.session())
+    }
+}
+
+/// What the command line asks for, which no session changes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    planner: bool,
+    schedule: bool,
+    settings: Vec<String>,
+}
+
+impl Asked {
+    /// What a request asks for by name.
+    pub(super) fn by(request: &ScreenRequest) -> Asked {
+        // Settings are settings of a planner: who sets one has chosen it.
+        let planner = request.planner_asked || !request.settings.is_empty();
+        Asked { planner, schedule: request.schedule_asked, settings: request.settings.clone() }
+    }
+}
+
+/// A limit so that it is read back as the same number.
+fn exact(kind: LimitKind, value: f64) -> String {
+    let text = kind.format(value);
+    if kind.parse(&text) == Ok(value) { text } else { format!("{value}") }
+}
+
+/// A view as a session names it.
+fn name(view: View) -> String {
+    view.title().to_lowercase()
+}

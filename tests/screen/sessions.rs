@@ -1,0 +1,125 @@
+//! What comes back when a workload is shown again.
+
+use std::{path::Path, sync::Arc};
+
+use plantui::{
+    cluster::Overrides,
+    tui::{ScreenRequest, View},
+    workload,
+};
+use ratatui::crossterm::event::KeyCode;
+
+use crate::{press, request, screen};
+
+/// A request for a file, with sessions in a folder of the test's own.
+fn kept(folder: &Path, file: &str) -> ScreenRequest {
+    let path = folder.join(file);
+    if !path.exists() {
+        std::fs::copy("inputs/tiny-branch.json", &path).expect("the temporary folder takes files");
+    }
+    let mut request = request(Arc::new(workload::load(&path).expect("it is valid")));
+    request.state_directory = Some(folder.join("state"));
+    request
+}
+
+/// The devices that the left panel shows.
+fn devices(text: &str) -> String {
+    let row = text.lines().find(|line| line.contains("devices ") && line.contains('◂')).expect("there is such a row");
+    let words: Vec<&str> = row.split_whitespace().collect();
+    let at = words.iter().position(|word| word.ends_with("devices")).expect("it is in the row");
+    words[at + 1].into()
+}
+
+/// Changes a limit, an option, the schedule and the view, and leaves.
+fn leave_changed(folder: &Path) -> String {
+    let mut first = screen(kept(folder, "a.json"));
+    assert!(!first.text().contains("last time"), "{}", first.text());
+    press(&mut first, KeyCode::Right);
+    first.keys("3");
+    press(&mut first, KeyCode::Tab);
+    first.keys("s");
+    let text = first.text();
+    first.keys("q");
+    assert!(first.quit && first.unkept.is_none());
+    text
+}
+
+#[test]
+fn limits_schedule_and_view_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = leave_changed(folder.path());
+    let mut again = screen(kept(folder.path(), "a.json"));
+    let after = again.text();
+    assert_eq!(again.view(), View::Timeline);
+    assert!(after.contains("as you left it last time; plantui --fresh begins anew"), "{after}");
+    assert!(before.contains("GPipe") && after.contains("GPipe"), "{after}");
+    assert_eq!(devices(&after), "5");
+    // Back to what the file says, not to what was restored.
+    press(&mut again, KeyCode::Backspace);
+    assert_eq!(devices(&again.text()), "4");
+}
+
+#[test]
+fn fresh_begins_anew_and_flags_win() {
+    let folder = tempfile::tempdir().unwrap();
+    leave_changed(folder.path());
+    let mut fresh = kept(folder.path(), "a.json");
+    fresh.fresh = true;
+    let mut fresh = screen(fresh);
+    assert_eq!(fresh.view(), View::Stages);
+    assert_eq!(devices(&fresh.text()), "4");
+    let mut asked = kept(folder.path(), "a.json");
+    asked.overrides = Overrides { devices: Some(3), ..Overrides::default() };
+    asked.planner = "equal-partition".into();
+    asked.planner_asked = true;
+    let mut asked = screen(asked);
+    let text = asked.text();
+    assert_eq!(devices(&text), "3");
+    assert!(text.contains("● Equal partition"), "{text}");
+    assert_eq!(asked.view(), View::Timeline, "what no flag asks for still comes back");
+}
+
+#[test]
+fn a_broken_file_of_sessions_is_told_and_harms_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    std::fs::create_dir(&state).unwrap();
+    std::fs::write(state.join("sessions.json"), "not ours").unwrap();
+    let mut shown = screen(kept(folder.path(), "a.json"));
+    let text = shown.text();
+    assert!(text.contains("✓ optimal") && text.contains("sessions.json"), "{text}");
+    shown.keys("qq");
+    assert!(shown.unkept.is_some_and(|why| why.contains("remove it")));
+    assert_eq!(std::fs::read_to_string(state.join("sessions.json")).unwrap(), "not ours");
+}
+
+#[test]
+fn a_session_that_no_longer_fits_is_taken_as_far_as_it_does() {
+    let folder = tempfile::tempdir().unwrap();
+    leave_changed(folder.path());
+    let file = folder.path().join("state/sessions.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let text = text.replace("\"piper\"", "\"gone\"").replace("\"timeline\"", "\"hologram\"");
+    let text = text.replace("\"options\": {}", "\"options\": {\"piper\": [\"recompute=never\", \"no-such=1\"]}");
+    std::fs::write(&file, &text).unwrap();
+    let mut shown = screen(kept(folder.path(), "a.json"));
+    let text = shown.text();
+    assert_eq!(shown.view(), View::Stages);
+    assert_eq!(devices(&text), "5");
+    assert!(text.contains("never"), "{text}");
+}
+
+#[test]
+fn the_file_before_is_first_in_the_list_and_comes_back_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    leave_changed(folder.path());
+    let mut shown = screen(kept(folder.path(), "b.json"));
+    assert_eq!(shown.view(), View::Stages);
+    shown.keys("o");
+    let text = shown.text();
+    let row = text.lines().find(|line| line.contains("▌ ") && line.contains("a.json")).unwrap_or_default();
+    assert!(row.contains("recent"), "{text}");
+    press(&mut shown, KeyCode::Enter);
+    assert_eq!(shown.view(), View::Timeline);
+    assert_eq!(devices(&shown.text()), "5");
+}
