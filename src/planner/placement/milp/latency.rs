@@ -284,7 +284,7 @@ pub fn search(
             handle.report_bound(bound);
         }
     };
-    let ended = solve(program, start, handle, &mut |report| match report {
+    let ended = solve(program, start, handle, &|| false, &mut |report| match report {
         Report::Better(values) => {
             offer(&mut best, &values);
         }
