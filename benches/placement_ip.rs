@@ -3,7 +3,7 @@
 //!
 //! `PLANTUI_REFERENCE=.. cargo bench --bench placement_ip [WORD..]`: every word must occur in the input's name, but for
 //! `contiguous`, `separate-maxima`, `deadline=SECONDS` and `rounds=N`, which change what is asked, and `loads`, which shows every
-//! device.
+//! device. With the feature `milp`, `highs` asks HiGHS and our own search beside it, and `highs rounds=0` HiGHS alone.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -12,7 +12,7 @@ use plantui::{
         Search,
         placement::{
             PlacementLimits,
-            ip::{Contiguity, Objective, Question, Settings, search},
+            ip::{Best, Contiguity, Objective, Question, Settings, search},
         },
     },
     workload::formats::placement::read,
@@ -31,8 +31,9 @@ fn main() {
     let deadline = Duration::from_secs_f64(number("deadline=").unwrap_or(60.0));
     let mut settings = Settings::default();
     settings.rounds = number("rounds=").map_or(settings.rounds, |rounds| rounds as usize);
-    let asked =
-        |word: &String| !matches!(word.as_str(), "contiguous" | "separate-maxima" | "loads") && !word.contains('=');
+    let asked = |word: &String| {
+        !matches!(word.as_str(), "contiguous" | "separate-maxima" | "loads" | "highs") && !word.contains('=')
+    };
     println!(
         "{:38} {:>12} {:>12} {:>7} {:>7} {:>6} {:>12} {:>9}",
         "input", "value", "bound", "gap %", "s", "rounds", "best known", "to it %"
@@ -52,7 +53,7 @@ fn main() {
         };
         let question = Question { dag: &file.dag, profile: &file.profile, limits, contiguity, objective };
         let handle = Search::new(Some(deadline), 0);
-        let best = search(&question, &settings, &handle, &|_, _| {});
+        let best = answer(&question, settings, has("highs"), &handle);
         let value = best.split.as_ref().map_or(f64::NAN, |(value, _)| *value);
         let known: f64 = known.parse().expect("a number");
         println!(
@@ -80,4 +81,23 @@ fn main() {
             }
         }
     }
+}
+
+#[cfg(feature = "milp")]
+fn answer(question: &Question<'_>, settings: Settings, highs: bool, handle: &Search) -> Best {
+    use plantui::planner::placement::milp::throughput;
+    if !highs {
+        return search(question, &settings, handle, &|_, _| {});
+    }
+    let asked = match settings.rounds {
+        0 => throughput::Settings::ALONE,
+        _ => throughput::Settings { beside: Some(settings), ..throughput::Settings::default() },
+    };
+    throughput::search(question, &asked, handle, &|_, _| {})
+}
+
+#[cfg(not(feature = "milp"))]
+fn answer(question: &Question<'_>, settings: Settings, highs: bool, handle: &Search) -> Best {
+    assert!(!highs, "built without the feature milp");
+    search(question, &settings, handle, &|_, _| {})
 }

@@ -5,7 +5,7 @@ mod common;
 use std::{fs, path::PathBuf};
 
 use common::random_layers::{Dice, text};
-use plantui::workload::{self, Format, convert, formats::torch_graph};
+use plantui::workload::{self, Format, convert, formats::torch_graph, lint};
 use proptest::prelude::*;
 
 fn read(text: &str) -> Result<workload::Workload, String> {
@@ -46,8 +46,20 @@ fn every_rule_names_line_and_repair() {
         let error = read(&format!("{A}\n{second}\n")).unwrap_err();
         assert!(error.contains(says), "{second:?}: {error}");
     }
+    let circle = read(&format!("{A}\n{B}\n\tnode1 -- node2\n\tnode2 -- node1\nnode3 -- c -- f=1, b=2, a=3, p=4\n"));
+    let says = "graph.txt:4: puts edges in a circle: node";
+    assert!(circle.as_ref().is_err_and(|error| error.starts_with(says)), "{circle:?}");
+    let idle = read("node1 -- a -- f=0, b=0, a=3, p=4\n").unwrap_err();
+    assert!(idle.contains("has no node that takes any time"), "{idle}");
     let twice = read(&format!("{A}\n{B}\n\tnode1 -- node2\n\tnode1 -- node2\n")).unwrap_err();
     assert!(twice.contains("graph.txt:4: repeats an edge"), "{twice}");
+}
+
+#[test]
+fn a_file_that_was_cut_off_before_its_edges_is_a_finding() {
+    let found = |text: &str| lint::lint(&read(text).unwrap()).iter().any(|finding| finding.rule == "no-edges");
+    assert!(found(&format!("{A}\n{B}\n")));
+    assert!(!found(&format!("{A}\n{B}\n\tnode1 -- node2\n")) && !found(&format!("{A}\n")));
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn agree(question: &Question<'_>, place: &str, seen: &mut BTreeMap<&str, usize>)
     );
     let published = Mutex::new(vec![]);
     let handle = Search::default();
-    let best: Best = throughput::search(question, &throughput::Settings { first: None }, &handle, &|value, split| {
+    let best: Best = throughput::search(question, &throughput::Settings::ALONE, &handle, &|value, split| {
         published.lock().unwrap().push((value, split.clone()));
     });
     let place = format!("{place}: {best:?}, our own {own:?}");
@@ -138,15 +138,15 @@ fn latency_programs_agree_with_our_own_exact_search() {
     assert!(optimal > 190, "{optimal}");
 }
 
-/// A published throughput input, by HiGHS alone or after our own search.
-fn published(root: &Path, input: &str, contiguity: Contiguity, first: Option<ip::Settings>, handle: &Search) -> Best {
+/// A published throughput input.
+fn published(root: &Path, input: &str, settings: &throughput::Settings, handle: &Search) -> Best {
     let (file, accelerators, memory_bytes) =
         read_input(&root.join("dnn-partitioning/throughput-inputs/OperatorGraphs").join(input));
     let cpus = file.cpus.expect("published inputs have limits");
     let limits = PlacementLimits { accelerators: accelerators as u32, cpus, memory_bytes };
-    let objective = Objective::MaxLoad;
+    let (contiguity, objective) = (Contiguity::Free, Objective::MaxLoad);
     let question = Question { dag: &file.dag, profile: &file.profile, limits, contiguity, objective };
-    throughput::search(&question, &throughput::Settings { first }, handle, &|_, _| {})
+    throughput::search(&question, settings, handle, &|_, _| {})
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn small_published_inputs_have_their_published_optimum() {
     for input in ["bert_l-3_inference.json", "bert_l-3_training.json"] {
         let rows = include_str!("figures/placement-ip.tsv").lines().filter_map(|line| line.split_once('\t'));
         let known: f64 = rows.filter(|row| row.0.ends_with(input)).map(|row| row.1.parse::<f64>().unwrap()).sum();
-        let best = published(&root, input, Contiguity::Free, None, &Search::default());
+        let best = published(&root, input, &throughput::Settings::ALONE, &Search::default());
         assert_eq!(best.status, Status::Optimal, "{input}");
         assert!(best.split.as_ref().is_some_and(|(value, _)| close(*value, known)), "{input}: {best:?}");
     }
@@ -165,8 +165,9 @@ fn small_published_inputs_have_their_published_optimum() {
 fn a_stopped_run_keeps_what_it_found_and_proved() {
     let Some(root) = reference::root("HiGHS with a deadline") else { return };
     let handle = Search::new(Some(Duration::from_secs(3)), 0);
-    let first = ip::Settings { rounds: 1, walks: 1, steps: 1000, proofs: 1, branches: 100 };
-    let best = published(&root, "bert_l-12_inference.json", Contiguity::Free, Some(first), &handle);
+    let own = Some(ip::Settings { rounds: 1, walks: 1, steps: 1000, proofs: 1, branches: 100 });
+    let settings = throughput::Settings { first: own, beside: own };
+    let best = published(&root, "bert_l-12_inference.json", &settings, &handle);
     assert_eq!(best.status, Status::Cancelled);
     let (value, _) = best.split.expect("our own search found one");
     assert!(0.0 < best.lower_bound && best.lower_bound < value);
@@ -179,7 +180,8 @@ fn both_planners_offer_highs_and_answer_the_same_with_it() {
         let planner = planner::find(id).expect("the planner is there");
         assert!(planner.options().iter().any(|option| option.name == "solver"), "{id}");
         for seed in 0..20 {
-            let (workload, limits) = RandomPlacement::new(seed).workload();
+            let (workload, mut limits) = RandomPlacement::new(seed).workload();
+            limits.cpus = seed as u32 % 2;
             let run = |solver: &str| {
                 let options = Options::parse(id, planner.options(), [solver]).unwrap();
                 let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };

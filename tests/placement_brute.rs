@@ -8,7 +8,8 @@ use plantui::{
             DeviceKind, PlacementLimits, Split,
             classes::{ClassGraph, Partition},
             dp::{self, DpOptions},
-            linearise,
+            ip::{self, Contiguity, Objective, Question},
+            linearise, smallest_memory,
         },
     },
     workload::placement::{PlacementNode, PlacementProfile},
@@ -184,6 +185,41 @@ fn the_dp_finds_the_optimum_of_every_small_graph() {
     for kind in ["infeasible", "linearised worse", "linearised equal", "memory binds", "memory is ample"] {
         assert!(seen.get(kind).is_some_and(|&count| count > 20), "{kind}: {seen:?}");
     }
+}
+
+#[test]
+fn the_smallest_memory_is_enough_and_less_is_not() {
+    let mut random = Random(33);
+    let (mut checked, mut exact) = (0, 0);
+    for round in 0..400 {
+        let Instance { dag, profile, limits } = instance(&mut random);
+        let accelerators = limits.accelerators;
+        let with = |memory_bytes: f64| PlacementLimits { accelerators, cpus: 0, memory_bytes };
+        let contiguous = smallest_memory::contiguous(&dag, &profile, false, accelerators, &Search::default());
+        let needed = smallest_memory::any_split(&profile, accelerators);
+        let (Some(least), Some(needed)) = (contiguous, needed) else {
+            assert!(contiguous.is_none() && needed.is_none(), "round {round}");
+            assert!(accelerators == 0 || profile.nodes.iter().any(|node| !node.supported), "round {round}");
+            continue;
+        };
+        let planned =
+            |memory| dp::plan(&dag, &profile, &with(memory), &DpOptions::default(), &Search::default()).split.is_some();
+        assert!(planned(least) && (least < 1.0 || !planned(least - 1.0)), "round {round}: {least}");
+        let settings = ip::Settings { rounds: 1, walks: 1, steps: 1000, proofs: 1, branches: 100_000 };
+        let packed = |memory| {
+            let (contiguity, objective) = (Contiguity::Free, Objective::MaxLoad);
+            let question = Question { dag: &dag, profile: &profile, limits: with(memory), contiguity, objective };
+            ip::search(&question, &settings, &Search::default(), &|_, _| {}).split.is_some()
+        };
+        assert!(needed.at_least <= needed.enough && needed.enough <= least, "round {round}: {needed:?}, {least}");
+        assert!(packed(needed.enough), "round {round}: {needed:?}");
+        let below = needed.at_least.ceil() - 1.0;
+        assert!(below < 0.0 || !packed(below), "round {round}: {needed:?}");
+        checked += 1;
+        exact += usize::from(needed.exact() == Some(needed.enough));
+    }
+    println!("{checked} checked, {exact} exact without order");
+    assert!(checked > 100 && exact > checked / 2 && exact < checked, "{checked}, {exact}");
 }
 
 #[test]

@@ -4,13 +4,14 @@ use super::{
     PlacementLimits, Split,
     ip::{Best, Contiguity, Objective, Question, Settings, search},
     planners::{PAPER, placement_profile, plan},
+    smallest_memory,
 };
 use crate::{
     cluster::LimitKind,
     plan::{Measure, Plan},
     planner::{Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     units,
-    workload::{PlacementProfile, Workload},
+    workload::Workload,
 };
 
 /// Any split, or any that is contiguous device by device; with a bound that says how much better there may be.
@@ -108,7 +109,7 @@ impl Planner for IntegerProgram {
                 outcome.plan = Some(as_plan(&split));
                 outcome.objective = Some(value);
             }
-            None if best.status == Status::Infeasible => outcome.infeasible = Some(infeasible(profile, &limits)),
+            None if best.status == Status::Infeasible => outcome.infeasible = Some(infeasible(&question, handle)),
             None => {
                 // Neither found nor disproven: nothing but more time could tell.
                 outcome.status = Status::Cancelled;
@@ -136,14 +137,25 @@ fn answer(
 }
 
 /// Why there is no split: with a CPU there is one, unless classes have to go where they cannot.
-fn infeasible(profile: &PlacementProfile, limits: &PlacementLimits) -> Infeasible {
-    let (accelerators, limit) = (limits.accelerators, units::bytes_exact(limits.memory_bytes));
-    let unsupported = profile.nodes.iter().any(|node| !node.supported);
-    let explanation = if unsupported {
-        "An accelerator cannot run some of the nodes, and there is no CPU: allow one.".to_string()
-    } else {
-        format!("The colour classes cannot be packed into {accelerators} accelerators with {limit} each: allow a CPU.")
-    };
-    let limits = if unsupported { vec![LimitKind::Cpus] } else { vec![LimitKind::Memory, LimitKind::Devices] };
-    Infeasible { limits, smallest_memory_bytes: None, fewest_devices: None, explanation }
+fn infeasible(question: &Question<'_>, handle: &Search) -> Infeasible {
+    let (accelerators, limit) = (question.limits.accelerators, units::bytes_exact(question.limits.memory_bytes));
+    if question.profile.nodes.iter().any(|node| !node.supported) {
+        let explanation = "An accelerator cannot run some of the nodes, and there is no CPU: allow one.".to_string();
+        return Infeasible { limits: vec![LimitKind::Cpus], explanation, ..Infeasible::default() };
+    }
+    let mut explanation =
+        format!("The colour classes cannot be packed into {accelerators} accelerators with {limit} each: allow a CPU.");
+    let mut enough = None;
+    if let Some(mut needed) = smallest_memory::any_split(question.profile, accelerators) {
+        if question.contiguity == Contiguity::Contiguous {
+            // A contiguous split of the DP is convex on every device; some other convex one might do with less.
+            let quiet = handle.quiet();
+            let least = smallest_memory::contiguous(question.dag, question.profile, false, accelerators, &quiet);
+            needed.enough = least.unwrap_or(f64::INFINITY).max(needed.at_least);
+        }
+        explanation += &needed.sentence();
+        enough = needed.exact();
+    }
+    let limits = vec![LimitKind::Memory, LimitKind::Devices];
+    Infeasible { limits, smallest_memory_bytes: enough, fewest_devices: None, explanation }
 }

@@ -32,6 +32,7 @@ pub mod pipedream;
 pub mod planners;
 mod random;
 pub mod scotch;
+pub mod smallest_memory;
 pub mod split;
 
 use crate::{cluster::Limits, planner::Status};

@@ -7,7 +7,7 @@
 use super::{
     DeviceKind, Placed, PlacementLimits, Split, baselines,
     dp::{self, DpOptions},
-    linearise, local_search, pipedream,
+    linearise, local_search, pipedream, smallest_memory,
 };
 use crate::{
     cluster::LimitKind,
@@ -160,6 +160,14 @@ impl Planner for PlacementPlanner {
             }
         } else {
             outcome.proven_among = outcome.lower_bound.map(|_| "contiguous splits");
+        }
+        if let (Algorithm::Dp, Some(story)) = (self.algorithm, &mut outcome.infeasible) {
+            let contract_layers = problem.options.flag("contract_layers");
+            let least = smallest_memory::contiguous(dag, profile, contract_layers, limits.accelerators, &quiet);
+            if let Some(bytes) = least {
+                story.smallest_memory_bytes = Some(bytes);
+                story.explanation += &format!(" {} each would do, and no less.", units::bytes(bytes));
+            }
         }
         if self.algorithm == Algorithm::Dp && outcome.status == Status::Optimal {
             outcome.notes.push("proven among contiguous splits; one that is not contiguous may be better".into());

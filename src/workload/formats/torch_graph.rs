@@ -54,7 +54,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
     let mut profile = LayerProfile { nodes: vec![] };
     let mut edges: Vec<(u32, u32)> = vec![];
     let mut known: FxHashMap<&str, u32> = FxHashMap::default();
-    let mut seen: FxHashSet<(u32, u32)> = FxHashSet::default();
+    let mut line_of: FxHashMap<(u32, u32), usize> = FxHashMap::default();
     for (i, content) in text.lines().enumerate() {
         let line = Line { source, number: i + 1 };
         if content.trim().is_empty() {
@@ -62,7 +62,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
         }
         if content.starts_with([' ', '\t']) {
             let (from, to) = edge(&line, content.trim(), &known)?;
-            if !seen.insert((from, to)) {
+            if line_of.insert((from, to), line.number).is_some() {
                 return line.refuse("", "repeats an edge", "keep one of them");
             }
             edges.push((from, to));
@@ -80,10 +80,19 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
     if profile.nodes.is_empty() {
         return Err(LoadError::file(source, "has edges but no node", NODE_LINE));
     }
+    if profile.nodes.iter().all(|node| node.forward_ms + node.backward_ms == 0.0) {
+        let repair = "plans are made from times: profile the network, in milliseconds";
+        return Err(LoadError::file(source, "has no node that takes any time", repair));
+    }
     let dag = Dag::new(profile.nodes.len(), edges).map_err(|GraphError::Cycle(cycle)| {
         let ids: Vec<String> = cycle.iter().take(8).map(|&v| printable(&profile.nodes[v].id)).collect();
         let more = if cycle.len() > 8 { ", .." } else { "" };
-        LoadError::file(source, format!("has edges in a circle: {}{more}", ids.join(" -> ")), "remove one of them")
+        // The edge of the circle that comes last in the file: the one that closes it.
+        let next = cycle.iter().cycle().skip(1);
+        let edges = cycle.iter().zip(next).map(|(&from, &to)| (from as u32, to as u32));
+        let closes = edges.filter_map(|edge| line_of.get(&edge).copied()).max();
+        let problem = format!("puts edges in a circle: {}{more}", ids.join(" -> "));
+        LoadError::file(source, problem, "remove this edge or another of them").on_line(closes)
     })?;
     let ids = node_ids(&profile);
     let nodes = ids.into_iter().zip(names).map(|(id, name)| Node { id, name: Some(name) }).collect();

@@ -7,6 +7,15 @@ use crate::workload::{
 };
 
 pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut Findings) {
+    if workload.nodes.len() > 1 && workload.dag.edges().is_empty() {
+        findings.add(
+            "no-edges",
+            Severity::Warning,
+            &[],
+            format!("has {} nodes and no edge", workload.nodes.len()),
+            "edges come last in the file: it may have been cut off, and nothing says what runs after what",
+        );
+    }
     let kept = states::kept(workload);
     let costly = |v: usize| profile.nodes[v].seconds() > 0.0;
     let dropped: Vec<usize> = (0..kept.len()).filter(|&v| !kept[v] && costly(v)).collect();

@@ -13,12 +13,15 @@ use super::{
     program::{Program, Variable},
     solve::solve,
 };
-use crate::planner::{
-    Search, Status,
-    placement::latency::{
-        Best, Question, Settings as OwnSettings, evaluate, search as own_search,
-        slots::{Instance, Scorer, SlotSchedule},
+use crate::{
+    planner::{
+        Search, Status,
+        placement::latency::{
+            Best, Question, Settings as OwnSettings, evaluate, search as own_search,
+            slots::{Instance, Scorer, SlotSchedule},
+        },
     },
+    workload::PlacementNode,
 };
 
 /// What goes before HiGHS.
@@ -91,7 +94,8 @@ impl Formulation<'_> {
         let mut program = Program::default();
         for node in &instance.profile.nodes {
             for slot in 0..=slots {
-                program.binary(slot == 0 || node.supported);
+                // What takes longer on a CPU than all that is to be beaten is not on one.
+                program.binary(if slot == 0 { self.time(node.cpu_time) <= self.horizon } else { node.supported });
             }
         }
         for _ in 0..n + 2 * slots {
@@ -119,17 +123,22 @@ impl Formulation<'_> {
         time * self.scale
     }
 
+    /// A node's time on a CPU, where it can be on one; elsewhere a number that does not spoil the others' precision.
+    fn on_cpu(&self, node: &PlacementNode) -> f64 {
+        self.time(node.cpu_time).min(self.horizon)
+    }
+
     /// A node on a CPU takes its time after its last input; on an accelerator it is not done before its inputs either.
     fn on_cpus(&self, program: &mut Program) {
         let layout = &self.layout;
         for (v, node) in self.instance.profile.nodes.iter().enumerate() {
-            let (done, runs) = (layout.done(v), (layout.holds(v, 0), -self.time(node.cpu_time)));
-            program.row(0.0.., [(done, 1.0), runs]);
+            let runs = (layout.holds(v, 0), -self.on_cpu(node));
+            program.row(0.0.., [(layout.done(v), 1.0), runs]);
         }
         for u in 0..layout.nodes {
             for &v in self.instance.successors(u) {
                 let v = v as usize;
-                let runs = (layout.holds(v, 0), -self.time(self.instance.profile.nodes[v].cpu_time));
+                let runs = (layout.holds(v, 0), -self.on_cpu(&self.instance.profile.nodes[v]));
                 program.row(0.0.., [(layout.done(v), 1.0), (layout.done(u), -1.0), runs]);
             }
         }
@@ -284,7 +293,7 @@ pub fn search(
             handle.report_bound(bound);
         }
     };
-    let ended = solve(program, start, handle, &mut |report| match report {
+    let ended = solve(program, start, handle, &|| false, &mut |report| match report {
         Report::Better(values) => {
             offer(&mut best, &values);
         }

@@ -28,11 +28,12 @@ const GLANCE: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_millis(30);
 
 /// Minimises a program, from a solution if one is given (the value of every variable). `told` hears of better solutions and
-/// bounds. `None` if it was stopped before HiGHS said how it ended.
+/// bounds; once `enough` holds there is no need to go on. `None` if it was stopped before HiGHS said how it ended.
 pub fn solve(
     program: Program,
     start: Option<Vec<f64>>,
     handle: &Search,
+    enough: &dyn Fn() -> bool,
     told: &mut dyn FnMut(Report),
 ) -> Option<Ended> {
     let (reports, heard) = crossbeam_channel::unbounded();
@@ -54,7 +55,7 @@ pub fn solve(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return None,
         }
-        if handle.cancelled() {
+        if handle.cancelled() || enough() {
             stop.store(true, Ordering::Relaxed);
             if given_up.get_or_insert_with(Instant::now).elapsed() >= PATIENCE {
                 return None;

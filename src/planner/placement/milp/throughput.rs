@@ -9,6 +9,11 @@
 //! edge leaves a device it falls to nothing. Size `O(devices (classes + pins))`, and `O(devices (n + m))` more for
 //! contiguity.
 
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
 use highs::HighsModelStatus;
 
 use super::{
@@ -34,16 +39,24 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// What goes before HiGHS.
+/// What our own search does for HiGHS. Without both, HiGHS is alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Our own search, whose split HiGHS starts from and whose bound it is given. `None`: HiGHS alone.
+    /// Before: HiGHS starts from its split and is given its bound.
     pub first: Option<OwnSettings>,
+    /// Beside it: what the two find and prove counts together.
+    pub beside: Option<OwnSettings>,
+}
+
+impl Settings {
+    /// HiGHS alone.
+    pub const ALONE: Settings = Settings { first: None, beside: None };
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { first: Some(OwnSettings { rounds: 2, ..OwnSettings::default() }) }
+        let own = OwnSettings::default();
+        Settings { first: Some(OwnSettings { rounds: 1, ..own }), beside: Some(own) }
     }
 }
 
@@ -196,30 +209,117 @@ fn forward_nodes(question: &Question<'_>, profile: &PlacementProfile) -> Vec<usi
     order.filter(|&v| !profile.nodes[v].backward).collect()
 }
 
-/// Searches: our own search if asked for, then HiGHS until it has proven the best to [`GAP`](super::GAP) or is stopped.
-/// `improved` is called with every better split; bounds go to `handle`.
+/// What is known so far, by whomever.
+struct Known<'k> {
+    best: Mutex<Best>,
+    handle: &'k Search,
+    improved: &'k (dyn Fn(f64, &Split) + Sync),
+}
+
+impl Known<'_> {
+    fn best(&self) -> MutexGuard<'_, Best> {
+        self.best.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn offer(&self, value: f64, split: &Split) {
+        let mut best = self.best();
+        if best.split.as_ref().is_none_or(|(known, _)| value < *known) {
+            (self.improved)(value, split);
+            best.split = Some((value, split.clone()));
+        }
+    }
+
+    fn raise(&self, bound: f64) {
+        // HiGHS says minus infinity before the relaxation is solved, and infinity when nothing is left.
+        if !bound.is_finite() {
+            return;
+        }
+        let mut best = self.best();
+        let value = best.split.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+        best.lower_bound = bound.min(value).max(best.lower_bound);
+        self.handle.report_bound(best.lower_bound);
+    }
+
+    fn proven(&self) -> bool {
+        self.best().status != Status::Feasible
+    }
+
+    /// What another search ended with.
+    fn join(&self, other: &Best) {
+        if let Some((value, split)) = &other.split {
+            self.offer(*value, split);
+        }
+        self.raise(other.lower_bound);
+        if matches!(other.status, Status::Optimal | Status::Infeasible) {
+            self.conclude(other.status);
+        }
+    }
+
+    fn conclude(&self, status: Status) {
+        let mut best = self.best();
+        best.status = status;
+        best.lower_bound = best.split.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+    }
+}
+
+/// Searches: our own search if asked for, then HiGHS until it has proven the best to [`GAP`](super::GAP) or is stopped, and
+/// our own search beside it if asked for. `improved` is called with every better split, one at a time; bounds go to
+/// `handle`. Of several best splits, which one is returned depends on who is first.
 pub fn search(
     question: &Question<'_>,
     settings: &Settings,
     handle: &Search,
     improved: &(dyn Fn(f64, &Split) + Sync),
 ) -> Best {
-    let mut best = match &settings.first {
+    let best = match &settings.first {
         // Its share of the work is not a share of the whole.
         Some(first) => own_search(question, first, &handle.quiet(), improved),
         None => Best { status: Status::Feasible, split: None, lower_bound: 0.0, rounds: 0 },
     };
-    handle.report_bound(best.lower_bound);
+    if best.lower_bound.is_finite() {
+        handle.report_bound(best.lower_bound);
+    }
     if best.status != Status::Feasible {
         return best;
     }
+    let rounds = best.rounds;
+    let known = Known { best: Mutex::new(best), handle, improved };
+    // Stopped on its own when HiGHS has proven the best.
+    let own = Search::new(handle.remaining(), handle.seed().wrapping_add(1));
+    let besides = thread::scope(|scope| {
+        let beside = settings.beside.map(|beside| {
+            let (known, own) = (&known, &own);
+            scope.spawn(move || {
+                let found = own_search(question, &beside, own, &|value, split| known.offer(value, split));
+                known.join(&found);
+                found.rounds
+            })
+        });
+        with_highs(question, &known, &own);
+        own.cancel();
+        beside.and_then(|beside| beside.join().ok()).unwrap_or(0)
+    });
+    let mut best = known.best.into_inner().unwrap_or_else(PoisonError::into_inner);
+    best.rounds = rounds + besides;
+    if best.status == Status::Feasible && handle.cancelled() {
+        best.status = Status::Cancelled;
+    }
+    if best.lower_bound.is_finite() {
+        handle.report_bound(best.lower_bound);
+    }
+    best
+}
+
+/// Runs HiGHS from what is known. `own` is the search beside it.
+fn with_highs(question: &Question<'_>, known: &Known<'_>, own: &Search) {
     let partition = Partition::by_colour(question.profile);
     let model = Model::new(question.dag, question.profile, &partition, &question.limits, question.objective);
     if model.homeless().is_some() {
-        return Best { status: Status::Infeasible, split: None, lower_bound: f64::INFINITY, ..best };
+        return known.conclude(Status::Infeasible);
     }
+    let Best { split, lower_bound, .. } = known.best().clone();
     let all = |time: &[[f64; 2]]| time.iter().map(|&time| whole(time)).sum::<f64>();
-    let to_beat = match &best.split {
+    let to_beat = match &split {
         Some((value, _)) => *value,
         None => all(&model.accelerator_time) + all(&model.net_cost) + all(&model.cpu_time),
     };
@@ -231,56 +331,36 @@ pub fn search(
         scale: if to_beat > 0.0 { SCALE / to_beat } else { 1.0 },
         forward: if contiguous { forward_nodes(question, question.profile) } else { vec![] },
     };
-    let start = best.split.as_ref().and_then(|(_, split)| model.assignment(&partition, split));
+    let start = split.as_ref().and_then(|(_, split)| model.assignment(&partition, split));
     let start = start.map(|device| formulation.values(&device));
-    let program = formulation.program(best.lower_bound * (1.0 - MARGIN));
-    let raise = |best: &mut Best, bound: f64| {
-        // Minus infinity before the relaxation is solved, infinity when nothing is left.
-        if !bound.is_finite() {
-            return;
-        }
-        let value = best.split.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
-        best.lower_bound = (bound / formulation.scale * (1.0 - MARGIN)).min(value).max(best.lower_bound);
-        handle.report_bound(best.lower_bound);
-    };
-    let offer = |best: &mut Best, values: &[f64]| {
+    let program = formulation.program(lower_bound * (1.0 - MARGIN));
+    let unscaled = |bound: f64| bound / formulation.scale;
+    let offer = |values: &[f64]| {
         let (value, device) = formulation.priced(values)?;
-        if best.split.as_ref().is_none_or(|(known, _)| value < *known) {
-            let split = along_the_graph(question.dag, model.split(&partition, &device));
-            improved(value, &split);
-            best.split = Some((value, split));
-        }
+        known.offer(value, &along_the_graph(question.dag, model.split(&partition, &device)));
         Some(value)
     };
-    let ended = solve(program, start, handle, &mut |report| match report {
-        Report::Better(values) => {
-            offer(&mut best, &values);
+    let ended = solve(program, start, known.handle, &|| known.proven(), &mut |report| {
+        match report {
+            Report::Better(values) => {
+                offer(&values);
+            }
+            Report::Bound(bound) => known.raise(unscaled(bound) * (1.0 - MARGIN)),
+            Report::Ended(_) => {}
         }
-        Report::Bound(bound) => {
-            raise(&mut best, bound);
-        }
-        Report::Ended(_) => {}
+        known.raise(own.progress().bound.unwrap_or(0.0));
     });
-    let Some(Ended { status, bound, solution }) = ended else {
-        return Best { status: Status::Cancelled, ..best };
-    };
-    raise(&mut best, bound);
+    let Some(Ended { status, bound, solution }) = ended else { return };
+    known.raise(unscaled(bound) * (1.0 - MARGIN));
     match status {
-        HighsModelStatus::Infeasible if best.split.is_none() => {
-            return Best { status: Status::Infeasible, split: None, lower_bound: f64::INFINITY, ..best };
-        }
+        HighsModelStatus::Infeasible if known.best().split.is_none() => known.conclude(Status::Infeasible),
         HighsModelStatus::Optimal => {
-            // Proven if the best is what the solution is worth by our own evaluation too, not only by HiGHS'.
-            let solved = solution.and_then(|values| offer(&mut best, &values));
-            let value = best.split.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
-            if solved.is_some_and(|solved| solved <= bound / formulation.scale * (1.0 + MARGIN) + f64::MIN_POSITIVE) {
-                best.lower_bound = value;
-                best.status = Status::Optimal;
+            // Proven if the solution is worth as much by our own evaluation, not only by HiGHS'.
+            let solved = solution.and_then(|values| offer(&values));
+            if solved.is_some_and(|solved| solved <= unscaled(bound) * (1.0 + MARGIN) + f64::MIN_POSITIVE) {
+                known.conclude(Status::Optimal);
             }
         }
-        _ if handle.cancelled() => best.status = Status::Cancelled,
         _ => {}
     }
-    handle.report_bound(best.lower_bound);
-    best
 }

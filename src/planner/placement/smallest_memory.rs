@@ -1,0 +1,166 @@
+//! With how much memory per accelerator there would be a split, where there is none.
+//!
+//! Without a CPU everything has to go onto accelerators, and only sizes decide. For contiguous splits the answer is exact:
+//! along the ideals, fewest accelerators and then the least filled last one is always the best way to go on, so one pass
+//! over the steps of the lattice answers for one memory, and bisection over whole bytes finds the least. For splits that
+//! need not be contiguous it is the packing of bins, so there are two numbers: one that is proven to be needed, by
+//! counting the largest classes, and one with which first-fit decreasing packs everything.
+
+use super::{
+    classes::Partition,
+    dp::{MOST_IDEALS, Prepared},
+    lattice::Lattice,
+};
+use crate::{graph::Dag, planner::Search, units, workload::placement::PlacementProfile};
+
+/// Bytes per accelerator.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Needed {
+    /// No split does with less.
+    pub at_least: f64,
+    /// There is a split with this.
+    pub enough: f64,
+}
+
+impl Needed {
+    /// The least memory, where the two are the same whole number of bytes.
+    pub fn exact(&self) -> Option<f64> {
+        (self.enough <= self.at_least.ceil()).then_some(self.enough)
+    }
+
+    /// In words, to be put after another sentence.
+    pub(super) fn sentence(&self) -> String {
+        let (least, enough) = (units::bytes(self.at_least), units::bytes(self.enough));
+        match self.exact() {
+            Some(_) => format!(" {least} each would do, and no less."),
+            None if self.enough.is_infinite() => format!(" At least {least} each are needed."),
+            None => format!(" {enough} each would do, and at least {least} are needed."),
+        }
+    }
+}
+
+/// The least whole number of bytes with which contiguous splits exist, without CPUs. `None` if no memory would do, or the
+/// graph has too many ideals. `O(steps of the lattice · log bytes)`.
+pub fn contiguous(
+    dag: &Dag,
+    profile: &PlacementProfile,
+    contract_layers: bool,
+    accelerators: u32,
+    search: &Search,
+) -> Option<f64> {
+    let prepared = Prepared::with_options(dag, profile, contract_layers);
+    let costs = &prepared.costs;
+    if accelerators == 0 || !costs.supported.iter().all(|&supported| supported) {
+        return None;
+    }
+    let lattice = Lattice::new(&prepared.graph.order(), costs, MOST_IDEALS, search).ok()?;
+    least(&costs.size, accelerators, |memory| segments(&lattice, &costs.size, memory) <= accelerators)
+}
+
+/// What splits of any kind need, without CPUs; the classes are the colours. `None` if no memory would do.
+/// `O(classes · accelerators · log bytes)`.
+pub fn any_split(profile: &PlacementProfile, accelerators: u32) -> Option<Needed> {
+    let partition = Partition::by_colour(profile);
+    if accelerators == 0 || !profile.nodes.iter().all(|node| node.supported) {
+        return None;
+    }
+    let mut sizes = vec![0.0; partition.len()];
+    for (node, cost) in profile.nodes.iter().enumerate() {
+        sizes[partition.class(node)] += cost.size_bytes;
+    }
+    sizes.sort_by(|a, b| b.total_cmp(a));
+    let enough = least(&sizes, accelerators, |memory| first_fit(&sizes, accelerators as usize, memory))?;
+    Some(Needed { at_least: counted(&sizes, accelerators as usize).min(enough), enough })
+}
+
+/// The least whole number that does, between what every packing needs and what holds everything.
+fn least(sizes: &[f64], accelerators: u32, does: impl Fn(f64) -> bool) -> Option<f64> {
+    let total = sizes.iter().sum::<f64>().ceil();
+    let largest = sizes.iter().copied().fold(0.0, f64::max);
+    let (mut low, mut high) = ((total / f64::from(accelerators)).max(largest).floor() - 1.0, total);
+    if !does(high) {
+        return None;
+    }
+    while high - low > 1.0 {
+        let middle = ((low + high) / 2.0).floor();
+        // Beyond 2^53 there is no number between.
+        if middle <= low || middle >= high {
+            break;
+        }
+        if does(middle) { high = middle } else { low = middle }
+    }
+    Some(high)
+}
+
+/// The fewest accelerators of a contiguous split; `u32::MAX` if a class is too large.
+fn segments(lattice: &Lattice, sizes: &[f64], memory: f64) -> u32 {
+    let mut least = vec![(u32::MAX, f64::INFINITY); lattice.len()];
+    // No accelerator is open: the first class opens one.
+    least[0] = (0, f64::INFINITY);
+    for ideal in 1..lattice.len() {
+        for &(below, class) in lattice.below(ideal) {
+            let ((count, filled), size) = (least[below as usize], sizes[class as usize]);
+            let next = if filled + size <= memory { (count, filled + size) } else { (count.saturating_add(1), size) };
+            if size <= memory && next < least[ideal] {
+                least[ideal] = next;
+            }
+        }
+    }
+    least[lattice.len() - 1].0
+}
+
+/// Whether every class, largest first, finds room on the first accelerator that has it.
+fn first_fit(descending: &[f64], accelerators: usize, memory: f64) -> bool {
+    let mut filled = vec![0.0; accelerators.min(descending.len())];
+    descending.iter().all(|size| {
+        let room = filled.iter_mut().find(|filled| **filled + size <= memory);
+        room.map(|filled| *filled += size).is_some()
+    })
+}
+
+/// A memory that is needed: an equal share, and of the `i K + 1` largest classes `i + 1` on some accelerator, for every `i`.
+fn counted(descending: &[f64], accelerators: usize) -> f64 {
+    let share = descending.iter().sum::<f64>() / accelerators as f64;
+    let crowded = (0..).map(|i| (i, i * accelerators + 1)).take_while(|&(_, count)| count <= descending.len());
+    let crowded = crowded.map(|(i, count)| descending[count - i - 1..count].iter().sum());
+    crowded.fold(share, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::PlacementNode;
+
+    fn profile(sizes: &[f64]) -> PlacementProfile {
+        let node = |&size_bytes: &f64| PlacementNode {
+            cpu_time: 1.0,
+            accelerator_time: 1.0,
+            supported: true,
+            backward: false,
+            size_bytes,
+            colour_class: None,
+            layer: None,
+            transfer: 0.0,
+        };
+        sizes.iter().map(node).collect::<Vec<_>>().into()
+    }
+
+    #[test]
+    fn a_chain_is_cut_where_its_parts_are_smallest() {
+        let profile = profile(&[5.0, 1.0, 4.0, 4.0, 1.0, 5.0]);
+        let chain = Dag::new(6, (1..6).map(|v| (v - 1, v)).collect()).unwrap();
+        let least = |k| contiguous(&chain, &profile, false, k, &Search::default());
+        assert_eq!((1..=6).map(least).collect::<Vec<_>>(), [20.0, 10.0, 8.0, 5.0, 5.0, 5.0].map(Some));
+        assert_eq!(least(0), None);
+    }
+
+    #[test]
+    fn without_order_classes_pair_up() {
+        let needed = |k| any_split(&profile(&[5.0, 1.0, 4.0, 4.0, 1.0, 5.0]), k).unwrap();
+        for (k, bytes) in [(1, 20.0), (2, 10.0), (4, 5.0), (5, 5.0), (9, 5.0)] {
+            assert_eq!(needed(k), Needed { at_least: bytes, enough: bytes }, "{k} accelerators");
+        }
+        // Two of the four largest share one of three, and each of the two smallest has room elsewhere.
+        assert_eq!(needed(3), Needed { at_least: 8.0, enough: 8.0 });
+    }
+}
