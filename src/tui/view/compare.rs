@@ -20,6 +20,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{clip, compare_side, fit, fit_right, header, plain, rows, wrap};
 use crate::{
+    planner::Status,
     study::columns::{self, Column},
     tui::{
         action::Action,
@@ -74,7 +75,11 @@ fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         Profile::Piper(_) | Profile::Placement(_) => format!("{} microbatches", model.limits.microbatches),
     };
     let played = format!("all played as {}, {batch}", model.schedule.name());
-    let each = units::seconds(model.time_for_each().as_secs_f64()).replace(".000", "");
+    let each = model.time_for_each();
+    let each = match each.subsec_nanos() {
+        0 => format!("{} s", each.as_secs()),
+        _ => units::seconds(each.as_secs_f64()),
+    };
     let (doing, role) = match (model.studying(StudyKind::Compare), model.compare.queue.as_slice()) {
         (true, &[next, ..]) => {
             let more = match model.compare.queue.len() - 1 {
@@ -168,9 +173,10 @@ impl Columns {
             cells.max().unwrap_or(1).max(column.title().len() + 2) + 2
         };
         let longest = keys.iter().map(|key| model.contender_name(*key).width() + SHOWN.width()).max().unwrap_or(0);
-        let name = longest.clamp(NAME.0, NAME.1);
+        // Cut names are worse than a figure less.
+        let reserved = longest.clamp(NAME.0, NAME.1.min(width / 3).max(NAME.0));
         let sort = model.compare.sort;
-        let mut used = GUTTER + NAME.0 + needed(sort);
+        let mut used = GUTTER + reserved + needed(sort);
         let mut columns = vec![];
         for column in Column::ALL {
             if column == sort {
@@ -181,8 +187,8 @@ impl Columns {
             }
         }
         // What is left goes to the names.
-        let left = width.saturating_sub(used - NAME.0);
-        Columns { name: name.min(left).max(NAME.0.min(left)), columns }
+        let left = width.saturating_sub(used - reserved);
+        Columns { name: longest.clamp(NAME.0, NAME.1).min(left), columns }
     }
 }
 
@@ -270,6 +276,16 @@ fn row_spans(
         Span::raw(" "),
         Span::styled(fit(&format!("{name}{tail}"), columns.name), name_style),
     ];
+    if !valid {
+        let why = match contender.entry.status {
+            Some(Status::Infeasible) if contender.entry.plan.is_none() => "no plan keeps the limits",
+            Some(Status::Cancelled) => "stopped before it had a plan",
+            _ => "the plan is not valid",
+        };
+        let left = columns.columns.iter().map(|(_, width)| width).sum::<usize>();
+        spans.push(Span::styled(clip(&format!("  {why}"), left), theme.fg(Role::Muted)));
+        return spans;
+    }
     for &(column, width) in &columns.columns {
         spans.push(Span::styled(fit_right(&column.cell(&contender.entry), width), text));
     }

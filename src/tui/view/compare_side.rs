@@ -32,7 +32,7 @@ use crate::{
 const STAGE: usize = 7;
 const NODES: usize = 6;
 const DEGREES: usize = 9;
-const TIME: usize = 11;
+const TIME: usize = 10;
 const MEMORY: usize = 11;
 const BORDER: usize = 8;
 /// Cells between the plans.
@@ -104,7 +104,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> bool
     let key = |action: Action| model.keymap.of_action(action).unwrap_or_default();
     let keys = format!("{} swaps  {} closes", key(Action::Mark), key(Action::SideBySide));
     let told =
-        format!("rows {} to {seen} of {}   ▲ more  ▼ less  ≠ other degrees or modes   {keys}", from + 1, lines.len());
+        format!("{keys}   rows {} to {seen} of {}   ▲ more  ▼ less  ≠ other degrees or modes", from + 1, lines.len());
     frame.render_widget(
         Span::styled(clip(&told, area.width as usize), theme.fg(Role::Muted)),
         rows(area, area.height.saturating_sub(1), 1),
