@@ -79,12 +79,7 @@ impl LimitArgs {
 
     /// What a preset says about links, as settings of planners that have links.
     pub fn link_settings(&self) -> Vec<(&'static str, f64)> {
-        let Some(topology) = self.topology else { return vec![] };
-        vec![
-            ("nvlink_bandwidth", topology.links.in_machine),
-            ("ethernet_bandwidth", topology.links.between_machines),
-            ("all_reduce_bandwidth", topology.links.all_reduce),
-        ]
+        self.topology.map(link_settings).unwrap_or_default()
     }
 
     /// The limits as what overrides a file.
@@ -100,6 +95,15 @@ impl LimitArgs {
             flops_per_s: self.flops,
         }
     }
+}
+
+/// What a preset says about links, as settings of planners that have links.
+pub(super) fn link_settings(topology: &Topology) -> Vec<(&'static str, f64)> {
+    vec![
+        ("nvlink_bandwidth", topology.links.in_machine),
+        ("ethernet_bandwidth", topology.links.between_machines),
+        ("all_reduce_bandwidth", topology.links.all_reduce),
+    ]
 }
 
 /// Which planner, how it is set, and how long it may take.
@@ -155,7 +159,7 @@ fn batches(text: &str) -> Result<Batches, UnitError> {
     Ok(batches)
 }
 
-fn topology(text: &str) -> Result<&'static Topology, String> {
+pub(super) fn topology(text: &str) -> Result<&'static Topology, String> {
     topology::find(text).ok_or_else(|| {
         let known: Vec<&str> = topology::ALL.iter().map(|topology| topology.id).collect();
         format!("there is no such preset; there are {}", known.join(", "))
@@ -174,12 +178,12 @@ fn bandwidth(text: &str) -> Result<f64, UnitError> {
     LimitKind::Bandwidth.parse(text)
 }
 
-fn threads(text: &str) -> Result<u16, UnitError> {
+pub(super) fn threads(text: &str) -> Result<u16, UnitError> {
     let count = text.parse().ok().filter(|count| (1..=1024).contains(count));
     count.ok_or_else(|| UnitError::new(text, "not a number of threads from 1 to 1024"))
 }
 
-fn seed(text: &str) -> Result<u64, UnitError> {
+pub(super) fn seed(text: &str) -> Result<u64, UnitError> {
     text.parse().map_err(|_| UnitError::new(text, "not a seed: write a whole number from 0 to 18446744073709551615"))
 }
 

@@ -32,6 +32,9 @@ mod progress;
 pub mod report;
 pub mod screen;
 pub mod simulate;
+pub mod sweep;
+mod sweep_limits;
+mod sweep_report;
 pub mod themes;
 pub mod topologies;
 
@@ -52,6 +55,7 @@ Examples:
   plantui export plan.json --to megatron        the flags of a training engine
   plantui compare model.json                    every planner that can, in one simulator
   plantui explain model.json                    what limits the plan, and what would help
+  plantui sweep model.json --devices 8..512     over a range of a limit
   plantui generate bert-32 > model.json         make a workload
 
 Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan.";
@@ -78,6 +82,7 @@ enum Command {
     Check(check::CheckArgs),
     Compare(compare::CompareArgs),
     Explain(explain::ExplainArgs),
+    Sweep(sweep::SweepArgs),
     Simulate(simulate::SimulateArgs),
     Export(export::ExportArgs),
     Lint(lint::LintArgs),
@@ -104,6 +109,7 @@ impl Cli {
             Some(Command::Check(args)) => args.run(),
             Some(Command::Compare(args)) => args.run(),
             Some(Command::Explain(args)) => args.run(),
+            Some(Command::Sweep(args)) => args.run(),
             Some(Command::Simulate(args)) => args.run(),
             Some(Command::Export(args)) => args.run(),
             Some(Command::Lint(args)) => args.run(),

@@ -1,6 +1,6 @@
 //! The progress bar on standard error: only on a terminal, only for a search that lasts.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -43,6 +43,52 @@ impl Bar {
             message += " stopping, Ctrl-C again to give up";
         }
         bar.set_message(message);
+    }
+}
+
+/// A bar for work in equal pieces.
+pub(super) struct Count {
+    title: &'static str,
+    total: usize,
+    done: usize,
+    began: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Count {
+    /// A bar over `total` pieces that appears once the work has lasted a while.
+    pub(super) fn new(title: &'static str, total: usize) -> Self {
+        Count { title, total, done: 0, began: Instant::now(), bar: None }
+    }
+
+    /// One piece more is done.
+    pub(super) fn step(&mut self) {
+        self.done += 1;
+    }
+
+    /// Shows how far the work is; `stopping` once it was asked to end.
+    pub(super) fn update(&mut self, stopping: bool) {
+        if self.began.elapsed() < PATIENCE {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template("{prefix} [{bar:30}] {pos} of {len} {elapsed} {msg}")
+                .expect("the template is a constant");
+            ProgressBar::new(self.total as u64).with_style(style.progress_chars("=> ")).with_prefix(self.title)
+        });
+        bar.set_position(self.done as u64);
+        if stopping {
+            bar.set_message("stopping, Ctrl-C again to give up");
+        }
+        bar.tick();
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
     }
 }
 

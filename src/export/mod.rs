@@ -10,3 +10,4 @@ pub mod plan_json;
 pub mod split;
 pub mod svg;
 pub mod sweep_csv;
+pub mod sweep_svg;

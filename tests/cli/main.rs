@@ -11,6 +11,7 @@ mod lists;
 mod output;
 mod placement;
 mod plan;
+mod sweep;
 
 use std::path::{Path, PathBuf};
 

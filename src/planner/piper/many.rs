@@ -5,8 +5,8 @@
 //! More devices never make the least load larger, so what was found for fewer devices is a plan to beat, what was proven
 //! for more a bound to meet; and a plan for more devices that leaves enough of them idle is the answer for fewer as well.
 //!
-//! With `q` numbers of devices between two whose answers are known, each takes the probes of one halving of that bracket,
-//! not of the whole range, and none where the bracket is closed. The surprising decision: every answer is asked for once
+//! A number of devices between two whose answers are known takes the probes of that bracket, and none where the bracket is
+//! closed: the closer the numbers lie, the less each costs. The surprising decision: every answer is asked for once
 //! more, as the plan with the fewest devices for its load, so that it does not depend on what else was asked.
 
 use std::collections::BTreeMap;
@@ -24,6 +24,10 @@ use crate::{
     graph::{DownSets, Enumeration},
     planner::{ManyRuns, Outcome, Planner, Problem, Search, Status},
 };
+
+/// A plan for fewer devices that is further from the bound than this is of no use: raising the load from the bound step by
+/// step finds a better one sooner than halving what lies between.
+const NEAR: f64 = 1.12;
 
 /// Answers each number of devices, in the order given.
 pub(super) fn plan(piper: &Piper, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
@@ -120,6 +124,8 @@ impl<'s, 'm, 'a> Bracketed<'s, 'm, 'a> {
             return Found::Best(Some(best));
         }
         let likely = hint.is_some();
+        let even = self.model.device_seconds[self.model.full()] / f64::from(devices);
+        let fewer = fewer.filter(|best| best.value <= NEAR * lower.max(even));
         let best = [hint, fewer].into_iter().flatten().min_by(|a, b| a.value.total_cmp(&b.value));
         let known = Known { best, likely, lower };
         let ended = minimise_on(devices, self.model, self.settings, &mut self.crew, known, search);

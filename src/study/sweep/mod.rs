@@ -7,7 +7,9 @@
 //! of interest, decides what runs together.
 
 mod answer;
+pub mod chart;
 pub mod order;
+pub mod papers;
 pub mod range;
 pub mod run;
 mod series;

@@ -1,0 +1,379 @@
+//! `plantui sweep`: what a plan is worth over one or two limits, for one or more planners or settings.
+
+use std::{
+    fs, panic,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::{Args, builder::PossibleValuesParser};
+
+use super::{
+    Ending, Failure, arguments, input,
+    interrupt::Interrupt,
+    output::{self, Destination},
+    planning,
+    progress::Count,
+    sweep_limits::SweepLimits,
+    sweep_report,
+};
+use crate::{
+    export::{sweep_csv, sweep_svg},
+    planner::{Problem, Search},
+    study::sweep::{
+        Answer, Figure, MOST_POINTS, Series, Sweep,
+        chart::Chart,
+        papers::{self, Paper},
+        run,
+    },
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui sweep model.json --devices 8..2048:x2
+  plantui sweep model.json --devices 8..64:+8 --memory 8GiB,16GiB --planner piper --planner equal-partition
+  plantui sweep model.json --devices 8..512 --series piper --series \"keeps all:piper,recompute=never\" --svg chart.svg
+  plantui sweep model.json --memory 1GiB..80GiB --resume sweep.csv
+  plantui sweep --study piper-figure-1 FOLDER --resume figure-1.csv
+
+A limit takes a value, a list, or a range FIRST..LAST, which doubles unless :xFACTOR or :+STEP says otherwise; the last
+value always belongs to it. Limits with several values are swept: one, or two. A series is a planner with settings, and
+may have a name in front: NAME:PLANNER,SETTING=VALUE,.. The ends and the middle are computed first; Ctrl-C keeps what is
+there. --resume takes up a table again: points that are in it are not computed twice, and it is kept up to date. Where a
+planner answers many numbers of devices in one run, one run is made.
+Exit codes: 0 some point has a plan, 1 none has, 2 wrong use or input, 3 stopped before any plan.";
+
+/// How often the bar is drawn, and how often the table is written while the sweep goes on.
+const FRAME: Duration = Duration::from_millis(50);
+const CHECKPOINT: Duration = Duration::from_secs(2);
+
+/// Plan over ranges of one or two limits: table, CSV, JSON, chart
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct SweepArgs {
+    /// Workloads to plan: files, or `-` for standard input; with --study the folder of the published inputs
+    #[arg(required = true)]
+    workload: Vec<PathBuf>,
+    #[command(flatten)]
+    limits: SweepLimits,
+    #[command(flatten)]
+    lines: Lines,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Planning")]
+struct Lines {
+    /// A planner, with the settings of --set; may be repeated [default: the first that can plan the workload]
+    #[arg(long, value_name = "ID", value_parser = arguments::planner_ids())]
+    planner: Vec<String>,
+    /// A planner with settings of its own, such as "slow:piper,recompute=never"; may be repeated
+    #[arg(long, value_name = "SERIES")]
+    series: Vec<String>,
+    /// Sets an option of every planner that has it. May be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// An experiment of a paper over its published inputs
+    #[arg(long, value_name = "ID", value_parser = studies(), conflicts_with_all = ["planner", "series", "settings"])]
+    study: Option<String>,
+    /// Time for each point, such as 10s or 2min
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
+    deadline: Option<Duration>,
+    /// Threads to plan with; the points are the same for any number [default: one per core]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = arguments::threads)]
+    threads: Option<u16>,
+    /// Seed of planners that draw random numbers
+    #[arg(long, value_name = "S", allow_hyphen_values = true, default_value_t = 0, value_parser = arguments::seed)]
+    seed: u64,
+    /// Plans every point by itself, so that its seconds are those of a single plan
+    #[arg(long)]
+    alone: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+struct Output {
+    /// What the table and the chart show
+    #[arg(long, value_name = "FIGURE", value_parser = figures())]
+    figure: Option<String>,
+    /// Prints one JSON document (schema plantui.sweep/1) in place of the table
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Prints the points as CSV in place of the table
+    #[arg(long)]
+    csv: bool,
+    /// Writes the points as CSV to this file
+    #[arg(long, short, value_name = "FILE", conflicts_with = "resume")]
+    output: Option<PathBuf>,
+    /// Takes up the sweep of this CSV file, or begins it, and keeps it up to date
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Draws a chart into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Lets --output and --svg replace files
+    #[arg(long)]
+    force: bool,
+}
+
+fn studies() -> PossibleValuesParser {
+    PossibleValuesParser::new(papers::ALL.iter().map(|paper| paper.id))
+}
+
+fn figures() -> PossibleValuesParser {
+    PossibleValuesParser::new(Figure::ALL.map(Figure::id))
+}
+
+/// The table of points on disk.
+struct Store {
+    before: sweep_csv::Table,
+    destination: Option<Destination>,
+    written: Instant,
+}
+
+impl SweepArgs {
+    /// Sweeps, prints and writes what was asked for.
+    ///
+    /// # Errors
+    /// [`Failure`] for wrong use or input, or where a result cannot be written.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let svg = self.output.svg.as_deref().map(|path| Destination::new(Some(path), self.output.force));
+        svg.as_ref().map_or(Ok(()), Destination::check)?;
+        let mut store = Store::open(&self.output)?;
+        let paper = self.lines.study.as_deref().and_then(papers::find);
+        let sweep = match paper {
+            Some(paper) => self.study(paper)?,
+            None => self.grid()?,
+        };
+        let sweep = Sweep { alone: sweep.alone || self.lines.alone, ..sweep };
+        if sweep.points.len() > MOST_POINTS {
+            let message = format!("these are {} points, more than {MOST_POINTS}", sweep.points.len());
+            return Err(Failure::refused(message, "take larger steps"));
+        }
+        let mut answers = store.before.answers(&sweep);
+        let taken = answers.iter().flatten().count();
+        let stopped = self.answer(&sweep, &mut answers, &mut store)?;
+        store.write(&sweep, &answers)?;
+        let figure = self.output.figure.as_deref().and_then(|id| Figure::ALL.into_iter().find(|f| f.id() == id));
+        let figure = figure.or(paper.map(|paper| paper.figure)).unwrap_or_default();
+        if let Some(destination) = svg {
+            let chart = Chart::new(&sweep, &answers, figure);
+            let title = paper.map_or_else(|| sweep_report::title(&sweep), |paper| paper.title.into());
+            destination.write(&sweep_svg::to_svg(&chart, &title))?;
+        }
+        let text = if self.output.json {
+            output::json(&sweep_report::document(&sweep, &answers))
+        } else if self.output.csv {
+            sweep_csv::to_csv(&sweep, &answers, &sweep_csv::Table::default())
+        } else {
+            sweep_report::table(&sweep, &answers, figure, taken, self.again().as_deref())
+        };
+        output::print(&text)?;
+        let found = answers.iter().flatten().any(Answer::has_plan);
+        Ok(match (found, stopped) {
+            (true, _) => Ending::Done,
+            (false, true) => Ending::Stopped,
+            (false, false) => Ending::NoPlan,
+        })
+    }
+
+    /// The file with which a sweep that was stopped goes on.
+    fn again(&self) -> Option<String> {
+        self.output.resume.as_ref().or(self.output.output.as_ref()).map(|path| input::shown(path))
+    }
+
+    fn study(&self, paper: &Paper) -> Result<Sweep, Failure> {
+        if let Some(flag) = self.limits.given() {
+            return Err(Failure::refused(format!("--study {} brings its limits", paper.id), format!("drop {flag}")));
+        }
+        let [folder] = &self.workload[..] else {
+            let hint = "give the one that holds the clones of the published repositories";
+            return Err(Failure::refused(format!("--study {} takes one folder", paper.id), hint));
+        };
+        Ok(paper.sweep(folder)?)
+    }
+
+    fn grid(&self) -> Result<Sweep, Failure> {
+        if self.workload.iter().filter(|path| input::is_standard_input(path)).count() > 1 {
+            return Err(Failure::refused("standard input can be read once", "name files for the other workloads"));
+        }
+        let workloads =
+            self.workload.iter().map(|path| input::workload(path).map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+        let values = self.limits.values();
+        let axes: Vec<&str> =
+            values.iter().filter(|values| values.is_axis()).map(|values| values.kind.flag()).collect();
+        if axes.len() > 2 {
+            let message = format!("{} have several values each; a sweep has one or two such limits", axes.join(", "));
+            return Err(Failure::refused(message, "give the others one value"));
+        }
+        let series = self.series(&workloads)?;
+        if axes.is_empty() && workloads.len() == 1 && series.len() == 1 {
+            let hint = "give a limit several, for example --devices 8..64";
+            return Err(Failure::refused("no limit has several values, so there is nothing to sweep", hint));
+        }
+        let count = values.iter().map(|values| values.values.len()).product::<usize>();
+        if count.saturating_mul(series.len() * workloads.len()) > MOST_POINTS {
+            return Err(Failure::refused(format!("these are more than {MOST_POINTS} points"), "take larger steps"));
+        }
+        let sweep = Sweep::grid(workloads, series, &values, &self.limits.rest())
+            .map_err(|(source, missing)| missing.of(&source))?;
+        check(&sweep)?;
+        Ok(sweep)
+    }
+
+    /// The planners and settings asked for.
+    fn series(&self, workloads: &[Arc<crate::workload::Workload>]) -> Result<Vec<Series>, Failure> {
+        let Lines { planner, series, settings, .. } = &self.lines;
+        let links: Vec<String> =
+            self.limits.link_settings().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut lines: Vec<String> = planner.iter().chain(series).cloned().collect();
+        if lines.is_empty() {
+            lines.push(planning::choose(None, &workloads[0])?.info().id.into());
+        }
+        let common: Vec<String> = links.iter().chain(settings).cloned().collect();
+        let refused = |error: crate::study::sweep::SeriesError| {
+            Failure::refused(error.to_string(), "`plantui planners` lists every planner with its options")
+        };
+        let series =
+            lines.iter().map(|line| Series::parse(line, &common)).collect::<Result<Vec<_>, _>>().map_err(refused)?;
+        for setting in settings {
+            let name = setting.split_once('=').map(|(name, _)| name.trim());
+            let declared = |series: &Series| series.planner.options().iter().any(|spec| Some(spec.name) == name);
+            if !series.iter().any(declared) {
+                let message = match name {
+                    Some(name) => format!("no planner of this sweep has the option `{name}`"),
+                    None => format!("`{setting}` is no setting; write name=value, for example recompute=never"),
+                };
+                return Err(Failure::refused(message, "`plantui planners` lists every planner with its options"));
+            }
+        }
+        for (place, one) in series.iter().enumerate() {
+            if series[..place].iter().any(|other| other.label == one.label) {
+                let message = format!("two series are called `{}`", one.label);
+                return Err(Failure::refused(message, "drop one, or put another name in front: NAME:PLANNER,.."));
+            }
+        }
+        Ok(series)
+    }
+
+    /// Answers what is not answered yet; tells whether it was stopped.
+    fn answer(&self, sweep: &Sweep, answers: &mut [Option<Answer>], store: &mut Store) -> Result<bool, Failure> {
+        let wanted: Vec<usize> = (0..answers.len()).filter(|&place| answers[place].is_none()).collect();
+        if wanted.is_empty() {
+            return Ok(false);
+        }
+        let search = Search::new(None, self.lines.seed);
+        let interrupt = Interrupt::cancels(&search)
+            .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
+        let threads = self.lines.threads.unwrap_or(0);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).stack_size(STACK).build();
+        let pool = pool.map_err(|error| planning::no_threads(threads, &error))?;
+        let (sender, receiver) = mpsc::channel::<(usize, Answer)>();
+        thread::scope(|scope| {
+            let (wanted, search) = (&wanted, &search);
+            let work = scope.spawn(move || {
+                // A send fails only when this command has failed, and then nobody waits for the rest either.
+                let found = |place, answer| drop(sender.send((place, answer)));
+                pool.install(|| run::run(sweep, wanted, self.lines.deadline, search, &found));
+            });
+            let mut bar = Count::new("sweep", wanted.len());
+            let written = loop {
+                match receiver.recv_timeout(FRAME) {
+                    Ok((place, answer)) => {
+                        answers[place] = Some(answer);
+                        bar.step();
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) => {}
+                    Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(()),
+                }
+                bar.update(interrupt.pressed());
+                if store.written.elapsed() >= CHECKPOINT
+                    && let Err(failure) = store.write(sweep, answers)
+                {
+                    search.cancel();
+                    break Err(failure);
+                }
+            };
+            drop(bar);
+            work.join().unwrap_or_else(|bug| panic::resume_unwind(bug));
+            written
+        })?;
+        Ok(interrupt.pressed())
+    }
+}
+
+/// Planners may go deep.
+const STACK: usize = 64 << 20;
+
+/// Every series can plan some workload, with the options it has.
+fn check(sweep: &Sweep) -> Result<(), Failure> {
+    for (place, series) in sweep.series.iter().enumerate() {
+        let mut reasons = vec![];
+        for (at, workload) in sweep.workloads.iter().enumerate() {
+            match series.planner.can_plan(workload) {
+                Err(reason) => {
+                    reasons.push(format!("{} cannot plan {}: {reason}", series.planner.info().name, workload.name))
+                }
+                Ok(()) => {
+                    let point = sweep.points.iter().find(|point| point.workload == at && point.series == place);
+                    if let Some(point) = point {
+                        let options = series.options.clone();
+                        let problem = Problem { workload: Arc::clone(workload), limits: point.limits, options };
+                        series.planner.check_options(&problem)?;
+                    }
+                }
+            }
+        }
+        if reasons.len() == sweep.workloads.len() {
+            return Err(Failure::refused(reasons.join("; "), "`plantui planners` lists every planner"));
+        }
+    }
+    Ok(())
+}
+
+impl Store {
+    fn open(output: &Output) -> Result<Self, Failure> {
+        let mut store = Store { before: sweep_csv::Table::default(), destination: None, written: Instant::now() };
+        if let Some(path) = &output.output {
+            if path.is_file() && !output.force {
+                let (shown, hint) = (input::shown(path), "takes it up again, --force replaces it");
+                return Err(Failure::refused(format!("{shown} exists already"), format!("--resume {shown} {hint}")));
+            }
+            let destination = Destination::new(Some(path), output.force);
+            destination.check()?;
+            store.destination = Some(destination);
+        }
+        if let Some(path) = &output.resume {
+            store.before = read(path)?;
+            store.destination = Some(Destination::new(Some(path), true));
+        }
+        Ok(store)
+    }
+
+    /// Writes the table; once it is there, it is this sweep's and may be replaced by a longer one.
+    fn write(&mut self, sweep: &Sweep, answers: &[Option<Answer>]) -> Result<(), Failure> {
+        if let Some(destination) = &mut self.destination {
+            destination.write(&sweep_csv::to_csv(sweep, answers, &self.before))?;
+            if let Destination::File { force, .. } = destination {
+                *force = true;
+            }
+        }
+        self.written = Instant::now();
+        Ok(())
+    }
+}
+
+/// The table of a sweep that goes on; empty where there is no such file yet.
+fn read(path: &Path) -> Result<sweep_csv::Table, Failure> {
+    let shown = input::shown(path);
+    match fs::read_to_string(path) {
+        Ok(text) => sweep_csv::read(&text).map_err(|wrong| {
+            Failure::refused(format!("{shown}: {wrong}"), "name a file that `plantui sweep` wrote, or a new one")
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(sweep_csv::Table::default()),
+        Err(error) => Err(Failure::refused(format!("{shown} cannot be read: {error}"), "")),
+    }
+}

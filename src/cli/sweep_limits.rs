@@ -1,0 +1,79 @@
+//! The limits of a sweep on the command line: as everywhere, but each may have several values.
+
+use clap::Args;
+
+use super::arguments;
+use crate::{
+    cluster::{LimitKind, Machines, Overrides, topology::Topology},
+    study::sweep::Values,
+    units::UnitError,
+};
+
+/// Limits with their values; those with several are swept.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Limits (a value, a list A,B,C, or a range A..B, A..B:x2, A..B:+8)")]
+pub(super) struct SweepLimits {
+    /// Devices available; not all need be used
+    #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Devices, text))]
+    devices: Option<Values>,
+    /// CPUs that can run nodes beside the devices (device placement)
+    #[arg(long, value_name = "L", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Cpus, text))]
+    cpus: Option<Values>,
+    /// Memory per device, such as 1GiB,2GiB,8GiB,80GiB
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Memory, text))]
+    memory: Option<Values>,
+    /// Microbatches in a batch; the replicas of a stage must divide them
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Microbatches, text))]
+    microbatches: Option<Values>,
+    /// Bandwidth between any two devices, such as 12.5GB/s..100GB/s
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Bandwidth, text))]
+    bandwidth: Option<Values>,
+    /// Samples in a batch over all devices (layer profiles)
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Batch, text))]
+    batch: Option<Values>,
+    /// Operations per second of a device (operator graphs)
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Flops, text))]
+    flops: Option<Values>,
+    /// Devices of each machine, such as 8,8 or 2x8 (layer profiles)
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = machines)]
+    machines: Option<Machines>,
+    /// A cluster preset; `plantui topologies` lists them (layer profiles)
+    #[arg(long, value_name = "NAME", value_parser = arguments::topology)]
+    topology: Option<&'static Topology>,
+}
+
+fn machines(text: &str) -> Result<Machines, UnitError> {
+    Machines::parse(text)
+}
+
+impl SweepLimits {
+    fn all(&self) -> [&Option<Values>; 7] {
+        let SweepLimits { devices, cpus, memory, microbatches, bandwidth, batch, flops, .. } = self;
+        [devices, memory, microbatches, bandwidth, cpus, batch, flops]
+    }
+
+    /// The limits given, in the order in which they become axes.
+    pub(super) fn values(&self) -> Vec<Values> {
+        self.all().into_iter().flatten().cloned().collect()
+    }
+
+    /// What is given beside them.
+    pub(super) fn rest(&self) -> Overrides {
+        Overrides {
+            memory_bytes: self.topology.map(|topology| topology.memory_bytes),
+            machines: self.machines.or(self.topology.map(|topology| topology.machines)),
+            ..Overrides::default()
+        }
+    }
+
+    /// What a preset says about links, as settings of planners that have links.
+    pub(super) fn link_settings(&self) -> Vec<(&'static str, f64)> {
+        self.topology.map(arguments::link_settings).unwrap_or_default()
+    }
+
+    /// A limit that was given, by its flag.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let of_kind = self.all().into_iter().flatten().next().map(|values| values.kind.flag());
+        of_kind.or(self.machines.map(|_| "--machines")).or(self.topology.map(|_| "--topology"))
+    }
+}

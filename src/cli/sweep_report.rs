@@ -1,0 +1,244 @@
+//! What `sweep` prints: a table for people, a document for programs.
+
+use serde::Serialize;
+
+use super::report::{self, line};
+use crate::{
+    plan::document::{LimitsPart, WorkloadPart},
+    planner::Status,
+    study::sweep::{
+        Answer, Figure, Sweep,
+        chart::{Along, Chart, Line},
+    },
+    units,
+};
+
+/// Workload and axes in a line.
+pub(super) fn title(sweep: &Sweep) -> String {
+    let workload = match &sweep.workloads[..] {
+        [workload] => workload.name.clone(),
+        all => report::counted(all.len(), "workload"),
+    };
+    let axes: Vec<&str> = sweep.axes.iter().map(|kind| kind.label()).collect();
+    if axes.is_empty() { workload } else { format!("{workload} by {}", axes.join(" and ")) }
+}
+
+/// The table. `taken` points were there before; `again` is the file with which a stopped sweep goes on.
+pub(super) fn table(
+    sweep: &Sweep,
+    answers: &[Option<Answer>],
+    figure: Figure,
+    taken: usize,
+    again: Option<&str>,
+) -> String {
+    let mut text = String::new();
+    let done = answers.iter().flatten().count();
+    for workload in sweep.workloads.iter().take(4) {
+        line(&mut text, format_args!("{}", report::about(workload)));
+    }
+    if sweep.workloads.len() > 4 {
+        line(&mut text, format_args!("and {}", report::counted(sweep.workloads.len() - 4, "other workload")));
+    }
+    let chart = Chart::new(sweep, answers, figure);
+    let from_file = if taken > 0 { format!(", {taken} of them from the file") } else { String::new() };
+    line(
+        &mut text,
+        format_args!("{} by {}: {}{from_file}", chart.y_title(), title_of_axes(sweep), report::counted(done, "point")),
+    );
+    line(&mut text, format_args!(""));
+    match &chart.lines[..] {
+        [one] => single(&mut text, &chart, one, answers),
+        _ => side_by_side(&mut text, &chart, answers),
+    }
+    let open = answers.len() - done;
+    if open > 0 {
+        let how = again.map_or_else(
+            || "with --output they would have been kept".into(),
+            |file| format!("--resume {file} goes on"),
+        );
+        line(&mut text, format_args!("stopped: {} of {} points are open; {how}", open, answers.len()));
+    }
+    text
+}
+
+fn title_of_axes(sweep: &Sweep) -> String {
+    let axes: Vec<&str> = sweep.axes.iter().map(|kind| kind.label()).collect();
+    if axes.is_empty() { "workload".into() } else { axes.join(" and ") }
+}
+
+/// One line of the chart: a row for each point with everything about it.
+fn single(text: &mut String, chart: &Chart, one: &Line, answers: &[Option<Answer>]) {
+    let y_title = chart.y_title();
+    let head = [
+        chart.x_title(),
+        &y_title,
+        "bound",
+        "batch",
+        "samples/s",
+        "bubble",
+        "peak memory",
+        "devices",
+        "stages",
+        "planned in",
+        "",
+    ];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    let mut reasons: Vec<(String, String)> = vec![];
+    for mark in &one.marks {
+        let Some(answer) = &answers[mark.place] else { continue };
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        let simulated = answer.simulated.as_ref();
+        let bound = answer.objective.as_ref().zip(answer.bound).map(|(objective, bound)| {
+            let gap = if objective.value == 0.0 { 0.0 } else { ((objective.value - bound) / objective.value).abs() };
+            if gap <= 1e-9 { "proven".into() } else { units::percent(gap) }
+        });
+        rows.push(vec![
+            chart.show_x(mark.x),
+            or_dash(mark.y.map(|y| chart.show_y(y))),
+            or_dash(bound),
+            or_dash(simulated.map(|s| units::seconds(s.iteration_s))),
+            or_dash(simulated.map(|s| units::number(s.samples_per_s))),
+            or_dash(simulated.map(|s| units::percent(s.bubble))),
+            or_dash(simulated.map(|s| units::bytes(s.peak_memory_bytes))),
+            or_dash(answer.devices_used.map(|devices| devices.to_string())),
+            or_dash(answer.stages.map(|stages| stages.to_string())),
+            units::seconds(answer.seconds),
+            if answer.has_plan() { String::new() } else { no_plan(answer).into() },
+        ]);
+        if !answer.why.is_empty() {
+            reasons.push((chart.show_x(mark.x), answer.why.clone()));
+        }
+    }
+    report::table(text, &rows);
+    // One is the nearest to having a plan: its story tells most.
+    if let Some((x, why)) = reasons.last() {
+        line(text, format_args!("no plan with {x} {}: {why}", chart.x_title()));
+    }
+}
+
+fn no_plan(answer: &Answer) -> &'static str {
+    if answer.status == Status::Cancelled { "stopped" } else { "no plan" }
+}
+
+/// Several lines: a column for each; the best of a row has a star.
+fn side_by_side(text: &mut String, chart: &Chart, answers: &[Option<Answer>]) {
+    let larger_is_better = match &chart.objective {
+        Some((_, unit)) => unit == "x",
+        None => chart.figure == Figure::Throughput,
+    };
+    let mut head = vec![chart.x_title().to_string()];
+    head.extend(chart.lines.iter().map(|line| line.label.clone()));
+    let mut rows = vec![head];
+    for &x in &chart.places {
+        let marks: Vec<_> = chart.lines.iter().map(|line| line.marks.iter().find(|mark| mark.x == x)).collect();
+        if marks.iter().all(Option::is_none) {
+            continue;
+        }
+        let values = marks.iter().flatten().filter_map(|mark| mark.y);
+        let best = values.reduce(|a, b| if larger_is_better { a.max(b) } else { a.min(b) });
+        let mut row = vec![chart.show_x(x)];
+        row.extend(marks.iter().map(|mark| match mark {
+            None => String::new(),
+            Some(mark) => match mark.y {
+                None => answers[mark.place].as_ref().map_or("", no_plan).into(),
+                Some(y) => {
+                    let star = best.is_some_and(|best| (y - best).abs() <= 1e-9 * best.abs());
+                    format!("{}{}", if star { "*" } else { "" }, chart.show_y(y))
+                }
+            },
+        }));
+        rows.push(row);
+    }
+    // Names read from the left, figures from the right.
+    if matches!(chart.along, Along::Workloads(_)) {
+        for row in &mut rows {
+            row.rotate_left(1);
+        }
+    }
+    report::table(text, &rows);
+}
+
+/// The document, schema `plantui.sweep/1`.
+#[derive(Debug, Serialize)]
+pub(super) struct SweepDocument<'a> {
+    schema: &'static str,
+    workloads: Vec<WorkloadPart>,
+    axes: Vec<&'static str>,
+    series: Vec<SeriesPart<'a>>,
+    complete: bool,
+    points: Vec<PointPart<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct SeriesPart<'a> {
+    label: &'a str,
+    planner: &'static str,
+    options: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Debug, Serialize)]
+struct PointPart<'a> {
+    workload: usize,
+    series: usize,
+    limits: LimitsPart,
+    status: Status,
+    objective: Option<ObjectivePart<'a>>,
+    lower_bound: Option<f64>,
+    stages: Option<usize>,
+    devices: Option<u32>,
+    iteration_s: Option<f64>,
+    samples_per_s: Option<f64>,
+    bubble: Option<f64>,
+    peak_memory_bytes: Option<f64>,
+    seconds: f64,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    why: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct ObjectivePart<'a> {
+    name: &'a str,
+    value: f64,
+    unit: &'a str,
+}
+
+/// The document of what is answered.
+pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<Answer>]) -> SweepDocument<'a> {
+    let points = sweep.points.iter().zip(answers).filter_map(|(point, answer)| {
+        let answer = answer.as_ref()?;
+        let simulated = answer.simulated.as_ref();
+        Some(PointPart {
+            workload: point.workload,
+            series: point.series,
+            limits: (&point.limits).into(),
+            status: answer.status,
+            objective: answer.objective.as_ref().map(|objective| ObjectivePart {
+                name: &objective.name,
+                value: objective.value,
+                unit: &objective.unit,
+            }),
+            lower_bound: answer.bound,
+            stages: answer.stages,
+            devices: answer.devices_used,
+            iteration_s: simulated.map(|s| s.iteration_s),
+            samples_per_s: simulated.map(|s| s.samples_per_s),
+            bubble: simulated.map(|s| s.bubble),
+            peak_memory_bytes: simulated.map(|s| s.peak_memory_bytes),
+            seconds: answer.seconds,
+            why: &answer.why,
+        })
+    });
+    let series = sweep.series.iter().map(|series| SeriesPart {
+        label: &series.label,
+        planner: series.planner.info().id,
+        options: series.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
+    });
+    SweepDocument {
+        schema: "plantui.sweep/1",
+        workloads: sweep.workloads.iter().map(|workload| workload.as_ref().into()).collect(),
+        axes: sweep.axes.iter().map(|kind| kind.label()).collect(),
+        series: series.collect(),
+        complete: answers.iter().all(Option::is_some),
+        points: points.collect(),
+    }
+}

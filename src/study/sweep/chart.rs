@@ -1,0 +1,236 @@
+//! A sweep as lines of a chart, whatever draws it: a figure against the first axis, a line per planner, setting, value of
+//! the second axis and workload.
+//!
+//! Without an axis the workloads stand side by side. Objectives in different units cannot share an axis: the chart then shows
+//! what all plans have in common, the simulated throughput.
+
+use super::{Answer, Figure, Sweep, range};
+use crate::cluster::LimitKind;
+
+/// What the chart runs along.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Along {
+    /// A limit.
+    Limit(LimitKind),
+    /// The workloads, by name; x is their place.
+    Workloads(Vec<String>),
+}
+
+/// A place on a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mark {
+    /// Along the chart.
+    pub x: f64,
+    /// The figure; `None` where there is no plan.
+    pub y: Option<f64>,
+    /// The point's place in the sweep.
+    pub place: usize,
+}
+
+/// A line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// What tells it from the others.
+    pub label: String,
+    /// Its places that are answered, by x.
+    pub marks: Vec<Mark>,
+}
+
+/// From values to shares of an axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    /// The value at the start.
+    pub least: f64,
+    /// The value at the end.
+    pub most: f64,
+    /// Whether equal shares are equal factors.
+    pub logarithmic: bool,
+}
+
+/// The chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// What it runs along.
+    pub along: Along,
+    /// What it shows.
+    pub figure: Figure,
+    /// Name and unit of the objective, where that is shown.
+    pub objective: Option<(String, String)>,
+    /// The lines, those without an answer too.
+    pub lines: Vec<Line>,
+    /// The axis along.
+    pub x: Scale,
+    /// The axis of the figure.
+    pub y: Scale,
+    /// All values along, answered or not.
+    pub places: Vec<f64>,
+}
+
+/// From this factor between the largest and the least on, factors are what matters.
+const WIDE: f64 = 6.0;
+
+impl Scale {
+    fn over(values: impl Iterator<Item = f64>, logarithmic: impl Fn(f64, f64) -> bool) -> Self {
+        let (least, most) =
+            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), v| (v.min(least), v.max(most)));
+        if least > most {
+            return Scale { least: 0.0, most: 1.0, logarithmic: false };
+        }
+        Scale { least, most, logarithmic: least > 0.0 && logarithmic(least, most) }
+    }
+
+    /// Where a value lies: 0 at the start, 1 at the end, a half where all values are one.
+    pub fn share(&self, value: f64) -> f64 {
+        let place = |v: f64| if self.logarithmic { v.ln() } else { v };
+        let length = place(self.most) - place(self.least);
+        if length > 0.0 { ((place(value) - place(self.least)) / length).clamp(0.0, 1.0) } else { 0.5 }
+    }
+
+    /// Round values inside the scale, `most` of them or fewer, ascending; both ends where nothing round lies inside.
+    pub fn ticks(&self, most: usize) -> Vec<f64> {
+        let inside = |ticks: Vec<f64>| -> Vec<f64> {
+            let slack = 1e-9 * self.most.abs();
+            ticks.into_iter().filter(|&v| v >= self.least - slack && v <= self.most + slack).collect()
+        };
+        let most = most.max(2);
+        if self.logarithmic {
+            let decades = self.least.log10().floor() as i32..=self.most.log10().ceil() as i32;
+            for digits in [&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0][..], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]] {
+                let all = decades.clone().flat_map(|e| digits.iter().map(move |d| d * 10f64.powi(e)));
+                let ticks = inside(all.collect());
+                if ticks.len() <= most && ticks.len() >= 2 {
+                    return ticks;
+                }
+            }
+            return vec![self.least, self.most];
+        }
+        let length = self.most - self.least;
+        if length <= 0.0 {
+            return vec![self.least];
+        }
+        let rough = length / most as f64;
+        let decade = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|d| d * decade).into_iter().find(|&s| s >= rough).unwrap_or(length);
+        let first = (self.least / step).ceil();
+        let count = ((self.most / step).floor() - first).max(0.0) as usize;
+        let ticks = inside((0..=count).map(|i| (first + i as f64) * step).collect());
+        if ticks.len() >= 2 { ticks } else { vec![self.least, self.most] }
+    }
+}
+
+impl Chart {
+    /// The chart of what is answered so far. `answers` lie as the sweep's points do.
+    pub fn new(sweep: &Sweep, answers: &[Option<Answer>], figure: Figure) -> Self {
+        let along = match sweep.axes.first() {
+            Some(&kind) => Along::Limit(kind),
+            None => Along::Workloads((0..sweep.workloads.len()).map(|place| sweep.workload_label(place)).collect()),
+        };
+        let objectives = || answers.iter().flatten().filter_map(|answer| answer.objective.as_ref());
+        let first = objectives().next();
+        let alike = objectives().all(|o| first.is_none_or(|first| (&o.name, &o.unit) == (&first.name, &first.unit)));
+        let figure = if figure == Figure::Objective && !alike { Figure::Throughput } else { figure };
+        let objective = first.filter(|_| figure == Figure::Objective).map(|o| (o.name.clone(), o.unit.clone()));
+        let mut lines: Vec<Line> = vec![];
+        let mut places = vec![];
+        for (place, point) in sweep.points.iter().enumerate() {
+            let x = match along {
+                Along::Limit(kind) => point.limits.get(kind),
+                Along::Workloads(_) => point.workload as f64,
+            };
+            places.push(x);
+            let label = label(sweep, place, matches!(along, Along::Limit(_)));
+            let line = match lines.iter().position(|line| line.label == label) {
+                Some(at) => &mut lines[at],
+                None => {
+                    lines.push(Line { label, marks: vec![] });
+                    lines.last_mut().expect("one was added")
+                }
+            };
+            if let Some(answer) = &answers[place] {
+                let y = figure.of(answer).filter(|y| y.is_finite() && (answer.has_plan() || figure != Figure::Seconds));
+                line.marks.push(Mark { x, y, place });
+            }
+        }
+        for line in &mut lines {
+            line.marks.sort_by(|a, b| a.x.total_cmp(&b.x));
+        }
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        let geometric = matches!(along, Along::Limit(_)) && range::is_geometric(&places);
+        let values = || lines.iter().flat_map(|line| line.marks.iter().filter_map(|mark| mark.y));
+        Chart {
+            x: Scale::over(places.iter().copied(), |_, _| geometric),
+            y: Scale::over(values(), |least, most| most >= WIDE * least),
+            along,
+            figure,
+            objective,
+            lines,
+            places,
+        }
+    }
+
+    /// What the axis along is called.
+    pub fn x_title(&self) -> &'static str {
+        match self.along {
+            Along::Limit(kind) => kind.label(),
+            Along::Workloads(_) => "workload",
+        }
+    }
+
+    /// A value along, for people.
+    pub fn show_x(&self, x: f64) -> String {
+        match &self.along {
+            Along::Limit(kind) => kind.format(x),
+            Along::Workloads(names) => names.get(x as usize).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// What the axis of the figure is called.
+    pub fn y_title(&self) -> String {
+        match &self.objective {
+            Some((name, _)) => name.replace('_', " "),
+            None => self.figure.title().into(),
+        }
+    }
+
+    /// A value of the figure, for people.
+    pub fn show_y(&self, y: f64) -> String {
+        let objective = self.objective.as_ref().map(|(name, unit)| (name.as_str(), unit.as_str()));
+        self.figure.show(y, objective)
+    }
+
+    /// Values along to write at the axis, at most so many: those of the points, evenly thinned out, the ends among them.
+    pub fn x_ticks(&self, most: usize) -> Vec<f64> {
+        let count = self.places.len();
+        let step = count.saturating_sub(1).div_ceil(most.max(2) - 1).max(1);
+        let mut ticks: Vec<f64> = self.places.iter().copied().step_by(step).collect();
+        if let Some(&last) = self.places.last()
+            && ticks.last() != Some(&last)
+        {
+            // The last but one would crowd it.
+            if ticks.len() > 1 && count % step != 0 && ticks.len() >= most {
+                ticks.pop();
+            }
+            ticks.push(last);
+        }
+        ticks
+    }
+}
+
+/// What tells a point's line from the others: whichever of planner, second axis and workload varies.
+fn label(sweep: &Sweep, place: usize, workload_told: bool) -> String {
+    let point = &sweep.points[place];
+    let mut parts = vec![];
+    let label = &sweep.series[point.series].label;
+    if sweep.series.iter().any(|series| series.label != *label) {
+        parts.push(label.clone());
+    }
+    if let Some(&kind) = sweep.axes.get(1) {
+        let value = kind.format(point.limits.get(kind));
+        parts.push(if value.bytes().all(|b| b.is_ascii_digit()) { format!("{value} {}", kind.label()) } else { value });
+    }
+    if workload_told && sweep.workloads.len() > 1 {
+        parts.push(sweep.workload_label(point.workload));
+    }
+    if parts.is_empty() { label.clone() } else { parts.join(", ") }
+}
