@@ -112,7 +112,11 @@ fn waiting_for_devices_never_gets_stuck() {
                 Schedule::ZeroBubbleV => 2,
                 _ => 1,
             };
-            assert_eq!(done, pipeline.stages.len() * parts * pipeline.microbatches as usize, "{schedule:?} {pipeline:?}");
+            assert_eq!(
+                done,
+                pipeline.stages.len() * parts * pipeline.microbatches as usize,
+                "{schedule:?} {pipeline:?}"
+            );
         }
     }
     assert!(runs > 6000, "{runs}");
@@ -131,7 +135,11 @@ fn without_transfers_overlap_changes_nothing() {
         ] {
             let waiting = with(&pipeline, settings);
             for schedule in pipeline.playable() {
-                assert_eq!(time(&waiting, schedule), time(&pipeline, schedule), "{schedule:?} {settings:?} {pipeline:?}");
+                assert_eq!(
+                    time(&waiting, schedule),
+                    time(&pipeline, schedule),
+                    "{schedule:?} {settings:?} {pipeline:?}"
+                );
             }
         }
     }
@@ -228,16 +236,18 @@ fn zero_bubble_v_leaves_the_fill_only() {
 fn memory_has_its_known_order() {
     for (s, m) in [(4, 16), (8, 32)] {
         let pipeline = uniform(s, m);
-        let in_flight = |schedule, stage: usize| {
-            (simulate(&pipeline, schedule).peak_memory_bytes[stage] - 10.0) / 3.0
-        };
+        let in_flight = |schedule, stage: usize| (simulate(&pipeline, schedule).peak_memory_bytes[stage] - 10.0) / 3.0;
         for stage in 0..s {
             assert_eq!(in_flight(Schedule::GPipe, stage), f64::from(m));
             assert_eq!(in_flight(Schedule::OneForwardOneBackward, stage), (s - stage) as f64);
             assert_eq!(in_flight(Schedule::EagerOneForwardOneBackward, stage), (2 * (s - stage) - 1) as f64);
             // Both zero-bubble schedules: what 1F1B keeps on its first stage.
             assert_eq!(in_flight(Schedule::ZeroBubbleH1, stage), s as f64);
-            assert!(close(in_flight(Schedule::ZeroBubbleV, stage), s as f64), "{}", in_flight(Schedule::ZeroBubbleV, stage));
+            assert!(
+                close(in_flight(Schedule::ZeroBubbleV, stage), s as f64),
+                "{}",
+                in_flight(Schedule::ZeroBubbleV, stage)
+            );
             assert_eq!(in_flight(Schedule::Inference, stage), 1.0);
         }
         // Interleaving in two parts: half of 2 (S − 1) + S and one more parts of the model on the first stage.
@@ -317,7 +327,11 @@ fn the_critical_path_tells_what_binds() {
     let path = critical_path(&pipeline, Schedule::OneForwardOneBackward, &timeline);
     assert_eq!(path.by_stage()[0].0, 2);
     assert_eq!(path.by_stage()[0].1, 32.0 * 9.0);
-    assert!(path.summary().starts_with("backward 66.") && path.summary().contains("most on stage 3: 98.0%"), "{}", path.summary());
+    assert!(
+        path.summary().starts_with("backward 66.") && path.summary().contains("most on stage 3: 98.0%"),
+        "{}",
+        path.summary()
+    );
     // Slow links: the way there and back is what counts.
     let slow = chain(vec![stage(1.0, 1.0); 4], &[10.0; 3], 8);
     let timeline = simulate(&slow, Schedule::OneForwardOneBackward);
@@ -369,6 +383,23 @@ fn contention_of_random_pipelines_is_sound() {
             pipeline.settings = Settings { links, overlap: random.below(2) == 0, ..random_settings(&mut random) };
             for schedule in pipeline.playable() {
                 assert_sound(&pipeline, schedule, &simulate(&pipeline, schedule));
+            }
+        }
+    }
+}
+
+#[test]
+fn orders_with_several_parts_go_through_at_all_sizes() {
+    for stages in 2..9usize {
+        for microbatches in 1..20u32 {
+            for virtual_stages in 1..5 {
+                let settings = Settings { virtual_stages, ..Settings::default() };
+                let pipeline = with(&uniform(stages, microbatches), settings);
+                for schedule in [Schedule::Interleaved, Schedule::ZeroBubbleV] {
+                    if pipeline.refusal(schedule).is_none() {
+                        assert_sound(&pipeline, schedule, &simulate(&pipeline, schedule));
+                    }
+                }
             }
         }
     }

@@ -164,13 +164,7 @@ impl Pipeline {
 
 /// The pipeline of a plan over machines: all devices of a stage work on each microbatch together, each on its samples, and
 /// enough microbatches are in flight to hide that a transfer takes its turn between two stages.
-fn layered(
-    workload: &Workload,
-    profile: &LayerProfile,
-    limits: &Limits,
-    plan: &Plan,
-    settings: &Settings,
-) -> Pipeline {
+fn layered(workload: &Workload, profile: &LayerProfile, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
     let overlap = if settings.overlap { "overlap" } else { "do not overlap" };
     let Measure::Speedup(model) = plan.measure else { return Pipeline::default() };
     let microbatches = layer_costs::microbatches(&model, limits, plan);
@@ -375,6 +369,7 @@ fn transfer_note(settings: &Settings) -> String {
         (true, _) => "as far as the links allow",
         (false, _) => "while neither it nor the receiver computes",
     };
-    let overlap = if settings.overlap { "transfers overlap with compute" } else { "transfers do not overlap with compute" };
+    let overlap =
+        if settings.overlap { "transfers overlap with compute" } else { "transfers do not overlap with compute" };
     format!("{overlap}: a replica sends activations one after another and gradients one after another, {how}")
 }

@@ -141,11 +141,16 @@ impl Pipeline {
             LinkModel::Shared => notes.push("transfers on a link between two stages share it fairly".into()),
         }
         if settings.links != LinkModel::Private && !self.machines.is_empty() {
-            notes.push("between machines it is their network ports that carry so much, out of one and into another".into());
+            notes.push(
+                "between machines it is their network ports that carry so much, out of one and into another".into(),
+            );
         }
         if settings.buckets > 1 {
             notes.push(if settings.overlap {
-                format!("gradients are all-reduced in {} buckets, each as soon as the last backward has made it", settings.buckets)
+                format!(
+                    "gradients are all-reduced in {} buckets, each as soon as the last backward has made it",
+                    settings.buckets
+                )
             } else {
                 "without overlap all gradients are reduced after the last backward".into()
             });

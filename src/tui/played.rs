@@ -37,8 +37,7 @@ pub(super) enum Work {
 
 impl Work {
     /// All of them, by their number.
-    pub(super) const ALL: [Work; 5] =
-        [Work::Forward, Work::Recompute, Work::Backward, Work::Weights, Work::Optimizer];
+    pub(super) const ALL: [Work; 5] = [Work::Forward, Work::Recompute, Work::Backward, Work::Weights, Work::Optimizer];
 
     /// What a compute event is.
     pub(super) fn of(kind: EventKind) -> Work {
