@@ -1,6 +1,6 @@
-//! How fast a batch is simulated.
+//! How fast a batch is simulated. Events are counted as operations and transfers, whether they are played or leapt over.
 
-use plantui::simulate::{Pipeline, PipelineStage, Schedule, Transfer, simulate};
+use plantui::simulate::{LinkModel, Pipeline, PipelineStage, Schedule, Settings, Transfer, critical_path, simulate};
 
 fn main() {
     divan::main();
@@ -16,7 +16,7 @@ fn pipeline(stages: usize, replicas: u32, microbatches: u32) -> Pipeline {
         all_reduce_s: 0.1,
         fixed_bytes: 1e9,
         activation_bytes: 1e8,
-        warm_up: None,
+        ..PipelineStage::default()
     };
     let transfer = |from| Transfer { from, to: from + 1, seconds: 0.001, bytes: 25e6 };
     Pipeline {
@@ -25,6 +25,11 @@ fn pipeline(stages: usize, replicas: u32, microbatches: u32) -> Pipeline {
         microbatches,
         ..Pipeline::default()
     }
+}
+
+/// Events of a timeline that keeps them all.
+fn events(pipeline: &Pipeline, schedule: Schedule) -> usize {
+    simulate(pipeline, schedule).events.len()
 }
 
 #[divan::bench(args = [(64, 1, 2000), (32, 8, 1920), (64, 1, 1_000_000)])]
@@ -37,4 +42,39 @@ fn one_forward_one_backward(bencher: divan::Bencher<'_, '_>, (stages, replicas, 
 fn gpipe(bencher: divan::Bencher<'_, '_>, (stages, replicas, microbatches): (usize, u32, u32)) {
     let pipeline = pipeline(stages, replicas, microbatches);
     bencher.bench(|| simulate(&pipeline, Schedule::GPipe));
+}
+
+/// 64 stages and 1984 microbatches, which 64 divides, in every schedule.
+#[divan::bench(args = Schedule::ALL)]
+fn schedules(bencher: divan::Bencher<'_, '_>, schedule: Schedule) {
+    let pipeline = pipeline(64, 1, 1984);
+    bencher.bench(|| simulate(&pipeline, schedule));
+}
+
+/// By the clock, with exclusive or shared links, without overlap. Events are counted, so items are events a second.
+#[divan::bench(args = [(LinkModel::Private, false), (LinkModel::Exclusive, true), (LinkModel::Shared, true), (LinkModel::Shared, false)])]
+fn contended(bencher: divan::Bencher<'_, '_>, (links, overlap): (LinkModel, bool)) {
+    let settings = Settings { links, overlap, ..Settings::default() };
+    let pipeline = Pipeline { settings, ..pipeline(64, 1, 2000) };
+    let count = events(&pipeline, Schedule::OneForwardOneBackward);
+    bencher
+        .counter(divan::counter::ItemsCount::new(count))
+        .bench(|| simulate(&pipeline, Schedule::OneForwardOneBackward));
+}
+
+/// Events a second where none is leapt over.
+#[divan::bench]
+fn played_in_full(bencher: divan::Bencher<'_, '_>) {
+    let pipeline = pipeline(64, 1, 2000);
+    let count = events(&pipeline, Schedule::OneForwardOneBackward);
+    bencher
+        .counter(divan::counter::ItemsCount::new(count))
+        .bench(|| simulate(&pipeline, Schedule::OneForwardOneBackward));
+}
+
+#[divan::bench]
+fn critical_path_of_half_a_million_events(bencher: divan::Bencher<'_, '_>) {
+    let pipeline = pipeline(64, 1, 2000);
+    let timeline = simulate(&pipeline, Schedule::OneForwardOneBackward);
+    bencher.bench(|| critical_path(&pipeline, Schedule::OneForwardOneBackward, &timeline));
 }

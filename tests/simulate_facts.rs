@@ -387,3 +387,20 @@ fn contention_of_random_pipelines_is_sound() {
         }
     }
 }
+
+#[test]
+fn orders_with_several_parts_go_through_at_all_sizes() {
+    for stages in 2..9usize {
+        for microbatches in 1..20u32 {
+            for virtual_stages in 1..5 {
+                let settings = Settings { virtual_stages, ..Settings::default() };
+                let pipeline = with(&uniform(stages, microbatches), settings);
+                for schedule in [Schedule::Interleaved, Schedule::ZeroBubbleV] {
+                    if pipeline.refusal(schedule).is_none() {
+                        assert_sound(&pipeline, schedule, &simulate(&pipeline, schedule));
+                    }
+                }
+            }
+        }
+    }
+}

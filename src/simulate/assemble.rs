@@ -54,7 +54,7 @@ pub(super) fn timeline(
     schedule: Schedule,
     program: &Program,
     clock: &Clock,
-    lanes: Lanes,
+    lanes: &Lanes,
 ) -> Timeline {
     let mut timeline =
         Timeline { replicas: program.groups.iter().map(|g| g.replicas).collect(), ..Timeline::default() };
@@ -76,7 +76,7 @@ pub(super) fn timeline(
     };
     for (stage, group) in program.groups.iter().enumerate() {
         let workers = group.first_worker..group.first_worker + group.replicas as usize;
-        let reduces = all_reduces(pipeline, schedule, program, clock, &lanes, stage);
+        let reduces = all_reduces(pipeline, schedule, program, clock, lanes, stage);
         let reduced = reduces.last().map(|reduce| reduce.1);
         for worker in workers {
             let replica = (worker - group.first_worker) as u32;
@@ -119,7 +119,7 @@ pub(super) fn timeline(
         }
     }
     timeline.iteration_s = clock.seconds(last);
-    summarise(pipeline, schedule, program, clock, &lanes, &mut timeline);
+    summarise(pipeline, schedule, program, clock, lanes, &mut timeline);
     timeline
 }
 

@@ -45,7 +45,7 @@ pub fn simulate(pipeline: &Pipeline, schedule: Schedule) -> Timeline {
     } else {
         fast_forward::play(&program, drawn, |record| lanes.push(record));
     }
-    let mut timeline = assemble::timeline(pipeline, schedule, &program, &clock, lanes);
+    let mut timeline = assemble::timeline(pipeline, schedule, &program, &clock, &lanes);
     let left_out = drawn..program.microbatches.saturating_sub(drawn);
     timeline.left_out = Some(left_out).filter(|range| !range.is_empty());
     timeline

@@ -7,10 +7,13 @@
 //! every operation once, whatever the order of visits. `O(1)` for each operation and transfer; memory for what is on its
 //! way only.
 //!
-//! Why no run gets stuck: let `R(s)` be the replicas of stage `s` and all later ones, and give forward `(s, m)` the rank
-//! `m`, backward `(s, m)` the rank `m + R(s)`. With a warm-up `w` such that `R(s + 1) <= w r < R(s)`, whatever an operation waits
-//! for has a smaller rank; or the same rank and is a forward of an earlier stage, or a backward whose own needs all have
-//! smaller ranks. Hence no cycle. (A GPipe run has no such loop to begin with: no forward waits for a backward.)
+//! Why no run gets stuck. Of 1F1B and its eager form: let `R(s)` be the replicas of stage `s` and all later ones, and take
+//! numbers `K(s)` that fall from stage to stage: `R(s)` for 1F1B, `R(s) + e` with `e` extra microbatches, `2 R(s + 1) + r(s)`
+//! where the warm-up is doubled. Give forward `(s, m)` the rank `m`, backward `(s, m)` the rank `m + K(s)`. With a warm-up `w`
+//! such that `K(s) - r <= w r < K(s)`, whatever an operation waits for has a smaller rank; or the same rank and is a forward
+//! of an earlier stage, or a backward whose own needs all have smaller ranks. Hence no cycle. (A GPipe run has no such loop
+//! to begin with: no forward waits for a backward.) ZB-H1 waits for nothing more: nobody waits for the weights' part. Of
+//! the two schedules with several parts on a device the orders are tested to go through for all small sizes.
 
 use std::collections::VecDeque;
 

@@ -303,6 +303,55 @@ fn simulate_plays_a_plan_in_either_schedule() {
 }
 
 #[test]
+fn simulate_plays_as_it_is_told() {
+    let folder = Folder::new();
+    let plan = folder.file("plan.json", tiny_plan().to_string());
+    let time = |more: &[&str]| {
+        let arguments = [&["simulate", TINY, &plan, "--json"], more].concat();
+        json(&arguments, 0)["iteration_s"].as_f64().unwrap()
+    };
+    let plain = time(&[]);
+    assert!(time(&["--no-overlap"]) > plain);
+    assert!(time(&["--links", "shared"]) >= plain && time(&["--links", "exclusive"]) >= plain);
+    assert!((time(&["--optimizer-step", "250ms"]) - plain - 0.25).abs() < 1e-9);
+    assert!(time(&["--buckets", "8"]) <= plain);
+    assert!(time(&["--schedule", "inference"]) < plain / 2.0);
+    let h1 = ["--schedule", "zb-h1"];
+    assert!(time(&h1) <= plain);
+    assert_eq!(time(&[&h1[..], &["--weight-gradient-share", "0"]].concat()), plain);
+    assert!(time(&["--schedule", "eager-1f1b", "--extra-warmup", "2"]) <= plain);
+    let document = json(&["simulate", TINY, &plan, "--json", "--buckets", "3"], 0);
+    let path = &document["critical_path"];
+    let shares = path["shares"].as_array().unwrap().iter().map(|share| share["seconds"].as_f64().unwrap());
+    assert!((shares.sum::<f64>() - document["iteration_s"].as_f64().unwrap()).abs() < 1e-9);
+    for stage in document["stages"].as_array().unwrap() {
+        let parts = stage["memory"].as_object().unwrap().values().map(|bytes| bytes.as_f64().unwrap());
+        assert!((parts.sum::<f64>() / stage["peak_memory_bytes"].as_f64().unwrap() - 1.0).abs() < 1e-9);
+    }
+    let link = &document["links"][0];
+    assert!(link["from_stage"] == 1 && link["to_stage"] == 2 && link["utilization"].as_f64().unwrap() > 0.0);
+    let text = stdout(&["simulate", TINY, &plan], 0);
+    assert!(text.contains("\ncritical path: ") && text.contains("memory of stage "), "{text}");
+}
+
+#[test]
+fn simulate_refuses_what_it_cannot_play() {
+    let folder = Folder::new();
+    let plan = folder.file("plan.json", tiny_plan().to_string());
+    let refused = |more: &[&str]| {
+        let output =
+            plantui().args(["simulate", TINY, &plan]).args(more).assert().code(2).stdout("").get_output().clone();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let text = refused(&["--schedule", "zb-v"]);
+    assert!(text.starts_with("error: ZB-V needs ") && text.contains("hint: this plan can play 1f1b, gpipe"), "{text}");
+    assert!(refused(&["--weight-gradient-share", "1.5"]).contains("a share from 0 to 1"));
+    assert!(refused(&["--virtual-stages", "0"]).contains("a whole number from 1"));
+    assert!(refused(&["--optimizer-step", "-1s"]).contains("--optimizer-step"));
+    assert!(refused(&["--json", "--format", "summary"]).contains("cannot be used with"));
+}
+
+#[test]
 fn a_device_placement_is_planned_checked_and_simulated() {
     let folder = tempfile::tempdir().unwrap();
     let (workload, plan) = (folder.path().join("chain.json"), folder.path().join("plan.json"));

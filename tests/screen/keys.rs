@@ -291,6 +291,28 @@ fn help_and_palette_know_every_action() {
 }
 
 #[test]
+fn the_timeline_plays_what_the_plan_can_and_marks_its_critical_path() {
+    let mut screen = builtin();
+    screen.keys("3");
+    let text = screen.text();
+    assert!(text.contains("x marks the critical path: backward") && !text.contains('◆'), "{text}");
+    screen.keys("x");
+    let text = screen.text();
+    assert!(text.contains("◆ critical path: backward") && text.matches('◆').count() > 1, "{text}");
+    screen.keys("x");
+    // Its stages have unequal replicas: neither interleaving nor ZB-V can play them.
+    let mut played = vec![];
+    for _ in 0..5 {
+        let text = screen.text();
+        let name = ["eager 1F1B", "1F1B", "GPipe", "ZB-H1", "inference"].into_iter().find(|name| text.contains(name));
+        played.push(name.unwrap_or_else(|| panic!("{text}")));
+        screen.keys("s");
+    }
+    assert_eq!(played, ["1F1B", "GPipe", "eager 1F1B", "ZB-H1", "inference"]);
+    assert!(screen.text().contains("1F1B"));
+}
+
+#[test]
 fn the_panel_folds_and_comes_back() {
     let mut screen = builtin();
     press(&mut screen, KeyCode::F(1));

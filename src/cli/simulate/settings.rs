@@ -13,7 +13,7 @@ const MOST_PARTS: u32 = 1024;
 /// How a batch is played; what is not given is as everywhere else in plantui.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "How it is played")]
-pub struct PlayArgs {
+pub(super) struct PlayArgs {
     /// Order in which a stage works through its microbatches
     #[arg(long, value_name = "ID", default_value = Schedule::ALL[0].id(),
           value_parser = PossibleValuesParser::new(Schedule::ALL.map(Schedule::id)))]
@@ -65,12 +65,12 @@ fn share(text: &str) -> Result<f64, String> {
 
 impl PlayArgs {
     /// The schedule asked for.
-    pub fn schedule(&self) -> Schedule {
+    pub(super) fn schedule(&self) -> Schedule {
         Schedule::find(&self.schedule).unwrap_or(Schedule::ALL[0])
     }
 
     /// The settings asked for.
-    pub fn settings(&self) -> Settings {
+    pub(super) fn settings(&self) -> Settings {
         let default = Settings::default();
         Settings {
             forward_share: self.forward_share.unwrap_or(default.forward_share),

@@ -61,9 +61,9 @@ pub fn csv(stages: usize, microbatches: u32, schedule: Schedule) -> String {
 /// What a stage does in turn.
 fn order(stage: usize, stages: usize, microbatches: u32, schedule: Schedule) -> Vec<Operation> {
     let warm_up = match schedule {
-        // A single sample has one microbatch, for which all schedules are the same.
         Schedule::GPipe => microbatches,
         Schedule::EagerOneForwardOneBackward => (2 * (stages - stage) as u32 - 1).min(microbatches),
+        // What these files cannot hold with one stage a rank is written as 1F1B. Of one sample alone it is the same.
         _ => ((stages - stage) as u32).min(microbatches),
     };
     let mut order: Vec<Operation> = (0..warm_up).map(Operation::Forward).collect();
