@@ -36,6 +36,8 @@ pub enum Action {
     Find,
     FindNext,
     FindPrevious,
+    WouldHelp,
+    ShowWouldHelp,
     NextSection,
     NextSchedule,
     /// Mark the critical path.
@@ -110,6 +112,8 @@ pub enum Scope {
     Stages,
     /// In the trees: Stages and the nodes of Workload.
     Tree,
+    /// Among the suggestions below the stages.
+    Suggestions,
     /// In Devices.
     Devices,
     /// In Timeline.
@@ -133,6 +137,7 @@ impl Scope {
             Scope::Panel => "Left panel",
             Scope::Stages => "Editing the plan",
             Scope::Tree => "Stages and nodes",
+            Scope::Suggestions => "What would help",
             Scope::Devices => "Devices",
             Scope::Timeline => "Timeline",
             Scope::Compare => "Compare",
@@ -195,6 +200,9 @@ pub static TABLE: &[Entry] = &[
     ),
     entry(S::Panel, A::Edit, &["enter"], "Edit", "type a value with its unit, or take the choice", "edit"),
     entry(S::Panel, A::Reset, &["backspace", "delete"], "Reset", "back to the value it started with", "reset"),
+    entry(S::Suggestions, A::Edit, &["enter", "space"], "Take it", "set the limit or option as suggested", "take"),
+    entry(S::Suggestions, A::Decrease, &["left", "h"], "Before", "the suggestion before", ""),
+    entry(S::Suggestions, A::Increase, &["right", "l"], "Next", "the next suggestion", "choose"),
     entry(
         S::Stages,
         A::BoundaryBack,
@@ -327,6 +335,15 @@ pub static TABLE: &[Entry] = &[
         "how the last search went: best value and proven bound over time",
         "",
     ),
+    entry(
+        S::Everywhere,
+        A::WouldHelp,
+        &["w"],
+        "What would help",
+        "re-plans with one limit or option moved: ask, go there, or leave",
+        "what helps",
+    ),
+    entry(S::Everywhere, A::ShowWouldHelp, &["W"], "Fold what would help", "hide or show it below the stages", ""),
     entry(S::Everywhere, A::Pin, &["p"], "Pin", "put the plan aside to compare with; in Compare: unpin", "pin"),
     entry(S::Everywhere, A::Export, &["e"], "Export", "write the plan to a file", "export"),
     entry(S::Everywhere, A::Open, &["o"], "Open", "load another workload, or a plan to compare with", "open"),

@@ -131,7 +131,7 @@ impl Model {
         self.options[self.planner].get(spec.name).unwrap_or_else(|| spec.default_value())
     }
 
-    fn set_option(&mut self, spec: &OptionSpec, value: OptionValue) -> Effects {
+    pub(super) fn set_option(&mut self, spec: &OptionSpec, value: OptionValue) -> Effects {
         if self.option_value(spec) == value {
             return vec![];
         }

@@ -77,6 +77,8 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
             crossbeam_channel::at(due)
         } else if model.running.is_some() {
             crossbeam_channel::after(FRAME)
+        } else if let Some(due) = model.would_help.due() {
+            crossbeam_channel::at(due)
         } else {
             never()
         };
@@ -115,7 +117,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
                 Ok(signal) => return Ok(End::Signal(signal)),
                 Err(_) => {}
             },
-            recv(timer) -> _ => dirty |= model.running.is_some(),
+            recv(timer) -> _ => dirty |= model.running.is_some() || model.would_help.due().is_some(),
         }
         worker.hurry();
         if let Some(end) = perform(tty, model, &mut worker, effects)? {

@@ -104,6 +104,7 @@ impl Model {
             Scope::Stages => self.view = View::Stages,
             Scope::Tree if self.view != View::Workload => self.view = View::Stages,
             Scope::Tree => self.section = Section::Nodes,
+            Scope::Suggestions => self.go_to_suggestions(),
             Scope::Devices => self.view = View::Devices,
             Scope::Timeline => self.view = View::Timeline,
             Scope::Compare => self.view = View::Compare,
@@ -172,6 +173,8 @@ impl Model {
                     _ => {}
                 }
             }
+            Some(Hit::Suggestion(place)) => return self.click_suggestion(place),
+            Some(Hit::Suggestions) => self.focus = Focus::View,
             Some(Hit::ListRow(row)) => {
                 self.focus = Focus::View;
                 match self.view {
@@ -240,6 +243,10 @@ impl Model {
             }
             Some(Hit::Panel(_) | Hit::PanelArea | Hit::Step(..)) => {
                 self.panel_cursor = moved(self.panel_cursor, step, self.panel_rows().len());
+                vec![]
+            }
+            Some(Hit::Suggestion(_) | Hit::Suggestions) => {
+                self.scroll_suggestions(down);
                 vec![]
             }
             Some(Hit::ViewArea | Hit::ListRow(_) | Hit::Sort(_)) => {

@@ -43,6 +43,7 @@ mod visit;
 mod watch;
 mod widget;
 mod worker;
+mod would_help;
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 

@@ -29,6 +29,7 @@ use super::{
     timeline_state::TimelineState,
     view::{SMALLEST, workload::Section},
     widget::tree::TreePane,
+    would_help::WouldHelp,
 };
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
@@ -123,6 +124,10 @@ pub(super) enum Hit {
     ListRow(usize),
     /// The head of a column to sort by.
     Sort(Column),
+    /// Something that would help, by its place.
+    Suggestion(usize),
+    /// Among these, beside each.
+    Suggestions,
     /// A column of the timeline, from its left edge.
     Time(usize),
 }
@@ -204,6 +209,8 @@ pub(super) struct Model {
     pub jobs: u64,
     /// What is asked beside planning.
     pub studies: Studies,
+    /// What would help.
+    pub would_help: WouldHelp,
 
     /// Stages view.
     pub stages: TreePane,
@@ -369,6 +376,7 @@ impl Model {
             generation: 0,
             jobs: 0,
             studies: Studies::default(),
+            would_help: WouldHelp::default(),
             stages: TreePane::default(),
             device_cursor: 0,
             device_unfolded: vec![],

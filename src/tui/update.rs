@@ -51,6 +51,9 @@ impl Model {
         if self.focus == Focus::Panel {
             scopes.push(Scope::Panel);
         }
+        if self.suggestion().is_some() {
+            scopes.push(Scope::Suggestions);
+        }
         match self.view {
             View::Stages => scopes.extend([Scope::Stages, Scope::Tree]),
             View::Devices => scopes.push(Scope::Devices),
@@ -82,6 +85,11 @@ impl Model {
                 let visible = self.panel_visible();
                 self.folded = Some(visible);
                 self.focus = if visible { Focus::View } else { Focus::Panel };
+            }
+            Action::WouldHelp => return self.ask_what_would_help(),
+            Action::ShowWouldHelp => return self.fold_what_would_help(),
+            _ if self.suggestion().is_some() && Self::is_for_suggestions(action) => {
+                return self.act_on_suggestion(action);
             }
             Action::Decrease
             | Action::Increase
@@ -138,7 +146,9 @@ impl Model {
         if self.leave_compare() {
             return vec![];
         }
-        if let Some(running) = &self.running {
+        if self.suggestion().is_some() {
+            self.would_help.selected = None;
+        } else if let Some(running) = &self.running {
             running.search.cancel();
         } else if self.visited().is_some() {
             return self.end_visit();
@@ -332,7 +342,9 @@ impl Model {
             let at_s = self.now.duration_since(running.begun).as_secs_f64();
             self.convergence.sample(Point { at_s, best: progress.best, bound: progress.bound });
         }
-        self.look_for_incumbent()
+        let mut effects = self.look_for_incumbent();
+        effects.append(&mut self.look_what_would_help());
+        effects
     }
 
     /// Takes a report of the worker.

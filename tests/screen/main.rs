@@ -2,6 +2,7 @@
 
 mod compare;
 mod edits;
+mod help_panel;
 mod keys;
 mod looks;
 mod panel;

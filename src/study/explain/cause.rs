@@ -2,13 +2,10 @@
 
 use super::{Answer, Base, Certainty, Change, NOTICEABLE, Topic};
 use crate::{
-    cluster::{LimitKind, Limits},
-    plan::{Plan, check::check},
+    cluster::LimitKind,
+    plan::Plan,
     units,
-    workload::{
-        PiperProfile,
-        piper::{RECOMPUTE, VANILLA},
-    },
+    workload::{PiperProfile, piper::RECOMPUTE},
 };
 
 /// What binds a plan.
@@ -36,6 +33,11 @@ impl CauseKind {
             CauseKind::Divisors => "divisors",
             CauseKind::Degrees => "degrees",
         }
+    }
+
+    /// Whether how it binds says more than that it does.
+    pub fn explains(self) -> bool {
+        matches!(self, CauseKind::Memory | CauseKind::Divisors | CauseKind::Degrees)
     }
 
     /// What people call it.
@@ -69,15 +71,16 @@ pub struct Cause {
     pub certainty: Certainty,
 }
 
-/// What an answer says of what binds; `None` if it is about something else, or what was taken away does not bind.
-pub(super) fn cause(base: &Base, answer: &Answer) -> Option<Cause> {
+/// What an answer says of what binds, in the light of all answers; `None` if it is about something else, or what was taken
+/// away does not bind.
+pub(super) fn cause(base: &Base, answer: &Answer, answers: &[Answer]) -> Option<Cause> {
     let (gain, value, plan) = (answer.gain()?, answer.value?, answer.plan.as_ref()?);
     if gain <= NOTICEABLE {
         return None;
     }
     let devices = base.problem.limits.get(LimitKind::Devices);
     let (kind, how) = match (answer.question.topic, &answer.question.change) {
-        (Topic::Binds(CauseKind::Memory), _) => (CauseKind::Memory, memory(base, plan)),
+        (Topic::Binds(CauseKind::Memory), _) => (CauseKind::Memory, memory(base, plan, answers)),
         (Topic::Binds(CauseKind::Links), _) => (CauseKind::Links, links(base)),
         (Topic::Binds(CauseKind::Divisors), _) => (CauseKind::Divisors, divisors(base, plan)?),
         (Topic::Binds(CauseKind::Degrees), _) => (CauseKind::Degrees, degrees(base, plan)?),
@@ -106,11 +109,11 @@ pub(super) fn cause(base: &Base, answer: &Answer) -> Option<Cause> {
 }
 
 /// How a plan differs from the one that memory allows no longer.
-fn memory(base: &Base, without: &Plan) -> String {
+fn memory(base: &Base, without: &Plan, answers: &[Answer]) -> String {
     let with = &base.plan;
     let mut ways = vec![];
     let (now, then) = (recomputed(with), recomputed(without));
-    if then < now && recomputation_costs(base) {
+    if then < now && !recomputation_is_idle(answers) {
         let all: usize = with.stages.iter().map(|stage| stage.nodes.len()).sum();
         let would = if then == 0 { "none".to_string() } else { then.to_string() };
         ways.push(format!("forces recomputation: {now} of {all} nodes recompute, {would} would"));
@@ -139,19 +142,11 @@ fn memory(base: &Base, without: &Plan) -> String {
     ways.join("; ")
 }
 
-/// Whether the same cut would be better if nothing were recomputed.
-fn recomputation_costs(base: &Base) -> bool {
-    let workload = &base.problem.workload;
-    let mut plan = base.plan.clone();
-    for stage in &mut plan.stages {
-        for (&node, choice) in stage.nodes.iter().zip(&mut stage.choices).filter(|(_, choice)| *choice == RECOMPUTE) {
-            let modes = workload.piper().and_then(|profile| profile.nodes[node].modes(stage.tensor_parallel));
-            let other = modes.unwrap_or_default().iter().find(|mode| mode.id != RECOMPUTE);
-            *choice = other.map_or_else(|| VANILLA.to_string(), |mode| mode.id.clone());
-        }
-    }
-    let score = check(workload, &base.problem.limits.with(LimitKind::Memory, Limits::NEUTRAL.memory_bytes), &plan);
-    score.is_valid() && score.measure.is_better(score.value, base.score.value)
+/// Whether some plan under the same limits is as good and recomputes nothing.
+fn recomputation_is_idle(answers: &[Answer]) -> bool {
+    let same_limits = |answer: &&Answer| matches!(answer.question.topic, Topic::Option | Topic::NextBest);
+    let as_good = |answer: &Answer| answer.gain().is_some_and(|gain| gain >= -NOTICEABLE);
+    answers.iter().filter(same_limits).any(|a| as_good(a) && a.plan.as_ref().is_some_and(|plan| recomputed(plan) == 0))
 }
 
 fn recomputed(plan: &Plan) -> usize {

@@ -106,7 +106,8 @@ impl Explanation {
 
     /// What binds, the most costly first.
     pub fn causes(&self, base: &Base) -> Vec<Cause> {
-        let mut causes: Vec<Cause> = self.answers.iter().filter_map(|answer| cause::cause(base, answer)).collect();
+        let all = &self.answers;
+        let mut causes: Vec<Cause> = all.iter().filter_map(|answer| cause::cause(base, answer, all)).collect();
         causes.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         causes
     }
@@ -115,7 +116,7 @@ impl Explanation {
     pub fn free(&self, base: &Base) -> Vec<&'static str> {
         let asked = self.answers.iter().filter(|answer| answer.gain().is_some());
         asked
-            .filter(|answer| cause::cause(base, answer).is_none())
+            .filter(|answer| cause::cause(base, answer, &self.answers).is_none())
             .filter_map(|answer| answer.question.topic.bound())
             .map(CauseKind::title)
             .collect()
@@ -129,6 +130,11 @@ impl Explanation {
             Topic::Option => better(answer),
             Topic::Binds(_) | Topic::NextBest => false,
         })
+    }
+
+    /// Everything that can be set, the best first: what would help and what is next best, together.
+    pub fn settable(&self) -> Vec<&Answer> {
+        self.sorted(|answer| answer.question.topic.bound().is_none() && answer.question.change.flags().is_some())
     }
 
     /// What else could be run under the same limits, the best first.

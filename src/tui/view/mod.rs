@@ -28,6 +28,7 @@ mod stages;
 mod summary;
 pub(super) mod timeline;
 pub(super) mod workload;
+mod would_help;
 
 use ratatui::{
     Frame,

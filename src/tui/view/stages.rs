@@ -23,6 +23,7 @@ use super::{
     rows,
     stage_tree::{self, Columns, VALUE},
     summary::{of_edited, summary},
+    would_help,
 };
 use crate::{
     plan::{Plan, Score},
@@ -36,6 +37,7 @@ use crate::{
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
+    let area = would_help::draw(frame, area, model);
     let lines = if model.edited() {
         of_edited(model, shown, plan, score, area.width)
     } else {

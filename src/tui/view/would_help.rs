@@ -1,0 +1,183 @@
+//! What would help, below the stages: what binds, then limits and options that were moved, the best first.
+//!
+//! ```text
+//! ─ What would help ─────────────────────────── w choose  W hide ─
+//! binds: devices -49.9%, memory -21.9%, bandwidth -9.2%
+//! 2x devices    10.05 ms  -49.9%   memory 10 GiB  19.31 ms  -3.7%
+//! 2x bandwidth  19.14 ms   -4.6%   9 stages       20.06 ms   0.0%
+//! ```
+//! Two lines where there is little room, none where there is less.
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    text::{Line, Span},
+};
+use unicode_width::UnicodeWidthStr;
+
+use super::{clip, fit, fit_right, rows};
+use crate::{
+    study::explain::{Answer, Cause, NOTICEABLE},
+    tui::{
+        model::{Hit, Model},
+        theme::{Role, Theme},
+        would_help::{Phase, WouldHelp},
+    },
+};
+
+/// Cells between two columns.
+const GAP: usize = 3;
+
+/// Lines of the panel in a view of a height.
+fn lines(height: u16) -> u16 {
+    match height {
+        0..16 => 0,
+        16..24 => 2,
+        24..30 => 4,
+        30..40 => 6,
+        _ => 9,
+    }
+}
+
+/// Draws the panel at the lower end of the view; gives what is left of it.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> Rect {
+    let height = if model.would_help.folded { 0 } else { lines(area.height) };
+    model.would_help.drawn = height > 0;
+    if height == 0 {
+        return area;
+    }
+    let place = rows(area, area.height - height, height);
+    let left = rows(area, 0, area.height - height);
+    model.hits.push((place, Hit::Suggestions));
+    let theme = model.theme.clone();
+    title(frame, rows(place, 0, 1), model, &theme);
+    let mut list = rows(place, 1, height);
+    let help = &model.would_help;
+    if let (Some(text), true) = (waiting(help), help.rows.is_empty()) {
+        frame.render_widget(Span::styled(clip(text, list.width as usize), theme.fg(Role::Muted)), rows(list, 0, 1));
+        return left;
+    }
+    if list.height > 2 {
+        frame.render_widget(what_binds(help, &theme, list.width as usize), rows(list, 0, 1));
+        list = rows(list, 1, list.height);
+    }
+    draw_rows(frame, list, model, &theme);
+    left
+}
+
+/// The rule over the panel: what it is, how far it is, its keys.
+fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {
+    let help = &model.would_help;
+    let selected = model.suggestion();
+    let name = " What would help ";
+    let told = match (help.phase, selected) {
+        (Phase::Asking, None) => format!(" {} of {} ", help.answered.0, help.answered.1),
+        (_, Some(at)) => format!(" {} of {}   ⏎ take  Esc leave ", at + 1, help.rows.len()),
+        _ => " w choose  W hide ".into(),
+    };
+    let width = area.width as usize;
+    let told = if name.width() + told.width() + 4 <= width { told } else { String::new() };
+    let rule = "─".repeat(width.saturating_sub(name.width() + told.width() + 2));
+    let line = Line::from(vec![
+        Span::styled("─", theme.fg(Role::Border)),
+        Span::styled(name, theme.bold(if selected.is_some() { Role::Focus } else { Role::Text })),
+        Span::styled(rule, theme.fg(Role::Border)),
+        Span::styled(told, theme.fg(Role::Muted)),
+        Span::styled("─", theme.fg(Role::Border)),
+    ]);
+    frame.render_widget(line, area);
+}
+
+/// What stands in place of answers.
+fn waiting(help: &WouldHelp) -> Option<&'static str> {
+    match help.phase {
+        Phase::Idle | Phase::Resting(_) => Some("…"),
+        Phase::Unasked => Some("this planner takes its time: press w to plan again with one thing changed at a time"),
+        Phase::Asking => Some("planning again with one thing changed at a time …"),
+        Phase::Done => Some("no limit or option to move"),
+    }
+}
+
+/// What binds in one line, the first with how it does where that fits.
+fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
+    if !help.fresh || help.causes.is_empty() {
+        let text = match (help.fresh, help.phase) {
+            (true, Phase::Done) => "no single limit binds",
+            _ => "",
+        };
+        return Line::styled(text, theme.fg(Role::Muted));
+    }
+    let told = |cause: &Cause| format!("{} {}", cause.kind.title(), cause.difference);
+    let mut text = help.causes.iter().map(told).collect::<Vec<_>>().join(", ");
+    if let Some(memory) = help.causes.iter().find(|cause| !cause.how.is_empty() && cause.kind.explains()) {
+        let longer = format!("{text}   {} {}", memory.kind.title(), memory.how);
+        if longer.width() + 7 <= width {
+            text = longer;
+        }
+    }
+    let head = Span::styled("binds: ", theme.bold(Role::Warning));
+    Line::from(vec![head, Span::raw(clip(&text, width.saturating_sub(7)))])
+}
+
+/// The rows, side by side as far as the width goes.
+fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {
+    let help = &model.would_help;
+    let Some(base) = help.base.clone() else { return };
+    let cells: Vec<[String; 3]> = help
+        .rows
+        .iter()
+        .map(|answer| {
+            let value = answer.value.map_or_else(|| "no plan".into(), |value| base.show(value));
+            let value = value.trim_end_matches("/sample").trim_end_matches(" one device").to_string();
+            [answer.label.clone(), value, answer.difference().unwrap_or_default()]
+        })
+        .collect();
+    let widest = |column: usize| cells.iter().map(|cell| cell[column].width()).max().unwrap_or(0);
+    let widths = [widest(0).min(24), widest(1), widest(2)];
+    let width = widths.iter().sum::<usize>() + 4;
+    let beside = ((area.width as usize + GAP) / (width + GAP)).max(1);
+    let visible = area.height as usize * beside;
+    let at = model.suggestion();
+    // Whole lines scroll.
+    let first = at.map_or(0, |at| (at / beside + 1).saturating_sub(area.height as usize) * beside);
+    let fresh = help.fresh;
+    let mut hits = vec![];
+    for (place, cell) in cells.iter().enumerate().skip(first).take(visible) {
+        let (row, column) = ((place - first) / beside, (place - first) % beside);
+        let x = area.x + (column * (width + GAP)) as u16;
+        let spot = Rect { x, y: area.y + row as u16, width: width as u16, height: 1 }.intersection(area);
+        let role = role(&help.rows[place], fresh);
+        let line = Line::from(vec![
+            Span::styled(fit(&cell[0], widths[0]), theme.fg(if fresh { Role::Text } else { Role::Muted })),
+            Span::styled(format!("  {}", fit_right(&cell[1], widths[1])), theme.fg(Role::Muted)),
+            Span::styled(format!("  {}", fit(&aligned(&cell[2], widths[2]), widths[2])), theme.fg(role)),
+        ]);
+        frame.render_widget(line, spot);
+        if at == Some(place) {
+            frame.buffer_mut().set_style(spot, theme.selected());
+        }
+        if fresh {
+            hits.push((spot, Hit::Suggestion(place)));
+        }
+    }
+    model.hits.extend(hits);
+    model.would_help.layout = (first, beside);
+}
+
+/// A difference with its percent sign below those of others, words after it.
+fn aligned(difference: &str, width: usize) -> String {
+    match difference.split_once(' ') {
+        Some((number, words)) => format!("{number:>7} {words}"),
+        None => format!("{difference:>0$}", width.min(7)),
+    }
+}
+
+/// Colour of a difference; its sign says the same.
+fn role(answer: &Answer, fresh: bool) -> Role {
+    match answer.gain() {
+        _ if !fresh => Role::Muted,
+        Some(gain) if gain > NOTICEABLE => Role::Good,
+        Some(gain) if gain < -NOTICEABLE => Role::Warning,
+        _ => Role::Muted,
+    }
+}
