@@ -61,9 +61,9 @@ pub fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError> {
         return Ok(Plans::One(Box::new(document::read(workload, text, &source)?)));
     }
     let list: Vec<&RawValue> = serde_json::from_str(text)
-        .map_err(|error| LoadError::file(&source, format!("is no JSON list: {error}"), detect::PLAN.give()))?;
+        .map_err(|error| LoadError::file(&source, format!("is no JSON array: {error}"), detect::PLAN.give()))?;
     if list.is_empty() {
-        return Err(LoadError::file(&source, "is an empty list", detect::PLAN.give()));
+        return Err(LoadError::file(&source, "is an empty array: it holds no plan", detect::PLAN.give()));
     }
     let plan = |(i, text): (usize, &&RawValue)| document::read(workload, text.get(), &format!("{source}[{i}]"));
     Ok(Plans::List(list.iter().enumerate().map(plan).collect::<Result<_, _>>()?))

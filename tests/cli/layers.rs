@@ -51,7 +51,7 @@ fn a_list_of_plans_is_checked_each_by_its_own_batch() {
     let spoilt = folder.file("spoilt.json", printed.replacen("\"status\": \"", "\"status\": \"un", 1));
     assert!(refusal(&["check", &profile, &spoilt]).contains("spoilt.json[0]"));
     let empty = folder.file("empty.json", "[]");
-    assert!(refusal(&["check", &profile, &empty]).contains("empty list"));
+    assert!(refusal(&["check", &profile, &empty]).contains("empty array"));
 }
 
 #[test]

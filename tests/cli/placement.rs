@@ -82,7 +82,7 @@ fn the_table_of_a_latency_plan_tells_when_devices_run_and_what_is_waited_for() {
     {
         assert!(table.contains(part), "`{part}` is missing in\n{table}");
     }
-    let rows: Vec<&str> = table.lines().filter(|line| line.contains("GPU ") && line.contains("n")).collect();
+    let rows: Vec<&str> = table.lines().filter(|line| line.contains("accelerator ") && line.contains("n")).collect();
     assert!(rows.iter().any(|row| row.contains("44.00 ms") && row.contains("66.00 ms")), "{table}");
 }
 

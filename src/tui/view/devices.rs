@@ -75,6 +75,8 @@ const VALUE: usize = 10;
 /// Lines about the selected device, and the height of a view that has room for them.
 const DETAIL: u16 = 6;
 const TALL: u16 = 17;
+/// Lines in which machines and links are both told.
+const LEAST_FOR_BOTH: usize = 8;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
@@ -138,7 +140,9 @@ fn told_lines(
     (width, height): (usize, usize),
 ) -> Vec<Line<'static>> {
     let matrix = matrix(model, shown, selected);
-    let for_machines = height.saturating_sub(matrix.wanted()).max(height / 2);
+    // Where there is no room for both, the matrix tells more: its rows name the machines, too.
+    let both = height >= LEAST_FOR_BOTH || matrix.wanted() == 0;
+    let for_machines = if both { height.saturating_sub(matrix.wanted()).max(height / 2) } else { 0 };
     let mut lines = machine_map::lines(shown, plan, selected, (width, for_machines), &model.theme);
     lines.extend(matrix.lines(width, height.saturating_sub(lines.len())));
     lines.extend(operator_flows::lines(shown, (width, height.saturating_sub(lines.len())), &model.theme));

@@ -59,7 +59,7 @@ impl Matrix<'_> {
         let busy = if self.played.is_some() { ", and how long the link is busy" } else { "" };
         let mut lines =
             vec![title(&format!("who sends how much to whom in the forward pass{busy}{part}"), width, self.theme)];
-        let mut head = vec![Span::styled(fit("  from ╲ to", NAME), self.theme.fg(Role::Muted))];
+        let mut head = vec![Span::styled(fit("  from / to", NAME), self.theme.fg(Role::Muted))];
         for to in right..right + columns {
             head.push(Span::styled(
                 fit_right(&clip(self.shown.names.caption(to), CELL - 1), CELL),
