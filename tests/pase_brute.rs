@@ -194,9 +194,9 @@ fn the_check_measures_what_the_search_adds_up() {
 }
 
 #[test]
-fn memory_limits_are_kept_and_bounds_on_what_fits_hold() {
+fn what_fits_into_memory_is_the_least_of_all_that_fits() {
     let pase = planner::find("pase").unwrap();
-    let (mut limited, mut proven) = (0, 0);
+    let mut limited = 0;
     for seed in 0..150 {
         let case = Case::new(seed);
         let workload = Arc::new(loaded(&case.profile));
@@ -223,15 +223,10 @@ fn memory_limits_are_kept_and_bounds_on_what_fits_hold() {
             let (outcome, score) = planner::run(pase, &case.problem(&workload, limit), &Search::default());
             let (value, lower) = (outcome.objective.unwrap(), outcome.lower_bound.unwrap_or(0.0));
             assert!(score.unwrap().peak_memory_bytes() <= limit, "seed {seed}");
-            assert!(
-                value >= best * (1.0 - 1e-12) && lower <= best * (1.0 + 1e-12),
-                "seed {seed}: {lower} {best} {value}"
-            );
-            assert!(outcome.status != Status::Optimal || close(value, best), "seed {seed}");
+            assert_eq!(outcome.status, Status::Optimal, "seed {seed}");
+            assert!(close(value, best) && lower == value, "seed {seed}: {lower} {best} {value}");
             limited += 1;
-            proven += usize::from(outcome.status == Status::Optimal);
         }
     }
-    println!("{proven} of {limited} limited plans are proven");
-    assert!(2 * proven > limited, "{proven} of {limited} limited plans are proven");
+    assert!(limited > 300, "{limited} limited plans");
 }

@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::{
     Ending, Failure,
     arguments::LimitArgs,
-    input, output,
+    input::{self, Plans},
+    output,
     planning::Simulation,
     report::{self, line},
 };
@@ -45,7 +46,7 @@ Exit codes: 0 valid, 1 not valid, 2 wrong use or unreadable input.";
 pub struct CheckArgs {
     /// Workload the plan is for: a file, or `-` for standard input
     workload: PathBuf,
-    /// Plan: a plantui plan, a result of the published Piper, a published placement split; `-` for standard input
+    /// Plan: a plantui plan or a JSON list of them, a result of the published Piper, a published placement split; `-` for standard input
     plan: PathBuf,
     #[command(flatten)]
     limits: LimitArgs,
@@ -177,27 +178,46 @@ impl CheckArgs {
     pub fn run(self) -> Result<Ending, Failure> {
         input::one_standard_input(&self.workload, &self.plan)?;
         let workload = input::workload(&self.workload)?;
-        let mut loaded = input::plan(&self.plan, &workload)?;
+        let all = match input::plans(&self.plan, &workload)? {
+            Plans::One(loaded) => {
+                let checked = self.check(&workload, *loaded, input::shown(&self.plan))?;
+                output::print(&if self.json { output::json(&checked.document()) } else { checked.report() })?;
+                vec![checked]
+            }
+            Plans::List(list) => {
+                let named = |i: usize| format!("{}[{i}]", input::shown(&self.plan));
+                let checked = list.into_iter().enumerate().map(|(i, loaded)| self.check(&workload, loaded, named(i)));
+                let all = checked.collect::<Result<Vec<_>, _>>()?;
+                output::print(&match self.json {
+                    true => output::json(&all.iter().map(Checked::document).collect::<Vec<_>>()),
+                    false => all.iter().map(Checked::report).collect::<Vec<_>>().join("\n"),
+                })?;
+                all
+            }
+        };
+        Ok(if all.iter().all(Checked::is_valid) { Ending::Done } else { Ending::NoPlan })
+    }
+
+    /// Checks one plan under its own limits and those of the flags.
+    fn check(&self, workload: &Workload, mut loaded: LoadedPlan, file: String) -> Result<Checked, Failure> {
         if let Some(objective) = self.objective {
-            objective.apply(&workload, &mut loaded)?;
+            objective.apply(workload, &mut loaded)?;
         }
-        let file = input::shown(&self.plan);
-        let limits = limits(&self.limits, &loaded, &workload, &file)?;
-        let score = check::check(&workload, &limits, &loaded.plan);
+        let limits = limits(&self.limits, &loaded, workload, &file)?;
+        let score = check::check(workload, &limits, &loaded.plan);
         // Under other limits than its own a plan costs something else than its file says.
         let same_limits = self.limits == LimitArgs::default();
         let claim = Claim::judge(&loaded.claims, &score, same_limits);
         let simulation =
-            score.is_valid().then(|| Simulation::of(&workload, &limits, &loaded.plan, Schedule::OneForwardOneBackward));
+            score.is_valid().then(|| Simulation::of(workload, &limits, &loaded.plan, Schedule::OneForwardOneBackward));
         let contradictions =
             if same_limits { loaded.figures.contradictions(&loaded.claims, &loaded.plan, &score) } else { vec![] };
         let warnings = match &simulation {
-            Some(simulation) if same_limits => differences(&workload, &limits, &loaded, simulation),
+            Some(simulation) if same_limits => differences(workload, &limits, &loaded, simulation),
             _ => vec![],
         };
-        let checked = Checked { workload, file, loaded, limits, score, claim, simulation, contradictions, warnings };
-        output::print(&if self.json { output::json(&checked.document()) } else { checked.report() })?;
-        Ok(if checked.is_valid() { Ending::Done } else { Ending::NoPlan })
+        let workload = workload.clone();
+        Ok(Checked { workload, file, loaded, limits, score, claim, simulation, contradictions, warnings })
     }
 }
 
@@ -291,7 +311,7 @@ impl Checked {
             schema: "plantui.check/1",
             workload: (&self.workload).into(),
             plan: PlanFile { file: self.file.clone(), kind: self.loaded.kind },
-            limits: (&self.limits).into(),
+            limits: LimitsPart::from(&self.limits).of(&self.workload.profile),
             valid: self.is_valid(),
             objective: self.score.is_valid().then(|| ObjectivePart {
                 name: measure.name().into(),

@@ -183,7 +183,7 @@ impl CompareArgs {
             output::json(&CompareDocument {
                 schema: "plantui.compare/1",
                 workload: workload.as_ref().into(),
-                limits: (&limits).into(),
+                limits: LimitsPart::from(&limits).of(&workload.profile),
                 entries: entries.iter().map(EntryPart::from).collect(),
                 left_out,
             })

@@ -4,7 +4,7 @@
 //! limited by stage 4 (CPUs): everything waits for it during 49.2% of the latency
 //!
 //!   stage  device     start    finish  waited for  compute  transfers   memory  of 600 MiB  nodes
-//!       1  GPU 0     0 ns    24.11 ms        3.0%  ..
+//!       1  accelerator 1     0 ns    24.11 ms        3.0%  ..
 //! ```
 //!
 //! For a max-load the columns are the load and what it is made of, the backward pass apart.
@@ -12,7 +12,7 @@
 use super::report::{line, names, on_cpus, table};
 use crate::{
     cluster::Limits,
-    plan::{Plan, SampleTimes, Score, Stage, StageScore},
+    plan::{Plan, SampleTimes, Score, StageScore},
     units,
     workload::Workload,
 };
@@ -21,7 +21,7 @@ use crate::{
 pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
     let bottleneck = score.bottleneck();
     if let Some(limiting) = bottleneck {
-        line(text, format_args!("{}", limited(&plan.stages[limiting], limiting, &score.stages[limiting], score)));
+        line(text, format_args!("{}", limited(plan, limiting, &score.stages[limiting], score)));
     }
     line(text, format_args!(""));
     let of_limit = format!("of {}", units::bytes_exact(limits.memory_bytes));
@@ -34,7 +34,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(String::from).collect()];
     for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
         let mark = if bottleneck == Some(i) { "*" } else { "" };
-        let mut row = vec![format!("{mark} {:>5}", i + 1), device(stage, timed)];
+        let mut row = vec![format!("{mark} {:>5}", i + 1), device(plan, i, timed)];
         row.extend(match timed {
             true => times(scored, score),
             false => [scored.load_s, scored.compute_s, scored.communication_s, scored.backward_s]
@@ -53,18 +53,29 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     table(text, &rows);
 }
 
-/// What a stage runs on. For a single sample the CPUs are one stage.
-fn device(stage: &Stage, all_cpus: bool) -> String {
-    match (on_cpus(stage), stage.devices.first()) {
-        (true, _) if all_cpus => "CPUs".into(),
-        (true, _) => "CPU".into(),
-        (false, Some(device)) => format!("GPU {device}"),
-        (false, None) => "GPU".into(),
+/// What a stage runs on: accelerators are counted from 1 in the order of their first stages, as on the screen. For a single
+/// sample the CPUs are one stage.
+fn device(plan: &Plan, index: usize, all_cpus: bool) -> String {
+    let stage = &plan.stages[index];
+    match on_cpus(stage) {
+        true if all_cpus => return "CPUs".into(),
+        true => return "CPU".into(),
+        false => {}
     }
+    let mut known: Vec<Option<u32>> = vec![];
+    for stage in plan.stages[..=index].iter().filter(|stage| !on_cpus(stage)) {
+        let device = stage.devices.first().copied();
+        if device.is_none() || !known.contains(&device) {
+            known.push(device);
+        }
+    }
+    let own = stage.devices.first().copied();
+    let number = known.iter().position(|device| own.is_some() && *device == own).map_or(known.len(), |at| at + 1);
+    format!("accelerator {number}")
 }
 
-fn limited(stage: &Stage, index: usize, scored: &StageScore, score: &Score) -> String {
-    let what = format!("limited by stage {} ({})", index + 1, device(stage, scored.sample.is_some()));
+fn limited(plan: &Plan, index: usize, scored: &StageScore, score: &Score) -> String {
+    let what = format!("limited by stage {} ({})", index + 1, device(plan, index, scored.sample.is_some()));
     if let Some(times) = scored.sample {
         let share = units::percent(critical_share(times, score));
         return format!("{what}: everything waits for it during {share} of the latency");

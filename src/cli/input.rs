@@ -2,6 +2,8 @@
 
 use std::{io, path::Path};
 
+use serde_json::value::RawValue;
+
 use crate::{
     plan::document::{self, LoadedPlan},
     workload::{
@@ -38,6 +40,33 @@ pub fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadError> {
     let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
     document::read(workload, text, &source)
+}
+
+/// What a plan's file holds.
+pub enum Plans {
+    /// A plan.
+    One(Box<LoadedPlan>),
+    /// A list of plans, as `plan` prints it for several batches.
+    List(Vec<LoadedPlan>),
+}
+
+/// Loads a plan or a JSON list of plans for a workload.
+///
+/// # Errors
+/// [`LoadError`] if it cannot be read, or an element is no plan or belongs to another workload.
+pub fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError> {
+    let (bytes, source) = plan_bytes(path)?;
+    let text = detect::text(&bytes, &source, &detect::PLAN)?;
+    if !text.trim_start().starts_with('[') {
+        return Ok(Plans::One(Box::new(document::read(workload, text, &source)?)));
+    }
+    let list: Vec<&RawValue> = serde_json::from_str(text)
+        .map_err(|error| LoadError::file(&source, format!("is no JSON array: {error}"), detect::PLAN.give()))?;
+    if list.is_empty() {
+        return Err(LoadError::file(&source, "is an empty array: it holds no plan", detect::PLAN.give()));
+    }
+    let plan = |(i, text): (usize, &&RawValue)| document::read(workload, text.get(), &format!("{source}[{i}]"));
+    Ok(Plans::List(list.iter().enumerate().map(plan).collect::<Result<_, _>>()?))
 }
 
 /// What is in a plan's file, and what messages call it.

@@ -91,6 +91,11 @@ impl PlanArgs {
             let message = format!("{} is no device placement, whose plans are splits", workload.name);
             return Err(Failure::refused(message, "choose another --format"));
         }
+        if self.output.format == Some(PlanFormat::PiperResult) && workload.operators().is_some() {
+            let message =
+                format!("a plan of {} splits operators, and Piper's result holds none of that", workload.name);
+            return Err(Failure::refused(message, "choose another --format"));
+        }
         let planned = Task::new(workload, &self.limits, &self.planning)?.run(&self.planning)?;
         if let Some((destination, format)) = file {
             // Formats that hold nothing but a plan are not written without one; the exit code says so.

@@ -49,6 +49,9 @@ struct OptionEntry {
     least: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     most: Option<f64>,
+    /// Of a quantity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
     /// What it takes, in words.
     #[serde(skip)]
     takes: String,
@@ -97,16 +100,20 @@ fn option(spec: &OptionSpec) -> OptionEntry {
             ("choice", choices.iter().map(|&(value, help)| ValueEntry { value: value.into(), help }).collect())
         }
         OptionKind::Number { whole: true, .. } => ("integer", vec![]),
-        OptionKind::Number { .. } => ("number", vec![]),
+        OptionKind::Number { .. } | OptionKind::Quantity { .. } => ("number", vec![]),
         OptionKind::File { .. } => ("file", vec![]),
     };
     let (least, most) = match spec.kind {
-        OptionKind::Number { least, most, .. } => (Some(least), Some(most)),
+        OptionKind::Number { least, most, .. } | OptionKind::Quantity { least, most, .. } => (Some(least), Some(most)),
         _ => (None, None),
     };
     let default = spec.default_value().json();
     let takes = spec.values().join(if values.is_empty() { ", " } else { "|" });
-    OptionEntry { name: spec.name, kind, default, least, most, takes, values, help: spec.help }
+    let unit = match spec.kind {
+        OptionKind::Quantity { unit, .. } => Some(unit.name()),
+        _ => None,
+    };
+    OptionEntry { name: spec.name, kind, default, least, most, unit, takes, values, help: spec.help }
 }
 
 fn text(planners: &[PlannerEntry]) -> String {

@@ -120,14 +120,29 @@ impl Overrides {
 
 /// A limit that neither the file nor the command line gives.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("names no `{field}`; give it with {flag}, for example {flag} {example}")]
+#[error("{}; give it with {flag}, for example {flag} {example}", self.told())]
 pub struct MissingLimit {
-    /// The field the file lacks.
-    pub field: &'static str,
+    /// What it is called.
+    pub label: &'static str,
+    /// The field the file lacks, if files of its format have one.
+    pub field: Option<&'static str>,
     /// The flag that gives it.
     pub flag: &'static str,
     /// A value that would do.
     pub example: &'static str,
+}
+
+impl MissingLimit {
+    fn new(profile: &Profile, kind: LimitKind) -> Self {
+        MissingLimit { label: kind.label(), field: kind.field(profile), flag: kind.flag(), example: kind.example() }
+    }
+
+    fn told(&self) -> String {
+        match self.field {
+            Some(field) => format!("names no `{field}`"),
+            None => format!("says nothing of {}, as files of its format do", self.label),
+        }
+    }
 }
 
 /// Microbatches that a timeline shows where nothing limits them.
@@ -199,21 +214,22 @@ impl Limits {
                 (Some(machines), Some(devices)) if machines.devices() != devices => machines.with_devices(devices),
                 (Some(machines), _) => machines,
                 (None, Some(devices)) => Machines::of_eight().with_devices(devices),
-                (None, None) => return Err(MissingLimit { field: "machines", flag: "--machines", example: "8,8" }),
+                (None, None) => {
+                    let (label, flag, example) = ("machines", "--machines", "8,8");
+                    return Err(MissingLimit { label, field: None, flag, example });
+                }
             };
             overrides.devices = Some(machines.devices());
             overrides.machines = Some(machines);
             if overrides.batch.is_none() {
-                let kind = LimitKind::Batch;
-                return Err(MissingLimit { field: kind.field(), flag: kind.flag(), example: kind.example() });
+                return Err(MissingLimit::new(&workload.profile, LimitKind::Batch));
             }
         }
-        Self::merge(&file, &overrides)
+        Self::merge(&workload.profile, &file, &overrides)
     }
 
-    fn merge(file: &FileLimits, overrides: &Overrides) -> Result<Self, MissingLimit> {
-        let missing =
-            |kind: LimitKind| MissingLimit { field: kind.field(), flag: kind.flag(), example: kind.example() };
+    fn merge(profile: &Profile, file: &FileLimits, overrides: &Overrides) -> Result<Self, MissingLimit> {
+        let missing = |kind: LimitKind| MissingLimit::new(profile, kind);
         Ok(Limits {
             devices: overrides.devices.or(file.devices).ok_or_else(|| missing(LimitKind::Devices))?,
             cpus: overrides.cpus.or(file.cpus).unwrap_or(0),
@@ -348,17 +364,21 @@ impl LimitKind {
         }
     }
 
-    /// The field of a Piper file.
-    fn field(self) -> &'static str {
-        match self {
-            LimitKind::Devices => "maxDevices",
-            LimitKind::Cpus => "maxCPUs",
-            LimitKind::Memory => "maxMemoryPerDevice",
-            LimitKind::Microbatches => "mbsInBatch",
-            LimitKind::Bandwidth => "bandwidth",
-            LimitKind::Batch => "batch",
-            LimitKind::Flops => "flops",
-        }
+    /// The field of a file with this profile, if there is one.
+    fn field(self, profile: &Profile) -> Option<&'static str> {
+        Some(match (profile, self) {
+            (Profile::Piper(_), LimitKind::Devices) => "maxDevices",
+            (Profile::Piper(_), LimitKind::Memory) => "maxMemoryPerDevice",
+            (Profile::Piper(_), LimitKind::Microbatches) => "mbsInBatch",
+            (Profile::Placement(_), LimitKind::Devices) => "maxFPGAs",
+            (Profile::Placement(_), LimitKind::Cpus) => "maxCPUs",
+            (Profile::Placement(_), LimitKind::Memory) => "maxSizePerFPGA",
+            (Profile::Operators(_), LimitKind::Devices) => "devices",
+            (Profile::Operators(_), LimitKind::Memory) => "memory",
+            (Profile::Operators(_), LimitKind::Flops) => "flops",
+            (Profile::Piper(_) | Profile::Operators(_), LimitKind::Bandwidth) => "bandwidth",
+            _ => return None,
+        })
     }
 
     /// A value as a user might write it.
@@ -503,10 +523,11 @@ mod tests {
             ..FileLimits::default()
         };
         let overrides = Overrides { devices: Some(16), microbatches: Some(32), ..Overrides::default() };
-        let limits = Limits::merge(&file, &overrides).unwrap();
+        let profile = &crate::workload::builtin().profile;
+        let limits = Limits::merge(profile, &file, &overrides).unwrap();
         assert_eq!((limits.devices, limits.microbatches), (16, 32));
-        let error = Limits::merge(&file, &Overrides::default()).unwrap_err();
-        assert!(error.to_string().contains("--microbatches"), "{error}");
+        let error = Limits::merge(profile, &file, &Overrides::default()).unwrap_err().to_string();
+        assert!(error.contains("`mbsInBatch`") && error.contains("--microbatches"), "{error}");
     }
 
     #[test]

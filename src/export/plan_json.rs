@@ -7,7 +7,8 @@ use crate::{
     plan::{
         Score,
         document::{
-            Document, InfeasiblePart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, operator_parts, stage_parts,
+            Document, InfeasiblePart, LimitsPart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, operator_parts,
+            stage_parts,
         },
     },
     planner::{Options, Outcome, PlannerInfo, Status},
@@ -86,7 +87,7 @@ pub fn document(run: &Run<'_>) -> Document {
             id: planner.id.into(),
             options: options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
         }),
-        limits: Some(limits.into()),
+        limits: Some(LimitsPart::from(limits).of(&workload.profile)),
         // A plan that breaks a rule, such as a hand edit, has no status: it is none of the four.
         status: (outcome.status != Status::Infeasible || outcome.plan.is_none())
             .then(|| status_word(outcome.status).into()),

@@ -47,7 +47,7 @@ pub(super) fn check(workload: &Workload, profile: &OperatorProfile, limits: &Lim
         return;
     };
     let splits = read_splits(workload, profile, stage, &mut score.violations);
-    let word = limits.flops_per_s / (limits.bandwidth_bytes_per_s / WORD_BYTES);
+    let word = word_operations(limits);
     let mut scored = StageScore { in_flight: 1, ..StageScore::default() };
     let mut cost = 0.0;
     for &node in &stage.nodes {
@@ -56,7 +56,7 @@ pub(super) fn check(workload: &Workload, profile: &OperatorProfile, limits: &Lim
             continue;
         };
         let mut parts = operator_cost(operator, split, rules.batch_norm);
-        parts.moved += received(profile, node, &splits, rules);
+        parts.moved += received(profile, node, &splits, rules).iter().map(|(_, words)| words).sum::<f64>();
         cost += parts.operations + word * (parts.reduced + parts.moved);
         let bytes = memory_bytes(operator, split);
         let second = 1.0 / limits.flops_per_s;
@@ -244,11 +244,21 @@ fn ways(tensor: &Tensor, split: &[f64]) -> Vec<f64> {
     tensor.axes.iter().map(|dims| dims.iter().map(|&dim| split[usize::from(dim)]).product()).collect()
 }
 
-/// Words that a device receives for an operator's inputs, and sends back as gradients.
-fn received(profile: &OperatorProfile, node: usize, splits: &[Option<Vec<f64>>], rules: CostRules) -> f64 {
+/// Operations that a device could do while it sends a word, r.
+pub(super) fn word_operations(limits: &Limits) -> f64 {
+    limits.flops_per_s / (limits.bandwidth_bytes_per_s / WORD_BYTES)
+}
+
+/// By operator that writes one of its inputs: words that a device receives for it, and sends back as gradients.
+pub(super) fn received(
+    profile: &OperatorProfile,
+    node: usize,
+    splits: &[Option<Vec<f64>>],
+    rules: CostRules,
+) -> Vec<(usize, f64)> {
     let inputs = &profile.operators[node].inputs;
-    let Some(own) = &splits[node] else { return 0.0 };
-    let mut words = 0.0;
+    let Some(own) = &splits[node] else { return vec![] };
+    let mut words = vec![];
     for (slot, input) in inputs.iter().enumerate() {
         let Some(source) = input.source else { continue };
         // As published, only the last tensor from an operator is paid for.
@@ -265,7 +275,7 @@ fn received(profile: &OperatorProfile, node: usize, splits: &[Option<Vec<f64>>],
         }
         // Pieces of a tensor that is cut finer than before lie elsewhere.
         let there = if more > 1.0 + 1e-12 { 0.0 } else { there };
-        words += 2.0 * f64::max(needed - there, 0.0);
+        words.push((source.node, 2.0 * f64::max(needed - there, 0.0)));
     }
     words
 }

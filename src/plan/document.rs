@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Plan, Score, Stage};
 use crate::{
-    cluster::{Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines},
+    cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines},
     units::exact_number,
-    workload::{LoadError, NodeId, Workload},
+    workload::{LoadError, NodeId, Profile, Workload},
 };
 
 pub use super::read::{Claims, LoadedPlan, is_plan, read};
@@ -99,11 +99,11 @@ pub struct LimitsPart {
     /// Bytes of memory per device.
     #[serde(default)]
     pub memory_bytes: Option<f64>,
-    /// Microbatches in a batch.
-    #[serde(default)]
+    /// Microbatches in a batch, where they limit plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub microbatches: Option<u32>,
-    /// Bytes per second.
-    #[serde(default)]
+    /// Bytes per second, where they limit plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<f64>,
     /// Samples in a batch over all devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -250,6 +250,19 @@ impl From<&Limits> for LimitsPart {
             batch: Some(limits.batch).filter(|&batch| batch > 0),
             machines: Some(limits.machines).filter(|machines| !machines.is_empty()),
             flops_per_s: Some(limits.flops_per_s).filter(|&rate| rate > 0.0),
+        }
+    }
+}
+
+impl LimitsPart {
+    /// Only what plans of a workload with this profile are limited by: the rest of its limits is neutral.
+    #[must_use]
+    pub fn of(self, profile: &Profile) -> Self {
+        let counts = |kind| LimitKind::of(profile).contains(&kind);
+        LimitsPart {
+            microbatches: self.microbatches.filter(|_| counts(LimitKind::Microbatches)),
+            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s.filter(|_| counts(LimitKind::Bandwidth)),
+            ..self
         }
     }
 }

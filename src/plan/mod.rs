@@ -13,6 +13,7 @@ pub mod edit;
 pub mod figures;
 pub mod layer_costs;
 mod measure;
+pub mod operator_use;
 pub mod piper_result;
 mod read;
 pub mod single_sample;

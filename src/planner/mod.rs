@@ -21,7 +21,7 @@ use crate::{
     workload::Workload,
 };
 
-pub use options::{Lever, OptionError, OptionKind, OptionSpec, OptionValue, Options};
+pub use options::{Lever, OptionError, OptionKind, OptionSpec, OptionValue, Options, Unit};
 pub use outcome::{Infeasible, Outcome, Statistics, Status};
 pub use search::{Incumbent, Progress, Search};
 

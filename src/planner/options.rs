@@ -33,11 +33,58 @@ pub enum OptionKind {
         /// Whether it must be whole.
         whole: bool,
     },
+    /// An amount of something that has a unit.
+    Quantity {
+        /// Value when nothing is said.
+        default: f64,
+        /// The least value allowed.
+        least: f64,
+        /// The greatest value allowed.
+        most: f64,
+        /// What it is an amount of.
+        unit: Unit,
+    },
     /// The path of a file that the planner reads; empty when nothing is said.
     File {
         /// A path as a user might give it: `split.json`.
         example: &'static str,
     },
+}
+
+/// What a quantity is an amount of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+}
+
+impl Unit {
+    /// As machines read it: `B/s`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Bytes => "B",
+            Unit::BytesPerSecond => "B/s",
+        }
+    }
+
+    /// A value with its unit, as it was most likely written: `25 GB/s`.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Unit::Bytes => units::bytes_exact(value),
+            Unit::BytesPerSecond => units::bandwidth_exact(value),
+        }
+    }
+
+    /// Reads a value with or without a unit.
+    fn parse(self, text: &str) -> Option<f64> {
+        let with_unit = || match self {
+            Unit::Bytes => units::parse_bytes(text),
+            Unit::BytesPerSecond => units::parse_bandwidth(text),
+        };
+        text.parse().ok().or_else(|| with_unit().ok())
+    }
 }
 
 /// One option of a planner.
@@ -148,7 +195,7 @@ impl OptionSpec {
         match self.kind {
             OptionKind::Flag { default } => OptionValue::Flag(default),
             OptionKind::Choice { default, .. } => OptionValue::Choice(default),
-            OptionKind::Number { default, .. } => OptionValue::Number(default),
+            OptionKind::Number { default, .. } | OptionKind::Quantity { default, .. } => OptionValue::Number(default),
             OptionKind::File { .. } => OptionValue::File(String::new()),
         }
     }
@@ -163,7 +210,19 @@ impl OptionSpec {
                 let (least, most) = (units::exact_number(least), units::exact_number(most));
                 vec![format!("{what} from {least} to {most}")]
             }
+            OptionKind::Quantity { unit: Unit::Bytes, .. } => vec!["a size such as 16GiB, 80GB or 1e9".into()],
+            OptionKind::Quantity { unit: Unit::BytesPerSecond, .. } => {
+                vec!["a bandwidth such as 25GB/s, 200Gb/s or 25e9".into()]
+            }
             OptionKind::File { example } => vec![format!("the path of a file, for example {example}")],
+        }
+    }
+
+    /// A value as people read it: quantities with their unit. What it says is read again by [`OptionSpec::parse`].
+    pub fn show(&self, value: &OptionValue) -> String {
+        match (self.kind, value) {
+            (OptionKind::Quantity { unit, .. }, OptionValue::Number(number)) => unit.show(*number),
+            _ => value.text(),
         }
     }
 
@@ -189,6 +248,11 @@ impl OptionSpec {
                 .filter(|value| (least..=most).contains(value) && (!whole || value.fract() == 0.0))
                 .map(OptionValue::Number)
                 .ok_or_else(error),
+            OptionKind::Quantity { least, most, unit, .. } => unit
+                .parse(text)
+                .filter(|value| (least..=most).contains(value))
+                .map(OptionValue::Number)
+                .ok_or_else(error),
             OptionKind::File { .. } if text.contains('\0') => Err(error()),
             OptionKind::File { .. } => Ok(OptionValue::File(text.to_string())),
         }
@@ -205,6 +269,9 @@ impl OptionSpec {
             }
             (OptionKind::Number { least, most, whole, .. }, OptionValue::Number(now)) => {
                 OptionValue::Number(next_number(*now, up, whole).clamp(least, most))
+            }
+            (OptionKind::Quantity { least, most, .. }, OptionValue::Number(now)) => {
+                OptionValue::Number(next_number(*now, up, false).clamp(least, most))
             }
             (OptionKind::Flag { .. }, OptionValue::Flag(flag)) => OptionValue::Flag(!flag),
             (OptionKind::File { .. }, OptionValue::File(path)) => OptionValue::File(path.clone()),
@@ -359,6 +426,23 @@ mod tests {
         help: "",
         kind: OptionKind::Number { default: 10.0, least: 1.0, most: 1000.0, whole: true },
     };
+
+    #[test]
+    fn quantities_are_written_with_their_unit_and_read_with_or_without() {
+        let kind = OptionKind::Quantity { default: 25e9, least: 1.0, most: 1e18, unit: Unit::BytesPerSecond };
+        let link = OptionSpec { name: "link", label: "link", help: "", kind };
+        assert_eq!(link.show(&link.default_value()), "25 GB/s");
+        for text in ["25 GB/s", "25e9", "200Gb/s", "25000000000"] {
+            assert_eq!(link.parse(text), Ok(OptionValue::Number(25e9)), "{text}");
+        }
+        for bad in ["0", "-1", "fast", "1e19", "NaN"] {
+            assert!(
+                matches!(link.parse(bad), Err(OptionError::Value { known, .. }) if known.contains("25GB/s")),
+                "{bad}"
+            );
+        }
+        assert_eq!(link.step(&link.default_value(), true), OptionValue::Number(26e9));
+    }
 
     #[test]
     fn numbers_are_kept_in_range() {

@@ -64,7 +64,8 @@ impl Model {
                 match (spec.kind, action) {
                     (_, Action::Reset) => return self.set_option(spec, spec.default_value()),
                     // A path has no neighbours to step to.
-                    (OptionKind::File { .. }, _) | (OptionKind::Number { .. }, Action::Edit) => self.begin_typing(row),
+                    (OptionKind::File { .. }, _)
+                    | (OptionKind::Number { .. } | OptionKind::Quantity { .. }, Action::Edit) => self.begin_typing(row),
                     _ => {
                         let steps = if large { 5 } else { 1 };
                         let value = (0..steps).fold(now, |value, _| spec.step(&value, up));
@@ -144,7 +145,7 @@ impl Model {
     fn begin_typing(&mut self, row: PanelRow) {
         let text = match row {
             PanelRow::Limit(kind) => kind.format(self.limits.get(kind)),
-            PanelRow::Option(i) => self.option_value(&self.specs()[i]).text(),
+            PanelRow::Option(i) => self.specs()[i].show(&self.option_value(&self.specs()[i])),
             PanelRow::Planner(_) | PanelRow::Others => return,
         };
         self.focus = Focus::Panel;

@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     cluster::Limits,
-    plan::{Plan, Score, check},
+    plan::{
+        Plan, Score, check,
+        operator_use::{self, OperatorUse},
+    },
     planner::{Options, Outcome, PlannerInfo, Problem, Search, Status},
     workload::Workload,
 };
@@ -44,6 +47,8 @@ pub(super) struct Shown {
     pub names: Names,
     /// What its stages send one another.
     pub traffic: Vec<Flow>,
+    /// How its operators use devices and links, where it splits operators.
+    pub operators: Option<OperatorUse>,
     /// The plan as the independent check sees it.
     pub score: Option<Score>,
     /// Wall-clock seconds, checking included.
@@ -66,6 +71,7 @@ impl Shown {
             planner,
             names: plan.map(|plan| Names::new(&problem.workload, &problem.limits, plan)).unwrap_or_default(),
             traffic: plan.map(|plan| traffic::of(&problem.workload, plan)).unwrap_or_default(),
+            operators: plan.and_then(|plan| operator_use::of(&problem.workload, &problem.limits, plan)),
             workload: problem.workload.clone(),
             limits: problem.limits,
             options: problem.options.clone(),

@@ -315,7 +315,7 @@ impl Model {
             limits: self.limits,
             options: self.options[self.planner].clone(),
         };
-        vec![self.submit(Task::Plan { planner, problem, schedule: self.schedule }, self.deadline)]
+        vec![self.submit(Task::Plan { planner, problem: problem.into(), schedule: self.schedule }, self.deadline)]
     }
 
     /// Makes a job of a task, and remembers that it is under way.

@@ -38,7 +38,7 @@ pub(super) enum Task {
         /// Who plans.
         planner: &'static dyn Planner,
         /// What.
-        problem: Problem,
+        problem: Box<Problem>,
         /// How the plan is played.
         schedule: Schedule,
     },
@@ -274,7 +274,7 @@ mod tests {
         let workload = Arc::new(workload::builtin());
         let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
-        let task = Task::Plan { planner: &Patient, problem, schedule: Schedule::GPipe };
+        let task = Task::Plan { planner: &Patient, problem: problem.into(), schedule: Schedule::GPipe };
         Job { id, task, search: Search::default() }
     }
 

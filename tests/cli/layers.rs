@@ -32,3 +32,49 @@ fn too_many_states_are_wrong_use_only_where_they_are_asked_for() {
         assert_eq!(json(&["check", &profile, &file, "--json"], 0)["claim"]["holds"], true);
     }
 }
+
+#[test]
+fn a_list_of_plans_is_checked_each_by_its_own_batch() {
+    let folder = Folder::new();
+    let profile = folder.file("fan.txt", fan());
+    let plan = ["plan", &profile, "--planner", "dapple", "--machines", "2,2", "--json"];
+    let printed = stdout(&[&plan[..], &["--batch", "16,64"]].concat(), 0);
+    let list = folder.file("plans.json", &printed);
+    let checked = json(&["check", &profile, &list, "--json"], 0);
+    let batches = [0, 1].map(|i| checked[i]["limits"]["batch"].as_u64());
+    assert_eq!(batches, [Some(16), Some(64)]);
+    assert!((0..2).all(|i| checked[i]["valid"] == true && checked[i]["claim"]["holds"] == true), "{checked}");
+    // What does not limit such plans is not in them.
+    let plans: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let limits = plans[0]["limits"].as_object().unwrap();
+    assert!(!limits.contains_key("microbatches") && !limits.contains_key("bandwidth_bytes_per_s"), "{limits:?}");
+    let spoilt = folder.file("spoilt.json", printed.replacen("\"status\": \"", "\"status\": \"un", 1));
+    assert!(refusal(&["check", &profile, &spoilt]).contains("spoilt.json[0]"));
+    let empty = folder.file("empty.json", "[]");
+    assert!(refusal(&["check", &profile, &empty]).contains("empty array"));
+}
+
+#[test]
+fn a_thousand_devices_in_whole_machines() {
+    let folder = Folder::new();
+    let profile = folder.file("fan.txt", fan());
+    for (planner, devices) in [("dapple", "1024"), ("dapple-hpgo", "1024"), ("dapple", "2500")] {
+        let arguments = ["--planner", planner, "--devices", devices, "--batch", "8192", "--json"];
+        let document = stdout(&[&["plan", &profile], &arguments[..]].concat(), 0);
+        let file = folder.file("plan.json", &document);
+        assert_eq!(json(&["check", &profile, &file, "--json"], 0)["claim"]["holds"], true, "{planner}");
+        let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+        assert!(document["stats"]["data_parallel_speedup"].as_f64().unwrap() > 1.0);
+    }
+}
+
+#[test]
+fn what_a_format_does_not_hold_is_asked_for_by_its_flag() {
+    let folder = Folder::new();
+    let profile = folder.file("fan.txt", fan());
+    let error = refusal(&["plan", &profile, "--machines", "2,2"]);
+    assert!(error.contains("says nothing of batch") && error.contains("--batch"), "{error}");
+    let file = folder.file("split.json", r#"{"maxSizePerFPGA": 1e9, "nodes": [{"id": 1, "supportedOnFpga": true, "cpuLatency": 1, "fpgaLatency": 1, "size": 1, "isBackwardNode": false}], "edges": []}"#);
+    let error = refusal(&["plan", &file]);
+    assert!(error.contains("`maxFPGAs`") && error.contains("--devices"), "{error}");
+}

@@ -1,6 +1,7 @@
 //! The screen without a terminal: scripted keys, and what can be read afterwards.
 
 mod compare;
+mod devices;
 mod edits;
 mod help_panel;
 mod keys;

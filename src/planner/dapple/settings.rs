@@ -3,7 +3,7 @@
 use crate::{
     cluster::{Links, PUBLISHED_LINKS},
     plan::{Length, SpeedupModel},
-    planner::{Lever, OptionError, OptionKind, OptionSpec, Options, Problem},
+    planner::{Lever, OptionError, OptionKind, OptionSpec, Options, Problem, Unit},
     workload::{
         LayerProfile, Workload,
         states::{self, States, StatesError},
@@ -19,8 +19,10 @@ pub(super) fn layers(workload: &Workload) -> Result<&LayerProfile, String> {
     if states::kept(workload).contains(&true) { Ok(profile) } else { Err(format!("it has {}", StatesError::Empty)) }
 }
 
-/// Rates that make sense for a link, bytes per second.
-const RATE: (f64, f64) = (1.0, 1e18);
+const fn link(name: &'static str, label: &'static str, help: &'static str, default: f64) -> OptionSpec {
+    let kind = OptionKind::Quantity { default, least: 1.0, most: 1e18, unit: Unit::BytesPerSecond };
+    OptionSpec { name, label, help, kind }
+}
 
 const fn number(
     name: &'static str,
@@ -49,40 +51,32 @@ pub(super) const OPTIMIZER: OptionSpec = number(
     false,
 );
 /// Activations of the whole network.
-pub(super) const PEAK_ACTIVATION: OptionSpec = number(
-    "peak_activation_per_sample",
-    "activations",
-    "bytes of activations of the whole network for each sample; 0: the sum of all outputs in the profile",
-    0.0,
-    (0.0, 1e18),
-    false,
-);
+pub(super) const PEAK_ACTIVATION: OptionSpec = OptionSpec {
+    name: "peak_activation_per_sample",
+    label: "activations",
+    help: "bytes of activations of the whole network for each sample; 0: the sum of all outputs in the profile",
+    kind: OptionKind::Quantity { default: 0.0, least: 0.0, most: 1e18, unit: Unit::Bytes },
+};
 /// Links in a machine.
-pub(super) const NVLINK: OptionSpec = number(
+pub(super) const NVLINK: OptionSpec = link(
     "nvlink_bandwidth",
-    "link in a machine",
+    "in machine",
     "bytes per second between two devices of a machine",
     PUBLISHED_LINKS.in_machine,
-    RATE,
-    false,
 );
 /// Links between machines.
-pub(super) const ETHERNET: OptionSpec = number(
+pub(super) const ETHERNET: OptionSpec = link(
     "ethernet_bandwidth",
-    "link between",
+    "between",
     "bytes per second from a device to one of another machine",
     PUBLISHED_LINKS.between_machines,
-    RATE,
-    false,
 );
 /// All-reduce between machines.
-pub(super) const ALL_REDUCE: OptionSpec = number(
+pub(super) const ALL_REDUCE: OptionSpec = link(
     "all_reduce_bandwidth",
     "all-reduce",
     "bytes per second of an all-reduce that spans machines",
     PUBLISHED_LINKS.all_reduce,
-    RATE,
-    false,
 );
 /// The three kinds of links as what a person may turn.
 pub(super) const LINKS: [Lever; 3] =

@@ -29,6 +29,8 @@ pub struct Bounds {
     pub upper: f64,
     /// The best labelling found, in the numbering of the model given.
     pub labels: Vec<usize>,
+    /// Labels are kept whose labellings may cost up to this, even if better ones are known.
+    pub keep_up_to: f64,
     /// By variable, the labels marked to be kept; empty before the first bound.
     kept: Vec<Vec<u32>>,
 }
@@ -51,6 +53,7 @@ impl Bounds {
             upper: model.cost(&labels),
             labels,
             alive,
+            keep_up_to: f64::NEG_INFINITY,
             kept: vec![vec![]; model.len()],
             model,
         }
@@ -82,7 +85,8 @@ impl Bounds {
             let least = take_least(&mut reduced);
             constants += least;
             if self.lower > f64::NEG_INFINITY {
-                let most = self.upper + self.upper.abs() * TOLERANCE - self.lower;
+                let cost = self.upper.max(self.keep_up_to);
+                let most = cost + cost.abs() * TOLERANCE - self.lower;
                 let kept = (0..reduced.len() as u32).filter(|&label| reduced[label as usize] <= most);
                 self.kept[v] = kept.collect();
             }

@@ -5,13 +5,18 @@
 //! a price per byte (Lagrange; Everett, *Generalized Lagrange Multiplier Method*, Operations Research 1963): for every
 //! price the exact minimum of `cost + price · (memory − limit)` is a lower bound on what fits, and the first price at which
 //! the minimum fits gives a plan. The price goes from crossing to crossing of the two best lines until none is left; each
-//! takes one exact search. Where the two ends do not meet, the result is feasible with a proven bound, not optimal.
+//! takes one exact search. Where the two ends do not meet, labels that the bound rules out are deleted and what is left is
+//! searched with cost and bytes side by side ([`pareto`]). Where even that is too much, the result is feasible with a
+//! proven bound, not optimal.
 //! The least memory is exact: operator by operator.
 
 use std::sync::Arc;
 
 use super::{
-    pairwise::Pairwise,
+    bounds::Bounds,
+    order::Sequence,
+    pairwise::{Pairwise, select},
+    pareto::{self, Question},
     solve::{Method, Solution, solve},
 };
 use crate::{
@@ -21,6 +26,10 @@ use crate::{
 
 /// Prices that are tried at the most.
 const MOST_PRICES: usize = 60;
+/// Sweeps that delete labels before what prices leave open is searched.
+const SWEEPS: usize = 12;
+/// How many roundings the gap of priced values is widened by.
+const GAP_ROUNDING: f64 = 100.0;
 /// Sums of bytes differ in their last bits.
 const ROUNDING: f64 = 1e-12;
 
@@ -71,6 +80,56 @@ impl Budget {
     }
 }
 
+/// What prices leave open: labellings that fit and cost less than the best one known, if there are any.
+struct Rest<'a> {
+    model: &'a Pairwise,
+    budget: &'a Budget,
+    /// The price with the best bound.
+    price: f64,
+    /// A lower bound on every labelling's cost at that price.
+    least: f64,
+    /// Cost of the best labelling known that fits.
+    cost: f64,
+}
+
+impl Rest<'_> {
+    /// The best labelling that fits and costs less, if there is one; `None` if that is not known in the end.
+    fn search(&self, known: &[usize], method: Method, search: &Search) -> Option<Option<(f64, Vec<usize>)>> {
+        let unary = self.model.unary.iter().zip(&self.budget.bytes).map(|(costs, bytes)| {
+            Arc::new(
+                costs.iter().zip(bytes.iter()).map(|(cost, bytes)| cost + self.price * bytes).collect::<Vec<f64>>(),
+            )
+        });
+        let priced = Pairwise { unary: unary.collect(), ..self.model.clone() };
+        let most = self.cost + self.price * self.budget.limit;
+        let mut bounds = Bounds::new(priced, known.to_vec());
+        bounds.keep_up_to = most;
+        for _ in 0..SWEEPS {
+            if search.cancelled() {
+                return None;
+            }
+            bounds.sweep();
+        }
+        let alive = &bounds.alive;
+        let bytes = alive.iter().zip(&self.budget.bytes).map(|(alive, bytes)| select(bytes, alive));
+        let (model, _) = self.model.restrict(alive);
+        let gap = (most - self.least.max(bounds.lower)).max(0.0) + ROUNDING * most.abs() * GAP_ROUNDING;
+        let question = Question {
+            model: &model,
+            bytes: &bytes.collect::<Vec<_>>(),
+            limit: self.budget.limit,
+            price: self.price,
+            gap,
+        };
+        let found = pareto::within(&question, &Sequence::new(&model, method.order), search)?;
+        let labelled = found.iter().map(|labels| -> Vec<usize> {
+            labels.iter().zip(alive).map(|(&label, alive)| alive[label] as usize).collect()
+        });
+        let best = labelled.into_iter().find(|labels| self.budget.fits(labels));
+        Some(best.map(|labels| (self.model.cost(&labels), labels)).filter(|(cost, _)| *cost < self.cost))
+    }
+}
+
 /// A labelling as a line over the price: `cost + price · excess`.
 struct Line {
     labels: Vec<usize>,
@@ -96,6 +155,7 @@ pub fn within(
     let mut lower = unlimited.lower;
     let mut work = unlimited.work;
     let mut stopped = unlimited.stopped;
+    let mut at_best_price = None;
     for _ in 0..MOST_PRICES {
         if stopped || over.excess <= under.excess {
             break;
@@ -109,6 +169,9 @@ pub fn within(
         let found = solve(&priced, under.labels.clone(), method, &quiet, |_, _| {});
         stopped = found.stopped;
         work.sweeps += found.work.sweeps;
+        if at_best_price.is_none() || found.lower - price * budget.limit > lower {
+            at_best_price = Some((price, found.lower));
+        }
         lower = lower.max(found.lower - price * budget.limit);
         let crossing = over.cost + price * over.excess;
         let next = line(found.labels);
@@ -127,8 +190,21 @@ pub fn within(
             under = next;
         }
     }
-    let (cost, labels) = best;
+    let (mut cost, mut labels) = best;
+    let mut proven = cost - lower <= ROUNDING * cost;
+    if let Some((price, least)) = at_best_price.filter(|_| !proven && !stopped) {
+        let rest = Rest { model, budget, price, least, cost };
+        match rest.search(&labels, method, search) {
+            Some(found) => {
+                proven = true;
+                if let Some((better, found)) = found {
+                    improved(better, &found);
+                    (cost, labels) = (better, found);
+                }
+            }
+            None => stopped = search.cancelled(),
+        }
+    }
     let lower = lower.min(cost);
-    let proven = cost - lower <= ROUNDING * cost;
     Solution { labels, cost, lower: if proven { cost } else { lower }, proven, stopped, work }
 }

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod model;
 pub mod order;
 pub mod pairwise;
+mod pareto;
 pub mod planners;
 pub mod solve;
 pub mod space;

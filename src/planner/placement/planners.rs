@@ -208,7 +208,7 @@ pub(super) fn outcome(
     } else if heaviest > limits.memory_bytes {
         let (needed, limit) = (units::bytes(heaviest), units::bytes_exact(limits.memory_bytes));
         Some(format!(
-            "Its split{worth} needs {needed} on one accelerator, the limit is {limit}: this planner heeds no memory."
+            "Its split{worth} needs {needed} on one accelerator, the limit is {limit}; another planner may find one that fits."
         ))
     } else if cpus > limits.cpus as usize {
         broken = LimitKind::Cpus;

@@ -113,7 +113,9 @@ fn limit_label(kind: LimitKind, now: f64, value: f64) -> String {
 /// The options that state a resource, with the most each can be.
 fn resources(planner: &dyn Planner) -> impl Iterator<Item = (&'static OptionSpec, f64)> + '_ {
     planner.levers().iter().filter_map(|lever| match (lever, spec_of(planner, *lever)?.kind) {
-        (Lever::Resource(_), OptionKind::Number { most, .. }) => Some((spec_of(planner, *lever)?, most)),
+        (Lever::Resource(_), OptionKind::Number { most, .. } | OptionKind::Quantity { most, .. }) => {
+            Some((spec_of(planner, *lever)?, most))
+        }
         _ => None,
     })
 }

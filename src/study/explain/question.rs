@@ -153,7 +153,11 @@ impl List<'_> {
                         self.option(spec, OptionValue::Choice(word));
                     }
                 }
-                (Lever::Resource(_), OptionKind::Number { most, .. }, OptionValue::Number(number)) => {
+                (
+                    Lever::Resource(_),
+                    OptionKind::Number { most, .. } | OptionKind::Quantity { most, .. },
+                    OptionValue::Number(number),
+                ) => {
                     let twice = Change::Option(spec, OptionValue::Number((2.0 * number).min(most)));
                     self.ask(Topic::Limit, twice);
                 }

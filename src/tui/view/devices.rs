@@ -10,14 +10,16 @@ use ratatui::{
 
 use super::{
     clip, fit, fit_right,
+    links::Matrix,
     load_parts::{self, LoadPart, load_parts},
-    plain, rows,
+    machine_map, operator_flows, plain, rows,
     summary::summary,
 };
 use crate::{
     plan::{Plan, Score},
     tui::{
         model::{Focus, Hit, Model},
+        played::Played,
         shown::Shown,
         theme::{Role, Theme},
         widget::bar::{self, Part},
@@ -73,6 +75,8 @@ const VALUE: usize = 10;
 /// Lines about the selected device, and the height of a view that has room for them.
 const DETAIL: u16 = 6;
 const TALL: u16 = 17;
+/// Lines in which machines and links are both told.
+const LEAST_FOR_BOTH: usize = 8;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
@@ -82,8 +86,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     let bar_width = width.saturating_sub(LEFT + 2 * VALUE + 3) / 2;
     frame.render_widget(legend(shown, score, &parts, &theme, bar_width), rows(area, 3, 2));
     let detail = if area.height >= TALL { DETAIL } else { 0 };
-    let table = rows(area, 5, area.height.saturating_sub(5 + detail));
     let all = model.device_rows();
+    let selected = all.get(model.device_cursor).map(|row| row.stage()).filter(|&stage| stage < plan.stages.len());
+    let room = area.height.saturating_sub(5 + detail);
+    // What is told of machines and links takes what the rows leave, and where they are many, half.
+    let told = if detail > 0 { wanted(model, shown, plan, width) as u16 } else { 0 };
+    let told = told.min((room.saturating_sub(all.len() as u16 + 1)).max(room / 2));
+    let table = rows(area, 5, room - told);
     let visible = table.height as usize;
     let first = super::scrolled(model.device_cursor, visible, all.len());
     for (y, (i, row)) in (table.y..).zip(all.iter().enumerate().skip(first).take(visible)) {
@@ -98,12 +107,46 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
         }
         model.hits.push((line, Hit::ListRow(i)));
     }
-    let selected = all.get(model.device_cursor).map(|row| row.stage()).filter(|&stage| stage < plan.stages.len());
+    // Right below the rows where they leave room.
+    let top = (5 + all.len() as u16 + 1).min(area.height.saturating_sub(detail + told));
     if let Some(stage) = selected.filter(|_| detail > 0) {
-        // Right below the rows where they leave room.
-        let top = (5 + all.len() as u16 + 1).min(area.height - detail);
         draw_detail(frame, rows(area, top, detail), shown, score, &parts, stage, &theme);
     }
+    let below = rows(area, top + detail, area.height.saturating_sub(top + detail));
+    if told > 0 {
+        let lines = told_lines(model, shown, plan, selected.unwrap_or(0), (width, usize::from(below.height)));
+        frame.render_widget(Paragraph::new(lines), below);
+    }
+}
+
+/// The matrix of links between stages.
+fn matrix<'a>(model: &'a Model, shown: &'a Shown, selected: usize) -> Matrix<'a> {
+    let same = |played: &&Played| std::ptr::eq(&raw const *played.shown, shown);
+    Matrix { shown, played: model.played.as_deref().filter(same), theme: &model.theme, selected }
+}
+
+/// Lines that machines, links and operators would take.
+fn wanted(model: &Model, shown: &Shown, plan: &Plan, width: usize) -> usize {
+    let operators = operator_flows::lines(shown, (width, 24), &model.theme).len();
+    machine_map::wanted(shown, plan, width) + matrix(model, shown, 0).wanted() + operators
+}
+
+/// Machines, links and operators, in the room there is.
+fn told_lines(
+    model: &Model,
+    shown: &Shown,
+    plan: &Plan,
+    selected: usize,
+    (width, height): (usize, usize),
+) -> Vec<Line<'static>> {
+    let matrix = matrix(model, shown, selected);
+    // Where there is no room for both, the matrix tells more: its rows name the machines, too.
+    let both = height >= LEAST_FOR_BOTH || matrix.wanted() == 0;
+    let for_machines = if both { height.saturating_sub(matrix.wanted()).max(height / 2) } else { 0 };
+    let mut lines = machine_map::lines(shown, plan, selected, (width, for_machines), &model.theme);
+    lines.extend(matrix.lines(width, height.saturating_sub(lines.len())));
+    lines.extend(operator_flows::lines(shown, (width, height.saturating_sub(lines.len())), &model.theme));
+    lines
 }
 
 /// Titles and what the fills mean, over the columns.
@@ -115,7 +158,7 @@ fn legend(shown: &Shown, score: &Score, parts: &[LoadPart], theme: &Theme, bar_w
         Span::styled(fit(if devices { "  device" } else { "  devices" }, 16), muted),
         Span::styled(fit(if devices { "" } else { "stage" }, 8), muted),
         Span::styled(fit("", LEFT - 24), muted),
-        Span::styled(fit("time against the slowest", bar_width + VALUE + 2), muted),
+        Span::styled(fit(time_title(bar_width + VALUE), bar_width + VALUE + 2), muted),
         Span::styled(format!("memory, limit {limit} │"), muted),
     ]);
     // Where nothing grows with what is in flight, the profile does not part memory, and its legend is the time's room.
@@ -133,6 +176,14 @@ fn legend(shown: &Shown, score: &Score, parts: &[LoadPart], theme: &Theme, bar_w
         time.push(Span::styled("▒activations", theme.fg(Role::Activations)));
     }
     Paragraph::new(vec![titles, Line::from(time)])
+}
+
+/// The longest title over the times that leaves a blank before the next one.
+fn time_title(width: usize) -> &'static str {
+    ["time against the slowest", "time, of the slowest", "time"]
+        .into_iter()
+        .find(|title| title.len() <= width)
+        .unwrap_or("")
 }
 
 /// The selected device in figures: what its time goes into, whom it talks to, what it holds.

@@ -97,7 +97,9 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
                 (OptionKind::Choice { choices, .. }, OptionValue::Choice(now)) => {
                     choices.iter().find(|c| c.0 == now).map(|c| format!(". {}: {}", c.0, c.1))
                 }
-                (OptionKind::Number { .. }, _) => Some(format!("; {}", spec.values().join(", "))),
+                (OptionKind::Number { .. } | OptionKind::Quantity { .. }, _) => {
+                    Some(format!("; {}", spec.values().join(", ")))
+                }
                 _ => None,
             };
             format!("{}{}", spec.help, more.unwrap_or_default())
@@ -167,7 +169,7 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
                 OptionValue::File(path) if path.is_empty() => "none".to_string(),
                 // The end of a path tells more than its beginning.
                 OptionValue::File(path) => clip_start(&path, width.saturating_sub(LEAST_LABEL + ARROWS)),
-                other => other.text(),
+                other => spec.show(&other),
             };
             let steps = !matches!(spec.kind, OptionKind::File { .. });
             (pair(model, spec.label, &text, changed, width), steps)

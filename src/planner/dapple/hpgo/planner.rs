@@ -48,7 +48,7 @@ static OPTIONS: [OptionSpec; 16] = [
     },
     fault(
         "boundary_parameters",
-        "shared boundary",
+        "shared cut",
         "fault: a stage's all-reduce counts the first state of the next stage too",
     ),
     fault("undivided_fill", "undivided fill", "fault: filling the pipeline takes no account of replicated stages"),
@@ -56,11 +56,11 @@ static OPTIONS: [OptionSpec; 16] = [
     fault("any_cut", "any cut", "fault: two stages may be cut where branches do not allow it"),
     fault(
         "mirrored_forward",
-        "mirrored forward",
+        "mirrored P3",
         "fault: P3 hides an all-reduce behind the layer at the other end of the network",
     ),
     fault("even_halves", "even halves", "fault: forward and backward are taken as half of a layer's time each"),
-    fault("memory_unchecked", "memory unchecked", "fault: no plan is refused for its memory"),
+    fault("memory_unchecked", "memory ignored", "fault: no plan is refused for its memory"),
 ];
 
 /// The planner.

@@ -16,9 +16,9 @@ pub(super) struct RawOperator {
     pub(super) kind: String,
     pub(super) inputs: Vec<Object<RawInput>>,
     filters: Option<f64>,
-    window: Option<[f64; 2]>,
+    window: Option<Vec<f64>>,
     stride: Option<f64>,
-    padding: Option<[f64; 2]>,
+    padding: Option<Vec<f64>>,
     pointwise: Option<f64>,
     axis: Option<f64>,
     axes: Option<Vec<f64>>,
@@ -71,11 +71,12 @@ impl RawOperator {
         let fields = Fields { reader, place };
         let pointwise = || fields.count("pointwise", self.pointwise.unwrap_or(0.0), MAX_POINTWISE);
         let padding = || -> Result<[u64; 2], LoadError> {
-            let [rows, columns] = self.padding.unwrap_or([0.0; 2]);
+            let [rows, columns] = self.padding.as_ref().map_or(Ok([0.0; 2]), |given| fields.pair("padding", given))?;
             Ok([fields.count("padding[0]", rows, 1e6)?.into(), fields.count("padding[1]", columns, 1e6)?.into()])
         };
         let window = || -> Result<[u64; 2], LoadError> {
-            let [rows, columns] = self.window.ok_or_else(|| fields.missing(word, "window", "[3, 3]"))?;
+            let given = self.window.as_ref().ok_or_else(|| fields.missing(word, "window", "[3, 3]"))?;
+            let [rows, columns] = fields.pair("window", given)?;
             Ok([fields.extent("window[0]", rows)?, fields.extent("window[1]", columns)?])
         };
         let stride = || fields.extent("stride", self.stride.unwrap_or(1.0));
@@ -155,6 +156,14 @@ impl Fields<'_> {
     fn missing(&self, kind: &str, field: &str, example: &str) -> LoadError {
         let problem = format!("is missing: `{kind}` needs it");
         self.reader.error(&(self.place)(field), problem, format!("for example \"{field}\": {example}"))
+    }
+
+    /// Rows and columns.
+    fn pair(&self, field: &str, given: &[f64]) -> Result<[f64; 2], LoadError> {
+        given.try_into().map_err(|_| {
+            let problem = format!("has length {}, must have 2: rows and columns", given.len());
+            self.reader.error(&(self.place)(field), problem, format!("for example \"{field}\": [3, 3]"))
+        })
     }
 
     fn extent(&self, field: &str, value: f64) -> Result<u64, LoadError> {

@@ -1,0 +1,199 @@
+//! The exact minimum within a memory limit: elimination with cost and bytes side by side.
+//!
+//! As in [`eliminate`](super::eliminate) every variable is replaced by a table over its neighbours, but an entry holds all
+//! pairs of cost and bytes of which no other is better in both. Two bounds keep them few. What already takes more bytes than
+//! the others can leave is dropped; and at the best price per byte (see [`memory`](super::memory)) a pair whose priced value
+//! is above the least of its entry by more than the gap that is left cannot be part of a better plan, since the priced value of
+//! every plan through it is above the least of all by as much.
+//!
+//! Time is the combinations of labels times the products of the pairs that meet; both are capped, and beyond the caps nothing
+//! is claimed.
+
+use super::{order::Sequence, pairwise::Pairwise};
+use crate::planner::Search;
+
+/// Pairs that are alive at the most.
+const MOST_POINTS: usize = 4_000_000;
+/// Combinations of labels that are worth going through.
+const MOST_COMBINATIONS: f64 = 2e7;
+/// Pairs that are put together at the most.
+const MOST_SUMS: usize = 400_000_000;
+/// Sums differ in their last bits.
+const ROUNDING: f64 = 1e-12;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Question<'a> {
+    /// Costs.
+    pub(super) model: &'a Pairwise,
+    /// By variable and label, the bytes.
+    pub(super) bytes: &'a [Vec<f64>],
+    /// The most bytes of a labelling.
+    pub(super) limit: f64,
+    /// Cost of a byte.
+    pub(super) price: f64,
+    /// By how much the priced value of a labelling that counts may exceed the least one.
+    pub(super) gap: f64,
+}
+
+/// Some eliminated variables: their cost, their bytes, and how they were labelled.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    cost: f64,
+    bytes: f64,
+    trail: u32,
+}
+
+/// How the variables of a point were labelled.
+#[derive(Debug, Clone, Copy)]
+enum Trail {
+    Chosen { variable: u32, label: u32 },
+    Joined(u32, u32),
+}
+
+/// The points of every labelling of some variables, the last of them fastest.
+struct Table {
+    variables: Vec<usize>,
+    entries: Vec<Vec<Point>>,
+    /// The least bytes of what was eliminated into it.
+    least_bytes: f64,
+}
+
+impl Table {
+    fn entry(&self, labels: &[usize], sizes: &[usize]) -> &[Point] {
+        &self.entries[self.variables.iter().fold(0, |at, &u| at * sizes[u] + labels[u])]
+    }
+
+    fn points(&self) -> usize {
+        self.entries.iter().map(Vec::len).sum()
+    }
+}
+
+/// Labellings within the limit, the cheapest first, among them the best one if it is within the gap; `None` if that was not
+/// found out, for it takes too much or the search was stopped.
+pub(super) fn within(question: &Question<'_>, sequence: &Sequence, search: &Search) -> Option<Vec<Vec<usize>>> {
+    if sequence.effort(question.model).combinations > MOST_COMBINATIONS {
+        return None;
+    }
+    let mut elimination = Elimination { question, trails: vec![], sums: 0 };
+    let sizes: Vec<usize> = question.model.unary.iter().map(|costs| costs.len()).collect();
+    let least: Vec<f64> =
+        question.bytes.iter().map(|bytes| bytes.iter().copied().fold(f64::INFINITY, f64::min)).collect();
+    let least_of_all: f64 = least.iter().sum();
+    let mut used = vec![false; question.model.factors.len()];
+    let mut tables: Vec<Table> = vec![];
+    for step in &sequence.steps {
+        let v = step.variable;
+        let (absorbed, others): (Vec<Table>, Vec<Table>) =
+            tables.into_iter().partition(|table| table.variables.contains(&v));
+        tables = others;
+        let factors: Vec<usize> =
+            question.model.incident[v].iter().copied().filter(|&f| !std::mem::replace(&mut used[f], true)).collect();
+        let least_bytes = least[v] + absorbed.iter().map(|table| table.least_bytes).sum::<f64>();
+        let room = question.limit * (1.0 + ROUNDING) - (least_of_all - least_bytes);
+        let alive: usize = tables.iter().map(Table::points).sum();
+        let chosen = elimination.choices(v);
+        let mut table = Table { variables: step.dependent.clone(), entries: vec![], least_bytes };
+        let mut labels = vec![0; sizes.len()];
+        loop {
+            if search.cancelled() {
+                return None;
+            }
+            let mut points: Vec<Point> = vec![];
+            for (label, &choice) in chosen.iter().enumerate() {
+                labels[v] = label;
+                let pairs = factors.iter().map(|&f| {
+                    let factor = &question.model.factors[f];
+                    factor.cost(factor.ends.map(|end| labels[end]))
+                });
+                let mut front = vec![Point { cost: choice.cost + pairs.sum::<f64>(), ..choice }];
+                for part in &absorbed {
+                    front = elimination.joined(&front, part.entry(&labels, &sizes), room)?;
+                }
+                points.extend(front);
+            }
+            table.entries.push(elimination.kept(points, room));
+            if alive + table.points() > MOST_POINTS {
+                return None;
+            }
+            // The next labelling of the neighbours.
+            let Some(&next) = step.dependent.iter().rev().find(|&&u| labels[u] + 1 < sizes[u]) else { break };
+            labels[next] += 1;
+            step.dependent.iter().rev().take_while(|&&u| u != next).for_each(|&u| labels[u] = 0);
+        }
+        tables.push(table);
+    }
+    let mut whole = vec![];
+    for (i, table) in tables.iter().enumerate() {
+        let room = question.limit * (1.0 + ROUNDING);
+        whole = if i == 0 { table.entries[0].clone() } else { elimination.joined(&whole, &table.entries[0], room)? };
+    }
+    whole.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    Some(whole.iter().map(|point| elimination.labels(point.trail, sizes.len())).collect())
+}
+
+struct Elimination<'a> {
+    question: &'a Question<'a>,
+    trails: Vec<Trail>,
+    /// Pairs put together so far.
+    sums: usize,
+}
+
+impl Elimination<'_> {
+    /// A variable's labels as points.
+    fn choices(&mut self, v: usize) -> Vec<Point> {
+        let first = self.trails.len() as u32;
+        let costs = self.question.model.unary[v].iter().zip(&self.question.bytes[v]);
+        let points =
+            costs.enumerate().map(|(label, (&cost, &bytes))| Point { cost, bytes, trail: first + label as u32 });
+        let points: Vec<Point> = points.collect();
+        self.trails.extend((0..points.len()).map(|label| Trail::Chosen { variable: v as u32, label: label as u32 }));
+        points
+    }
+
+    /// Every point of one side with every one of the other; `None` if there are too many.
+    fn joined(&mut self, a: &[Point], b: &[Point], room: f64) -> Option<Vec<Point>> {
+        self.sums += a.len() * b.len();
+        if self.sums > MOST_SUMS || self.trails.len() > 16 * MOST_POINTS {
+            return None;
+        }
+        // The trail of a pair is written once it is known to be kept: until then it is its number.
+        let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a.cost + b.cost, a.bytes + b.bytes)));
+        let pairs = pairs.enumerate().map(|(at, (cost, bytes))| Point { cost, bytes, trail: at as u32 });
+        let mut kept = self.kept(pairs.collect(), room);
+        for point in &mut kept {
+            let at = point.trail as usize;
+            point.trail = self.trails.len() as u32;
+            self.trails.push(Trail::Joined(a[at / b.len()].trail, b[at % b.len()].trail));
+        }
+        Some(kept)
+    }
+
+    /// The points that can be part of the best labelling, by bytes.
+    fn kept(&self, mut points: Vec<Point>, room: f64) -> Vec<Point> {
+        let Question { price, gap, .. } = *self.question;
+        let least = points.iter().map(|point| point.cost + price * point.bytes).fold(f64::INFINITY, f64::min);
+        points.retain(|point| point.bytes <= room && point.cost + price * point.bytes <= least + gap);
+        points.sort_by(|a, b| a.bytes.total_cmp(&b.bytes).then(a.cost.total_cmp(&b.cost)));
+        let mut cheapest = f64::INFINITY;
+        points.retain(|point| {
+            let cheaper = point.cost < cheapest;
+            cheapest = cheapest.min(point.cost);
+            cheaper
+        });
+        points
+    }
+
+    /// By variable, the label of a point of them all.
+    fn labels(&self, trail: u32, variables: usize) -> Vec<usize> {
+        let mut labels = vec![0; variables];
+        let mut open = vec![trail];
+        while let Some(at) = open.pop() {
+            match self.trails[at as usize] {
+                Trail::Chosen { variable, label } => labels[variable as usize] = label as usize,
+                Trail::Joined(a, b) => open.extend([a, b]),
+            }
+        }
+        labels
+    }
+}

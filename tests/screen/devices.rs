@@ -1,0 +1,87 @@
+//! The Devices view: devices on their machines, who talks to whom, and what split operators pay and leave idle.
+
+use std::sync::Arc;
+
+use plantui::{
+    cluster::{Machines, Overrides},
+    tui::{Offscreen, ScreenRequest},
+    workload::{self, Workload},
+};
+use ratatui::crossterm::event::KeyCode;
+
+use crate::{line, press, request};
+
+fn input(name: &str) -> Arc<Workload> {
+    let path = format!("{}/inputs/{name}", env!("CARGO_MANIFEST_DIR"));
+    Arc::new(workload::load(path.as_ref()).expect("it is valid"))
+}
+
+/// Eight machines of one device each: slow links all round, so that a pipeline pays.
+fn layers() -> ScreenRequest {
+    let mut request = request(input("bert32-layers.txt"));
+    request.planner = "dapple".into();
+    request.overrides = Overrides {
+        machines: Machines::new(&[1; 8]),
+        batch: Some(64),
+        memory_bytes: Some(8e9),
+        ..Overrides::default()
+    };
+    request
+}
+
+fn devices(request: ScreenRequest, width: u16, height: u16) -> Offscreen {
+    let mut screen = Offscreen::new(request, width, height).expect("the request can be met");
+    press(&mut screen, KeyCode::Char('2'));
+    screen
+}
+
+#[test]
+fn devices_are_drawn_on_their_machines_and_links_between_stages_are_told() {
+    for (width, height) in [(80, 24), (120, 36), (200, 60)] {
+        let mut screen = devices(layers(), width, height);
+        let text = screen.text();
+        line(&text, "who sends how much to whom");
+        let first = line(&text, "stage 1 m 1");
+        assert!(first.contains("MiB") && first.contains('%'), "{first}");
+        // A small screen has no room for both.
+        assert_eq!(text.contains("devices on their machines"), height > 24, "{text}");
+        assert!(!text.contains("slowestmemory"), "{text}");
+    }
+}
+
+#[test]
+fn the_matrix_follows_the_selected_stage() {
+    let mut screen = devices(layers(), 80, 24);
+    let before = screen.text();
+    for _ in 0..7 {
+        press(&mut screen, KeyCode::Down);
+    }
+    let after = screen.text();
+    let matrix =
+        |text: &str| text.lines().skip_while(|line| !line.contains("who sends")).map(String::from).collect::<Vec<_>>();
+    assert_ne!(matrix(&before), matrix(&after), "{after}");
+}
+
+#[test]
+fn operators_tell_their_costliest_tensors_and_idle_devices() {
+    for (width, height) in [(80, 24), (120, 36), (200, 60)] {
+        let mut operators = request(input("alexnet-operators.json"));
+        operators.planner = "pase".into();
+        operators.overrides = Overrides { devices: Some(32), ..Overrides::default() };
+        let text = devices(operators, width, height).text();
+        line(&text, "tensors that cost most to hand over");
+        let first = line(&text, " → ");
+        assert!(first.contains('%'), "{first}");
+        assert!(text.contains("idle"), "{text}");
+    }
+}
+
+#[test]
+fn links_are_shown_with_their_unit() {
+    let mut screen = Offscreen::new(layers(), 120, 60).expect("the request can be met");
+    let text = screen.text();
+    for (label, value) in [("in machine", "25 GB/s"), ("between", "1 GB/s"), ("all-reduce", "3 GB/s")] {
+        let row = text.lines().find(|line| line.contains(label) && line.contains(value));
+        assert!(row.is_some(), "no {label} {value} in\n{text}");
+    }
+}
