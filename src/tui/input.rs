@@ -146,8 +146,8 @@ impl Model {
     fn click(&mut self, position: Position) -> Effects {
         match self.hit(position) {
             Some(Hit::Tab(view)) => {
-                self.view = view;
                 self.focus = Focus::View;
+                return self.act(Action::Show(view));
             }
             Some(Hit::Panel(row)) => {
                 self.focus = Focus::Panel;
@@ -185,6 +185,10 @@ impl Model {
             Some(Hit::Sort(column)) => {
                 self.focus = Focus::View;
                 self.sort_by(column);
+            }
+            Some(Hit::Place(place)) => {
+                self.focus = Focus::View;
+                self.sweep.cursor = place;
             }
             Some(Hit::Time(column)) => {
                 self.focus = Focus::View;
@@ -242,7 +246,7 @@ impl Model {
                 self.panel_cursor = moved(self.panel_cursor, step, self.panel_rows().len());
                 vec![]
             }
-            Some(Hit::ViewArea | Hit::ListRow(_) | Hit::Sort(_)) => {
+            Some(Hit::ViewArea | Hit::ListRow(_) | Hit::Sort(_) | Hit::Place(_)) => {
                 match self.view {
                     View::Stages => self.stages.scroll(down),
                     View::Workload if self.section == Section::Nodes => self.nodes.scroll(down),
