@@ -407,3 +407,42 @@ fn networks_of_figure_3_have_the_published_values() {
         assert_published("piper-figure-3", &VARIANTS[..1], (input, extended), least, quick);
     }
 }
+
+/// Points of a placement study that are quick to answer, against the values of the published programs.
+fn assert_placement(id: &str, algorithms: &[(&str, &str)], least: usize) {
+    let Some(root) = reference::root(id) else { return };
+    let mut sweep = papers::find(id).unwrap().sweep(&root).unwrap();
+    let quick = |name: &str| !name.contains("inceptionv3") && !name.contains("-12_");
+    let (workloads, series) = (sweep.workloads.clone(), sweep.series.clone());
+    sweep.points.retain(|point| {
+        quick(&workloads[point.workload].name)
+            && algorithms.iter().any(|(_, label)| *label == series[point.series].label)
+    });
+    let answers = answered(&sweep, open(&sweep), 2, |_| false);
+    let mut met = 0;
+    let rows = [include_str!("figures/placement-table.tsv")];
+    for row in rows.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#')).skip(1) {
+        let fields: Vec<&str> = row.split('\t').collect();
+        let Some((_, label)) = algorithms.iter().find(|(algorithm, _)| *algorithm == fields[1]) else { continue };
+        let place = sweep.points.iter().position(|point| {
+            sweep.workloads[point.workload].source.ends_with(fields[0]) && sweep.series[point.series].label == *label
+        });
+        let Some(place) = place else { continue };
+        let ours = answers[place].as_ref().and_then(|answer| Figure::Objective.of(answer));
+        let theirs: f64 = fields[3].parse().unwrap();
+        assert!(ours.is_some_and(|ours| (ours - theirs).abs() <= 1e-6 * theirs), "{row}: {ours:?}");
+        met += 1;
+    }
+    println!("{id}: {met} points equal to the published value");
+    assert!(met >= least, "{id}: only {met} points have a published value");
+}
+
+#[test]
+fn the_throughput_table_of_device_placement_is_reproduced() {
+    assert_placement("placement-throughput", &[("dp", "DP"), ("dpl", "DPL")], 18);
+}
+
+#[test]
+fn the_latency_table_of_device_placement_is_reproduced() {
+    assert_placement("placement-latency", &[("latency-greedy", "greedy")], 6);
+}

@@ -315,7 +315,7 @@ fn check(sweep: &Sweep) -> Result<(), Failure> {
         for (at, workload) in sweep.workloads.iter().enumerate() {
             match series.planner.can_plan(workload) {
                 Err(reason) => {
-                    reasons.push(format!("{} cannot plan {}: {reason}", series.planner.info().name, workload.name))
+                    reasons.push(format!("{} cannot plan {}: {reason}", series.planner.info().name, workload.name));
                 }
                 Ok(()) => {
                     let point = sweep.points.iter().find(|point| point.workload == at && point.series == place);

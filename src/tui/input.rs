@@ -147,8 +147,8 @@ impl Model {
     fn click(&mut self, position: Position) -> Effects {
         match self.hit(position) {
             Some(Hit::Tab(view)) => {
-                self.view = view;
                 self.focus = Focus::View;
+                return self.act(Action::Show(view));
             }
             Some(Hit::Panel(row)) => {
                 self.focus = Focus::Panel;
@@ -188,6 +188,10 @@ impl Model {
             Some(Hit::Sort(column)) => {
                 self.focus = Focus::View;
                 self.sort_by(column);
+            }
+            Some(Hit::Place(place)) => {
+                self.focus = Focus::View;
+                self.sweep.cursor = place;
             }
             Some(Hit::Time(column)) => {
                 self.focus = Focus::View;
@@ -249,7 +253,7 @@ impl Model {
                 self.scroll_suggestions(down);
                 vec![]
             }
-            Some(Hit::ViewArea | Hit::ListRow(_) | Hit::Sort(_)) => {
+            Some(Hit::ViewArea | Hit::ListRow(_) | Hit::Sort(_) | Hit::Place(_)) => {
                 match self.view {
                     View::Stages => self.stages.scroll(down),
                     View::Workload if self.section == Section::Nodes => self.nodes.scroll(down),

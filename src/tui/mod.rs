@@ -33,6 +33,7 @@ mod session;
 mod shown;
 mod side;
 mod studies;
+mod sweep;
 mod terminal;
 pub mod theme;
 mod timeline_state;

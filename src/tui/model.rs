@@ -23,6 +23,7 @@ use super::{
     session::Asked,
     shown::Shown,
     studies::Studies,
+    sweep::SweepState,
     theme,
     theme::Depth,
     theme::Theme,
@@ -128,6 +129,8 @@ pub(super) enum Hit {
     Suggestion(usize),
     /// Among these, beside each.
     Suggestions,
+    /// A value along the sweep's chart, by its place.
+    Place(usize),
     /// A column of the timeline, from its left edge.
     Time(usize),
 }
@@ -222,6 +225,8 @@ pub(super) struct Model {
     pub timeline: TimelineState,
     /// Compare view, and the pins.
     pub compare: CompareState,
+    /// Sweep view.
+    pub sweep: SweepState,
     /// Workload view: what is listed.
     pub section: Section,
     /// Workload view: nodes.
@@ -382,6 +387,7 @@ impl Model {
             device_unfolded: vec![],
             timeline: TimelineState::default(),
             compare: CompareState::default(),
+            sweep: SweepState::default(),
             section: Section::Nodes,
             nodes: TreePane::default(),
             section_cursor: 0,

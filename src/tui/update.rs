@@ -77,6 +77,10 @@ impl Model {
             Action::Quit => return vec![Effect::Quit],
             Action::Suspend => return vec![Effect::Suspend],
             Action::Back => return self.back(),
+            Action::Show(View::Sweep) => {
+                self.view = View::Sweep;
+                return self.open_sweep();
+            }
             Action::Show(view) => self.view = view,
             Action::NextPanel => {
                 self.focus = if self.focus == Focus::Panel { Focus::View } else { Focus::Panel };
@@ -137,13 +141,14 @@ impl Model {
             Action::SaveScreen => self.save_screen(),
             _ if self.focus == Focus::Panel && self.move_in_panel(action) => {}
             _ if self.view == View::Compare => return self.act_in_compare(action),
+            _ if self.view == View::Sweep => return self.act_in_sweep(action),
             _ => self.act_in_view(action),
         }
         vec![]
     }
 
     fn back(&mut self) -> Effects {
-        if self.leave_compare() {
+        if self.leave_compare() || (self.view == View::Sweep && self.stop_sweep()) {
             return vec![];
         }
         if self.suggestion().is_some() {
@@ -303,6 +308,7 @@ impl Model {
         let planner = self.current_planner();
         self.stopped = false;
         self.compare.visit = None;
+        self.sweep_outdated();
         self.refusal = self.refusals[self.planner].clone();
         if self.refusal.is_some() {
             if let Some(running) = self.running.take() {

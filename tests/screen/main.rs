@@ -14,6 +14,7 @@ mod reload;
 mod search;
 mod sessions;
 mod sizes;
+mod sweep;
 
 use std::sync::Arc;
 

@@ -208,7 +208,7 @@ impl Chart {
             && ticks.last() != Some(&last)
         {
             // The last but one would crowd it.
-            if ticks.len() > 1 && count % step != 0 && ticks.len() >= most {
+            if ticks.len() > 1 && !count.is_multiple_of(step) && ticks.len() >= most {
                 ticks.pop();
             }
             ticks.push(last);

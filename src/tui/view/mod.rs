@@ -29,6 +29,7 @@ mod panel;
 pub(super) mod stage_tree;
 mod stages;
 mod summary;
+mod sweep;
 pub(super) mod timeline;
 pub(super) mod workload;
 mod would_help;
@@ -96,6 +97,10 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     }
     if model.view == View::Workload {
         workload::draw(frame, inner, model);
+        return;
+    }
+    if model.view == View::Sweep {
+        sweep::draw(frame, inner, model);
         return;
     }
     if model.view == View::Compare {

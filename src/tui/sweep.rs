@@ -1,0 +1,342 @@
+//! The Sweep view's state: which limit, which lines, what is answered so far, and where the cursor is.
+//!
+//! A sweep begins when the view is opened or a key is pressed, never by itself, and runs on threads of its own. It belongs to
+//! the workload, planner, options and limits it was begun with; when those change it ends, and what it found stays to be
+//! seen, marked as old. The limit it runs along is not one of them: taking a value from the chart leaves the chart as it is.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use super::{
+    action::Action,
+    model::{Model, Tone},
+    studies::{Finding, StudyKind},
+    update::{Effects, moved},
+};
+use crate::{
+    cluster::LimitKind,
+    planner::{OptionKind, OptionSpec, OptionValue, Options, Problem, Search},
+    study::sweep::{
+        Answer, Figure, Point, Series, Sweep,
+        chart::{Chart, Line, Mark},
+        run,
+    },
+    workload::Workload,
+};
+
+/// The longest that one point may take: planners that improve a plan for minutes would keep the others waiting.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Steps of a limit to either side of its value.
+const STEPS: usize = 8;
+/// Planners may go deep.
+const STACK: usize = 64 << 20;
+
+/// What a sweep was begun with.
+#[derive(Debug, Clone)]
+struct Basis {
+    workload: Arc<Workload>,
+    planner: usize,
+    options: Options,
+    /// With the limit along the chart left out.
+    limits: crate::cluster::Limits,
+    seed: u64,
+}
+
+impl PartialEq for Basis {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.workload, &other.workload)
+            && (self.planner, &self.options, &self.limits, self.seed)
+                == (other.planner, &other.options, &other.limits, other.seed)
+    }
+}
+
+/// A sweep with its answers so far.
+#[derive(Debug)]
+pub(super) struct Swept {
+    basis: Basis,
+    /// Along which limit.
+    pub(super) kind: LimitKind,
+    /// What is asked.
+    pub(super) sweep: Arc<Sweep>,
+    /// What is answered, as the points lie.
+    pub(super) answers: Vec<Option<Answer>>,
+    /// The answers as lines.
+    pub(super) chart: Chart,
+}
+
+/// The state of the view.
+#[derive(Debug, Default)]
+pub(super) struct SweepState {
+    /// The sweep that is shown.
+    pub(super) swept: Option<Swept>,
+    /// Along which of the planner's limits.
+    axis: usize,
+    /// Which set of lines.
+    lines: usize,
+    /// The place along the chart that is read.
+    pub(super) cursor: usize,
+    /// The line that is read.
+    pub(super) line: usize,
+}
+
+impl Swept {
+    /// The line and the mark under the cursor, if that point is answered.
+    pub(super) fn read(&self, line: usize, place: usize) -> Option<(&Line, &Mark, &Answer)> {
+        let line = self.chart.lines.get(line)?;
+        let x = *self.chart.places.get(place)?;
+        let mark = line.marks.iter().find(|mark| mark.x == x)?;
+        Some((line, mark, self.answers[mark.place].as_ref()?))
+    }
+
+    /// Points answered, and all.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.answers.iter().flatten().count(), self.answers.len())
+    }
+}
+
+/// What the lines of a chart are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Lines {
+    /// The planner in force.
+    One,
+    /// Every planner with its objective.
+    Planners,
+    /// The planner in force with each value of an option.
+    Option(&'static OptionSpec),
+}
+
+impl Model {
+    /// The limit along the chart: one that the planner heeds.
+    pub(super) fn sweep_axis(&self) -> LimitKind {
+        let kinds = self.current_planner().limits();
+        kinds[self.sweep.axis % kinds.len()]
+    }
+
+    fn lines(&self) -> Lines {
+        let sets = self.line_sets();
+        sets[self.sweep.lines % sets.len()]
+    }
+
+    fn line_sets(&self) -> Vec<Lines> {
+        let few = |spec: &&OptionSpec| matches!(spec.kind, OptionKind::Flag { .. } | OptionKind::Choice { .. });
+        let options = self.specs().iter().filter(few).map(Lines::Option);
+        [Lines::One, Lines::Planners].into_iter().chain(options).collect()
+    }
+
+    /// What the lines are, for people.
+    pub(super) fn lines_title(&self) -> String {
+        match self.lines() {
+            Lines::One => self.current_planner().info().name.to_string(),
+            Lines::Planners => "every planner".into(),
+            Lines::Option(spec) => format!("{} by {}", self.current_planner().info().name, spec.label),
+        }
+    }
+
+    fn basis(&self, kind: LimitKind) -> Basis {
+        Basis {
+            workload: self.workload.clone(),
+            planner: self.planner,
+            options: self.options[self.planner].clone(),
+            limits: self.limits.with(kind, 1.0),
+            seed: self.seed,
+        }
+    }
+
+    /// Whether what the view shows belongs to something else than what stands at the left.
+    pub(super) fn sweep_stale(&self) -> bool {
+        self.sweep.swept.as_ref().is_some_and(|swept| swept.basis != self.basis(swept.kind))
+    }
+
+    /// Ends a sweep of what no longer stands at the left.
+    pub(super) fn sweep_outdated(&mut self) {
+        if self.sweep_stale() {
+            self.cancel_study(StudyKind::Sweep);
+        }
+    }
+
+    /// The view is opened: a sweep that is there stays, else one begins.
+    pub(super) fn open_sweep(&mut self) -> Effects {
+        if self.sweep.swept.is_some() && !self.sweep_stale() { vec![] } else { self.begin_sweep() }
+    }
+
+    /// Stops the sweep that is under way; tells whether there was one.
+    pub(super) fn stop_sweep(&mut self) -> bool {
+        let studying = self.studying(StudyKind::Sweep);
+        self.cancel_study(StudyKind::Sweep);
+        studying
+    }
+
+    /// Does an action of the view.
+    pub(super) fn act_in_sweep(&mut self, action: Action) -> Effects {
+        let last = self.sweep.swept.as_ref().map_or(0, |swept| swept.chart.places.len()).saturating_sub(1);
+        let lines = self.sweep.swept.as_ref().map_or(0, |swept| swept.chart.lines.len());
+        let (axes, sets) = (self.current_planner().limits().len(), self.line_sets().len());
+        let state = &mut self.sweep;
+        match action {
+            Action::CursorLeft => state.cursor = state.cursor.saturating_sub(1),
+            Action::CursorRight => state.cursor = (state.cursor + 1).min(last),
+            Action::SweepAxis => {
+                state.axis = (state.axis + 1) % axes;
+                return self.begin_sweep();
+            }
+            Action::SweepLines => {
+                state.lines = (state.lines + 1) % sets;
+                return self.begin_sweep();
+            }
+            Action::SweepAgain => return self.begin_sweep(),
+            Action::TakePoint => return self.take_place(),
+            _ => state.line = moved(state.line, action, lines),
+        }
+        vec![]
+    }
+
+    /// Sets the limit to the value under the cursor.
+    fn take_place(&mut self) -> Effects {
+        let Some(swept) = &self.sweep.swept else { return vec![] };
+        let Some(&value) = swept.chart.places.get(self.sweep.cursor) else { return vec![] };
+        let kind = swept.kind;
+        self.message = Some((Tone::Done, format!("{} {}", kind.label(), kind.format(value))));
+        self.set_limits(self.limits.with(kind, value))
+    }
+
+    fn begin_sweep(&mut self) -> Effects {
+        if let Some(reason) = &self.refusals[self.planner] {
+            self.message = Some((Tone::Refused, reason.clone()));
+            return vec![];
+        }
+        let kind = self.sweep_axis();
+        let values = around(kind, self.limits.get(kind));
+        let series = self.series();
+        let mut points = vec![];
+        for &value in &values {
+            let limits = self.limits.with(kind, value);
+            points.extend((0..series.len()).map(|series| Point { workload: 0, series, limits }));
+        }
+        let sweep = Sweep { workloads: vec![self.workload.clone()], series, axes: vec![kind], points, alone: false };
+        let answers = vec![None; sweep.points.len()];
+        let chart = Chart::new(&sweep, &answers, Figure::Objective);
+        self.sweep.cursor = values.iter().position(|value| *value == self.limits.get(kind)).unwrap_or(values.len() / 2);
+        self.sweep.line = 0;
+        let sweep = Arc::new(sweep);
+        self.sweep.swept = Some(Swept { basis: self.basis(kind), kind, sweep: Arc::clone(&sweep), answers, chart });
+        vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, search, found)))]
+    }
+
+    /// The planners and settings that are lines.
+    fn series(&self) -> Vec<Series> {
+        let planner = self.current_planner();
+        let own = || self.options[self.planner].clone();
+        match self.lines() {
+            Lines::One => vec![Series::new(planner, own())],
+            Lines::Planners => (0..self.planners.len())
+                .filter(|&i| self.refusals[i].is_none() && self.is_native(i))
+                .filter(|&i| self.planners[i].info().objective == planner.info().objective)
+                .filter(|&i| {
+                    let (workload, limits, options) = (self.workload.clone(), self.limits, self.options[i].clone());
+                    self.planners[i].check_options(&Problem { workload, limits, options }).is_ok()
+                })
+                .map(|i| Series {
+                    label: self.planners[i].info().name.into(),
+                    ..Series::new(self.planners[i], self.options[i].clone())
+                })
+                .collect(),
+            Lines::Option(spec) => {
+                let line = |value: OptionValue| {
+                    let mut options = own();
+                    let label = format!("{} {}", spec.label, value.text());
+                    options.set(spec.name, value);
+                    Series { label, planner, options }
+                };
+                match spec.kind {
+                    OptionKind::Choice { choices, .. } => {
+                        choices.iter().map(|choice| line(OptionValue::Choice(choice.0))).collect()
+                    }
+                    _ => [true, false].map(|flag| line(OptionValue::Flag(flag))).to_vec(),
+                }
+            }
+        }
+    }
+
+    fn take_answer(&mut self, place: usize, answer: Answer) {
+        let Some(swept) = &mut self.sweep.swept else { return };
+        swept.answers[place] = Some(answer);
+        swept.chart = Chart::new(&swept.sweep, &swept.answers, Figure::Objective);
+    }
+}
+
+/// Answers the points on half of the cores, so that the other half plans what is changed meanwhile.
+fn answer(sweep: &Sweep, search: &Search, found: &mut dyn FnMut(Finding)) {
+    let (sender, receiver) = crossbeam_channel::unbounded();
+    let wanted: Vec<usize> = (0..sweep.points.len()).collect();
+    let threads = thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // A send fails only when nobody waits any more.
+            let run = || {
+                run::run(sweep, &wanted, Some(PATIENCE), search, &|place, answer| drop(sender.send((place, answer))));
+            };
+            // Where the system gives no threads those of the other planners do.
+            match &pool {
+                Ok(pool) => pool.install(run),
+                Err(_) => run(),
+            }
+        });
+        for (place, answer) in receiver {
+            found(Box::new(move |model: &mut Model| model.take_answer(place, answer)));
+        }
+    });
+}
+
+/// Values of a limit around the one in force, which is among them.
+fn around(kind: LimitKind, now: f64) -> Vec<f64> {
+    let half = STEPS as i32 / 2;
+    let mut values: Vec<f64> = match kind {
+        LimitKind::Devices => {
+            (-2 * half..=2 * half).map(|e| (now.max(1.0) * 2f64.powf(f64::from(e) / 2.0)).round()).collect()
+        }
+        LimitKind::Microbatches | LimitKind::Batch => (-half..=half).map(|e| (now * 2f64.powi(e)).round()).collect(),
+        LimitKind::Cpus => (0..=STEPS).map(|count| count as f64).collect(),
+        LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops => [false, true]
+            .into_iter()
+            .flat_map(|up| {
+                std::iter::successors(Some(now), move |&value| Some(kind.step(value, up, false))).take(STEPS + 1)
+            })
+            .collect(),
+    };
+    values.push(now);
+    // What the limit cannot be is left out.
+    let mut values: Vec<f64> = values
+        .into_iter()
+        .filter(|&value| {
+            value == now || (value > 0.0 || kind == LimitKind::Cpus) && kind.parse(&format!("{value}")).is_ok()
+        })
+        .collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_lie_around_the_one_in_force_and_can_all_be_set() {
+        for (kind, now) in [
+            (LimitKind::Devices, 64.0),
+            (LimitKind::Devices, 1.0),
+            (LimitKind::Devices, 10_000.0),
+            (LimitKind::Cpus, 0.0),
+            (LimitKind::Cpus, 40.0),
+            (LimitKind::Memory, 8.0 * 1024.0 * 1024.0 * 1024.0),
+            (LimitKind::Memory, f64::MAX),
+            (LimitKind::Microbatches, 1_000_000.0),
+            (LimitKind::Bandwidth, 25e9),
+            (LimitKind::Batch, 3.0),
+        ] {
+            let values = around(kind, now);
+            assert!(values.contains(&now) && (5..=20).contains(&values.len()), "{kind:?} {now}: {values:?}");
+            assert!(values.windows(2).all(|pair| pair[0] < pair[1]), "{kind:?} {now}: {values:?}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The Sweep view: a chart that begins when it is opened, is read with a cursor, and sets limits.
+
+use plantui::{
+    tui::{Focus, Offscreen},
+    workload,
+};
+use ratatui::{
+    crossterm::event::{Event, KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
+    style::Color,
+};
+use std::sync::Arc;
+
+use crate::{line, press, request, tiny};
+
+/// BERT-32 on the view at a size.
+fn swept(width: u16, height: u16) -> Offscreen {
+    let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), width, height).expect("it can be met");
+    screen.focus(Focus::View);
+    screen.keys("5");
+    screen
+}
+
+#[test]
+fn opening_the_view_draws_the_chart_at_every_size() {
+    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 60)] {
+        let mut screen = swept(width, height);
+        let text = screen.text();
+        assert!(text.contains("time per sample by devices"), "{width} x {height}\n{text}");
+        assert!(text.matches('●').count() >= 10, "{width} x {height}\n{text}");
+        let reading = line(&text, "64 devices: ");
+        assert!(reading.contains("20.06 ms/sample, proven"), "{width} x {height}\n{text}");
+        assert!(line(&text, "┴").contains('↑'), "the value in force is marked\n{text}");
+    }
+}
+
+#[test]
+fn every_size_down_to_one_cell_can_be_drawn() {
+    let mut screen = swept(120, 36);
+    for width in [1, 20, 59, 60, 61, 70, 99, 100, 220] {
+        for height in [1, 5, 15, 16, 17, 18, 24, 70] {
+            screen.resize(width, height);
+            screen.draw();
+        }
+    }
+}
+
+#[test]
+fn the_cursor_reads_points_and_enter_sets_the_limit() {
+    let mut screen = swept(120, 36);
+    press(&mut screen, KeyCode::Right);
+    press(&mut screen, KeyCode::Right);
+    let text = screen.text();
+    assert!(text.contains("128 devices: 10.05 ms/sample, proven"), "{text}");
+    press(&mut screen, KeyCode::Enter);
+    let text = screen.text();
+    assert!(text.lines().next().unwrap().contains("10.05 ms/sample"), "{text}");
+    assert!(text.contains("devices            128 ◂ ▸"), "{text}");
+    // The limit along the chart is no reason for another chart.
+    assert!(!text.contains("sweeps again"), "{text}");
+    for _ in 0..40 {
+        press(&mut screen, KeyCode::Left);
+    }
+    assert!(screen.text().contains("4 devices: no plan"), "{}", screen.text());
+}
+
+#[test]
+fn values_without_a_plan_are_crosses_with_the_reason() {
+    let mut screen = swept(80, 24);
+    let text = screen.text();
+    assert!(line(&text, "no plan ●").contains('×'), "{text}");
+    for _ in 0..40 {
+        press(&mut screen, KeyCode::Left);
+    }
+    let text = screen.text();
+    assert!(text.contains("4 devices: no plan. No plan fits on 4 devices"), "{text}");
+}
+
+#[test]
+fn the_limit_along_the_chart_is_picked_by_a_key() {
+    let mut screen = swept(120, 36);
+    for title in ["by memory", "by microbatches", "by bandwidth", "by devices"] {
+        screen.keys("x");
+        let text = screen.text();
+        assert!(text.contains(&format!("time per sample {title}")), "{title}\n{text}");
+        assert!(text.matches('●').count() >= 5, "{title}\n{text}");
+    }
+}
+
+#[test]
+fn lines_are_planners_or_settings_and_have_signs_of_their_own() {
+    let mut screen = swept(120, 36);
+    screen.keys("s");
+    let text = screen.text();
+    assert!(text.contains("● Piper") && text.contains("■ Equal partition"), "{text}");
+    assert!(text.matches('■').count() >= 5, "{text}");
+    press(&mut screen, KeyCode::Down);
+    assert!(screen.text().contains("▸ ■ Equal partition"), "{}", screen.text());
+    screen.keys("sss");
+    let text = screen.text();
+    for part in ["Piper by recompute", "● recompute auto", "■ recompute never", "▲ recompute always"] {
+        assert!(text.contains(part), "`{part}` is missing in\n{text}");
+    }
+}
+
+#[test]
+fn a_change_at_the_left_makes_the_chart_old_until_it_is_asked_for_again() {
+    let mut screen = swept(120, 36);
+    screen.focus(Focus::Panel);
+    press(&mut screen, KeyCode::Right);
+    assert!(!screen.text().contains("sweeps again"), "devices are what the chart runs along");
+    press(&mut screen, KeyCode::Down);
+    press(&mut screen, KeyCode::Right);
+    let text = screen.text();
+    assert!(text.contains("of what was set before: r sweeps again"), "{text}");
+    assert!(text.matches('●').count() >= 10, "what was found stays\n{text}");
+    screen.keys("r");
+    assert!(!screen.text().contains("sweeps again"), "{}", screen.text());
+    press(&mut screen, KeyCode::Down);
+    press(&mut screen, KeyCode::Right);
+    screen.keys("15");
+    assert!(!screen.text().contains("sweeps again"), "opening the view begins anew\n{}", screen.text());
+}
+
+#[test]
+fn the_mouse_moves_the_cursor() {
+    let mut screen = swept(120, 36);
+    let text = screen.text();
+    let row = text.lines().position(|line| line.contains('┆')).unwrap() as u16;
+    let mut click = |column| {
+        let kind = MouseEventKind::Down(MouseButton::Left);
+        screen.event(&Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
+        line(&screen.text(), " devices: ")
+    };
+    assert!(click(116).contains("1024 devices"));
+    assert!(click(47).contains("4 devices: no plan"));
+}
+
+#[test]
+fn ascii_and_no_colour_tell_lines_apart() {
+    let mut request = request(Arc::new(workload::builtin()));
+    request.ascii = true;
+    request.depth = plantui::tui::Depth::None;
+    let mut screen = Offscreen::new(request, 100, 30).unwrap();
+    screen.focus(Focus::View);
+    screen.keys("5s");
+    let text = screen.text();
+    assert!(text.is_ascii(), "{text}");
+    assert!(text.contains("* Piper") && text.contains("# Equal partition"), "{text}");
+    assert!(screen.draw().content.iter().all(|cell| cell.fg == Color::Reset));
+}
+
+#[test]
+fn other_workloads_have_their_own_limits() {
+    let mut request = request(tiny());
+    request.overrides.memory_bytes = Some(8e9);
+    let mut screen = Offscreen::new(request, 100, 30).unwrap();
+    screen.focus(Focus::View);
+    screen.keys("5");
+    assert!(screen.text().contains("4 devices: "), "{}", screen.text());
+}
