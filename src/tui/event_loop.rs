@@ -77,6 +77,8 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
             crossbeam_channel::at(due)
         } else if model.running.is_some() {
             crossbeam_channel::after(FRAME)
+        } else if let Some(due) = model.demo_due() {
+            crossbeam_channel::at(due)
         } else {
             never()
         };
@@ -116,6 +118,11 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
                 Err(_) => {}
             },
             recv(timer) -> _ => dirty |= model.running.is_some(),
+        }
+        model.now = Instant::now();
+        if model.demo_due().is_some_and(|due| due <= model.now) {
+            effects.append(&mut model.play_demo());
+            dirty = true;
         }
         worker.hurry();
         if let Some(end) = perform(tty, model, &mut worker, effects)? {

@@ -1,6 +1,7 @@
 //! The screen without a terminal: scripted keys, and what can be read afterwards.
 
 mod compare;
+mod demo;
 mod edits;
 mod keys;
 mod looks;
