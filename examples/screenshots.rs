@@ -1,18 +1,16 @@
-//! Draws the README's pictures from the real views: `cargo run --release --example screenshots [FOLDER]`.
+//! Draws the README's pictures from the real views: `cargo run --release --example screenshots [FOLDER]`. `tour.svg` among
+//! them moves: it is the tour that `plantui --demo` plays.
 
-use std::{path::Path, process::ExitCode, sync::Arc};
+use std::{fs, path::Path, process::ExitCode, sync::Arc};
 
-use plantui::workload;
+use plantui::{tui, workload};
 
 /// The device placement among the pictures.
 const PLACEMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/inputs/branching-cnn-training.json");
 
 fn main() -> ExitCode {
     let folder = std::env::args().nth(1).unwrap_or_else(|| "screenshots".into());
-    let drawn = workload::load(Path::new(PLACEMENT)).map_err(|error| error.to_string()).and_then(|placement| {
-        plantui::tui::screenshots(Path::new(&folder), &Arc::new(placement)).map_err(|error| error.to_string())
-    });
-    match drawn {
+    match draw(Path::new(&folder)) {
         Ok(names) => {
             for name in names {
                 println!("{folder}/{name}");
@@ -24,4 +22,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn draw(folder: &Path) -> Result<Vec<String>, String> {
+    let placement = workload::load(Path::new(PLACEMENT)).map_err(|error| error.to_string())?;
+    let mut names = tui::screenshots(folder, &Arc::new(placement)).map_err(|error| error.to_string())?;
+    let film = tui::film().map_err(|error| error.to_string())?;
+    fs::write(folder.join("tour.svg"), film).map_err(|error| format!("tour.svg cannot be written: {error}"))?;
+    names.push("tour.svg".into());
+    Ok(names)
 }

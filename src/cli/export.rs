@@ -16,7 +16,7 @@ use crate::{
     export::{
         chrome_trace,
         engine::{self, Engine, ExportError, Names, Settings},
-        jax_sharding, operator_dot, piper_result, plan_csv, split,
+        jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv, split,
     },
     plan::{Plan, check::check as score, document::LoadedPlan},
     simulate::Schedule,
@@ -31,6 +31,7 @@ Examples:
   plantui export plan.json --to torchtitan --block-name 'model.layers.{}'
   plantui export plan.json --to megatron --exact              refuse what is not exactly the plan
   plantui export plan.json --to csv --workload model.json     a row per node
+  plantui export plan.json --to dot | dot -Tsvg > plan.svg   stages as clusters of nodes
   plantui export plan.json --to jax                           PartitionSpecs of an operator graph's splits (or --to dot)
 
 Most engines treat all stages alike. Where one cannot run the plan, the nearest plan that it can run is written: what was
@@ -41,7 +42,7 @@ Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps 
 /// Formats beside the engines: id and what it is.
 const OTHERS: [&str; 6] = ["csv", "piper", "placement-split", "chrome-trace", "dot", "jax"];
 
-/// Formats of operator graphs; the first two have no other source.
+/// Formats of operator graphs.
 const OF_OPERATORS: [&str; 4] = ["dot", "jax", "csv", "chrome-trace"];
 
 /// Write a plan for a training engine, a spreadsheet or another tool
@@ -60,7 +61,7 @@ pub struct ExportArgs {
     #[arg(long, value_name = "PATTERN")]
     layers: Option<String>,
     /// The engine's name of a repeated layer, {} standing for its number
-    #[arg(long, value_name = "NAME", default_value = "layers.{}")]
+    #[arg(long, visible_alias = "layer-names", value_name = "NAME", default_value = "layers.{}")]
     block_name: String,
     /// The engine's modules in front of the repeated layers
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "tok_embeddings")]
@@ -101,7 +102,7 @@ impl ExportArgs {
         destination.check()?;
         let (workload, loaded) = self.read()?;
         let limits = check::limits(&self.limits, &loaded, &workload, &input::shown(&self.plan))?;
-        if workload.operators().is_none() && OF_OPERATORS[..2].contains(&self.to.as_str()) {
+        if workload.operators().is_none() && self.to == "jax" {
             let refusal = format!("--to {} is for operator graphs, and {} is none", self.to, workload.name);
             return Err(Failure::refused(refusal, "make one with `plantui generate transformer`"));
         }
@@ -214,7 +215,8 @@ impl ExportArgs {
         destination.write(&match self.to.as_str() {
             "csv" => plan_csv::to_csv(workload, plan, &scored),
             "piper" => piper_result::to_json(workload, plan),
-            "dot" => operator_dot::to_dot(workload, plan, &scored),
+            "dot" if workload.operators().is_some() => operator_dot::to_dot(workload, plan, &scored),
+            "dot" => pipeline_dot::to_dot(workload, plan, &scored),
             "jax" => jax_sharding::to_python(workload, plan),
             "placement-split" => split::to_json(workload, limits, plan),
             _ => {

@@ -3,9 +3,12 @@
 //! What the screen starts with comes from the flags, then from the last session with the workload, then from the
 //! workload itself, then from the configuration file. The report rests on flags and workload alone, as that of `plan`.
 
-use std::{env, path::PathBuf, sync::Arc};
+use std::{env, ffi::OsStr, path::PathBuf, sync::Arc};
 
-use clap::Args;
+use clap::{
+    Arg, Args, Command,
+    builder::{PossibleValue, StringValueParser, TypedValueParser},
+};
 
 use super::{
     Ending, Failure,
@@ -41,7 +44,7 @@ pub struct ScreenArgs {
 #[command(next_help_heading = "Screen")]
 struct LookArgs {
     /// Colours of the screen; `plantui themes` lists them [default: dark]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = ThemeNames)]
     theme: Option<String>,
     /// Leaves the mouse to the terminal, so that it selects text
     #[arg(long)]
@@ -57,6 +60,9 @@ struct LookArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Session and configuration")]
 struct StartArgs {
+    /// Plays a tour of the built-in workload; Space holds it, any other key ends it
+    #[arg(long, conflicts_with_all = ["workload", "watch"])]
+    demo: bool,
     /// Reads the workload again and plans it whenever its file changes
     #[arg(long)]
     watch: bool,
@@ -141,8 +147,10 @@ impl ScreenArgs {
             settings: planning::settings(planner, &self.limits, &self.planning),
             schedule: config.schedule,
             schedule_asked: self.look.schedule.is_some(),
-            state_directory: tui::user_state_directory(variable),
+            // A tour neither begins where somebody left nor leaves anything behind.
+            state_directory: tui::user_state_directory(variable).filter(|_| !self.start.demo),
             watch: self.start.watch,
+            demo: self.start.demo,
             fresh: self.start.fresh || !config.restore,
             seed: self.planning.seed,
             deadline: config.deadline,
@@ -159,6 +167,22 @@ impl ScreenArgs {
         output::print(&report::planned(&planned))?;
         eprintln!("note: there is no terminal here; in one, this command shows the screen");
         Ok(planned.ending())
+    }
+}
+
+/// Any name, so that a wrong one is refused with what is wrong with its file; offers those there are to completions.
+#[derive(Debug, Clone)]
+struct ThemeNames;
+
+impl TypedValueParser for ThemeNames {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(theme::names(theme::user_directory().as_deref()).into_iter().map(PossibleValue::new)))
     }
 }
 

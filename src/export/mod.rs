@@ -4,6 +4,7 @@ pub mod chrome_trace;
 pub mod engine;
 pub mod jax_sharding;
 pub mod operator_dot;
+pub mod pipeline_dot;
 pub mod piper_result;
 pub mod plan_csv;
 pub mod plan_json;

@@ -48,7 +48,7 @@ pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> String {
 }
 
 /// Text within double quotes.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control())
         .flat_map(|c| if c == '"' || c == '\\' { vec!['\\', c] } else { vec![c] })

@@ -6,6 +6,7 @@
 //!
 //! A cell is 8 by 16 units: every eighth of a block character falls on a whole unit, so rectangles meet without seams.
 
+mod animation;
 mod glyph;
 
 use std::fmt::Write;
@@ -15,6 +16,8 @@ use ratatui::{
     style::{Color, Modifier},
 };
 use unicode_width::UnicodeWidthStr;
+
+pub use animation::buffers_to_svg;
 
 /// Width and height of a cell, in units of the picture.
 const CELL: (u32, u32) = (8, 16);

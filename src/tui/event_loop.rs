@@ -77,7 +77,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
             crossbeam_channel::at(due)
         } else if model.running.is_some() {
             crossbeam_channel::after(FRAME)
-        } else if let Some(due) = model.would_help.due() {
+        } else if let Some(due) = model.would_help.due().into_iter().chain(model.demo_due()).min() {
             crossbeam_channel::at(due)
         } else {
             never()
@@ -118,6 +118,11 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
                 Err(_) => {}
             },
             recv(timer) -> _ => dirty |= model.running.is_some() || model.would_help.due().is_some(),
+        }
+        model.now = Instant::now();
+        if model.demo_due().is_some_and(|due| due <= model.now) {
+            effects.append(&mut model.play_demo());
+            dirty = true;
         }
         worker.hurry();
         if let Some(end) = perform(tty, model, &mut worker, effects)? {

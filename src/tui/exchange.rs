@@ -78,6 +78,8 @@ impl Model {
                     }));
                 }
             }
+            KeyCode::PageUp => form.scroll(-10),
+            KeyCode::PageDown => form.scroll(10),
             KeyCode::Up | KeyCode::BackTab => form.step(false),
             KeyCode::Down | KeyCode::Tab => form.step(true),
             _ => {

@@ -145,7 +145,7 @@ impl Source {
 }
 
 /// Bytes of the preview.
-const PREVIEW: usize = 4096;
+const PREVIEW: usize = 1 << 16;
 
 /// Keeps the first bytes and refuses the rest, so that a long trace is not written to show its beginning.
 struct Beginning(Vec<u8>);
@@ -180,6 +180,8 @@ pub(super) struct ExportForm {
     pub(super) error: Option<String>,
     /// The beginning of what will be written.
     pub(super) preview: Vec<String>,
+    /// Its first line that is shown.
+    pub(super) first_line: usize,
 }
 
 impl ExportForm {
@@ -193,6 +195,7 @@ impl ExportForm {
             overwrite: false,
             error: None,
             preview: vec![],
+            first_line: 0,
         };
         form.choose(ExportFormat::PlanJson);
         form
@@ -211,6 +214,13 @@ impl ExportForm {
         // A full preview ends with an error of its own making.
         self.error = written.err().filter(|_| beginning.0.len() < PREVIEW).map(|e| e.to_string());
         self.preview = String::from_utf8_lossy(&beginning.0).lines().map(str::to_string).collect();
+        self.first_line = 0;
+    }
+
+    /// Moves the preview by lines.
+    pub(super) fn scroll(&mut self, by: isize) {
+        let last = self.preview.len().saturating_sub(1);
+        self.first_line = self.first_line.saturating_add_signed(by).min(last);
     }
 
     /// The next or previous format.

@@ -40,6 +40,10 @@ impl Model {
                 _ => {}
             }
         }
+        if self.demo.is_some() {
+            self.key_in_demo(key);
+            return vec![];
+        }
         if let Some(overlay) = self.overlay.take() {
             return self.key_in_overlay(overlay, key);
         }
@@ -53,7 +57,7 @@ impl Model {
         }
     }
 
-    fn key_in_overlay(&mut self, overlay: Overlay, key: &KeyEvent) -> Effects {
+    pub(super) fn key_in_overlay(&mut self, overlay: Overlay, key: &KeyEvent) -> Effects {
         if key.code == KeyCode::Esc {
             return vec![];
         }
@@ -125,6 +129,10 @@ impl Model {
     fn on_mouse(&mut self, mouse: MouseEvent) -> Effects {
         let position = Position::new(mouse.column, mouse.row);
         match mouse.kind {
+            MouseEventKind::Down(_) if self.demo.is_some() => {
+                self.end_demo();
+                vec![]
+            }
             MouseEventKind::Down(MouseButton::Left) => {
                 self.message = None;
                 if self.overlay.take().is_some() || self.editing.take().is_some() {
@@ -230,6 +238,10 @@ impl Model {
             Some(Overlay::Open(form)) => {
                 let count = form.candidates().len();
                 form.filter.step(if down { 3 } else { -3 }, count);
+                return vec![];
+            }
+            Some(Overlay::Export(form)) => {
+                form.scroll(if down { 3 } else { -3 });
                 return vec![];
             }
             Some(_) => return vec![],

@@ -9,6 +9,7 @@ pub mod action;
 mod adjust;
 mod compare;
 mod convergence;
+mod demo;
 mod edits;
 mod errand;
 mod event_loop;
@@ -37,6 +38,7 @@ mod sweep;
 mod terminal;
 pub mod theme;
 mod timeline_state;
+mod tour;
 mod traffic;
 mod update;
 mod view;
@@ -62,7 +64,7 @@ pub use action::Action;
 pub use keymap::Keymap;
 pub use model::{Focus, View};
 pub use offscreen::Offscreen;
-pub use picture::screenshots;
+pub use picture::{film, screenshots};
 pub use recent::user_directory as user_state_directory;
 pub use theme::Depth;
 
@@ -90,6 +92,8 @@ pub struct ScreenRequest {
     pub state_directory: Option<PathBuf>,
     /// Whether to read the workload again when its file changes.
     pub watch: bool,
+    /// Whether to play the tour.
+    pub demo: bool,
     /// Whether to begin anew, whatever the last session with the workload was.
     pub fresh: bool,
     /// Seed of every search.
@@ -126,6 +130,7 @@ impl ScreenRequest {
             schedule_asked: false,
             state_directory: None,
             watch: false,
+            demo: false,
             fresh: false,
             seed: 0,
             deadline: None,

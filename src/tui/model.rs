@@ -13,6 +13,7 @@ use super::{
     adjust::Editing,
     compare::CompareState,
     convergence::Convergence,
+    demo::Demo,
     edits::Edits,
     incumbent::Looked,
     keymap::Keymap,
@@ -241,6 +242,8 @@ pub(super) struct Model {
     pub recent: Recent,
     /// Whether they are not to come back.
     pub fresh: bool,
+    /// The tour, while it is played.
+    pub demo: Option<Demo>,
     /// Whether the workload's file is watched.
     pub watch: bool,
     /// Which key does what.
@@ -394,6 +397,7 @@ impl Model {
             recent,
             fresh: request.fresh,
             watch: request.watch,
+            demo: request.demo.then(|| Demo::new(Instant::now())),
             keymap: request.keymap,
             theme,
             depth: request.depth,

@@ -17,6 +17,7 @@ use super::{
     model::{Focus, Model, View},
     shown::Shown,
     studies,
+    tour::Does,
     update::{Effect, Effects},
     view,
     worker::{self, Job},
@@ -25,7 +26,7 @@ use crate::planner::Search;
 
 /// A screen of a size in memory.
 pub struct Offscreen {
-    model: Model,
+    pub(super) model: Model,
     terminal: Terminal<TestBackend>,
     held: Option<Vec<Job>>,
     /// Whether the user left.
@@ -69,6 +70,8 @@ impl Offscreen {
         self.model.now += time;
         let effects = self.model.sample();
         self.perform(effects);
+        let effects = self.model.play_demo();
+        self.perform(effects);
     }
 
     /// The search that is under way, where a test plays the planner.
@@ -97,6 +100,12 @@ impl Offscreen {
     /// Does an action.
     pub fn act(&mut self, action: Action) {
         let effects = self.model.act(action);
+        self.perform(effects);
+    }
+
+    /// Does one thing of the tour.
+    pub(super) fn does(&mut self, does: Does) {
+        let effects = self.model.perform(does);
         self.perform(effects);
     }
 

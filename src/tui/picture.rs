@@ -1,12 +1,18 @@
 //! The screen as a picture: the same views, drawn into a buffer, turned into SVG.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 
-use super::{Focus, Offscreen, ScreenError, ScreenRequest, View, model::Model, theme::Depth, view};
+use super::{
+    Action, Focus, Offscreen, ScreenError, ScreenRequest, View,
+    model::Model,
+    theme::Depth,
+    tour::{Step, TOUR},
+    view,
+};
 use crate::{
-    export::svg::{SvgStyle, buffer_to_svg},
+    export::svg::{SvgStyle, buffer_to_svg, buffers_to_svg},
     workload::{self, Workload},
 };
 
@@ -28,9 +34,11 @@ fn svg(buffer: &Buffer, light: bool, view: View) -> String {
 
 /// Size of the pictures that the README shows.
 const SIZE: (u16, u16) = (120, 36);
+/// Size of the moving one.
+const FILM: (u16, u16) = (100, 30);
 
-/// Draws the pictures of the README from the real views into a folder: of the built-in workload, and of a device placement;
-/// returns their names.
+/// Draws the pictures of the README from the real views into a folder: those of the tour of the built-in workload, and one
+/// of a device placement; returns their names.
 ///
 /// # Errors
 /// [`ScreenError`] if the screen cannot be made or a file cannot be written.
@@ -38,61 +46,76 @@ pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<Strin
     std::fs::create_dir_all(folder)?;
     let builtin = Arc::new(workload::builtin());
     let mut names = vec![];
-    for (name, theme, view, workload) in [
-        ("stages", "dark", View::Stages, &builtin),
-        ("devices", "dark", View::Devices, &builtin),
-        ("timeline", "dark", View::Timeline, &builtin),
-        ("stages-light", "light", View::Stages, &builtin),
-        ("placement", "dark", View::Devices, placement),
-    ] {
-        let mut request = ScreenRequest::new(workload.clone());
-        let able = request.planners.iter().find(|planner| planner.is_native(workload));
-        request.planner = able.map(|planner| planner.info().id.to_string()).unwrap_or_default();
-        request.theme = theme.into();
-        request.theme_directory = None;
-        request.depth = Depth::True;
-        request.ascii = false;
-        let mut screen = Offscreen::new(request, SIZE.0, SIZE.1)?;
-        screen.pose(view);
-        let text = svg(screen.draw(), theme == "light", view);
-        let name = format!("{name}.svg");
+    let mut keep = |name: String, text: String| -> Result<(), ScreenError> {
         std::fs::write(folder.join(&name), text)?;
         names.push(name);
+        Ok(())
+    };
+    for (theme, suffix, wanted) in
+        [("dark", "", &["stages", "devices", "timeline"][..]), ("light", "-light", &["stages"][..])]
+    {
+        let mut screen = Offscreen::new(posed(&builtin, theme), SIZE.0, SIZE.1)?;
+        for step in TOUR {
+            screen.play(step);
+            if let Some(name) = step.picture.filter(|name| wanted.contains(name)) {
+                keep(format!("{name}{suffix}.svg"), screen.svg())?;
+            }
+        }
     }
+    let mut screen = Offscreen::new(posed(placement, "dark"), SIZE.0, SIZE.1)?;
+    screen.act(Action::Show(View::Devices));
+    screen.focus(Focus::View);
+    keep("placement.svg".into(), screen.svg())?;
     Ok(names)
 }
 
+/// The tour of the built-in workload as one moving picture, with its captions.
+///
+/// # Errors
+/// [`ScreenError`] if the screen cannot be made.
+pub fn film() -> Result<String, ScreenError> {
+    let mut request = posed(&Arc::new(workload::builtin()), "dark");
+    request.demo = true;
+    let mut screen = Offscreen::new(request, FILM.0, FILM.1)?;
+    let mut frames = vec![];
+    for (i, step) in TOUR.iter().enumerate() {
+        if let Some(demo) = &mut screen.model.demo {
+            demo.step = i;
+        }
+        screen.play(step);
+        screen.settle_clock();
+        frames.push((screen.draw().clone(), Duration::from_secs_f32(step.seconds)));
+    }
+    let style = SvgStyle { title: "plantui: a tour".into(), ..SvgStyle::dark() };
+    Ok(buffers_to_svg(&frames, &style))
+}
+
+/// The screen of a workload with nothing of whoever draws it.
+fn posed(workload: &Arc<Workload>, theme: &str) -> ScreenRequest {
+    let mut request = ScreenRequest::new(workload.clone());
+    let able = request.planners.iter().find(|planner| planner.is_native(workload));
+    request.planner = able.map(|planner| planner.info().id.to_string()).unwrap_or_default();
+    request.theme = theme.into();
+    request.theme_directory = None;
+    request.depth = Depth::True;
+    request.ascii = false;
+    request
+}
+
 impl Offscreen {
-    /// Shows a view from its most telling side: a stage unfolded, the batch's beginning near enough to see microbatches.
-    fn pose(&mut self, view: View) {
-        use super::Action;
+    /// Does a step of the tour.
+    fn play(&mut self, step: &Step) {
+        for does in step.does {
+            // A tree knows its rows only once it was drawn.
+            self.draw();
+            self.does(*does);
+        }
+    }
+
+    fn svg(&mut self) -> String {
         // Planning times differ from run to run; the picture should not.
         self.settle_clock();
-        self.act(Action::Show(view));
-        self.focus(Focus::View);
-        match view {
-            View::Stages => {
-                // A tree knows its rows only once it was drawn.
-                self.draw();
-                for _ in 0..5 {
-                    self.act(Action::Down);
-                }
-                self.act(Action::Unfold);
-                self.draw();
-                self.act(Action::Down);
-                self.act(Action::Unfold);
-            }
-            View::Timeline => {
-                self.draw();
-                self.act(Action::ZoomIn);
-                for _ in 0..2 {
-                    self.act(Action::Down);
-                }
-                for _ in 0..3 {
-                    self.act(Action::NextEvent);
-                }
-            }
-            View::Devices | View::Compare | View::Sweep | View::Workload => {}
-        }
+        let (light, view) = (self.model.theme.is_light(), self.model.view);
+        svg(self.draw(), light, view)
     }
 }

@@ -64,3 +64,23 @@ fn a_plan_without_its_workload_says_so() {
     let error = refusal(&["export", &silent, "--to", "megatron", "--workload", BERT, "--layers", "decoder.*"]);
     assert!(error.contains("decoder.*"), "{error}");
 }
+
+#[test]
+fn pipelines_leave_as_dot_with_a_cluster_for_each_stage() {
+    let folder = Folder::new();
+    let plan = folder.file("plan.json", stdout(&["plan", TINY, "--json"], 0));
+    let stages = json(&["plan", TINY, "--json"], 0)["stages"].as_array().unwrap().len();
+    let dot = stdout(&["export", &plan, "--to", "dot"], 0);
+    assert_eq!(dot.matches("subgraph cluster_").count(), stages);
+    assert_eq!(dot.matches(" -> ").count(), 6, "every edge is there: {dot}");
+    assert_eq!(dot.matches('{').count(), dot.matches('}').count());
+}
+
+#[test]
+fn layers_take_the_names_that_are_given() {
+    let folder = Folder::new();
+    let plan = plan(&folder, &[]);
+    let named = stdout(&["export", &plan, "--to", "torchtitan", "--layer-names", "model.layers.{}"], 0);
+    assert!(named.contains("model.layers.1"), "{named}");
+    assert!(refusal(&["export", &plan, "--to", "torchtitan", "--layer-names", "model"]).contains("{}"));
+}

@@ -136,3 +136,40 @@ fn every_activation_of_a_layer_scales_with_the_element() {
         assert_eq!(wide.1, 2.0 * narrow.1);
     }
 }
+
+#[test]
+fn completions_offer_the_words_that_flags_take() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&["completions", shell], 0);
+        // A planner, a theme, a schedule, a format of a plan, one of a workload.
+        for word in ["placement-dpl", "colour-blind", "gpipe", "torchtitan", "chrome-trace", "pipedream"] {
+            assert!(script.contains(word), "{shell} does not offer {word}");
+        }
+        for command in COMMANDS {
+            assert!(script.contains(command), "{shell} does not know {command}");
+        }
+    }
+}
+
+#[test]
+fn the_manual_has_every_command_and_every_flag_has_a_text() {
+    use clap::CommandFactory;
+    fn walk(command: &clap::Command, manual: &str) {
+        let page = format!(".TH {} 1", command.get_display_name().unwrap_or(command.get_name()));
+        assert!(manual.contains(&page) || manual.contains(&page.replace('-', "\\-")), "{page}");
+        for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            let place = format!("{} of {}", argument.get_id(), command.get_name());
+            assert!(argument.get_help().or(argument.get_long_help()).is_some(), "{place} has no text");
+            if let Some(long) = argument.get_long() {
+                let flag = format!("\\-\\-{}", long.replace('-', "\\-"));
+                assert!(manual.contains(&flag), "{place}: {flag} is not in the manual");
+            }
+        }
+        for subcommand in command.get_subcommands() {
+            walk(subcommand, manual);
+        }
+    }
+    let mut command = plantui::cli::Cli::command().disable_help_subcommand(true);
+    command.build();
+    walk(&command, &stdout(&["man"], 0));
+}

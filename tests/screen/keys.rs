@@ -455,3 +455,15 @@ fn control_c_quits_from_anywhere() {
         assert!(screen.quit, "after {prelude:?}");
     }
 }
+
+#[test]
+fn the_preview_of_an_export_scrolls() {
+    let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), 80, 24).expect("the request can be met");
+    screen.keys("e");
+    let top = screen.text();
+    press(&mut screen, KeyCode::PageDown);
+    let further = screen.text();
+    assert!(top.contains("plantui.plan/1") && !further.contains("plantui.plan/1"), "{further}");
+    press(&mut screen, KeyCode::PageUp);
+    assert_eq!(screen.text(), top);
+}

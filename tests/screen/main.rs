@@ -2,6 +2,7 @@
 
 mod compare;
 mod devices;
+mod demo;
 mod edits;
 mod help_panel;
 mod keys;

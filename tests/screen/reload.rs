@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use plantui::{tui::Offscreen, workload};
-use ratatui::crossterm::event::{KeyCode, KeyModifiers};
+use ratatui::crossterm::event::KeyCode;
 
 use crate::{press, request, screen, tiny};
 
@@ -15,7 +15,7 @@ fn shown(file: &Path) -> Offscreen {
 }
 
 fn read_again(screen: &mut Offscreen) -> String {
-    screen.key(KeyCode::Char('r'), KeyModifiers::CONTROL);
+    press(screen, KeyCode::F(5));
     screen.text()
 }
 

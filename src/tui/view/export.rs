@@ -56,7 +56,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
     } else if form.overwrite {
         (format!("! {} is there: ⏎ writes over it, Esc leaves it", printable(form.path.value())), Role::Warning)
     } else {
-        ("↑↓ format   ⏎ write   Esc close".to_string(), Role::Muted)
+        ("↑↓ format   PgUp PgDn preview   ⏎ write   Esc close".to_string(), Role::Muted)
     };
     let told: Vec<Line<'_>> = wrap(&text, width).into_iter().map(|l| Line::styled(l, theme.fg(role))).collect();
     frame.render_widget(Paragraph::new(told), rows(inner, below + 1, 2));
@@ -66,6 +66,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
     let preview: Vec<Line<'_>> = form
         .preview
         .iter()
+        .skip(form.first_line)
         .take(list.height as usize)
         .map(|l| Line::styled(clip(&printable_line(l), width), theme.fg(Role::Muted)))
         .collect();

@@ -9,6 +9,7 @@
 //! the mouse.
 
 mod ascii;
+mod caption;
 mod compare;
 mod compare_side;
 mod convergence;
@@ -76,6 +77,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
         draw_view(frame, right, model);
         panel::draw_note(frame, middle, model);
         draw_overlay(frame, area, model);
+        if let Some(demo) = &model.demo {
+            caption::draw(frame, area, model, demo);
+        }
     }
     if model.ascii {
         ascii::replace(frame.buffer_mut());

@@ -1,0 +1,144 @@
+//! The tour: what is shown, in which order, with which words.
+//!
+//! Data alone. [`super::demo`] plays it on the screen, [`super::picture`] takes the README's pictures from it. Steps name
+//! actions, not keys, so that a configuration with other keys shows the same; `{export}` in a caption is the key of that
+//! action.
+
+use ratatui::crossterm::event::KeyCode;
+
+use super::{
+    action::Action,
+    model::{Focus, View},
+};
+
+/// One thing that is done in a step.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Does {
+    /// An action.
+    Act(Action),
+    /// The arrow keys go to the left panel or the view.
+    Focus(Focus),
+    /// A key in what lies over the screen.
+    Press(KeyCode),
+}
+
+/// What is done, then what is said while it is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    /// Two sentences at the most.
+    pub(super) caption: &'static str,
+    /// In this order.
+    pub(super) does: &'static [Does],
+    /// How long it stays, in seconds.
+    pub(super) seconds: f32,
+    /// The README's picture of it, if there is one.
+    pub(super) picture: Option<&'static str>,
+}
+
+use Action as A;
+use Does::{Act, Focus as Hears, Press};
+
+const DOWN: Does = Act(A::Down);
+
+/// The tour of the built-in workload.
+pub(super) static TOUR: &[Step] = &[
+    Step {
+        caption: "BERT-32 on 64 devices of 8 GiB: the planner cut it into stages and proved that no cut is faster.",
+        does: &[Hears(Focus::View), Act(A::Show(View::Stages))],
+        seconds: 6.0,
+        picture: None,
+    },
+    Step {
+        caption: "A row is a stage: replicas, layers, time, memory. ◂ marks the slowest one, which sets the pace.",
+        does: &[DOWN, DOWN, DOWN, DOWN, DOWN],
+        seconds: 5.0,
+        picture: None,
+    },
+    Step {
+        caption: "Unfolded: what every layer costs, and which layers compute their activations a second time.",
+        does: &[Act(A::Unfold), DOWN, Act(A::Unfold)],
+        seconds: 5.0,
+        picture: Some("stages"),
+    },
+    Step {
+        caption: "Limits are at the left. Every change is planned at once: here with twice the devices.",
+        does: &[Hears(Focus::Panel), Act(A::IncreaseLarge)],
+        seconds: 5.0,
+        picture: None,
+    },
+    Step {
+        caption: "Less memory: more layers recompute, or stages shrink, and the time per sample rises.",
+        does: &[DOWN, Act(A::Decrease), Act(A::Decrease)],
+        seconds: 5.0,
+        picture: None,
+    },
+    Step {
+        caption: "Every limit goes back to where it began with one key.",
+        does: &[Act(A::Reset), Act(A::Up), Act(A::Reset), Hears(Focus::View), Act(A::First), Act(A::FoldAll)],
+        seconds: 3.0,
+        picture: None,
+    },
+    Step {
+        caption: "Devices: how busy and how full each one is. Replicas that are alike share a row.",
+        does: &[Act(A::Show(View::Devices))],
+        seconds: 5.0,
+        picture: Some("devices"),
+    },
+    Step {
+        caption: "Timeline: one batch in the simulator, forward and backward of every microbatch, transfers, bubbles.",
+        does: &[
+            Act(A::Show(View::Timeline)),
+            Act(A::ZoomIn),
+            DOWN,
+            DOWN,
+            Act(A::NextEvent),
+            Act(A::NextEvent),
+            Act(A::NextEvent),
+        ],
+        seconds: 6.0,
+        picture: Some("timeline"),
+    },
+    Step {
+        caption: "The same plan under another schedule ({next-schedule}): throughput, bubble and memory change.",
+        does: &[Act(A::NextSchedule), Act(A::ZoomWhole)],
+        seconds: 5.0,
+        picture: None,
+    },
+    Step {
+        caption: "Compare: all planners that can, in one simulator. What a planner promised stands beside what came out.",
+        does: &[Act(A::Show(View::Compare)), Act(A::CompareAll)],
+        seconds: 6.0,
+        picture: None,
+    },
+    Step {
+        caption: "Workload: what is planned, node by node, and what in the profile may mislead a planner.",
+        does: &[Act(A::Show(View::Workload))],
+        seconds: 4.0,
+        picture: None,
+    },
+    Step {
+        caption: "A plan leaves ({export}) as JSON, a trace, a table, or the flags of a training engine.",
+        does: &[
+            Act(A::Show(View::Stages)),
+            Act(A::Export),
+            Press(KeyCode::Down),
+            Press(KeyCode::Down),
+            Press(KeyCode::Down),
+            Press(KeyCode::Down),
+        ],
+        seconds: 6.0,
+        picture: None,
+    },
+    Step {
+        caption: "{help} lists every key, {palette} finds every action by its name.",
+        does: &[Press(KeyCode::Esc), Act(A::Help)],
+        seconds: 4.0,
+        picture: None,
+    },
+    Step {
+        caption: "That was the tour. The screen is yours: {open} opens a workload of your own.",
+        does: &[Press(KeyCode::Esc)],
+        seconds: 4.0,
+        picture: None,
+    },
+];

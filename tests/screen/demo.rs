@@ -1,0 +1,74 @@
+//! The tour.
+
+use std::{sync::Arc, time::Duration};
+
+use plantui::{
+    tui::{Offscreen, View, film},
+    workload,
+};
+use ratatui::crossterm::event::KeyCode;
+
+use crate::{press, request};
+
+fn tour(width: u16, height: u16) -> Offscreen {
+    let mut request = request(Arc::new(workload::builtin()));
+    request.demo = true;
+    Offscreen::new(request, width, height).expect("the request can be met")
+}
+
+/// Lets the tour go on for this long, drawing as the loop does.
+fn play(screen: &mut Offscreen, seconds: u32) -> String {
+    for _ in 0..seconds * 4 {
+        screen.wait(Duration::from_millis(250));
+        screen.draw();
+    }
+    screen.text()
+}
+
+#[test]
+fn it_plays_to_its_end_without_a_key() {
+    for (width, height) in [(80, 24), (120, 36), (200, 60), (60, 16), (20, 5), (1, 1)] {
+        let mut screen = tour(width, height);
+        let first = screen.text();
+        assert!(height < 16 || first.contains("tour, 1 of "), "{first}");
+        let mut views = vec![];
+        for _ in 0..30 {
+            play(&mut screen, 4);
+            views.push(screen.view());
+        }
+        let last = screen.text();
+        assert!(!last.contains("tour, "), "{last}");
+        for view in [View::Devices, View::Timeline, View::Workload] {
+            assert!(views.contains(&view), "{view:?} is not shown at {width} x {height}");
+        }
+        assert_eq!(screen.view(), View::Stages);
+    }
+}
+
+#[test]
+fn space_holds_it_and_any_other_key_ends_it() {
+    let mut screen = tour(120, 36);
+    play(&mut screen, 10);
+    screen.keys(" ");
+    let held = screen.text();
+    assert!(held.contains(", held") && held.contains("Space goes on"), "{held}");
+    assert_eq!(play(&mut screen, 60), held);
+    screen.keys(" ");
+    assert_ne!(play(&mut screen, 10), held);
+    press(&mut screen, KeyCode::Char('q'));
+    let text = screen.text();
+    assert!(!screen.quit && text.contains("the tour has ended here") && !text.contains("tour, "), "{text}");
+    press(&mut screen, KeyCode::Char('q'));
+    assert!(screen.quit);
+}
+
+#[test]
+fn the_moving_picture_is_small_and_has_every_caption() {
+    let picture = film().expect("it can be drawn");
+    assert!(picture.len() < 500_000, "{} bytes", picture.len());
+    assert_eq!(picture.matches("class=\"f\"").count() + 1, picture.matches("<use href=\"#ground\"/>").count());
+    let frames = picture.matches("<use href=\"#ground\"/>").count();
+    for step in 1..=frames {
+        assert!(picture.contains(&format!("{step} of {frames}")), "{step} of {frames}");
+    }
+}
