@@ -89,7 +89,11 @@ impl Model {
     /// Looks whether there is a plan to ask about; called at every frame.
     pub(super) fn look_what_would_help(&mut self) -> Effects {
         let planning = self.running.as_ref().is_some_and(|running| running.planning);
-        let shown = self.shown.clone().filter(|shown| shown.plan().is_some() && shown.standing == Standing::Done);
+        // A plan that was made under other limits, or by hand, is no answer to what stands at the left.
+        let answers = |shown: &Arc<Shown>| {
+            shown.plan().is_some() && shown.standing == Standing::Done && shown.limits == self.limits
+        };
+        let shown = self.shown.clone().filter(|shown| answers(shown) && self.visited().is_none());
         let Some(shown) = shown.filter(|_| !planning && !self.stale()) else {
             self.leave_what_would_help();
             return vec![];
