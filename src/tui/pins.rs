@@ -138,7 +138,7 @@ fn limits(loaded: &LoadedPlan, terms: &PinTerms, source: &str) -> Result<Limits,
     };
     Limits::resolve(&terms.workload, &overrides).map_err(|missing| {
         let repair = format!("add it to the plan's limits, for example {}", missing.example);
-        LoadError::at(source, format!("limits.{}", missing.field), "is missing, and the workload has none", repair)
+        LoadError::at(source, format!("limits.{}", missing.label), "is missing, and the workload has none", repair)
     })
 }
 
