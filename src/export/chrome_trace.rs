@@ -3,7 +3,7 @@
 //! One process for each replica of a stage, numbered by its first device, with a thread for each resource: 0 compute,
 //! 1 sent activations, 3 collectives, 4 sent gradients. (2 would be a receive engine; the simulator has none. Sends are
 //! on two threads, because slices of one thread must not overlap and the two directions do.) One process more has a thread
-//! for each directed link. Arrows lead from a transfer to the computation that waits for it; a counter shows the bytes
+//! for each directed link, or two where activations and gradients go the same way. Arrows lead from a transfer to the computation that waits for it; a counter shows the bytes
 //! that microbatches in flight keep on the first replica of each stage. Stages are counted from 1, replicas and
 //! microbatches from 0, and so are the parts of the model where a schedule has several on a device. A backward that recomputes
 //! is two slices, one after the other. Metadata comes first, then everything by time.
@@ -95,8 +95,9 @@ struct Trace<'a> {
     devices: Vec<Vec<Vec<u32>>>,
     /// Process of the links.
     links_pid: u32,
-    /// Thread of every link, by sender and receiver.
-    links: BTreeMap<(u32, u32), u32>,
+    /// Thread of every link, by sender and receiver, and whether gradients go over it: where a schedule has several parts of
+    /// the model on a device, both may go the same way at the same time.
+    links: BTreeMap<(u32, u32, bool), u32>,
     /// One step of time, microseconds.
     grain: f64,
 }
@@ -122,8 +123,8 @@ impl<'a> Trace<'a> {
             links: BTreeMap::new(),
             grain: 2f64.powi(exponent.clamp(-1000.0, 1000.0) as i32),
         };
-        let mut links: BTreeMap<(u32, u32), u32> =
-            timeline.events.iter().filter_map(|event| trace.ends(event)).map(|ends| (ends, 0)).collect();
+        let mut links: BTreeMap<(u32, u32, bool), u32> =
+            timeline.events.iter().filter_map(|event| trace.link(event)).map(|link| (link, 0)).collect();
         links.values_mut().zip(0..).for_each(|(tid, number)| *tid = number);
         trace.links = links;
         trace
@@ -142,6 +143,12 @@ impl<'a> Trace<'a> {
         let to = event.receiver(self.schedule)?.0 as usize;
         let replica = event.microbatch % self.timeline.replicas[to];
         Some((self.pid(event.stage as usize, event.replica), self.pid(to, replica)))
+    }
+
+    /// The link that a transfer goes over.
+    fn link(&self, event: &Event) -> Option<(u32, u32, bool)> {
+        let (from, to) = self.ends(event)?;
+        Some((from, to, matches!(event.kind, EventKind::SendGradient { .. })))
     }
 
     fn metadata(&self) -> Vec<Value> {
@@ -180,8 +187,11 @@ impl<'a> Trace<'a> {
         }
         if !self.links.is_empty() {
             name(self.links_pid, None, "links", order);
-            for (&(from, to), &tid) in &self.links {
-                name(self.links_pid, Some(tid), &format!("GPU{from} -> GPU{to}"), tid);
+            for (&(from, to, gradients), &tid) in &self.links {
+                let both = self.links.contains_key(&(from, to, !gradients));
+                let what = if gradients { " gradients" } else { " activations" };
+                let what = if both { what } else { "" };
+                name(self.links_pid, Some(tid), &format!("GPU{from} -> GPU{to}{what}"), tid);
             }
         }
         all
@@ -230,7 +240,7 @@ impl<'a> Trace<'a> {
                 self.slice(event, self.pid(event.stage as usize, event.replica), tid, category)
             }
             Entry::Link(event) => {
-                let tid = self.ends(event).and_then(|ends| self.links.get(&ends)).copied().unwrap_or_default();
+                let tid = self.link(event).and_then(|link| self.links.get(&link)).copied().unwrap_or_default();
                 self.slice(event, self.links_pid, tid, lane(event).1)
             }
             Entry::ArrowStart(event, id) => self.arrow(event, id, "s"),
