@@ -114,7 +114,6 @@ fn a_chain_has_one_order_and_so_nothing_is_left_to_prove() {
 struct Every<'a> {
     workload: &'a Workload,
     limits: Limits,
-    measure: Measure,
     needs: Vec<u32>,
     best: f64,
 }
@@ -173,7 +172,7 @@ fn no_cut_of_a_branching_network_beats_what_is_proven() {
         let needs = (0..layers).map(|v| workload.dag.predecessors(v).fold(0, |set, u| set | 1 << u)).collect();
         let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
         let measure = Measure::all(&workload.profile, &options)[0];
-        let mut every = Every { workload, limits, measure, needs, best: 0.0 };
+        let mut every = Every { workload, limits, needs, best: 0.0 };
         every.from(0, placement::Devices::default(), &mut Plan { measure, ..Plan::default() });
         let bound = outcome.lower_bound.unwrap_or(0.0);
         assert!((every.best - bound).abs() <= 1e-9 * bound, "seed {seed}: {bound}, but {} is possible", every.best);

@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     for (key, value) in in_order(table.get_ref()) {
         match (key.get_ref().as_ref(), value.get_ref()) {
             ("limits", DeValue::Table(limits)) => {
-                reader.settings(&mut config, limits, &settings::limits(), "limits.")?
+                reader.settings(&mut config, limits, &settings::limits(), "limits.")?;
             }
             ("keys", DeValue::Table(scopes)) => reader.keys(&mut config, scopes)?,
             ("limits" | "keys", _) => {

@@ -16,6 +16,9 @@ use crate::{
 /// What a value should have been: a sentence on the repair.
 pub(super) type Repair = String;
 
+type Read = Box<dyn Fn(&mut Config, &DeValue<'_>) -> Result<(), Repair>>;
+type Write = Box<dyn Fn(&Config) -> Option<Value>>;
+
 /// One setting.
 pub(super) struct Setting {
     /// Its name in the file.
@@ -25,9 +28,9 @@ pub(super) struct Setting {
     /// A value as a user might write it, for a setting that is not set.
     pub(super) example: Value,
     /// Puts the value into a configuration.
-    pub(super) read: Box<dyn Fn(&mut Config, &DeValue<'_>) -> Result<(), Repair>>,
+    pub(super) read: Read,
     /// The value in a configuration; `None` where it is not set.
-    pub(super) write: Box<dyn Fn(&Config) -> Option<Value>>,
+    pub(super) write: Write,
 }
 
 /// The settings outside of any table, in the order in which they are printed.

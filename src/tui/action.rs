@@ -98,7 +98,7 @@ impl Action {
 /// `NextEvent` as `next-event`, `Show(Stages)` as `show-stages`.
 fn hyphenated(name: &str) -> String {
     let mut id = String::new();
-    for c in name.chars().filter(|c| c.is_ascii_alphanumeric()) {
+    for c in name.chars().filter(char::is_ascii_alphanumeric) {
         if c.is_ascii_uppercase() && !id.is_empty() {
             id.push('-');
         }
@@ -296,7 +296,14 @@ pub static TABLE: &[Entry] = &[
     entry(S::Sweep, A::CursorRight, &["right", "l"], "Read to the right", "the point with more of the limit", ""),
     entry(S::Sweep, A::TakePoint, &["enter"], "Take this value", "set the limit to the point and plan", "take it"),
     entry(S::Sweep, A::SweepAxis, &["x"], "Next limit", "sweep the next limit of the planner", "limit"),
-    entry(S::Sweep, A::SweepLines, &["s"], "Next lines", "this planner, every planner, or settings of one option", "lines"),
+    entry(
+        S::Sweep,
+        A::SweepLines,
+        &["s"],
+        "Next lines",
+        "this planner, every planner, or settings of one option",
+        "lines",
+    ),
     entry(S::Sweep, A::SweepAgain, &["r"], "Sweep again", "around what is set now", "again"),
     entry(S::Workload, A::NextSection, &["s"], "Next section", "nodes, edges, findings, about", "section"),
     entry(S::Lists, A::Up, &["up", "k"], "Up", "one row up", ""),

@@ -28,7 +28,7 @@ pub(super) enum Errand {
         /// The file.
         path: PathBuf,
         /// What a plan must belong to.
-        terms: PinTerms,
+        terms: Box<PinTerms>,
     },
     /// Load the workload on the screen again.
     Reload {

@@ -115,7 +115,7 @@ impl Model {
                 form.loading = true;
                 form.error = None;
                 effects.push(Effect::Aside(match form.path(candidate) {
-                    Some(path) => Errand::Open { path, terms: self.pin_terms() },
+                    Some(path) => Errand::Open { path, terms: Box::new(self.pin_terms()) },
                     None => Errand::Load { path: None },
                 }));
             }

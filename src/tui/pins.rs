@@ -3,7 +3,7 @@
 //! A pin remembers the limits it was made under and keeps its figures under them, whatever is turned at the left later. Pins
 //! of another workload are not shown, and are there again when it is.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::{Input, backend::crossterm::EventHandler};
@@ -102,7 +102,7 @@ impl Pins {
 ///
 /// # Errors
 /// Why it is no plan of this workload.
-pub(super) fn read(path: &PathBuf, terms: &PinTerms) -> Option<Result<LoadedPin, LoadError>> {
+pub(super) fn read(path: &Path, terms: &PinTerms) -> Option<Result<LoadedPin, LoadError>> {
     let source = printable(&path.display().to_string());
     let bytes = read_file(path).ok()?;
     let text = detect::text(&bytes, &source, &detect::PLAN).ok()?;

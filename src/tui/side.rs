@@ -26,9 +26,9 @@ impl Model {
             Some(Row::Plan(key)) => Some(key),
             _ => None,
         };
-        let pair = match self.compare.marked.as_slice() {
-            &[first, second] => Some((first, second)),
-            &[first] => selected.map(|second| (first, second)),
+        let pair = match *self.compare.marked.as_slice() {
+            [first, second] => Some((first, second)),
+            [first] => selected.map(|second| (first, second)),
             _ => self.shown_key().zip(selected),
         };
         let Some((first, second)) = pair.filter(|(first, second)| first != second) else {

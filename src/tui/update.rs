@@ -134,7 +134,7 @@ impl Model {
             Action::NextTheme => self.next_theme(),
             Action::Export => self.open_export(),
             Action::Open => {
-                self.overlay = Some(Overlay::Open(OpenForm::new(Path::new("."), &self.recent.files(&self.workload))))
+                self.overlay = Some(Overlay::Open(OpenForm::new(Path::new("."), &self.recent.files(&self.workload))));
             }
             Action::Reload => return self.reload(),
             Action::Copy => return self.copy_plan(),

@@ -1,8 +1,8 @@
 //! The screen without a terminal: scripted keys, and what can be read afterwards.
 
 mod compare;
-mod devices;
 mod demo;
+mod devices;
 mod edits;
 mod help_panel;
 mod keys;

@@ -1,16 +1,14 @@
 //! Facts that hold for every simulated schedule.
 
-mod simulated;
-
 use std::{path::Path, sync::Arc};
 
+use crate::simulated::{Random, assert_sound, chain, close, random_pipeline, random_settings, stage, transfer};
 use plantui::{
     cluster::{Limits, Overrides},
     planner::{self, Options, Problem, Search},
     simulate::{EventKind, MOST_EVENTS, Pipeline, PipelineStage, Schedule, Settings, simulate},
     workload::load,
 };
-use simulated::{Random, assert_sound, chain, close, random_pipeline, random_settings, stage, transfer};
 
 #[test]
 fn random_pipelines_are_sound() {

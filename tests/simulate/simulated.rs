@@ -7,21 +7,21 @@ use plantui::simulate::{
 };
 
 /// Deterministic pseudo-random numbers.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
     }
 
     /// A time between 0 and 10 seconds, often a whole number so that ties happen.
-    pub fn time(&mut self) -> f64 {
+    pub(crate) fn time(&mut self) -> f64 {
         if self.below(2) == 0 { self.below(10) as f64 } else { self.below(1 << 30) as f64 / f64::from(1 << 30) * 10.0 }
     }
 }
 
-pub fn stage(forward_s: f64, backward_s: f64) -> PipelineStage {
+pub(crate) fn stage(forward_s: f64, backward_s: f64) -> PipelineStage {
     PipelineStage {
         forward_s,
         backward_s,
@@ -33,18 +33,18 @@ pub fn stage(forward_s: f64, backward_s: f64) -> PipelineStage {
     }
 }
 
-pub fn transfer(from: usize, to: usize, seconds: f64) -> Transfer {
+pub(crate) fn transfer(from: usize, to: usize, seconds: f64) -> Transfer {
     Transfer { from, to, seconds, bytes: seconds * 1e9 }
 }
 
-pub fn chain(stages: Vec<PipelineStage>, seconds: &[f64], microbatches: u32) -> Pipeline {
+pub(crate) fn chain(stages: Vec<PipelineStage>, seconds: &[f64], microbatches: u32) -> Pipeline {
     let transfers = seconds.iter().enumerate().map(|(i, &s)| transfer(i, i + 1, s)).collect();
     Pipeline { stages, transfers, microbatches, ..Pipeline::default() }
 }
 
 /// A pipeline with replicas, skip edges and stages that nothing joins; or, every other time, a chain that all schedules
 /// can play.
-pub fn random_pipeline(random: &mut Random) -> Pipeline {
+pub(crate) fn random_pipeline(random: &mut Random) -> Pipeline {
     let count = 1 + random.below(6) as usize;
     let plain = random.below(2) == 0;
     let equal = 1 + random.below(3) as u32;
@@ -77,7 +77,7 @@ pub fn random_pipeline(random: &mut Random) -> Pipeline {
 }
 
 /// Settings of all kinds.
-pub fn random_settings(random: &mut Random) -> Settings {
+pub(crate) fn random_settings(random: &mut Random) -> Settings {
     Settings {
         virtual_stages: 1 + random.below(4) as u32,
         extra_warm_up: [None, Some(0), Some(3)][random.below(3) as usize],
@@ -90,7 +90,7 @@ pub fn random_settings(random: &mut Random) -> Settings {
     }
 }
 
-pub fn close(a: f64, b: f64) -> bool {
+pub(crate) fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-11 * a.abs().max(b.abs()).max(1e-3)
 }
 
@@ -120,7 +120,7 @@ type Key = (EventKind, usize, usize, u32);
 
 /// Replays a complete timeline: everything happened once, for as long as it takes, one thing at a time on a resource,
 /// and not before what it needs.
-pub fn assert_sound(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) {
+pub(crate) fn assert_sound(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) {
     let seen = assert_lanes(pipeline, schedule, timeline);
     let microbatches = pipeline.microbatches;
     let splits = schedule.splits_backward();

@@ -1,11 +1,9 @@
 //! Figures and laws that are known of pipeline schedules: closed forms, bounds, bubbles, memory.
 
-mod simulated;
-
+use crate::simulated::{Random, assert_sound, chain, close, random_pipeline, random_settings, stage, transfer};
 use plantui::simulate::{
     EventKind, LinkModel, PathKind, Pipeline, PipelineStage, Schedule, Settings, critical_path, simulate,
 };
-use simulated::{Random, assert_sound, chain, close, random_pipeline, random_settings, stage};
 
 fn uniform(stages: usize, microbatches: u32) -> Pipeline {
     chain(vec![stage(1.0, 2.0); stages], &vec![0.0; stages - 1], microbatches)
@@ -182,7 +180,7 @@ fn replicas_of_a_stage_wait_for_a_common_link() {
 fn ports_of_machines_are_shared_by_all_stages_on_them() {
     // Stages 1 and 2 on machine 0 both send to stage 3 on machine 1, through one port.
     let pipeline = Pipeline {
-        transfers: vec![simulated::transfer(0, 2, 4.0), simulated::transfer(1, 2, 4.0)],
+        transfers: vec![transfer(0, 2, 4.0), transfer(1, 2, 4.0)],
         machines: vec![vec![0], vec![0], vec![1]],
         settings: Settings { links: LinkModel::Exclusive, ..Settings::default() },
         ..chain(vec![stage(1.0, 1.0); 3], &[], 1)
@@ -268,7 +266,7 @@ fn what_a_schedule_cannot_play_is_refused_in_one_sentence() {
     unequal.stages[1].replicas = 2;
     assert!(refusal(&unequal, Schedule::ZeroBubbleV).ends_with("stage 1 has 1 and stage 2 has 2"));
     let mut skipping = uniform(3, 12);
-    skipping.transfers.push(simulated::transfer(0, 2, 1.0));
+    skipping.transfers.push(transfer(0, 2, 1.0));
     assert!(refusal(&skipping, Schedule::Interleaved).ends_with("stage 1 also sends to stage 3"));
     assert!(refusal(&uniform(1, 4), Schedule::ZeroBubbleV).ends_with("at least two stages"));
     let long = with(&uniform(16, 1_000_000), Settings { links: LinkModel::Shared, ..no_overlap() });

@@ -1,16 +1,14 @@
 //! Chrome traces of random pipelines, in every schedule and under every setting.
 
-mod simulated;
-
 use std::collections::BTreeMap;
 
+use crate::simulated::{Random, random_pipeline, random_settings};
 use plantui::{
     export::chrome_trace,
     plan::Plan,
     simulate::{EventKind, simulate},
 };
 use serde_json::Value;
-use simulated::{Random, random_pipeline, random_settings};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
