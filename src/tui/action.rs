@@ -239,7 +239,7 @@ pub static TABLE: &[Entry] = &[
     entry(S::Stages, A::Merge, &["M"], "Merge", "the stage and the one behind it become one", ""),
     entry(S::Stages, A::Split, &["s"], "Split", "the stage becomes two, at the selected node or in the middle", ""),
     entry(S::Stages, A::Undo, &["u"], "Undo", "the plan before the last edit", ""),
-    entry(S::Stages, A::Redo, &["U", "ctrl-r"], "Redo", "the edit that was undone", ""),
+    entry(S::Stages, A::Redo, &["U"], "Redo", "the edit that was undone", ""),
     entry(S::Stages, A::PlannersPlan, &["0"], "Planner's plan", "away from the edited plan; u brings it back", ""),
     entry(S::Tree, A::Unfold, &["right", "l"], "Unfold", "show what is inside", ""),
     entry(S::Tree, A::Fold, &["left", "h"], "Fold", "hide what is inside, or go to the parent", ""),

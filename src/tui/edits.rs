@@ -85,7 +85,9 @@ impl Edits {
 impl Model {
     /// Whether the shown plan is edited by hand.
     pub(super) fn edited(&self) -> bool {
-        matches!(self.edits.now(), Version::Edited { .. })
+        // Looking at a plan of the Compare view leaves the edited one without a version of its own.
+        let shown = self.shown.as_ref().is_some_and(|shown| shown.standing == Standing::Edited);
+        shown && matches!(self.edits.now(), Version::Edited { .. })
     }
 
     /// What the last edit did.
@@ -140,6 +142,9 @@ impl Model {
             Ok(edited) => {
                 if !self.edited() {
                     self.edits.base = Some(shown.clone());
+                    if matches!(self.edits.now(), Version::Edited { .. }) {
+                        self.edits.push(Version::Planners);
+                    }
                 }
                 let edits = 1 + match self.edits.now() {
                     Version::Edited { edits, .. } => *edits,
@@ -218,7 +223,14 @@ impl Model {
     }
 
     fn step(&mut self, forwards: bool) -> Effects {
-        let next = if forwards { self.edits.at.checked_add(1) } else { self.edits.at.checked_sub(1) };
+        let left = !self.edited() && matches!(self.edits.now(), Version::Edited { .. });
+        let next = if left && !forwards {
+            Some(self.edits.at)
+        } else if forwards {
+            self.edits.at.checked_add(1)
+        } else {
+            self.edits.at.checked_sub(1)
+        };
         let Some(next) = next.filter(|&next| next < self.edits.versions.len()) else {
             let what = if forwards { "redo" } else { "undo" };
             self.message = Some((Tone::Refused, format!("there is no edit to {what}")));

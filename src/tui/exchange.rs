@@ -166,7 +166,11 @@ impl Model {
                 return vec![];
             }
         }
-        self.message = Some((Tone::Done, format!("loaded {}", workload.name)));
+        let origin = match &session {
+            Some(_) => "limits of its last session".to_string(),
+            None => origin_of_limits(&workload, &self.limits),
+        };
+        self.message = Some((Tone::Done, format!("loaded {}; {origin}", workload.name)));
         self.forget_results();
         self.set_workload(workload);
         if let Some(session) = session {
@@ -180,4 +184,29 @@ impl Model {
         effects.extend(self.compare_again());
         effects
     }
+}
+
+/// Which limits a workload's file states, and which stay as they were: `kept devices 16, batch 128; the file states memory`.
+fn origin_of_limits(workload: &Workload, limits: &Limits) -> String {
+    let file = &workload.limits;
+    let states = |kind: &LimitKind| match kind {
+        LimitKind::Devices => file.devices.is_some(),
+        LimitKind::Memory => file.memory_bytes.is_some(),
+        LimitKind::Microbatches => file.microbatches.is_some(),
+        LimitKind::Bandwidth => file.bandwidth_bytes_per_s.is_some(),
+        LimitKind::Flops => file.flops_per_s.is_some(),
+        LimitKind::Batch => false,
+        // Where the file names none there are none.
+        LimitKind::Cpus => true,
+    };
+    let (stated, kept): (Vec<LimitKind>, Vec<LimitKind>) =
+        LimitKind::of(&workload.profile).iter().partition(|kind| states(kind));
+    if kept.is_empty() {
+        return "all limits from the file".into();
+    }
+    let kept: Vec<String> =
+        kept.iter().map(|&kind| format!("{} {}", kind.label(), kind.format(limits.get(kind)))).collect();
+    let stated: Vec<&str> = stated.iter().map(|kind| kind.label()).collect();
+    let stated = if stated.is_empty() { "nothing".into() } else { stated.join(", ") };
+    format!("kept {}; the file states {stated}", kept.join(", "))
 }

@@ -7,7 +7,7 @@ use plantui::{
     tui::{Action, Focus, Offscreen, View},
     workload::{self, Workload},
 };
-use ratatui::crossterm::event::{KeyCode, KeyModifiers};
+use ratatui::crossterm::event::KeyCode;
 
 use crate::{line, press, request, screen, tiny};
 
@@ -42,7 +42,7 @@ fn a_moved_boundary_is_measured_compared_and_undone() {
     let text = screen.text();
     assert_eq!(line(&text, "limited by"), before);
     assert!(!text.contains("edited: ") && header(&mut screen).contains("✓ optimal"), "{text}");
-    screen.key(KeyCode::Char('r'), KeyModifiers::CONTROL);
+    screen.keys("U");
     assert_eq!(line(&screen.text(), "edited: "), edited);
     screen.keys("uU");
     assert_eq!(line(&screen.text(), "edited: "), edited);
@@ -81,12 +81,13 @@ fn degrees_modes_merging_and_splitting_have_keys() {
         ("s", "is split at"),
         ("M", "are one"),
         ("r", "activation recomp"),
-        ("R", ""),
     ] {
         screen.keys(keys);
         let text = screen.text();
         assert!(text.contains(told), "{keys}: no `{told}` in\n{text}");
     }
+    screen.keys("R");
+    assert!(screen.text().contains("vanilla"), "{}", screen.text());
     assert!(stages(&mut screen) > 0);
     screen.keys("0");
     assert!(screen.text().contains("back to the planner's plan"));

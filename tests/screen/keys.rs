@@ -416,6 +416,13 @@ fn another_workload_is_opened_and_a_bad_one_is_refused_in_place() {
     let text = screen.text();
     assert!(text.lines().next().unwrap().contains("tiny-branch"), "{text}");
     assert!(text.contains("of 4 devices"), "{text}");
+    assert!(text.contains("loaded tiny-branch; all limits from the file"), "{text}");
+    // A file that states none keeps those that are there, and says so.
+    screen.keys("o");
+    screen.keys(concat!(env!("CARGO_MANIFEST_DIR"), "/inputs/bert32-layers.txt"));
+    press(&mut screen, KeyCode::Enter);
+    let text = screen.text();
+    assert!(text.contains("loaded bert32-layers; kept devices 4, batch 128"), "{text}");
 }
 
 #[test]
