@@ -336,6 +336,16 @@ impl LimitKind {
         }
     }
 
+    /// What one of it is called.
+    pub fn singular(self) -> &'static str {
+        match self {
+            LimitKind::Devices => "device",
+            LimitKind::Cpus => "CPU",
+            LimitKind::Microbatches => "microbatch",
+            LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Batch | LimitKind::Flops => self.label(),
+        }
+    }
+
     /// One line on what it limits.
     pub fn help(self) -> &'static str {
         match self {

@@ -59,7 +59,7 @@ fn planners_of_every_kind_are_explained_by_what_they_declare() {
     for (arguments, help) in [
         (vec!["inputs/branching-cnn-training.json", "--planner", "placement-dp"], "+1 CPU"),
         (vec!["inputs/mistral-7b-latency.json", "--planner", "placement-latency-greedy"], "+1 device"),
-        (vec!["inputs/bert32-layers.txt", "--machines", "4,4", "--batch", "32"], "2x link between"),
+        (vec!["inputs/bert32-layers.txt", "--machines", "4,4", "--batch", "32"], "2x ethernet bandwidth"),
         (vec!["inputs/alexnet-operators.json"], "2x flops"),
         (vec![TINY, "--planner", "placement-dpl"], "2x bandwidth"),
     ] {

@@ -71,7 +71,7 @@ impl Change {
                 format!("{} stage{}", units::exact_number(*count), if *count == 1.0 { "" } else { "s" })
             }
             Change::Option(spec, OptionValue::Number(value)) if *value == 2.0 * number(spec.name) => {
-                format!("2x {}", spec.label)
+                format!("2x {}", spec.name.replace('_', " "))
             }
             Change::Option(spec, OptionValue::Number(number)) => format!("{} {}", spec.label, units::number(*number)),
             Change::Option(spec, value) => format!("{} {}", spec.label, value.text()),
@@ -97,7 +97,7 @@ impl Change {
 
 fn limit_label(kind: LimitKind, now: f64, value: f64) -> String {
     let ratio = value / now;
-    let plural = |count: f64| if count.abs() == 1.0 { kind.label().trim_end_matches('s') } else { kind.label() };
+    let plural = |count: f64| if count.abs() == 1.0 { kind.singular() } else { kind.label() };
     match kind {
         LimitKind::Devices | LimitKind::Cpus if ratio == 2.0 && value - now != 1.0 && value - now != 8.0 => {
             format!("2x {}", kind.label())

@@ -177,19 +177,21 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool
             .map(|&kind| {
                 let value = kind.format(model.limits.get(kind));
                 let bare = value.bytes().all(|b| b.is_ascii_digit());
-                let label = if value == "1" { kind.label().trim_end_matches('s') } else { kind.label() };
+                let label = if value == "1" { kind.singular() } else { kind.label() };
                 if bare { format!("{value} {label}") } else { value }
             })
             .collect();
-        // As many as there is room for; the first ones matter most.
         let width = |limits: &[String]| limits.join(" · ").chars().count() as u16 + 2;
+        // Beside the tabs, else in the lower border: there as many as there is room for; the first ones matter most.
+        let above = x + width(&limits) + 2 <= area.right();
+        let (y, x) = if above { (area.y, x) } else { (area.bottom().saturating_sub(1), area.x + area.width / 2) };
         while !limits.is_empty() && x + width(&limits) + 2 > area.right() {
             limits.pop();
         }
         if !limits.is_empty() {
             let width = width(&limits);
             let text = format!(" {} ", limits.join(" · "));
-            let place = Rect { x: area.right() - 2 - width, y: area.y, width, height: 1 };
+            let place = Rect { x: area.right() - 2 - width, y, width, height: 1 };
             frame.render_widget(Span::styled(text, model.theme.fg(Role::Text)), place);
         }
     }

@@ -73,12 +73,16 @@ pub(super) fn summary(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme, 
     more.push(Span::raw(shown.names.used.clone()));
     // What does not fit is left out whole: half a number misleads.
     let mut used: usize = first.iter().map(Span::width).sum();
+    let whole = used + more.iter().map(|span| span.width() + 3).sum::<usize>();
+    let gap = if whole <= usize::from(width) { "   " } else { "  " };
+    first[2] = Span::raw(gap);
+    used -= 3 - gap.len();
     for span in more {
-        used += span.width() + 3;
+        used += span.width() + gap.len();
         if used > usize::from(width) {
             break;
         }
-        first.extend([Span::raw("   "), span]);
+        first.extend([Span::raw(gap), span]);
     }
     let mut lines = vec![Line::from(first), limited_by(shown, plan, score, theme)];
     let beside = speedups(&shown.outcome.statistics.counts);
