@@ -186,6 +186,7 @@ impl ExportArgs {
                 destination.write(&exported.text)?;
                 Ok(Ending::Done)
             }
+            Err(error @ ExportError::Schedule { .. }) => Err(Failure::refused(error.to_string(), "see --schedule")),
             Err(error @ (ExportError::Layers(_) | ExportError::NoBlocks(_))) => {
                 Err(Failure::refused(error.to_string(), "see --layers"))
             }

@@ -139,6 +139,16 @@ pub enum ExportError {
         "{0} counts repeated layers, and no name of the workload repeats; name them, for example --layers 'layers.*'"
     )]
     NoBlocks(&'static str),
+    /// The file holds a schedule, but not this one.
+    #[error("{engine} with one stage on a rank cannot run the schedule {schedule}; it can run {known}")]
+    Schedule {
+        /// The engine's title.
+        engine: &'static str,
+        /// Id of the schedule that was asked for.
+        schedule: &'static str,
+        /// Ids of those that would do.
+        known: String,
+    },
     /// The plan breaks a rule.
     #[error("the plan is not valid: {0}")]
     Invalid(String),
@@ -213,6 +223,16 @@ impl Engine {
             Engine::TorchTitan => "torchtitan.toml",
             Engine::Galvatron => "galvatron.json",
             Engine::Vllm => "vllm.sh",
+        }
+    }
+
+    /// The schedules that its file can ask for; `None` where the file names none.
+    fn schedules(self) -> Option<&'static [Schedule]> {
+        use Schedule::{EagerOneForwardOneBackward, GPipe, OneForwardOneBackward};
+        match self {
+            Engine::TorchSchedule => Some(&[OneForwardOneBackward, GPipe, EagerOneForwardOneBackward]),
+            Engine::TorchTitan => Some(&[OneForwardOneBackward, GPipe]),
+            Engine::Megatron | Engine::DeepSpeed | Engine::Torch | Engine::Galvatron | Engine::Vllm => None,
         }
     }
 
@@ -313,6 +333,13 @@ pub fn export(
     plan: &Plan,
     settings: &Settings,
 ) -> Result<Exported, ExportError> {
+    if let Some(known) = engine.schedules().filter(|known| !known.contains(&settings.schedule))
+        && settings.schedule != Schedule::SingleSample
+    {
+        let ids: Vec<&str> = known.iter().map(|schedule| schedule.id()).collect();
+        let (engine, schedule) = (engine.title(), settings.schedule.id());
+        return Err(ExportError::Schedule { engine, schedule, known: ids.join(", ") });
+    }
     let mut layering = Layering::of(workload, settings.layers.as_deref())?;
     if engine.merges_ends() {
         layering = layering.with_merged_ends();

@@ -63,7 +63,7 @@ fn order(stage: usize, stages: usize, microbatches: u32, schedule: Schedule) -> 
     let warm_up = match schedule {
         Schedule::GPipe => microbatches,
         Schedule::EagerOneForwardOneBackward => (2 * (stages - stage) as u32 - 1).min(microbatches),
-        // What these files cannot hold with one stage a rank is written as 1F1B. Of one sample alone it is the same.
+        // The others are refused before; of one sample alone every order is the same.
         _ => ((stages - stage) as u32).min(microbatches),
     };
     let mut order: Vec<Operation> = (0..warm_up).map(Operation::Forward).collect();
