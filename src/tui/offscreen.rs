@@ -74,6 +74,11 @@ impl Offscreen {
         self.perform(effects);
     }
 
+    /// Whether the loop would wake by itself, with no key pressed: an idle screen does not.
+    pub fn wakes(&self) -> bool {
+        self.model.running.is_some() || self.model.would_help.due().or(self.model.demo_due()).is_some()
+    }
+
     /// The search that is under way, where a test plays the planner.
     pub fn search(&self) -> Option<Search> {
         self.model.running.as_ref().map(|running| running.search.clone())

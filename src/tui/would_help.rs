@@ -111,6 +111,16 @@ impl Model {
         }
         match self.would_help.phase {
             Phase::Resting(due) if visible && self.now >= due => self.begin_what_would_help(),
+            // Nobody looks: ask when somebody does, and do not wake the screen until then.
+            Phase::Resting(_) if !visible => {
+                self.leave_what_would_help();
+                vec![]
+            }
+            // The study ended before its last answer.
+            Phase::Asking if !self.studying(StudyKind::Help) => {
+                self.would_help.phase = Phase::Done;
+                vec![]
+            }
             _ => vec![],
         }
     }

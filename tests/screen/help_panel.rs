@@ -109,6 +109,19 @@ fn other_views_and_changes_ask_nothing() {
 }
 
 #[test]
+fn a_screen_that_was_left_before_the_question_sleeps() {
+    let mut screen = screen(request(tiny()));
+    screen.wait(Duration::from_millis(10));
+    assert!(screen.wakes(), "the plan rests, then it is asked about");
+    screen.keys("2");
+    screen.wait(Duration::from_millis(10));
+    assert!(!screen.wakes());
+    screen.keys("1");
+    rest(&mut screen);
+    assert!(screen.text().contains("2x bandwidth") && !screen.wakes());
+}
+
+#[test]
 fn two_clicks_take_a_suggestion() {
     let mut screen = answered(120, 36);
     let text = screen.text();
