@@ -145,6 +145,9 @@ fn a_split_takes_what_the_published_definition_gives() {
             plan.stages.push(stage(nodes, if device == 3 { CPU } else { ACCELERATOR }, device as u32));
         }
         let score = check(&workload, &limits, &plan);
+        let whole =
+            score.stages.iter().zip(&plan.stages).all(|(scored, stage)| scored.nodes.len() == stage.nodes.len());
+        assert!(whole, "every node has its figures, whatever the plan breaks");
         let circle = score.violations.iter().any(|violation| matches!(violation, Violation::Circle { .. }));
         match naive_piece_latency(&case, &split[..3]) {
             Some(naive) => {

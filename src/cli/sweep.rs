@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     export::{sweep_csv, sweep_svg},
-    planner::{Problem, Search},
+    planner::{Problem, Search, Status},
     study::sweep::{
         Answer, Figure, MOST_POINTS, Series, Sweep,
         chart::Chart,
@@ -142,6 +142,16 @@ impl SweepArgs {
     pub fn run(self) -> Result<Ending, Failure> {
         let svg = self.output.svg.as_deref().map(|path| Destination::new(Some(path), self.output.force));
         svg.as_ref().map_or(Ok(()), Destination::check)?;
+        let standard = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
+        let Output { json, csv, output, resume, svg: chart, .. } = &self.output;
+        if standard(resume) {
+            return Err(Failure::refused("--resume takes a file, not standard output", "give a path"));
+        }
+        let printed = usize::from(*json || *csv) + usize::from(standard(output)) + usize::from(standard(chart));
+        if printed > 1 {
+            let hint = "write one of them to a file";
+            return Err(Failure::refused("several results would share standard output", hint));
+        }
         let mut store = Store::open(&self.output)?;
         let paper = self.lines.study.as_deref().and_then(papers::find);
         let sweep = match paper {
@@ -171,7 +181,10 @@ impl SweepArgs {
         } else {
             sweep_report::table(&sweep, &answers, figure, taken, self.again().as_deref())
         };
-        output::print(&text)?;
+        if *json || *csv || printed == 0 {
+            output::print(&text)?;
+        }
+        let stopped = stopped || answers.iter().flatten().any(|answer| answer.status == Status::Cancelled);
         let found = answers.iter().flatten().any(Answer::has_plan);
         Ok(match (found, stopped) {
             (true, _) => Ending::Done,

@@ -51,6 +51,9 @@ pub(super) fn check(
         }
         Err(Circle(parts)) => {
             score.value = f64::INFINITY;
+            for (stage, scored) in plan.stages.iter().zip(&mut score.stages) {
+                scored.nodes = vec![NodeScore::default(); stage.nodes.len()];
+            }
             let name = |(stage, nodes): &(usize, Vec<usize>)| match nodes.as_slice() {
                 [node] => format!("{} on stage {}", workload.nodes[*node].label(), stage + 1),
                 _ => format!("stage {}", stage + 1),

@@ -137,13 +137,15 @@ pub struct Clash {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keymap {
     keys: Vec<Vec<Key>>,
+    /// Whether Enter, Tab and Shift are shown as words.
+    words: bool,
 }
 
 impl Default for Keymap {
     /// Those of the table.
     fn default() -> Self {
         let keys = TABLE.iter().map(|entry| entry.keys.iter().filter_map(|name| Key::parse(name)).collect());
-        Keymap { keys: keys.collect() }
+        Keymap { keys: keys.collect(), words: false }
     }
 }
 
@@ -197,19 +199,30 @@ impl Keymap {
 
     /// The key of an entry that is shown; empty where it has none.
     pub fn shown(&self, entry: usize) -> String {
-        self.keys[entry].first().map(ToString::to_string).unwrap_or_default()
+        self.keys[entry].first().map(|key| self.spell(key)).unwrap_or_default()
     }
 
     /// All keys of an entry as the help shows them.
     pub fn all_shown(&self, entry: usize) -> String {
-        let shown: Vec<String> = self.keys[entry].iter().map(ToString::to_string).collect();
+        let shown: Vec<String> = self.keys[entry].iter().map(|key| self.spell(key)).collect();
         shown.join(" ")
     }
 
     /// The shown key of the first entry of an action; `None` where it has none.
     pub fn of_action(&self, action: Action) -> Option<String> {
         let entry = TABLE.iter().position(|entry| entry.action == action)?;
-        self.keys[entry].first().map(ToString::to_string)
+        self.keys[entry].first().map(|key| self.spell(key))
+    }
+
+    /// The same keys, shown with words where ASCII has no sign.
+    #[must_use]
+    pub fn in_words(self) -> Self {
+        Keymap { words: true, ..self }
+    }
+
+    fn spell(&self, key: &Key) -> String {
+        let text = key.to_string();
+        if self.words { text.replace('⏎', "Enter").replace('⇥', "Tab").replace('⇧', "Shift-") } else { text }
     }
 }
 

@@ -398,7 +398,7 @@ impl Model {
             fresh: request.fresh,
             watch: request.watch,
             demo: request.demo.then(|| Demo::new(Instant::now())),
-            keymap: request.keymap,
+            keymap: if request.ascii { request.keymap.in_words() } else { request.keymap },
             theme,
             depth: request.depth,
             theme_directory: request.theme_directory,
@@ -429,6 +429,7 @@ impl Model {
         self.timeline = TimelineState::default();
         self.compare_outdated();
         self.compare.forget_results();
+        self.forget_what_would_help();
         self.section_cursor = 0;
     }
 

@@ -81,7 +81,11 @@ impl Model {
                 self.view = View::Sweep;
                 return self.open_sweep();
             }
-            Action::Show(view) => self.view = view,
+            Action::Show(view) => {
+                self.view = view;
+                // Who asks for a view wants to use it.
+                self.focus = Focus::View;
+            }
             Action::NextPanel => {
                 self.focus = if self.focus == Focus::Panel { Focus::View } else { Focus::Panel };
             }

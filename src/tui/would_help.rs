@@ -136,6 +136,14 @@ impl Model {
         }
     }
 
+    /// Forgets the answers too: they are of another workload.
+    pub(super) fn forget_what_would_help(&mut self) {
+        self.leave_what_would_help();
+        self.would_help.of = None;
+        self.would_help.rows.clear();
+        self.would_help.causes.clear();
+    }
+
     /// Asks, one question after the other, on a thread of its own.
     fn begin_what_would_help(&mut self) -> Effects {
         self.would_help.phase = Phase::Done;

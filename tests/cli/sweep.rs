@@ -122,6 +122,22 @@ fn no_plan_at_all_is_exit_code_1() {
 }
 
 #[test]
+fn standard_output_holds_one_result() {
+    let chart = stdout(&["sweep", TINY, "--devices", "1,4", "--svg", "-"], 0);
+    assert!(chart.starts_with("<svg") || chart.starts_with("<?xml"), "{chart}");
+    assert!(chart.trim_end().ends_with("</svg>"), "{chart}");
+    let error = refusal(&["sweep", TINY, "--devices", "1,4", "--json", "--output", "-"]);
+    assert!(error.contains("share standard output"), "{error}");
+    let error = refusal(&["sweep", TINY, "--devices", "1,4", "--resume", "-"]);
+    assert!(error.contains("--resume takes a file"), "{error}");
+}
+
+#[test]
+fn a_sweep_without_time_is_stopped_and_not_without_a_plan() {
+    stdout(&["sweep", "inputs/bert32a100.json", "--devices", "8,16", "--deadline", "1ns"], 3);
+}
+
+#[test]
 fn workloads_can_stand_side_by_side() {
     let text = stdout(&["sweep", TINY, BERT, "--devices", "2,4", "--memory", "80GB"], 0);
     assert!(text.contains("tiny-branch") && text.contains("bert32a100"), "{text}");

@@ -382,7 +382,7 @@ fn an_export_asks_before_it_overwrites() {
     assert!(first.contains("plantui.plan/1") && first.contains("simulation"));
     fs::write(&path, "mine").unwrap();
     type_path(&mut screen);
-    assert!(screen.text().contains("⏎ writes over it"), "{}", screen.text());
+    assert!(screen.text().contains("Enter writes over it"), "{}", screen.text());
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     press(&mut screen, KeyCode::Enter);
     assert_eq!(fs::read_to_string(&path).unwrap(), first);

@@ -163,6 +163,9 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
             let left = devices - place.occupied_after;
             for &to in costs.later(from) {
                 let to = to as usize;
+                if search.cancelled() {
+                    return Ended::Cancelled;
+                }
                 if costs.compute_s(from, to) / f64::from(place.count) >= below {
                     break;
                 }
@@ -192,7 +195,9 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
             }
         }
         if from > 0 {
-            behind[from] = linked(costs, places, &fronts, from, count_stages, effort.labels, below);
+            let next = linked(costs, places, &fronts, from, count_stages, effort.labels, below, search);
+            let Some(next) = next else { return Ended::Cancelled };
+            behind[from] = next;
         }
         begins[from] = fronts;
         search.report_fraction(1.0 - from as f64 / end as f64);
@@ -200,7 +205,8 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
     Ended::Done(traced(&begins, places, end))
 }
 
-/// The suffixes from a position on as the places before see them: with the link that leads there.
+/// The suffixes from a position on as the places before see them: with the link that leads there; `None` if cancelled.
+#[allow(clippy::too_many_arguments, reason = "what one step of the search rests on")]
 fn linked(
     costs: &Costs,
     places: &Places,
@@ -209,10 +215,14 @@ fn linked(
     count_stages: bool,
     most: usize,
     below: f64,
-) -> Vec<Front> {
+    search: &Search,
+) -> Option<Vec<Front>> {
     let m = f64::from(costs.microbatches);
     let mut behind = vec![Front::default(); places.all.len()];
     for (place, front) in places.all.iter().zip(&mut behind) {
+        if search.cancelled() {
+            return None;
+        }
         for &(next, per_byte) in &place.next {
             let seconds = costs.cut_bytes[from] * per_byte;
             for (i, label) in fronts[next].labels.iter().enumerate() {
@@ -224,7 +234,7 @@ fn linked(
             }
         }
     }
-    behind
+    Some(behind)
 }
 
 /// The shortest whole pipeline.

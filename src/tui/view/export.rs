@@ -54,9 +54,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
     let (text, role) = if let Some(error) = &form.error {
         (format!("✗ {error}"), Role::Bad)
     } else if form.overwrite {
-        (format!("! {} is there: ⏎ writes over it, Esc leaves it", printable(form.path.value())), Role::Warning)
+        (format!("! {} is there: Enter writes over it, Esc leaves it", printable(form.path.value())), Role::Warning)
     } else {
-        ("↑↓ format   PgUp PgDn preview   ⏎ write   Esc close".to_string(), Role::Muted)
+        ("↑↓ format   PgUp PgDn preview   Enter write   Esc close".to_string(), Role::Muted)
     };
     let told: Vec<Line<'_>> = wrap(&text, width).into_iter().map(|l| Line::styled(l, theme.fg(role))).collect();
     frame.render_widget(Paragraph::new(told), rows(inner, below + 1, 2));

@@ -104,12 +104,12 @@ pub(super) fn draw_find(frame: &mut Frame<'_>, area: Rect, model: &Model, input:
     let keys = [Action::FindNext, Action::FindPrevious].map(|action| model.keymap.of_action(action));
     let keys: Vec<String> = keys.into_iter().flatten().collect();
     let then = if keys.is_empty() { String::new() } else { format!("  then {}", keys.join(", ")) };
-    draw_line(frame, area, model, input, "/", &format!("⏎ keep  Esc close{then}"));
+    draw_line(frame, area, model, input, "/", &format!("Enter keep  Esc close{then}"));
 }
 
 /// The name of a pin, over the last line.
 pub(super) fn draw_rename(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
-    draw_line(frame, area, model, input, "name:", "⏎ keep  Esc leave it");
+    draw_line(frame, area, model, input, "name:", "Enter keep  Esc leave it");
 }
 
 fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input, prompt: &str, keys: &str) {

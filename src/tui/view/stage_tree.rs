@@ -155,6 +155,9 @@ impl Tree<'_> {
         let degrees = format!("{} × {}", stage.data_parallel, stage.tensor_parallel);
         let label = if name < 16 { self.shown.names.short(index) } else { self.shown.names.row(index) };
         let machines = self.shown.names.machines(index);
+        let room = name.saturating_sub(label.chars().count() + 4);
+        let brief = || machines.replace("machines ", "m ").replace("machine ", "m ");
+        let machines = if machines.chars().count() <= room { machines.to_string() } else { brief() };
         let label_width = if machines.is_empty() { name.saturating_sub(2) } else { label.chars().count() + 2 };
         let sign = if self.broken.contains(&(index + 1)) {
             Span::styled("✗ ", theme.bold(Role::Bad))
@@ -164,7 +167,7 @@ impl Tree<'_> {
         let mut spans = vec![
             sign,
             Span::styled(fit(label, label_width), theme.bold(Role::Text)),
-            Span::styled(fit(machines, name.saturating_sub(label_width + 2)), theme.fg(Role::Muted)),
+            Span::styled(fit(&machines, name.saturating_sub(label_width + 2)), theme.fg(Role::Muted)),
             Span::raw(fit_right(if columns.degrees > 0 { &degrees } else { "" }, columns.degrees)),
             Span::raw(fit_right(&stage.nodes.len().to_string(), 7)),
             Span::raw("  "),

@@ -72,7 +72,7 @@ fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {
     let name = " What would help ";
     let told = match (help.phase, selected) {
         (Phase::Asking, None) => format!(" {} of {} ", help.answered.0, help.answered.1),
-        (_, Some(at)) => format!(" {} of {}   ⏎ take  Esc leave ", at + 1, help.rows.len()),
+        (_, Some(at)) => format!(" {} of {}   Enter take  Esc leave ", at + 1, help.rows.len()),
         _ => " w choose  W hide ".into(),
     };
     let width = area.width as usize;
