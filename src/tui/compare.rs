@@ -86,7 +86,7 @@ pub(super) enum Row {
 pub(super) enum Terms {
     /// They do.
     Current,
-    /// They are of other limits or options: a planner's, from before the change.
+    /// They are from before a change: of other limits, options or schedule, or of the file as it was.
     Old,
     /// They are of other limits: a pin's own.
     OtherLimits,
@@ -198,6 +198,16 @@ impl CompareState {
         answers.chain(other).chain(pins)
     }
 
+    /// Forgets the answers of planners, which were about the file as it was; pins are measured again.
+    pub(super) fn forget_answers(&mut self) {
+        self.answers.clear();
+        self.planned = None;
+        self.other = None;
+        self.side = None;
+        self.visit = None;
+        self.marked.retain(|key| matches!(key, Key::Pin(_)));
+    }
+
     /// Forgets what belongs to a workload that is no longer there; pins stay for when it comes back.
     pub(super) fn forget_results(&mut self) {
         let old = std::mem::take(self);
@@ -278,6 +288,10 @@ impl Model {
     /// Whether the figures of a plan belong to what stands at the left.
     pub(super) fn terms(&self, key: Key) -> Terms {
         let Some(contender) = self.contender(key) else { return Terms::Old };
+        // The file was read again since.
+        if !Arc::ptr_eq(&contender.shown.workload, &self.workload) {
+            return Terms::Old;
+        }
         let same_limits = contender.shown.limits == self.limits && contender.schedule == self.schedule;
         match key {
             Key::Planner(planner) if same_limits && contender.shown.options == self.options[planner] => Terms::Current,
@@ -426,7 +440,10 @@ impl Model {
             let (status, remarks) = (known.entry.status, std::mem::take(&mut known.entry.remarks));
             let unchanged = known.is_of(&new.shown);
             *known = new;
-            known.entry.status = status;
+            // A proof does not outlive a change of the file; where none was known, none is known now.
+            if unchanged || status.is_none() {
+                known.entry.status = status;
+            }
             if unchanged {
                 known.entry.remarks = remarks;
             }
@@ -513,8 +530,9 @@ impl Model {
 }
 
 /// Whether plans of one workload could be plans of the other: it was loaded again, perhaps after a change.
-fn alike(one: &Workload, other: &Workload) -> bool {
-    one.name == other.name && one.format == other.format && one.nodes.len() == other.nodes.len()
+pub(super) fn alike(one: &Workload, other: &Workload) -> bool {
+    let ids = |workload: &Workload| workload.nodes.iter().map(|node| node.id).collect::<Vec<_>>();
+    one.name == other.name && one.format == other.format && ids(one) == ids(other)
 }
 
 /// The plan under this workload: measured anew where it was of another one.

@@ -101,8 +101,8 @@ impl Model {
     /// The edited plan against the planner's: `+3.4% against Piper's`.
     pub(super) fn against(&self) -> Option<String> {
         let (edited, base) = (self.shown.as_ref().filter(|_| self.edited())?, self.edits.base.as_ref()?);
-        // The planner's plan for these limits is still on its way.
-        if base.limits != edited.limits {
+        // The planner's plan for these limits, or of the file as it is now, is still on its way.
+        if base.limits != edited.limits || !Arc::ptr_eq(&base.workload, &edited.workload) {
             return None;
         }
         let name = possessive(base.planner.name);
@@ -175,7 +175,12 @@ impl Model {
     fn meant(&mut self, action: Action, shown: &Shown) -> Option<Edit> {
         let (plan, score) = shown.plan()?;
         let path = if self.view == View::Stages { self.stages.selected().to_vec() } else { vec![] };
-        let stage = path.first().map_or(0, |&stage| stage as usize).min(plan.stages.len() - 1);
+        let stage = path.first().map_or(0, |&stage| stage as usize).min(plan.stages.len().saturating_sub(1));
+        // A plan from a file may have stages that its kind of workload does not have.
+        if stage >= score.stages.len() {
+            self.message = Some((Tone::Refused, "this plan has no such stage that could be edited".into()));
+            return None;
+        }
         let nodes = stage_tree::nodes_of(&shown.workload, plan, &path);
         Some(match action {
             Action::BoundaryBack | Action::BoundaryForward => {
@@ -290,7 +295,7 @@ impl Model {
             Version::Planners => base,
             Version::Edited { plan, what, edits } => {
                 let problem = Problem {
-                    workload: base.workload.clone(),
+                    workload: self.workload.clone(),
                     limits: self.limits,
                     // What a plan is measured by may depend on its planner's options.
                     options: base.options.clone(),

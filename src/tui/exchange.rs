@@ -173,6 +173,9 @@ impl Model {
         self.message = Some((Tone::Done, format!("loaded {}; {origin}", workload.name)));
         self.forget_results();
         self.set_workload(workload);
+        self.last_for.clear();
+        // A planner of another kind of workload would plan a converted one.
+        self.choose_native();
         if let Some(session) = session {
             self.restore(&session, &Asked::default());
             self.select_panel_row(PanelRow::Limit(LimitKind::Devices));

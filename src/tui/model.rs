@@ -433,22 +433,27 @@ impl Model {
         self.section_cursor = 0;
     }
 
-    /// Takes a workload and looks for what may mislead a planner in it.
+    /// Takes a workload and looks for what may mislead a planner in it. A planner that refuses it gives way to another.
     pub(crate) fn set_workload(&mut self, workload: Arc<Workload>) {
         let row = self.panel_row();
         self.refusals = refusals(self.planners, &workload);
         self.natives = natives(self.planners, &workload);
         self.findings = lint::lint(&workload);
         self.workload = workload;
-        self.last_for.clear();
-        // A planner of another kind of workload would refuse, or plan a converted one.
+        if self.refusals[self.planner].is_some() {
+            self.choose_native();
+        }
+        self.select_panel_row(row.unwrap_or(PanelRow::Limit(LimitKind::Devices)));
+        self.generation += 1;
+    }
+
+    /// Goes over to a planner that plans the workload as it is, where there is one and it is not in force already.
+    pub(crate) fn choose_native(&mut self) {
         if !self.is_native(self.planner) {
             let able = (0..self.planners.len()).filter(|&i| self.refusals[i].is_none());
             let best = able.min_by_key(|&i| !self.is_native(i));
             self.planner = best.unwrap_or(self.planner);
         }
-        self.select_panel_row(row.unwrap_or(PanelRow::Limit(LimitKind::Devices)));
-        self.generation += 1;
     }
 
     /// Takes the size of the screen. Where the first that is large enough has room for the left panel, that hears the first

@@ -9,7 +9,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::{Input, backend::crossterm::EventHandler};
 
 use super::{
-    compare::{Contender, Key, Row},
+    compare::{Contender, Key, Row, alike},
     model::{Model, Tone, View},
     overlay::Overlay,
     shown::Shown,
@@ -110,6 +110,9 @@ pub(super) fn read(path: &Path, terms: &PinTerms) -> Option<Result<LoadedPin, Lo
         return None;
     }
     Some(document::read(&terms.workload, text, &source).and_then(|loaded| {
+        if loaded.plan.stages.is_empty() {
+            return Err(LoadError::at(&source, "stages", "is empty", "name a plan's file that has stages"));
+        }
         let limits = limits(&loaded, terms, &source)?;
         let planner = loaded.planner.as_deref().and_then(planner::find).map_or(&A_FILE, planner::Planner::info);
         let problem = Problem { workload: terms.workload.clone(), limits, options: Options::default() };
@@ -159,7 +162,8 @@ pub(super) fn limits_in_words(workload: &Workload, limits: &Limits, most: usize)
 impl Model {
     /// The pins of this workload.
     pub(super) fn pins_here(&self) -> impl Iterator<Item = &Pin> {
-        self.compare.pins.list.iter().filter(|pin| Arc::ptr_eq(&pin.contender.shown.workload, &self.workload))
+        let here = |of: &Arc<Workload>| Arc::ptr_eq(of, &self.workload) || alike(of, &self.workload);
+        self.compare.pins.list.iter().filter(move |pin| here(&pin.contender.shown.workload))
     }
 
     /// Pins the plan that is shown; in Compare the selected one, or unpins it.

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use super::{
+    compare::alike,
     errand::Errand,
     model::{Model, Tone},
     update::{Effect, Effects},
@@ -62,8 +63,19 @@ impl Model {
         if std::mem::discriminant(&workload.profile) != std::mem::discriminant(&self.workload.profile) {
             self.forget_results();
         }
-        self.message = Some((Tone::Done, format!("read {} again", workload.name)));
+        // Edits speak of nodes by their places, and of edges that must not go backwards.
+        if !alike(&self.workload, &workload) || self.workload.dag.edges() != workload.dag.edges() {
+            self.forget_edits();
+        }
+        self.compare_outdated();
+        self.compare.forget_answers();
+        let told = format!("read {} again", workload.name);
         self.set_workload(workload);
-        self.replan()
+        let mut effects = self.measure_edited();
+        let stays = if self.edited() { "; the edited plan stays, measured anew" } else { "" };
+        self.message = Some((Tone::Done, told + stays));
+        effects.append(&mut self.replan());
+        effects.append(&mut self.compare_again());
+        effects
     }
 }

@@ -319,7 +319,7 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
             first.push(Span::raw(by));
             let terms = match model.terms(key) {
                 Terms::Current => None,
-                Terms::Old => Some("○ old: limits, options or schedule have changed since"),
+                Terms::Old => Some("○ old: limits, options, schedule or file have changed since"),
                 Terms::OtherLimits => Some("≠ made and played under other limits than those at the left"),
             };
             if let Some(text) = terms {
