@@ -196,7 +196,7 @@ fn the_smallest_memory_is_enough_and_less_is_not() {
         let accelerators = limits.accelerators;
         let with = |memory_bytes: f64| PlacementLimits { accelerators, cpus: 0, memory_bytes };
         let contiguous = smallest_memory::contiguous(&dag, &profile, false, accelerators, &Search::default());
-        let needed = smallest_memory::any_split(&profile, accelerators);
+        let needed = smallest_memory::any_split(&profile, accelerators, &Search::default());
         let (Some(least), Some(needed)) = (contiguous, needed) else {
             assert!(contiguous.is_none() && needed.is_none(), "round {round}");
             assert!(accelerators == 0 || profile.nodes.iter().any(|node| !node.supported), "round {round}");

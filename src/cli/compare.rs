@@ -121,6 +121,8 @@ struct EntryPart<'a> {
     objective: Option<ObjectivePart>,
     lower_bound: Option<f64>,
     gap: Option<f64>,
+    /// The plans that bound and gap speak of, where those are not all.
+    proven_among: Option<&'static str>,
     stages: Option<usize>,
     devices: Option<u32>,
     schedule: Option<&'static str>,
@@ -286,6 +288,7 @@ impl<'a> From<&'a Entry> for EntryPart<'a> {
             }),
             lower_bound: entry.bound,
             gap: entry.gap(),
+            proven_among: entry.proven_among,
             stages: entry.plan.as_ref().map(|plan| plan.stages.len()),
             devices: entry.plan.as_ref().map(crate::plan::Plan::devices_used),
             schedule: played.map(|played| played.schedule.id()),

@@ -95,11 +95,7 @@ impl ExplainArgs {
         let task = Task::new(input::workload(&self.workload)?, &self.limits, &self.planning)?;
         let (planned, explained) = match self.planning.threads {
             None => self.explain(task)?,
-            Some(threads) => {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build();
-                let pool = pool.map_err(|error| planning::no_threads(threads, &error))?;
-                pool.install(|| self.explain(task))?
-            }
+            Some(threads) => planning::pool(threads)?.install(|| self.explain(task))?,
         };
         let text = match (self.json, &explained) {
             (true, _) => output::json(&document(&planned, explained.as_ref())),
@@ -166,9 +162,10 @@ fn text(planned: &Planned, explained: &Explained) -> String {
     let Explained { base, bottleneck, explanation, each, unasked } = explained;
     let mut text = String::new();
     let workload = &base.problem.workload;
+    let among = base.proven_among.map(|plans| format!(" among {plans}")).unwrap_or_default();
     let proven = match planned.outcome.gap() {
-        Some(gap) if gap <= 1e-9 => "proven best".to_string(),
-        Some(gap) => format!("at most {} better is possible", units::percent(gap)),
+        Some(gap) if gap <= 1e-9 => format!("proven best{among}"),
+        Some(gap) => format!("at most {} better is possible{among}", units::percent(gap)),
         None => "not proven to be the best".into(),
     };
     line(&mut text, format_args!("{}: {}, {proven}", report::about(workload), planned.planner.info().name));
@@ -260,6 +257,8 @@ struct ExplainDocument<'a> {
     planner: PlannerPart,
     limits: LimitsPart,
     status: &'static str,
+    /// The plans that a proof speaks of, where those are not all.
+    proven_among: Option<&'static str>,
     objective: Option<ObjectivePart>,
     /// Unit of every `value` below.
     unit: Option<&'static str>,
@@ -373,6 +372,7 @@ fn document<'a>(planned: &'a Planned, explained: Option<&'a Explained>) -> Expla
         },
         limits: (&problem.limits).into(),
         status: status_word(planned.outcome.status),
+        proven_among: planned.outcome.proven_among,
         objective: None,
         unit: None,
         value: None,

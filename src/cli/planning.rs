@@ -26,6 +26,9 @@ use crate::{
 /// How often the bar is drawn.
 const FRAME: Duration = Duration::from_millis(50);
 
+/// Stack of a planning thread, bytes: planners may go deep.
+pub(super) const STACK: usize = 64 << 20;
+
 /// A problem and the planner that is to solve it.
 pub struct Task {
     /// The planner.
@@ -86,10 +89,7 @@ impl Task {
     pub fn run(self, args: &PlannerArgs) -> Result<Planned, Failure> {
         let (mut outcome, score) = match args.threads {
             None => self.search(args)?,
-            Some(threads) => {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build();
-                pool.map_err(|error| no_threads(threads, &error))?.install(|| self.search(args))?
-            }
+            Some(threads) => pool(threads)?.install(|| self.search(args))?,
         };
         let Task { planner, problem, unheeded } = self;
         outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)));
@@ -144,10 +144,7 @@ impl Planned {
         let all = || tasks.into_par_iter().map(one).collect();
         match args.threads {
             None => Ok(all()),
-            Some(threads) => {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build();
-                Ok(pool.map_err(|error| no_threads(threads, &error))?.install(all))
-            }
+            Some(threads) => Ok(pool(threads)?.install(all)),
         }
     }
 }
@@ -198,6 +195,15 @@ pub fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits, Failur
 /// The failure of a system that refuses threads.
 pub(super) fn no_threads(threads: u16, error: &rayon::ThreadPoolBuildError) -> Failure {
     Failure::refused(format!("cannot start {threads} threads: {error}"), "ask for fewer")
+}
+
+/// Threads that planners can go deep on; 0 for as many as there are cores.
+///
+/// # Errors
+/// [`Failure`] if the system refuses threads.
+pub(super) fn pool(threads: u16) -> Result<rayon::ThreadPool, Failure> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).stack_size(STACK).build();
+    pool.map_err(|error| no_threads(threads, &error))
 }
 
 /// The settings of a planner: what a cluster preset says comes first, so that settings given by name win.

@@ -282,8 +282,7 @@ impl SweepArgs {
         let interrupt = Interrupt::cancels(&search)
             .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
         let threads = self.lines.threads.unwrap_or(0);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).stack_size(STACK).build();
-        let pool = pool.map_err(|error| planning::no_threads(threads, &error))?;
+        let pool = planning::pool(threads)?;
         let (sender, receiver) = mpsc::channel::<(usize, Answer)>();
         thread::scope(|scope| {
             let (wanted, search) = (&wanted, &search);
@@ -317,9 +316,6 @@ impl SweepArgs {
         Ok(interrupt.pressed())
     }
 }
-
-/// Planners may go deep.
-const STACK: usize = 64 << 20;
 
 /// Every series can plan some workload, with the options it has.
 fn check(sweep: &Sweep) -> Result<(), Failure> {

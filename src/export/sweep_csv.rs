@@ -202,14 +202,16 @@ fn is_answered(row: &Row) -> bool {
     row.status != Status::Cancelled
 }
 
-/// The table of a sweep: its answered points in their order, then the rows of `before` that are none of its points.
+/// The table of a sweep: its answered points in their order, then the rows of `before` for which it has no newer answer.
 pub fn to_csv(sweep: &Sweep, answers: &[Option<Answer>], before: &Table) -> String {
     let mut writer = csv::Writer::from_writer(vec![]);
     let keys: Vec<Key> = sweep.points.iter().map(|point| key(sweep, point)).collect();
-    let mut own = keys.clone();
-    own.sort();
+    // A point that was stopped is asked again, but until it has another answer its row stays.
+    let mut answered: Vec<Key> =
+        keys.iter().zip(answers).filter(|(_, answer)| answer.is_some()).map(|(key, _)| key.clone()).collect();
+    answered.sort();
     let ours = keys.into_iter().zip(answers).filter_map(|(key, answer)| Some(Row::new(key, answer.as_ref()?)));
-    let others = before.rows.iter().filter(|row| own.binary_search(&row.key()).is_err()).cloned();
+    let others = before.rows.iter().filter(|row| answered.binary_search(&row.key()).is_err()).cloned();
     let rows: Vec<Row> = ours.chain(others).collect();
     if rows.is_empty() {
         writer.write_record(COLUMNS).expect("writing to memory does not fail");

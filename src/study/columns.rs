@@ -70,8 +70,11 @@ impl Column {
             Column::Throughput => units::number(figure),
             Column::Bubble => units::percent(figure),
             Column::Predicted => format!("{:+.1}%", 100.0 * figure),
-            Column::Gap if figure <= 1e-9 => "proven".into(),
-            Column::Gap => units::percent(figure),
+            Column::Gap => {
+                let gap = if figure <= 1e-9 { "proven".into() } else { units::percent(figure) };
+                // A remark of the entry says among which plans.
+                if entry.proven_among.is_some() { gap + "*" } else { gap }
+            }
         }
     }
 

@@ -49,6 +49,8 @@ pub struct Entry {
     pub score: Option<Score>,
     /// A proven bound on the objective.
     pub bound: Option<f64>,
+    /// The plans that the bound speaks of, where those are not all.
+    pub proven_among: Option<&'static str>,
     /// The plan in the simulator, if it is valid.
     pub played: Option<Played>,
     /// Wall-clock seconds of planning; `None` for a plan from a file.
@@ -131,6 +133,7 @@ pub fn run(
     played: Option<Played>,
 ) -> Entry {
     let story = outcome.infeasible.iter().map(|story| story.explanation.clone());
+    let among = outcome.proven_among.map(|plans| format!("its gap* is to the best among {plans}"));
     Entry {
         id: planner.id.into(),
         name: planner.name.into(),
@@ -138,9 +141,10 @@ pub fn run(
         plan: outcome.plan.clone(),
         score: score.cloned(),
         bound: outcome.lower_bound,
+        proven_among: outcome.proven_among,
         played,
         seconds: Some(seconds),
-        remarks: story.chain(outcome.notes.iter().cloned()).collect(),
+        remarks: story.chain(among).chain(outcome.notes.iter().cloned()).collect(),
     }
 }
 
@@ -156,6 +160,7 @@ pub fn given(id: &str, workload: &Workload, limits: &Limits, plan: Plan, schedul
         plan: Some(plan),
         score: Some(score),
         bound: None,
+        proven_among: None,
         played,
         seconds: None,
     }

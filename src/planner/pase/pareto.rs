@@ -18,6 +18,10 @@ const MOST_POINTS: usize = 4_000_000;
 const MOST_COMBINATIONS: f64 = 2e7;
 /// Pairs that are put together at the most.
 const MOST_SUMS: usize = 400_000_000;
+/// Pairs that are looked at together at the most before those that cannot count are dropped.
+const MOST_TOGETHER: usize = 2 * MOST_POINTS;
+/// Pairs after which it is asked whether to stop.
+const GLANCE: usize = 1 << 16;
 /// Sums differ in their last bits.
 const ROUNDING: f64 = 1e-12;
 
@@ -75,7 +79,7 @@ pub(super) fn within(question: &Question<'_>, sequence: &Sequence, search: &Sear
     if sequence.effort(question.model).combinations > MOST_COMBINATIONS {
         return None;
     }
-    let mut elimination = Elimination { question, trails: vec![], sums: 0 };
+    let mut elimination = Elimination { question, search, trails: vec![], sums: 0 };
     let sizes: Vec<usize> = question.model.unary.iter().map(|costs| costs.len()).collect();
     let least: Vec<f64> =
         question.bytes.iter().map(|bytes| bytes.iter().copied().fold(f64::INFINITY, f64::min)).collect();
@@ -111,6 +115,7 @@ pub(super) fn within(question: &Question<'_>, sequence: &Sequence, search: &Sear
                     front = elimination.joined(&front, part.entry(&labels, &sizes), room)?;
                 }
                 points.extend(front);
+                elimination.crowded(&mut points, room)?;
             }
             table.entries.push(elimination.kept(points, room));
             if alive + table.points() > MOST_POINTS {
@@ -134,6 +139,7 @@ pub(super) fn within(question: &Question<'_>, sequence: &Sequence, search: &Sear
 
 struct Elimination<'a> {
     question: &'a Question<'a>,
+    search: &'a Search,
     trails: Vec<Trail>,
     /// Pairs put together so far.
     sums: usize,
@@ -151,22 +157,45 @@ impl Elimination<'_> {
         points
     }
 
-    /// Every point of one side with every one of the other; `None` if there are too many.
+    /// Every point of one side with every one of the other; `None` if there are too many, or the search was stopped.
     fn joined(&mut self, a: &[Point], b: &[Point], room: f64) -> Option<Vec<Point>> {
         self.sums += a.len() * b.len();
         if self.sums > MOST_SUMS || self.trails.len() > 16 * MOST_POINTS {
             return None;
         }
         // The trail of a pair is written once it is known to be kept: until then it is its number.
-        let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a.cost + b.cost, a.bytes + b.bytes)));
-        let pairs = pairs.enumerate().map(|(at, (cost, bytes))| Point { cost, bytes, trail: at as u32 });
-        let mut kept = self.kept(pairs.collect(), room);
+        let mut pairs: Vec<Point> = vec![];
+        for (row, one) in a.iter().enumerate() {
+            let first = row * b.len();
+            // Rows may be one pair long, and looking at the clock is not free.
+            if first / GLANCE != (first + b.len()) / GLANCE && self.search.cancelled() {
+                return None;
+            }
+            let numbered = b.iter().zip(first..);
+            pairs.extend(numbered.map(|(other, at)| Point {
+                cost: one.cost + other.cost,
+                bytes: one.bytes + other.bytes,
+                trail: at as u32,
+            }));
+            self.crowded(&mut pairs, room)?;
+        }
+        let mut kept = self.kept(pairs, room);
         for point in &mut kept {
             let at = point.trail as usize;
             point.trail = self.trails.len() as u32;
             self.trails.push(Trail::Joined(a[at / b.len()].trail, b[at % b.len()].trail));
         }
         Some(kept)
+    }
+
+    /// Drops points that cannot count where there are too many to go on; `None` if too many are left.
+    fn crowded(&self, points: &mut Vec<Point>, room: f64) -> Option<()> {
+        if points.len() > MOST_TOGETHER {
+            *points = self.kept(std::mem::take(points), room);
+            // Otherwise the next few points would ask for the same work again.
+            return (points.len() <= MOST_POINTS).then_some(());
+        }
+        Some(())
     }
 
     /// The points that can be part of the best labelling, by bytes.
@@ -195,5 +224,40 @@ impl Elimination<'_> {
             }
         }
         labels
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn front(count: usize, bytes_each: f64) -> Vec<Point> {
+        let point = |i: usize| Point { cost: (count - i) as f64, bytes: i as f64 * bytes_each, trail: i as u32 };
+        (0..count).map(point).collect()
+    }
+
+    fn joined(a: &[Point], b: &[Point], room: f64, search: &Search) -> Option<Vec<Point>> {
+        let model = Pairwise::default();
+        let question = Question { model: &model, bytes: &[], limit: room, price: 0.0, gap: f64::INFINITY };
+        Elimination { question: &question, search, trails: vec![], sums: 0 }.joined(a, b, room)
+    }
+
+    #[test]
+    fn a_join_of_more_pairs_than_are_held_at_once_keeps_what_counts() {
+        // Every sum of bytes can be reached, at one cost: what is kept are the sums that fit.
+        let (a, b) = (front(4000, 1.0), front(4000, 1.0));
+        assert!(a.len() * b.len() > MOST_TOGETHER);
+        let kept = joined(&a, &b, 5000.0, &Search::default()).unwrap();
+        assert_eq!(kept.len(), 5001);
+        assert!(kept.iter().enumerate().all(|(i, p)| p.bytes == i as f64 && p.cost == (8000 - i) as f64));
+    }
+
+    #[test]
+    fn joins_that_stay_too_large_or_are_stopped_claim_nothing() {
+        // No two sums of bytes are the same, and all of them count.
+        assert!(joined(&front(4000, 4000.0), &front(4000, 1.0), 1e9, &Search::default()).is_none());
+        let stopped = Search::default();
+        stopped.cancel();
+        assert!(joined(&front(400, 1.0), &front(400, 1.0), 1e9, &stopped).is_none());
     }
 }

@@ -146,7 +146,7 @@ fn infeasible(question: &Question<'_>, handle: &Search) -> Infeasible {
     let mut explanation =
         format!("The colour classes cannot be packed into {accelerators} accelerators with {limit} each: allow a CPU.");
     let mut enough = None;
-    if let Some(mut needed) = smallest_memory::any_split(question.profile, accelerators) {
+    if let Some(mut needed) = smallest_memory::any_split(question.profile, accelerators, handle) {
         if question.contiguity == Contiguity::Contiguous {
             // A contiguous split of the DP is convex on every device; some other convex one might do with less.
             let quiet = handle.quiet();

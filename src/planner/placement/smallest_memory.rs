@@ -39,8 +39,8 @@ impl Needed {
     }
 }
 
-/// The least whole number of bytes with which contiguous splits exist, without CPUs. `None` if no memory would do, or the
-/// graph has too many ideals. `O(steps of the lattice · log bytes)`.
+/// The least whole number of bytes with which contiguous splits exist, without CPUs. `None` if no memory would do, the
+/// graph has too many ideals, or the search was stopped. `O(steps of the lattice · log bytes)`.
 pub fn contiguous(
     dag: &Dag,
     profile: &PlacementProfile,
@@ -54,12 +54,12 @@ pub fn contiguous(
         return None;
     }
     let lattice = Lattice::new(&prepared.graph.order(), costs, MOST_IDEALS, search).ok()?;
-    least(&costs.size, accelerators, |memory| segments(&lattice, &costs.size, memory) <= accelerators)
+    least(&costs.size, accelerators, search, |memory| segments(&lattice, &costs.size, memory) <= accelerators)
 }
 
-/// What splits of any kind need, without CPUs; the classes are the colours. `None` if no memory would do.
-/// `O(classes · accelerators · log bytes)`.
-pub fn any_split(profile: &PlacementProfile, accelerators: u32) -> Option<Needed> {
+/// What splits of any kind need, without CPUs; the classes are the colours. `None` if no memory would do, or
+/// the search was stopped. `O(classes · accelerators · log bytes)`.
+pub fn any_split(profile: &PlacementProfile, accelerators: u32, search: &Search) -> Option<Needed> {
     let partition = Partition::by_colour(profile);
     if accelerators == 0 || !profile.nodes.iter().all(|node| node.supported) {
         return None;
@@ -69,12 +69,13 @@ pub fn any_split(profile: &PlacementProfile, accelerators: u32) -> Option<Needed
         sizes[partition.class(node)] += cost.size_bytes;
     }
     sizes.sort_by(|a, b| b.total_cmp(a));
-    let enough = least(&sizes, accelerators, |memory| first_fit(&sizes, accelerators as usize, memory))?;
+    let enough = least(&sizes, accelerators, search, |memory| first_fit(&sizes, accelerators as usize, memory))?;
     Some(Needed { at_least: counted(&sizes, accelerators as usize).min(enough), enough })
 }
 
-/// The least whole number that does, between what every packing needs and what holds everything.
-fn least(sizes: &[f64], accelerators: u32, does: impl Fn(f64) -> bool) -> Option<f64> {
+/// The least whole number that does, between what every packing needs and what holds everything; `None`
+/// if that does not do, or the search was stopped.
+fn least(sizes: &[f64], accelerators: u32, search: &Search, does: impl Fn(f64) -> bool) -> Option<f64> {
     let total = sizes.iter().sum::<f64>().ceil();
     let largest = sizes.iter().copied().fold(0.0, f64::max);
     let (mut low, mut high) = ((total / f64::from(accelerators)).max(largest).floor() - 1.0, total);
@@ -82,6 +83,9 @@ fn least(sizes: &[f64], accelerators: u32, does: impl Fn(f64) -> bool) -> Option
         return None;
     }
     while high - low > 1.0 {
+        if search.cancelled() {
+            return None;
+        }
         let middle = ((low + high) / 2.0).floor();
         // Beyond 2^53 there is no number between.
         if middle <= low || middle >= high {
@@ -155,8 +159,15 @@ mod tests {
     }
 
     #[test]
+    fn a_stopped_search_says_nothing() {
+        let stopped = Search::default();
+        stopped.cancel();
+        assert_eq!(any_split(&profile(&[5.0, 1.0, 4.0]), 2, &stopped), None);
+    }
+
+    #[test]
     fn without_order_classes_pair_up() {
-        let needed = |k| any_split(&profile(&[5.0, 1.0, 4.0, 4.0, 1.0, 5.0]), k).unwrap();
+        let needed = |k| any_split(&profile(&[5.0, 1.0, 4.0, 4.0, 1.0, 5.0]), k, &Search::default()).unwrap();
         for (k, bytes) in [(1, 20.0), (2, 10.0), (4, 5.0), (5, 5.0), (9, 5.0)] {
             assert_eq!(needed(k), Needed { at_least: bytes, enough: bytes }, "{k} accelerators");
         }

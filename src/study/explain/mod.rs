@@ -46,6 +46,8 @@ pub struct Base {
     pub problem: Problem,
     /// How it ended.
     pub status: Status,
+    /// The plans that the proof speaks of, where those are not all.
+    pub proven_among: Option<&'static str>,
     /// The plan.
     pub plan: Plan,
     /// Its independent score.
@@ -62,7 +64,8 @@ impl Base {
     ) -> Option<Self> {
         let score = score.filter(|score| score.is_valid())?.clone();
         let plan = outcome.plan.clone()?;
-        Some(Base { planner, problem: problem.clone(), status: outcome.status, plan, score })
+        let Outcome { status, proven_among, .. } = *outcome;
+        Some(Base { planner, problem: problem.clone(), status, proven_among, plan, score })
     }
 
     /// What the plan is worth, in the unit of [`Base::show`].
