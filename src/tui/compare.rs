@@ -44,6 +44,14 @@ pub(super) struct Contender {
     pub schedule: Schedule,
 }
 
+impl Contender {
+    /// Whether the schedule needs more memory than a device has, though the planner's own count kept the limit.
+    pub(super) fn overflows(&self) -> bool {
+        let limit = self.shown.limits.memory_bytes * (1.0 + 1e-9);
+        self.entry.played.as_ref().is_some_and(|played| played.peak_memory_bytes > limit)
+    }
+}
+
 /// What came of asking a planner.
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
@@ -303,14 +311,16 @@ impl Model {
     }
 
     /// The fastest plans in the simulator under the limits in force: one among those that are played as batches, one among
-    /// those that are played as a single sample. Alone on the table nobody is the fastest.
+    /// those that are played as a single sample. Alone on the table nobody is the fastest, and nobody who needs more memory
+    /// than there is.
     pub(super) fn fastest(&self, rows: &[Row]) -> Vec<Key> {
         let mut fastest = vec![];
         for alone in [true, false] {
             let mut plans = vec![];
             for row in rows {
                 let Row::Plan(key) = *row else { continue };
-                let played = self.contender(key).and_then(|contender| contender.entry.played.as_ref());
+                let contender = self.contender(key).filter(|contender| !contender.overflows());
+                let played = contender.and_then(|contender| contender.entry.played.as_ref());
                 if let Some(played) = played
                     && self.terms(key) == Terms::Current
                     && alone == (played.schedule == Schedule::SingleSample)

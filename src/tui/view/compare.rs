@@ -261,6 +261,7 @@ fn row_spans(
         (false, _) => ("✗", Role::Bad),
         (_, Terms::Old) => ("○", Role::Muted),
         (_, Terms::OtherLimits) => ("≠", Role::Warning),
+        _ if contender.overflows() => ("!", Role::Bad),
         _ if fastest.contains(&key) => ("★", Role::Good),
         _ => (" ", Role::Text),
     };
@@ -287,7 +288,9 @@ fn row_spans(
         return spans;
     }
     for &(column, width) in &columns.columns {
-        spans.push(Span::styled(fit_right(&column.cell(&contender.entry), width), text));
+        let over = column == Column::Memory && contender.overflows();
+        let style = if over { theme.bold(Role::Bad) } else { text };
+        spans.push(Span::styled(fit_right(&column.cell(&contender.entry), width), style));
     }
     spans
 }

@@ -36,9 +36,24 @@ pub(super) fn draw(
     let fixed = played.pipeline.stages.get(stage).map_or(0.0, |s| s.fixed_bytes);
     let height = area.height - 1;
     // The limit, with a name.
-    let text = format!("─ limit {}{} ", units::bytes_exact(limit), if far { ", far above" } else { "" });
+    let over = peak > limit * (1.0 + 1e-9);
+    let remark = match (far, over) {
+        (true, _) => ", far above".to_string(),
+        (_, true) => format!(", exceeded: peak {}x", units::number(peak / limit)),
+        _ => String::new(),
+    };
+    let text = match limit.is_finite() {
+        true => format!("─ limit {}{remark} ", units::bytes_exact(limit)),
+        false => "─ no limit ".to_string(),
+    };
     let line = text.clone() + &"─".repeat((columns as usize).saturating_sub(text.chars().count()));
-    buffer.set_stringn(area.x + LABEL, area.y, &line, columns as usize, theme.fg(Role::Border));
+    buffer.set_stringn(
+        area.x + LABEL,
+        area.y,
+        &line,
+        columns as usize,
+        if over { theme.bold(Role::Bad) } else { theme.fg(Role::Border) },
+    );
     buffer.set_stringn(area.x, area.y, label("memory"), LABEL as usize, theme.fg(Role::Muted));
     buffer.set_stringn(
         area.x,

@@ -95,6 +95,9 @@ fn summary(played: &Played, theme: &Theme, width: u16) -> Line<'static> {
     let schedule = played.pipeline.schedule(played.schedule);
     let refused = played.pipeline.refusal(played.schedule).filter(|_| schedule != played.schedule);
     let timeline = &played.timeline;
+    let over = timeline.peak_memory() > played.shown.limits.memory_bytes * (1.0 + 1e-9);
+    let peak = format!("{}{}", units::bytes(timeline.peak_memory()), if over { " ✗ over the limit" } else { "" });
+    let peak_style = if over { theme.bold(Role::Bad) } else { theme.fg(Role::Text) };
     Line::from(vec![
         Span::styled(schedule.name(), theme.bold(Role::Accent)),
         Span::styled(format!("{gap}{} per batch", units::seconds(timeline.iteration_s)), theme.bold(Role::Text)),
@@ -102,7 +105,8 @@ fn summary(played: &Played, theme: &Theme, width: u16) -> Line<'static> {
         Span::raw(format!("{gap}{} samples/s", units::number(timeline.samples_per_s))),
         Span::raw(format!("{gap}bubble ")),
         Span::styled(units::percent(timeline.bubble), theme.bold(Role::Warning)),
-        Span::raw(format!("{gap}peak {}", units::bytes(timeline.peak_memory()))),
+        Span::raw(format!("{gap}peak ")),
+        Span::styled(peak, peak_style),
         Span::styled(refused.map_or(String::new(), |reason| format!("{gap}{reason}")), theme.fg(Role::Warning)),
     ])
 }
