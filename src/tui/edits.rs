@@ -50,6 +50,8 @@ enum Version {
         what: String,
         /// Edits since the planner's plan.
         edits: usize,
+        /// Whose plan they began with.
+        from: &'static PlannerInfo,
     },
 }
 
@@ -87,7 +89,7 @@ impl Model {
     pub(super) fn edited(&self) -> bool {
         // Looking at a plan of the Compare view leaves the edited one without a version of its own.
         let shown = self.shown.as_ref().is_some_and(|shown| shown.standing == Standing::Edited);
-        shown && matches!(self.edits.now(), Version::Edited { .. })
+        shown && self.visited().is_none() && matches!(self.edits.now(), Version::Edited { .. })
     }
 
     /// What the last edit did.
@@ -132,7 +134,8 @@ impl Model {
             Action::PlannersPlan => return self.planners_plan(),
             _ => {}
         }
-        let Some(shown) = self.shown.clone().filter(|shown| shown.plan().is_some() && !self.outdated()) else {
+        let current = |shown: &Arc<Shown>| Arc::ptr_eq(&shown.workload, &self.workload) && !self.outdated();
+        let Some(shown) = self.shown.clone().filter(|shown| shown.plan().is_some() && current(shown)) else {
             self.message = Some((Tone::Refused, "there is no plan of these limits to edit yet".into()));
             return vec![];
         };
@@ -140,17 +143,22 @@ impl Model {
         let Some(edit) = self.meant(action, &shown) else { return vec![] };
         match edit::apply(&shown.workload, &self.limits, plan, &edit) {
             Ok(edited) => {
-                if !self.edited() {
-                    self.edits.base = Some(shown.clone());
+                if let Some(name) = self.visited().map(str::to_string) {
+                    self.note_base();
+                    // Undo leads back to the plan that was looked at.
+                    let (plan, what) = (plan.clone(), format!("{name}, unchanged"));
+                    self.edits.push(Version::Edited { plan, what, edits: 0, from: shown.planner });
+                } else if !self.edited() {
+                    self.note_base();
                     if matches!(self.edits.now(), Version::Edited { .. }) {
                         self.edits.push(Version::Planners);
                     }
                 }
-                let edits = 1 + match self.edits.now() {
-                    Version::Edited { edits, .. } => *edits,
-                    Version::Planners => 0,
+                let (before, from) = match self.edits.now() {
+                    Version::Edited { edits, from, .. } => (*edits, *from),
+                    Version::Planners => (0, shown.planner),
                 };
-                self.edits.push(Version::Edited { plan: edited.plan, what: edited.what, edits });
+                self.edits.push(Version::Edited { plan: edited.plan, what: edited.what, edits: before + 1, from });
                 let effects = self.show_version();
                 self.follow(&edit);
                 effects
@@ -164,7 +172,7 @@ impl Model {
 
     /// Whether what is shown belongs to other limits or another planner.
     fn outdated(&self) -> bool {
-        !self.edited() && (self.stopped || self.refusal.is_some() || (self.planning() && !self.best_so_far_shown()))
+        !self.edited() && self.visited().is_none() && (self.stopped || self.refusal.is_some() || (self.planning() && !self.best_so_far_shown()))
     }
 
     fn planning(&self) -> bool {
@@ -242,7 +250,7 @@ impl Model {
             return vec![];
         };
         if !self.edited() {
-            self.edits.base = self.shown.clone();
+            self.note_base();
         }
         self.edits.at = next;
         let effects = self.show_version();
@@ -252,7 +260,24 @@ impl Model {
         effects
     }
 
+    /// Keeps in mind what an edited plan is compared with: what is shown, or was before a plan of the table was looked at.
+    fn note_base(&mut self) {
+        let base = self.stay().or_else(|| self.shown.clone());
+        // An edited one has its base already.
+        if self.edits.base.is_none() || base.as_ref().is_some_and(|base| base.standing != Standing::Edited) {
+            self.edits.base = base;
+        }
+    }
+
     fn planners_plan(&mut self) -> Effects {
+        if self.visited().is_some() {
+            self.note_base();
+            if matches!(self.edits.now(), Version::Edited { .. }) {
+                self.edits.push(Version::Planners);
+            }
+            self.message = Some((Tone::Done, "back to the planner's plan".into()));
+            return self.show_version();
+        }
         if !self.edited() {
             self.message = Some((Tone::Refused, "this is the planner's plan".into()));
             return vec![];
@@ -293,7 +318,7 @@ impl Model {
         let Some(base) = self.edits.base.clone() else { return vec![] };
         let shown = match self.edits.now() {
             Version::Planners => base,
-            Version::Edited { plan, what, edits } => {
+            Version::Edited { plan, what, edits, from } => {
                 let problem = Problem {
                     workload: self.workload.clone(),
                     limits: self.limits,
@@ -302,7 +327,7 @@ impl Model {
                 };
                 let mut shown = Shown::of_plan(&HAND, &problem, plan.clone());
                 shown.standing = Standing::Edited;
-                shown.outcome.notes = notes(&base, *edits, what, &shown);
+                shown.outcome.notes = notes(from, *edits, what, &shown);
                 Arc::new(shown)
             }
         };
@@ -334,10 +359,13 @@ impl Model {
 }
 
 /// Where an edited plan comes from and what it breaks, for whoever reads it in a file.
-fn notes(base: &Shown, edits: usize, what: &str, shown: &Shown) -> Vec<String> {
-    let times = if edits == 1 { "one edit".to_string() } else { format!("{edits} edits, the last") };
-    let mut notes =
-        vec![format!("edited by hand from the plan of {} ({}); {times}: {what}", base.planner.name, base.planner.id)];
+fn notes(from: &PlannerInfo, edits: usize, what: &str, shown: &Shown) -> Vec<String> {
+    let times = match edits {
+        0 => "no edit".to_string(),
+        1 => "one edit".to_string(),
+        _ => format!("{edits} edits, the last"),
+    };
+    let mut notes = vec![format!("edited by hand from the plan of {} ({}); {times}: {what}", from.name, from.id)];
     let broken = shown.score.iter().flat_map(|score| &score.violations);
     notes.extend(broken.map(|violation| format!("does not keep the limits: {violation}")));
     notes

@@ -71,6 +71,9 @@ impl Model {
 
     fn take_incumbent(&mut self, job: u64, shown: Arc<Shown>) {
         if self.running.as_ref().is_some_and(|running| running.planning && running.job == job) {
+            if self.keep_for_later(&shown, true) {
+                return;
+            }
             if self.edited() {
                 self.take_base(shown);
             } else {

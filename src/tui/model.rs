@@ -289,7 +289,7 @@ impl Model {
 
     /// Whether what is shown belongs to other limits than those at the left.
     pub(super) fn stale(&self) -> bool {
-        if self.edited() {
+        if self.edited() || self.visited().is_some() {
             return false;
         }
         self.stopped || self.refusal.is_some() || (self.planning_shown() && !self.best_so_far_shown())
@@ -440,6 +440,7 @@ impl Model {
         self.natives = natives(self.planners, &workload);
         self.findings = lint::lint(&workload);
         self.workload = workload;
+        self.last_for.retain(|&(_, planner)| self.refusals[planner].is_none());
         if self.refusals[self.planner].is_some() {
             self.choose_native();
         }
@@ -452,7 +453,9 @@ impl Model {
         if !self.is_native(self.planner) {
             let able = (0..self.planners.len()).filter(|&i| self.refusals[i].is_none());
             let best = able.min_by_key(|&i| !self.is_native(i));
+            let row = self.panel_row();
             self.planner = best.unwrap_or(self.planner);
+            self.select_panel_row(row.unwrap_or(PanelRow::Limit(LimitKind::Devices)));
         }
     }
 

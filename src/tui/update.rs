@@ -157,10 +157,10 @@ impl Model {
         }
         if self.suggestion().is_some() {
             self.would_help.selected = None;
-        } else if let Some(running) = &self.running {
-            running.search.cancel();
         } else if self.visited().is_some() {
             return self.end_visit();
+        } else if let Some(running) = &self.running {
+            running.search.cancel();
         } else if self.message.is_none() && self.focus == Focus::Panel && self.folded.unwrap_or(self.size.0 < 100) {
             self.focus = Focus::View;
         }
@@ -247,7 +247,7 @@ impl Model {
         if let Some(&next) = playable.get(at % playable.len().max(1)) {
             self.schedule = next;
         }
-        if let Some(shown) = self.shown.clone().filter(|_| self.edited()) {
+        if let Some(shown) = self.shown.clone().filter(|_| self.edited() || self.visited().is_some()) {
             return self.play_aside(shown);
         }
         // A plan under way may still come with the old schedule: ask for the whole again.
@@ -398,7 +398,10 @@ impl Model {
             self.convergence.sample(Point { at_s: shown.seconds, best, bound });
         }
         self.note_planned(&shown);
-        if self.keep_for_later(&shown) {
+        if self.keep_for_later(&shown, latest) {
+            if latest && let Some(running) = &mut self.running {
+                running.planning = false;
+            }
             return;
         }
         let empty = shown.outcome.plan.is_none();

@@ -9,10 +9,10 @@ use super::{
     compare::Key,
     model::{Focus, Model, Tone, View},
     played::Played,
-    shown::Shown,
+    shown::{Shown, Standing},
     update::Effects,
-    worker::Task,
 };
+use crate::planner::Status;
 
 /// What was shown before, and what is shown now.
 #[derive(Debug, Clone)]
@@ -23,8 +23,6 @@ pub(super) struct Visit {
     played: Option<Arc<Played>>,
     refusal: Option<String>,
     stopped: bool,
-    /// Whether a plan was being waited for.
-    interrupted: bool,
 }
 
 impl Model {
@@ -47,7 +45,6 @@ impl Model {
             played: self.played.take(),
             refusal: self.refusal.take(),
             stopped: std::mem::take(&mut self.stopped),
-            interrupted: self.running.as_ref().is_some_and(|running| running.planning),
         });
         if before.shown.as_ref().is_some_and(|known| Arc::ptr_eq(known, &shown)) {
             self.compare.visit = Some(before);
@@ -67,29 +64,37 @@ impl Model {
         self.refusal = visit.refusal;
         self.stopped = visit.stopped;
         self.played = visit.played.filter(|played| played.schedule == self.schedule);
-        let mut effects = self.look_at(visit.shown);
-        if visit.interrupted {
-            effects = self.replan();
-        }
-        effects
+        self.look_at(visit.shown)
     }
 
-    /// Puts a plan on the screen, and has it played if it was not yet.
+    /// Ends a visit but stays with what is looked at; hands over what was shown before.
+    pub(super) fn stay(&mut self) -> Option<Arc<Shown>> {
+        let visit = self.compare.visit.take()?;
+        self.refusal = visit.refusal;
+        self.stopped = visit.stopped;
+        visit.shown
+    }
+
+    /// Puts a plan on the screen, and has it played if it was not yet; a search under way goes on.
     fn look_at(&mut self, shown: Option<Arc<Shown>>) -> Effects {
         self.shown.clone_from(&shown);
         self.generation += 1;
         let devices = self.device_rows().len();
         self.device_cursor = self.device_cursor.min(devices.saturating_sub(1));
         match shown.filter(|shown| shown.plan().is_some() && self.played.is_none()) {
-            Some(shown) => vec![self.submit(Task::Play { shown, schedule: self.schedule }, None)],
+            Some(shown) => self.play_aside(shown),
             None => Effects::new(),
         }
     }
 
     /// During a visit a plan that comes late waits for the way back; whether there is a visit.
-    pub(super) fn keep_for_later(&mut self, shown: &Arc<Shown>) -> bool {
+    pub(super) fn keep_for_later(&mut self, shown: &Arc<Shown>, latest: bool) -> bool {
         let Some(visit) = &mut self.compare.visit else { return false };
-        if shown.outcome.plan.is_some() {
+        if shown.outcome.plan.is_none() && shown.outcome.status == Status::Cancelled {
+            visit.stopped |= latest;
+        } else if visit.shown.as_ref().is_some_and(|before| before.standing == Standing::Edited) {
+            self.take_base(shown.clone());
+        } else {
             visit.shown = Some(shown.clone());
             visit.played = None;
         }

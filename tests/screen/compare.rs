@@ -196,6 +196,105 @@ fn a_plan_of_the_table_is_shown_in_the_other_views_and_one_key_leads_back() {
 }
 
 #[test]
+fn a_visited_plan_is_edited_from_and_two_keys_lead_back() {
+    let mut screen = table();
+    screen.keys("a");
+    let header = screen.text().lines().next().unwrap().to_string();
+    for _ in 0..30 {
+        if line(&screen.text(), "▌").contains("Equal partition") {
+            break;
+        }
+        press(&mut screen, KeyCode::Down);
+    }
+    press(&mut screen, KeyCode::Enter);
+    let devices = |text: &str| text.lines().skip(4).take(10).filter(|line| line.contains('●')).count();
+    let visited = devices(&screen.text());
+    screen.keys("D");
+    let text = screen.text();
+    assert!(text.contains("edited: ") && text.contains("against Piper's"), "{text}");
+    assert!(!text.contains("back to Compare"), "an edit ends the visit:\n{text}");
+    screen.keys("u");
+    let text = screen.text();
+    assert!(text.contains("now: Equal partition, unchanged"), "{text}");
+    assert_eq!(devices(&text), visited, "{text}");
+    screen.keys("U0");
+    assert_eq!(screen.text().lines().next().unwrap(), header);
+    press(&mut screen, KeyCode::Esc);
+    assert_eq!(screen.view(), View::Stages);
+    assert_eq!(screen.text().lines().next().unwrap(), header);
+}
+
+#[test]
+fn a_visit_leaves_the_search_alone() {
+    let mut screen = table();
+    screen.keys("1p4");
+    screen.hold();
+    fewer_devices(&mut screen);
+    let search = screen.search().expect("a search is under way");
+    for _ in 0..30 {
+        if line(&screen.text(), "▌").contains("Piper: 4 devices") {
+            break;
+        }
+        press(&mut screen, KeyCode::Down);
+    }
+    fewer_devices(&mut screen);
+    let search = screen.search().filter(|_| search.cancelled()).expect("the newest search is under way");
+    press(&mut screen, KeyCode::Enter);
+    assert!(!search.cancelled());
+    press(&mut screen, KeyCode::Esc);
+    assert_eq!(screen.view(), View::Compare);
+    assert!(!search.cancelled());
+    screen.release();
+    assert!(screen.text().lines().next().unwrap().contains("Piper"), "{}", screen.text());
+}
+
+#[test]
+fn plans_with_too_few_or_too_many_stages_are_refused_and_never_break_the_screen() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = workload::load(std::path::Path::new("inputs/alexnet-operators.json")).expect("it is valid");
+    let mut screen = screen(request(Arc::new(workload)));
+    press(&mut screen, KeyCode::F(1));
+    screen.keys("c");
+    let mut plan: serde_json::Value = serde_json::from_str(&screen.clipboard.take().expect("it was copied")).unwrap();
+    let path = folder.path().join("mine.json");
+    let open = |screen: &mut Offscreen, plan: &serde_json::Value| {
+        for field in ["objective", "lower_bound", "status", "simulation"] {
+            let mut bare = plan.clone();
+            bare.as_object_mut().unwrap().remove(field);
+        }
+        fs::write(&path, plan.to_string()).unwrap();
+        screen.keys(&format!("1o{}", path.display()));
+        press(screen, KeyCode::Enter);
+    };
+    let whole = plan.clone();
+    let fields = ["objective", "lower_bound", "status", "simulation"];
+    plan.as_object_mut().unwrap().retain(|field, _| !fields.contains(&field.as_str()));
+    let mut two = plan.clone();
+    let nodes = plan["stages"][0]["nodes"].as_array().unwrap().clone();
+    let (first, second) = nodes.split_at(2);
+    let mut later = plan["stages"][0].clone();
+    two["stages"][0]["nodes"] = first.into();
+    later["nodes"] = second.into();
+    two["stages"].as_array_mut().unwrap().push(later);
+    for stage in two["stages"].as_array_mut().unwrap() {
+        let ids: Vec<String> = stage["nodes"].as_array().unwrap().iter().map(ToString::to_string).collect();
+        stage["choices"].as_object_mut().unwrap().retain(|id, _| ids.contains(id));
+    }
+    open(&mut screen, &two);
+    println!("{}", screen.text());
+    assert!(screen.text().contains("pinned as `mine.json`"), "{}", screen.text());
+    press(&mut screen, KeyCode::Enter);
+    press(&mut screen, KeyCode::End);
+    screen.keys("][dDtTrRMs");
+    press(&mut screen, KeyCode::Home);
+    screen.keys("][dDtTrRMs4");
+    let mut none = whole;
+    none["stages"] = serde_json::json!([]);
+    open(&mut screen, &none);
+    println!("{}", screen.text());
+}
+
+#[test]
 fn two_marked_plans_stand_side_by_side() {
     let mut screen = screen(request(Arc::new(workload::builtin())));
     press(&mut screen, KeyCode::F(1));

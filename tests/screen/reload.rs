@@ -2,10 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use plantui::{tui::Offscreen, workload};
+use plantui::{planner, tui::{Focus, Offscreen}, workload};
 use ratatui::crossterm::event::KeyCode;
 
-use crate::{press, request, screen, tiny};
+use crate::{line, press, request, screen, tiny};
 
 const TINY: &str = include_str!("../../inputs/tiny-branch.json");
 
@@ -57,4 +57,74 @@ fn what_has_no_file_cannot_be_read_again() {
     piped.source = "-".into();
     let mut screen = screen(request(Arc::new(piped)));
     assert!(read_again(&mut screen).contains("no file that could be read again"));
+}
+
+/// The table, all planners asked and the plan pinned.
+fn compared(file: &Path) -> Offscreen {
+    let mut screen = shown(file);
+    press(&mut screen, KeyCode::F(1));
+    screen.resize(160, 40);
+    screen.keys("1p4a");
+    screen
+}
+
+#[test]
+fn no_figure_of_the_old_file_stands_as_a_current_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.json");
+    let mut screen = compared(&file);
+    let before = screen.text();
+    line(&before, "Equal partition");
+    let pin = line(&before, "Piper: 4 devices");
+    std::fs::write(&file, TINY.replace("\"timePerSample\": 0.0", "\"timePerSample\": 0.1")).unwrap();
+    let after = read_again(&mut screen);
+    assert!(!after.contains("Equal partition"), "an answer about the old file:\n{after}");
+    let time = |row: &str| row.split_whitespace().find(|word| word.contains('.')).map(str::to_string);
+    let again = line(&after, "Piper: 4 devices");
+    assert_ne!(time(&again), time(&pin), "the pin is measured anew");
+    assert!(!again.contains("proven"), "{again}");
+    screen.keys("a");
+    line(&screen.text(), "Equal partition");
+}
+
+#[test]
+fn edits_are_measured_anew_or_forgotten_with_their_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.json");
+    let mut screen = shown(&file);
+    screen.focus(Focus::View);
+    screen.keys("s");
+    let before = line(&screen.text(), "edited: ");
+    std::fs::write(&file, TINY.replace("\"timePerSample\": 0.0", "\"timePerSample\": 0.1")).unwrap();
+    let after = read_again(&mut screen);
+    assert!(after.contains("the edited plan stays, measured anew"), "{after}");
+    assert_ne!(line(&after, "edited: "), before);
+    // One node less: what was edited has no place in it.
+    let mut value: serde_json::Value = serde_json::from_str(TINY).unwrap();
+    value["nodes"].as_array_mut().unwrap().pop();
+    let last = |edge: &serde_json::Value| edge["destId"] == 5 || edge["sourceId"] == 5;
+    value["edges"].as_array_mut().unwrap().retain(|edge| !last(edge));
+    let text = value.to_string().replace(",\"syncTimeBw\":{\"5\":0}", ",\"syncTimeBw\":{}");
+    std::fs::write(&file, text.replace("{\"5\":8000000}", "{}")).unwrap();
+    let after = read_again(&mut screen);
+    assert!(after.contains("read model again") && after.contains("5 nodes"), "{after}");
+    assert!(!after.contains("edited: "), "{after}");
+    screen.keys("u");
+    assert!(screen.text().contains("no edit to undo"), "{}", screen.text());
+}
+
+#[test]
+fn the_planner_stays_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.json");
+    std::fs::write(&file, TINY).unwrap();
+    let workload = Arc::new(workload::load(&file).expect("it is valid"));
+    let converts = |planner: &&&dyn planner::Planner| planner.can_plan(&workload).is_ok() && !planner.is_native(&workload);
+    let planner = planner::all().iter().find(converts).expect("some planner plans a converted one").info();
+    let mut request = request(workload.clone());
+    request.planner = planner.id.into();
+    let mut screen = screen(request);
+    let header = |text: String| text.lines().next().unwrap_or_default().to_string();
+    assert!(header(screen.text()).contains(planner.name), "{}", screen.text());
+    assert!(header(read_again(&mut screen)).contains(planner.name), "{}", screen.text());
 }
