@@ -4,17 +4,18 @@
 mod common;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use common::{figures::piper_cases, random_piper, reference};
 use plantui::{
     cluster::{LimitKind, Limits, Overrides},
-    export::sweep_csv::{self, Table},
+    export::sweep_csv::{self, Run, Table},
     planner::{self, ManyRuns, Options, Outcome, Problem, Search, Status},
     study::sweep::{Answer, Figure, Series, Sweep, Values, chart::Chart, papers, run},
-    workload::{self, Workload},
+    workload::{self, Profile, Workload},
 };
 
 fn bert() -> Arc<Workload> {
@@ -251,6 +252,11 @@ fn open(sweep: &Sweep) -> Vec<Option<Answer>> {
     vec![None; sweep.points.len()]
 }
 
+/// The first seed, and all the time there is.
+fn unlimited(sweep: &Sweep) -> Run {
+    Run::new(sweep, 0, None)
+}
+
 #[test]
 fn points_are_the_same_for_any_number_of_threads() {
     let sweep = grid();
@@ -273,10 +279,14 @@ fn a_stopped_sweep_goes_on_from_its_table_to_the_same_end() {
         for (part, whole) in timeless(&part).iter().zip(&timeless(&whole)).filter(|(part, _)| part.is_some()) {
             assert_eq!(part, whole);
         }
-        let file = sweep_csv::to_csv(&sweep, &part, &Table::default());
+        let file = sweep_csv::to_csv(&sweep, &unlimited(&sweep), &part, &Table::default());
         let table = sweep_csv::read(&file).unwrap();
-        assert_eq!(table.answers(&sweep), part, "the table gives back what was written, to the last bit");
-        let rest = answered(&sweep, table.answers(&sweep), 2, |_| false);
+        assert_eq!(
+            table.answers(&sweep, &unlimited(&sweep)),
+            part,
+            "the table gives back what was written, to the last bit"
+        );
+        let rest = answered(&sweep, table.answers(&sweep, &unlimited(&sweep)), 2, |_| false);
         assert_eq!(timeless(&rest), timeless(&whole));
     }
 }
@@ -293,25 +303,70 @@ fn rows_of_other_sweeps_stay_in_the_table() {
     )
     .unwrap();
     let others = answered(&other, open(&other), 1, |_| false);
-    let first = sweep_csv::read(&sweep_csv::to_csv(&sweep, &whole, &Table::default())).unwrap();
-    let both = sweep_csv::read(&sweep_csv::to_csv(&other, &others, &first)).unwrap();
-    assert_eq!(both.answers(&sweep), whole);
-    assert_eq!(both.answers(&other), others);
-    assert!(first.answers(&other).iter().all(Option::is_none), "other settings are other points");
+    let first = sweep_csv::read(&sweep_csv::to_csv(&sweep, &unlimited(&sweep), &whole, &Table::default())).unwrap();
+    let both = sweep_csv::read(&sweep_csv::to_csv(&other, &unlimited(&other), &others, &first)).unwrap();
+    assert_eq!(both.answers(&sweep, &unlimited(&sweep)), whole);
+    assert_eq!(both.answers(&other, &unlimited(&other)), others);
+    assert!(first.answers(&other, &unlimited(&other)).iter().all(Option::is_none), "other settings are other points");
+}
+
+#[test]
+fn rows_count_only_for_the_workload_seed_and_deadline_they_were_made_with() {
+    let sweep = grid();
+    let whole = answered(&sweep, open(&sweep), 2, |_| false);
+    let run = unlimited(&sweep);
+    let table = sweep_csv::read(&sweep_csv::to_csv(&sweep, &run, &whole, &Table::default())).unwrap();
+    assert_eq!(table.answers(&sweep, &run), whole);
+    let mut profiled = Workload::clone(&sweep.workloads[0]);
+    let Profile::Piper(profile) = &mut profiled.profile else { panic!("BERT is a Piper profile") };
+    profile.nodes[3].degrees[0].modes[0].time_s *= 1.5;
+    let profiled = Sweep { workloads: vec![Arc::new(profiled)], ..sweep.clone() };
+    for (sweep, run) in [
+        (&profiled, unlimited(&profiled)),
+        (&sweep, Run::new(&sweep, 1, None)),
+        (&sweep, Run::new(&sweep, 0, Some(Duration::from_secs(5)))),
+    ] {
+        assert!(table.answers(sweep, &run).iter().all(Option::is_none));
+        let both = sweep_csv::read(&sweep_csv::to_csv(sweep, &run, &whole, &table)).unwrap();
+        assert_eq!(both.answers(sweep, &run), whole);
+        assert_eq!(both.answers(&grid(), &unlimited(&grid())), whole, "the rows that were there stay");
+    }
+}
+
+#[test]
+fn a_stopped_point_keeps_its_plan_until_it_has_a_newer_answer() {
+    let sweep = grid();
+    let run = unlimited(&sweep);
+    let mut whole = answered(&sweep, open(&sweep), 2, |_| false);
+    whole[0].as_mut().unwrap().status = Status::Cancelled;
+    let file = sweep_csv::to_csv(&sweep, &run, &whole, &Table::default());
+    let table = sweep_csv::read(&file).unwrap();
+    let open = table.answers(&sweep, &run);
+    assert!(open[0].is_none() && open[1..] == whole[1..], "it is asked again");
+    let rows = |text: &str| text.lines().map(String::from).collect::<BTreeSet<_>>();
+    assert_eq!(rows(&sweep_csv::to_csv(&sweep, &run, &open, &table)), rows(&file));
+    let mut newer = open;
+    newer[0] = Some(Answer { status: Status::Optimal, ..whole[0].clone().unwrap() });
+    let after = sweep_csv::read(&sweep_csv::to_csv(&sweep, &run, &newer, &table)).unwrap();
+    assert_eq!(after.answers(&sweep, &run), newer);
+    assert!(!sweep_csv::to_csv(&sweep, &run, &newer, &table).contains("cancelled"));
 }
 
 #[test]
 fn tables_that_are_none_are_refused_by_line() {
     let sweep = grid();
     let part = answered(&sweep, open(&sweep), 1, |count| count >= 2);
-    let good = sweep_csv::to_csv(&sweep, &part, &Table::default());
-    assert!(sweep_csv::read("").unwrap().answers(&sweep).iter().all(Option::is_none));
+    let good = sweep_csv::to_csv(&sweep, &unlimited(&sweep), &part, &Table::default());
+    assert!(sweep_csv::read("").unwrap().answers(&sweep, &unlimited(&sweep)).iter().all(Option::is_none));
     assert!(sweep_csv::read("a,b\n1,2\n").unwrap_err().contains("line 1"));
+    let first = sweep_csv::COLUMNS.into_iter().filter(|c| !["seed", "deadline_s", "workload_hash"].contains(c));
+    let error = sweep_csv::read(&first.collect::<Vec<_>>().join(",")).unwrap_err();
+    assert!(error.contains("lacks seed, deadline_s, workload_hash"), "{error}");
     let broken = good.replacen(",optimal,", ",perfect,", 1);
     let error = sweep_csv::read(&broken).unwrap_err();
     assert!(error.starts_with("line ") && error.contains("perfect"), "{error}");
     let error = sweep_csv::read(&format!("{good}one,two\n")).unwrap_err();
-    assert!(error.contains("has 2 fields in place of 25"), "{error}");
+    assert!(error.contains("has 2 fields in place of 28"), "{error}");
 }
 
 #[test]

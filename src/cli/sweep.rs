@@ -41,7 +41,8 @@ Examples:
 A limit takes a value, a list, or a range FIRST..LAST, which doubles unless :xFACTOR or :+STEP says otherwise; the last
 value always belongs to it. Limits with several values are swept: one, or two. A series is a planner with settings, and
 may have a name in front: NAME:PLANNER,SETTING=VALUE,.. The ends and the middle are computed first; Ctrl-C keeps what is
-there. --resume takes up a table again: points that are in it are not computed twice, and it is kept up to date. Where a
+there. --resume takes up a table again: points that are in it are not computed twice, if seed, deadline and workload are what
+they were, and it is kept up to date. Where a
 planner answers many numbers of devices in one run, one run is made.
 Exit codes: 0 some point has a plan, 1 none has, 2 wrong use or input, 3 stopped before any plan.";
 
@@ -163,10 +164,11 @@ impl SweepArgs {
             let message = format!("these are {} points, more than {MOST_POINTS}", sweep.points.len());
             return Err(Failure::refused(message, "take larger steps"));
         }
-        let mut answers = store.before.answers(&sweep);
+        let run = sweep_csv::Run::new(&sweep, self.lines.seed, self.lines.deadline);
+        let mut answers = store.before.answers(&sweep, &run);
         let taken = answers.iter().flatten().count();
-        let stopped = self.answer(&sweep, &mut answers, &mut store)?;
-        store.write(&sweep, &answers)?;
+        let stopped = self.answer(&sweep, &run, &mut answers, &mut store)?;
+        store.write(&sweep, &run, &answers)?;
         let figure = self.output.figure.as_deref().and_then(|id| Figure::ALL.into_iter().find(|f| f.id() == id));
         let figure = figure.or(paper.map(|paper| paper.figure)).unwrap_or_default();
         if let Some(destination) = svg {
@@ -177,7 +179,7 @@ impl SweepArgs {
         let text = if self.output.json {
             output::json(&sweep_report::document(&sweep, &answers))
         } else if self.output.csv {
-            sweep_csv::to_csv(&sweep, &answers, &sweep_csv::Table::default())
+            sweep_csv::to_csv(&sweep, &run, &answers, &sweep_csv::Table::default())
         } else {
             sweep_report::table(&sweep, &answers, figure, taken, self.again().as_deref())
         };
@@ -273,7 +275,13 @@ impl SweepArgs {
     }
 
     /// Answers what is not answered yet; tells whether it was stopped.
-    fn answer(&self, sweep: &Sweep, answers: &mut [Option<Answer>], store: &mut Store) -> Result<bool, Failure> {
+    fn answer(
+        &self,
+        sweep: &Sweep,
+        rests_on: &sweep_csv::Run,
+        answers: &mut [Option<Answer>],
+        store: &mut Store,
+    ) -> Result<bool, Failure> {
         let wanted: Vec<usize> = (0..answers.len()).filter(|&place| answers[place].is_none()).collect();
         if wanted.is_empty() {
             return Ok(false);
@@ -303,7 +311,7 @@ impl SweepArgs {
                 }
                 bar.update(interrupt.pressed());
                 if store.written.elapsed() >= CHECKPOINT
-                    && let Err(failure) = store.write(sweep, answers)
+                    && let Err(failure) = store.write(sweep, rests_on, answers)
                 {
                     search.cancel();
                     break Err(failure);
@@ -363,9 +371,9 @@ impl Store {
     }
 
     /// Writes the table; once it is there, it is this sweep's and may be replaced by a longer one.
-    fn write(&mut self, sweep: &Sweep, answers: &[Option<Answer>]) -> Result<(), Failure> {
+    fn write(&mut self, sweep: &Sweep, run: &sweep_csv::Run, answers: &[Option<Answer>]) -> Result<(), Failure> {
         if let Some(destination) = &mut self.destination {
-            destination.write(&sweep_csv::to_csv(sweep, answers, &self.before))?;
+            destination.write(&sweep_csv::to_csv(sweep, run, answers, &self.before))?;
             if let Destination::File { force, .. } = destination {
                 *force = true;
             }

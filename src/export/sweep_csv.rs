@@ -2,8 +2,11 @@
 //!
 //! The table is also what a sweep is taken up again from: [`read`] gives the rows of such a file, and [`Table::answers`]
 //! finds those that answer a sweep's points. Numbers are written so that they are read back to the last bit. Rows of other
-//! sweeps in the same file are kept. The surprising decision: a point that was stopped before it had a plan is read as not
+//! sweeps in the same file are kept, and so are those of another seed, another deadline, or a workload that has changed
+//! since. The surprising decision: a point that was stopped before it had a plan is read as not
 //! answered.
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +16,7 @@ use crate::{
     units::exact_number,
 };
 
-/// What tells a point: workload, planner, options, and every limit.
+/// What tells a point: workload, planner, options, every limit, and what else the answer rests on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Key {
     workload: String,
@@ -28,6 +31,9 @@ struct Key {
     batch: String,
     machines: String,
     flops_per_s: String,
+    seed: String,
+    deadline_s: String,
+    workload_hash: String,
 }
 
 /// A row as it stands in the file. The order of the fields is that of the columns.
@@ -45,6 +51,9 @@ struct Row {
     batch: String,
     machines: String,
     flops_per_s: String,
+    seed: String,
+    deadline_s: String,
+    workload_hash: String,
     status: Status,
     objective: Option<String>,
     unit: Option<String>,
@@ -61,7 +70,7 @@ struct Row {
 }
 
 /// The columns, in their order.
-pub const COLUMNS: [&str; 25] = [
+pub const COLUMNS: [&str; 28] = [
     "workload",
     "series",
     "planner",
@@ -74,6 +83,9 @@ pub const COLUMNS: [&str; 25] = [
     "batch",
     "machines",
     "flops_per_s",
+    "seed",
+    "deadline_s",
+    "workload_hash",
     "status",
     "objective",
     "unit",
@@ -88,6 +100,9 @@ pub const COLUMNS: [&str; 25] = [
     "seconds",
     "why",
 ];
+
+/// Columns that first versions did not write.
+const LATER: [&str; 3] = ["seed", "deadline_s", "workload_hash"];
 
 impl Row {
     fn new(key: Key, answer: &Answer) -> Self {
@@ -105,6 +120,9 @@ impl Row {
             batch: key.batch,
             machines: key.machines,
             flops_per_s: key.flops_per_s,
+            seed: key.seed,
+            deadline_s: key.deadline_s,
+            workload_hash: key.workload_hash,
             status: answer.status,
             objective: objective.map(|objective| objective.name.clone()),
             unit: objective.map(|objective| objective.unit.clone()),
@@ -135,6 +153,9 @@ impl Row {
             batch: self.batch.clone(),
             machines: self.machines.clone(),
             flops_per_s: self.flops_per_s.clone(),
+            seed: self.seed.clone(),
+            deadline_s: self.deadline_s.clone(),
+            workload_hash: self.workload_hash.clone(),
         }
     }
 
@@ -159,7 +180,7 @@ impl Row {
     }
 }
 
-fn key(sweep: &Sweep, point: &Point) -> Key {
+fn key(sweep: &Sweep, run: &Run, point: &Point) -> Key {
     let (series, limits) = (&sweep.series[point.series], &point.limits);
     Key {
         workload: sweep.workload_label(point.workload),
@@ -174,6 +195,30 @@ fn key(sweep: &Sweep, point: &Point) -> Key {
         batch: limits.batch.to_string(),
         machines: if limits.machines.is_empty() { String::new() } else { limits.machines.to_string() },
         flops_per_s: exact_number(limits.flops_per_s),
+        seed: run.seed.clone(),
+        deadline_s: run.deadline_s.clone(),
+        workload_hash: run.workloads[point.workload].clone(),
+    }
+}
+
+/// What the answers of a sweep rest on beside its points.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    seed: String,
+    /// Empty where there is none.
+    deadline_s: String,
+    /// By workload of the sweep, its [fingerprint](crate::workload::Workload::fingerprint).
+    workloads: Vec<String>,
+}
+
+impl Run {
+    /// A sweep with this seed and this time for each point.
+    pub fn new(sweep: &Sweep, seed: u64, deadline: Option<Duration>) -> Self {
+        Run {
+            seed: seed.to_string(),
+            deadline_s: deadline.map(|deadline| exact_number(deadline.as_secs_f64())).unwrap_or_default(),
+            workloads: sweep.workloads.iter().map(|workload| workload.fingerprint()).collect(),
+        }
     }
 }
 
@@ -185,12 +230,12 @@ pub struct Table {
 
 impl Table {
     /// For every point of the sweep its answer, if the table has one.
-    pub fn answers(&self, sweep: &Sweep) -> Vec<Option<Answer>> {
+    pub fn answers(&self, sweep: &Sweep, run: &Run) -> Vec<Option<Answer>> {
         let mut rows: Vec<(Key, &Row)> =
             self.rows.iter().filter(|row| is_answered(row)).map(|row| (row.key(), row)).collect();
         rows.sort_by(|a, b| a.0.cmp(&b.0));
         let find = |point: &Point| {
-            let key = key(sweep, point);
+            let key = key(sweep, run, point);
             rows.binary_search_by(|row| row.0.cmp(&key)).ok().map(|at| rows[at].1.answer())
         };
         sweep.points.iter().map(find).collect()
@@ -203,9 +248,9 @@ fn is_answered(row: &Row) -> bool {
 }
 
 /// The table of a sweep: its answered points in their order, then the rows of `before` for which it has no newer answer.
-pub fn to_csv(sweep: &Sweep, answers: &[Option<Answer>], before: &Table) -> String {
+pub fn to_csv(sweep: &Sweep, run: &Run, answers: &[Option<Answer>], before: &Table) -> String {
     let mut writer = csv::Writer::from_writer(vec![]);
-    let keys: Vec<Key> = sweep.points.iter().map(|point| key(sweep, point)).collect();
+    let keys: Vec<Key> = sweep.points.iter().map(|point| key(sweep, run, point)).collect();
     // A point that was stopped is asked again, but until it has another answer its row stays.
     let mut answered: Vec<Key> =
         keys.iter().zip(answers).filter(|(_, answer)| answer.is_some()).map(|(key, _)| key.clone()).collect();
@@ -233,6 +278,12 @@ pub fn read(text: &str) -> Result<Table, String> {
     }
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| at(&error))?;
+    if header.iter().eq(COLUMNS.into_iter().filter(|column| !LATER.contains(column))) {
+        return Err(format!(
+            "line 1 lacks {}: an older version wrote it, and what it rests on is not known",
+            LATER.join(", ")
+        ));
+    }
     if header.iter().ne(COLUMNS) {
         return Err("line 1 has other columns than a sweep's table".into());
     }

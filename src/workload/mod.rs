@@ -9,6 +9,7 @@
 mod colour;
 pub mod convert;
 pub mod error;
+mod fingerprint;
 pub mod formats;
 pub mod generate;
 pub mod layer_profile;

@@ -13,6 +13,17 @@ fn every_planner_that_can_is_on_one_table() {
 }
 
 #[test]
+fn a_proof_says_among_which_plans() {
+    const ARGUMENTS: [&str; 4] = [PLACEMENT, "--planner", "placement-dp", "--json"];
+    let document = json(&[&["compare"], ARGUMENTS.as_slice()].concat(), 0);
+    assert_eq!(document["entries"][0]["proven_among"], "contiguous splits");
+    let text = stdout(&[&["compare"], &ARGUMENTS[..3]].concat(), 0);
+    assert!(text.contains("proven*") && text.contains("gap* is to the best among contiguous splits"), "{text}");
+    let explained = json(&[&["explain"], ARGUMENTS.as_slice(), &["--each", "100ms"]].concat(), 0);
+    assert_eq!(explained["proven_among"], "contiguous splits");
+}
+
+#[test]
 fn figures_are_those_of_the_single_commands() {
     let folder = Folder::new();
     let planned = json(&["plan", BERT, "--json"], 0);

@@ -232,7 +232,8 @@ mod tests {
     use super::*;
 
     fn front(count: usize, bytes_each: f64) -> Vec<Point> {
-        let point = |i: usize| Point { cost: (count - i) as f64, bytes: i as f64 * bytes_each, trail: i as u32 };
+        let weigh = |units: usize| units as f64 * bytes_each;
+        let point = |i: usize| Point { cost: weigh(count - i), bytes: weigh(i), trail: i as u32 };
         (0..count).map(point).collect()
     }
 

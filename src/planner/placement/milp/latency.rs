@@ -311,6 +311,8 @@ pub fn search(
             }
         }
         Some(Ended { bound, .. }) if !handle.cancelled() => raise(&mut best, bound),
+        // HiGHS did not begin, for want of a thread or because it refuses the model: the plan that was there stands.
+        None if !handle.cancelled() => {}
         _ => best.status = Status::Cancelled,
     }
     best.lower_bound.inspect(|&bound| handle.report_bound(bound));
