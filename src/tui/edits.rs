@@ -172,7 +172,9 @@ impl Model {
 
     /// Whether what is shown belongs to other limits or another planner.
     fn outdated(&self) -> bool {
-        !self.edited() && self.visited().is_none() && (self.stopped || self.refusal.is_some() || (self.planning() && !self.best_so_far_shown()))
+        !self.edited()
+            && self.visited().is_none()
+            && (self.stopped || self.refusal.is_some() || (self.planning() && !self.best_so_far_shown()))
     }
 
     fn planning(&self) -> bool {

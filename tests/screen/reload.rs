@@ -2,7 +2,11 @@
 
 use std::{path::Path, sync::Arc};
 
-use plantui::{planner, tui::{Focus, Offscreen}, workload};
+use plantui::{
+    planner,
+    tui::{Focus, Offscreen},
+    workload,
+};
 use ratatui::crossterm::event::KeyCode;
 
 use crate::{line, press, request, screen, tiny};
@@ -119,7 +123,8 @@ fn the_planner_stays_the_same() {
     let file = folder.path().join("model.json");
     std::fs::write(&file, TINY).unwrap();
     let workload = Arc::new(workload::load(&file).expect("it is valid"));
-    let converts = |planner: &&&dyn planner::Planner| planner.can_plan(&workload).is_ok() && !planner.is_native(&workload);
+    let converts =
+        |planner: &&&dyn planner::Planner| planner.can_plan(&workload).is_ok() && !planner.is_native(&workload);
     let planner = planner::all().iter().find(converts).expect("some planner plans a converted one").info();
     let mut request = request(workload.clone());
     request.planner = planner.id.into();
