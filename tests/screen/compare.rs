@@ -271,7 +271,7 @@ fn plans_with_too_few_or_too_many_stages_are_refused_and_never_break_the_screen(
     let nodes = stage["nodes"].as_array().unwrap();
     let part = |nodes: &[serde_json::Value]| {
         let mut choices = stage["choices"].as_object().unwrap().clone();
-        choices.retain(|id, _| nodes.iter().any(|node| node.to_string() == *id));
+        choices.retain(|id, _| nodes.iter().any(|node| id.parse() == Ok(node.as_i64().unwrap())));
         let degree = &stage["tensor_parallel"];
         serde_json::json!({"nodes": nodes, "data_parallel": 1, "tensor_parallel": degree, "choices": choices})
     };
