@@ -41,8 +41,8 @@ Examples:
 A limit takes a value, a list, or a range FIRST..LAST, which doubles unless :xFACTOR or :+STEP says otherwise; the last
 value always belongs to it. Limits with several values are swept: one, or two. A series is a planner with settings, and
 may have a name in front: NAME:PLANNER,SETTING=VALUE,.. The ends and the middle are computed first; Ctrl-C keeps what is
-there. --resume takes up a table again: points that are in it are not computed twice, if seed, deadline and workload are what
-they were, and it is kept up to date. Where a
+there. --resume takes up a table again: points that are in it are not computed twice, if seed, deadline and workload
+are what they were, and it is kept up to date. Where a
 planner answers many numbers of devices in one run, one run is made.
 Exit codes: 0 some point has a plan, 1 none has, 2 wrong use or input, 3 stopped before any plan.";
 
