@@ -57,6 +57,7 @@ pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<Strin
         let mut screen = Offscreen::new(posed(&builtin, theme), SIZE.0, SIZE.1)?;
         for step in TOUR {
             screen.play(step);
+            rest(&mut screen);
             if let Some(name) = step.picture.filter(|name| wanted.contains(name)) {
                 keep(format!("{name}{suffix}.svg"), screen.svg())?;
             }
@@ -67,6 +68,12 @@ pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<Strin
     screen.focus(Focus::View);
     keep("placement.svg".into(), screen.svg())?;
     Ok(names)
+}
+
+/// Lets a plan rest, so that it is asked what would help.
+fn rest(screen: &mut Offscreen) {
+    screen.wait(Duration::from_millis(10));
+    screen.wait(Duration::from_millis(500));
 }
 
 /// The tour of the built-in workload as one moving picture, with its captions.
