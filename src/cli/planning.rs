@@ -26,9 +26,6 @@ use crate::{
 /// How often the bar is drawn.
 const FRAME: Duration = Duration::from_millis(50);
 
-/// Stack of a planning thread, bytes: planners may go deep.
-pub(super) const STACK: usize = 64 << 20;
-
 /// A problem and the planner that is to solve it.
 pub struct Task {
     /// The planner.
@@ -202,7 +199,7 @@ pub(super) fn no_threads(threads: u16, error: &rayon::ThreadPoolBuildError) -> F
 /// # Errors
 /// [`Failure`] if the system refuses threads.
 pub(super) fn pool(threads: u16) -> Result<rayon::ThreadPool, Failure> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).stack_size(STACK).build();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).stack_size(planner::STACK_BYTES).build();
     pool.map_err(|error| no_threads(threads, &error))
 }
 

@@ -107,7 +107,7 @@ impl ScreenArgs {
         }
         if let Some(threads) = self.planning.threads {
             // The screen plans on the global pool, which can be sized once: nothing has used it yet.
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).stack_size(planning::STACK);
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).stack_size(planner::STACK_BYTES);
             pool.build_global().map_err(|error| planning::no_threads(threads, &error))?;
         }
         match tui::run(self.request(config, Arc::new(workload))?) {

@@ -3,8 +3,8 @@
 //! The table is also what a sweep is taken up again from: [`read`] gives the rows of such a file, and [`Table::answers`]
 //! finds those that answer a sweep's points. Numbers are written so that they are read back to the last bit. Rows of other
 //! sweeps in the same file are kept, and so are those of another seed, another deadline, or a workload that has changed
-//! since. The surprising decision: a point that was stopped before it had a plan is read as not
-//! answered.
+//! since. The surprising decision: a point that was stopped is read as not answered, even with a plan; its row stays until
+//! there is another.
 
 use std::time::Duration;
 
@@ -16,44 +16,15 @@ use crate::{
     units::exact_number,
 };
 
-/// What tells a point: workload, planner, options, every limit, and what else the answer rests on.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Key {
-    workload: String,
-    series: String,
-    planner: String,
-    options: String,
-    devices: String,
-    cpus: String,
-    memory_bytes: String,
-    microbatches: String,
-    bandwidth_bytes_per_s: String,
-    batch: String,
-    machines: String,
-    flops_per_s: String,
-    seed: String,
-    deadline_s: String,
-    workload_hash: String,
-}
+/// How many columns tell a point from another: workload, planner, options, every limit, and what else the answer rests on.
+const KEYS: usize = 15;
 
-/// A row as it stands in the file. The order of the fields is that of the columns.
+/// What tells a point, in the order of the columns.
+type Key = [String; KEYS];
+
+/// What came of a point. The order of the fields is that of the columns behind the key's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Row {
-    workload: String,
-    series: String,
-    planner: String,
-    options: String,
-    devices: String,
-    cpus: String,
-    memory_bytes: String,
-    microbatches: String,
-    bandwidth_bytes_per_s: String,
-    batch: String,
-    machines: String,
-    flops_per_s: String,
-    seed: String,
-    deadline_s: String,
-    workload_hash: String,
+struct Outcome {
     status: Status,
     objective: Option<String>,
     unit: Option<String>,
@@ -67,6 +38,13 @@ struct Row {
     peak_memory_bytes: Option<f64>,
     seconds: f64,
     why: String,
+}
+
+/// A row as it stands in the file.
+#[derive(Debug, Clone, PartialEq)]
+struct Row {
+    key: Key,
+    outcome: Outcome,
 }
 
 /// The columns, in their order.
@@ -104,25 +82,10 @@ pub const COLUMNS: [&str; 28] = [
 /// Columns that first versions did not write.
 const LATER: [&str; 3] = ["seed", "deadline_s", "workload_hash"];
 
-impl Row {
-    fn new(key: Key, answer: &Answer) -> Self {
+impl Outcome {
+    fn new(answer: &Answer) -> Self {
         let (objective, simulated) = (answer.objective.as_ref(), answer.simulated.as_ref());
-        Row {
-            workload: key.workload,
-            series: key.series,
-            planner: key.planner,
-            options: key.options,
-            devices: key.devices,
-            cpus: key.cpus,
-            memory_bytes: key.memory_bytes,
-            microbatches: key.microbatches,
-            bandwidth_bytes_per_s: key.bandwidth_bytes_per_s,
-            batch: key.batch,
-            machines: key.machines,
-            flops_per_s: key.flops_per_s,
-            seed: key.seed,
-            deadline_s: key.deadline_s,
-            workload_hash: key.workload_hash,
+        Outcome {
             status: answer.status,
             objective: objective.map(|objective| objective.name.clone()),
             unit: objective.map(|objective| objective.unit.clone()),
@@ -136,26 +99,6 @@ impl Row {
             peak_memory_bytes: simulated.map(|simulated| simulated.peak_memory_bytes),
             seconds: answer.seconds,
             why: answer.why.clone(),
-        }
-    }
-
-    fn key(&self) -> Key {
-        Key {
-            workload: self.workload.clone(),
-            series: self.series.clone(),
-            planner: self.planner.clone(),
-            options: self.options.clone(),
-            devices: self.devices.clone(),
-            cpus: self.cpus.clone(),
-            memory_bytes: self.memory_bytes.clone(),
-            microbatches: self.microbatches.clone(),
-            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s.clone(),
-            batch: self.batch.clone(),
-            machines: self.machines.clone(),
-            flops_per_s: self.flops_per_s.clone(),
-            seed: self.seed.clone(),
-            deadline_s: self.deadline_s.clone(),
-            workload_hash: self.workload_hash.clone(),
         }
     }
 
@@ -182,23 +125,23 @@ impl Row {
 
 fn key(sweep: &Sweep, run: &Run, point: &Point) -> Key {
     let (series, limits) = (&sweep.series[point.series], &point.limits);
-    Key {
-        workload: sweep.workload_label(point.workload),
-        series: series.label.clone(),
-        planner: series.planner.info().id.into(),
-        options: series.settings(),
-        devices: limits.devices.to_string(),
-        cpus: limits.cpus.to_string(),
-        memory_bytes: exact_number(limits.memory_bytes),
-        microbatches: limits.microbatches.to_string(),
-        bandwidth_bytes_per_s: exact_number(limits.bandwidth_bytes_per_s),
-        batch: limits.batch.to_string(),
-        machines: if limits.machines.is_empty() { String::new() } else { limits.machines.to_string() },
-        flops_per_s: exact_number(limits.flops_per_s),
-        seed: run.seed.clone(),
-        deadline_s: run.deadline_s.clone(),
-        workload_hash: run.workloads[point.workload].clone(),
-    }
+    [
+        sweep.workload_label(point.workload),
+        series.label.clone(),
+        series.planner.info().id.into(),
+        series.settings(),
+        limits.devices.to_string(),
+        limits.cpus.to_string(),
+        exact_number(limits.memory_bytes),
+        limits.microbatches.to_string(),
+        exact_number(limits.bandwidth_bytes_per_s),
+        limits.batch.to_string(),
+        if limits.machines.is_empty() { String::new() } else { limits.machines.to_string() },
+        exact_number(limits.flops_per_s),
+        run.seed.clone(),
+        run.deadline_s.clone(),
+        run.workloads[point.workload].clone(),
+    ]
 }
 
 /// What the answers of a sweep rest on beside its points.
@@ -231,12 +174,11 @@ pub struct Table {
 impl Table {
     /// For every point of the sweep its answer, if the table has one.
     pub fn answers(&self, sweep: &Sweep, run: &Run) -> Vec<Option<Answer>> {
-        let mut rows: Vec<(Key, &Row)> =
-            self.rows.iter().filter(|row| is_answered(row)).map(|row| (row.key(), row)).collect();
-        rows.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut rows: Vec<&Row> = self.rows.iter().filter(|row| is_answered(row)).collect();
+        rows.sort_by(|a, b| a.key.cmp(&b.key));
         let find = |point: &Point| {
             let key = key(sweep, run, point);
-            rows.binary_search_by(|row| row.0.cmp(&key)).ok().map(|at| rows[at].1.answer())
+            rows.binary_search_by(|row| row.key.cmp(&key)).ok().map(|at| rows[at].outcome.answer())
         };
         sweep.points.iter().map(find).collect()
     }
@@ -244,25 +186,22 @@ impl Table {
 
 /// A point that was stopped before it had a plan, or with one that the search could still better, is asked again.
 fn is_answered(row: &Row) -> bool {
-    row.status != Status::Cancelled
+    row.outcome.status != Status::Cancelled
 }
 
 /// The table of a sweep: its answered points in their order, then the rows of `before` for which it has no newer answer.
 pub fn to_csv(sweep: &Sweep, run: &Run, answers: &[Option<Answer>], before: &Table) -> String {
-    let mut writer = csv::Writer::from_writer(vec![]);
+    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(vec![]);
     let keys: Vec<Key> = sweep.points.iter().map(|point| key(sweep, run, point)).collect();
     // A point that was stopped is asked again, but until it has another answer its row stays.
-    let mut answered: Vec<Key> =
-        keys.iter().zip(answers).filter(|(_, answer)| answer.is_some()).map(|(key, _)| key.clone()).collect();
+    let mut answered: Vec<&Key> =
+        keys.iter().zip(answers).filter(|(_, answer)| answer.is_some()).map(|(key, _)| key).collect();
     answered.sort();
-    let ours = keys.into_iter().zip(answers).filter_map(|(key, answer)| Some(Row::new(key, answer.as_ref()?)));
-    let others = before.rows.iter().filter(|row| answered.binary_search(&row.key()).is_err()).cloned();
-    let rows: Vec<Row> = ours.chain(others).collect();
-    if rows.is_empty() {
-        writer.write_record(COLUMNS).expect("writing to memory does not fail");
-    }
-    for row in rows {
-        writer.serialize(row).expect("writing to memory does not fail");
+    let ours = keys.iter().zip(answers).filter_map(|(key, answer)| Some((key, Outcome::new(answer.as_ref()?))));
+    let others = before.rows.iter().filter(|row| answered.binary_search(&&row.key).is_err());
+    writer.write_record(COLUMNS).expect("writing to memory does not fail");
+    for (key, outcome) in ours.chain(others.map(|row| (&row.key, row.outcome.clone()))) {
+        writer.serialize((key, outcome)).expect("writing to memory does not fail");
     }
     let bytes = writer.into_inner().expect("writing to memory does not fail");
     String::from_utf8(bytes).expect("all fields are text")
@@ -287,15 +226,23 @@ pub fn read(text: &str) -> Result<Table, String> {
     if header.iter().ne(COLUMNS) {
         return Err("line 1 has other columns than a sweep's table".into());
     }
-    let rows = reader.deserialize().collect::<Result<Vec<Row>, _>>().map_err(|error| at(&error))?;
-    Ok(Table { rows })
+    let rows = reader.records().map(|record| row(&record?)).collect::<Result<Vec<Row>, _>>();
+    Ok(Table { rows: rows.map_err(|error| at(&error))? })
+}
+
+fn row(record: &csv::StringRecord) -> Result<Row, csv::Error> {
+    let mut fields = record.iter();
+    let key = std::array::from_fn(|_| fields.next().unwrap_or_default().to_string());
+    let mut rest: csv::StringRecord = fields.collect();
+    rest.set_position(record.position().cloned());
+    Ok(Row { key, outcome: rest.deserialize(Some(&COLUMNS[KEYS..].to_vec().into()))? })
 }
 
 fn at(error: &csv::Error) -> String {
     let line = error.position().map_or(1, csv::Position::line);
     match error.kind() {
         csv::ErrorKind::Deserialize { err, .. } => {
-            let column = err.field().and_then(|field| COLUMNS.get(field as usize)).copied().unwrap_or("a field");
+            let column = err.field().and_then(|field| COLUMNS.get(KEYS + field as usize)).copied().unwrap_or("a field");
             format!("line {line}: {column} cannot be read: {}", err.kind())
         }
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {

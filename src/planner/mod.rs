@@ -25,6 +25,9 @@ pub use options::{Lever, OptionError, OptionKind, OptionSpec, OptionValue, Optio
 pub use outcome::{Infeasible, Outcome, Statistics, Status};
 pub use search::{Incumbent, Progress, Search};
 
+/// Bytes of stack for a thread that plans: searches may go deep.
+pub const STACK_BYTES: usize = 64 << 20;
+
 /// What is asked of a planner.
 #[derive(Debug, Clone)]
 pub struct Problem {

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     fs, io,
-    io::Write,
+    io::{Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -94,7 +94,7 @@ pub(super) fn free_name(directory: &Path, stem: &str, extension: &str) -> PathBu
 const DEEPEST: usize = 3;
 const MOST_ENTRIES: usize = 5000;
 
-/// JSON files below a folder, nearest first; hidden folders and those of build tools are passed over.
+/// JSON files and layer profiles below a folder, nearest first; hidden folders and those of build tools are passed over.
 pub(super) fn workloads(root: &Path) -> Vec<String> {
     let mut found = vec![];
     let mut folders = VecDeque::from([(root.to_path_buf(), 0)]);
@@ -116,13 +116,21 @@ pub(super) fn workloads(root: &Path) -> Vec<String> {
                 if depth < DEEPEST {
                     folders.push_back((path, depth + 1));
                 }
-            } else if path.extension().is_some_and(|e| e == "json") {
+            } else if path.extension().is_some_and(|e| e == "json") || is_layer_profile(&path) {
                 let shown = path.strip_prefix(root).unwrap_or(&path);
                 found.push(shown.display().to_string());
             }
         }
     }
     found
+}
+
+/// Whether a text file begins as a layer profile does: fields parted by ` -- `.
+fn is_layer_profile(path: &Path) -> bool {
+    let mut begin = vec![];
+    path.extension().is_some_and(|e| e == "txt")
+        && fs::File::open(path).and_then(|file| file.take(256).read_to_end(&mut begin)).is_ok()
+        && String::from_utf8_lossy(&begin).lines().next().is_some_and(|line| line.contains(" -- "))
 }
 
 #[cfg(test)]
@@ -153,10 +161,13 @@ mod tests {
         for folder in ["a/b", ".hidden", "target"] {
             fs::create_dir_all(dir.path().join(folder)).unwrap();
         }
-        for file in ["a/b/deep.json", "z.json", "a/near.json", "a/note.txt", ".hidden/x.json", "target/y.json"] {
+        for file in
+            ["a/b/deep.json", "z.json", "a/near.json", "a/note.txt", "graph.txt", ".hidden/x.json", "target/y.json"]
+        {
             fs::write(dir.path().join(file), "").unwrap();
         }
-        assert_eq!(workloads(dir.path()), ["z.json", "a/near.json", "a/b/deep.json"]);
+        fs::write(dir.path().join("graph.txt"), "node1 -- Input -- forward_compute_time=0").unwrap();
+        assert_eq!(workloads(dir.path()), ["graph.txt", "z.json", "a/near.json", "a/b/deep.json"]);
         assert!(workloads(&dir.path().join("none")).is_empty());
     }
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
-    planner::{OptionKind, OptionSpec, OptionValue, Options, Problem, Search},
+    planner::{self, OptionKind, OptionSpec, OptionValue, Options, Problem, Search},
     study::sweep::{
         Answer, Figure, Point, Series, Sweep,
         chart::{Chart, Line, Mark},
@@ -27,8 +27,6 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Steps of a limit to either side of its value.
 const STEPS: usize = 8;
-/// Planners may go deep.
-const STACK: usize = 64 << 20;
 
 /// What a sweep was begun with.
 #[derive(Debug, Clone)]
@@ -268,7 +266,7 @@ fn answer(sweep: &Sweep, search: &Search, found: &mut dyn FnMut(Finding)) {
     let (sender, receiver) = crossbeam_channel::unbounded();
     let wanted: Vec<usize> = (0..sweep.points.len()).collect();
     let threads = thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(planner::STACK_BYTES).build();
     thread::scope(|scope| {
         scope.spawn(move || {
             // A send fails only when nobody waits any more.

@@ -156,7 +156,7 @@ impl Worker {
         let reports = unbounded();
         let report_sender: Sender<Report> = reports.0.clone();
         let jobs = job_receiver.clone();
-        thread::Builder::new().name("planner".into()).stack_size(64 << 20).spawn(move || {
+        thread::Builder::new().name("planner".into()).stack_size(planner::STACK_BYTES).spawn(move || {
             for job in jobs {
                 // A send fails only when the screen is gone, and then nobody waits for the rest either.
                 perform(&job, &mut |report| drop(report_sender.send(report)));
@@ -195,7 +195,7 @@ impl Worker {
         let sender = self.reports.0.clone();
         // A send fails only when the screen is gone, and then nobody waits for the answer either.
         let work = move || studies::perform(study, &mut |report| drop(sender.send(report)));
-        thread::Builder::new().name("study".into()).stack_size(64 << 20).spawn(work).map(drop)
+        thread::Builder::new().name("study".into()).stack_size(planner::STACK_BYTES).spawn(work).map(drop)
     }
 
     /// Cancels the running search if something newer has waited for it long enough. Called at every tick.
