@@ -46,8 +46,13 @@ const TOO_LARGE: &str = "larger than any quantity planned with here: at most 1e3
 const BITS_OR_BYTES: &str = "bits or bytes, which lower case does not tell: write Gb/s for bits or GB/s for bytes";
 const EXPECTED_COUNT: &str = "not a whole number of at least 1";
 
-/// The largest size and bandwidth that are taken.
-const LARGEST: f64 = 1e30;
+const TOO_SMALL: &str = "smaller than any quantity planned with here: at least 1e-9";
+
+/// The largest size and rate that are taken. Sums over nodes, times microbatches and over any bandwidth, stay finite
+/// below it.
+pub const LARGEST: f64 = 1e30;
+/// The smallest size and rate that are taken: what is divided by it stays finite.
+pub const SMALLEST: f64 = 1e-9;
 
 /// Parts `12.5GiB` into the number and the trimmed unit behind it.
 fn split_number(text: &str) -> Option<(f64, &str)> {
@@ -138,11 +143,12 @@ pub fn parse_flops(text: &str) -> Result<f64, UnitError> {
     in_range(rate, text, error)
 }
 
-/// A quantity that is positive and small enough for everything computed from it to be finite.
+/// A quantity that is neither too small nor too large for everything computed from it to be finite.
 fn in_range(value: f64, text: &str, error: impl Fn() -> UnitError) -> Result<f64, UnitError> {
     match value {
         v if v > LARGEST => Err(UnitError::new(text, TOO_LARGE)),
-        v if v > 0.0 => Ok(v),
+        v if v >= SMALLEST => Ok(v),
+        v if v > 0.0 => Err(UnitError::new(text, TOO_SMALL)),
         _ => Err(error()),
     }
 }
@@ -378,6 +384,15 @@ mod tests {
         assert_eq!(count_short(5.88e9), "5.88 G");
         assert_eq!(percent(0.913), "91.3%");
         assert_eq!(percent_whole(0.913), "91%");
+    }
+
+    #[test]
+    fn what_would_not_stay_finite_is_refused() {
+        for parse in [parse_bytes, parse_bandwidth, parse_flops] {
+            assert!(parse("5e-324").unwrap_err().to_string().contains("at least 1e-9"));
+            assert!(parse("2e30").unwrap_err().to_string().contains("at most 1e30"));
+            assert_eq!(parse("1e-9"), Ok(SMALLEST));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf};
 
 use common::random_layers::{Dice, text};
 use plantui::workload::{self, Format, convert, formats::torch_graph, lint};
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::RngSeed};
 
 fn read(text: &str) -> Result<workload::Workload, String> {
     workload::load_bytes(text.as_bytes(), "graph.txt", "graph").map_err(|error| error.to_string())
@@ -86,6 +86,7 @@ fn the_example_is_what_the_generator_and_the_conversion_make() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
     #[test]
     fn no_mutation_makes_the_reader_panic(seed in 1u64..1000, edits in prop::collection::vec((any::<prop::sample::Index>(), any::<char>()), 1..8)) {
         let mut characters: Vec<char> = text(&mut Dice::new(seed), 4).chars().collect();

@@ -18,14 +18,15 @@ pub struct LoadError {
 }
 
 impl LoadError {
-    /// An error about the file as a whole.
+    /// An error about the file as a whole. What it quotes is made fit for a terminal.
     pub fn file(file: &str, problem: impl Into<String>, repair: impl Into<String>) -> Self {
-        LoadError { file: file.into(), path: String::new(), line: None, problem: problem.into(), repair: repair.into() }
+        let (problem, repair) = (single_line(&problem.into()), single_line(&repair.into()));
+        LoadError { file: file.into(), path: String::new(), line: None, problem, repair }
     }
 
     /// An error about one place in the file.
     pub fn at(file: &str, path: impl Into<String>, problem: impl Into<String>, repair: impl Into<String>) -> Self {
-        LoadError { path: path.into(), ..LoadError::file(file, problem, repair) }
+        LoadError { path: single_line(&path.into()), ..LoadError::file(file, problem, repair) }
     }
 
     /// The same with the line, where it can be told.
@@ -37,7 +38,7 @@ impl LoadError {
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file)?;
+        write!(f, "{}", single_line(&self.file))?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }

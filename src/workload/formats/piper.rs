@@ -138,12 +138,6 @@ impl Reader<'_> {
     }
 
     fn limits(&self, raw: &RawFile) -> Result<FileLimits, LoadError> {
-        let positive = |value: Option<f64>, field: &str| match value {
-            Some(v) if !(v >= 1e-9 && v.is_finite()) => {
-                Err(self.error(field, format!("is {}, must be at least 1e-9", exact_number(v)), ""))
-            }
-            other => other.map(|v| self.not_too_large(v, || field.into())).transpose(),
-        };
         let count = |value: Option<f64>, field: &str, most: u32| match value {
             None => Ok(None),
             Some(v) if v.fract() == 0.0 && (1.0..=f64::from(most)).contains(&v) => Ok(Some(v as u32)),
@@ -152,9 +146,9 @@ impl Reader<'_> {
                 Err(self.error(field, format!("is {shown}, must be a whole number from 1 to {most}"), ""))
             }
         };
-        let memory_bytes = positive(raw.max_memory_per_device, "maxMemoryPerDevice")?;
+        let memory_bytes = self.limit(raw.max_memory_per_device, "maxMemoryPerDevice")?;
         let devices = count(raw.max_devices, "maxDevices", MOST_DEVICES)?;
-        let bandwidth_bytes_per_s = positive(raw.bandwidth, "bandwidth")?;
+        let bandwidth_bytes_per_s = self.limit(raw.bandwidth, "bandwidth")?;
         let batch = count(raw.mbs_in_batch, "mbsInBatch", MOST_MICROBATCHES)?;
         let other_batch = count(raw.max_batch_size, "maxBatchSize", MOST_MICROBATCHES)?;
         if let (Some(a), Some(b)) = (batch, other_batch)

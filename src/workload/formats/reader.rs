@@ -10,12 +10,10 @@ use serde::{
 
 use super::{locate, syntax};
 use crate::{
-    units::exact_number,
+    units::{LARGEST, SMALLEST, exact_number},
     workload::{LoadError, error::printable},
 };
 
-/// The largest quantity a file may hold. Sums over nodes, times microbatches and over any bandwidth, stay finite below it.
-pub(super) const MAX_QUANTITY: f64 = 1e30;
 /// The largest id, near the end of the whole numbers that JSON readers tell apart.
 const MAX_ID: f64 = 9e15;
 
@@ -79,14 +77,24 @@ impl Reader<'_> {
         self.not_too_large(value, path)
     }
 
+    /// A limit that may be missing, neither too small nor too large for what is computed from it to be finite.
+    pub(super) fn limit(&self, value: Option<f64>, field: &str) -> Result<Option<f64>, LoadError> {
+        match value {
+            Some(v) if !(v >= SMALLEST && v.is_finite()) => {
+                Err(self.error(field, format!("is {}, must be at least {SMALLEST:e}", exact_number(v)), ""))
+            }
+            other => other.map(|v| self.not_too_large(v, || field.into())).transpose(),
+        }
+    }
+
     /// A number small enough for sums to stay finite.
     pub(super) fn not_too_large(&self, value: f64, path: impl Fn() -> String) -> Result<f64, LoadError> {
-        if value <= MAX_QUANTITY {
+        if value <= LARGEST {
             return Ok(value);
         }
         Err(self.error(
             &path(),
-            format!("is {}, must be at most {MAX_QUANTITY:e}", exact_number(value)),
+            format!("is {}, must be at most {LARGEST:e}", exact_number(value)),
             "nothing computed from it would be finite: correct it",
         ))
     }

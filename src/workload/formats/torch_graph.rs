@@ -14,10 +14,10 @@ use std::fmt::Write;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Format, reader::MAX_QUANTITY};
+use super::Format;
 use crate::{
     graph::{Dag, GraphError},
-    units::exact_number,
+    units::{LARGEST, exact_number},
     workload::{FileLimits, LayerNode, LayerProfile, LoadError, Node, NodeId, Profile, Workload, error::printable},
 };
 
@@ -182,8 +182,8 @@ fn numbers(line: &Line<'_>, name: &str, text: &str) -> Result<Vec<f64>, LoadErro
         if !(value >= 0.0 && value.is_finite()) {
             return line.refuse(name, format!("is {}, must be >= 0", exact_number(value)), "");
         }
-        if value > MAX_QUANTITY {
-            let problem = format!("is {}, must be at most {MAX_QUANTITY:e}", exact_number(value));
+        if value > LARGEST {
+            let problem = format!("is {}, must be at most {LARGEST:e}", exact_number(value));
             return line.refuse(name, problem, "nothing computed from it would be finite: correct it");
         }
         Ok(value)

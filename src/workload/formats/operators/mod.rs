@@ -111,15 +111,11 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
         }
         v => Ok(v.map(|v| v as u32)),
     };
-    let positive = |value: Option<f64>, field: &str| match value {
-        Some(0.0) => Err(reader.error(field, "is 0, must be more", "give a figure, or leave it out")),
-        v => v.map(|v| reader.not_negative(v, || field.into())).transpose(),
-    };
     let limits = FileLimits {
         devices: whole(raw.devices, "devices", MAX_DEVICES)?,
-        memory_bytes: positive(raw.memory, "memory")?,
-        flops_per_s: positive(raw.flops, "flops")?,
-        bandwidth_bytes_per_s: positive(raw.bandwidth, "bandwidth")?,
+        memory_bytes: reader.limit(raw.memory, "memory")?,
+        flops_per_s: reader.limit(raw.flops, "flops")?,
+        bandwidth_bytes_per_s: reader.limit(raw.bandwidth, "bandwidth")?,
         ..FileLimits::default()
     };
     let cutoff = whole(raw.cutoff, "cutoff", MAX_EXTENT)?.unwrap_or(1);
