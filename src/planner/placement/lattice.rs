@@ -3,7 +3,10 @@
 //! [`DownSets`] enumerates sets closed under successors; here they are closed under predecessors, so it gets the
 //! reversed order. Each step to a set with one class less carries that class, so that a walk needs no bit sets. A walk
 //! takes classes out from the last to the first of one topological order: each set below is met along exactly one path,
-//! so that nothing has to be remembered of the sets that were seen.
+//! so that nothing has to be remembered of the sets that were seen. It takes the last class first, so that large
+//! differences come early.
+
+use std::cmp::Reverse;
 
 use super::load::{ClassCosts, Holding, Sums};
 use crate::{
@@ -57,7 +60,7 @@ impl Lattice {
                 steps.push((below, class as u32));
             }
             let from = *start.last().expect("there is a first start") as usize;
-            steps[from..].sort_unstable_by_key(|&(_, class)| place[class as usize]);
+            steps[from..].sort_unstable_by_key(|&(_, class)| Reverse(place[class as usize]));
             start.push(steps.len() as u32);
         }
         let places = steps.iter().map(|&(_, class)| place[class as usize]).collect();
@@ -159,14 +162,24 @@ pub struct Walk<'a> {
     path: Vec<Level>,
 }
 
+/// Where a walk goes from a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Onward {
+    /// To the sets below it.
+    Below,
+    /// Past it: the sets below it are not visited along this path.
+    Past,
+    /// Nowhere: the walk is over.
+    Stop,
+}
+
 /// Where a walk is among the steps down from one ideal.
 #[derive(Debug)]
 struct Level {
     next: u32,
     end: u32,
-    /// The class that was taken out last, and its place; a place behind all at the start.
+    /// The class that was taken out last.
     class: u32,
-    place: u32,
     /// What is held.
     sums: Sums,
 }
@@ -177,23 +190,22 @@ impl<'a> Walk<'a> {
         Walk { lattice, holding: Holding::new(costs), path: vec![] }
     }
 
-    /// Visits each ideal strictly below `ideal` once, with the sums of the classes between the two. Where `visit` says
-    /// no, the walk does not go below: the differences further down contain this one.
-    pub fn down(&mut self, ideal: usize, mut visit: impl FnMut(usize, &Sums) -> bool) {
+    /// Visits each ideal strictly below `ideal` once, with the sums of the classes between the two. `visit` says whether
+    /// to go on below: the differences further down contain this one.
+    pub fn down(&mut self, ideal: usize, mut visit: impl FnMut(usize, &Sums) -> Onward) {
         let Walk { lattice, holding, path } = self;
-        let level = |ideal: usize, class: u32, place: u32, sums: Sums| Level {
-            next: lattice.start[ideal],
-            end: lattice.start[ideal + 1],
-            class,
-            place,
-            sums,
+        let level = |ideal: usize, class: u32, place: u32, sums: Sums| {
+            let (mut next, end) = (lattice.start[ideal], lattice.start[ideal + 1]);
+            // Steps lie in the order of their classes, the last first: in front are those that come too late.
+            while next < end && lattice.places[next as usize] >= place {
+                next += 1;
+            }
+            Level { next, end, class, sums }
         };
         path.clear();
         path.push(level(ideal, u32::MAX, u32::MAX, Sums::default()));
         while let Some(here) = path.last_mut() {
-            let next = here.next as usize;
-            // Steps lie in the order of their classes: behind the first that is too late, all are.
-            if here.next == here.end || lattice.places[next] >= here.place {
+            if here.next == here.end {
                 let class = here.class;
                 path.pop();
                 if !path.is_empty() {
@@ -201,13 +213,18 @@ impl<'a> Walk<'a> {
                 }
                 continue;
             }
+            let next = here.next as usize;
             let ((below, class), place) = (lattice.steps[next], lattice.places[next]);
             here.next += 1;
             let sums = holding.add(class as usize, here.sums);
-            if visit(below as usize, &sums) {
-                path.push(level(below as usize, class, place, sums));
-            } else {
-                holding.remove(class as usize);
+            match visit(below as usize, &sums) {
+                Onward::Below => path.push(level(below as usize, class, place, sums)),
+                Onward::Past => holding.remove(class as usize),
+                Onward::Stop => {
+                    holding.remove(class as usize);
+                    path.drain(1..).for_each(|level| holding.remove(level.class as usize));
+                    return;
+                }
             }
         }
     }

@@ -76,7 +76,11 @@ pub(super) fn place(prepared: &Prepared, limits: &PlacementLimits, handle: &Sear
             let max_load = found.best.as_ref().map(|(value, _)| *value);
             Placed {
                 // Optimal along this order only: no proof for the graph, unless the bound happens to be met.
-                status: if max_load.is_some_and(|value| value <= bound) { Status::Optimal } else { Status::Feasible },
+                status: match max_load {
+                    Some(value) if value <= bound => Status::Optimal,
+                    _ if !found.proven => Status::Cancelled,
+                    _ => Status::Feasible,
+                },
                 split: found.best.map(|(_, stages)| prepared.split(&stages)),
                 max_load,
                 lower_bound: Some(bound),
