@@ -9,6 +9,8 @@
 //! The one surprising decision: [`bytes_exact`] and [`bandwidth_exact`] pick the decimal or the binary unit,
 //! whichever needs fewer digits, so that a file's `80e9` shows as `80 GB` and `8589934592` as `8 GiB`.
 
+use std::time::Duration;
+
 use thiserror::Error;
 
 /// Why a quantity could not be read; the message names the text and shows what would do.
@@ -40,6 +42,7 @@ const EXPECTED_BYTES: &str = "not a size in bytes: write a positive number and a
 const EXPECTED_BANDWIDTH: &str =
     "not a bandwidth: write a positive number and a unit, such as 25GB/s, 25GiB/s or 200Gb/s (bits)";
 const EXPECTED_SECONDS: &str = "not a duration: write a number and a unit, such as 1.5ms, 60s or 2min";
+const NO_TIME: &str = "no time to plan in: write a duration above 0, such as 10s or 2min";
 const EXPECTED_FLOPS: &str =
     "not a rate: write a positive number of operations per second, such as 10e12, 10T or 312TFLOPS";
 const TOO_LARGE: &str = "larger than any quantity planned with here: at most 1e30";
@@ -176,6 +179,16 @@ pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
     };
     let seconds = value * factor;
     if seconds >= 0.0 && seconds.is_finite() { Ok(seconds) } else { Err(error()) }
+}
+
+/// Reads the time that a run may take: a duration above 0.
+///
+/// # Errors
+/// As [`parse_seconds`], and if it is no time at all or longer than the clock counts.
+pub fn parse_deadline(text: &str) -> Result<Duration, UnitError> {
+    let deadline = Duration::try_from_secs_f64(parse_seconds(text)?)
+        .map_err(|_| UnitError::new(text, "longer than any run can last"))?;
+    if deadline.is_zero() { Err(UnitError::new(text, NO_TIME)) } else { Ok(deadline) }
 }
 
 /// Reads a count of at least 1: `64`, `1_920`, `2k`.
@@ -364,6 +377,12 @@ mod tests {
         assert_eq!(parse_seconds("2min"), Ok(120.0));
         assert_eq!(parse_seconds("60"), Ok(60.0));
         assert!(parse_seconds("-1s").is_err());
+        assert_eq!(parse_deadline("1.5s"), Ok(Duration::from_millis(1500)));
+        for (text, part) in [("0s", "no time"), ("1e-12ns", "no time"), ("1e300", "longer"), ("-1s", "not a duration")]
+        {
+            let error = parse_deadline(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
         assert_eq!(parse_count("1_920"), Ok(1920));
         assert_eq!(parse_count("2k"), Ok(2000));
         for text in ["0", "-3", "1.5", "x", "5000000000"] {

@@ -35,6 +35,8 @@ fn ranges_double_multiply_and_step_and_their_ends_belong_to_them() {
     assert_eq!(values(Devices, "8..32:+8"), [8.0, 16.0, 24.0, 32.0]);
     assert_eq!(values(Devices, "8..100"), [8.0, 16.0, 32.0, 64.0, 100.0]);
     assert_eq!(values(Devices, "3..8:x1.5"), [3.0, 5.0, 7.0, 8.0]);
+    assert_eq!(values(Memory, "1e9..4GB"), [1e9, 2e9, 4e9]);
+    assert_eq!(values(Devices, "2..8k:x4000"), [2.0, 8000.0]);
     assert_eq!(values(Devices, "64, 8..16:+4,12"), [8.0, 12.0, 16.0, 64.0]);
     assert_eq!(values(Devices, "8..8"), [8.0]);
     assert_eq!(values(Cpus, "0..3"), [0.0, 1.0, 2.0, 3.0]);
@@ -47,6 +49,11 @@ fn ranges_double_multiply_and_step_and_their_ends_belong_to_them() {
 fn bad_ranges_are_refused_in_one_sentence_that_says_what_to_write() {
     for (kind, text, part) in [
         (LimitKind::Devices, "64..8", "write 8..64"),
+        (LimitKind::Devices, "8..16..32", "write the range 8..32 or the list 8,16,32"),
+        (LimitKind::Devices, "8..16..32..64:x2", "write the range 8..64:x2 or the list 8,16,32,64"),
+        (LimitKind::Memory, "1GiB..80", "write 1GiB..80GiB"),
+        (LimitKind::Memory, "1 .. 80 GiB", "write 1 GiB..80 GiB"),
+        (LimitKind::Bandwidth, "25..100GB/s", "write 25GB/s..100GB/s"),
         (LimitKind::Devices, "8..64:x1", "write one such as :x2"),
         (LimitKind::Devices, "8..64:x-2", "write one such as :x2"),
         (LimitKind::Devices, "8..64:xx", "write one such as :x2"),
@@ -81,6 +88,9 @@ fn series_have_names_planners_and_settings() {
     let named = Series::parse("all kept:piper, recompute=never", &[]).unwrap();
     assert_eq!((named.label.as_str(), named.settings().as_str()), ("all kept", "recompute=never"));
     assert_eq!(Series::parse("equal-partition", &common).unwrap().settings(), "variant=general");
+    assert_eq!(Series::parse("\u{1b}[31mred\u{7}:piper", &[]).unwrap().label, "[31mred");
+    let error = Series::parse("pi\u{1b}[2Jper", &[]).unwrap_err().to_string();
+    assert!(!error.chars().any(char::is_control), "{error:?}");
     for (text, part) in [
         ("pipper", "no planner `pipper`"),
         ("", "no planner"),

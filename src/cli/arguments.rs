@@ -187,7 +187,6 @@ pub(super) fn seed(text: &str) -> Result<u64, UnitError> {
     text.parse().map_err(|_| UnitError::new(text, "not a seed: write a whole number from 0 to 18446744073709551615"))
 }
 
-pub(super) fn deadline(text: &str) -> Result<Duration, String> {
-    let seconds = units::parse_seconds(text).map_err(|error| error.to_string())?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is longer than any run can last"))
+pub(super) fn deadline(text: &str) -> Result<Duration, UnitError> {
+    units::parse_deadline(text)
 }

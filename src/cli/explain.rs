@@ -370,7 +370,7 @@ fn document<'a>(planned: &'a Planned, explained: Option<&'a Explained>) -> Expla
             id: planned.planner.info().id.into(),
             options: problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
         },
-        limits: (&problem.limits).into(),
+        limits: LimitsPart::from(&problem.limits).of(&problem.workload.profile),
         status: status_word(planned.outcome.status),
         proven_among: planned.outcome.proven_among,
         objective: None,

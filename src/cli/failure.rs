@@ -2,7 +2,11 @@
 
 use std::{io, process::ExitCode};
 
-use crate::{cluster::MissingLimit, planner::OptionError, workload::LoadError};
+use crate::{
+    cluster::MissingLimit,
+    planner::OptionError,
+    workload::{LoadError, error::single_line},
+};
 
 /// How a command ended that was used rightly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +67,10 @@ impl Failure {
     /// Prints the error to standard error and gives the exit code.
     pub fn report(&self) -> ExitCode {
         let Failure::Refused { message, hint } = self else { return ExitCode::SUCCESS };
-        eprintln!("error: {message}");
+        // What the user typed may be quoted, and a terminal would obey it.
+        eprintln!("error: {}", single_line(message));
         if !hint.is_empty() {
-            eprintln!("hint: {hint}");
+            eprintln!("hint: {}", single_line(hint));
         }
         ExitCode::from(2)
     }

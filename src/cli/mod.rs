@@ -35,6 +35,7 @@ pub mod simulate;
 pub mod sweep;
 mod sweep_limits;
 mod sweep_report;
+mod sweep_store;
 pub mod themes;
 pub mod topologies;
 

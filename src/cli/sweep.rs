@@ -1,11 +1,11 @@
 //! `plantui sweep`: what a plan is worth over one or two limits, for one or more planners or settings.
 
 use std::{
-    fs, panic,
-    path::{Path, PathBuf},
+    panic,
+    path::PathBuf,
     sync::{Arc, mpsc},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use clap::{Args, builder::PossibleValuesParser};
@@ -18,6 +18,7 @@ use super::{
     progress::Count,
     sweep_limits::SweepLimits,
     sweep_report,
+    sweep_store::Store,
 };
 use crate::{
     export::{sweep_csv, sweep_svg},
@@ -28,6 +29,7 @@ use crate::{
         papers::{self, Paper},
         run,
     },
+    workload::error::single_line,
 };
 
 const EXAMPLES: &str = "\
@@ -46,9 +48,8 @@ are what they were, and it is kept up to date. Where a
 planner answers many numbers of devices in one run, one run is made.
 Exit codes: 0 some point has a plan, 1 none has, 2 wrong use or input, 3 stopped before any plan.";
 
-/// How often the bar is drawn, and how often the table is written while the sweep goes on.
+/// How often the bar is drawn.
 const FRAME: Duration = Duration::from_millis(50);
-const CHECKPOINT: Duration = Duration::from_secs(2);
 
 /// Plan over ranges of one or two limits: table, CSV, JSON, chart
 #[derive(Debug, Args)]
@@ -128,13 +129,6 @@ fn figures() -> PossibleValuesParser {
     PossibleValuesParser::new(Figure::ALL.map(Figure::id))
 }
 
-/// The table of points on disk.
-struct Store {
-    before: sweep_csv::Table,
-    destination: Option<Destination>,
-    written: Instant,
-}
-
 impl SweepArgs {
     /// Sweeps, prints and writes what was asked for.
     ///
@@ -153,7 +147,7 @@ impl SweepArgs {
             let hint = "write one of them to a file";
             return Err(Failure::refused("several results would share standard output", hint));
         }
-        let mut store = Store::open(&self.output)?;
+        let mut store = Store::open(output.as_deref(), self.output.force, resume.as_deref())?;
         let paper = self.lines.study.as_deref().and_then(papers::find);
         let sweep = match paper {
             Some(paper) => self.study(paper)?,
@@ -236,6 +230,9 @@ impl SweepArgs {
         let sweep = Sweep::grid(workloads, series, &values, &self.limits.rest())
             .map_err(|(source, missing)| missing.of(&source))?;
         check(&sweep)?;
+        for unheeded in sweep.unheeded(&values.iter().map(|values| values.kind).collect::<Vec<_>>()) {
+            note(&unheeded.told(unheeded.kind.flag()));
+        }
         Ok(sweep)
     }
 
@@ -310,7 +307,7 @@ impl SweepArgs {
                     Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(()),
                 }
                 bar.update(interrupt.pressed());
-                if store.written.elapsed() >= CHECKPOINT
+                if store.is_due()
                     && let Err(failure) = store.write(sweep, rests_on, answers)
                 {
                     search.cancel();
@@ -325,72 +322,32 @@ impl SweepArgs {
     }
 }
 
-/// Every series can plan some workload, with the options it has.
+/// Some series can plan some workload, and those that can have the options they need.
 fn check(sweep: &Sweep) -> Result<(), Failure> {
+    let mut reasons = vec![];
     for (place, series) in sweep.series.iter().enumerate() {
-        let mut reasons = vec![];
         for (at, workload) in sweep.workloads.iter().enumerate() {
-            match series.planner.can_plan(workload) {
-                Err(reason) => {
-                    reasons.push(format!("{} cannot plan {}: {reason}", series.planner.info().name, workload.name));
-                }
-                Ok(()) => {
-                    let point = sweep.points.iter().find(|point| point.workload == at && point.series == place);
-                    if let Some(point) = point {
-                        let options = series.options.clone();
-                        let problem = Problem { workload: Arc::clone(workload), limits: point.limits, options };
-                        series.planner.check_options(&problem)?;
-                    }
-                }
+            if let Some(reason) = sweep.refusal(place, at) {
+                reasons.push(reason);
+                continue;
+            }
+            if let Some(point) = sweep.points.iter().find(|point| point.workload == at && point.series == place) {
+                let options = series.options.clone();
+                let problem = Problem { workload: Arc::clone(workload), limits: point.limits, options };
+                series.planner.check_options(&problem)?;
             }
         }
-        if reasons.len() == sweep.workloads.len() {
-            return Err(Failure::refused(reasons.join("; "), "`plantui planners` lists every planner"));
-        }
+    }
+    if reasons.len() == sweep.workloads.len() * sweep.series.len() {
+        return Err(Failure::refused(reasons.join("; "), "`plantui planners` lists every planner"));
+    }
+    for reason in reasons {
+        note(&reason);
     }
     Ok(())
 }
 
-impl Store {
-    fn open(output: &Output) -> Result<Self, Failure> {
-        let mut store = Store { before: sweep_csv::Table::default(), destination: None, written: Instant::now() };
-        if let Some(path) = &output.output {
-            if path.is_file() && !output.force {
-                let (shown, hint) = (input::shown(path), "takes it up again, --force replaces it");
-                return Err(Failure::refused(format!("{shown} exists already"), format!("--resume {shown} {hint}")));
-            }
-            let destination = Destination::new(Some(path), output.force);
-            destination.check()?;
-            store.destination = Some(destination);
-        }
-        if let Some(path) = &output.resume {
-            store.before = read(path)?;
-            store.destination = Some(Destination::new(Some(path), true));
-        }
-        Ok(store)
-    }
-
-    /// Writes the table; once it is there, it is this sweep's and may be replaced by a longer one.
-    fn write(&mut self, sweep: &Sweep, run: &sweep_csv::Run, answers: &[Option<Answer>]) -> Result<(), Failure> {
-        if let Some(destination) = &mut self.destination {
-            destination.write(&sweep_csv::to_csv(sweep, run, answers, &self.before))?;
-            if let Destination::File { force, .. } = destination {
-                *force = true;
-            }
-        }
-        self.written = Instant::now();
-        Ok(())
-    }
-}
-
-/// The table of a sweep that goes on; empty where there is no such file yet.
-fn read(path: &Path) -> Result<sweep_csv::Table, Failure> {
-    let shown = input::shown(path);
-    match fs::read_to_string(path) {
-        Ok(text) => sweep_csv::read(&text).map_err(|wrong| {
-            Failure::refused(format!("{shown}: {wrong}"), "name a file that `plantui sweep` wrote, or a new one")
-        }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(sweep_csv::Table::default()),
-        Err(error) => Err(Failure::refused(format!("{shown} cannot be read: {error}"), "")),
-    }
+/// Says something that does not keep the sweep from going on.
+fn note(text: &str) {
+    eprintln!("note: {}", single_line(text));
 }

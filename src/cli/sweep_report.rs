@@ -47,8 +47,8 @@ pub(super) fn table(
     );
     line(&mut text, format_args!(""));
     match &chart.lines[..] {
-        [one] => single(&mut text, &chart, one, answers),
-        _ => side_by_side(&mut text, &chart, answers),
+        [one] => single(&mut text, sweep, &chart, one, answers),
+        _ => side_by_side(&mut text, sweep, &chart, answers),
     }
     let open = answers.len() - done;
     if open > 0 {
@@ -67,7 +67,7 @@ fn title_of_axes(sweep: &Sweep) -> String {
 }
 
 /// One line of the chart: a row for each point with everything about it.
-fn single(text: &mut String, chart: &Chart, one: &Line, answers: &[Option<Answer>]) {
+fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &Line, answers: &[Option<Answer>]) {
     let y_title = chart.y_title();
     let head = [
         chart.x_title(),
@@ -83,7 +83,6 @@ fn single(text: &mut String, chart: &Chart, one: &Line, answers: &[Option<Answer
         "",
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
-    let mut reasons: Vec<(String, String)> = vec![];
     for mark in &one.marks {
         let Some(answer) = &answers[mark.place] else { continue };
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
@@ -103,25 +102,37 @@ fn single(text: &mut String, chart: &Chart, one: &Line, answers: &[Option<Answer
             or_dash(answer.devices_used.map(|devices| devices.to_string())),
             or_dash(answer.stages.map(|stages| stages.to_string())),
             units::seconds(answer.seconds),
-            if answer.has_plan() { String::new() } else { no_plan(answer).into() },
+            if answer.has_plan() { String::new() } else { no_plan(answer, sweep, mark.place).into() },
         ]);
-        if !answer.why.is_empty() {
-            reasons.push((chart.show_x(mark.x), answer.why.clone()));
-        }
     }
     report::table(text, &rows);
-    // One is the nearest to having a plan: its story tells most.
-    if let Some((x, why)) = reasons.last() {
-        line(text, format_args!("no plan with {x} {}: {why}", chart.x_title()));
+    if let Some((x, why)) = why(chart, one, answers) {
+        line(text, format_args!("no plan with {x}: {why}"));
     }
 }
 
-fn no_plan(answer: &Answer) -> &'static str {
-    if answer.status == Status::Cancelled { "stopped" } else { "no plan" }
+/// Why a line has no plan somewhere, with the place: of several, the nearest to having one tells most.
+fn why<'a>(chart: &Chart, one: &Line, answers: &'a [Option<Answer>]) -> Option<(String, &'a str)> {
+    let reason = |place: usize| answers[place].as_ref().map(|answer| answer.why.as_str()).filter(|why| !why.is_empty());
+    let (mark, why) = one.marks.iter().rev().find_map(|mark| Some((mark, reason(mark.place)?)))?;
+    let x = chart.show_x(mark.x);
+    Some((if matches!(chart.along, Along::Workloads(_)) { x } else { format!("{x} {}", chart.x_title()) }, why))
 }
 
+fn no_plan(answer: &Answer, sweep: &Sweep, place: usize) -> &'static str {
+    let point = &sweep.points[place];
+    match answer.status {
+        Status::Cancelled => "stopped",
+        _ if sweep.refusal(point.series, point.workload).is_some() => "cannot",
+        _ => "no plan",
+    }
+}
+
+/// Lines whose missing plans are explained.
+const MOST_REASONS: usize = 6;
+
 /// Several lines: a column for each; the best of a row has a star.
-fn side_by_side(text: &mut String, chart: &Chart, answers: &[Option<Answer>]) {
+fn side_by_side(text: &mut String, sweep: &Sweep, chart: &Chart, answers: &[Option<Answer>]) {
     let larger_is_better = match &chart.objective {
         Some((_, unit)) => unit == "x",
         None => chart.figure == Figure::Throughput,
@@ -140,7 +151,7 @@ fn side_by_side(text: &mut String, chart: &Chart, answers: &[Option<Answer>]) {
         row.extend(marks.iter().map(|mark| match mark {
             None => String::new(),
             Some(mark) => match mark.y {
-                None => answers[mark.place].as_ref().map_or("", no_plan).into(),
+                None => answers[mark.place].as_ref().map_or("", |answer| no_plan(answer, sweep, mark.place)).into(),
                 Some(y) => {
                     let star = best.is_some_and(|best| (y - best).abs() <= 1e-9 * best.abs());
                     format!("{}{}", if star { "*" } else { "" }, chart.show_y(y))
@@ -156,6 +167,16 @@ fn side_by_side(text: &mut String, chart: &Chart, answers: &[Option<Answer>]) {
         }
     }
     report::table(text, &rows);
+    let reasons: Vec<_> = chart.lines.iter().filter_map(|one| Some((&one.label, why(chart, one, answers)?))).collect();
+    for (label, (x, why)) in reasons.iter().take(MOST_REASONS) {
+        line(text, format_args!("no plan of {label} with {x}: {why}"));
+    }
+    if let Some(more @ 1..) = reasons.len().checked_sub(MOST_REASONS) {
+        line(
+            text,
+            format_args!("and {} without a plan somewhere; --json tells why", report::counted(more, "other line")),
+        );
+    }
 }
 
 /// The document, schema `plantui.sweep/1`.
@@ -210,7 +231,7 @@ pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<Answer>]) -> S
         Some(PointPart {
             workload: point.workload,
             series: point.series,
-            limits: (&point.limits).into(),
+            limits: LimitsPart::from(&point.limits).of(&sweep.workloads[point.workload].profile),
             status: answer.status,
             objective: answer.objective.as_ref().map(|objective| ObjectivePart {
                 name: &objective.name,

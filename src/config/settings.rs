@@ -1,7 +1,5 @@
 //! The table of settings: name, help, how a value is read and how it is written.
 
-use std::time::Duration;
-
 use toml::{Value, de::DeValue};
 
 use super::Config;
@@ -102,9 +100,7 @@ pub(super) fn general() -> Vec<Setting> {
             help: "The longest a plan may take; then the best so far stands".into(),
             example: "60s".into(),
             read: Box::new(|config, value| {
-                let seconds = units::parse_seconds(text(value)?).map_err(|error| error.to_string())?;
-                let deadline =
-                    Duration::try_from_secs_f64(seconds).map_err(|_| "that is longer than any run can last")?;
+                let deadline = units::parse_deadline(text(value)?).map_err(|error| error.to_string())?;
                 config.deadline = Some(deadline);
                 Ok(())
             }),

@@ -128,7 +128,7 @@ fn the_smallest_memory_named_really_does() {
 
 #[test]
 fn a_deadline_that_leaves_no_time_ends_with_a_plan_or_with_code_3() {
-    let assert = plantui().args(["plan", BERT, "--deadline", "0", "--json"]).assert();
+    let assert = plantui().args(["plan", BERT, "--deadline", "1ns", "--json"]).assert();
     let document: Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
     let found = !document["stages"].as_array().unwrap().is_empty();
     assert.code(if found { 0 } else { 3 });
@@ -178,6 +178,7 @@ fn wrong_flags_say_what_would_do() {
         (["--microbatches", "1000001"], "at most 1000000"),
         (["--bandwidth", "25gb/s"], "write Gb/s for bits or GB/s for bytes"),
         (["--memory", "-1GiB"], "`-1GiB` is not a size in bytes"),
+        (["--deadline", "0s"], "`0s` is no time to plan in"),
         (["--deadline", "-1s"], "`-1s` is not a duration"),
         (["--seed", "-1"], "`-1` is not a seed: write a whole number"),
         (["--threads", "x"], "`x` is not a number of threads from 1 to 1024"),

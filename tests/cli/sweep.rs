@@ -89,6 +89,26 @@ fn resuming_begins_where_there_is_no_file_and_refuses_another() {
     let error = refusal(&["sweep", TINY, "--devices", "1,4", "--resume", &other]);
     assert!(error.contains("other.csv: line 1"), "{error}");
     assert_eq!(fs::read_to_string(&other).unwrap(), "a,b\n1,2\n");
+    let endless = fs::File::create(folder.path("large.csv")).unwrap();
+    endless.set_len(1 << 40).unwrap();
+    let large = argument(&folder.path("large.csv"));
+    assert!(refusal(&["sweep", TINY, "--devices", "1,4", "--resume", &large]).contains("has more than 256 MiB"));
+    let binary = folder.file("binary.csv", [0xff, 0xfe, 0x00]);
+    assert!(refusal(&["sweep", TINY, "--devices", "1,4", "--resume", &binary]).contains("is no text"));
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_without_an_end_is_resumed() {
+    let folder = Folder::new();
+    let pipe = argument(&folder.path("pipe"));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    let mut endless = vec!["/dev/zero".to_string(), argument(folder.0.path())];
+    endless.extend(made.is_ok_and(|status| status.success()).then_some(pipe));
+    for path in endless {
+        let error = refusal(&["sweep", TINY, "--devices", "1,4", "--resume", &path]);
+        assert!(error.contains("is no regular file"), "{error}");
+    }
 }
 
 #[test]
@@ -103,6 +123,10 @@ fn wrong_use_is_one_sentence() {
         (&["--devices", "1,2", "--planner", "piper", "--planner", "piper"], "two series are called `piper`"),
         (&["--devices", "1,2", "--set", "speed=9"], "no planner of this sweep has the option `speed`"),
         (&["--devices", "1,2", "--planner", "placement-ip"], "cannot plan"),
+        (&["--devices", "1,2", "--planner", "placement-ip", "--planner", "placement-latency-ip"], "file); "),
+        (&["--devices", "8..16..32"], "write the range 8..32 or the list 8,16,32"),
+        (&["--memory", "1GiB..80"], "write 1GiB..80GiB"),
+        (&["--devices", "1,2", "--deadline", "0s"], "`0s` is no time to plan in"),
         (&["--devices", "1,2", "--json", "--csv"], "--csv"),
         (&["--devices", "1,2", "--figure", "beauty"], "objective"),
         (&["--study", "piper-figure-1", "--devices", "8,16"], "--devices"),
@@ -112,6 +136,62 @@ fn wrong_use_is_one_sentence() {
         let call: Vec<&str> = ["sweep", TINY].iter().chain(arguments).copied().collect();
         let error = refusal(&call);
         assert!(error.contains(part), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn a_planner_that_cannot_plan_the_workload_says_why_and_the_others_go_on() {
+    let call = ["sweep", TINY, "--devices", "1,4", "--planner", "piper", "--planner", "placement-ip"];
+    let assert = plantui().args(call).assert().code(0);
+    let output = assert.get_output();
+    let (text, notes) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(notes.starts_with("note: ") && notes.contains("cannot plan tiny-branch: "), "{notes}");
+    assert!(text.contains("cannot") && text.contains("no plan of placement-ip with 4 devices: "), "{text}");
+    let document = json(&[&call[..], &["--json"]].concat(), 0);
+    let refused = document["points"].as_array().unwrap().iter().filter(|point| point["series"] == 1);
+    assert!(refused.clone().count() == 2 && refused.clone().all(|point| !point["why"].as_str().unwrap().is_empty()));
+}
+
+#[test]
+fn a_limit_that_no_planner_heeds_is_told_once() {
+    let placement = "inputs/branching-cnn-training.json";
+    for (limits, planners, part) in [
+        (["--bandwidth", "1GB/s,2GB/s"], &["placement-dp"][..], "--bandwidth changes nothing here: "),
+        (["--microbatches", "8"], &["placement-dp", "placement-one"], " and "),
+        (["--memory", "1GiB,2GiB"], &["placement-dp"], ""),
+    ] {
+        let mut command = plantui();
+        command.args(["sweep", placement, "--devices", "1,2"]).args(limits);
+        for planner in planners {
+            command.args(["--planner", planner]);
+        }
+        let notes = String::from_utf8(command.assert().get_output().stderr.clone()).unwrap();
+        assert_eq!(notes.lines().count(), usize::from(!part.is_empty()), "{notes}");
+        assert!(notes.contains(part), "{notes}");
+    }
+}
+
+#[test]
+fn names_of_series_cannot_command_the_terminal() {
+    let text = stdout(&["sweep", TINY, "--devices", "1,4", "--series", "a\u{1b}[2Jb:piper", "--planner", "piper"], 0);
+    assert!(text.contains("a[2Jb") && !text.contains('\u{1b}'), "{text:?}");
+    for series in ["pi\u{1b}[2Jper", "piper,recompute=\u{1b}[2J", "piper,\u{1b}[2J=1"] {
+        let error = refusal(&["sweep", TINY, "--devices", "1,4", "--series", series]);
+        assert!(!error.contains('\u{1b}'), "{error:?}");
+    }
+}
+
+#[test]
+fn documents_tell_only_limits_that_the_workload_has() {
+    let placement = "inputs/branching-cnn-training.json";
+    let sweep = json(&["sweep", placement, "--devices", "1,2", "--planner", "placement-dp", "--json"], 0);
+    let explained = json(&["explain", placement, "--planner", "placement-dp", "--each", "1s", "--json"], 0);
+    let planned = json(&["plan", placement, "--planner", "placement-dp", "--json"], 0);
+    assert_eq!(explained["limits"], planned["limits"]);
+    for limits in [&explained["limits"], &sweep["points"][0]["limits"]] {
+        for neutral in ["bandwidth_bytes_per_s", "microbatches", "batch", "flops_per_s"] {
+            assert!(limits.get(neutral).is_none(), "{limits}");
+        }
     }
 }
 

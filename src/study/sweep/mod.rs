@@ -13,6 +13,7 @@ pub mod papers;
 pub mod range;
 pub mod run;
 mod series;
+mod suits;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use crate::{
 pub use answer::{Answer, Figure, Objective, Simulated};
 pub use range::Values;
 pub use series::{Series, SeriesError};
+pub use suits::Unheeded;
 
 /// More points than this are a slip of the keyboard.
 pub const MOST_POINTS: usize = 100_000;

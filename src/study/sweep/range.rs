@@ -99,11 +99,20 @@ fn range(kind: LimitKind, part: &str, first: &str, rest: &str, values: &mut Vec<
         None => (rest, None),
         Some((last, pace)) => (last, Some(pace.trim())),
     };
+    if last.contains("..") {
+        let end = last.rsplit("..").next().unwrap_or_default();
+        let (all, first, end) = (part.replace("..", ",").replace(' ', ""), first.trim(), end.trim());
+        let all = all.split(':').next().unwrap_or_default();
+        return Err(format!("`{part}` has more than two ends; write the range {first}..{end} or the list {all}"));
+    }
     let (from, to) = (value(kind, first)?, value(kind, last)?);
+    let counted = !matches!(kind, LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops);
+    if let Some(repaired) = one_unit(first.trim(), last.trim(), from.min(to)).filter(|_| !counted) {
+        return Err(format!("`{part}` has a unit at one end only; write {repaired}"));
+    }
     if from > to {
         return Err(format!("`{part}` runs backwards; write {}..{}", last.trim(), first.trim()));
     }
-    let counted = !matches!(kind, LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops);
     let pace = match pace.map(|pace| (pace, pace.split_at_checked(1))) {
         None if from == 0.0 => Pace::Plus(1.0),
         None => Pace::Times(2.0),
@@ -140,6 +149,21 @@ fn range(kind: LimitKind, part: &str, first: &str, rest: &str, values: &mut Vec<
     values.push(to);
     Ok(())
 }
+
+/// Both ends with a unit, where one lacks it: a bare number is in base units, which nobody means by so few of them.
+fn one_unit(first: &str, last: &str, less: f64) -> Option<String> {
+    let unit = |text: &str| text.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '_')).to_string();
+    let (of_first, of_last) = (unit(first), unit(last));
+    match (of_first.is_empty(), of_last.is_empty()) {
+        _ if less >= FEWEST_BASE_UNITS => None,
+        (true, false) => Some(format!("{first}{of_last}..{last}")),
+        (false, true) => Some(format!("{first}..{last}{of_first}")),
+        _ => None,
+    }
+}
+
+/// Fewer bytes, bytes a second or operations a second than this are no limit that is meant.
+const FEWEST_BASE_UNITS: f64 = 1e6;
 
 #[cfg(test)]
 mod tests {

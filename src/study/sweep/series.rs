@@ -2,12 +2,16 @@
 
 use std::fmt;
 
-use crate::planner::{self, OptionError, Options, Planner};
+use crate::{
+    planner::{self, OptionError, Options, Planner},
+    workload::error::{printable, single_line},
+};
 
 /// A planner with its options, and what its line is called.
 #[derive(Clone)]
 pub struct Series {
-    /// What tables and legends call it; no two series of a sweep share it.
+    /// What tables and legends call it, fit for a terminal. Series that share it are one line of the chart: no two of them
+    /// have a point of the same workload.
     pub label: String,
     /// Who plans.
     pub planner: &'static dyn Planner,
@@ -39,15 +43,15 @@ impl Series {
         };
         let mut words = rest.split(',').map(str::trim);
         let id = words.next().unwrap_or_default();
-        let planner = planner::find(id).ok_or_else(|| SeriesError::NoPlanner(id.into()))?;
+        let planner = planner::find(id).ok_or_else(|| SeriesError::NoPlanner(printable(id)))?;
         let declared = |name: &str| planner.options().iter().any(|spec| spec.name == name);
         let common =
             common.iter().filter(|setting| setting.split_once('=').is_some_and(|(name, _)| declared(name.trim())));
         let settings = common.map(String::as_str).chain(words);
         let options = Options::parse(id, planner.options(), settings)?;
         let mut series = Series::new(planner, options);
-        if let Some(name) = name.filter(|name| !name.is_empty()) {
-            series.label = name.into();
+        if let Some(name) = name.map(printable).filter(|name| !name.is_empty()) {
+            series.label = name;
         }
         Ok(series)
     }
@@ -67,7 +71,7 @@ fn settings(planner: &dyn Planner, options: &Options) -> String {
 fn label(planner: &dyn Planner, options: &Options) -> String {
     let settings = settings(planner, options);
     let id = planner.info().id;
-    if settings.is_empty() { id.into() } else { format!("{id} {settings}") }
+    if settings.is_empty() { id.into() } else { single_line(&format!("{id} {settings}")) }
 }
 
 /// Why a text is no series.
