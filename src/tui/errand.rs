@@ -46,6 +46,13 @@ pub(super) enum Errand {
         /// Whether a file that is there may be replaced.
         overwrite: bool,
     },
+    /// Count how long an export will be.
+    Measure {
+        /// Of what.
+        source: Source,
+        /// In which format.
+        format: ExportFormat,
+    },
 }
 
 /// How an export ended.
@@ -68,6 +75,10 @@ pub(super) fn perform(errand: Errand) -> Report {
         Errand::Load { path: Some(path) } => News::Loaded(workload::load(&path).map(Arc::new)),
         Errand::Load { path: None } => News::Loaded(Ok(Arc::new(workload::builtin()))),
         Errand::Reload { path } => News::Reloaded(workload::load(&path).map(Arc::new)),
+        Errand::Measure { source, format } => {
+            let bytes = source.size(format);
+            News::Measured { source, format, bytes }
+        }
         Errand::Export { source, format, path, overwrite } => {
             News::Exported(match files::save(&path, overwrite, |out| source.write(format, out)) {
                 Ok(()) => Exported::Written(path),

@@ -7,7 +7,7 @@ use tui_input::backend::crossterm::EventHandler;
 
 use super::{
     errand::{Errand, Exported},
-    export_form::{ExportForm, Source},
+    export_form::{ExportForm, ExportFormat, Source},
     files::{self, SaveError},
     input::key_in_list,
     model::{Model, Tone},
@@ -35,11 +35,19 @@ impl Model {
         Some(Source { shown, played })
     }
 
-    pub(super) fn open_export(&mut self) {
-        match self.source() {
-            Some(source) => self.overlay = Some(Overlay::Export(Box::new(ExportForm::new(source)))),
-            None => self.message = Some((Tone::Refused, "there is no plan to export".into())),
+    /// Opens the form, on a format if one is asked for.
+    pub(super) fn open_export(&mut self, format: Option<ExportFormat>) -> Effects {
+        let Some(source) = self.source() else {
+            self.message = Some((Tone::Refused, "there is no plan to export".into()));
+            return vec![];
+        };
+        let mut form = Box::new(ExportForm::new(source));
+        if let Some(format) = format {
+            form.choose(format);
         }
+        let effects = measured(&form);
+        self.overlay = Some(Overlay::Export(form));
+        effects
     }
 
     pub(super) fn copy_plan(&mut self) -> Effects {
@@ -80,8 +88,10 @@ impl Model {
             }
             KeyCode::PageUp => form.scroll(-10),
             KeyCode::PageDown => form.scroll(10),
-            KeyCode::Up | KeyCode::BackTab => form.step(false),
-            KeyCode::Down | KeyCode::Tab => form.step(true),
+            KeyCode::Up | KeyCode::BackTab | KeyCode::Down | KeyCode::Tab => {
+                form.step(matches!(key.code, KeyCode::Down | KeyCode::Tab));
+                effects = measured(&form);
+            }
             _ => {
                 if form.path.handle_event(&Event::Key(*key)).is_some_and(|change| change.value) {
                     form.typed();
@@ -187,6 +197,13 @@ impl Model {
         effects.extend(self.compare_again());
         effects
     }
+}
+
+/// Asks how long an export will be whose end the preview does not reach.
+fn measured(form: &ExportForm) -> Effects {
+    let unknown = form.bytes.is_none() && form.error.is_none();
+    let errand = || Errand::Measure { source: form.source.clone(), format: form.format };
+    unknown.then(|| Effect::Aside(errand())).into_iter().collect()
 }
 
 /// Which limits a workload's file states, and which stay as they were: `kept devices 16, batch 128; the file states memory`.

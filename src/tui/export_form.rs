@@ -13,7 +13,7 @@ use crate::{
     export::{
         chrome_trace,
         engine::{self, Engine, Settings},
-        piper_result, plan_csv,
+        jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv,
         plan_json::{self, Run, Simulation},
         split,
     },
@@ -33,6 +33,10 @@ pub(super) enum ExportFormat {
     ChromeTrace,
     /// A row per node.
     Csv,
+    /// The plan as a graph, for Graphviz.
+    Dot,
+    /// How operators are split, for JAX.
+    Jax,
     /// What a training engine takes.
     Engine(Engine),
 }
@@ -40,14 +44,15 @@ pub(super) enum ExportFormat {
 impl ExportFormat {
     /// The formats that can hold plans of a workload, in the order they are shown.
     pub(super) fn of(workload: &Workload) -> Vec<ExportFormat> {
-        let mut formats = vec![ExportFormat::PlanJson, ExportFormat::ChromeTrace, ExportFormat::Csv];
+        let mut formats = vec![ExportFormat::PlanJson, ExportFormat::ChromeTrace, ExportFormat::Csv, ExportFormat::Dot];
         match &workload.profile {
             Profile::Piper(_) => {
                 formats.push(ExportFormat::PiperResult);
                 formats.extend(Engine::ALL.map(ExportFormat::Engine));
             }
             Profile::Placement(_) => formats.push(ExportFormat::PlacementSplit),
-            Profile::Layers(_) | Profile::Operators(_) => {}
+            Profile::Operators(_) => formats.push(ExportFormat::Jax),
+            Profile::Layers(_) => {}
         }
         formats
     }
@@ -60,6 +65,8 @@ impl ExportFormat {
             ExportFormat::PlacementSplit => "placement split",
             ExportFormat::ChromeTrace => "Chrome trace",
             ExportFormat::Csv => "CSV",
+            ExportFormat::Dot => "Graphviz dot",
+            ExportFormat::Jax => "JAX sharding",
             ExportFormat::Engine(engine) => engine.title(),
         }
     }
@@ -72,7 +79,23 @@ impl ExportFormat {
             ExportFormat::PlacementSplit => "accelerators and CPUs as the published programs write them",
             ExportFormat::ChromeTrace => "the timeline, for ui.perfetto.dev or chrome://tracing",
             ExportFormat::Csv => "a row per node with its costs",
+            ExportFormat::Dot => "stages as clusters of nodes; `dot -Tsvg` draws it",
+            ExportFormat::Jax => "a PartitionSpec for every operator, in Python",
             ExportFormat::Engine(engine) => engine.help(),
+        }
+    }
+
+    /// What else it may be looked for by.
+    pub(super) fn names(self) -> String {
+        match self {
+            ExportFormat::ChromeTrace => "perfetto timeline".into(),
+            ExportFormat::Csv => "spreadsheet table".into(),
+            ExportFormat::Engine(engine) => engine.id().into(),
+            ExportFormat::PlanJson
+            | ExportFormat::PiperResult
+            | ExportFormat::PlacementSplit
+            | ExportFormat::Dot
+            | ExportFormat::Jax => String::new(),
         }
     }
 
@@ -83,6 +106,8 @@ impl ExportFormat {
             ExportFormat::PlacementSplit => "split.json",
             ExportFormat::ChromeTrace => "trace.json",
             ExportFormat::Csv => "csv",
+            ExportFormat::Dot => "dot",
+            ExportFormat::Jax => "jax.py",
             ExportFormat::Engine(engine) => engine.suffix(),
         }
     }
@@ -96,6 +121,22 @@ pub(super) struct Source {
 }
 
 impl Source {
+    /// Whether this is the same plan, played the same way.
+    fn is(&self, other: &Source) -> bool {
+        let played = match (&self.played, &other.played) {
+            (Some(own), Some(others)) => Arc::ptr_eq(own, others),
+            (None, None) => true,
+            _ => false,
+        };
+        played && Arc::ptr_eq(&self.shown, &other.shown)
+    }
+
+    /// How long a format is, in bytes; 0 where it cannot be written. Takes as long as writing it.
+    pub(super) fn size(&self, format: ExportFormat) -> u64 {
+        let mut counted = Counted(0);
+        self.write(format, &mut counted).map_or(0, |()| counted.0)
+    }
+
     /// Writes a format.
     pub(super) fn write(&self, format: ExportFormat, out: &mut dyn Write) -> io::Result<()> {
         let shown = &self.shown;
@@ -124,6 +165,15 @@ impl Source {
                 out.write_all(split::to_json(&shown.workload, &shown.limits, plan).as_bytes())
             }
             ExportFormat::Csv => out.write_all(plan_csv::to_csv(&shown.workload, plan, score).as_bytes()),
+            ExportFormat::Dot => {
+                let text = if shown.workload.operators().is_some() {
+                    operator_dot::to_dot(&shown.workload, plan, score)
+                } else {
+                    pipeline_dot::to_dot(&shown.workload, plan, score)
+                };
+                out.write_all(text.as_bytes())
+            }
+            ExportFormat::Jax => out.write_all(jax_sharding::to_python(&shown.workload, plan).as_bytes()),
             ExportFormat::Engine(engine) => {
                 let exported = engine::export(engine, &shown.workload, &shown.limits, plan, &Settings::default());
                 out.write_all(exported.map_err(io::Error::other)?.text.as_bytes())
@@ -144,8 +194,22 @@ impl Source {
     }
 }
 
+/// Counts what is written to it.
+struct Counted(u64);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Bytes of the preview.
-const PREVIEW: usize = 1 << 16;
+pub(super) const PREVIEW: usize = 1 << 16;
 
 /// Keeps the first bytes and refuses the rest, so that a long trace is not written to show its beginning.
 struct Beginning(Vec<u8>);
@@ -182,6 +246,8 @@ pub(super) struct ExportForm {
     pub(super) preview: Vec<String>,
     /// Its first line that is shown.
     pub(super) first_line: usize,
+    /// How long the whole will be, in bytes; `None` while that is counted.
+    pub(super) bytes: Option<u64>,
 }
 
 impl ExportForm {
@@ -196,6 +262,7 @@ impl ExportForm {
             error: None,
             preview: vec![],
             first_line: 0,
+            bytes: None,
         };
         form.choose(ExportFormat::PlanJson);
         form
@@ -215,6 +282,14 @@ impl ExportForm {
         self.error = written.err().filter(|_| beginning.0.len() < PREVIEW).map(|e| e.to_string());
         self.preview = String::from_utf8_lossy(&beginning.0).lines().map(str::to_string).collect();
         self.first_line = 0;
+        self.bytes = (beginning.0.len() < PREVIEW).then_some(beginning.0.len() as u64);
+    }
+
+    /// Takes what was counted of a format, if it is of what stands here.
+    pub(super) fn take_size(&mut self, source: &Source, format: ExportFormat, bytes: u64) {
+        if self.format == format && self.source.is(source) {
+            self.bytes = Some(bytes);
+        }
     }
 
     /// Moves the preview by lines.

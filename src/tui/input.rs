@@ -71,9 +71,9 @@ impl Model {
                 vec![]
             }
             Overlay::Palette(mut filter) => {
-                let matches = filter.matches(&overlay::table_texts(&self.keymap));
+                let matches = self.palette(&filter);
                 if key.code == KeyCode::Enter {
-                    return matches.get(filter.cursor).map_or_else(Vec::new, |&i| self.run_entry(i));
+                    return matches.get(filter.cursor).map_or_else(Vec::new, |&command| self.command(command));
                 }
                 key_in_list(&mut filter, key, matches.len());
                 self.overlay = Some(Overlay::Palette(filter));
@@ -100,7 +100,7 @@ impl Model {
     }
 
     /// Does an entry of the action table, after going where its keys would be heard.
-    fn run_entry(&mut self, index: usize) -> Effects {
+    pub(super) fn run_entry(&mut self, index: usize) -> Effects {
         use super::action::Scope;
         let entry = &TABLE[index];
         match entry.scope {
@@ -229,10 +229,14 @@ impl Model {
 
     fn wheel(&mut self, position: Position, down: bool) -> Effects {
         let step = if down { Action::Down } else { Action::Up };
+        let listed = match &self.overlay {
+            Some(Overlay::Help(filter)) => filter.matches(&overlay::table_texts(&self.keymap)).len(),
+            Some(Overlay::Palette(filter)) => self.palette(filter).len(),
+            _ => 0,
+        };
         match &mut self.overlay {
             Some(Overlay::Help(filter) | Overlay::Palette(filter)) => {
-                let count = filter.matches(&overlay::table_texts(&self.keymap)).len();
-                filter.step(if down { 3 } else { -3 }, count);
+                filter.step(if down { 3 } else { -3 }, listed);
                 return vec![];
             }
             Some(Overlay::Open(form)) => {

@@ -24,6 +24,7 @@ mod names;
 mod offscreen;
 mod open_form;
 mod overlay;
+mod palette;
 mod panel_rows;
 mod picture;
 mod pins;

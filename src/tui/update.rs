@@ -136,7 +136,7 @@ impl Model {
             Action::Help => self.overlay = Some(Overlay::Help(Filter::default())),
             Action::Palette => self.overlay = Some(Overlay::Palette(Filter::default())),
             Action::NextTheme => self.next_theme(),
-            Action::Export => self.open_export(),
+            Action::Export => return self.open_export(None),
             Action::Open => {
                 self.overlay = Some(Overlay::Open(OpenForm::new(Path::new("."), &self.recent.files(&self.workload))));
             }
@@ -375,6 +375,11 @@ impl Model {
             News::PlanLoaded(loaded) => self.take_loaded_plan(*loaded),
             News::Reloaded(read) => return self.take_reloaded(read),
             News::Exported(exported) => self.take_export(exported),
+            News::Measured { source, format, bytes } => {
+                if let Some(Overlay::Export(form)) = &mut self.overlay {
+                    form.take_size(&source, format, bytes);
+                }
+            }
             News::ErrandCrashed(what) => {
                 self.message = Some((Tone::Refused, format!("that failed, which is a bug of plantui: {what}")));
             }

@@ -17,6 +17,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::{
     errand::{self, Errand, Exported},
+    export_form::{ExportFormat, Source},
     pins::LoadedPin,
     played::Played,
     shown::{Shown, keep_incumbent},
@@ -73,6 +74,15 @@ pub(super) enum News {
     PlanLoaded(Box<Result<LoadedPin, LoadError>>),
     /// What stands in the workload's file now.
     Reloaded(Result<Arc<Workload>, LoadError>),
+    /// How long an export will be.
+    Measured {
+        /// Of what.
+        source: Source,
+        /// In which format.
+        format: ExportFormat,
+        /// In bytes.
+        bytes: u64,
+    },
     /// An export, or why not.
     Exported(Exported),
     /// Loading or exporting panicked; what it said.

@@ -7,6 +7,7 @@ mod edits;
 mod help_panel;
 mod keys;
 mod looks;
+mod overlays;
 mod panel;
 mod placement;
 mod planners;

@@ -6,25 +6,27 @@ use ratatui::{
     text::{Line, Span},
     widgets::Paragraph,
 };
+use unicode_width::UnicodeWidthStr;
 
-use super::{clip, fit, modal, rows, scrolled, wrap};
+use super::{clip, draw_position, fit, modal, rows, scrolled, wrap};
 use crate::{
     tui::{
-        export_form::{ExportForm, ExportFormat},
+        export_form::{ExportForm, ExportFormat, PREVIEW},
         model::Model,
         theme::Role,
     },
+    units,
     workload::error::printable,
 };
 
 /// Rows that must be left below the list of formats: path, what is said of it, and a little preview.
-const BELOW: usize = 6;
-/// Cells of a format's title.
+const BELOW: usize = 7;
+/// Cells of a format's title and the gap behind it.
 const TITLE: usize = 20;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &ExportForm) {
     let theme = &model.theme;
-    let inner = modal(frame, area, theme, "Export", 84, area.height.saturating_sub(4).min(30));
+    let inner = modal(frame, area, theme, "Export", 100, area.height.saturating_sub(2).min(34));
     let width = inner.width as usize;
     let formats = ExportFormat::of(&form.source.shown.workload);
     let listed = formats.len().min(usize::from(inner.height).saturating_sub(BELOW).max(1));
@@ -41,6 +43,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
         frame.render_widget(line, rows(inner, y, 1));
     }
     let below = listed as u16;
+    if listed < formats.len() {
+        let (up, down) = (if first > 0 { "↑" } else { " " }, if first + listed < formats.len() { "↓" } else { " " });
+        let mark = format!("{up} {}–{} of {} {down}", first + 1, first + listed, formats.len());
+        let width = (mark.chars().count() as u16).min(inner.width);
+        let place = Rect { x: inner.right() - width, width, ..rows(inner, below, 1) };
+        frame.render_widget(Span::styled(mark, theme.fg(Role::Muted)), place);
+    }
+    let below = below + u16::from(listed < formats.len());
     let line = rows(inner, below, 1);
     let field = width.saturating_sub(5);
     let scroll = form.path.visual_scroll(field.saturating_sub(1));
@@ -55,13 +65,22 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
         (format!("✗ {error}"), Role::Bad)
     } else if form.overwrite {
         (format!("! {} is there: Enter writes over it, Esc leaves it", printable(form.path.value())), Role::Warning)
+    } else if form.format.help().width() > width.saturating_sub(TITLE + 2) {
+        // What is cut in the list is said in full here.
+        (form.format.help().to_string(), Role::Muted)
     } else {
-        ("↑↓ format   PgUp PgDn preview   Enter write   Esc close".to_string(), Role::Muted)
+        (String::new(), Role::Muted)
     };
     let told: Vec<Line<'_>> = wrap(&text, width).into_iter().map(|l| Line::styled(l, theme.fg(role))).collect();
     frame.render_widget(Paragraph::new(told), rows(inner, below + 1, 2));
-    let rule = format!("─ preview {}", "─".repeat(width.saturating_sub(10)));
-    frame.render_widget(Span::styled(clip(&rule, width), theme.fg(Role::Border)), rows(inner, below + 3, 1));
+    let size = match form.bytes {
+        Some(bytes) => format!(", {} in all", units::bytes(bytes as f64)),
+        None if form.error.is_some() => String::new(),
+        None => ", counting how long it will be …".into(),
+    };
+    let rule = format!("─ preview{size} {}", "─".repeat(width));
+    let rule: String = rule.chars().take(width).collect();
+    frame.render_widget(Span::styled(rule, theme.fg(Role::Border)), rows(inner, below + 3, 1));
     let list = rows(inner, below + 4, inner.height);
     let preview: Vec<Line<'_>> = form
         .preview
@@ -71,6 +90,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
         .map(|l| Line::styled(clip(&printable_line(l), width), theme.fg(Role::Muted)))
         .collect();
     frame.render_widget(Paragraph::new(preview), list);
+    // Of a long text only the beginning is there.
+    let whole = form.bytes.is_some_and(|bytes| bytes < PREVIEW as u64);
+    let seen = (form.first_line, list.height as usize, form.preview.len());
+    draw_position(frame, inner, theme, seen, if whole { "lines" } else { "of the first lines" });
 }
 
 /// A line fit for the terminal, with its indent.

@@ -13,6 +13,7 @@ use crate::tui::{
     action::{Action, Scope, TABLE},
     keymap,
     model::{Model, Tone},
+    overlay::Overlay,
     theme::Role,
 };
 
@@ -56,6 +57,9 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     if model.editing.is_some() {
         return (vec![pair("enter", "take it"), pair("esc", "leave it")], vec![]);
     }
+    if let Some(overlay) = &model.overlay {
+        return (overlay_hints(overlay, model.ascii), vec![]);
+    }
     let mut hints = vec![];
     if model.planning_shown() {
         hints.push(pair("esc", "stop and keep the best"));
@@ -97,6 +101,34 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
         list.push((model.keymap.shown(i), entry.hint.to_string()));
     }
     (hints, always)
+}
+
+/// The keys of what lies over the screen.
+fn overlay_hints(overlay: &Overlay, ascii: bool) -> Vec<Hint> {
+    let keys: &[(&[&str], &str)] = match overlay {
+        Overlay::Help(_) => {
+            &[(&["up", "down"], "scroll"), (&["pageup", "pagedown"], "ten at once"), (&["esc"], "close")]
+        }
+        Overlay::Palette(_) => &[(&["enter"], "do it"), (&["up", "down"], "choose"), (&["esc"], "close")],
+        Overlay::Export(form) => &[
+            (&["enter"], if form.overwrite { "write over it" } else { "write" }),
+            (&["up", "down"], "format"),
+            (&["pageup", "pagedown"], "preview"),
+            (&["esc"], "close"),
+        ],
+        Overlay::Open(_) => &[(&["enter"], "open"), (&["up", "down"], "choose"), (&["esc"], "close")],
+        // These two are drawn over this line.
+        Overlay::Find(_) | Overlay::Rename(..) => &[],
+    };
+    let spelled = |key: &&str| if ascii && *key == "enter" { "Enter".into() } else { keymap::shown(key) };
+    let hint =
+        |(keys, word): &(&[&str], &str)| (keys.iter().map(spelled).collect::<Vec<_>>().join(" "), (*word).to_string());
+    let typed = match overlay {
+        Overlay::Export(_) => Some(("type".to_string(), "a file name".to_string())),
+        Overlay::Help(_) | Overlay::Palette(_) | Overlay::Open(_) => Some(("type".into(), "to search".into())),
+        Overlay::Find(_) | Overlay::Rename(..) => None,
+    };
+    keys.iter().map(hint).chain(typed).collect()
 }
 
 /// The text that is looked for, over the last line.

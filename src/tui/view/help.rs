@@ -1,19 +1,18 @@
-//! Help and palette: two lists over the one action table.
+//! Help and palette: two lists over the one action table; the palette's has the exports, too.
 
 use ratatui::{
     Frame,
     layout::{Position, Rect},
     text::{Line, Span},
 };
+use unicode_width::UnicodeWidthStr;
 
-use super::{clip, fit, modal, plain, rows};
-use crate::tui::{
-    action::TABLE,
-    model::Model,
-    overlay::{help_order, table_texts},
-    theme::Role,
-    widget::filter::Filter,
-};
+use super::{clip, draw_position, fit, fit_right, modal, plain, rows, wrap};
+use crate::tui::{action::TABLE, model::Model, overlay::help_order, theme::Role, widget::filter::Filter};
+
+/// Cells between two columns, and before the keys of the help.
+const GAP: usize = 2;
+const INDENT: usize = 2;
 
 /// Draws the typed text with its cursor in a line.
 pub(super) fn draw_input(frame: &mut Frame<'_>, line: Rect, model: &Model, filter: &Filter, empty: &str) {
@@ -30,61 +29,103 @@ pub(super) fn draw_input(frame: &mut Frame<'_>, line: Rect, model: &Model, filte
     }
 }
 
+/// Cells of the widest of some texts.
+fn widest<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> usize {
+    texts.map(|text| text.as_ref().width()).max().unwrap_or(0)
+}
+
+/// A line of the help.
+enum HelpLine {
+    /// Where the keys below are heard.
+    Heading(&'static str),
+    /// Keys, title and the first line of what they do, or only a further line of it; of which match.
+    Entry { place: usize, first: bool, help: String },
+}
+
 /// Every key, for where the user is first.
 pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
     let inner = modal(frame, area, &model.theme, "Keys", 96, area.height.saturating_sub(2));
     draw_input(frame, rows(inner, 0, 1), model, filter, "type to search, Esc closes");
     let list = rows(inner, 2, inner.height);
     let matches = help_order(filter, &model.keymap, &model.scopes());
-    let first = super::scrolled(filter.cursor, list.height as usize, matches.len());
-    for (y, (place, &i)) in (list.y..).zip(matches.iter().enumerate().skip(first).take(list.height as usize)) {
+    let keys = widest(matches.iter().map(|&i| model.keymap.all_shown(i))).min(16) + GAP;
+    let titles = widest(matches.iter().map(|&i| TABLE[i].title)) + GAP;
+    let room = (list.width as usize).saturating_sub(INDENT + keys + titles);
+    let mut lines = vec![];
+    for (place, &i) in matches.iter().enumerate() {
         let entry = &TABLE[i];
-        let line = Rect { y, height: 1, ..list };
-        let keys = model.keymap.all_shown(i);
-        let before = place.checked_sub(1).map(|p| TABLE[matches[p]].scope);
-        let scope = if before == Some(entry.scope) && place != first { "" } else { entry.scope.title() };
-        let spans = vec![
-            Span::styled(fit(scope, 17), model.theme.fg(Role::Muted)),
-            Span::styled(fit(&keys, 14), model.theme.bold(Role::Accent)),
-            Span::styled(fit(entry.title, 19), model.theme.bold(Role::Text)),
-            Span::raw(clip(entry.help, (line.width as usize).saturating_sub(50))),
-        ];
-        frame.render_widget(Line::from(spans), line);
-        if place == filter.cursor {
-            frame.buffer_mut().set_style(line, model.theme.selected());
+        if place == 0 || TABLE[matches[place - 1]].scope != entry.scope {
+            lines.push(HelpLine::Heading(entry.scope.title()));
+        }
+        let told = wrap(entry.help, room).into_iter().enumerate();
+        lines.extend(told.map(|(line, help)| HelpLine::Entry { place, first: line == 0, help }));
+    }
+    let of_cursor = |line: &HelpLine| matches!(line, HelpLine::Entry { place, .. } if *place == filter.cursor);
+    let last = lines.iter().rposition(of_cursor).unwrap_or(0);
+    let first = super::scrolled(last, list.height as usize, lines.len());
+    for (y, line) in (list.y..list.bottom()).zip(lines.iter().skip(first)) {
+        let place = Rect { y, height: 1, ..list };
+        let spans = match line {
+            HelpLine::Heading(title) => vec![Span::styled(*title, model.theme.fg(Role::Muted))],
+            HelpLine::Entry { place, first, help } => {
+                let i = matches[*place];
+                let (key, title) =
+                    if *first { (model.keymap.all_shown(i), TABLE[i].title) } else { (String::new(), "") };
+                vec![
+                    Span::raw(" ".repeat(INDENT)),
+                    Span::styled(fit(&key, keys - GAP), model.theme.bold(Role::Accent)),
+                    Span::raw(" ".repeat(GAP)),
+                    Span::styled(fit(title, titles), model.theme.bold(Role::Text)),
+                    Span::raw(help.clone()),
+                ]
+            }
+        };
+        frame.render_widget(Line::from(spans), place);
+        if of_cursor(line) {
+            frame.buffer_mut().set_style(place, model.theme.selected());
         }
     }
+    if matches.is_empty() {
+        frame.render_widget(Span::styled("no key does that", model.theme.fg(Role::Muted)), rows(list, 0, 1));
+    }
+    draw_position(frame, inner, &model.theme, (first, list.height as usize, lines.len()), "lines");
 }
 
-/// Actions by name; Enter does the selected one.
+/// Actions and exports by name; Enter does the selected one.
 pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
-    let inner = modal(frame, area, &model.theme, "Command", 72, 18);
+    let inner = modal(frame, area, &model.theme, "Command", 96, area.height.saturating_sub(2).min(24));
+    let width = inner.width as usize;
     draw_input(frame, rows(inner, 0, 1), model, filter, "what shall be done?");
-    let list = rows(inner, 2, inner.height);
-    let matches = filter.matches(&table_texts(&model.keymap));
-    let first = super::scrolled(filter.cursor, list.height as usize, matches.len());
-    for (y, (place, &i)) in (list.y..).zip(matches.iter().enumerate().skip(first).take(list.height as usize)) {
+    let commands = model.palette(filter);
+    let titles = widest(commands.iter().map(|command| command.title())) + GAP;
+    let keys = widest(commands.iter().map(|command| command.key(&model.keymap))) + GAP;
+    let room = width.saturating_sub(2 + titles + keys);
+    // What is cut in the list is said in full below it, for the selected one.
+    let told = commands.get(filter.cursor).filter(|command| command.help().width() > room);
+    let told = told.map(|command| wrap(command.help(), width)).unwrap_or_default();
+    let below = if widest(commands.iter().map(|command| command.help())) > room { 3 } else { 0 };
+    let list = rows(inner, 2, inner.height.saturating_sub(2 + below));
+    let first = super::scrolled(filter.cursor, list.height as usize, commands.len());
+    for (y, (place, command)) in (list.y..list.bottom()).zip(commands.iter().enumerate().skip(first)) {
         let line = Rect { y, height: 1, ..list };
         let selected = place == filter.cursor;
-        let mut spans = vec![Span::styled(if selected { "▌ " } else { "  " }, model.theme.fg(Role::Focus))];
-        spans.extend(palette_entry(i, line.width as usize, model));
+        let spans = vec![
+            Span::styled(if selected { "▌ " } else { "  " }, model.theme.fg(Role::Focus)),
+            Span::styled(fit(&command.title(), titles), model.theme.bold(Role::Text)),
+            Span::styled(fit(command.help(), room), plain()),
+            Span::styled(fit_right(&command.key(&model.keymap), keys), model.theme.fg(Role::Accent)),
+        ];
         frame.render_widget(Line::from(spans), line);
         if selected {
             frame.buffer_mut().set_style(line, model.theme.selected());
         }
     }
-    if matches.is_empty() {
+    for (y, text) in (list.bottom() + 1..inner.bottom()).zip(told) {
+        let line = Rect { y, height: 1, ..inner };
+        frame.render_widget(Span::styled(text, model.theme.fg(Role::Muted)), line);
+    }
+    if commands.is_empty() {
         frame.render_widget(Span::styled("  nothing is called that", model.theme.fg(Role::Muted)), rows(list, 0, 1));
     }
-}
-
-fn palette_entry(index: usize, width: usize, model: &Model) -> Vec<Span<'static>> {
-    let entry = &TABLE[index];
-    let key = model.keymap.shown(index);
-    let help = width.saturating_sub(2 + 20 + 10);
-    vec![
-        Span::styled(fit(entry.title, 20), model.theme.bold(Role::Text)),
-        Span::styled(fit(entry.help, help), plain()),
-        Span::styled(super::fit_right(&key, 10), model.theme.fg(Role::Accent)),
-    ]
+    draw_position(frame, inner, &model.theme, (first, list.height as usize, commands.len()), "commands");
 }

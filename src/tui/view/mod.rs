@@ -238,6 +238,26 @@ fn modal(frame: &mut Frame<'_>, area: Rect, theme: &Theme, title: &str, width: u
     inside(place)
 }
 
+/// In the lower border of a modal, which part of its list is seen: the first place, how many, of how many. Nothing where
+/// all is.
+fn draw_position(
+    frame: &mut Frame<'_>,
+    inner: Rect,
+    theme: &Theme,
+    (first, visible, count): (usize, usize, usize),
+    what: &str,
+) {
+    if visible >= count || visible == 0 {
+        return;
+    }
+    let last = (first + visible).min(count);
+    let (up, down) = (if first > 0 { "↑ " } else { "" }, if last < count { " ↓" } else { "" });
+    let text = format!(" {up}{what} {}–{last} of {count}{down} ", first + 1);
+    let width = (text.chars().count() as u16).min(inner.width);
+    let place = Rect { x: inner.right() - width, y: inner.bottom(), width, height: 1 }.intersection(frame.area());
+    frame.render_widget(Span::styled(text, theme.fg(Role::Text)), place);
+}
+
 /// The part of an area from a row on, of a height, cut to it.
 fn rows(area: Rect, from: u16, height: u16) -> Rect {
     let from = from.min(area.height);

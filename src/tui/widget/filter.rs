@@ -37,7 +37,10 @@ impl Filter {
             return (0..texts.len()).collect();
         }
         let pattern = Pattern::parse(self.input.value(), CaseMatching::Ignore, Normalization::Smart);
-        let mut matcher = Matcher::new(Config::DEFAULT);
+        // Texts begin with what a row is called, which counts more than what is said of it.
+        let mut config = Config::DEFAULT;
+        config.prefer_prefix = true;
+        let mut matcher = Matcher::new(config);
         let mut buffer = vec![];
         let mut scored: Vec<(u32, usize)> = texts
             .iter()

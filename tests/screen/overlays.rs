@@ -1,0 +1,144 @@
+//! Help, palette and export: what they list, where they are, and which keys they take.
+
+use std::sync::Arc;
+
+use plantui::{
+    tui::{Action, Focus, Offscreen, View},
+    workload,
+};
+use ratatui::crossterm::event::KeyCode;
+
+use crate::{line, placement::placement, press, request, screen, tiny};
+
+fn sized(width: u16, height: u16) -> Offscreen {
+    let mut screen = Offscreen::new(request(tiny()), width, height).expect("the request can be met");
+    screen.focus(Focus::View);
+    screen
+}
+
+/// The first row of the palette after this was typed.
+fn first_command(screen: &mut Offscreen, typed: &str) -> String {
+    screen.keys(&format!(":{typed}"));
+    let text = screen.text();
+    let title = text.lines().position(|line| line.contains("╭ Command")).expect("the palette is open");
+    press(screen, KeyCode::Esc);
+    text.lines().nth(title + 3).unwrap_or_default().to_string()
+}
+
+#[test]
+fn the_palette_finds_an_export_by_all_that_its_format_is_called() {
+    let mut screen = sized(120, 36);
+    for (typed, title) in [
+        ("megatron", "Export as Megatron-LM"),
+        ("trace", "Export as Chrome trace"),
+        ("perfetto", "Export as Chrome trace"),
+        ("deepspeed", "Export as DeepSpeed"),
+        ("torchtitan", "Export as torchtitan"),
+        ("torch-schedule", "Export as PyTorch schedule"),
+        ("dot", "Export as Graphviz dot"),
+        ("csv", "Export as CSV"),
+        ("vllm", "Export as vLLM"),
+    ] {
+        assert!(first_command(&mut screen, typed).contains(title), "{typed}\n{}", screen.text());
+    }
+    // A picture of the plan is made of dot, one of the screen by a key.
+    screen.keys(":svg");
+    let text = screen.text();
+    assert!(text.contains("Save screen") && text.contains("Graphviz dot"), "{text}");
+}
+
+#[test]
+fn an_export_chosen_in_the_palette_opens_on_its_format() {
+    let mut screen = sized(120, 36);
+    screen.keys(":megatron");
+    press(&mut screen, KeyCode::Enter);
+    let text = screen.text();
+    assert!(text.contains("● Megatron-LM") && line(&text, "file ").contains(".megatron.sh"), "{text}");
+}
+
+#[test]
+fn the_palette_begins_with_what_is_done_in_the_view() {
+    for (view, first) in [(View::Stages, "Boundary back"), (View::Timeline, "Cursor left"), (View::Compare, "Ask all")]
+    {
+        let mut screen = sized(120, 36);
+        screen.act(Action::Show(view));
+        let row = first_command(&mut screen, "");
+        assert!(row.contains(first), "{view:?}: {row}");
+    }
+}
+
+#[test]
+fn an_overlay_that_does_not_fit_says_where_it_is() {
+    let mut screen = sized(80, 24);
+    for (key, what) in [("?", "lines 1–"), (":", "commands 1–"), ("e", "lines 1–")] {
+        screen.keys(key);
+        let mark = line(&screen.text(), what);
+        assert!(mark.contains(" of ") && mark.contains('↓') && !mark.contains('↑'), "{mark}");
+        for _ in 0..3 {
+            press(&mut screen, KeyCode::PageDown);
+        }
+        let text = screen.text();
+        assert!(text.contains('↑') && !text.contains(what), "{text}");
+        press(&mut screen, KeyCode::Esc);
+    }
+}
+
+#[test]
+fn the_last_key_of_the_help_is_reached() {
+    let mut screen = sized(80, 24);
+    screen.keys("?");
+    for _ in 0..30 {
+        press(&mut screen, KeyCode::PageDown);
+    }
+    let text = screen.text();
+    assert!(text.contains("nodes, edges, findings, about") && !text.contains(" ↓ ─"), "{text}");
+}
+
+#[test]
+fn nothing_in_the_help_is_cut_and_no_two_columns_touch() {
+    let mut screen = sized(80, 24);
+    screen.keys("?tensor degree");
+    let text = screen.text();
+    assert!(line(&text, "Larger tensor").contains("Larger tensor degree  "), "{text}");
+    assert!(!text.lines().skip(1).any(|line| line.contains('…')), "{text}");
+    press(&mut screen, KeyCode::Esc);
+    // In the palette what is cut is said in full below the list.
+    screen.keys(":what would help");
+    let text = screen.text();
+    assert!(text.contains("re-plans with one limit or option moved: ask, go there, or leave"), "{text}");
+}
+
+#[test]
+fn the_bottom_line_shows_the_keys_of_the_overlay() {
+    let mut screen = sized(80, 24);
+    for (key, word) in [("?", "scroll"), (":", "do it"), ("e", "write"), ("o", "open")] {
+        screen.keys(key);
+        let text = screen.text();
+        let bottom = text.lines().last().unwrap();
+        assert!(bottom.contains(word) && bottom.contains("Esc close") && !bottom.contains("boundary"), "{bottom}");
+        press(&mut screen, KeyCode::Esc);
+    }
+    assert!(screen.text().lines().last().unwrap().contains("boundary"));
+}
+
+#[test]
+fn the_export_says_how_long_it_will_be() {
+    let mut screen = screen(request(Arc::new(workload::builtin())));
+    screen.keys(":perfetto");
+    press(&mut screen, KeyCode::Enter);
+    let size = line(&screen.text(), "─ preview");
+    assert!(size.contains("MiB in all"), "{size}");
+    press(&mut screen, KeyCode::Up);
+    assert!(line(&screen.text(), "─ preview").contains("KiB in all"));
+}
+
+#[test]
+fn formats_are_those_that_can_hold_the_plan() {
+    let mut screen = screen(placement("placement-dp"));
+    screen.keys("e");
+    let text = screen.text();
+    assert!(text.contains("Graphviz dot") && text.contains("placement split") && !text.contains("Megatron"), "{text}");
+    press(&mut screen, KeyCode::Esc);
+    screen.keys(":export as");
+    assert!(!screen.text().contains("Megatron"), "{}", screen.text());
+}
