@@ -15,8 +15,9 @@ use crate::{
         engine::{self, Engine, Settings},
         piper_result, plan_csv,
         plan_json::{self, Run, Simulation},
-        split,
+        plan_svg, split,
     },
+    simulate::{self, Pipeline},
     workload::{Profile, Workload},
 };
 
@@ -31,6 +32,8 @@ pub(super) enum ExportFormat {
     PlacementSplit,
     /// The timeline, for Perfetto or chrome://tracing.
     ChromeTrace,
+    /// A picture.
+    Svg,
     /// A row per node.
     Csv,
     /// What a training engine takes.
@@ -40,7 +43,7 @@ pub(super) enum ExportFormat {
 impl ExportFormat {
     /// The formats that can hold plans of a workload, in the order they are shown.
     pub(super) fn of(workload: &Workload) -> Vec<ExportFormat> {
-        let mut formats = vec![ExportFormat::PlanJson, ExportFormat::ChromeTrace, ExportFormat::Csv];
+        let mut formats = vec![ExportFormat::PlanJson, ExportFormat::ChromeTrace, ExportFormat::Svg, ExportFormat::Csv];
         match &workload.profile {
             Profile::Piper(_) => {
                 formats.push(ExportFormat::PiperResult);
@@ -59,6 +62,7 @@ impl ExportFormat {
             ExportFormat::PiperResult => "Piper result",
             ExportFormat::PlacementSplit => "placement split",
             ExportFormat::ChromeTrace => "Chrome trace",
+            ExportFormat::Svg => "SVG picture",
             ExportFormat::Csv => "CSV",
             ExportFormat::Engine(engine) => engine.title(),
         }
@@ -71,6 +75,7 @@ impl ExportFormat {
             ExportFormat::PiperResult => "stages as the published program writes them",
             ExportFormat::PlacementSplit => "accelerators and CPUs as the published programs write them",
             ExportFormat::ChromeTrace => "the timeline, for ui.perfetto.dev or chrome://tracing",
+            ExportFormat::Svg => "the stages with their load, memory and transfers, for papers and slides",
             ExportFormat::Csv => "a row per node with its costs",
             ExportFormat::Engine(engine) => engine.help(),
         }
@@ -82,6 +87,7 @@ impl ExportFormat {
             ExportFormat::PiperResult => "piper.json",
             ExportFormat::PlacementSplit => "split.json",
             ExportFormat::ChromeTrace => "trace.json",
+            ExportFormat::Svg => "svg",
             ExportFormat::Csv => "csv",
             ExportFormat::Engine(engine) => engine.suffix(),
         }
@@ -122,6 +128,11 @@ impl Source {
             ExportFormat::PiperResult => out.write_all(piper_result::to_json(&shown.workload, plan).as_bytes()),
             ExportFormat::PlacementSplit => {
                 out.write_all(split::to_json(&shown.workload, &shown.limits, plan).as_bytes())
+            }
+            ExportFormat::Svg => {
+                let Shown { workload, limits, .. } = shown.as_ref();
+                let pipeline = Pipeline::from_plan(workload, limits, plan, &simulate::Settings::default());
+                out.write_all(plan_svg::to_svg(workload, limits, plan, score, &pipeline).as_bytes())
             }
             ExportFormat::Csv => out.write_all(plan_csv::to_csv(&shown.workload, plan, score).as_bytes()),
             ExportFormat::Engine(engine) => {
