@@ -322,6 +322,15 @@ pub fn count_short(value: f64) -> String {
     format!("{}{suffix}", digits(scaled, 3))
 }
 
+/// `1 stage`, `2 stages`, `3 batches`.
+pub fn counted(count: usize, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ if noun.ends_with("ch") => format!("{count} {noun}es"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
 /// A share with one decimal: `91.3%`.
 pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1}%", share * 100.0) } else { "-".into() }
@@ -335,6 +344,12 @@ pub fn percent_whole(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nouns_follow_their_count() {
+        assert_eq!([counted(1, "stage"), counted(2, "stage")], ["1 stage", "2 stages"]);
+        assert_eq!(counted(3, "microbatch"), "3 microbatches");
+    }
 
     #[test]
     fn sizes_in_every_spelling() {

@@ -16,10 +16,10 @@ use crate::{
     export::{
         chrome_trace,
         engine::{self, Engine, ExportError, Names, Settings},
-        jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv, split,
+        jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv, plan_svg, split,
     },
     plan::{Plan, check::check as score, document::LoadedPlan},
-    simulate::Schedule,
+    simulate::{self, Pipeline, Schedule},
     workload::{self, LoadError, Workload, formats},
 };
 
@@ -31,7 +31,8 @@ Examples:
   plantui export plan.json --to torchtitan --block-name 'model.layers.{}'
   plantui export plan.json --to megatron --exact              refuse what is not exactly the plan
   plantui export plan.json --to csv --workload model.json     a row per node
-  plantui export plan.json --to dot | dot -Tsvg > plan.svg   stages as clusters of nodes
+  plantui export plan.json --to svg --output plan.svg         a picture: stages with their load, memory and transfers
+  plantui export plan.json --to dot | dot -Tpdf > plan.pdf   stages as clusters of nodes
   plantui export plan.json --to jax                           PartitionSpecs of an operator graph's splits (or --to dot)
 
 Most engines treat all stages alike. Where one cannot run the plan, the nearest plan that it can run is written: what was
@@ -40,10 +41,10 @@ lost is said above it (and on standard error), with what it costs. The workload 
 Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input.";
 
 /// Formats beside the engines: id and what it is.
-const OTHERS: [&str; 6] = ["csv", "piper", "placement-split", "chrome-trace", "dot", "jax"];
+const OTHERS: [&str; 7] = ["chrome-trace", "svg", "csv", "dot", "jax", "piper", "placement-split"];
 
 /// Formats of operator graphs.
-const OF_OPERATORS: [&str; 4] = ["dot", "jax", "csv", "chrome-trace"];
+const OF_OPERATORS: [&str; 5] = ["svg", "dot", "jax", "csv", "chrome-trace"];
 
 /// Write a plan for a training engine, a spreadsheet or another tool
 #[derive(Debug, Args)]
@@ -108,7 +109,7 @@ impl ExportArgs {
         }
         if workload.operators().is_some() && !OF_OPERATORS.contains(&self.to.as_str()) {
             let refusal = format!("--to {} takes a pipeline, and {} is an operator graph", self.to, workload.name);
-            return Err(Failure::refused(refusal, "its plans leave as dot, jax, csv or chrome-trace"));
+            return Err(Failure::refused(refusal, "its plans leave as svg, dot, jax, csv or chrome-trace"));
         }
         match Engine::ALL.into_iter().find(|engine| engine.id() == self.to) {
             Some(engine) => self.engine(engine, &workload, &limits, &loaded.plan, &destination),
@@ -220,6 +221,10 @@ impl ExportArgs {
             "dot" => pipeline_dot::to_dot(workload, plan, &scored),
             "jax" => jax_sharding::to_python(workload, plan),
             "placement-split" => split::to_json(workload, limits, plan),
+            "svg" => {
+                let pipeline = Pipeline::from_plan(workload, limits, plan, &simulate::Settings::default());
+                plan_svg::to_svg(workload, limits, plan, &scored, &pipeline)
+            }
             _ => {
                 let Simulation { schedule, pipeline, timeline } =
                     Simulation::of(workload, limits, plan, self.schedule());

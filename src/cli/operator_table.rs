@@ -15,18 +15,6 @@ use crate::{
     workload::Workload,
 };
 
-/// Operators in a row with one split: positions in the stage.
-fn runs(stage: &Stage) -> Vec<std::ops::Range<usize>> {
-    let mut runs: Vec<std::ops::Range<usize>> = vec![];
-    for (i, choice) in stage.choices.iter().enumerate() {
-        match runs.last_mut() {
-            Some(run) if stage.choices[run.start] == *choice => run.end = i + 1,
-            _ => runs.push(i..i + 1),
-        }
-    }
-    runs
-}
-
 /// Devices that an operator leaves idle.
 fn idle(workload: &Workload, stage: &Stage, at: usize) -> u32 {
     let operator = workload.operators().and_then(|profile| profile.operators.get(stage.nodes[at]));
@@ -41,7 +29,7 @@ pub(super) fn operators(text: &mut String, workload: &Workload, stage: &Stage, s
     line(text, format_args!(""));
     let head = ["  operators", "time", "compute", "edges", "sync", "idle devices", "memory", "split", "names"];
     let mut rows = vec![head.map(String::from).to_vec()];
-    for run in runs(stage) {
+    for run in stage.runs_of_a_choice() {
         let costs = &scored.nodes[run.clone()];
         let sum = |part: fn(&NodeScore) -> f64| costs.iter().map(part).sum::<f64>();
         let (compute, edges, sync) = (sum(|n| n.compute_s), sum(|n| n.communication_s), sum(|n| n.sync_s));

@@ -18,6 +18,7 @@ use super::{
     device_table, operator_table,
     planning::{Planned, Simulation},
 };
+pub use crate::units::counted;
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score, Stage, StageScore},
@@ -296,15 +297,6 @@ pub fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
     writeln!(text, "{content}").expect("a string takes every write");
 }
 
-/// `1 stage`, `2 stages`, `3 batches`.
-pub fn counted(count: usize, noun: &str) -> String {
-    match count {
-        1 => format!("1 {noun}"),
-        _ if noun.ends_with("ch") => format!("{count} {noun}es"),
-        _ => format!("{count} {noun}s"),
-    }
-}
-
 /// Aligns rows: every column to the right but the last. The first row is the head.
 pub fn table(text: &mut String, rows: &[Vec<String>]) {
     let columns = rows.first().map_or(0, Vec::len);
@@ -338,11 +330,5 @@ mod tests {
         assert_eq!(cut("layer"), "layer");
         assert_eq!(cut(&"x".repeat(200)), format!("{}..", "x".repeat(38)));
         assert_eq!(cut(&"層".repeat(200)).width(), 40);
-    }
-
-    #[test]
-    fn nouns_follow_their_count() {
-        assert_eq!([counted(1, "stage"), counted(2, "stage")], ["1 stage", "2 stages"]);
-        assert_eq!(counted(3, "microbatch"), "3 microbatches");
     }
 }

@@ -8,6 +8,7 @@ pub mod pipeline_dot;
 pub mod piper_result;
 pub mod plan_csv;
 pub mod plan_json;
+pub mod plan_svg;
 pub mod split;
 pub mod svg;
 pub mod sweep_csv;

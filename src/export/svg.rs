@@ -189,7 +189,7 @@ fn hex((r, g, b): Rgb) -> String {
 }
 
 /// Text fit for XML; what XML cannot carry is left out.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+use super::svg::escaped;
 use crate::study::sweep::chart::{Chart, Line, Mark};
 
 const WIDTH: f64 = 960.0;
@@ -181,19 +182,4 @@ fn no_plan(svg: &mut String, chart: &Chart, at: usize, line: &Line, y: f64) {
             );
         }
     }
-}
-
-/// Text fit for XML.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars().filter(|c| !c.is_control()) {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }

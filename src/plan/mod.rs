@@ -49,6 +49,17 @@ impl Stage {
     pub fn device_count(&self) -> u32 {
         self.data_parallel.saturating_mul(self.tensor_parallel)
     }
+
+    /// Positions of nodes that follow one another with one choice, in order.
+    pub fn runs_of_a_choice(&self) -> Vec<std::ops::Range<usize>> {
+        let mut start = 0;
+        let runs = self.choices.chunk_by(|a, b| a == b).map(|run| {
+            let range = start..start + run.len();
+            start = range.end;
+            range
+        });
+        runs.collect()
+    }
 }
 
 /// A pipeline: stages in the order data flows through them.

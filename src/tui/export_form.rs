@@ -15,8 +15,9 @@ use crate::{
         engine::{self, Engine, Settings},
         jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv,
         plan_json::{self, Run, Simulation},
-        split,
+        plan_svg, split,
     },
+    simulate::{self, Pipeline},
     workload::{Profile, Workload},
 };
 
@@ -31,6 +32,8 @@ pub(super) enum ExportFormat {
     PlacementSplit,
     /// The timeline, for Perfetto or chrome://tracing.
     ChromeTrace,
+    /// A picture.
+    Svg,
     /// A row per node.
     Csv,
     /// The plan as a graph, for Graphviz.
@@ -44,7 +47,13 @@ pub(super) enum ExportFormat {
 impl ExportFormat {
     /// The formats that can hold plans of a workload, in the order they are shown.
     pub(super) fn of(workload: &Workload) -> Vec<ExportFormat> {
-        let mut formats = vec![ExportFormat::PlanJson, ExportFormat::ChromeTrace, ExportFormat::Csv, ExportFormat::Dot];
+        let mut formats = vec![
+            ExportFormat::PlanJson,
+            ExportFormat::ChromeTrace,
+            ExportFormat::Svg,
+            ExportFormat::Csv,
+            ExportFormat::Dot,
+        ];
         match &workload.profile {
             Profile::Piper(_) => {
                 formats.push(ExportFormat::PiperResult);
@@ -64,6 +73,7 @@ impl ExportFormat {
             ExportFormat::PiperResult => "Piper result",
             ExportFormat::PlacementSplit => "placement split",
             ExportFormat::ChromeTrace => "Chrome trace",
+            ExportFormat::Svg => "SVG picture",
             ExportFormat::Csv => "CSV",
             ExportFormat::Dot => "Graphviz dot",
             ExportFormat::Jax => "JAX sharding",
@@ -78,6 +88,7 @@ impl ExportFormat {
             ExportFormat::PiperResult => "stages as the published program writes them",
             ExportFormat::PlacementSplit => "accelerators and CPUs as the published programs write them",
             ExportFormat::ChromeTrace => "the timeline, for ui.perfetto.dev or chrome://tracing",
+            ExportFormat::Svg => "the stages with their load, memory and transfers, for papers and slides",
             ExportFormat::Csv => "a row per node with its costs",
             ExportFormat::Dot => "stages as clusters of nodes; `dot -Tsvg` draws it",
             ExportFormat::Jax => "a PartitionSpec for every operator, in Python",
@@ -89,6 +100,7 @@ impl ExportFormat {
     pub(super) fn names(self) -> String {
         match self {
             ExportFormat::ChromeTrace => "perfetto timeline".into(),
+            ExportFormat::Svg => "drawing chart".into(),
             ExportFormat::Csv => "spreadsheet table".into(),
             ExportFormat::Engine(engine) => engine.id().into(),
             ExportFormat::PlanJson
@@ -105,6 +117,7 @@ impl ExportFormat {
             ExportFormat::PiperResult => "piper.json",
             ExportFormat::PlacementSplit => "split.json",
             ExportFormat::ChromeTrace => "trace.json",
+            ExportFormat::Svg => "svg",
             ExportFormat::Csv => "csv",
             ExportFormat::Dot => "dot",
             ExportFormat::Jax => "jax.py",
@@ -163,6 +176,11 @@ impl Source {
             ExportFormat::PiperResult => out.write_all(piper_result::to_json(&shown.workload, plan).as_bytes()),
             ExportFormat::PlacementSplit => {
                 out.write_all(split::to_json(&shown.workload, &shown.limits, plan).as_bytes())
+            }
+            ExportFormat::Svg => {
+                let Shown { workload, limits, .. } = shown.as_ref();
+                let pipeline = Pipeline::from_plan(workload, limits, plan, &simulate::Settings::default());
+                out.write_all(plan_svg::to_svg(workload, limits, plan, score, &pipeline).as_bytes())
             }
             ExportFormat::Csv => out.write_all(plan_csv::to_csv(&shown.workload, plan, score).as_bytes()),
             ExportFormat::Dot => {
