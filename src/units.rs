@@ -289,6 +289,15 @@ pub fn flops_exact(value: f64) -> String {
     format!("{} {}FLOPS", digits(scaled, 6), DECIMAL[unit].trim_end_matches('B'))
 }
 
+/// An amount of work: `245.7 Gop`.
+pub fn operations(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".into();
+    }
+    let (scaled, unit) = scale(value, 1e3);
+    format!("{} {}op", digits(scaled, 4), DECIMAL[unit].trim_end_matches('B'))
+}
+
 /// A duration with four digits: `20.20 ms`, `1.5 s`. Trailing zeros stay, so that columns line up.
 pub fn seconds(value: f64) -> String {
     if !value.is_finite() {

@@ -55,7 +55,7 @@ fn y_of(chart: &Chart, y: f64) -> f64 {
 
 fn axes(svg: &mut String, chart: &Chart, bottom: f64) {
     let (left, top, width, height) = PLOT;
-    for tick in chart.y.ticks(7) {
+    for tick in chart.y_ticks(7) {
         let y = y_of(chart, tick);
         let _ = writeln!(svg, "<path d=\"M{left} {y:.1}h{width}\" stroke=\"#dddddd\"/>");
         let text = escaped(&chart.show_y(tick));

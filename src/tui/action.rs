@@ -52,6 +52,8 @@ pub enum Action {
     SortPrevious,
     SortReverse,
     SweepAxis,
+    SweepFiner,
+    SweepWider,
     SweepLines,
     SweepAgain,
     TakePoint,
@@ -296,6 +298,8 @@ pub static TABLE: &[Entry] = &[
     entry(S::Sweep, A::CursorRight, &["right", "l"], "Read to the right", "the point with more of the limit", ""),
     entry(S::Sweep, A::TakePoint, &["enter"], "Take this value", "set the limit to the point and plan", "take it"),
     entry(S::Sweep, A::SweepAxis, &["x"], "Next limit", "sweep the next limit of the planner", "limit"),
+    entry(S::Sweep, A::SweepFiner, &["+", "="], "Finer steps", "values closer to the one that is set", "steps"),
+    entry(S::Sweep, A::SweepWider, &["-", "_"], "Wider steps", "values further from the one that is set", ""),
     entry(
         S::Sweep,
         A::SweepLines,

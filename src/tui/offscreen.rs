@@ -20,7 +20,7 @@ use super::{
     tour::Does,
     update::{Effect, Effects},
     view,
-    worker::{self, Job},
+    worker::{self, Job, Report},
 };
 use crate::planner::Search;
 
@@ -29,6 +29,9 @@ pub struct Offscreen {
     pub(super) model: Model,
     terminal: Terminal<TestBackend>,
     held: Option<Vec<Job>>,
+    /// How many reports of a study come at once, where studies are slow, and those that are still to come.
+    slow: Option<usize>,
+    to_come: Vec<Report>,
     /// Whether the user left.
     pub quit: bool,
     /// Why the session was not kept at the end.
@@ -46,7 +49,16 @@ impl Offscreen {
         let mut model = Model::new(request)?;
         model.start_at((width, height));
         let Ok(terminal) = Terminal::new(TestBackend::new(width, height));
-        let mut screen = Offscreen { model, terminal, held: None, quit: false, unkept: None, clipboard: None };
+        let mut screen = Offscreen {
+            model,
+            terminal,
+            held: None,
+            slow: None,
+            to_come: vec![],
+            quit: false,
+            unkept: None,
+            clipboard: None,
+        };
         let effects = screen.model.replan();
         screen.perform(effects);
         Ok(screen)
@@ -63,6 +75,21 @@ impl Offscreen {
         let Some(job) = jobs.pop() else { return 0 };
         self.perform(vec![Effect::Submit(job)]);
         jobs.len()
+    }
+
+    /// From now on a study tells only so many of its findings, until [`Offscreen::finish_studies`]: what a slow one looks
+    /// like.
+    pub fn slow_studies(&mut self, findings: usize) {
+        self.slow = Some(findings);
+    }
+
+    /// Lets studies tell the rest of what they found.
+    pub fn finish_studies(&mut self) {
+        self.slow = None;
+        for report in std::mem::take(&mut self.to_come) {
+            let effects = self.model.on_report(report);
+            self.perform(effects);
+        }
     }
 
     /// Lets time pass, as the loop does between two frames.
@@ -175,6 +202,8 @@ impl Offscreen {
                 Effect::Study(study) => {
                     let mut reports = vec![];
                     studies::perform(study, &mut |report| reports.push(report));
+                    let now = self.slow.map_or(reports.len(), |findings| findings.min(reports.len()));
+                    self.to_come.extend(reports.drain(now..));
                     for report in reports {
                         let effects = self.model.on_report(report);
                         self.perform(effects);

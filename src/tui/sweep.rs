@@ -8,25 +8,27 @@ use std::{sync::Arc, thread, time::Duration};
 
 use super::{
     action::Action,
-    model::{Model, Tone},
+    model::{Model, Tone, View},
     studies::{Finding, StudyKind},
     update::{Effects, moved},
 };
 use crate::{
     cluster::LimitKind,
     planner::{self, OptionKind, OptionSpec, OptionValue, Options, Problem, Search},
-    study::sweep::{
-        Answer, Figure, Point, Series, Sweep,
-        chart::{Chart, Line, Mark},
-        run,
+    study::{
+        explain::limits_of,
+        sweep::{
+            Answer, Figure, Point, Series, Sweep,
+            around::{Reach, around},
+            chart::{Chart, Line, Mark},
+            run,
+        },
     },
     workload::Workload,
 };
 
 /// The longest that one point may take: planners that improve a plan for minutes would keep the others waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Steps of a limit to either side of its value.
-const STEPS: usize = 8;
 
 /// What a sweep was begun with.
 #[derive(Debug, Clone)]
@@ -68,8 +70,12 @@ pub(super) struct SweepState {
     pub(super) swept: Option<Swept>,
     /// Along which of the planner's limits.
     axis: usize,
+    /// How close the values of the limit lie.
+    reach: Reach,
     /// Which set of lines.
     lines: usize,
+    /// Whether the sweep ended before its last point because something at the left was changed.
+    cut_short: bool,
     /// The place along the chart that is read.
     pub(super) cursor: usize,
     /// The line that is read.
@@ -83,6 +89,14 @@ impl Swept {
         let x = *self.chart.places.get(place)?;
         let mark = line.marks.iter().find(|mark| mark.x == x)?;
         Some((line, mark, self.answers[mark.place].as_ref()?))
+    }
+
+    /// Whether the planner of a line heeds the limit along the chart.
+    pub(super) fn heeds(&self, line: usize) -> bool {
+        let label = self.chart.lines.get(line).map(|line| &line.label);
+        let series = self.sweep.series.iter().position(|series| Some(&series.label) == label);
+        // A single line is not called after its series: the limit is one of its planner's then.
+        series.is_none_or(|series| self.sweep.heeds(series, self.kind))
     }
 
     /// Points answered, and all.
@@ -105,8 +119,12 @@ enum Lines {
 impl Model {
     /// The limit along the chart: one that the planner heeds.
     pub(super) fn sweep_axis(&self) -> LimitKind {
-        let kinds = self.current_planner().limits();
+        let kinds = self.sweep_axes();
         kinds[self.sweep.axis % kinds.len()]
+    }
+
+    fn sweep_axes(&self) -> &'static [LimitKind] {
+        limits_of(self.current_planner(), &self.workload)
     }
 
     fn lines(&self) -> Lines {
@@ -144,16 +162,30 @@ impl Model {
         self.sweep.swept.as_ref().is_some_and(|swept| swept.basis != self.basis(swept.kind))
     }
 
-    /// Ends a sweep of what no longer stands at the left.
-    pub(super) fn sweep_outdated(&mut self) {
+    /// Something at the left was changed: ends a sweep of what no longer stands there, and goes on with one that stands
+    /// there again.
+    pub(super) fn sweep_outdated(&mut self) -> Effects {
         if self.sweep_stale() {
+            self.sweep.cut_short |= self.studying(StudyKind::Sweep);
             self.cancel_study(StudyKind::Sweep);
+        } else if self.view == View::Sweep {
+            return self.go_on();
         }
+        vec![]
     }
 
-    /// The view is opened: a sweep that is there stays, else one begins.
+    /// The view is opened: a sweep that is there stays, or goes on where a change had ended it, else one begins.
     pub(super) fn open_sweep(&mut self) -> Effects {
-        if self.sweep.swept.is_some() && !self.sweep_stale() { vec![] } else { self.begin_sweep() }
+        if self.sweep.swept.is_some() && !self.sweep_stale() { self.go_on() } else { self.begin_sweep() }
+    }
+
+    /// Answers what is still open of a sweep that a change at the left had ended.
+    fn go_on(&mut self) -> Effects {
+        let Some(swept) = self.sweep.swept.as_ref().filter(|_| self.sweep.cut_short) else { return vec![] };
+        let open: Vec<usize> = (0..swept.answers.len()).filter(|&place| swept.answers[place].is_none()).collect();
+        let sweep = Arc::clone(&swept.sweep);
+        self.sweep.cut_short = false;
+        vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, &open, search, found)))]
     }
 
     /// Stops the sweep that is under way; tells whether there was one.
@@ -167,7 +199,7 @@ impl Model {
     pub(super) fn act_in_sweep(&mut self, action: Action) -> Effects {
         let last = self.sweep.swept.as_ref().map_or(0, |swept| swept.chart.places.len()).saturating_sub(1);
         let lines = self.sweep.swept.as_ref().map_or(0, |swept| swept.chart.lines.len());
-        let (axes, sets) = (self.current_planner().limits().len(), self.line_sets().len());
+        let (axes, sets) = (self.sweep_axes().len(), self.line_sets().len());
         let state = &mut self.sweep;
         match action {
             Action::CursorLeft => state.cursor = state.cursor.saturating_sub(1),
@@ -178,6 +210,11 @@ impl Model {
             }
             Action::SweepLines => {
                 state.lines = (state.lines + 1) % sets;
+                return self.begin_sweep();
+            }
+            Action::SweepFiner | Action::SweepWider => {
+                let Some(reach) = state.reach.moved(action == Action::SweepFiner) else { return vec![] };
+                state.reach = reach;
                 return self.begin_sweep();
             }
             Action::SweepAgain => return self.begin_sweep(),
@@ -202,7 +239,7 @@ impl Model {
             return vec![];
         }
         let kind = self.sweep_axis();
-        let values = around(kind, self.limits.get(kind));
+        let values = around(kind, self.limits.get(kind), self.sweep.reach);
         let series = self.series();
         let mut points = vec![];
         for &value in &values {
@@ -211,12 +248,14 @@ impl Model {
         }
         let sweep = Sweep { workloads: vec![self.workload.clone()], series, axes: vec![kind], points, alone: false };
         let answers = vec![None; sweep.points.len()];
+        let all: Vec<usize> = (0..sweep.points.len()).collect();
         let chart = Chart::new(&sweep, &answers, Figure::Objective);
         self.sweep.cursor = values.iter().position(|value| *value == self.limits.get(kind)).unwrap_or(values.len() / 2);
         self.sweep.line = 0;
+        self.sweep.cut_short = false;
         let sweep = Arc::new(sweep);
         self.sweep.swept = Some(Swept { basis: self.basis(kind), kind, sweep: Arc::clone(&sweep), answers, chart });
-        vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, search, found)))]
+        vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, &all, search, found)))]
     }
 
     /// The planners and settings that are lines.
@@ -262,16 +301,15 @@ impl Model {
 }
 
 /// Answers the points on half of the cores, so that the other half plans what is changed meanwhile.
-fn answer(sweep: &Sweep, search: &Search, found: &mut dyn FnMut(Finding)) {
+fn answer(sweep: &Sweep, wanted: &[usize], search: &Search, found: &mut dyn FnMut(Finding)) {
     let (sender, receiver) = crossbeam_channel::unbounded();
-    let wanted: Vec<usize> = (0..sweep.points.len()).collect();
     let threads = thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(planner::STACK_BYTES).build();
     thread::scope(|scope| {
         scope.spawn(move || {
             // A send fails only when nobody waits any more.
             let run = || {
-                run::run(sweep, &wanted, Some(PATIENCE), search, &|place, answer| drop(sender.send((place, answer))));
+                run::run(sweep, wanted, Some(PATIENCE), search, &|place, answer| drop(sender.send((place, answer))));
             };
             // Where the system gives no threads those of the other planners do.
             match &pool {
@@ -283,58 +321,4 @@ fn answer(sweep: &Sweep, search: &Search, found: &mut dyn FnMut(Finding)) {
             found(Box::new(move |model: &mut Model| model.take_answer(place, answer)));
         }
     });
-}
-
-/// Values of a limit around the one in force, which is among them.
-fn around(kind: LimitKind, now: f64) -> Vec<f64> {
-    let half = STEPS as i32 / 2;
-    let mut values: Vec<f64> = match kind {
-        LimitKind::Devices => {
-            (-2 * half..=2 * half).map(|e| (now.max(1.0) * 2f64.powf(f64::from(e) / 2.0)).round()).collect()
-        }
-        LimitKind::Microbatches | LimitKind::Batch => (-half..=half).map(|e| (now * 2f64.powi(e)).round()).collect(),
-        LimitKind::Cpus => (0..=STEPS).map(|count| count as f64).collect(),
-        LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops => [false, true]
-            .into_iter()
-            .flat_map(|up| {
-                std::iter::successors(Some(now), move |&value| Some(kind.step(value, up, false))).take(STEPS + 1)
-            })
-            .collect(),
-    };
-    values.push(now);
-    // What the limit cannot be is left out.
-    let mut values: Vec<f64> = values
-        .into_iter()
-        .filter(|&value| {
-            value == now || (value > 0.0 || kind == LimitKind::Cpus) && kind.parse(&format!("{value}")).is_ok()
-        })
-        .collect();
-    values.sort_by(f64::total_cmp);
-    values.dedup();
-    values
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_lie_around_the_one_in_force_and_can_all_be_set() {
-        for (kind, now) in [
-            (LimitKind::Devices, 64.0),
-            (LimitKind::Devices, 1.0),
-            (LimitKind::Devices, 10_000.0),
-            (LimitKind::Cpus, 0.0),
-            (LimitKind::Cpus, 40.0),
-            (LimitKind::Memory, 8.0 * 1024.0 * 1024.0 * 1024.0),
-            (LimitKind::Memory, f64::MAX),
-            (LimitKind::Microbatches, 1_000_000.0),
-            (LimitKind::Bandwidth, 25e9),
-            (LimitKind::Batch, 3.0),
-        ] {
-            let values = around(kind, now);
-            assert!(values.contains(&now) && (5..=20).contains(&values.len()), "{kind:?} {now}: {values:?}");
-            assert!(values.windows(2).all(|pair| pair[0] < pair[1]), "{kind:?} {now}: {values:?}");
-        }
-    }
 }

@@ -312,20 +312,22 @@ impl Model {
         let planner = self.current_planner();
         self.stopped = false;
         self.compare.visit = None;
-        self.sweep_outdated();
+        let mut effects = self.sweep_outdated();
         self.refusal = self.refusals[self.planner].clone();
         if self.refusal.is_some() {
             if let Some(running) = self.running.take() {
                 running.search.cancel();
             }
-            return vec![];
+            return effects;
         }
         let problem = Problem {
             workload: self.workload.clone(),
             limits: self.limits,
             options: self.options[self.planner].clone(),
         };
-        vec![self.submit(Task::Plan { planner, problem: problem.into(), schedule: self.schedule }, self.deadline)]
+        effects
+            .push(self.submit(Task::Plan { planner, problem: problem.into(), schedule: self.schedule }, self.deadline));
+        effects
     }
 
     /// Makes a job of a task, and remembers that it is under way.

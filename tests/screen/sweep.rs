@@ -122,6 +122,85 @@ fn a_change_at_the_left_makes_the_chart_old_until_it_is_asked_for_again() {
 }
 
 #[test]
+fn finer_steps_lie_around_the_value_in_force() {
+    let mut screen = swept(120, 36);
+    let hints = screen.text().lines().last().unwrap().to_string();
+    assert!(hints.contains("+ - steps"), "{hints}");
+    screen.keys("++");
+    let text = screen.text();
+    assert!(text.contains("17 points") && line(&text, "64 devices: ").contains("20.06 ms/sample"), "{text}");
+    let axis: Vec<&str> =
+        line_below(&text, '┴').split_whitespace().filter(|word| word.parse::<u32>().is_ok()).collect();
+    assert_eq!((axis.first(), axis.last()), (Some(&"56"), Some(&"72")), "{text}");
+    press(&mut screen, KeyCode::Right);
+    assert!(screen.text().contains("65 devices: "), "{}", screen.text());
+    // There is nothing finer than one device.
+    screen.keys("+");
+    assert!(screen.text().contains("65 devices: "), "{}", screen.text());
+    screen.keys("x");
+    let text = screen.text();
+    assert!(text.contains("memory 8 GiB: ") && text.contains("7.6 GiB"), "steps stay fine for the next limit\n{text}");
+    screen.keys("--");
+    assert!(screen.text().contains("48 GiB"), "{}", screen.text());
+}
+
+/// The line below the first that has a sign in it.
+fn line_below(text: &str, sign: char) -> &str {
+    let mut lines = text.lines().skip_while(|line| !line.contains(sign));
+    lines.next();
+    lines.next().unwrap_or_else(|| panic!("no line below `{sign}` in\n{text}"))
+}
+
+#[test]
+fn a_sweep_that_a_change_cut_short_goes_on_when_the_change_is_taken_back() {
+    let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), 120, 36).expect("it can be met");
+    screen.slow_studies(5);
+    screen.keys("5");
+    assert!(screen.text().contains("5 of 17 points …"), "{}", screen.text());
+    screen.focus(Focus::Panel);
+    press(&mut screen, KeyCode::Down);
+    press(&mut screen, KeyCode::Right);
+    assert!(screen.text().contains("of what was set before: r sweeps again"), "{}", screen.text());
+    screen.finish_studies();
+    assert!(screen.text().contains("of what was set before"), "what comes late is dropped\n{}", screen.text());
+    press(&mut screen, KeyCode::Left);
+    let text = screen.text();
+    assert!(text.contains("17 points") && !text.contains("of 17 points"), "{text}");
+}
+
+#[test]
+fn escape_stops_the_sweep_and_keeps_what_is_there() {
+    let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), 120, 36).expect("it can be met");
+    screen.slow_studies(5);
+    screen.keys("5");
+    press(&mut screen, KeyCode::Esc);
+    screen.finish_studies();
+    let text = screen.text();
+    assert!(text.contains("stopped at 5 of 17 points: r sweeps again"), "{text}");
+    assert!(text.matches('●').count() >= 4, "{text}");
+    // To come back to the view is no wish to go on.
+    screen.keys("15");
+    assert!(screen.text().contains("stopped at 5 of 17 points"), "{}", screen.text());
+    screen.focus(Focus::View);
+    screen.keys("r");
+    assert!(!screen.text().contains("of 17 points"), "{}", screen.text());
+}
+
+#[test]
+fn axes_are_told_in_units_and_not_cut() {
+    let bytes = include_bytes!("../../inputs/alexnet-operators.json");
+    let operators = workload::load_bytes(bytes, "inputs/alexnet-operators.json", "alexnet").expect("it is valid");
+    let mut screen = Offscreen::new(request(Arc::new(operators)), 100, 30).unwrap();
+    screen.focus(Focus::View);
+    screen.keys("5");
+    let text = screen.text();
+    assert!(text.contains("Gop ┤") && !text.contains("opera"), "{text}");
+    screen.keys("x");
+    let text = screen.text();
+    assert!(line_below(&text, '┴').contains("TFLOPS"), "{text}");
+}
+
+#[test]
 fn the_mouse_moves_the_cursor() {
     let mut screen = swept(120, 36);
     let text = screen.text();

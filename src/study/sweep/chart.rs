@@ -199,6 +199,16 @@ impl Chart {
         self.figure.show(y, objective)
     }
 
+    /// Round values of the figure to write at its axis, at most so many: sizes are round in the unit they are told in.
+    pub fn y_ticks(&self, most: usize) -> Vec<f64> {
+        let unit = match self.figure {
+            Figure::Memory => 1024f64.powf((self.y.most.max(1.0).ln() / 1024f64.ln()).floor()),
+            _ => 1.0,
+        };
+        let scaled = Scale { least: self.y.least / unit, most: self.y.most / unit, ..self.y };
+        scaled.ticks(most).into_iter().map(|tick| tick * unit).collect()
+    }
+
     /// Values along to write at the axis, at most so many: those of the points, evenly thinned out, the ends among them.
     pub fn x_ticks(&self, most: usize) -> Vec<f64> {
         let count = self.places.len();

@@ -7,6 +7,7 @@
 //! of interest, decides what runs together.
 
 mod answer;
+pub mod around;
 pub mod chart;
 pub mod order;
 pub mod papers;

@@ -89,6 +89,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
             Action::Decrease => both(Action::Increase, ""),
             Action::CursorLeft => both(Action::CursorRight, ""),
             Action::ZoomIn => both(Action::ZoomOut, " "),
+            Action::SweepFiner => both(Action::SweepWider, " "),
             Action::SortPrevious => both(Action::SortNext, " "),
             Action::BoundaryBack => both(Action::BoundaryForward, " "),
             _ => model.keymap.shown(i),

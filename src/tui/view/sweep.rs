@@ -142,7 +142,8 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
     } else if model.studying(StudyKind::Sweep) {
         format!("{done} of {all} points …")
     } else if done < all {
-        format!("stopped at {done} of {all} points")
+        let key = model.keymap.of_action(crate::tui::action::Action::SweepAgain).unwrap_or_default();
+        format!("stopped at {done} of {all} points: {key} sweeps again")
     } else {
         format!("{all} points")
     };
@@ -164,6 +165,11 @@ fn draw_legend(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) 
     let first = scrolled(model.sweep.line.min(lines.saturating_sub(1)), visible, lines);
     let widest = swept.chart.lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0);
     let label = widest.min((area.width as usize).saturating_sub(24));
+    // A flat line would else look like a finding.
+    let deaf = |line: usize| match swept.heeds(line) {
+        true => String::new(),
+        false => format!("  does not heed {}", swept.kind.label()),
+    };
     for (at, line) in swept.chart.lines.iter().enumerate().skip(first).take(visible) {
         let selected = at == model.sweep.line;
         let value = match swept.read(at, model.sweep.cursor) {
@@ -178,6 +184,7 @@ fn draw_legend(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) 
             Span::styled(format!("{} ", sign(model, at)), style),
             Span::styled(fit(&line.label, label), if selected { model.theme.bold(Role::Text) } else { Style::new() }),
             Span::styled(format!("  {value}"), style),
+            Span::styled(deaf(at), model.theme.fg(Role::Warning)),
         ];
         frame.render_widget(Line::from(spans), rows(area, (at - first) as u16, 1));
     }
@@ -196,7 +203,7 @@ fn draw_axes(frame: &mut Frame<'_>, parts: &Parts, model: &Model, swept: &Swept)
     let any = chart.lines.iter().any(|line| line.marks.iter().any(|mark| mark.y.is_some()));
     if any {
         let mut free = plot.bottom();
-        for tick in chart.y.ticks((plot.height / 3).max(2) as usize) {
+        for tick in chart.y_ticks((plot.height / 3).max(2) as usize) {
             let y = row(plot, chart.y.share(tick));
             if y < free {
                 let text = fit_right(&chart.show_y(tick).replace("/sample", ""), LABEL as usize - 2) + " ┤";
