@@ -16,6 +16,7 @@ mod search;
 mod sessions;
 mod sizes;
 mod sweep;
+mod timeline;
 
 use std::sync::Arc;
 
