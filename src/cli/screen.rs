@@ -146,6 +146,7 @@ impl ScreenArgs {
             planner_asked: self.planning.planner.is_some(),
             settings: planning::settings(planner, &self.limits, &self.planning),
             schedule: config.schedule,
+            simulator: config.simulator,
             schedule_asked: self.look.schedule.is_some(),
             // A tour neither begins where somebody left nor leaves anything behind.
             state_directory: tui::user_state_directory(variable).filter(|_| !self.start.demo),

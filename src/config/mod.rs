@@ -17,7 +17,12 @@ use std::{
 
 use thiserror::Error;
 
-use crate::{cluster::Overrides, simulate::Schedule, tui::Keymap, workload::error::printable};
+use crate::{
+    cluster::Overrides,
+    simulate::{Schedule, Settings},
+    tui::Keymap,
+    workload::error::printable,
+};
 
 /// Everything a configuration file can set.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +39,8 @@ pub struct Config {
     pub planners: Vec<String>,
     /// How plans are played first.
     pub schedule: Schedule,
+    /// What the simulator assumes at first.
+    pub simulator: Settings,
     /// The longest a plan may take.
     pub deadline: Option<Duration>,
     /// Limits for workloads that do not state their own.
@@ -51,6 +58,7 @@ impl Default for Config {
             restore: true,
             planners: vec![],
             schedule: Schedule::ALL[0],
+            simulator: Settings::default(),
             deadline: None,
             limits: Overrides::default(),
             keymap: Keymap::default(),

@@ -17,6 +17,10 @@ const LIMITS: &str = "\
 # Limits for workloads that do not state their own.
 ";
 
+const SIMULATOR: &str = "\
+# What the simulator assumes at first.
+";
+
 const KEYS: &str = "\
 # Keys: a text or a list for each action, [] for none. A key is a character, or one of enter, space, tab, backtab, esc,
 # backspace, delete, left, right, up, down, home, end, pageup, pagedown, f1 to f12; with shift- (not for characters), ctrl-
@@ -31,6 +35,10 @@ pub(super) fn to_toml(config: &Config) -> String {
     }
     text.push_str(&format!("\n{LIMITS}[limits]\n"));
     for setting in settings::limits() {
+        text.push_str(&written(&setting, config));
+    }
+    text.push_str(&format!("\n{SIMULATOR}[simulator]\n"));
+    for setting in settings::simulator() {
         text.push_str(&written(&setting, config));
     }
     text.push_str(&format!("\n{KEYS}"));
@@ -81,6 +89,15 @@ bandwidth = "200Gb/s"
 batch = 256
 flops = "312T"
 machines = "8,8,4"
+[simulator]
+overlap = false
+links = "shared"
+virtual-stages = 4
+extra-warmup = 3
+weight-gradient-share = 0.4
+forward-share = "30%"
+buckets = 8
+optimizer-step = "20ms"
 [keys.everywhere]
 quit = ["Q", "\"", "\\", "alt-f4"]
 export = []

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The tables beside the general settings.
-const TABLES: [&str; 2] = ["limits", "keys"];
+const TABLES: [&str; 3] = ["limits", "simulator", "keys"];
 
 pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     let reader = Reader { text, file };
@@ -33,8 +33,11 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
             ("limits", DeValue::Table(limits)) => {
                 reader.settings(&mut config, limits, &settings::limits(), "limits.")?;
             }
+            ("simulator", DeValue::Table(given)) => {
+                reader.settings(&mut config, given, &settings::simulator(), "simulator.")?;
+            }
             ("keys", DeValue::Table(scopes)) => reader.keys(&mut config, scopes)?,
-            ("limits" | "keys", _) => {
+            ("limits" | "simulator" | "keys", _) => {
                 let problem = format!("`{}` is no table", key.get_ref());
                 return Err(reader.error(key.span().start, problem, &format!("write [{}] above it", key.get_ref())));
             }
@@ -103,7 +106,8 @@ impl Reader<'_> {
         let name = key.get_ref().as_ref();
         let Some(setting) = known.iter().find(|setting| setting.name == name) else {
             let known: Vec<&str> = known.iter().map(|setting| setting.name).collect();
-            return Err(self.unknown(key.span().start, "limit", name, &known));
+            let what = if prefix == "simulator." { "setting of the simulator" } else { "limit" };
+            return Err(self.unknown(key.span().start, what, name, &known));
         };
         (setting.read)(config, value.get_ref()).map_err(|repair| {
             let span = value.span();
@@ -209,6 +213,13 @@ mod tests {
             ("[limits]\ndevice = 4", "c.toml:2: there is no limit `device`", "did you mean `devices`?"),
             ("[limits]\ndevices = -4", "c.toml:2: limits.devices cannot be -4", "-4"),
             ("[limits]\nmemory = true", "c.toml:2: limits.memory cannot be true", "16GiB"),
+            ("[simulator]\noverlap = 3", "c.toml:2: simulator.overlap cannot be 3", "yes or no"),
+            (
+                "[simulator]\nbucket = 3",
+                "c.toml:2: there is no setting of the simulator `bucket`",
+                "did you mean `buckets`?",
+            ),
+            ("[simulator]\nlinks = \"fair\"", "c.toml:2: simulator.links cannot be", "exclusive"),
             ("[keys.everywhere]\nquitt = \"x\"", "c.toml:2: there is no action of [keys.everywhere]", "`quit`"),
             ("[keys.tree]\nquit = \"x\"", "c.toml:2: [keys.tree] has no `quit`", "[keys.everywhere]"),
             ("[keys.everwhere]\nquit = \"x\"", "c.toml:1: there is no scope of keys `everwhere`", "`everywhere`"),

@@ -6,7 +6,7 @@ use super::Config;
 use crate::{
     cluster::{LimitKind, Machines, Overrides},
     planner,
-    simulate::Schedule,
+    simulate::{self, Schedule, Settings},
     tui::{Depth, theme},
     units,
 };
@@ -128,6 +128,34 @@ pub(super) fn limits() -> Vec<Setting> {
         }),
     });
     settings
+}
+
+/// The settings of the table `simulator`.
+pub(super) fn simulator() -> Vec<Setting> {
+    simulate::Setting::ALL.into_iter().map(assumption).collect()
+}
+
+fn assumption(setting: simulate::Setting) -> Setting {
+    let shown = move |settings: &Settings| match setting {
+        simulate::Setting::Overlap => settings.overlap.into(),
+        simulate::Setting::VirtualStages => i64::from(settings.virtual_stages).into(),
+        simulate::Setting::Buckets => i64::from(settings.buckets).into(),
+        _ => Value::from(setting.text(settings)),
+    };
+    Setting {
+        name: setting.id(),
+        help: setting.help().into(),
+        example: shown(&Settings::default()),
+        read: Box::new(move |config, value| {
+            let text = match value.as_bool() {
+                Some(yes) => if yes { "yes" } else { "no" }.to_string(),
+                None => written(value)?,
+            };
+            config.simulator = setting.parse(&text, &config.simulator)?;
+            Ok(())
+        }),
+        write: Box::new(move |config| Some(shown(&config.simulator))),
+    }
 }
 
 fn limit(kind: LimitKind) -> Setting {

@@ -12,7 +12,7 @@ use crate::{
         },
     },
     planner::{Options, Outcome, PlannerInfo, Status},
-    simulate::{Pipeline, Schedule, Timeline},
+    simulate::{Pipeline, Play, Schedule, Timeline},
     workload::Workload,
 };
 
@@ -78,6 +78,11 @@ pub fn document(run: &Run<'_>) -> Document {
     stats.retain(|_, figure| figure.is_finite());
     let mut notes = outcome.notes.clone();
     if let Some(simulation) = simulation {
+        let play = Play { schedule: simulation.schedule, settings: simulation.pipeline.settings };
+        let changes = play.changes();
+        if !changes.is_empty() {
+            notes.push(format!("simulation: played with {}", changes.join(", ")));
+        }
         notes.extend(simulation.pipeline.notes.iter().map(|note| format!("simulation: {note}")));
     }
     Document {

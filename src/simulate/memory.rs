@@ -8,7 +8,7 @@ use super::{
 };
 
 /// Memory on one device, by what it is for, bytes. Where a workload gives one sum for weights, gradients and optimizer
-/// state, the sum is `state` and the three are 0.
+/// state, or for the last two, the sum is `state` and those it is the sum of are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MemoryParts {
     /// Weights.
@@ -17,7 +17,7 @@ pub struct MemoryParts {
     pub gradients: f64,
     /// Optimizer state.
     pub optimizer: f64,
-    /// Weights, gradients and optimizer state that the workload does not tell apart.
+    /// Weights (where those are 0), gradients and optimizer state that the workload does not tell apart.
     pub state: f64,
     /// Activations of microbatches in flight.
     pub activations: f64,
@@ -35,11 +35,12 @@ impl MemoryParts {
 
     /// The parts with their names, in the order they are shown.
     pub fn named(&self) -> [(&'static str, f64); 6] {
+        let rest = if self.weights > 0.0 { "gradients and optimizer" } else { "weights and training state" };
         [
             ("weights", self.weights),
             ("gradients", self.gradients),
             ("optimizer", self.optimizer),
-            ("weights and training state", self.state),
+            (rest, self.state),
             ("buffers", self.buffers),
             ("activations", self.activations),
         ]

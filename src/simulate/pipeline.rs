@@ -91,6 +91,8 @@ pub struct Pipeline {
     pub notes: Vec<String>,
     /// How it is played.
     pub settings: Settings,
+    /// Whether [`Settings::forward_share`] parts the time of any node: the profile gives one time for both passes.
+    pub assumes_forward_share: bool,
     /// By stage, then device: the machine that holds it. Empty where the plan is not laid out over machines.
     pub machines: Vec<Vec<u32>>,
     /// Of a plan for latency: the run of its one sample, which no schedule changes. Then there are no transfers between
@@ -158,7 +160,14 @@ impl Pipeline {
         if !transfers.is_empty() {
             notes.push(transfer_note(settings));
         }
-        Pipeline { stages, transfers, microbatches: limits.microbatches, notes, ..Pipeline::default() }
+        Pipeline {
+            stages,
+            transfers,
+            microbatches: limits.microbatches,
+            notes,
+            assumes_forward_share: told.from_share,
+            ..Pipeline::default()
+        }
     }
 }
 
@@ -177,7 +186,12 @@ fn layered(workload: &Workload, profile: &LayerProfile, limits: &Limits, plan: &
         devices: plan.stages[i].device_count().max(1),
         all_reduce_s: cost.all_reduce_s,
         fixed_bytes: cost.weight_bytes + cost.working_bytes,
-        parts: MemoryParts { buffers: cost.working_bytes, ..MemoryParts::default() },
+        parts: MemoryParts {
+            // The scaling counts the weights themselves and what training keeps besides.
+            weights: cost.weight_bytes / model.optimizer_memory_scaling.max(1.0),
+            buffers: cost.working_bytes,
+            ..MemoryParts::default()
+        },
         activation_bytes: cost.activation_bytes,
         warm_up: Some(2 * (costs.len() - 1 - i) as u32),
     };

@@ -173,59 +173,80 @@ impl Pipeline {
 
     /// Why the pipeline cannot play a schedule, in one sentence; `None` if it can.
     pub fn refusal(&self, schedule: Schedule) -> Option<String> {
+        self.refused(schedule).map(|(reason, _)| reason)
+    }
+
+    /// What would let the pipeline play a schedule that it refuses, in a few words; `None` where it can, or nothing would.
+    pub fn repair(&self, schedule: Schedule) -> Option<String> {
+        self.refused(schedule).and_then(|(_, repair)| repair)
+    }
+
+    /// Why a schedule cannot be played, and what would repair it.
+    fn refused(&self, schedule: Schedule) -> Option<(String, Option<String>)> {
         let name = schedule.name();
         if self.plays_once() {
             let first = self.single_sample.is_none() && schedule == Schedule::ALL[0];
-            return (!first)
-                .then(|| format!("{name} needs several microbatches; this plan runs once, with nothing to reorder"));
+            let reason = format!("{name} needs several microbatches; this plan runs once, with nothing to reorder");
+            let repair = self.single_sample.as_ref().map(|_| "a planner for throughput makes a pipeline".to_string());
+            return (!first).then_some((reason, repair));
         }
-        if let Some(reason) = self.no_parts(schedule) {
-            return Some(reason);
+        if let Some((reason, repair)) = self.no_parts(schedule) {
+            return Some((reason, Some(repair)));
         }
         let sends: u64 = self.sends().count() as u64 * u64::from(self.virtual_stages(schedule));
         let work = self.stages.len() as u64 * u64::from(self.virtual_stages(schedule));
         let operations = 3 * u64::from(self.microbatches) * (sends + work);
         if self.settings.contended() && operations > MOST_CONTENDED {
-            return Some(format!(
-                "transfers that wait for links or devices are played for {} microbatches at the most here, not {}",
-                MOST_CONTENDED / (operations / u64::from(self.microbatches)).max(1),
-                self.microbatches
+            let most = MOST_CONTENDED / (operations / u64::from(self.microbatches)).max(1);
+            return Some((
+                format!(
+                    "transfers that wait for links or devices are played for {most} microbatches at the most here, not {}",
+                    self.microbatches
+                ),
+                Some("private links and transfers that overlap can be played at any length".into()),
             ));
         }
         None
     }
 
-    /// Why stages cannot be parted for a schedule that needs it.
-    fn no_parts(&self, schedule: Schedule) -> Option<String> {
+    /// Why stages cannot be parted for a schedule that needs it, and what would repair it.
+    fn no_parts(&self, schedule: Schedule) -> Option<(String, String)> {
         let name = schedule.name();
         if !matches!(schedule, Schedule::Interleaved | Schedule::ZeroBubbleV) {
             return None;
         }
         let count = self.stages.len();
         if count < 2 {
-            return Some(format!("{name} needs at least two stages"));
+            return Some((format!("{name} needs at least two stages"), "split the stage in two".into()));
         }
         if let Some(skip) = self.sends().find(|t| t.to != t.from + 1) {
-            return Some(format!(
-                "{name} needs a chain of stages; stage {} also sends to stage {}",
-                skip.from + 1,
-                skip.to + 1
+            let (from, to) = (skip.from + 1, skip.to + 1);
+            return Some((
+                format!("{name} needs a chain of stages; stage {from} also sends to stage {to}"),
+                format!("merge stages {} to {to}, or move what sends and what receives together", from + 1),
             ));
         }
         let replicas = self.stages[0].replicas.max(1);
         if let Some(other) = self.stages.iter().position(|stage| stage.replicas.max(1) != replicas) {
-            return Some(format!(
-                "{name} needs equally many replicas in all stages; stage 1 has {replicas} and stage {} has {}",
-                other + 1,
-                self.stages[other].replicas.max(1)
+            return Some((
+                format!(
+                    "{name} needs equally many replicas in all stages; stage 1 has {replicas} and stage {} has {}",
+                    other + 1,
+                    self.stages[other].replicas.max(1)
+                ),
+                "give all stages the same data-parallel degree".into(),
             ));
         }
-        let group = u64::from(replicas) * count as u64;
-        if schedule == Schedule::Interleaved && !u64::from(self.microbatches).is_multiple_of(group) {
+        let (group, m) = (u64::from(replicas) * count as u64, u64::from(self.microbatches));
+        if schedule == Schedule::Interleaved && !m.is_multiple_of(group) {
             let of = if replicas > 1 { format!(" with {replicas} replicas") } else { String::new() };
-            return Some(format!(
-                "{name} over {count} stages{of} needs a number of microbatches that {group} divides; {} is not",
-                self.microbatches
+            let (below, above) = (m / group * group, m.next_multiple_of(group));
+            let either = if below > 0 { format!("{below} or {above}") } else { above.to_string() };
+            return Some((
+                format!(
+                    "{name} over {count} stages{of} needs a number of microbatches that {group} divides; {m} is not"
+                ),
+                format!("{either} microbatches would do"),
             ));
         }
         None

@@ -10,7 +10,7 @@ use crate::{
     cluster::Limits,
     plan::{Measure, Plan, Score, check::check},
     planner::{self, Options, Outcome, Planner, PlannerInfo, Problem, Search, Status},
-    simulate::{self, Pipeline, Schedule, Settings, Timeline},
+    simulate::{self, Pipeline, Play, Schedule, Timeline},
     workload::{Workload, placement::SECONDS},
 };
 
@@ -88,11 +88,17 @@ impl Entry {
 
 impl Played {
     /// Plays a valid plan.
-    pub fn new(workload: &Workload, limits: &Limits, plan: &Plan, schedule: Schedule) -> Self {
-        let pipeline = Pipeline::from_plan(workload, limits, plan, &Settings::default());
+    pub fn new(workload: &Workload, limits: &Limits, plan: &Plan, play: impl Into<Play>) -> Self {
+        let Play { schedule, settings } = play.into();
+        let pipeline = Pipeline::from_plan(workload, limits, plan, &settings);
         let schedule = pipeline.schedule(schedule);
         let timeline = simulate::simulate(&pipeline, schedule);
         Played::of(&pipeline, schedule, &timeline)
+    }
+
+    /// Whether anything was played: a batch too long for its settings is not.
+    pub fn is_there(&self) -> bool {
+        self.iteration_s > 0.0
     }
 
     /// The figures of a plan that was played already.

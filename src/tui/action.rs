@@ -40,6 +40,7 @@ pub enum Action {
     ShowWouldHelp,
     NextSection,
     NextSchedule,
+    HowPlayed,
     /// Mark the critical path.
     MarkPath,
     CompareAll,
@@ -365,6 +366,7 @@ pub static TABLE: &[Entry] = &[
         "what helps",
     ),
     entry(S::Everywhere, A::ShowWouldHelp, &["W"], "Fold what would help", "hide or show it below the stages", ""),
+    entry(S::Everywhere, A::HowPlayed, &["P"], "Simulator", "how plans are played, set at the left", ""),
     entry(S::Everywhere, A::Pin, &["p"], "Pin", "put the plan aside to compare with; in Compare: unpin", "pin"),
     entry(S::Everywhere, A::Export, &["e"], "Export", "write the plan to a file", "export"),
     entry(S::Everywhere, A::Open, &["o"], "Open", "load another workload, or a plan to compare with", "open"),

@@ -1,4 +1,4 @@
-//! Changing what stands at the left: planner, limits, options.
+//! Changing what stands at the left: planner, limits, options, how plans are played.
 
 use std::path::Path;
 
@@ -15,13 +15,14 @@ use super::{
 use crate::{
     cluster::LimitKind,
     planner::{OptionKind, OptionSpec, OptionValue},
+    simulate::{Play, Schedule, Settings},
     units,
 };
 
 /// A value that is being typed.
 #[derive(Debug, Clone)]
 pub(super) struct Editing {
-    /// In which row: a limit, or an option that takes a number or a file.
+    /// In which row: a limit, an option that takes a number or a file, or a setting that takes a number.
     pub row: PanelRow,
     /// What was typed so far.
     pub input: Input,
@@ -37,12 +38,14 @@ pub(super) struct Editing {
 enum Typed {
     Limit(LimitKind, f64),
     Option(&'static str, OptionValue),
+    Simulator(Settings),
 }
 
 impl Model {
     /// Does an action to the selected row.
     pub(super) fn act_on_row(&mut self, action: Action) -> Effects {
         let Some(row) = self.panel_row() else { return vec![] };
+        self.select_panel_row(row);
         let up = matches!(action, Action::Increase | Action::IncreaseLarge | Action::Edit);
         let large = matches!(action, Action::DecreaseLarge | Action::IncreaseLarge);
         match (row, action) {
@@ -58,6 +61,7 @@ impl Model {
                 let value = kind.step(self.limits.get(kind), up, large);
                 return self.set_limits(self.limits.with(kind, value));
             }
+            (PanelRow::Schedule | PanelRow::Setting(_), _) => return self.act_on_play_row(row, action),
             (PanelRow::Option(i), _) => {
                 let spec = &self.specs()[i];
                 let now = self.option_value(spec);
@@ -75,6 +79,31 @@ impl Model {
             }
         }
         vec![]
+    }
+
+    /// Does an action to a row that says how plans are played.
+    fn act_on_play_row(&mut self, row: PanelRow, action: Action) -> Effects {
+        let up = matches!(action, Action::Increase | Action::IncreaseLarge | Action::Edit);
+        let large = matches!(action, Action::DecreaseLarge | Action::IncreaseLarge);
+        let mut play = self.play;
+        match (row, action) {
+            (PanelRow::Setting(setting), Action::Reset) => {
+                play.settings = setting.from(&play.settings, &self.first_settings);
+            }
+            (PanelRow::Setting(setting), Action::Edit) if !setting.is_choice() => {
+                self.begin_typing(row);
+                return vec![];
+            }
+            (PanelRow::Setting(setting), _) => play.settings = setting.step(&play.settings, up, large),
+            (_, Action::Reset) => play.schedule = Schedule::ALL[0],
+            _ => {
+                // Those that the plan cannot play too: the view says why, and what would let it.
+                let count = Schedule::ALL.len();
+                let at = Schedule::ALL.iter().position(|schedule| *schedule == play.schedule).unwrap_or(0);
+                play.schedule = Schedule::ALL[(at + if up { 1 } else { count - 1 }) % count];
+            }
+        }
+        self.set_play(play)
     }
 
     /// Makes a planner the one in force.
@@ -146,7 +175,8 @@ impl Model {
         let text = match row {
             PanelRow::Limit(kind) => kind.format(self.limits.get(kind)),
             PanelRow::Option(i) => self.specs()[i].show(&self.option_value(&self.specs()[i])),
-            PanelRow::Planner(_) | PanelRow::Others => return,
+            PanelRow::Setting(setting) => setting.show(&self.play.settings),
+            PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => return,
         };
         self.focus = Focus::Panel;
         let mut editing = Editing { row, input: Input::new(text), untouched: true, error: None, known: None };
@@ -165,6 +195,7 @@ impl Model {
                     let spec = self.specs().iter().find(|spec| spec.name == name);
                     return spec.map_or_else(Vec::new, |spec| self.set_option(spec, value));
                 }
+                Ok(Typed::Simulator(settings)) => return self.set_play(Play { settings, ..self.play }),
                 Err(error) => editing.error = Some(error),
             },
             _ => {
@@ -206,7 +237,12 @@ impl Model {
                 }
                 Ok(Typed::Option(spec.name, value))
             }
-            PanelRow::Planner(_) | PanelRow::Others => Err(String::new()),
+            // What is shown may be rounded: left as it is, it is what it was.
+            PanelRow::Setting(setting) if text.trim() == setting.show(&self.play.settings) => {
+                Ok(Typed::Simulator(self.play.settings))
+            }
+            PanelRow::Setting(setting) => setting.parse(text, &self.play.settings).map(Typed::Simulator),
+            PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => Err(String::new()),
         }
     }
 

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     planner::{self, Planner, Problem, Search, Status},
-    simulate::Schedule,
+    simulate::{Play, Schedule},
     study::{
         columns::{self, Column},
         compare::{self, Entry, TIME_FOR_EACH},
@@ -40,8 +40,8 @@ pub(super) struct Contender {
     pub shown: Arc<Shown>,
     /// Its line of the comparison.
     pub entry: Entry,
-    /// The schedule it was to be played under.
-    pub schedule: Schedule,
+    /// How it was to be played.
+    pub play: Play,
 }
 
 impl Contender {
@@ -94,7 +94,7 @@ pub(super) enum Row {
 pub(super) enum Terms {
     /// They do.
     Current,
-    /// They are from before a change: of other limits, options or schedule, or of the file as it was.
+    /// They are from before a change: of other limits, options, schedule or settings of the simulator, or of the file as it was.
     Old,
     /// They are of other limits: a pin's own.
     OtherLimits,
@@ -150,27 +150,29 @@ impl Default for CompareState {
 
 impl Contender {
     /// A result and its figures in the simulator, if it was played.
-    pub(super) fn new(shown: Arc<Shown>, figures: Option<compare::Played>, schedule: Schedule) -> Self {
+    pub(super) fn new(shown: Arc<Shown>, figures: Option<compare::Played>, play: Play) -> Self {
         let mut entry = compare::run(shown.planner, &shown.outcome, shown.score.as_ref(), shown.seconds, figures);
         // What took no time at all was not planned but made or read.
         entry.seconds = entry.seconds.filter(|&seconds| seconds > 0.0);
         let violations = shown.score.iter().flat_map(|score| &score.violations);
         entry.remarks.extend(violations.map(|violation| format!("not valid: {violation}")));
-        Contender { shown, entry, schedule }
+        Contender { shown, entry, play }
     }
 
     /// The same, played here: takes as long as the simulator does.
-    pub(super) fn play(shown: Arc<Shown>, schedule: Schedule) -> Self {
+    pub(super) fn play(shown: Arc<Shown>, play: Play) -> Self {
         let plan = shown.plan().filter(|(_, score)| score.is_valid());
-        let figures = plan.map(|(plan, _)| compare::Played::new(&shown.workload, &shown.limits, plan, schedule));
-        Contender::new(shown, figures, schedule)
+        let figures = plan.map(|(plan, _)| compare::Played::new(&shown.workload, &shown.limits, plan, play));
+        let figures = figures.filter(compare::Played::is_there);
+        Contender::new(shown, figures, play)
     }
 
     /// A plan whose timeline is there already.
     pub(super) fn of(played: &Played) -> Self {
         let valid = played.shown.score.as_ref().is_some_and(crate::plan::Score::is_valid);
-        let figures = valid.then(|| compare::Played::of(&played.pipeline, played.schedule, &played.timeline));
-        Contender::new(played.shown.clone(), figures, played.schedule)
+        let figures = valid.then(|| compare::Played::of(&played.pipeline, played.play.schedule, &played.timeline));
+        let figures = figures.filter(compare::Played::is_there);
+        Contender::new(played.shown.clone(), figures, played.play)
     }
 
     fn is_of(&self, shown: &Arc<Shown>) -> bool {
@@ -300,12 +302,12 @@ impl Model {
         if !Arc::ptr_eq(&contender.shown.workload, &self.workload) {
             return Terms::Old;
         }
-        let same_limits = contender.shown.limits == self.limits && contender.schedule == self.schedule;
+        let same_limits = contender.shown.limits == self.limits && contender.play == self.play;
         match key {
             Key::Planner(planner) if same_limits && contender.shown.options == self.options[planner] => Terms::Current,
             Key::Planner(_) => Terms::Old,
             _ if same_limits => Terms::Current,
-            Key::Pin(_) if contender.schedule == self.schedule => Terms::OtherLimits,
+            Key::Pin(_) if contender.play == self.play => Terms::OtherLimits,
             _ => Terms::Old,
         }
     }
@@ -351,7 +353,7 @@ impl Model {
         }
         self.compare.planned = Some((planner, shown.clone()));
         if shown.outcome.plan.is_none() {
-            let contender = Contender::new(shown.clone(), None, self.schedule);
+            let contender = Contender::new(shown.clone(), None, self.play);
             self.compare.take_answer(planner, Answer::Plan(Box::new(contender)));
         }
     }
@@ -394,7 +396,7 @@ impl Model {
         self.begin_compare()
     }
 
-    /// Plays again what was played under another schedule, and goes on with those that were to be asked.
+    /// Plays again what was played otherwise, and goes on with those that were to be asked.
     pub(super) fn compare_again(&mut self) -> Effects {
         if !self.studying(StudyKind::Compare) {
             self.compare.queue.clear();
@@ -403,11 +405,11 @@ impl Model {
     }
 
     fn begin_compare(&mut self) -> Effects {
-        let schedule = self.schedule;
+        let play = self.play;
         let workload = self.workload.clone();
         let old = |contender: &Contender| {
             let same = Arc::ptr_eq(&contender.shown.workload, &workload);
-            (same && contender.schedule != schedule) || (!same && alike(&contender.shown.workload, &workload))
+            (same && contender.play != play) || (!same && alike(&contender.shown.workload, &workload))
         };
         let others = self.compare.contenders().filter(|(_, contender)| old(contender));
         let again: Vec<(Key, Arc<Shown>)> = others.map(|(key, contender)| (key, contender.shown.clone())).collect();
@@ -427,14 +429,14 @@ impl Model {
                 if search.cancelled() {
                     return;
                 }
-                let contender = Contender::play(of_workload(shown, &workload), schedule);
+                let contender = Contender::play(of_workload(shown, &workload), play);
                 tell(Box::new(move |model: &mut Model| model.replace_contender(key, contender)));
             }
             for (planner, who, problem) in asked {
                 if search.cancelled() {
                     return;
                 }
-                if let Some(answer) = ask(who, &problem, &search.part(Some(each)), schedule) {
+                if let Some(answer) = ask(who, &problem, &search.part(Some(each)), play) {
                     tell(Box::new(move |model: &mut Model| model.compare.take_answer(planner, answer)));
                 }
             }
@@ -562,7 +564,7 @@ fn planned_is(state: &CompareState, contender: &Contender) -> bool {
 }
 
 /// Asks one planner and plays its plan. Nothing where it was stopped before it had any.
-fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, schedule: Schedule) -> Option<Answer> {
+fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, play: Play) -> Option<Answer> {
     if let Err(error) = planner.check_options(problem) {
         return Some(Answer::Refused(error.to_string()));
     }
@@ -576,7 +578,7 @@ fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, schedu
         }
         let seconds = begun.elapsed().as_secs_f64();
         let shown = Arc::new(Shown::new(planner.info(), problem, outcome, score, seconds));
-        Some(Answer::Plan(Box::new(Contender::play(shown, schedule))))
+        Some(Answer::Plan(Box::new(Contender::play(shown, play))))
     }));
     asked.unwrap_or_else(|payload| {
         let what = panic_message(payload.as_ref());

@@ -339,12 +339,12 @@ impl Model {
 
     /// Plays a shown plan without pushing the planner aside.
     pub(super) fn play_aside(&mut self, shown: Arc<Shown>) -> Effects {
-        let schedule = self.schedule;
+        let play = self.play;
         let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
             if study.cancelled() {
                 return;
             }
-            if let Some(played) = Played::new(&shown, schedule) {
+            if let Some(played) = Played::new(&shown, play) {
                 found(Box::new(move |model| model.take_timeline(played)));
             }
         };
@@ -354,7 +354,7 @@ impl Model {
     /// Takes the timeline of a plan that was played aside, if that is shown still.
     pub(super) fn take_timeline(&mut self, played: Played) {
         let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &played.shown));
-        if current && played.schedule == self.schedule {
+        if current && played.play == self.play {
             self.show_timeline(Arc::new(played));
         }
     }

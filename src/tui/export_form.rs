@@ -159,7 +159,7 @@ impl Source {
             ExportFormat::PlanJson => {
                 let simulation = self.played.as_ref().map(|played| Simulation {
                     pipeline: &played.pipeline,
-                    schedule: played.pipeline.schedule(played.schedule),
+                    schedule: played.schedule(),
                     timeline: &played.timeline,
                 });
                 let run = Run {
@@ -198,7 +198,7 @@ impl Source {
             }
             ExportFormat::ChromeTrace => {
                 let played = self.played.as_ref().ok_or_else(|| io::Error::other("the schedule is not played yet"))?;
-                let schedule = played.pipeline.schedule(played.schedule);
+                let schedule = played.schedule();
                 chrome_trace::write(&mut { out }, plan, &played.pipeline, schedule, &played.timeline)
             }
         }

@@ -49,7 +49,7 @@ impl Model {
             limits: self.limits,
             options: self.options[self.planner].clone(),
         };
-        let (planner, schedule) = (self.current_planner().info(), self.schedule);
+        let (planner, play) = (self.current_planner().info(), self.play);
         let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
             let mut shown = Shown::of_plan(planner, &problem, incumbent.plan.clone());
             if !shown.is_valid() || study.cancelled() {
@@ -62,7 +62,7 @@ impl Model {
             let shown = Arc::new(shown);
             let plan = shown.clone();
             found(Box::new(move |model| model.take_incumbent(job, plan)));
-            if let Some(played) = Played::new(&shown, schedule) {
+            if let Some(played) = Played::new(&shown, play) {
                 found(Box::new(move |model| model.take_timeline(played)));
             }
         };

@@ -164,7 +164,7 @@ impl Model {
                 match row {
                     PanelRow::Planner(i) => return self.choose(i),
                     PanelRow::Others => self.fold_others(!self.others_unfolded),
-                    PanelRow::Limit(_) | PanelRow::Option(_) => {}
+                    PanelRow::Limit(_) | PanelRow::Option(_) | PanelRow::Schedule | PanelRow::Setting(_) => {}
                 }
             }
             Some(Hit::Step(row, up)) => {

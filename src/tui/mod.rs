@@ -57,7 +57,7 @@ use thiserror::Error;
 use crate::{
     cluster::{MissingLimit, Overrides},
     planner::{self, OptionError, Planner},
-    simulate::Schedule,
+    simulate::{Schedule, Settings},
     workload::Workload,
 };
 
@@ -89,6 +89,8 @@ pub struct ScreenRequest {
     pub schedule: Schedule,
     /// Whether that was asked for by name.
     pub schedule_asked: bool,
+    /// What the simulator assumes at first.
+    pub simulator: Settings,
     /// Where sessions are kept; `None`: nowhere.
     pub state_directory: Option<PathBuf>,
     /// Whether to read the workload again when its file changes.
@@ -129,6 +131,7 @@ impl ScreenRequest {
             settings: vec![],
             schedule: Schedule::ALL[0],
             schedule_asked: false,
+            simulator: Settings::default(),
             state_directory: None,
             watch: false,
             demo: false,

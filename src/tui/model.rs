@@ -36,7 +36,7 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
     planner::{OptionSpec, Options, Planner, PlannerInfo, Problem, Search},
-    simulate::Schedule,
+    simulate::{Play, Settings},
     study::columns::Column,
     workload::{Workload, lint},
 };
@@ -187,7 +187,9 @@ pub(super) struct Model {
     pub message: Option<(Tone, String)>,
 
     /// How plans are played.
-    pub schedule: Schedule,
+    pub play: Play,
+    /// The settings it started with.
+    pub first_settings: Settings,
     /// The last result.
     pub shown: Option<Arc<Shown>>,
     /// Its edits by hand.
@@ -370,7 +372,8 @@ impl Model {
             editing: None,
             overlay: None,
             message: told,
-            schedule: request.schedule,
+            play: Play { schedule: request.schedule, settings: request.simulator },
+            first_settings: request.simulator,
             shown: None,
             edits: Edits::default(),
             played: None,

@@ -1,10 +1,13 @@
-//! The rows of the left panel: planners, limits, options, in the order in which the arrow keys go through them.
+//! The rows of the left panel: planners, limits, options, how plans are played, in the order in which the arrow keys go through them.
 //!
 //! Planners that cannot plan the workload are folded into one row, so that a long list stays short enough to leave the
 //! limits in sight.
 
-use super::model::Model;
-use crate::cluster::LimitKind;
+use super::model::{Focus, Model, View};
+use crate::{
+    cluster::LimitKind,
+    simulate::{Schedule, Setting},
+};
 
 /// A row of the left panel that can be selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +20,10 @@ pub(super) enum PanelRow {
     Limit(LimitKind),
     /// An option of the planner, by its place in its list.
     Option(usize),
+    /// The schedule.
+    Schedule,
+    /// A setting of the simulator.
+    Setting(Setting),
 }
 
 /// A part of the panel with a title of its own.
@@ -28,11 +35,14 @@ pub(super) enum PanelSection {
     Limits,
     /// How the planner goes about it.
     Options,
+    /// How the simulator plays the plan.
+    Play,
 }
 
 impl PanelSection {
     /// All sections from the top.
-    pub(super) const ALL: [PanelSection; 3] = [PanelSection::Planner, PanelSection::Limits, PanelSection::Options];
+    pub(super) const ALL: [PanelSection; 4] =
+        [PanelSection::Planner, PanelSection::Limits, PanelSection::Options, PanelSection::Play];
 
     /// As the panel names it.
     pub(super) fn title(self) -> &'static str {
@@ -40,6 +50,7 @@ impl PanelSection {
             PanelSection::Planner => "Planner",
             PanelSection::Limits => "Limits",
             PanelSection::Options => "Options",
+            PanelSection::Play => "Simulator",
         }
     }
 }
@@ -51,6 +62,7 @@ impl PanelRow {
             PanelRow::Planner(_) | PanelRow::Others => PanelSection::Planner,
             PanelRow::Limit(_) => PanelSection::Limits,
             PanelRow::Option(_) => PanelSection::Options,
+            PanelRow::Schedule | PanelRow::Setting(_) => PanelSection::Play,
         }
     }
 }
@@ -76,7 +88,36 @@ impl Model {
         };
         rows.extend(limits.iter().map(|&kind| PanelRow::Limit(kind)));
         rows.extend((0..self.specs().len()).map(PanelRow::Option));
+        // Where nothing is played, how it is played matters to nobody.
+        if matches!(self.view, View::Timeline | View::Compare) {
+            rows.push(PanelRow::Schedule);
+            rows.extend(Setting::ALL.map(PanelRow::Setting));
+        }
         rows
+    }
+
+    /// Goes to the rows that say how plans are played.
+    pub(super) fn go_to_play_rows(&mut self) {
+        if self.view != View::Compare {
+            self.view = View::Timeline;
+        }
+        self.focus = Focus::Panel;
+        self.select_panel_row(PanelRow::Schedule);
+    }
+
+    /// Why a row of the simulator's changes nothing about what is shown, in words; `None` where it does.
+    pub(super) fn unheard(&self, row: PanelRow) -> Option<String> {
+        let pipeline = self.played.as_ref().map(|played| &played.pipeline);
+        match row {
+            PanelRow::Setting(setting) => setting.unused(&self.play, pipeline).map(str::to_string),
+            PanelRow::Schedule => pipeline.filter(|pipeline| pipeline.plays_once())?.refusal(self.other_schedule()),
+            _ => None,
+        }
+    }
+
+    /// A schedule that is not the first.
+    fn other_schedule(&self) -> Schedule {
+        Some(self.play.schedule).filter(|schedule| *schedule != Schedule::ALL[0]).unwrap_or(Schedule::GPipe)
     }
 
     /// The planners behind the folding row: those that cannot plan this workload, unless none can.
@@ -91,7 +132,8 @@ impl Model {
 
     /// The selected row of the left panel.
     pub(super) fn panel_row(&self) -> Option<PanelRow> {
-        self.panel_rows().get(self.panel_cursor).copied()
+        let rows = self.panel_rows();
+        rows.get(self.panel_cursor.min(rows.len().saturating_sub(1))).copied()
     }
 
     /// Selects a row of the left panel; the first limit where there is no such row.

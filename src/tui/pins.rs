@@ -19,7 +19,7 @@ use crate::{
     cluster::{LimitKind, Limits, Overrides},
     plan::document::{self, LoadedPlan},
     planner::{self, Options, PlannerInfo, Problem},
-    simulate::Schedule,
+    simulate::Play,
     workload::{
         LoadError, Workload,
         error::printable,
@@ -75,7 +75,7 @@ pub(super) struct PinTerms {
     /// Limits where the file states none.
     pub limits: Limits,
     /// How it is played.
-    pub schedule: Schedule,
+    pub play: Play,
 }
 
 impl Pins {
@@ -117,7 +117,7 @@ pub(super) fn read(path: &Path, terms: &PinTerms) -> Option<Result<LoadedPin, Lo
         let planner = loaded.planner.as_deref().and_then(planner::find).map_or(&A_FILE, planner::Planner::info);
         let problem = Problem { workload: terms.workload.clone(), limits, options: Options::default() };
         let shown = Arc::new(Shown::of_plan(planner, &problem, loaded.plan));
-        let mut contender = Contender::play(shown, terms.schedule);
+        let mut contender = Contender::play(shown, terms.play);
         contender.entry.status = None;
         contender.entry.remarks.extend(loaded.notes);
         let name = path.file_name().map(|name| printable(&name.to_string_lossy()));
@@ -234,7 +234,7 @@ impl Model {
 
     /// What a plan's file would be read for now.
     pub(super) fn pin_terms(&self) -> PinTerms {
-        PinTerms { workload: self.workload.clone(), limits: self.limits, schedule: self.schedule }
+        PinTerms { workload: self.workload.clone(), limits: self.limits, play: self.play }
     }
 
     /// Takes a plan from a file, or says why it is none of this workload.

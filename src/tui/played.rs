@@ -7,9 +7,7 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::shown::Shown;
-use crate::simulate::{
-    CriticalPath, Event, EventKind, Pipeline, Schedule, Settings, Timeline, critical_path, simulate,
-};
+use crate::simulate::{CriticalPath, Event, EventKind, Pipeline, Play, Schedule, Timeline, critical_path, simulate};
 
 /// The two lines a row is drawn in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,8 +78,8 @@ pub(super) struct Share {
 pub(super) struct Played {
     /// Whose plan was played.
     pub(super) shown: Arc<Shown>,
-    /// The schedule that was played.
-    pub schedule: Schedule,
+    /// How it was to be played; [`Played::schedule`] is the schedule that was.
+    pub play: Play,
     /// What was played.
     pub pipeline: Pipeline,
     /// What came of it.
@@ -96,15 +94,21 @@ pub(super) struct Played {
 
 impl Played {
     /// Plays the shown plan, if there is one.
-    pub(super) fn new(shown: &Arc<Shown>, schedule: Schedule) -> Option<Self> {
+    pub(super) fn new(shown: &Arc<Shown>, play: Play) -> Option<Self> {
         let (plan, _) = shown.plan()?;
-        let pipeline = Pipeline::from_plan(&shown.workload, &shown.limits, plan, &Settings::default());
+        let pipeline = Pipeline::from_plan(&shown.workload, &shown.limits, plan, &play.settings);
+        let schedule = pipeline.schedule(play.schedule);
         let timeline = simulate(&pipeline, schedule);
-        let path = critical_path(&pipeline, pipeline.schedule(schedule), &timeline);
+        let path = critical_path(&pipeline, schedule, &timeline);
         let rows = rows(&timeline);
         let mut critical = path.events.clone();
         critical.sort_unstable();
-        Some(Played { shown: shown.clone(), schedule, pipeline, timeline, path, critical, rows })
+        Some(Played { shown: shown.clone(), play, pipeline, timeline, path, critical, rows })
+    }
+
+    /// The schedule that was played: the one asked for, unless the plan cannot be played so.
+    pub(super) fn schedule(&self) -> Schedule {
+        self.pipeline.schedule(self.play.schedule)
     }
 
     /// The same under another result that tells of the same plan.
@@ -290,8 +294,8 @@ mod tests {
         let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
         let shown = Arc::new(Shown::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
-        let (schedule, pipeline, path) = (Schedule::GPipe, Pipeline::default(), CriticalPath::default());
-        Played { shown, schedule, pipeline, timeline, path, critical: vec![], rows }
+        let (play, pipeline, path) = (Play::default(), Pipeline::default(), CriticalPath::default());
+        Played { shown, play, pipeline, timeline, path, critical: vec![], rows }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What comes back when a workload is shown again: limits, planner and options, schedule, view.
+//! What comes back when a workload is shown again: limits, planner and options, how it is played, view.
 //!
 //! A session holds only what was changed: a limit that is as the workload and the configuration say is not in it, so that
 //! a workload whose file states new limits later brings them. What no longer applies (a planner that is gone, an option
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES, Machines, Overrides},
     planner::Options,
-    simulate::Schedule,
+    simulate::{Schedule, Setting},
 };
 
 /// The state of the screen that is worth keeping.
@@ -30,6 +30,8 @@ pub(super) struct Session {
     pub(super) options: BTreeMap<String, Vec<String>>,
     /// Id of the schedule.
     pub(super) schedule: String,
+    /// Settings of the simulator that were changed, as text by id.
+    pub(super) simulator: BTreeMap<String, String>,
     /// The view, in small letters.
     pub(super) view: String,
 }
@@ -82,11 +84,15 @@ impl Model {
                 options.insert(planner.info().id.to_string(), changed);
             }
         }
+        let changed = |setting: &Setting| !setting.same(&self.play.settings, &self.first_settings);
+        let simulator = Setting::ALL.into_iter().filter(changed);
+        let simulator = simulator.map(|setting| (setting.id().into(), setting.text(&self.play.settings))).collect();
         Session {
             limits,
             planner: self.current_planner().info().id.into(),
             options,
-            schedule: self.schedule.id().into(),
+            schedule: self.play.schedule.id().into(),
+            simulator,
             view: name(self.view),
         }
     }
@@ -94,7 +100,7 @@ impl Model {
     /// Takes planner, options, schedule and view of the last session, where `asked` asks for none; the limits are taken
     /// already. Says so if anything is then other than it would have been.
     pub(super) fn restore(&mut self, session: &Session, asked: &Asked) {
-        let before = (self.planner, self.options.clone(), self.schedule, self.view);
+        let before = (self.planner, self.options.clone(), self.play, self.view);
         for (at, planner) in self.planners.iter().enumerate() {
             let id = planner.info().id;
             let Some(kept) = session.options.get(id) else { continue };
@@ -113,12 +119,16 @@ impl Model {
             self.planner = planner;
         }
         if let Some(schedule) = Schedule::find(&session.schedule).filter(|_| !asked.schedule) {
-            self.schedule = schedule;
+            self.play.schedule = schedule;
+        }
+        for (id, text) in &session.simulator {
+            let read = Setting::find(id).and_then(|setting| setting.parse(text, &self.play.settings).ok());
+            self.play.settings = read.unwrap_or(self.play.settings);
         }
         if let Some(view) = View::ALL.into_iter().find(|view| name(*view) == session.view) {
             self.view = view;
         }
-        let same = before == (self.planner, self.options.clone(), self.schedule, self.view);
+        let same = before == (self.planner, self.options.clone(), self.play, self.view);
         if !same || self.limits != self.first_limits {
             let text = "as you left it last time; plantui --fresh begins anew";
             self.message = Some((Tone::Done, text.into()));

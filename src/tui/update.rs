@@ -22,7 +22,7 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits},
     planner::{Problem, Search, Status},
-    simulate::Schedule,
+    simulate::{Play, Schedule},
 };
 
 /// What the state cannot do itself.
@@ -127,11 +127,8 @@ impl Model {
                 self.section = self.section.next();
                 self.section_cursor = 0;
             }
-            Action::NextSchedule => {
-                let mut effects = self.next_schedule();
-                effects.extend(self.compare_again());
-                return effects;
-            }
+            Action::NextSchedule => return self.next_schedule(),
+            Action::HowPlayed => self.go_to_play_rows(),
             Action::Pin => self.pin(),
             Action::Help => self.overlay = Some(Overlay::Help(Filter::default())),
             Action::Palette => self.overlay = Some(Overlay::Palette(Filter::default())),
@@ -242,20 +239,30 @@ impl Model {
 
     fn next_schedule(&mut self) -> Effects {
         let playable = self.played.as_ref().map_or(Schedule::ALL.to_vec(), |played| played.pipeline.playable());
-        let played = self.played.as_ref().map_or(self.schedule, |played| played.pipeline.schedule(self.schedule));
+        let played = self.played.as_ref().map_or(self.play.schedule, |played| played.schedule());
         let at = playable.iter().position(|s| *s == played).map_or(0, |at| at + 1);
-        if let Some(&next) = playable.get(at % playable.len().max(1)) {
-            self.schedule = next;
-        }
+        let next = playable.get(at % playable.len().max(1)).copied();
+        self.set_play(Play { schedule: next.unwrap_or(self.play.schedule), ..self.play })
+    }
+
+    /// Plays what is shown, and what stands on the table, with another schedule or other settings.
+    pub(super) fn set_play(&mut self, play: Play) -> Effects {
+        self.play = play;
+        let mut effects = self.play_again();
+        effects.extend(self.compare_again());
+        effects
+    }
+
+    fn play_again(&mut self) -> Effects {
         if let Some(shown) = self.shown.clone().filter(|_| self.edited() || self.visited().is_some()) {
             return self.play_aside(shown);
         }
-        // A plan under way may still come with the old schedule: ask for the whole again.
+        // A plan under way may still come played as before: ask for the whole again.
         if self.running.as_ref().is_some_and(|r| r.planning) {
             return self.replan();
         }
         let Some(shown) = self.shown.clone().filter(|shown| shown.outcome.plan.is_some()) else { return vec![] };
-        vec![self.submit(Task::Play { shown, schedule: self.schedule }, None)]
+        vec![self.submit(Task::Play { shown, play: self.play }, None)]
     }
 
     fn next_theme(&mut self) {
@@ -325,8 +332,7 @@ impl Model {
             limits: self.limits,
             options: self.options[self.planner].clone(),
         };
-        effects
-            .push(self.submit(Task::Plan { planner, problem: problem.into(), schedule: self.schedule }, self.deadline));
+        effects.push(self.submit(Task::Plan { planner, problem: problem.into(), play: self.play }, self.deadline));
         effects
     }
 
@@ -395,7 +401,7 @@ impl Model {
     /// Whether a timeline is of the shown plan, and the one to show.
     fn is_wanted(&self, played: &Played, latest: bool) -> bool {
         let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &played.shown));
-        current && (latest || self.schedule == played.schedule)
+        current && (latest || self.play == played.play)
     }
 
     /// Shows a new plan. One of an older job is shown too while its successor is under way, unless it has nothing.

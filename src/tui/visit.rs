@@ -63,7 +63,7 @@ impl Model {
         self.view = View::Compare;
         self.refusal = visit.refusal;
         self.stopped = visit.stopped;
-        self.played = visit.played.filter(|played| played.schedule == self.schedule);
+        self.played = visit.played.filter(|played| played.play == self.play);
         self.look_at(visit.shown)
     }
 

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     planner::{self, Planner, Problem, Search},
-    simulate::Schedule,
+    simulate::Play,
     workload::{LoadError, Workload},
 };
 
@@ -41,14 +41,14 @@ pub(super) enum Task {
         /// What.
         problem: Box<Problem>,
         /// How the plan is played.
-        schedule: Schedule,
+        play: Play,
     },
     /// Play a plan that is there already.
     Play {
         /// The plan.
         shown: Arc<Shown>,
         /// How.
-        schedule: Schedule,
+        play: Play,
     },
 }
 
@@ -122,21 +122,21 @@ pub(super) fn perform(job: &Job, tell: &mut dyn FnMut(Report)) {
 fn work(job: &Job, tell: &mut dyn FnMut(Report)) {
     let mut tell = |news| tell(Report { job: job.id, news });
     match &job.task {
-        Task::Plan { planner, problem, schedule } => {
+        Task::Plan { planner, problem, play: how } => {
             let started = Instant::now();
             let (mut outcome, mut score) = planner::run(*planner, problem, &job.search);
             keep_incumbent(problem, &job.search, &mut outcome, &mut score);
             let seconds = started.elapsed().as_secs_f64();
             let shown = Arc::new(Shown::new(planner.info(), problem, outcome, score, seconds));
             tell(News::Planned(shown.clone()));
-            play(&shown, *schedule, &mut tell);
+            play(&shown, *how, &mut tell);
         }
-        Task::Play { shown, schedule } => play(shown, *schedule, &mut tell),
+        Task::Play { shown, play: how } => play(shown, *how, &mut tell),
     }
 }
 
-fn play(shown: &Arc<Shown>, schedule: Schedule, tell: &mut dyn FnMut(News)) {
-    if let Some(played) = Played::new(shown, schedule) {
+fn play(shown: &Arc<Shown>, how: Play, tell: &mut dyn FnMut(News)) {
+    if let Some(played) = Played::new(shown, how) {
         tell(News::Played(Arc::new(played)));
     }
 }
@@ -284,7 +284,7 @@ mod tests {
         let workload = Arc::new(workload::builtin());
         let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
-        let task = Task::Plan { planner: &Patient, problem: problem.into(), schedule: Schedule::GPipe };
+        let task = Task::Plan { planner: &Patient, problem: problem.into(), play: Play::default() };
         Job { id, task, search: Search::default() }
     }
 

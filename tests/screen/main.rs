@@ -17,6 +17,7 @@ mod search;
 mod sessions;
 mod sizes;
 mod sweep;
+mod timeline;
 
 use std::sync::Arc;
 

@@ -3,12 +3,9 @@
 use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
-    simulate::{LinkModel, Schedule, Settings},
+    simulate::{LinkModel, Schedule, Setting, Settings},
     units,
 };
-
-/// Virtual stages of a device, and buckets of an all-reduce, at the most.
-const MOST_PARTS: u32 = 1024;
 
 /// How a batch is played; what is not given is as everywhere else in plantui.
 #[derive(Debug, Args)]
@@ -19,7 +16,7 @@ pub(super) struct PlayArgs {
           value_parser = PossibleValuesParser::new(Schedule::ALL.map(Schedule::id)))]
     schedule: String,
     /// Virtual stages of each device under `interleaved`; 2 if not given
-    #[arg(long, value_name = "V", value_parser = parts)]
+    #[arg(long, value_name = "V", value_parser = virtual_stages)]
     virtual_stages: Option<u32>,
     /// Microbatches that `eager-1f1b` starts early beyond those of 1F1B; if not given, twice as many as 1F1B
     #[arg(long, value_name = "N")]
@@ -38,29 +35,23 @@ pub(super) struct PlayArgs {
           value_parser = PossibleValuesParser::new(LinkModel::ALL.map(LinkModel::id)))]
     links: String,
     /// Buckets of the gradient all-reduce: with more than one they overlap the last backward
-    #[arg(long, value_name = "N", value_parser = parts)]
+    #[arg(long, value_name = "N", value_parser = buckets)]
     buckets: Option<u32>,
     /// Optimizer step of every device at the end, such as 20ms; none if not given
     #[arg(long, value_name = "TIME", value_parser = units::parse_seconds, allow_hyphen_values = true)]
     optimizer_step: Option<f64>,
 }
 
-fn parts(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(count @ 1..=MOST_PARTS) => Ok(count),
-        _ => Err(format!("expected a whole number from 1 to {MOST_PARTS}, such as 2")),
-    }
+fn virtual_stages(text: &str) -> Result<u32, String> {
+    Setting::VirtualStages.parse(text, &Settings::default()).map(|settings| settings.virtual_stages)
+}
+
+fn buckets(text: &str) -> Result<u32, String> {
+    Setting::Buckets.parse(text, &Settings::default()).map(|settings| settings.buckets)
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let value = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|value| value / 100.0),
-        None => text.parse::<f64>(),
-    };
-    match value {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("expected a share from 0 to 1, such as 0.4 or 40%".into()),
-    }
+    Setting::ForwardShare.parse(text, &Settings::default()).map(|settings| settings.forward_share)
 }
 
 impl PlayArgs {

@@ -67,6 +67,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     draw_table(frame, table, model, &all, cursor, &theme);
 }
 
+/// Schedule and settings in words.
+fn played_as(model: &Model) -> String {
+    let changes = model.play.changes();
+    let with = if changes.is_empty() { String::new() } else { format!(" with {}", changes.join(", ")) };
+    format!("{}{with}", model.play.schedule.name())
+}
+
 /// How everything is played, and what is being asked or could be.
 fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let batch = match &model.workload.profile {
@@ -74,7 +81,7 @@ fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         Profile::Operators(_) => "one training step".into(),
         Profile::Piper(_) | Profile::Placement(_) => format!("{} microbatches", model.limits.microbatches),
     };
-    let played = format!("all played as {}, {batch}", model.schedule.name());
+    let played = format!("all played as {}, {batch}", played_as(model));
     let each = model.time_for_each();
     let each = match each.subsec_nanos() {
         0 => format!("{} s", each.as_secs()),
@@ -332,7 +339,7 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
                 tell(&verdict);
             }
             if let Some(played) = &contender.entry.played
-                && played.schedule != contender.schedule
+                && played.schedule != contender.play.schedule
             {
                 tell(&format!("· played as {}", played.schedule.name()));
             }

@@ -1,9 +1,22 @@
-//! Memory in use over time on one device of a stage, against the limit.
+//! Memory in use over time on one device of a stage, by what it is for, against the limit.
+//!
+//! ```text
+//! memory    limit 8 GiB, peak 7.4 GiB: █ state 3.1 GiB  ▒ activations 4.3 GiB ─────
+//! stage 2   ▒▒▃   ▒▒▒▒▅
+//! 7.4 GiB   ███████████
+//! ```
+//! Each part has a fill of its own besides its colour. What does not depend on microbatches lies below; the top of a
+//! column is drawn in eighths of a cell, everything under it in whole cells.
 
-use ratatui::{buffer::Buffer, layout::Rect};
+use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Span};
 
-use super::timeline::{LABEL, label};
+use super::{
+    phrases::{Phrase, flow},
+    rows,
+    timeline::{LABEL, label},
+};
 use crate::{
+    simulate::MemoryParts,
     tui::{
         played::Played,
         theme::{Role, Theme},
@@ -13,6 +26,33 @@ use crate::{
 
 /// Lower parts of a cell, by eighths.
 const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+
+/// A part of the memory in use: its word, its fill, its colour, its bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Layer {
+    name: &'static str,
+    fill: &'static str,
+    role: Role,
+    bytes: f64,
+}
+
+/// The parts from below; what grows with the microbatches in flight comes last.
+fn layers(parts: &MemoryParts) -> [Layer; 6] {
+    let layer = |name, fill, role, bytes| Layer { name, fill, role, bytes };
+    // Where weights are told apart, what is not is the rest of the training state.
+    let rest = match parts.weights > 0.0 {
+        true => ("gradients, optimizer", "▓", Role::Sync),
+        false => ("state", "█", Role::Weights),
+    };
+    [
+        layer("weights", "█", Role::Weights, parts.weights),
+        layer("gradients", "▓", Role::Backward, parts.gradients),
+        layer("optimizer", "╳", Role::AllReduce, parts.optimizer),
+        layer(rest.0, rest.1, rest.2, parts.state),
+        layer("buffers", "░", Role::Communication, parts.buffers),
+        layer("activations", "▒", Role::Activations, parts.activations),
+    ]
+}
 
 /// Draws the chart over the columns of the timeline. The first line is the limit.
 pub(super) fn draw(
@@ -24,61 +64,90 @@ pub(super) fn draw(
     limit: f64,
     (from, to): (f64, f64),
 ) {
-    let Some(steps) = played.timeline.memory.get(stage) else { return };
+    let (Some(steps), Some(parts)) = (played.timeline.memory.get(stage), played.timeline.peak_parts.get(stage)) else {
+        return;
+    };
     let columns = area.width.saturating_sub(LABEL);
     if area.height < 2 || columns == 0 || to <= from {
         return;
     }
     let peak = played.timeline.peak_memory_bytes.get(stage).copied().unwrap_or(0.0);
+    let layers = layers(parts);
     // Against a limit that is far away nothing could be seen: then the chart ends a little above the peak.
     let far = peak < limit / 8.0;
     let scale = if far { peak * 1.25 } else { limit.max(peak) };
-    let fixed = played.pipeline.stages.get(stage).map_or(0.0, |s| s.fixed_bytes);
-    let height = area.height - 1;
-    // The limit, with a name.
-    let over = peak > limit * (1.0 + 1e-9);
-    let remark = match (far, over) {
-        (true, _) => ", far above".to_string(),
-        (_, true) => format!(", exceeded: peak {}x", units::number(peak / limit)),
-        _ => String::new(),
-    };
-    let text = match limit.is_finite() {
-        true => format!("─ limit {}{remark} ", units::bytes_exact(limit)),
-        false => "─ no limit ".to_string(),
-    };
-    let line = text.clone() + &"─".repeat((columns as usize).saturating_sub(text.chars().count()));
-    buffer.set_stringn(
-        area.x + LABEL,
-        area.y,
-        &line,
-        columns as usize,
-        if over { theme.bold(Role::Bad) } else { theme.fg(Role::Border) },
-    );
-    buffer.set_stringn(area.x, area.y, label("memory"), LABEL as usize, theme.fg(Role::Muted));
-    buffer.set_stringn(
-        area.x,
-        area.y + 1,
-        label(played.shown.names.caption(stage)),
-        LABEL as usize,
-        theme.fg(Role::Muted),
-    );
-    if height > 1 {
-        buffer.set_stringn(area.x, area.y + 2, label(&units::bytes(peak)), LABEL as usize, theme.bold(Role::Text));
+    let most = if area.height >= 5 { 2 } else { 1 };
+    let head = flow(head(&layers, peak, limit, far, theme), " ", columns.into(), most);
+    let top = (head.len() as u16).min(area.height - 1);
+    for (y, line) in (0..top).zip(head) {
+        let used = line.width() as u16;
+        let place = Rect { x: area.x + LABEL, width: columns, ..rows(area, y, 1) };
+        buffer.set_line(place.x, place.y, &line, columns);
+        if columns > used + 1 {
+            let rule = "─".repeat((columns - used - 1).into());
+            buffer.set_string(place.x + used + 1, place.y, rule, theme.fg(Role::Border));
+        }
     }
+    let names = [("memory", theme.fg(Role::Muted)), (played.shown.names.caption(stage), theme.fg(Role::Muted))];
+    let value = units::bytes(peak);
+    let names = names.into_iter().chain([(value.as_str(), theme.bold(Role::Text))]);
+    for (y, (text, style)) in (0..area.height).zip(names) {
+        buffer.set_stringn(area.x, area.y + y, label(text), LABEL.into(), style);
+    }
+    let grid = Rect { x: area.x + LABEL, y: area.y + top, width: columns, height: area.height - top };
     let per_column = (to - from) / f64::from(columns);
     for column in 0..columns {
         let start = from + f64::from(column) * per_column;
-        let bytes = most(steps, start, start + per_column);
-        for row in 0..height {
-            let filled = eighths(bytes, scale, height, row);
-            let under = eighths(fixed.min(bytes), scale, height, row);
-            // The border between weights and activations is rounded to whole cells.
-            let role = if under >= 4 { Role::Weights } else { Role::Activations };
-            if let Some(cell) = buffer.cell_mut((area.x + LABEL + column, area.bottom() - 1 - row)) {
-                cell.set_symbol(EIGHTHS[filled]).set_style(theme.fg(role));
+        let bytes = most_in(steps, start, start + per_column);
+        for row in 0..grid.height {
+            let (symbol, style) = cell(&layers, bytes, scale, (row, grid.height), theme);
+            if let Some(cell) = buffer.cell_mut((grid.x + column, grid.bottom() - 1 - row)) {
+                cell.set_symbol(symbol).set_style(style);
             }
         }
     }
+}
+
+/// Limit and peak, and what the peak is made of.
+fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, theme: &Theme) -> Vec<Phrase> {
+    let over = peak > limit * (1.0 + 1e-9);
+    let muted = theme.fg(Role::Muted);
+    let told = match limit.is_finite() {
+        true if far => format!("limit {}, far above;", units::bytes_exact(limit)),
+        true => format!("limit {},", units::bytes_exact(limit)),
+        false => "no limit;".to_string(),
+    };
+    let peak = match over {
+        true => format!("✗ peak {}, {}x as much:", units::bytes(peak), units::number(peak / limit)),
+        false => format!("peak {}:", units::bytes(peak)),
+    };
+    let peak_style = if over { theme.bold(Role::Bad) } else { theme.bold(Role::Text) };
+    let mut phrases = vec![vec![Span::styled(told, muted)], vec![Span::styled(peak, peak_style)]];
+    phrases.extend(layers.iter().filter(|layer| layer.bytes > 0.0).map(|layer| {
+        vec![
+            Span::styled(layer.fill, theme.fg(layer.role)),
+            Span::styled(format!(" {} {} ", layer.name, units::bytes(layer.bytes)), muted),
+        ]
+    }));
+    phrases
+}
+
+/// What stands in a row of cells, counted from below, where so many bytes are in use.
+fn cell(layers: &[Layer], bytes: f64, scale: f64, (row, height): (u16, u16), theme: &Theme) -> (&'static str, Style) {
+    let filled = eighths(bytes, scale, height, row);
+    if filled == 0 {
+        return (" ", Style::new());
+    }
+    // The part in the middle of what is filled of the cell. Whatever is beyond the lower parts is in flight.
+    let middle = (f64::from(row) + filled as f64 / 16.0) / f64::from(height) * scale;
+    let mut below = 0.0;
+    let last = layers.len() - 1;
+    let part = layers[..last].iter().find(|layer| {
+        below += layer.bytes;
+        middle < below
+    });
+    let part = part.unwrap_or(&layers[last]);
+    (if filled == 8 { part.fill } else { EIGHTHS[filled] }, theme.fg(part.role))
 }
 
 /// How many eighths of a row of cells, counted from below, a value fills.
@@ -91,7 +160,7 @@ fn eighths(value: f64, scale: f64, height: u16, row: u16) -> usize {
 }
 
 /// The most memory in use in an interval: what held at its start, and every step within.
-fn most(steps: &[(f64, f64)], from: f64, to: f64) -> f64 {
+fn most_in(steps: &[(f64, f64)], from: f64, to: f64) -> f64 {
     let first = steps.partition_point(|step| step.0 <= from).saturating_sub(1);
     steps[first..].iter().take_while(|step| step.0 < to).map(|step| step.1).fold(0.0, f64::max)
 }
@@ -99,15 +168,16 @@ fn most(steps: &[(f64, f64)], from: f64, to: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::theme::{self, Depth};
 
     #[test]
     fn the_most_counts_what_held_before() {
         let steps = [(0.0, 5.0), (1.0, 9.0), (2.0, 3.0)];
-        assert_eq!(most(&steps, 0.0, 0.5), 5.0);
-        assert_eq!(most(&steps, 0.5, 1.5), 9.0);
-        assert_eq!(most(&steps, 1.5, 3.0), 9.0);
-        assert_eq!(most(&steps, 2.5, 3.0), 3.0);
-        assert_eq!(most(&[], 0.0, 1.0), 0.0);
+        assert_eq!(most_in(&steps, 0.0, 0.5), 5.0);
+        assert_eq!(most_in(&steps, 0.5, 1.5), 9.0);
+        assert_eq!(most_in(&steps, 1.5, 3.0), 9.0);
+        assert_eq!(most_in(&steps, 2.5, 3.0), 3.0);
+        assert_eq!(most_in(&[], 0.0, 1.0), 0.0);
     }
 
     #[test]
@@ -117,5 +187,22 @@ mod tests {
         assert_eq!(eighths(1.0, 2.0, 4, 2), 0);
         assert_eq!(eighths(1.1, 2.0, 4, 2), 2);
         assert_eq!(eighths(0.0, 0.0, 4, 0), 0);
+    }
+
+    #[test]
+    fn every_part_has_a_fill_of_its_own_and_its_place() {
+        let parts =
+            MemoryParts { weights: 2.0, gradients: 1.0, optimizer: 2.0, state: 0.0, buffers: 1.0, activations: 2.0 };
+        let theme = theme::load("dark", None, Depth::None).unwrap();
+        let column = |parts: &MemoryParts, bytes: f64| -> String {
+            (0..8).map(|row| cell(&layers(parts), bytes, 8.0, (row, 8), &theme).0).collect()
+        };
+        assert_eq!(column(&parts, 8.0), "██▓╳╳░▒▒");
+        // Fewer microbatches in flight: the rest stays.
+        assert_eq!(column(&parts, 6.5), "██▓╳╳░▄ ");
+        let sum = MemoryParts { state: 3.0, activations: 5.0, ..MemoryParts::default() };
+        assert_eq!(column(&sum, 8.0), "███▒▒▒▒▒");
+        let known = MemoryParts { weights: 1.0, state: 2.0, activations: 5.0, ..MemoryParts::default() };
+        assert_eq!(column(&known, 4.0), "█▓▓▒    ");
     }
 }

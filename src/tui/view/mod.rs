@@ -27,11 +27,15 @@ mod node_rows;
 mod open;
 mod operator_flows;
 mod panel;
+mod phrases;
 pub(super) mod stage_tree;
 mod stages;
 mod summary;
 mod sweep;
 pub(super) mod timeline;
+mod timeline_cursor;
+mod timeline_head;
+mod timeline_rows;
 pub(super) mod workload;
 mod would_help;
 
@@ -59,6 +63,8 @@ const PANEL_WIDTH: u16 = 30;
 pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
     let area = frame.area();
     model.size = (area.width, area.height);
+    // A view may have taken rows of the left panel with it.
+    model.panel_cursor = model.panel_cursor.min(model.panel_rows().len().saturating_sub(1));
     model.hits.clear();
     frame.buffer_mut().set_style(area, model.theme.base());
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {

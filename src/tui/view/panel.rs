@@ -1,7 +1,7 @@
-//! The left panel: planners, limits and options, all that can be set.
+//! The left panel: planners, limits, options and how plans are played, all that can be set.
 //!
-//! Limits are always whole; where there is no room for everything, planners and options show the part around the selected
-//! row, and their title says which part.
+//! Limits are always whole; where there is no room for everything, the other parts share what is left and show what is
+//! around the selected row, and their title says which part.
 
 use ratatui::{
     Frame,
@@ -13,6 +13,7 @@ use ratatui::{
 use super::{bordered, clip, fit, plain, wrap};
 use crate::{
     planner::{OptionKind, OptionValue},
+    simulate::{Schedule, Setting},
     tui::{
         model::{Focus, Hit, Model, Tone},
         panel_rows::{PanelRow, PanelSection},
@@ -32,11 +33,17 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     };
     let sections = PanelSection::ALL.map(|section| (section, of(section)));
     let counts = sections.each_ref().map(|(_, rows)| rows.len());
-    // The help of the selected row stands at the bottom, if everything else has room; why a planner cannot plan always.
+    // The help of the selected row stands at the bottom, if everything else has room; why a planner cannot plan always, as
+    // what the simulator assumes.
     let all = counts.iter().sum::<usize>() + counts[1..].iter().filter(|&&count| count > 0).count();
     let height = inner.height as usize;
-    let needed = matches!(model.panel_row(), Some(PanelRow::Planner(i)) if model.refusals[i].is_some());
-    if needed {
+    let refused = match model.panel_row() {
+        Some(PanelRow::Planner(i)) => model.refusals[i].is_some(),
+        Some(row) => model.unheard(row).is_some(),
+        None => false,
+    };
+    let played = focused && model.panel_row().is_some_and(|row| row.section() == PanelSection::Play);
+    if refused || played {
         help.truncate(height / 3);
     } else if all + help.len() >= height {
         help.clear();
@@ -58,19 +65,27 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     }
     for (y, text) in (inner.bottom() - help.len() as u16..).zip(help) {
         let place = Rect { x: inner.x + 1, y, width: inner.width - 2, height: 1 };
-        let role = if needed { Role::Warning } else { Role::Muted };
+        let role = if refused { Role::Warning } else { Role::Muted };
         frame.render_widget(Span::styled(text, model.theme.fg(role)), place);
     }
 }
 
-/// How many rows of planners, limits and options are seen in a height that their titles share (the first is in the
-/// border). Limits go first, and neither of the others takes more than half of the rest from the other.
-fn shares(height: usize, [planners, limits, options]: [usize; 3]) -> [usize; 3] {
-    let height = height - usize::from(limits > 0) - usize::from(options > 0);
-    let limits = limits.min(height.saturating_sub(2));
-    let rest = height - limits;
-    let planner_room = planners.min(rest.saturating_sub(options).max(rest.div_ceil(2)));
-    [planner_room, limits, options.min(rest - planner_room)]
+/// How many rows of each section are seen in a height that their titles share (the first is in the border). Limits go
+/// first, and of the others none takes more than its share of the rest from another.
+fn shares(height: usize, counts: [usize; 4]) -> [usize; 4] {
+    const LIMITS: usize = 1;
+    let height = height.saturating_sub(counts[1..].iter().filter(|&&count| count > 0).count());
+    let mut rooms = [0; 4];
+    let others = (0..4).filter(|&section| section != LIMITS && counts[section] > 0).count();
+    rooms[LIMITS] = counts[LIMITS].min(height.saturating_sub(others));
+    let mut rest = height - rooms[LIMITS];
+    while rest > 0 && rooms != counts {
+        let wanting = (0..4).filter(|&section| section != LIMITS && rooms[section] < counts[section]);
+        let Some(least) = wanting.min_by_key(|&section| rooms[section]) else { break };
+        rooms[least] += 1;
+        rest -= 1;
+    }
+    rooms
 }
 
 /// The row of a section that must be seen, by place: the selected one, else the planner in force.
@@ -104,9 +119,30 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
             };
             format!("{}{}", spec.help, more.unwrap_or_default())
         }
+        Some(row @ PanelRow::Schedule) => {
+            let refused = match (model.unheard(row), &model.played) {
+                (Some(_), _) | (_, None) => String::new(),
+                (None, Some(played)) => {
+                    let refused = Schedule::ALL.into_iter().filter(|s| played.pipeline.refusal(*s).is_some());
+                    let names: Vec<&str> = refused.map(Schedule::name).collect();
+                    if names.is_empty() {
+                        String::new()
+                    } else {
+                        format!("; this plan cannot play {}", names.join(", "))
+                    }
+                }
+            };
+            not_used(model, row, &format!("the order in which a stage works through its microbatches{refused}"))
+        }
+        Some(row @ PanelRow::Setting(setting)) => not_used(model, row, setting.help()),
         None => String::new(),
     };
     wrap(&text, width)
+}
+
+/// What a row is, after why it changes nothing now.
+fn not_used(model: &Model, row: PanelRow, help: &str) -> String {
+    model.unheard(row).map_or_else(|| help.to_string(), |reason| format!("not used: {reason}. {help}"))
 }
 
 fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, seen: String, top: bool, focused: bool) {
@@ -153,7 +189,9 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
             let text = format!("{sign} +{} not for this workload", model.other_planners().len());
             (vec![Span::styled(clip(&text, width.saturating_sub(1)), theme.fg(Role::Muted))], false)
         }
-        PanelRow::Limit(_) | PanelRow::Option(_) if editing(model, row) => (field(model, row, width), false),
+        PanelRow::Limit(_) | PanelRow::Option(_) | PanelRow::Setting(_) if editing(model, row) => {
+            (field(model, row, width), false)
+        }
         PanelRow::Limit(kind) => {
             let value = model.limits.get(kind);
             let changed = value != model.first_limits.get(kind);
@@ -173,6 +211,21 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
             };
             let steps = !matches!(spec.kind, OptionKind::File { .. });
             (pair(model, spec.label, &text, changed, width), steps)
+        }
+        PanelRow::Schedule => {
+            let changed = model.play.schedule != Schedule::ALL[0];
+            // Beside the others it is plain whose variants they are.
+            let name = model.play.schedule.name().trim_end_matches(" 1F1B");
+            (played_pair(model, row, "schedule", name, changed, width), true)
+        }
+        PanelRow::Setting(setting) => {
+            let changed = !setting.same(&model.play.settings, &model.first_settings);
+            let text = match setting {
+                Setting::Overlap if model.play.settings.overlap => "[x]".to_string(),
+                Setting::Overlap => "[ ]".to_string(),
+                _ => setting.show(&model.play.settings),
+            };
+            (played_pair(model, row, setting.label(), &text, changed, width), true)
         }
     };
     let mut all = vec![Span::styled(sign, theme.fg(Role::Focus))];
@@ -208,6 +261,23 @@ fn pair(model: &Model, label: &str, value: &str, changed: bool, width: usize) ->
     vec![Span::styled(fit(label, label_width), plain()), Span::raw(" "), Span::styled(value, style)]
 }
 
+/// The same of what the simulator assumes: muted and in brackets where nothing listens to it.
+fn played_pair(
+    model: &Model,
+    row: PanelRow,
+    label: &str,
+    value: &str,
+    changed: bool,
+    width: usize,
+) -> Vec<Span<'static>> {
+    if model.unheard(row).is_none() {
+        return pair(model, label, value, changed, width);
+    }
+    let muted = model.theme.fg(Role::Muted);
+    let spans = pair(model, label, &format!("({value})"), changed, width);
+    spans.into_iter().map(|span| Span::styled(span.content, muted)).collect()
+}
+
 /// The end of a text, with a sign where its beginning is missing.
 fn clip_start(text: &str, width: usize) -> String {
     let count = text.chars().count();
@@ -227,7 +297,8 @@ fn label(model: &Model, row: PanelRow) -> &'static str {
     match row {
         PanelRow::Limit(kind) => kind.label(),
         PanelRow::Option(i) => model.specs()[i].label,
-        PanelRow::Planner(_) | PanelRow::Others => "",
+        PanelRow::Setting(setting) => setting.label(),
+        PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => "",
     }
 }
 
@@ -292,15 +363,18 @@ mod tests {
 
     #[test]
     fn limits_keep_their_room_and_the_others_share_the_rest() {
-        assert_eq!(shares(34, [6, 4, 5]), [6, 4, 5]);
-        assert_eq!(shares(20, [20, 4, 3]), [11, 4, 3]);
-        assert_eq!(shares(20, [20, 4, 12]), [7, 4, 7]);
-        assert_eq!(shares(12, [3, 6, 12]), [2, 6, 2]);
-        assert_eq!(shares(20, [20, 4, 0]), [15, 4, 0]);
-        for height in 8..40 {
-            for counts in [[1, 3, 0], [9, 4, 2], [30, 6, 30], [2, 40, 2]] {
+        assert_eq!(shares(34, [6, 4, 5, 0]), [6, 4, 5, 0]);
+        assert_eq!(shares(20, [20, 4, 3, 0]), [11, 4, 3, 0]);
+        assert_eq!(shares(20, [20, 4, 12, 0]), [7, 4, 7, 0]);
+        assert_eq!(shares(12, [3, 6, 12, 0]), [2, 6, 2, 0]);
+        assert_eq!(shares(20, [20, 4, 0, 0]), [15, 4, 0, 0]);
+        assert_eq!(shares(20, [20, 4, 8, 9]), [5, 4, 4, 4]);
+        assert_eq!(shares(20, [2, 4, 3, 9]), [2, 4, 3, 8]);
+        for height in 10..40 {
+            for counts in [[1, 3, 0, 0], [9, 4, 2, 9], [30, 6, 30, 9], [2, 40, 2, 0]] {
                 let rooms = shares(height, counts);
-                assert!(rooms.iter().sum::<usize>() + 1 + usize::from(counts[2] > 0) <= height);
+                let titles = counts[1..].iter().filter(|&&count| count > 0).count();
+                assert!(rooms.iter().sum::<usize>() + titles <= height);
                 assert!(rooms.iter().zip(counts).all(|(&room, count)| room <= count && (room > 0 || count == 0)));
             }
         }

@@ -1,0 +1,100 @@
+//! Lines made of phrases that are never cut: a figure with half its digits is worse than none.
+
+use ratatui::text::{Line, Span};
+
+use super::wrap;
+
+/// What belongs together on a line.
+pub(super) type Phrase = Vec<Span<'static>>;
+
+/// Puts phrases on lines of a width, `gap` between two of them, on at most `most` lines: those that do not fit any more are
+/// left out whole, and a sign says so. A phrase that is wider than a line is broken at its blanks, as unstyled text.
+pub(super) fn flow(phrases: Vec<Phrase>, gap: &'static str, width: usize, most: usize) -> Vec<Line<'static>> {
+    let mut lines: Vec<Phrase> = vec![vec![]];
+    let mut left_out = false;
+    let narrow = |phrase: Phrase| match of(&phrase) <= width {
+        true => vec![phrase],
+        false => {
+            let style = phrase.last().map(|span| span.style).unwrap_or_default();
+            let text: String = phrase.iter().map(|span| span.content.as_ref()).collect();
+            wrap(&text, width).into_iter().map(|line| vec![Span::styled(line, style)]).collect()
+        }
+    };
+    for phrase in phrases.into_iter().flat_map(narrow) {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            *line = phrase;
+        } else if of(line) + gap.len() + of(&phrase) <= width {
+            line.push(Span::raw(gap));
+            line.extend(phrase);
+        } else if lines.len() < most {
+            lines.push(phrase);
+        } else {
+            left_out = true;
+            break;
+        }
+    }
+    if let Some(line) = lines.last_mut().filter(|line| left_out && of(line) + 2 <= width) {
+        line.push(Span::raw(" …"));
+    }
+    lines.into_iter().map(Line::from).collect()
+}
+
+/// Phrases of a text: its parts between commas and semicolons, with these.
+pub(super) fn of_text(text: &str) -> Vec<String> {
+    let mut phrases = vec![String::new()];
+    for word in text.split(' ') {
+        let phrase = phrases.last_mut().expect("there is always one");
+        if !phrase.is_empty() {
+            phrase.push(' ');
+        }
+        phrase.push_str(word);
+        if word.ends_with([',', ';']) {
+            phrases.push(String::new());
+        }
+    }
+    phrases.retain(|phrase| !phrase.is_empty());
+    phrases
+}
+
+/// Cells of a phrase.
+fn of(phrase: &[Span<'_>]) -> usize {
+    phrase.iter().map(Span::width).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str, width: usize, most: usize) -> Vec<String> {
+        let phrases = of_text(text).into_iter().map(|phrase| vec![Span::raw(phrase)]).collect();
+        let text = |line: Line<'_>| line.spans.iter().map(|span| span.content.to_string()).collect();
+        flow(phrases, " ", width, most).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_phrase_is_whole_or_not_there() {
+        let text = "backward 66.3%, forward 33.1%, transfer 0.6%; most on stage 3: 98.0%";
+        assert_eq!(texts(text, 80, 1), [text]);
+        assert_eq!(texts(text, 40, 2), ["backward 66.3%, forward 33.1%,", "transfer 0.6%; most on stage 3: 98.0%"]);
+        assert_eq!(texts(text, 34, 1), ["backward 66.3%, forward 33.1%, …"]);
+        assert_eq!(texts(text, 33, 3), ["backward 66.3%, forward 33.1%,", "transfer 0.6%;", "most on stage 3: 98.0%"]);
+        for width in 1..90 {
+            for most in 1..5 {
+                let lines = texts(text, width, most);
+                assert!(lines.len() <= most && lines.iter().all(|line| line.chars().count() <= width), "{lines:?}");
+                if width >= 22 {
+                    let figures = lines.join(" ");
+                    let figures: Vec<&str> = figures.split(' ').filter(|word| word.contains('%')).collect();
+                    assert!(figures.iter().all(|word| text.contains(&format!(" {word}"))), "{figures:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wider_than_a_line_is_broken_at_its_blanks() {
+        assert_eq!(texts("a single long phrase", 8, 9), ["a single", "long", "phrase"]);
+        assert_eq!(texts("", 8, 2), [""]);
+    }
+}
