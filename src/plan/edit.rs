@@ -160,14 +160,17 @@ impl<'a> Desk<'a> {
 
     /// What messages call a node.
     fn label(&self, node: usize) -> String {
-        self.workload.nodes[node].label()
+        self.workload.nodes[node].numbered()
     }
 
-    /// What messages call nodes: the only one, or how many.
+    /// What messages call nodes: the only one, or how many and the first and last of them.
     fn labels(&self, nodes: &[usize]) -> String {
-        match nodes {
-            [node] => self.label(*node),
-            _ => format!("{} nodes", nodes.len()),
+        let id = |node: usize| self.workload.nodes[node].id;
+        match *nodes {
+            [node] => self.label(node),
+            [first, second] => format!("{} and {}", self.label(first), self.label(second)),
+            [first, .., last] => format!("{} nodes, #{} to #{}", nodes.len(), id(first), id(last)),
+            [] => "no node".into(),
         }
     }
 

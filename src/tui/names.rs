@@ -25,6 +25,8 @@ pub(super) struct Names {
     pub degrees: bool,
     /// How many devices the plan uses, of those there are.
     pub used: String,
+    /// Those it does not use: `1 CPU`; empty where it uses all.
+    pub unused: String,
     /// The machines of each stage's devices, `machine 2`; empty where there is only one or nothing is known of them.
     machines: Vec<String>,
 }
@@ -36,8 +38,8 @@ impl Names {
         match &workload.profile {
             Profile::Placement(_) => {
                 let stages = devices(plan);
-                let used = used(&stages, limits);
-                Names { stages, noun: "device", degrees, used, machines: vec![] }
+                let (used, unused) = (used(&stages, limits), unused(&stages, limits));
+                Names { stages, noun: "device", degrees, used, unused, machines: vec![] }
             }
             Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => {
                 let stages = (1..=plan.stages.len()).map(|i| Name {
@@ -52,7 +54,10 @@ impl Names {
                     plan.devices_used(),
                     limits.all_devices()
                 );
-                Names { stages: stages.collect(), noun: "stage", degrees, used, machines: machines(limits, plan) }
+                let left = limits.all_devices().saturating_sub(plan.devices_used());
+                let unused = if left == 0 { String::new() } else { counted(left, "device") };
+                let machines = machines(limits, plan);
+                Names { stages: stages.collect(), noun: "stage", degrees, used, unused, machines }
             }
         }
     }
@@ -137,13 +142,29 @@ fn devices(plan: &Plan) -> Vec<Name> {
     names
 }
 
-/// `5 of 6 accelerators, 1 of 1 CPUs`.
+/// How many accelerators, or CPUs, have any of these stages.
+fn whole(names: &[Name], cpu: bool) -> u32 {
+    names.iter().filter(|name| name.cpu == cpu && !name.long.contains(',')).count() as u32
+}
+
+/// `5 of 6 accelerators, 1 of 1 CPU`.
 fn used(names: &[Name], limits: &Limits) -> String {
-    let whole = |cpu: bool| names.iter().filter(|name| name.cpu == cpu && !name.long.contains(',')).count();
-    let accelerators = format!("{} of {} accelerators", whole(false), limits.devices);
+    let accelerators = format!("{} of {}", whole(names, false), counted(limits.devices, "accelerator"));
     match limits.cpus {
         0 => accelerators,
-        1 => format!("{accelerators}, {} of 1 CPU", whole(true)),
-        cpus => format!("{accelerators}, {} of {cpus} CPUs", whole(true)),
+        cpus => format!("{accelerators}, {} of {}", whole(names, true), counted(cpus, "CPU")),
     }
+}
+
+/// `2 accelerators, 1 CPU`; empty where none is left.
+fn unused(names: &[Name], limits: &Limits) -> String {
+    let kinds = [(limits.devices, false, "accelerator"), (limits.cpus, true, "CPU")];
+    let left = kinds.map(|(all, cpu, noun)| (all.saturating_sub(whole(names, cpu)), noun));
+    let told = left.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| counted(*count, noun));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// `1 CPU`, `2 CPUs`.
+fn counted(count: u32, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

@@ -79,6 +79,24 @@ pub(super) static TOUR: &[Step] = &[
         picture: None,
     },
     Step {
+        caption: "What would help: each limit and option is moved alone and planned anew, the best first ({would-help}).",
+        does: &[Act(A::WouldHelp)],
+        seconds: 5.0,
+        picture: None,
+    },
+    Step {
+        caption: "A plan can be edited by hand: {boundary-forward} moved a boundary. It is measured at once, against the planner's.",
+        does: &[Act(A::Back), Act(A::BoundaryForward)],
+        seconds: 5.0,
+        picture: None,
+    },
+    Step {
+        caption: "{undo} undoes. An edit that breaks a limit says which one, and by how much.",
+        does: &[Act(A::Undo)],
+        seconds: 3.0,
+        picture: None,
+    },
+    Step {
         caption: "Devices: how busy and how full each one is. Replicas that are alike share a row.",
         does: &[Act(A::Show(View::Devices))],
         seconds: 5.0,
@@ -111,6 +129,12 @@ pub(super) static TOUR: &[Step] = &[
         picture: None,
     },
     Step {
+        caption: "Sweep: the objective over one limit, point by point. Where no plan keeps the limit the line has a gap.",
+        does: &[Act(A::Show(View::Sweep)), Act(A::CursorRight), Act(A::CursorRight)],
+        seconds: 5.0,
+        picture: None,
+    },
+    Step {
         caption: "Workload: what is planned, node by node, and what in the profile may mislead a planner.",
         does: &[Act(A::Show(View::Workload))],
         seconds: 4.0,
@@ -121,6 +145,7 @@ pub(super) static TOUR: &[Step] = &[
         does: &[
             Act(A::Show(View::Stages)),
             Act(A::Export),
+            Press(KeyCode::Down),
             Press(KeyCode::Down),
             Press(KeyCode::Down),
             Press(KeyCode::Down),

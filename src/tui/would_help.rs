@@ -195,6 +195,7 @@ impl Model {
             self.would_help.selected = Some(self.would_help.layout.0);
         } else {
             let why = match self.would_help.phase {
+                _ if self.aside() => "only a planner's plan is asked what would help: go back to it first",
                 Phase::Asking | Phase::Resting(_) => "what would help is not known yet",
                 _ if !self.would_help.drawn => {
                     "there is no room for what would help: fold the left panel or enlarge the screen"
@@ -203,6 +204,11 @@ impl Model {
             };
             self.message = Some((Tone::Refused, why.into()));
         }
+    }
+
+    /// Whether the shown plan is none that is asked about: edited by hand, or one of the Compare table.
+    pub(super) fn aside(&self) -> bool {
+        self.edited() || self.visited().is_some()
     }
 
     /// Hides or shows the panel; hidden it asks nothing.

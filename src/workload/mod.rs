@@ -56,6 +56,11 @@ impl Node {
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("node {}", self.id))
     }
+
+    /// The name after the id, which alone tells nodes of one name apart: `#3 Embedding`.
+    pub fn numbered(&self) -> String {
+        self.name.as_ref().map_or_else(|| self.label(), |name| format!("#{} {name}", self.id))
+    }
 }
 
 /// The limits a file brings with it; the command line and the screen override them one by one.

@@ -38,7 +38,7 @@ fn it_plays_to_its_end_without_a_key() {
         }
         let last = screen.text();
         assert!(!last.contains("tour, "), "{last}");
-        for view in [View::Devices, View::Timeline, View::Workload] {
+        for view in [View::Devices, View::Timeline, View::Compare, View::Sweep, View::Workload] {
             assert!(views.contains(&view), "{view:?} is not shown at {width} x {height}");
         }
         assert_eq!(screen.view(), View::Stages);
@@ -71,4 +71,19 @@ fn the_moving_picture_is_small_and_has_every_caption() {
     for step in 1..=frames {
         assert!(picture.contains(&format!("{step} of {frames}")), "{step} of {frames}");
     }
+}
+
+#[test]
+fn it_shows_what_would_help_and_an_edit_and_leaves_the_plan_as_it_was() {
+    let mut screen = tour(120, 36);
+    let row = |text: &str| text.lines().nth(2).unwrap_or_default().to_string();
+    let first = row(&screen.text());
+    let (mut helped, mut edited) = (false, false);
+    for _ in 0..120 {
+        let text = play(&mut screen, 1);
+        helped |= text.contains("What would help: each limit") && text.contains("2x devices");
+        edited |= text.contains("edited: ") && text.contains("against Piper's");
+    }
+    assert!(helped && edited, "what would help {helped}, an edit {edited}");
+    assert_eq!(row(&screen.text()), first);
 }

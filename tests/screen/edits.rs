@@ -1,13 +1,13 @@
 //! Editing the plan by hand on the Stages view.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use plantui::{
     plan::{check::check, document},
     tui::{Action, Focus, Offscreen, View},
     workload::{self, Workload},
 };
-use ratatui::crossterm::event::KeyCode;
+use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
 use crate::{line, press, request, screen, tiny};
 
@@ -191,4 +191,47 @@ fn keys_of_edits_say_why_when_there_is_nothing_to_edit() {
     press(&mut screen, KeyCode::End);
     screen.keys("M");
     assert!(screen.text().contains("none behind it"));
+}
+
+#[test]
+fn an_edited_plan_is_not_told_what_would_help_the_planners() {
+    let mut screen = builtin();
+    screen.wait(Duration::from_millis(10));
+    screen.wait(Duration::from_millis(200));
+    assert!(line(&screen.text(), "What would help").contains("w choose"));
+    screen.keys("[");
+    let text = screen.text();
+    let title = line(&text, "What would help");
+    assert!(title.contains("the planner's plan, not this one") && !title.contains("w choose"), "{text}");
+    screen.keys("w");
+    assert!(screen.text().contains("only a planner's plan is asked"), "{}", screen.text());
+    // Under other limits the old answers are of no plan that could be shown.
+    screen.key(KeyCode::Char('l'), KeyModifiers::NONE);
+    screen.focus(Focus::Panel);
+    press(&mut screen, KeyCode::Right);
+    let text = screen.text();
+    assert!(text.contains("0 goes back to it") && !text.contains("2x devices"), "{text}");
+}
+
+#[test]
+fn messages_of_edits_name_nodes_by_id_and_name() {
+    let mut screen = builtin();
+    screen.keys("[");
+    let text = screen.text();
+    let told = line(&text, "goes from stage 1 to stage 2");
+    assert!(told.contains("#6 ParallelTransformerLayer goes"), "{told}");
+}
+
+#[test]
+fn a_stage_says_how_many_of_its_nodes_recompute() {
+    let mut screen = builtin();
+    let text = screen.text();
+    assert!(text.contains("↻ nodes that recompute"), "{text}");
+    let recomputes = |text: &str| text.lines().filter(|line| line.contains(" ● ") && line.contains('↻')).count();
+    assert!(recomputes(&text) > 0, "{text}");
+    for _ in 0..8 {
+        screen.keys("r");
+        press(&mut screen, KeyCode::Down);
+    }
+    assert_ne!(recomputes(&screen.text()), recomputes(&text));
 }

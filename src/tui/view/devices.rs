@@ -35,7 +35,7 @@ pub(crate) enum DeviceRow {
     /// One device of a stage.
     Device(usize, u32),
     /// Those that no stage uses; how many.
-    Unused(u32),
+    Unused,
 }
 
 impl DeviceRow {
@@ -43,7 +43,7 @@ impl DeviceRow {
     pub(crate) fn stage(self) -> usize {
         match self {
             DeviceRow::Stage(stage) | DeviceRow::Device(stage, _) => stage,
-            DeviceRow::Unused(_) => usize::MAX,
+            DeviceRow::Unused => usize::MAX,
         }
     }
 }
@@ -60,9 +60,8 @@ impl Model {
                 rows.extend(stage.devices.iter().map(|&device| DeviceRow::Device(i, device)));
             }
         }
-        let unused = shown.limits.all_devices().saturating_sub(plan.devices_used());
-        if unused > 0 {
-            rows.push(DeviceRow::Unused(unused));
+        if !shown.names.unused.is_empty() {
+            rows.push(DeviceRow::Unused);
         }
         rows
     }
@@ -267,8 +266,8 @@ fn row_spans(
 ) -> Vec<Span<'static>> {
     let theme = &model.theme;
     let i = match row {
-        DeviceRow::Unused(count) => {
-            let text = format!(" {count} device{} not used by this plan", if count == 1 { "" } else { "s" });
+        DeviceRow::Unused => {
+            let text = format!(" {} not used by this plan", shown.names.unused);
             return vec![Span::styled(text, theme.fg(Role::Muted))];
         }
         DeviceRow::Stage(i) | DeviceRow::Device(i, _) => i,

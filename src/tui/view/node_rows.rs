@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ratatui::text::{Line, Span};
 
-use super::{
-    fit, fit_right,
-    stage_tree::{kind, numbered},
-};
+use super::{fit, fit_right, stage_tree::kind};
 use crate::{
     tui::{
         theme::{Role, Theme},
@@ -153,9 +150,10 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
         spans.push(Span::styled(bar::solid(time(workload, members[0]) / slowest, space), theme.fg(Role::Compute)));
         Branch { label, line: Line::from(spans), children: vec![] }
     };
+    let numbered = |node: usize| workload.nodes[node].numbered();
     let branch = |members: &Vec<usize>| {
         if members.len() == 1 {
-            return row(members, numbered(workload, members[0]), 0);
+            return row(members, numbered(members[0]), 0);
         }
         let label = match &workload.profile {
             Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => {
@@ -163,10 +161,10 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
                 format!("{} × {}", members.len(), kind(&first))
             }
             // The first node's name says more than the number of the class, which has a column.
-            Profile::Placement(_) => format!("{} + {} more", numbered(workload, members[0]), members.len() - 1),
+            Profile::Placement(_) => format!("{} + {} more", numbered(members[0]), members.len() - 1),
         };
         let mut branch = row(members, label, 0);
-        branch.children = members.iter().map(|&i| row(&[i], numbered(workload, i), 1)).collect();
+        branch.children = members.iter().map(|&i| row(&[i], numbered(i), 1)).collect();
         branch
     };
     groups.iter().map(branch).collect()

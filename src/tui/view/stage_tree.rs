@@ -23,11 +23,19 @@ use crate::{
         },
     },
     units,
-    workload::{PlacementProfile, Profile, Workload},
+    workload::{PlacementProfile, Profile, Workload, piper::RECOMPUTE},
 };
 
 /// Cells of a printed duration or size with a blank before it.
 pub(super) const VALUE: usize = 10;
+
+/// The sign of recomputation before the number of nodes that recompute.
+pub(super) const RECOMPUTES: &str = "↻";
+
+/// How many nodes of a stage compute their activations a second time.
+pub(super) fn recomputed(stage: &Stage) -> usize {
+    stage.choices.iter().filter(|choice| *choice == RECOMPUTE).count()
+}
 
 /// Where the columns lie, for a width.
 #[derive(Debug, Clone, Copy)]
@@ -155,10 +163,15 @@ impl Tree<'_> {
         let degrees = format!("{} × {}", stage.data_parallel, stage.tensor_parallel);
         let label = if name < 16 { self.shown.names.short(index) } else { self.shown.names.row(index) };
         let machines = self.shown.names.machines(index);
-        let room = name.saturating_sub(label.chars().count() + 4);
+        let recomputed = recomputed(stage);
+        let mark = if recomputed > 0 { format!("{RECOMPUTES}{recomputed}") } else { String::new() };
+        let marked = if mark.is_empty() { 0 } else { mark.chars().count() + 1 };
+        let room = name.saturating_sub(label.chars().count() + 4 + marked);
         let brief = || machines.replace("machines ", "m ").replace("machine ", "m ");
         let machines = if machines.chars().count() <= room { machines.to_string() } else { brief() };
-        let label_width = if machines.is_empty() { name.saturating_sub(2) } else { label.chars().count() + 2 };
+        let label_width =
+            label.chars().count().min(name.saturating_sub(2 + marked)) + usize::from(!machines.is_empty()) * 2;
+        let between = name.saturating_sub(label_width + 2 + marked);
         let sign = if self.broken.contains(&(index + 1)) {
             Span::styled("✗ ", theme.bold(Role::Bad))
         } else {
@@ -167,7 +180,8 @@ impl Tree<'_> {
         let mut spans = vec![
             sign,
             Span::styled(fit(label, label_width), theme.bold(Role::Text)),
-            Span::styled(fit(&machines, name.saturating_sub(label_width + 2)), theme.fg(Role::Muted)),
+            Span::styled(fit(&machines, between), theme.fg(Role::Muted)),
+            Span::styled(fit_right(&mark, marked), theme.fg(Role::Muted)),
             Span::raw(fit_right(if columns.degrees > 0 { &degrees } else { "" }, columns.degrees)),
             Span::raw(fit_right(&stage.nodes.len().to_string(), 7)),
             Span::raw("  "),
@@ -251,7 +265,7 @@ impl Tree<'_> {
     }
 
     fn node(&self, index: usize, stage: &Stage, scored: &StageScore, i: usize, depth: usize) -> Branch {
-        let label = numbered(&self.shown.workload, stage.nodes[i]);
+        let label = self.shown.workload.nodes[stage.nodes[i]].numbered();
         let backward = self.is_backward(stage.nodes[i]);
         // The kind of device is told by the row above; the pass is not.
         let remark = match &self.shown.workload.profile {
@@ -299,14 +313,6 @@ impl Tree<'_> {
             spans.extend(self.memory(forward.memory_bytes + backward.memory_bytes, false));
         }
         Line::from(spans)
-    }
-}
-
-/// A node's name after its id, which alone tells layers of one name apart and so must not be cut off.
-pub(super) fn numbered(workload: &Workload, node: usize) -> String {
-    match &workload.nodes[node].name {
-        Some(name) => format!("#{} {name}", workload.nodes[node].id),
-        None => workload.nodes[node].label(),
     }
 }
 

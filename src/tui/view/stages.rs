@@ -21,7 +21,7 @@ use super::{
     fit, fit_right,
     load_parts::{legend, load_parts},
     rows,
-    stage_tree::{self, Columns, VALUE},
+    stage_tree::{self, Columns, RECOMPUTES, VALUE},
     summary::{of_edited, summary},
     would_help,
 };
@@ -45,14 +45,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     };
     frame.render_widget(Paragraph::new(lines), rows(area, 0, 3));
     let columns = Columns::new(area.width as usize, shown.names.degrees);
-    frame.render_widget(titles(shown, score, columns, &theme), rows(area, 3, 2));
+    frame.render_widget(titles(shown, plan, score, columns, &theme), rows(area, 3, 2));
     let table = rows(area, 5, area.height);
     model.stages.prepare((model.generation, area.width), || stage_tree::branches(shown, plan, score, columns, &theme));
     model.stages.draw(frame, table, &theme);
 }
 
 /// Titles over the columns, and below what the fills mean.
-fn titles(shown: &Shown, score: &Score, columns: Columns, theme: &Theme) -> Paragraph<'static> {
+fn titles(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
     let time_width = columns.bar + VALUE + 4;
     let limit = units::bytes_exact(shown.limits.memory_bytes);
@@ -67,7 +67,9 @@ fn titles(shown: &Shown, score: &Score, columns: Columns, theme: &Theme) -> Para
         Span::styled(fit("time/sample", time_width), muted),
         Span::styled(memory, muted),
     ];
-    let mut second = vec![Span::raw(" ".repeat(columns.left + 2))];
+    let recomputes = plan.stages.iter().any(|stage| stage_tree::recomputed(stage) > 0);
+    let told = if recomputes { format!("     {RECOMPUTES} nodes that recompute") } else { String::new() };
+    let mut second = vec![Span::styled(fit(&told, columns.left + 2), theme.fg(Role::Muted))];
     second.extend(legend(&load_parts(score), theme, 2 * (columns.bar + VALUE)));
     let second = if columns.bar >= 8 { Line::from(second) } else { Line::default() };
     Paragraph::new(vec![Line::from(first), second])

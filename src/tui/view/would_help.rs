@@ -53,6 +53,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> Rect
     title(frame, rows(place, 0, 1), model, &theme);
     let mut list = rows(place, 1, height);
     let help = &model.would_help;
+    // Answers of the planner's plan stay beside an edited one, unless that is under other limits by now.
+    let other = help.base.as_ref().is_none_or(|base| base.problem.limits != model.limits);
+    if model.aside() && (other || help.rows.is_empty()) {
+        let text = "only a planner's plan is asked what would help: 0 goes back to it";
+        frame.render_widget(Span::styled(clip(text, list.width as usize), theme.fg(Role::Muted)), rows(list, 0, 1));
+        return left;
+    }
     if let (Some(text), true) = (waiting(help), help.rows.is_empty()) {
         frame.render_widget(Span::styled(clip(text, list.width as usize), theme.fg(Role::Muted)), rows(list, 0, 1));
         return left;
@@ -69,8 +76,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> Rect
 fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {
     let help = &model.would_help;
     let selected = model.suggestion();
-    let name = " What would help ";
+    let name = if model.aside() { " What would help the planner's plan, not this one " } else { " What would help " };
     let told = match (help.phase, selected) {
+        _ if model.aside() => " W hide ".into(),
         (Phase::Asking, None) => format!(" {} of {} ", help.answered.0, help.answered.1),
         (_, Some(at)) => format!(" {} of {}   Enter take  Esc leave ", at + 1, help.rows.len()),
         _ => " w choose  W hide ".into(),

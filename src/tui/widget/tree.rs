@@ -34,6 +34,8 @@ pub(crate) struct TreePane {
     items: Vec<TreeItem<'static, u32>>,
     labels: Vec<(Vec<u32>, String)>,
     key: Option<Key>,
+    /// Whether there was one row only, which is opened once: what is in it is all there is to see.
+    alone: bool,
     /// What is searched for.
     pub needle: String,
 }
@@ -52,7 +54,12 @@ impl TreePane {
         self.key = Some(key);
         self.labels.clear();
         let branches = build();
+        let alone = branches.len() == 1;
         self.items = items(branches, &mut vec![], &mut self.labels);
+        if alone && !self.alone {
+            self.state.open(vec![0]);
+        }
+        self.alone = alone;
         if !self.labels.iter().any(|(path, _)| path == self.state.selected()) {
             let first = self.labels.first().map_or_else(Vec::new, |(path, _)| path.clone());
             self.state.select(first);
