@@ -1,7 +1,10 @@
 //! What is written for engines, read back by the rules of each engine.
 
-use std::{collections::BTreeMap, process::Command, sync::Arc};
+mod common;
 
+use std::sync::Arc;
+
+use common::engine_rules;
 use plantui::{
     cluster::{Limits, Overrides},
     export::engine::{Cut, CutStage, Engine, ExportError, Exported, Settings, export, torch_schedule},
@@ -61,63 +64,29 @@ fn written(engine: Engine, case: &(Workload, Limits, Plan)) -> (Exported, Cut) {
     (exported, cut)
 }
 
-/// The value after a flag.
-fn flag(text: &str, name: &str) -> Option<String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let at = words.iter().position(|word| *word == name)?;
-    words.get(at + 1).map(|word| word.trim_matches('"').to_string())
-}
-
-/// A Megatron layout, letter by letter: repetitions of a letter written out, stages parted.
-fn expanded(layout: &str) -> Vec<String> {
-    let stage = |text: &str| {
-        let mut letters = String::new();
-        let mut rest = text;
-        while let Some(letter) = rest.chars().next() {
-            rest = &rest[1..];
-            let mut times = 1;
-            if let Some(count) = rest.strip_prefix('*') {
-                let end = count.find(|c: char| !c.is_ascii_digit()).unwrap_or(count.len());
-                times = count[..end].parse().expect("a number follows *");
-                rest = &count[end..];
-            }
-            letters.extend(std::iter::repeat_n(letter, times));
-        }
-        letters
-    };
-    layout.split('|').map(stage).collect()
-}
-
 #[test]
 fn megatrons_layout_expands_to_the_stages() {
     for case in cases() {
         let (exported, cut) = written(Engine::Megatron, &case);
-        let text = &exported.text;
-        let stages = match flag(text, "--pipeline-model-parallel-layout") {
-            Some(layout) => expanded(&layout),
-            None => vec!["E".to_string() + &"t".repeat(32) + "L"],
-        };
-        assert_eq!(flag(text, "--pipeline-model-parallel-size"), Some(stages.len().to_string()));
-        assert_eq!(flag(text, "--num-layers"), Some("32".into()));
-        let all: String = stages.concat();
-        assert_eq!((all.matches('E').count(), all.matches('L').count(), all.matches('t').count()), (1, 1, 32));
-        assert!(stages[0].starts_with('E') && stages[stages.len() - 1].ends_with('L'));
-        for (letters, stage) in stages.iter().zip(&cut.stages) {
+        let read = engine_rules::megatron(&exported.text);
+        assert_eq!(read.stages.len(), cut.stages.len());
+        for (letters, stage) in read.stages.iter().zip(&cut.stages) {
             assert_eq!(letters.matches('t').count(), stage.blocks());
-            assert!(!letters.is_empty());
         }
         let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
         assert!(cut.stages.iter().all(|stage| (stage.data_parallel, stage.tensor_parallel) == (d, t)));
-        assert_eq!(flag(text, "--tensor-model-parallel-size"), Some(t.to_string()));
+        assert_eq!(read.tensor_parallel, t as usize);
+        assert_eq!(read.samples, case.1.microbatches as usize);
         let recomputed = cut.stages.iter().map(|stage| stage.recomputed().0).max().unwrap();
-        match flag(text, "--recompute-method").as_deref() {
+        match read.recompute {
             None => assert_eq!(recomputed, 0),
-            Some("uniform") => assert!(cut.stages.iter().all(|stage| stage.recomputed().0 == stage.blocks())),
-            Some("block") => {
-                let count: usize = flag(text, "--recompute-num-layers").unwrap().parse().unwrap();
+            Some((method, count)) if method == "block" => {
                 assert!(cut.stages.iter().all(|stage| stage.recomputed().0 == count.min(stage.blocks())));
             }
-            other => panic!("{other:?}"),
+            Some((_, every)) => {
+                assert_eq!(every, 1);
+                assert!(cut.stages.iter().all(|stage| stage.recomputed().0 == stage.blocks()));
+            }
         }
     }
 }
@@ -139,49 +108,18 @@ fn what_is_lost_is_said_and_scored() {
 
 #[test]
 fn deepspeeds_parts_are_executed_by_python() {
-    let Ok(version) = Command::new("python3").arg("--version").output() else {
-        println!("skipped deepspeeds_parts_are_executed_by_python: there is no python3");
-        return;
-    };
-    assert!(version.status.success());
     for case in cases() {
         let (exported, cut) = written(Engine::DeepSpeed, &case);
-        let stand_in = "
-import sys, types
-class PipelineModule:
-    def __init__(self, layers, num_stages, activation_checkpoint_interval):
-        self.layers, self.num_stages, self.interval = layers, num_stages, activation_checkpoint_interval
-        self._topo, self.global_rank = self, 0
-    def get_coord(self, rank): return types.SimpleNamespace(pipe=rank)
-    def _set_bounds(self, start=None, stop=None): self.bounds = (start, stop)
-package, pipe = types.ModuleType('deepspeed'), types.ModuleType('deepspeed.pipe')
-pipe.PipelineModule = PipelineModule
-sys.modules['deepspeed'], sys.modules['deepspeed.pipe'] = package, pipe
-";
-        let layers: usize = cut.stages.iter().map(|stage| layer_names(stage.layers.iter())).sum();
-        let ask = format!(
-            "
-module = build(list(range({layers})))
-for rank in range(module.num_stages):
-    module.global_rank = rank
-    module._partition_layers()
-    print(*module.bounds)
-print(module.interval)
-"
-        );
-        let script = format!("{stand_in}{}{ask}", exported.text);
-        let output = Command::new("python3").args(["-c", &script]).output().unwrap();
-        assert!(output.status.success(), "{}\n{}", String::from_utf8_lossy(&output.stderr), exported.text);
-        let printed = String::from_utf8(output.stdout).unwrap();
-        let mut expected = String::new();
+        let read = engine_rules::deepspeed("deepspeeds_parts_are_executed_by_python", &exported.text);
+        let Some((parts, interval)) = read else { return };
         let mut start = 0;
-        for stage in &cut.stages {
-            let stop = start + layer_names(stage.layers.iter());
-            expected += &format!("{start} {stop}\n");
-            start = stop;
-        }
-        let recomputes = cut.stages.iter().any(|stage| stage.recompute.contains(&true));
-        assert_eq!(printed, format!("{expected}{}\n", u8::from(recomputes)));
+        let stages = cut.stages.iter().map(|stage| {
+            let own = (start, start + layer_names(stage.layers.iter()));
+            start = own.1;
+            own
+        });
+        assert_eq!(parts, stages.collect::<Vec<_>>());
+        assert_eq!(interval > 0, cut.stages.iter().any(|stage| stage.recompute.contains(&true)));
     }
 }
 
@@ -194,22 +132,18 @@ fn layer_names<'a>(layers: impl Iterator<Item = &'a LayerKind>) -> usize {
 fn torchtitans_parts_hold_every_module_once() {
     for case in cases() {
         let (exported, cut) = written(Engine::TorchTitan, &case);
-        let job: toml::Table = exported.text.parse().unwrap();
-        let section = &job["parallelism"];
-        assert_eq!(section["pipeline_parallel_degree"].as_integer(), Some(cut.stages.len() as i64));
-        assert_eq!(section["tensor_parallel_degree"].as_integer(), Some(i64::from(cut.tensor_parallel())));
-        let parts = section["module_fqns_per_model_part"].as_array().unwrap();
-        let names = |part: &toml::Value| -> Vec<String> {
-            part.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_string()).collect()
-        };
+        let parts = engine_rules::torchtitan(&exported.text);
         let expected: Vec<String> = std::iter::once("tok_embeddings".to_string())
             .chain((0..32).map(|block| format!("layers.{block}")))
             .chain(["norm".to_string(), "output".to_string()])
             .collect();
-        assert_eq!(parts.iter().flat_map(names).collect::<Vec<_>>(), expected);
+        assert_eq!(parts.concat(), expected);
         assert_eq!(parts.len(), cut.stages.len());
-        let mode = job["activation_checkpoint"]["mode"].as_str();
+        let job: toml::Table = exported.text.parse().unwrap();
+        let degree = job["parallelism"]["tensor_parallel_degree"].as_integer();
+        assert_eq!(degree, Some(i64::from(cut.tensor_parallel())));
         let recomputed = cut.stages.iter().any(|stage| stage.recomputed().0 > 0);
+        let mode = job["activation_checkpoint"]["mode"].as_str();
         assert_eq!(mode, Some(if recomputed { "full" } else { "none" }));
     }
 }
@@ -218,24 +152,19 @@ fn torchtitans_parts_hold_every_module_once() {
 fn galvatron_and_vllm_count_the_blocks_of_every_stage() {
     for case in cases() {
         let (exported, cut) = written(Engine::Galvatron, &case);
-        let strategy: BTreeMap<String, Value> = serde_json::from_str(&exported.text).unwrap();
-        let list = |field: &str| -> Vec<usize> {
-            strategy[field].as_str().unwrap().split(',').map(|part| part.parse().unwrap()).collect()
-        };
-        assert_eq!(strategy["pp_deg"], cut.stages.len());
-        assert_eq!(list("pp_division"), cut.stages.iter().map(CutStage::blocks).collect::<Vec<_>>());
-        assert_eq!(list("tp_sizes_enc").len(), 32);
+        let division = engine_rules::galvatron(&exported.text);
+        assert_eq!(division, cut.stages.iter().map(CutStage::blocks).collect::<Vec<_>>());
+        assert_eq!(division.iter().sum::<usize>(), 32);
+        let strategy: Value = serde_json::from_str(&exported.text).unwrap();
         let recomputed: usize = cut.stages.iter().map(|stage| stage.recomputed().0).sum();
-        assert_eq!(list("checkpoint").iter().sum::<usize>(), recomputed);
+        assert_eq!(strategy["checkpoint"].as_str().unwrap().matches('1').count(), recomputed);
         assert!(cut.stages.iter().all(|stage| stage.devices() == cut.stages[0].devices()));
 
         let (exported, cut) = written(Engine::Vllm, &case);
-        let line = exported.text.lines().find(|line| !line.starts_with('#')).unwrap();
-        let partition = line.split(' ').next().unwrap().strip_prefix("VLLM_PP_LAYER_PARTITION=").unwrap();
-        let counts: Vec<usize> = partition.split(',').map(|count| count.parse().unwrap()).collect();
+        let (counts, tensor_parallel) = engine_rules::vllm(&exported.text);
         assert_eq!(counts, cut.stages.iter().map(CutStage::blocks).collect::<Vec<_>>());
-        assert!(counts.iter().all(|&count| count > 0) && counts.iter().sum::<usize>() == 32);
-        assert_eq!(flag(line, "--tensor-parallel-size"), Some(cut.tensor_parallel().to_string()));
+        assert_eq!(counts.iter().sum::<usize>(), 32);
+        assert_eq!(tensor_parallel, cut.tensor_parallel() as usize);
     }
 }
 
@@ -243,54 +172,29 @@ fn galvatron_and_vllm_count_the_blocks_of_every_stage() {
 fn pytorch_splits_in_front_of_every_later_stage() {
     for case in cases() {
         let (exported, cut) = written(Engine::Torch, &case);
-        let splits = exported.text.matches("SplitPoint.BEGINNING").count();
-        assert_eq!(splits, cut.stages.len() - 1);
+        let read = engine_rules::torch("pytorch_splits_in_front_of_every_later_stage", &exported.text);
+        let Some((splits, recompute)) = read else { return };
+        assert_eq!(splits.len(), cut.stages.len() - 1);
         let mut next = 0;
-        for stage in &cut.stages {
+        for (i, stage) in cut.stages.iter().enumerate() {
             if next > 0 && stage.blocks() > 0 {
-                assert!(
-                    exported.text.contains(&format!("\"layers.{next}\": SplitPoint.BEGINNING")),
-                    "{}",
-                    exported.text
-                );
+                assert_eq!(splits[i - 1], format!("layers.{next}"));
             }
             next += stage.blocks();
         }
-        let recompute = exported.text.split("recompute = [").nth(1).unwrap();
-        let recomputed: usize = cut.stages.iter().map(|stage| stage.recompute.iter().filter(|r| **r).count()).sum();
-        assert!(recompute.matches("layers.").count() <= recomputed);
+        let blocks: usize = cut.stages.iter().map(|stage| stage.recomputed().0).sum();
+        assert_eq!(recompute.iter().filter(|name| name.starts_with("layers.")).count(), blocks);
     }
 }
 
-/// Every operation once, each after what it needs, as many warm-up forwards as the schedule has.
+/// Every operation once, each after what it needs.
 #[test]
 fn schedules_are_legal() {
     for (stages, microbatches) in [(1, 1), (1, 4), (2, 3), (4, 8), (5, 2), (8, 32)] {
         use Schedule::{EagerOneForwardOneBackward, GPipe, OneForwardOneBackward};
         for schedule in [OneForwardOneBackward, GPipe, EagerOneForwardOneBackward] {
             let text = torch_schedule::csv(stages, microbatches, schedule);
-            let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
-            assert_eq!(rows.len(), stages);
-            assert!(rows.iter().all(|row| row.len() == rows[0].len()), "rows are padded with empty cells");
-            let mut at: BTreeMap<(usize, char, u32), usize> = BTreeMap::new();
-            for (rank, row) in rows.iter().enumerate() {
-                for (step, cell) in row.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
-                    let place = cell.find(['F', 'B']).expect("F or B");
-                    assert_eq!(cell[..place].parse::<usize>().unwrap(), rank);
-                    let key = (rank, cell.as_bytes()[place] as char, cell[place + 1..].parse().unwrap());
-                    assert_eq!(at.insert(key, step), None, "{cell} twice");
-                }
-            }
-            assert_eq!(at.len(), stages * microbatches as usize * 2);
-            for (&(stage, operation, m), &step) in &at {
-                let needs = match operation {
-                    'F' if stage > 0 => (stage - 1, 'F', m),
-                    'F' => continue,
-                    _ if stage + 1 < stages => (stage + 1, 'B', m),
-                    _ => (stage, 'F', m),
-                };
-                assert!(at[&needs] < step, "{stage}{operation}{m} before {needs:?}");
-            }
+            assert_eq!(engine_rules::torch_schedule(&text), (stages, microbatches as usize));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What leaves plantui: a plan, taken through the simulator, as a trace and as JSON.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod common;
 
+use common::trace_rules;
 use plantui::{
     cluster::Limits,
     export::{chrome_trace, plan_json},
@@ -103,68 +104,28 @@ fn broken_plans_make_a_pipeline_without_panic() {
     assert_eq!(simulate(&none, Schedule::GPipe), Timeline::default());
 }
 
-fn integer(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is no integer"))
-}
-
 #[test]
 fn a_trace_can_be_replayed() {
     let (workload, limits, plan) = (workload(), limits(), plan());
     let pipeline = Pipeline::from_plan(&workload, &limits, &plan, &Settings::default());
     for schedule in pipeline.playable() {
         let timeline = simulate(&pipeline, schedule);
-        let trace: Value = serde_json::from_str(&chrome_trace::to_json(&plan, &pipeline, schedule, &timeline)).unwrap();
-        let events = trace["traceEvents"].as_array().unwrap();
-        let first = events.iter().position(|e| e["ph"] != "M").unwrap();
-        assert!(events[first..].iter().all(|e| e["ph"] != "M"));
-        assert!(events[first..].is_sorted_by(|a, b| a["ts"].as_f64() <= b["ts"].as_f64()));
-        let mut threads: BTreeMap<(u64, u64), Vec<(f64, f64)>> = BTreeMap::new();
-        let mut arrows: BTreeMap<u64, Vec<&Value>> = BTreeMap::new();
-        for event in events {
-            let thread = (integer(&event["pid"]), integer(&event["tid"]));
-            assert!(event["name"].is_string() && event["ts"].is_number(), "{event}");
-            match event["ph"].as_str().unwrap() {
-                "X" => {
-                    let (ts, dur) = (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap());
-                    threads.entry(thread).or_default().push((ts, ts + dur));
-                }
-                "s" | "f" => arrows.entry(integer(&event["id"])).or_default().push(event),
-                "C" => assert!(event["args"]["bytes"].as_f64().unwrap() >= 0.0),
-                other => assert_eq!(other, "M"),
-            }
-        }
-        for slices in threads.values() {
-            assert!(slices.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{slices:?}");
-        }
-        let end = threads.values().flatten().map(|slice| slice.1).fold(0.0, f64::max);
-        assert!((end / 1e6 - timeline.iteration_s).abs() < 1e-9);
+        let trace = trace_rules::read(&chrome_trace::to_json(&plan, &pipeline, schedule, &timeline));
+        assert!((trace.end / 1e6 - timeline.iteration_s).abs() < 1e-9);
         let mut first_device = 0;
         for (stage, planned) in plan.stages.iter().enumerate() {
-            let busy: f64 = threads[&(first_device, 0)].iter().map(|slice| slice.1 - slice.0).sum();
-            assert!((busy / 1e6 - timeline.busy_s[stage]).abs() < 1e-9);
+            assert!((trace.busy((first_device, 0)) / 1e6 - timeline.busy_s[stage]).abs() < 1e-9);
             first_device += u64::from(planned.device_count());
         }
         let transfers = timeline
             .events
             .iter()
             .filter(|e| matches!(e.kind, EventKind::SendActivation { .. } | EventKind::SendGradient { .. }));
-        assert_eq!(arrows.len(), transfers.count());
-        let slices = |pid: u64, tid: u64| threads[&(pid, tid)].clone();
-        for pair in arrows.values() {
-            let (from, to) = (pair[0], pair[1]);
-            assert!(from["ph"] == "s" && to["ph"] == "f" && to["bp"] == "e");
-            let sent = slices(integer(&from["pid"]), integer(&from["tid"]));
-            let sent = sent.iter().find(|slice| Some(slice.0) == from["ts"].as_f64()).unwrap();
-            assert!(sent.1 <= to["ts"].as_f64().unwrap());
-        }
-        let processes: BTreeSet<&str> = events
-            .iter()
-            .filter(|e| e["name"] == "process_name")
-            .map(|e| e["args"]["name"].as_str().unwrap())
-            .collect();
+        assert_eq!(trace.arrows.len(), transfers.count());
         let expected =
             ["GPU0 stage1 rep0", "GPU1 stage1 rep1", "GPU2 stage1 rep2", "GPU3 stage2 rep0", "GPU4 stage2 rep1"];
-        assert_eq!(processes, expected.into_iter().chain(["GPU5-6 stage3 rep0", "links"]).collect());
+        let expected = expected.into_iter().chain(["GPU5-6 stage3 rep0", "links"]).map(String::from);
+        assert_eq!(trace.processes, expected.collect());
     }
 }
 

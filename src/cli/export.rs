@@ -70,9 +70,9 @@ pub struct ExportArgs {
     /// The engine's modules behind the repeated layers
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "norm,output")]
     last_names: Vec<String>,
-    /// Samples in a microbatch
-    #[arg(long, value_name = "B", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    micro_batch_size: u32,
+    /// Samples in a microbatch [default: what the plan says, else 1]
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    micro_batch_size: Option<u32>,
     /// Order in which a stage works through its microbatches
     #[arg(long, value_name = "ID", default_value = Schedule::ALL[0].id(), value_parser = schedules())]
     schedule: String,
@@ -181,7 +181,7 @@ impl ExportArgs {
                 for loss in &exported.losses {
                     eprintln!("note: {} cannot express this: {loss}", engine.title());
                 }
-                if !exported.losses.is_empty() {
+                if exported.plan != *plan {
                     eprintln!("note: {}", engine::loss(exported.values, plan.measure));
                 }
                 destination.write(&exported.text)?;

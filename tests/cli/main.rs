@@ -4,14 +4,21 @@ mod bad_input;
 mod check;
 mod compare;
 mod config;
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "../common/engine_rules.rs"]
+mod engine_rules;
 mod explain;
 mod export;
+mod export_families;
 mod layers;
 mod lists;
 mod output;
 mod placement;
 mod plan;
 mod sweep;
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "../common/trace_rules.rs"]
+mod trace_rules;
 
 use std::path::{Path, PathBuf};
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test file compiles this module and uses its own part of it")]
 
 pub(crate) mod dapple_figures;
+pub(crate) mod engine_rules;
 pub(crate) mod every_plan;
 pub(crate) mod figures;
 pub(crate) mod latency_input;
@@ -11,3 +12,4 @@ pub(crate) mod random_operators;
 pub(crate) mod random_piper;
 pub(crate) mod random_placement;
 pub(crate) mod reference;
+pub(crate) mod trace_rules;

@@ -2,7 +2,8 @@
 
 use crate::{
     cluster::Limits,
-    plan::Plan,
+    plan::{Measure, Plan, layer_costs},
+    units,
     workload::{
         Workload,
         layering::{LayerKind, Layering},
@@ -30,6 +31,8 @@ pub struct Cut {
     pub stages: Vec<CutStage>,
     /// Microbatches in a batch, over all replicas.
     pub microbatches: u32,
+    /// Samples in each of them, as the plan says or the user.
+    pub micro_batch_size: u32,
 }
 
 impl CutStage {
@@ -106,7 +109,36 @@ impl Cut {
                 tensor_parallel: stage.tensor_parallel,
             });
         }
-        if problems.is_empty() { Ok(Cut { stages, microbatches: limits.microbatches }) } else { Err(problems) }
+        let microbatches = limits.microbatches;
+        if problems.is_empty() { Ok(Cut { stages, microbatches, micro_batch_size: 1 }) } else { Err(problems) }
+    }
+
+    /// Sets the microbatches by what the plan says of them, unless `asked` says how many samples one has. Where all
+    /// replicas of a stage share a plan's microbatch (DAPPLE), each has a microbatch of its own in an engine.
+    ///
+    /// Gives a sentence about what an engine cannot express of them: it has whole samples only.
+    pub fn set_microbatches(&mut self, limits: &Limits, plan: &Plan, asked: Option<u32>) -> Option<String> {
+        self.micro_batch_size = asked.unwrap_or(1);
+        let Measure::Speedup(model) = plan.measure else { return None };
+        let (batch, replicas) = (limits.batch, self.data_parallel());
+        let planned =
+            f64::from(batch) / f64::from(layer_costs::microbatches(&model, limits, plan).saturating_mul(replicas));
+        let largest = asked.unwrap_or(planned.floor().max(1.0) as u32);
+        let fits = |size: u32| batch.is_multiple_of(size.saturating_mul(replicas));
+        let size = (1..=largest).rev().find(|&size| fits(size)).unwrap_or(1);
+        self.micro_batch_size = size;
+        self.microbatches = (batch / size).max(replicas);
+        let told = || format!("a microbatch is {} samples on each of {replicas} replicas", units::number(planned));
+        match asked {
+            _ if !fits(size) => {
+                Some(format!("a batch of {batch} samples is no whole number for each of {replicas} replicas"))
+            }
+            Some(asked) if asked != size => {
+                Some(format!("microbatches of {asked} samples do not make up the batch; it takes {size}"))
+            }
+            None if f64::from(size) != planned => Some(format!("{}; it takes {size}", told())),
+            _ => None,
+        }
     }
 
     /// Replicas of the first stage: of every stage, where the engine treats all alike.

@@ -43,7 +43,7 @@ def build(layers, **kwargs):
 ",
         devices = cut.devices(),
         listed = listed(&stages.concat()),
-        micro = settings.micro_batch_size,
+        micro = cut.micro_batch_size,
         bounds = bounds.join(", "),
     )
 }

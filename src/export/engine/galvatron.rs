@@ -5,10 +5,10 @@
 
 use serde_json::json;
 
-use super::{Cut, CutStage, Settings};
+use super::{Cut, CutStage};
 use crate::workload::layering::LayerKind;
 
-pub(super) fn text(cut: &Cut, settings: &Settings) -> String {
+pub(super) fn text(cut: &Cut) -> String {
     let per_block = |value: &dyn Fn(&CutStage, bool) -> String| -> String {
         let of = |stage: &CutStage| {
             let blocks = stage.layers.iter().zip(&stage.recompute);
@@ -28,7 +28,7 @@ pub(super) fn text(cut: &Cut, settings: &Settings) -> String {
         "dp_types_enc": per_block(&|_, _| "0".into()),
         "use_sp": per_block(&|_, _| "0".into()),
         "checkpoint": per_block(&|_, recompute| u8::from(recompute).to_string()),
-        "global_bsz": u64::from(cut.microbatches) * u64::from(settings.micro_batch_size),
+        "global_bsz": u64::from(cut.microbatches) * u64::from(cut.micro_batch_size),
         "chunks": (cut.microbatches / most).max(1),
         "pp_division": division.join(","),
         "pipeline_type": "pipedream_flush",

@@ -3,18 +3,18 @@
 //! In a layout `|` parts stages, `E` is the embedding, `t` a decoder layer, `L` the loss, `x*n` repeats. `E` stands in the
 //! first stage and `L` in the last, wherever the plan has the parts around the blocks; stages are never empty.
 
-use super::{Cut, CutStage, Settings};
+use super::{Cut, CutStage};
 use crate::workload::layering::LayerKind;
 
-pub(super) fn text(cut: &Cut, settings: &Settings) -> String {
+pub(super) fn text(cut: &Cut) -> String {
     let blocks: usize = cut.stages.iter().map(CutStage::blocks).sum();
     let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
-    let samples = u64::from(cut.microbatches) * u64::from(settings.micro_batch_size);
+    let samples = u64::from(cut.microbatches) * u64::from(cut.micro_batch_size);
     let mut flags = vec![
         format!("--pipeline-model-parallel-size {}", cut.stages.len()),
         format!("--tensor-model-parallel-size {t}"),
         format!("--num-layers {blocks}"),
-        format!("--micro-batch-size {}", settings.micro_batch_size),
+        format!("--micro-batch-size {}", cut.micro_batch_size),
         format!("--global-batch-size {samples}"),
     ];
     if cut.stages.len() > 1 {

@@ -95,8 +95,8 @@ pub struct Settings {
     pub names: Names,
     /// Which nodes are blocks: a name with `*` for the number; `None`: what repeats.
     pub layers: Option<String>,
-    /// Samples in a microbatch.
-    pub micro_batch_size: u32,
+    /// Samples in a microbatch; `None`: what the plan says, else one.
+    pub micro_batch_size: Option<u32>,
     /// The schedule to ask for.
     pub schedule: Schedule,
     /// Refuse what cannot be expressed in place of taking the nearest plan.
@@ -108,7 +108,7 @@ impl Default for Settings {
         Settings {
             names: Names::default(),
             layers: None,
-            micro_batch_size: 1,
+            micro_batch_size: None,
             schedule: Schedule::OneForwardOneBackward,
             exact: false,
         }
@@ -309,15 +309,20 @@ impl Engine {
         }
     }
 
+    /// Sets the microbatches; gives what of them it cannot express. Serving has none.
+    fn microbatches(self, cut: &mut Cut, limits: &Limits, plan: &Plan, settings: &Settings) -> Option<String> {
+        cut.set_microbatches(limits, plan, settings.micro_batch_size).filter(|_| self != Engine::Vllm)
+    }
+
     fn text(self, cut: &Cut, settings: &Settings) -> String {
         match self {
-            Engine::Megatron => megatron::text(cut, settings),
+            Engine::Megatron => megatron::text(cut),
             Engine::DeepSpeed => deepspeed::text(cut, settings),
             Engine::Torch => torch::text(cut, settings),
             Engine::TorchSchedule => torch_schedule::text(cut, settings),
             Engine::TorchTitan => torchtitan::text(cut, settings),
-            Engine::Galvatron => galvatron::text(cut, settings),
-            Engine::Vllm => vllm::text(cut, settings),
+            Engine::Galvatron => galvatron::text(cut),
+            Engine::Vllm => vllm::text(cut),
         }
     }
 }
@@ -352,13 +357,16 @@ pub fn export(
         return Err(ExportError::Invalid(violation.to_string()));
     }
     let mut losses = match Cut::of(workload, limits, &layering, plan) {
-        Ok(cut) => {
+        Ok(mut cut) => {
             let losses = engine.losses(&cut);
-            if losses.is_empty() {
-                let text = headed(engine, &[], (score.value, score.value), score.measure, engine.text(&cut, settings));
-                return Ok(Exported { text, losses, plan: plan.clone(), values: (score.value, score.value) });
+            let rounded = engine.microbatches(&mut cut, limits, plan, settings);
+            if losses.is_empty() && (rounded.is_none() || !settings.exact) {
+                let losses: Vec<String> = rounded.into_iter().collect();
+                let values = (score.value, score.value);
+                let text = headed(engine, &losses, None, engine.text(&cut, settings));
+                return Ok(Exported { text, losses, plan: plan.clone(), values });
             }
-            losses
+            losses.into_iter().chain(rounded).collect()
         }
         Err(problems) => problems,
     };
@@ -372,12 +380,16 @@ pub fn export(
         .filter(|(score, _)| score.is_valid())
         .min_by(|a, b| a.0.value.total_cmp(&b.0.value));
     let Some((nearest_score, nearest)) = nearest else {
-        losses.push("no plan that it can run keeps the limits".into());
+        losses.push(match workload.piper() {
+            Some(_) => "no plan that it can run keeps the limits".into(),
+            None => "the nearest plan is known only where nodes have times by tensor degree (Piper's JSON)".into(),
+        });
         return Err(impossible(losses));
     };
-    let cut = Cut::of(workload, limits, &layering, &nearest).map_err(impossible)?;
+    let mut cut = Cut::of(workload, limits, &layering, &nearest).map_err(impossible)?;
+    losses.extend(engine.microbatches(&mut cut, limits, &nearest, settings));
     let values = (score.value, nearest_score.value);
-    let text = headed(engine, &losses, values, score.measure, engine.text(&cut, settings));
+    let text = headed(engine, &losses, Some(loss(values, score.measure)), engine.text(&cut, settings));
     Ok(Exported { text, losses, plan: nearest, values })
 }
 
@@ -409,21 +421,13 @@ fn candidates(engine: Engine, workload: &Workload, limits: &Limits, plan: &Plan,
 }
 
 /// The text with what it is and what was lost above it, where the format takes comments.
-fn headed(
-    engine: Engine,
-    losses: &[String],
-    values: (f64, f64),
-    measure: crate::plan::Measure,
-    text: String,
-) -> String {
+fn headed(engine: Engine, losses: &[String], cost: Option<String>, text: String) -> String {
     if matches!(engine, Engine::Galvatron | Engine::TorchSchedule) {
         return text;
     }
     let mut head: Vec<String> = vec![format!("{}, written by plantui", engine.title())];
     head.extend(losses.iter().map(|loss| format!("not expressed: {loss}")));
-    if !losses.is_empty() {
-        head.push(loss(values, measure));
-    }
+    head.extend(cost);
     head.iter().map(|line| format!("# {line}\n")).collect::<String>() + &text
 }
 

@@ -1,8 +1,8 @@
 //! vLLM: how many layers each pipeline stage serves. Replicas are servers of their own, recomputation has no meaning.
 
-use super::{Cut, CutStage, Settings};
+use super::{Cut, CutStage};
 
-pub(super) fn text(cut: &Cut, _settings: &Settings) -> String {
+pub(super) fn text(cut: &Cut) -> String {
     let layers: Vec<String> = cut.stages.iter().map(CutStage::blocks).map(|count| count.to_string()).collect();
     let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
     let replicas = if d > 1 {
