@@ -3,8 +3,8 @@
 //! One process for each replica of a stage, numbered by its first device, with a thread for each resource: 0 compute,
 //! 1 sent activations, 3 collectives, 4 sent gradients. (2 would be a receive engine; the simulator has none. Sends are
 //! on two threads, because slices of one thread must not overlap and the two directions do.) One process more has a thread
-//! for each directed link, or two where activations and gradients go the same way. Arrows lead from a transfer to the computation that waits for it; a counter shows the bytes
-//! that microbatches in flight keep on the first replica of each stage. Stages are counted from 1, replicas and
+//! for each directed link, or two where activations and gradients go the same way. Arrows lead from a transfer to the
+//! computation that waits for it; a counter shows the bytes that microbatches in flight keep on the first replica of each stage. Stages are counted from 1, replicas and
 //! microbatches from 0, and so are the parts of the model where a schedule has several on a device. A backward that recomputes
 //! is two slices, one after the other. Metadata comes first, then everything by time.
 //!
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::{
     plan::Plan,
-    simulate::{Event, EventKind, Pipeline, SampleRun, Schedule, Timeline},
+    simulate::{Event, EventKind, Pipeline, SampleRun, Schedule, Setting, Timeline},
 };
 
 const COMPUTE: u32 = 0;
@@ -50,8 +50,11 @@ pub fn write(
     timeline: &Timeline,
 ) -> io::Result<()> {
     let trace = Trace::new(plan, pipeline, schedule, timeline);
+    let settings = Setting::ALL.map(|setting| (setting.id(), setting.text(&pipeline.settings)));
+    let settings = BTreeMap::from(settings);
     let about = json!({
         "schedule": schedule.id(),
+        "settings": settings,
         "iteration_s": timeline.iteration_s,
         "bubble": timeline.bubble,
         "assumptions": pipeline.notes,

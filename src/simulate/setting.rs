@@ -76,7 +76,7 @@ impl Setting {
             Setting::WeightGradientShare => "weight grads",
             Setting::ForwardShare => "forward share",
             Setting::Buckets => "buckets",
-            Setting::OptimizerStep => "optimizer step",
+            Setting::OptimizerStep => "optimizer",
         }
     }
 
@@ -351,7 +351,7 @@ mod tests {
             (Setting::OptimizerStep, "soon"),
         ] {
             let error = setting.parse(text, &Settings::default()).unwrap_err();
-            assert!(error.contains("expected") || error.contains("20ms"), "{setting:?} {text}: {error}");
+            assert!(error.contains("expected") || error.contains("1.5ms"), "{setting:?} {text}: {error}");
         }
         let taken = Setting::WeightGradientShare.parse(" 40 %", &Settings::default()).unwrap();
         assert_eq!(taken.weight_gradient_share, 0.4);

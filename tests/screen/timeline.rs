@@ -225,15 +225,49 @@ fn no_figure_is_cut_at_any_width() {
 }
 
 #[test]
+fn the_cursor_hides_no_digit_of_the_axis() {
+    let mut screen = timeline(|_| {});
+    screen.focus(Focus::View);
+    let axis = |text: &str| line(&text.replace('▾', "│"), "│0 ms");
+    screen.resize(120, 30);
+    let mut seen = vec![];
+    for _ in 0..80 {
+        seen.push(axis(&screen.text()).split_whitespace().filter(|word| word.contains("00")).collect::<String>());
+        press(&mut screen, KeyCode::Right);
+    }
+    seen.iter_mut().for_each(|times| times.retain(|c| c.is_ascii_digit()));
+    seen.dedup();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+}
+
+#[test]
+fn what_has_no_room_is_left_out_and_nothing_lies_over_another() {
+    let mut screen = timeline(|request| request.schedule = Schedule::ZeroBubbleV);
+    screen.focus(Focus::View);
+    for height in 16..30 {
+        screen.resize(60, height);
+        let text = screen.text();
+        assert!(!line(&text, "cursor ").contains('▒') && text.contains("▌▸ 1"), "{text}");
+        assert!(view(&text).contains("This is 1F1B."), "{text}");
+    }
+}
+
+#[test]
 fn memory_over_time_names_its_parts() {
     let mut screen = timeline(|_| {});
     let text = screen.text();
     let head = line(&text, "peak ");
-    assert!(head.contains("limit ") || text.contains("limit "), "{text}");
-    assert!(text.contains("█ state ") && text.contains("▒ activations "), "{text}");
+    assert!(head.contains("peak 7.99 GiB"), "{text}");
     // Recomputing modes keep room to recompute in.
-    screen.resize(200, 60);
-    assert!(screen.text().contains("▒ activations "));
+    for (width, height) in [(80, 24), (120, 36), (200, 60)] {
+        screen.resize(width, height);
+        screen.focus(Focus::View);
+        let text = screen.text();
+        for part in ["limit 8 GiB,", "█ state 1.36 GiB", "░ buffers 1.04 GiB", "▒ activations 5.38 GiB"] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(text.contains("▒▒▒▒▒▒▒▒") && text.contains("██████████"), "{text}");
+    }
 }
 
 #[test]

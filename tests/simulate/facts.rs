@@ -271,6 +271,19 @@ fn what_a_schedule_cannot_play_is_refused_in_one_sentence() {
     assert!(refusal(&uniform(1, 4), Schedule::ZeroBubbleV).ends_with("at least two stages"));
     let long = with(&uniform(16, 1_000_000), Settings { links: LinkModel::Shared, ..no_overlap() });
     assert!(refusal(&long, Schedule::GPipe).starts_with("transfers that wait"));
+    // And what would do is said where there is such.
+    let repair = |pipeline: &Pipeline, schedule| pipeline.repair(schedule).unwrap_or_default();
+    assert_eq!(repair(&pipeline, Schedule::Interleaved), "8 or 12 microbatches would do");
+    assert_eq!(pipeline.repair(Schedule::ZeroBubbleV), None);
+    for m in [8, 12] {
+        assert_eq!(refusal(&uniform(4, m), Schedule::Interleaved), "");
+    }
+    assert_eq!(repair(&uniform(4, 3), Schedule::Interleaved), "4 microbatches would do");
+    assert!(repair(&unequal, Schedule::ZeroBubbleV).contains("same data-parallel degree"));
+    assert!(repair(&skipping, Schedule::ZeroBubbleV).starts_with("merge stages 2 to 3"));
+    assert!(repair(&uniform(1, 4), Schedule::ZeroBubbleV).contains("split"));
+    assert!(repair(&long, Schedule::GPipe).starts_with("private links"));
+    assert_eq!(refusal(&with(&long, Settings::default()), Schedule::GPipe), "");
     assert_eq!(simulate(&skipping, Schedule::Interleaved).events, []);
     assert_eq!(skipping.schedule(Schedule::Interleaved), Schedule::OneForwardOneBackward);
     assert_eq!(skipping.playable().len(), Schedule::ALL.len() - 2);
@@ -359,6 +372,62 @@ fn slower_things_never_make_a_fixed_order_faster() {
             let (before, after) = (time(&pipeline, schedule), time(&slower, schedule));
             assert!(after >= before * (1.0 - 1e-11), "{schedule:?} {before} {after}");
         }
+    }
+}
+
+#[test]
+fn without_overlap_shorter_transfers_may_take_longer() {
+    // Graham's anomaly: why the law above is asserted for a fixed order alone. Were there none, it could be asserted for all.
+    let mut random = Random(59);
+    let mut anomalies = 0;
+    for _ in 0..2500 {
+        let count = 2 + random.below(5) as usize;
+        let whole = |random: &mut Random| 1.0 + random.below(9) as f64;
+        let stages: Vec<PipelineStage> = (0..count).map(|_| stage(whole(&mut random), whole(&mut random))).collect();
+        let links: Vec<f64> = (1..count).map(|_| whole(&mut random)).collect();
+        let mut shorter = links.clone();
+        let one = random.below(links.len() as u64) as usize;
+        shorter[one] = (shorter[one] - whole(&mut random) / 2.0).max(0.0);
+        let m = 2 + random.below(12) as u32;
+        for schedule in [Schedule::OneForwardOneBackward, Schedule::GPipe] {
+            let played = |links: &[f64]| time(&with(&chain(stages.clone(), links, m), no_overlap()), schedule);
+            anomalies += u32::from(played(&shorter) > played(&links) * (1.0 + 1e-9));
+        }
+    }
+    assert!((1..100).contains(&anomalies), "{anomalies}");
+}
+
+#[test]
+fn neighbours_with_unequal_replicas_take_turns() {
+    // Microbatches 0 and 2 on the first replica, 1 and 3 on the second; the only replica behind them is the bottleneck at
+    // first and waits for no one, then both wait for it.
+    let first = PipelineStage { replicas: 2, ..stage(2.0, 2.0) };
+    let pipeline = chain(vec![first, stage(1.0, 1.0)], &[0.0], 4);
+    let timeline = simulate(&pipeline, Schedule::OneForwardOneBackward);
+    let row = |stage, replica| -> Vec<(u32, f64, f64)> {
+        let computed = timeline.row(stage, replica).iter().filter(|e| e.kind.lane() == 0);
+        computed.map(|e| (e.microbatch, e.start_s, e.end_s)).collect()
+    };
+    assert_eq!(row(0, 0), [(0, 0.0, 2.0), (2, 2.0, 4.0), (0, 4.0, 6.0), (2, 8.0, 10.0)]);
+    assert_eq!(row(0, 1), [(1, 0.0, 2.0), (3, 2.0, 4.0), (1, 6.0, 8.0), (3, 10.0, 12.0)]);
+    assert_eq!(row(1, 0)[..4], [(0, 2.0, 3.0), (0, 3.0, 4.0), (1, 4.0, 5.0), (1, 5.0, 6.0)]);
+    assert_eq!(timeline.iteration_s, 12.0);
+    assert!(close(timeline.bubble, 1.0 / 3.0), "{}", timeline.bubble);
+    assert_eq!(timeline.peak_memory_bytes, [16.0, 13.0]);
+}
+
+#[test]
+fn a_skip_edge_holds_up_the_stage_that_it_leads_to() {
+    // The skip edge is sent after the short one, arrives at 12, and its gradient at 25.
+    let stages = vec![stage(1.0, 1.0); 3];
+    let transfers = vec![transfer(0, 2, 10.0), transfer(0, 1, 1.0), transfer(1, 2, 1.0)];
+    let pipeline = Pipeline { stages, transfers, microbatches: 1, ..Pipeline::default() };
+    for schedule in [Schedule::OneForwardOneBackward, Schedule::GPipe, Schedule::EagerOneForwardOneBackward] {
+        let timeline = simulate(&pipeline, schedule);
+        let starts: Vec<f64> =
+            (0..3).flat_map(|s| timeline.row(s, 0)).filter(|e| e.kind.lane() == 0).map(|e| e.start_s).collect();
+        assert_eq!(starts, [0.0, 25.0, 2.0, 15.0, 12.0, 13.0], "{schedule:?}");
+        assert_eq!(timeline.iteration_s, 26.0);
     }
 }
 

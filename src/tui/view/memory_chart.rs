@@ -123,7 +123,8 @@ fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, theme: &Theme) -> Ve
     };
     let peak_style = if over { theme.bold(Role::Bad) } else { theme.bold(Role::Text) };
     let mut phrases = vec![vec![Span::styled(told, muted)], vec![Span::styled(peak, peak_style)]];
-    phrases.extend(layers.iter().filter(|layer| layer.bytes > 0.0).map(|layer| {
+    // As they lie on one another, from the top.
+    phrases.extend(layers.iter().rev().filter(|layer| layer.bytes > 0.0).map(|layer| {
         vec![
             Span::styled(layer.fill, theme.fg(layer.role)),
             Span::styled(format!(" {} {} ", layer.name, units::bytes(layer.bytes)), muted),

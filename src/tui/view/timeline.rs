@@ -44,8 +44,10 @@ impl Model {
     }
 }
 
-/// The fewest rows of the grid that are worth a head of many lines.
-const LEAST_ROWS: u16 = 6;
+/// Lines of the grid that head and chart leave to it, where there are so many.
+const LEAST_ROWS: u16 = 3;
+/// Lines of the grid that a head with all its lines leaves to it.
+const GOOD_ROWS: u16 = 6;
 /// From this height on the chart of memory is a taller one.
 const TALL: u16 = 24;
 /// Below this width what is under the cursor takes two lines.
@@ -64,17 +66,20 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     model.timeline.row = model.timeline.row.min(all.len().saturating_sub(1));
     let (stage, replica) = all.get(model.timeline.row).copied().unwrap_or_default();
 
-    let chart_height = if area.height >= TALL { 6 } else { 4 };
     let told_height: u16 = if area.width < WIDE { 2 } else { 1 };
-    let most = area.height.saturating_sub(chart_height + told_height + 1 + LEAST_ROWS).max(3);
+    let below = area.height.saturating_sub(told_height + 1);
+    let chart_height = if area.height >= TALL { 6 } else { 5 };
+    let (good, most) = (below.saturating_sub(chart_height + GOOD_ROWS), below.saturating_sub(LEAST_ROWS));
     let path = (model.timeline.path, model.keymap.of_action(Action::MarkPath));
-    let head = timeline_head::lines(&played, path, window, &theme, area.width.into(), most.into());
+    let mut head = timeline_head::lines(&played, path, window, &theme, area.width.into(), good.into());
+    head.truncate(most.into());
     let axis = head.len() as u16;
     for (y, line) in (0..).zip(head) {
         frame.render_widget(line, rows(area, y, 1));
     }
     draw_axis(frame.buffer_mut(), rows(area, axis, 1), window, &theme);
-    let grid_height = area.height.saturating_sub(axis + 1 + chart_height + told_height);
+    let chart_height = chart_height.min(below.saturating_sub(axis + LEAST_ROWS));
+    let grid_height = below.saturating_sub(axis + chart_height);
     timeline_rows::draw(frame, rows(area, axis + 1, grid_height), model, &played, &all, window);
     let chart = rows(area, axis + 1 + grid_height, chart_height);
     memory_chart::draw(frame.buffer_mut(), chart, &theme, &played, stage, shown.limits.memory_bytes, window);

@@ -45,7 +45,13 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, window: (f64,
     }
     let x = area.x + LABEL + ((share * f64::from(columns)) as u16).min(columns - 1);
     if let Some(cell) = buffer.cell_mut((x, area.y)) {
-        cell.set_symbol("▾").set_style(theme.bold(Role::Accent));
+        // The digits of a time on the axis stay whole.
+        if matches!(cell.symbol(), " " | "│") {
+            cell.set_symbol("▾");
+        } else {
+            cell.modifier.insert(Modifier::REVERSED);
+        }
+        cell.set_style(theme.bold(Role::Accent));
     }
     for y in area.y + 1..area.bottom() {
         if let Some(cell) = buffer.cell_mut((x, y)) {
