@@ -1,45 +1,124 @@
-//! The screen: from a key to the frame with the new plan, and frames alone.
+//! The screen: how long a frame takes, and how long from a key to what it asked for. Prints one small table.
+//!
+//! `key to frame` is a key that changes the devices and the frame that answers it, with the old plan in it: what a user
+//! feels. `key to plan` is the same key, the plan, its check, its timeline and the frame with them, one after the other in
+//! one thread: what a user waits for at the most. (On the real screen the timeline comes after the frame.)
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use divan::Bencher;
 use plantui::{
     tui::{Depth, Focus, Offscreen, ScreenRequest},
     workload,
 };
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
-fn main() {
-    divan::main();
+/// Sizes of the screen.
+const SIZES: [(u16, u16); 2] = [(80, 24), (200, 60)];
+/// How often everything is measured.
+const TIMES: usize = 101;
+
+/// Views by the keys that lead there; the timeline from end to end, and so near that single microbatches are seen.
+const FRAMES: [(&str, &str); 6] = [
+    ("frame: stages", "1"),
+    ("frame: stages, unfolded", "1*"),
+    ("frame: devices", "2"),
+    ("frame: timeline, whole batch", "30"),
+    ("frame: timeline, a hundredth", "30+++++++x"),
+    ("frame: compare", "4"),
+];
+
+/// BERT-32 as built in, with limits of its own.
+struct Case {
+    devices: u32,
+    microbatches: u32,
+    memory_gib: f64,
 }
 
-fn screen(devices: u32) -> Offscreen {
+const CASES: [Case; 2] = [
+    Case { devices: 64, microbatches: 1920, memory_gib: 8.0 },
+    Case { devices: 512, microbatches: 2000, memory_gib: 2.0 },
+];
+
+fn screen(case: &Case, (width, height): (u16, u16)) -> Offscreen {
     let mut request = ScreenRequest::new(Arc::new(workload::builtin()));
-    request.overrides.devices = Some(devices);
+    request.overrides.devices = Some(case.devices);
+    request.overrides.microbatches = Some(case.microbatches);
+    request.overrides.memory_bytes = Some(case.memory_gib * f64::from(1 << 30));
+    request.theme_directory = None;
     request.depth = Depth::True;
     request.ascii = false;
-    Offscreen::new(request, 200, 60).expect("the built-in workload has all limits")
+    Offscreen::new(request, width, height).expect("the built-in workload has all limits")
 }
 
-/// A key that changes the devices, the plan, its check, its timeline and the frame, one after the other: what a user waits
-/// for at the most. (On the real screen the timeline comes after the frame.)
-#[divan::bench(args = [64, 256, 512])]
-fn key_to_frame(bencher: Bencher<'_, '_>, devices: u32) {
-    let mut screen = screen(devices);
-    let mut up = false;
-    bencher.bench_local(|| {
-        up = !up;
-        screen.key(if up { KeyCode::Right } else { KeyCode::Left }, KeyModifiers::NONE);
-        screen.draw().area
-    });
+/// Median and worst of many times.
+fn measured(mut one: impl FnMut() -> Duration) -> (Duration, Duration) {
+    // The first one fills caches.
+    one();
+    let mut times: Vec<Duration> = (0..TIMES).map(|_| one()).collect();
+    times.sort_unstable();
+    (times[TIMES / 2], times[TIMES - 1])
 }
 
-/// One frame of a view at 200 x 60; the timeline shows the whole batch of 512 devices.
-#[divan::bench(args = ["1", "1*", "2", "30", "4"])]
-fn frame(bencher: Bencher<'_, '_>, keys: &str) {
-    let mut screen = screen(512);
-    screen.focus(Focus::View);
+fn frame(case: &Case, size: (u16, u16), keys: &str) -> (Duration, Duration) {
+    let mut screen = screen(case, size);
     screen.draw();
+    screen.focus(Focus::View);
     screen.keys(keys);
-    bencher.bench_local(|| screen.draw().area);
+    measured(|| {
+        let begun = Instant::now();
+        screen.draw();
+        begun.elapsed()
+    })
+}
+
+/// From a key that changes the devices to a frame; `held`: the first frame, while the plan is still under way.
+fn key(case: &Case, size: (u16, u16), held: bool) -> (Duration, Duration) {
+    let mut screen = screen(case, size);
+    screen.draw();
+    screen.focus(Focus::Panel);
+    let mut up = false;
+    measured(|| {
+        if held {
+            screen.hold();
+        }
+        up = !up;
+        let begun = Instant::now();
+        screen.key(if up { KeyCode::Right } else { KeyCode::Left }, KeyModifiers::NONE);
+        screen.draw();
+        let taken = begun.elapsed();
+        screen.release();
+        taken
+    })
+}
+
+type Measure = Box<dyn Fn(&Case, (u16, u16)) -> (Duration, Duration)>;
+
+fn main() {
+    let mut rows: Vec<(&str, Measure)> = vec![];
+    for (name, keys) in FRAMES {
+        rows.push((name, Box::new(move |case, size| frame(case, size, keys))));
+    }
+    rows.push(("key to frame", Box::new(|case, size| key(case, size, true))));
+    rows.push(("key to plan", Box::new(|case, size| key(case, size, false))));
+    let milliseconds = |time: Duration| format!("{:>9.2}", time.as_secs_f64() * 1e3);
+    println!("milliseconds, of {TIMES} times");
+    for case in &CASES {
+        println!("\nBERT-32, {} devices of {} GiB, {} microbatches", case.devices, case.memory_gib, case.microbatches);
+        let heads: String = SIZES.iter().map(|(w, h)| format!("{:>20}", format!("{w} x {h}"))).collect();
+        println!("{:<30}{heads}", "");
+        println!("{:<30}{}", "", format!("{:>11}{:>9}", "median", "worst").repeat(SIZES.len()));
+        for (name, measure) in &rows {
+            let times: String = SIZES
+                .iter()
+                .map(|&size| {
+                    let (median, worst) = measure(case, size);
+                    format!("  {}{}", milliseconds(median), milliseconds(worst))
+                })
+                .collect();
+            println!("{name:<30}{times}");
+        }
+    }
 }

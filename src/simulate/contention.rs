@@ -79,8 +79,16 @@ struct Contention<'a, F> {
     woken: Vec<usize>,
 }
 
-/// Plays the whole batch.
-pub(super) fn play(pipeline: &Pipeline, program: &Program, record: impl FnMut(Record<i64>)) {
+/// Moments between two looks at whether to go on.
+const PATIENCE: u32 = 1 << 12;
+
+/// Plays the whole batch, unless `stopped` says that nobody waits for it any more; whether it came to its end.
+pub(super) fn play(
+    pipeline: &Pipeline,
+    program: &Program,
+    stopped: &dyn Fn() -> bool,
+    record: impl FnMut(Record<i64>),
+) -> bool {
     let workers = program.workers.len();
     let first_link = 3 * workers as u32;
     let routes = Routes::new(pipeline, program);
@@ -104,7 +112,12 @@ pub(super) fn play(pipeline: &Pipeline, program: &Program, record: impl FnMut(Re
         woken: (0..workers).rev().collect(),
     };
     run.settle();
+    let mut moments = 0u32;
     while let Some(&Reverse((time, _))) = run.clock.peek() {
+        moments = moments.wrapping_add(1);
+        if moments.is_multiple_of(PATIENCE) && stopped() {
+            return false;
+        }
         run.now = time;
         while let Some(&Reverse((_, ending))) = run.clock.peek().filter(|next| next.0.0 == time) {
             run.clock.pop();
@@ -119,6 +132,7 @@ pub(super) fn play(pipeline: &Pipeline, program: &Program, record: impl FnMut(Re
         }
         run.settle();
     }
+    true
 }
 
 impl<F: FnMut(Record<i64>)> Contention<'_, F> {

@@ -19,17 +19,23 @@ pub const MOST_EVENTS: usize = 1 << 20;
 /// Plays a schedule. Durations that are negative or not finite count as 0, as do transfers that do not lead to a later
 /// stage. A schedule that the pipeline refuses ([`Pipeline::refusal`]) leaves an empty timeline.
 pub fn simulate(pipeline: &Pipeline, schedule: Schedule) -> Timeline {
+    simulate_unless(pipeline, schedule, &|| false).unwrap_or_default()
+}
+
+/// The same, given up as soon as `stopped` says so; it is asked every few thousand events where a long batch takes seconds,
+/// which is where transfers wait for one another.
+pub fn simulate_unless(pipeline: &Pipeline, schedule: Schedule, stopped: &dyn Fn() -> bool) -> Option<Timeline> {
     if pipeline.stages.is_empty() {
-        return Timeline::default();
+        return Some(Timeline::default());
     }
     if let Some(run) = &pipeline.single_sample {
-        return single_sample::play(pipeline, run);
+        return Some(single_sample::play(pipeline, run));
     }
     if !pipeline.steps.is_empty() {
-        return sequence::play(pipeline);
+        return Some(sequence::play(pipeline));
     }
     if pipeline.refusal(schedule).is_some() {
-        return Timeline::default();
+        return Some(Timeline::default());
     }
     let clock = Clock::of(pipeline);
     let program = Program::new(pipeline, schedule, &clock);
@@ -37,18 +43,21 @@ pub fn simulate(pipeline: &Pipeline, schedule: Schedule) -> Timeline {
     let mut lanes = Lanes::new(&program, schedule);
     if pipeline.settings.contended() {
         let gap = drawn..program.microbatches.saturating_sub(drawn);
-        contention::play(pipeline, &program, |record| {
+        let ended = contention::play(pipeline, &program, stopped, |record| {
             if !gap.contains(&record.microbatch) {
                 lanes.push(record);
             }
         });
+        if !ended {
+            return None;
+        }
     } else {
         fast_forward::play(&program, drawn, |record| lanes.push(record));
     }
     let mut timeline = assemble::timeline(pipeline, schedule, &program, &clock, &lanes);
     let left_out = drawn..program.microbatches.saturating_sub(drawn);
     timeline.left_out = Some(left_out).filter(|range| !range.is_empty());
-    timeline
+    Some(timeline)
 }
 
 /// Microbatches whose events are kept at either end of the batch; all of them if the events are not too many.
@@ -63,5 +72,41 @@ fn drawn(program: &Program, schedule: Schedule) -> u32 {
         program.microbatches
     } else {
         (MOST_EVENTS / 2 / events).max(1) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::simulate::{LinkModel, PipelineStage, Settings, Transfer};
+
+    #[test]
+    fn a_long_run_is_given_up_when_nobody_waits_for_it() {
+        let stage = PipelineStage { forward_s: 1.0, backward_s: 2.0, ..PipelineStage::default() };
+        let mut pipeline = Pipeline {
+            stages: vec![stage; 2],
+            transfers: vec![Transfer { from: 0, to: 1, seconds: 0.5, bytes: 1.0 }],
+            microbatches: 10_000,
+            settings: Settings { links: LinkModel::Shared, ..Settings::default() },
+            ..Pipeline::default()
+        };
+        let asked = Cell::new(0);
+        let stopped = |at: u32| {
+            asked.set(0);
+            let stop = || {
+                asked.set(asked.get() + 1);
+                asked.get() >= at
+            };
+            simulate_unless(&pipeline, Schedule::GPipe, &stop)
+        };
+        assert_eq!(stopped(2), None);
+        assert_eq!(asked.get(), 2, "nothing goes on after that");
+        assert_eq!(stopped(u32::MAX), Some(simulate(&pipeline, Schedule::GPipe)));
+        assert!(asked.get() > 2);
+        // What takes no time to speak of is not asked about.
+        pipeline.settings.links = LinkModel::Private;
+        assert!(simulate_unless(&pipeline, Schedule::GPipe, &|| true).is_some());
     }
 }

@@ -203,7 +203,7 @@ impl Setting {
                 // `double` comes before 0.
                 new.extra_warm_up = match (settings.extra_warm_up, up) {
                     (None, true) => Some(0),
-                    (None, false) | (Some(0), false) => None,
+                    (None | Some(0), false) => None,
                     (Some(extra), true) => Some((extra + by).min(MOST_WARM_UP)),
                     (Some(extra), false) => Some(extra.saturating_sub(by)),
                 };

@@ -344,7 +344,7 @@ impl Model {
             if study.cancelled() {
                 return;
             }
-            if let Some(played) = Played::new(&shown, play) {
+            if let Some(played) = Played::new(&shown, play, study) {
                 found(Box::new(move |model| model.take_timeline(played)));
             }
         };

@@ -62,7 +62,7 @@ impl Model {
             let shown = Arc::new(shown);
             let plan = shown.clone();
             found(Box::new(move |model| model.take_incumbent(job, plan)));
-            if let Some(played) = Played::new(&shown, play) {
+            if let Some(played) = Played::new(&shown, play, study) {
                 found(Box::new(move |model| model.take_timeline(played)));
             }
         };

@@ -7,7 +7,10 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::shown::Shown;
-use crate::simulate::{CriticalPath, Event, EventKind, Pipeline, Play, Schedule, Timeline, critical_path, simulate};
+use crate::{
+    planner::Search,
+    simulate::{CriticalPath, Event, EventKind, Pipeline, Play, Schedule, Timeline, critical_path, simulate_unless},
+};
 
 /// The two lines a row is drawn in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,12 +96,12 @@ pub(super) struct Played {
 }
 
 impl Played {
-    /// Plays the shown plan, if there is one.
-    pub(super) fn new(shown: &Arc<Shown>, play: Play) -> Option<Self> {
+    /// Plays the shown plan, if there is one, unless `search` is cancelled meanwhile.
+    pub(super) fn new(shown: &Arc<Shown>, play: Play, search: &Search) -> Option<Self> {
         let (plan, _) = shown.plan()?;
         let pipeline = Pipeline::from_plan(&shown.workload, &shown.limits, plan, &play.settings);
         let schedule = pipeline.schedule(play.schedule);
-        let timeline = simulate(&pipeline, schedule);
+        let timeline = simulate_unless(&pipeline, schedule, &|| search.cancelled())?;
         let path = critical_path(&pipeline, schedule, &timeline);
         let rows = rows(&timeline);
         let mut critical = path.events.clone();

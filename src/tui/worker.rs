@@ -129,14 +129,15 @@ fn work(job: &Job, tell: &mut dyn FnMut(Report)) {
             let seconds = started.elapsed().as_secs_f64();
             let shown = Arc::new(Shown::new(planner.info(), problem, outcome, score, seconds));
             tell(News::Planned(shown.clone()));
-            play(&shown, *how, &mut tell);
+            // Who stops a search wants to see what it has, played.
+            play(&shown, *how, &Search::default(), &mut tell);
         }
-        Task::Play { shown, play: how } => play(shown, *how, &mut tell),
+        Task::Play { shown, play: how } => play(shown, *how, &job.search, &mut tell),
     }
 }
 
-fn play(shown: &Arc<Shown>, how: Play, tell: &mut dyn FnMut(News)) {
-    if let Some(played) = Played::new(shown, how) {
+fn play(shown: &Arc<Shown>, how: Play, search: &Search, tell: &mut dyn FnMut(News)) {
+    if let Some(played) = Played::new(shown, how, search) {
         tell(News::Played(Arc::new(played)));
     }
 }

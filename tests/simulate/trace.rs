@@ -66,6 +66,9 @@ fn traces_obey_the_rules_of_perfetto() {
     }
 }
 
+/// Process, part and microbatch.
+type Place = (u64, u64, Option<u64>);
+
 /// A slice as it stands in the trace.
 struct Slice {
     pid: u64,
@@ -81,8 +84,7 @@ impl Slice {
         self.args[name].as_u64()
     }
 
-    /// Process, part and microbatch.
-    fn place(&self) -> (u64, u64, Option<u64>) {
+    fn place(&self) -> Place {
         (self.pid, self.arg("part").unwrap_or(0), self.arg("microbatch"))
     }
 }
@@ -147,8 +149,8 @@ fn assert_replays(pipeline: &Pipeline, schedule: Schedule) {
         }
     }
     // Every transfer begins after what it carries was made, and whoever waits for it begins after it.
-    let mut made: BTreeMap<(&str, (u64, u64, Option<u64>)), &Slice> = BTreeMap::new();
-    let mut begun: BTreeMap<(bool, (u64, u64, Option<u64>)), f64> = BTreeMap::new();
+    let mut made: BTreeMap<(&str, Place), &Slice> = BTreeMap::new();
+    let mut begun: BTreeMap<(bool, Place), f64> = BTreeMap::new();
     for slice in slices.iter().filter(|slice| slice.tid == 0) {
         made.insert((&slice.cat, slice.place()), slice);
         let backward = matches!(slice.cat.as_str(), "bwd" | "recompute");

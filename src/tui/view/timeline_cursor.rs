@@ -44,9 +44,11 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, window: (f64,
         return;
     }
     let x = area.x + LABEL + ((share * f64::from(columns)) as u16).min(columns - 1);
+    // The figures of the axis stay whole, the blank before their unit too.
+    let beside = [x.checked_sub(1), x.checked_add(1)].into_iter().flatten();
+    let blank = beside.filter_map(|x| buffer.cell((x, area.y))).any(|cell| cell.symbol() == " ");
     if let Some(cell) = buffer.cell_mut((x, area.y)) {
-        // The digits of a time on the axis stay whole.
-        if matches!(cell.symbol(), " " | "│") {
+        if cell.symbol() == "│" || (cell.symbol() == " " && blank) {
             cell.set_symbol("▾");
         } else {
             cell.modifier.insert(Modifier::REVERSED);
