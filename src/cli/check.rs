@@ -22,9 +22,10 @@ use crate::{
             Claims, LimitsPart, LoadedPlan, ObjectivePart, SimulationPart, StagePart, WorkloadPart, stage_parts,
         },
     },
+    planner::{self, OptionKind},
     simulate::Schedule,
     units::exact_number,
-    workload::{Workload, error::printable},
+    workload::{LoadError, Workload, error::printable},
 };
 
 const EXAMPLES: &str = "\
@@ -204,6 +205,7 @@ impl CheckArgs {
             objective.apply(workload, &mut loaded)?;
         }
         let limits = limits(&self.limits, &loaded, workload, &file)?;
+        options(&loaded, &file)?;
         let score = check::check(workload, &limits, &loaded.plan);
         // Under other limits than its own a plan costs something else than its file says.
         let same_limits = self.limits == LimitArgs::default();
@@ -359,18 +361,29 @@ pub(super) fn limits(
     workload: &Workload,
     file: &str,
 ) -> Result<Limits, Failure> {
-    let plan = loaded.limits;
-    plan.validate(file)?;
-    let flags = flags.overrides();
-    let overrides = Overrides {
-        devices: flags.devices.or(plan.devices),
-        cpus: flags.cpus.or(plan.cpus),
-        memory_bytes: flags.memory_bytes.or(plan.memory_bytes),
-        microbatches: flags.microbatches.or(plan.microbatches),
-        bandwidth_bytes_per_s: flags.bandwidth_bytes_per_s.or(plan.bandwidth_bytes_per_s),
-        batch: flags.batch.or(plan.batch),
-        machines: flags.machines.or(plan.machines),
-        flops_per_s: flags.flops_per_s.or(plan.flops_per_s),
-    };
+    loaded.limits.validate(file)?;
+    let overrides = flags.overrides().or(&Overrides::from(loaded.limits));
     Limits::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))
+}
+
+/// Refuses options that the planner which the file names does not take so. Options and planners that are not known here may
+/// be those of another version.
+fn options(loaded: &LoadedPlan, file: &str) -> Result<(), LoadError> {
+    let Some(planner) = loaded.planner.as_deref().and_then(planner::find) else { return Ok(()) };
+    for spec in planner.options() {
+        let Some(value) = loaded.options.get(spec.name) else { continue };
+        let text = value.as_str().map_or_else(|| value.to_string(), String::from);
+        // What is told by its type alone: a word in quotes is no number.
+        let of_its_type = match spec.kind {
+            OptionKind::Flag { .. } => value.is_boolean(),
+            OptionKind::Number { .. } | OptionKind::Quantity { .. } => value.is_number(),
+            OptionKind::Choice { .. } | OptionKind::File { .. } => value.is_string(),
+        };
+        if !of_its_type || spec.parse(&text).is_err() {
+            let problem = format!("is {}, which {} does not take", printable(&value.to_string()), planner.info().id);
+            let repair = format!("it takes {}", spec.values().join(", "));
+            return Err(LoadError::at(file, format!("planner.options.{}", spec.name), problem, repair));
+        }
+    }
+    Ok(())
 }

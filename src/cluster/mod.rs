@@ -1,11 +1,14 @@
 //! Onto what a network is cut: how many devices, how much memory, how fast the links.
 
 pub mod hardware;
+mod limit_kind;
 mod limits;
 mod links;
 mod machines;
+mod steps;
 pub mod topology;
 
-pub use limits::{LimitKind, Limits, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES, MissingLimit, Overrides};
+pub use limit_kind::{LimitKind, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES};
+pub use limits::{Limits, MissingLimit, Overrides};
 pub use links::{Links, PUBLISHED_LINKS};
 pub use machines::{MOST_MACHINES, Machines};

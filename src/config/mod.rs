@@ -10,7 +10,6 @@ mod read;
 mod settings;
 
 use std::{
-    fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -21,8 +20,11 @@ use crate::{
     cluster::Overrides,
     simulate::{Schedule, Settings},
     tui::Keymap,
-    workload::error::printable,
+    workload::{error::printable, formats::file},
 };
+
+/// A configuration has a few kilobytes; what is larger than this is something else.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Everything a configuration file can set.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,14 +89,13 @@ impl Config {
     /// [`ConfigError`] for the first thing that is wrong with it.
     pub fn load(path: &Path) -> Result<Config, ConfigError> {
         let file = printable(&path.display().to_string());
-        let text = fs::read_to_string(path).map_err(|error| {
-            let (problem, repair) = match error.kind() {
-                io::ErrorKind::NotFound => ("is not there".into(), "`plantui --print-config > FILE` makes one"),
-                io::ErrorKind::InvalidData => ("is not text".into(), "a configuration is a TOML file in UTF-8"),
-                _ => (format!("cannot be read: {error}"), ""),
-            };
-            ConfigError { file: file.clone(), line: None, problem, repair: repair.into() }
-        })?;
+        let refuse = |problem: String, repair: String| ConfigError { file: file.clone(), line: None, problem, repair };
+        if !path.exists() {
+            return Err(refuse("is not there".into(), "`plantui --print-config > FILE` makes one".into()));
+        }
+        let bytes = file::read_at_most(path, MAX_BYTES).map_err(|error| refuse(error.problem, error.repair))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| refuse("is not text".into(), "a configuration is a TOML file in UTF-8".into()))?;
         read::parse(&text, &file)
     }
 
@@ -125,6 +126,8 @@ pub fn place(get: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

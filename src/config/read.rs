@@ -14,7 +14,7 @@ use crate::{
         action::TABLE,
         keymap::{Key, Keymap},
     },
-    workload::error::printable,
+    workload::error::{printable, single_line},
 };
 
 /// The tables beside the general settings.
@@ -70,7 +70,9 @@ fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Entry<'a, 'i>> {
 impl Reader<'_> {
     fn error(&self, at: usize, problem: String, repair: &str) -> ConfigError {
         let line = self.text.get(..at).unwrap_or(self.text).matches('\n').count() + 1;
-        ConfigError { file: self.file.into(), line: Some(line), problem, repair: repair.into() }
+        // Values are quoted, and may be as long as the file.
+        let (problem, repair) = (single_line(&problem), single_line(repair));
+        ConfigError { file: self.file.into(), line: Some(line), problem, repair }
     }
 
     fn unknown(&self, at: usize, what: &str, word: &str, known: &[&str]) -> ConfigError {
@@ -203,6 +205,8 @@ mod tests {
             ("theme = \"dark\"\ntheem = 1", "c.toml:2: there is no setting `theem`", "did you mean `theme`?"),
             ("\nmouse = \"no\"", "c.toml:2: mouse cannot be \"no\"", "write true or false"),
             ("ascii = 3", "c.toml:1: ascii cannot be 3", "\"auto\""),
+            ("theme = 5", "c.toml:1: theme cannot be 5", "\"dark\""),
+            ("schedule = 5", "c.toml:1: schedule cannot be 5", "\"1f1b\""),
             ("theme = \"drak\"", "c.toml:1: theme cannot be \"drak\"", "high-contrast"),
             ("planner = \"pipper\"", "c.toml:1: planner cannot be", "did you mean `piper`?"),
             ("planner = [1]", "c.toml:1: planner cannot be [1]", "in quotes"),

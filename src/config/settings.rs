@@ -4,11 +4,12 @@ use toml::{Value, de::DeValue};
 
 use super::Config;
 use crate::{
-    cluster::{LimitKind, Machines, Overrides},
+    cluster::{LimitKind, Machines},
     planner,
     simulate::{self, Schedule, Settings},
     tui::{Depth, theme},
     units,
+    workload::error::printable,
 };
 
 /// What a value should have been: a sentence on the repair.
@@ -39,7 +40,7 @@ pub(super) fn general() -> Vec<Setting> {
             help: "Colours; `plantui themes` lists them".into(),
             example: "dark".into(),
             read: Box::new(|config, value| {
-                let name = text(value)?;
+                let name = text(value, "dark")?;
                 theme::load(name, theme::user_directory().as_deref(), Depth::True)?;
                 config.theme = name.into();
                 Ok(())
@@ -88,7 +89,7 @@ pub(super) fn general() -> Vec<Setting> {
             help: format!("How plans are played first: {}", Schedule::ALL.map(Schedule::id).join(", ")),
             example: Schedule::ALL[0].id().into(),
             read: Box::new(|config, value| {
-                let id = text(value)?;
+                let id = text(value, Schedule::ALL[0].id())?;
                 let known = Schedule::ALL.map(Schedule::id);
                 config.schedule = Schedule::find(id).ok_or_else(|| one_of("schedule", id, &known))?;
                 Ok(())
@@ -100,7 +101,7 @@ pub(super) fn general() -> Vec<Setting> {
             help: "The longest a plan may take; then the best so far stands".into(),
             example: "60s".into(),
             read: Box::new(|config, value| {
-                let deadline = units::parse_deadline(text(value)?).map_err(|error| error.to_string())?;
+                let deadline = units::parse_deadline(text(value, "60s")?).map_err(|error| error.to_string())?;
                 config.deadline = Some(deadline);
                 Ok(())
             }),
@@ -167,40 +168,15 @@ fn limit(kind: LimitKind) -> Setting {
         example: kind.parse(kind.example()).map_or_else(|_| kind.example().into(), shown),
         read: Box::new(move |config, value| {
             let value = kind.parse(&written(value)?).map_err(|error| error.to_string())?;
-            set(&mut config.limits, kind, value);
+            config.limits.set(kind, Some(value));
             Ok(())
         }),
-        write: Box::new(move |config| get(&config.limits, kind).map(shown)),
+        write: Box::new(move |config| config.limits.get(kind).map(shown)),
     }
 }
 
-fn set(limits: &mut Overrides, kind: LimitKind, value: f64) {
-    let count = Some(value as u32);
-    match kind {
-        LimitKind::Devices => limits.devices = count,
-        LimitKind::Cpus => limits.cpus = count,
-        LimitKind::Memory => limits.memory_bytes = Some(value),
-        LimitKind::Microbatches => limits.microbatches = count,
-        LimitKind::Bandwidth => limits.bandwidth_bytes_per_s = Some(value),
-        LimitKind::Batch => limits.batch = count,
-        LimitKind::Flops => limits.flops_per_s = Some(value),
-    }
-}
-
-fn get(limits: &Overrides, kind: LimitKind) -> Option<f64> {
-    match kind {
-        LimitKind::Devices => limits.devices.map(f64::from),
-        LimitKind::Cpus => limits.cpus.map(f64::from),
-        LimitKind::Memory => limits.memory_bytes,
-        LimitKind::Microbatches => limits.microbatches.map(f64::from),
-        LimitKind::Bandwidth => limits.bandwidth_bytes_per_s,
-        LimitKind::Batch => limits.batch.map(f64::from),
-        LimitKind::Flops => limits.flops_per_s,
-    }
-}
-
-fn text<'a>(value: &'a DeValue<'_>) -> Result<&'a str, Repair> {
-    value.as_str().ok_or_else(|| "write it in quotes, such as \"60s\"".into())
+fn text<'a>(value: &'a DeValue<'_>, example: &str) -> Result<&'a str, Repair> {
+    value.as_str().ok_or_else(|| format!("write it in quotes, such as \"{example}\""))
 }
 
 /// A value that may be a number or a text, as text.
@@ -234,6 +210,7 @@ fn known_planner(id: &str) -> Result<String, Repair> {
 
 /// That there is no such word, which one may be meant, and which there are.
 pub(super) fn one_of(what: &str, word: &str, known: &[&str]) -> Repair {
+    let word = &printable(word);
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("there is no {what} `{word}`; did you mean `{near}`?"),
         None => format!("there is no {what} `{word}`; there are {}", known.join(", ")),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Plan, Score, Stage};
 use crate::{
-    cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines},
+    cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines, Overrides},
     units::exact_number,
     workload::{LoadError, NodeId, Profile, Workload},
 };
@@ -250,6 +250,21 @@ impl From<&Limits> for LimitsPart {
             batch: Some(limits.batch).filter(|&batch| batch > 0),
             machines: Some(limits.machines).filter(|machines| !machines.is_empty()),
             flops_per_s: Some(limits.flops_per_s).filter(|&rate| rate > 0.0),
+        }
+    }
+}
+
+impl From<LimitsPart> for Overrides {
+    fn from(part: LimitsPart) -> Self {
+        Overrides {
+            devices: part.devices,
+            cpus: part.cpus,
+            memory_bytes: part.memory_bytes,
+            microbatches: part.microbatches,
+            bandwidth_bytes_per_s: part.bandwidth_bytes_per_s,
+            batch: part.batch,
+            machines: part.machines,
+            flops_per_s: part.flops_per_s,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! library spells integer-keyed maps so), its README as an object: both are read, with ids as numbers or text, and the object
 //! is written.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -129,6 +129,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         plan: plan.with_consecutive_devices(),
         limits: LimitsPart::default(),
         planner: None,
+        options: BTreeMap::new(),
         claims: Claims::default(),
         figures: Figures::default(),
         kind: "Piper result",

@@ -18,13 +18,16 @@ use super::{
 use crate::{
     units::exact_number,
     workload::{
-        LoadError, NodeId, Workload,
+        LoadError, NodeId, Profile, Workload,
         error::printable,
         formats::{
             detect::{self, PLAN},
             strict::{Object, Pairs},
             syntax,
         },
+        operators::WHOLE,
+        piper::VANILLA,
+        placement::ACCELERATOR,
     },
 };
 
@@ -40,6 +43,8 @@ pub struct LoadedPlan {
     pub limits: LimitsPart,
     /// The id of the planner that made it, where the file says so.
     pub planner: Option<String>,
+    /// How it was set, where the file says so: numbers, words, true or false by option.
+    pub options: BTreeMap<String, serde_json::Value>,
     /// What the file says the plan is worth.
     pub claims: Claims,
     /// What else the file says of it.
@@ -196,18 +201,25 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     if let Some(parts) = document.operators {
         same_splits(workload, &plan, &parts, source)?;
     }
-    let (planner, mut options) =
-        document.planner.map(|Object(planner)| (planner.id, planner.options)).unwrap_or_default();
+    let (planner, options) = document.planner.map(|Object(planner)| (planner.id, planner.options)).unwrap_or_default();
+    if let Some((name, value)) =
+        options.iter().find(|(_, value)| value.is_null() || value.is_array() || value.is_object())
+    {
+        let place = format!("planner.options.{}", printable(name));
+        let problem = format!("is {}", printable(&value.to_string()));
+        return Err(LoadError::at(source, place, problem, "an option is a number, a word, true or false"));
+    }
+    let mut told = options.clone();
     let claimed = document.objective.map(|Object(part)| part);
-    options.extend(claimed.iter().flat_map(|part| part.parameters.clone()));
+    told.extend(claimed.iter().flat_map(|part| part.parameters.clone()));
     plan.measure = match &claimed {
-        Some(part) => measure(workload, part, &options, source)?,
+        Some(part) => measure(workload, part, &told, source)?,
         None => Measure::of(&workload.profile),
     };
     let claims =
         Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound, ..Claims::default() };
     let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();
-    Ok(LoadedPlan { plan, limits, planner, claims, figures, kind: "plantui plan", notes: vec![] })
+    Ok(LoadedPlan { plan, limits, planner, options, claims, figures, kind: "plantui plan", notes: vec![] })
 }
 
 /// Refuses a plan that says it was made for a workload of another size.
@@ -235,7 +247,18 @@ fn same_splits(
     source: &str,
 ) -> Result<(), LoadError> {
     let chosen = operator_parts(workload, plan);
+    let mut seen = FxHashSet::default();
     for (i, Object(part)) in parts.iter().enumerate() {
+        let refuse =
+            |problem: String, repair: &str| Err(LoadError::at(source, format!("operators[{i}].node"), problem, repair));
+        if workload.index_of(part.node).and_then(|node| plan.stage_of(node)).is_none() {
+            let repair = "the stages' nodes hold: mend it, or remove `operators`";
+            return refuse(format!("is {}, which is no node of the stages", part.node), repair);
+        }
+        if !seen.insert(part.node) {
+            return refuse(format!("is {}, which is there already", part.node), "keep one entry for every operator");
+        }
+        // A choice that cannot be read is the check's to tell.
         let Some(own) = chosen.iter().find(|own| own.node == part.node) else { continue };
         let differs = |name: &String| part.splits.get(name).is_some_and(|said| Some(said) != own.splits.get(name));
         if let Some(name) = part.splits.keys().find(|name| differs(name)) {
@@ -248,7 +271,13 @@ fn same_splits(
             ));
         }
     }
-    Ok(())
+    match chosen.iter().find(|own| !parts.is_empty() && !seen.contains(&own.node)) {
+        Some(missing) => {
+            let problem = format!("lacks node {}", missing.node);
+            Err(LoadError::at(source, "operators", problem, "add its splits, or remove `operators`"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn known_status(status: &str, empty: bool, source: &str) -> Result<(), LoadError> {
@@ -317,11 +346,24 @@ pub(super) fn nodes_with_modes(
             return Err(LoadError::at(source, format!("stages[{stage}].nodes[{i}]"), problem, repair));
         };
         let Some(mode) = mode_of.get(&id) else {
-            let repair = format!("add `\"{id}\": \"vanilla\"` or another of its modes");
+            let repair = format!("add `\"{id}\": \"{}\"` or another of its choices", example(workload, index));
             return refuse(format!("has no choice for node {id}"), repair);
         };
         pairs.push((index, mode.clone()));
     }
     pairs.sort();
     Ok(pairs.into_iter().unzip())
+}
+
+/// A choice that a node has.
+fn example(workload: &Workload, node: usize) -> &str {
+    match &workload.profile {
+        Profile::Piper(profile) => {
+            let modes = profile.nodes.get(node).and_then(|node| node.degrees.first()).map(|degree| &degree.modes);
+            modes.and_then(|modes| modes.first()).map_or(VANILLA, |mode| &mode.id)
+        }
+        Profile::Layers(_) => VANILLA,
+        Profile::Placement(_) => ACCELERATOR,
+        Profile::Operators(_) => WHOLE,
+    }
 }

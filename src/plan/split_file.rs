@@ -159,6 +159,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         plan,
         limits: LimitsPart::default(),
         planner: None,
+        options: std::collections::BTreeMap::new(),
         claims: Claims { value, lower_bound: None, tolerance: CLAIM_TOLERANCE },
         figures: Figures::default(),
         kind: "placement split",

@@ -155,15 +155,11 @@ impl Model {
         // What was on the screen until now comes back when its file is opened again.
         let unkept = self.keep_session().err();
         let session = self.recent.session(&workload).unwrap_or_default().filter(|_| !self.fresh);
+        let here = Overrides::from(&self.limits);
         let stated = Overrides {
-            devices: workload.limits.devices.or(Some(self.limits.devices)),
             cpus: workload.limits.cpus,
-            memory_bytes: workload.limits.memory_bytes.or(Some(self.limits.memory_bytes)),
-            microbatches: workload.limits.microbatches.or(Some(self.limits.microbatches)),
-            bandwidth_bytes_per_s: workload.limits.bandwidth_bytes_per_s.or(Some(self.limits.bandwidth_bytes_per_s)),
-            batch: Some(self.limits.batch).filter(|&batch| batch > 0).or(Some(DEFAULT_BATCH)),
-            machines: Some(self.limits.machines).filter(|machines| !machines.is_empty()),
-            flops_per_s: workload.limits.flops_per_s.or(Some(self.limits.flops_per_s).filter(|&rate| rate > 0.0)),
+            batch: here.batch.or(Some(DEFAULT_BATCH)),
+            ..Overrides::from(&workload.limits).or(&here)
         };
         let kept = session.as_ref().map(|session| session.limits(&Overrides::default())).unwrap_or_default();
         match Limits::resolve(&workload, &kept.or(&stated)) {

@@ -128,17 +128,7 @@ pub(super) fn read(path: &Path, terms: &PinTerms) -> Option<Result<LoadedPin, Lo
 /// The limits that a file states, and those in force where it states none.
 fn limits(loaded: &LoadedPlan, terms: &PinTerms, source: &str) -> Result<Limits, LoadError> {
     loaded.limits.validate(source)?;
-    let (said, here) = (loaded.limits, terms.limits);
-    let overrides = Overrides {
-        devices: said.devices.or(Some(here.devices)),
-        cpus: said.cpus.or(Some(here.cpus)),
-        memory_bytes: said.memory_bytes.or(Some(here.memory_bytes)),
-        microbatches: said.microbatches.or(Some(here.microbatches)),
-        bandwidth_bytes_per_s: said.bandwidth_bytes_per_s.or(Some(here.bandwidth_bytes_per_s)),
-        batch: said.batch.or(Some(here.batch).filter(|&batch| batch > 0)),
-        machines: said.machines.or(Some(here.machines).filter(|machines| !machines.is_empty())),
-        flops_per_s: said.flops_per_s.or(Some(here.flops_per_s).filter(|&rate| rate > 0.0)),
-    };
+    let overrides = Overrides::from(loaded.limits).or(&Overrides::from(&terms.limits));
     Limits::resolve(&terms.workload, &overrides).map_err(|missing| {
         let repair = format!("add it to the plan's limits, for example {}", missing.example);
         LoadError::at(source, format!("limits.{}", missing.label), "is missing, and the workload has none", repair)

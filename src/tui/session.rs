@@ -13,7 +13,7 @@ use super::{
     model::{Model, Tone, View},
 };
 use crate::{
-    cluster::{LimitKind, Limits, MOST_DEVICES, Machines, Overrides},
+    cluster::{LimitKind, Limits, Machines, Overrides},
     planner::Options,
     simulate::{Schedule, Setting},
 };
@@ -43,20 +43,14 @@ impl Session {
     /// The limits that were changed, but for those that `asked` asks for otherwise.
     pub(super) fn limits(&self, asked: &Overrides) -> Overrides {
         let value = |kind: LimitKind| kind.parse(self.limits.get(kind.flag())?).ok();
-        let count = |kind: LimitKind| value(kind).map(|count| count as u32);
         // Devices are the sum over all machines: who asks for one of the two asks for both.
         let place = asked.devices.is_none() && asked.machines.is_none();
         let machines = self.limits.get(MACHINES).and_then(|text| Machines::parse(text).ok());
-        asked.or(&Overrides {
-            devices: count(LimitKind::Devices).filter(|devices| place && *devices <= MOST_DEVICES),
-            cpus: count(LimitKind::Cpus),
-            memory_bytes: value(LimitKind::Memory),
-            microbatches: count(LimitKind::Microbatches),
-            bandwidth_bytes_per_s: value(LimitKind::Bandwidth),
-            batch: count(LimitKind::Batch),
-            machines: machines.filter(|_| place),
-            flops_per_s: value(LimitKind::Flops),
-        })
+        let mut changed = Overrides { machines: machines.filter(|_| place), ..Overrides::default() };
+        for kind in LimitKind::ALL.into_iter().filter(|kind| place || *kind != LimitKind::Devices) {
+            changed.set(kind, value(kind));
+        }
+        asked.or(&changed)
     }
 }
 

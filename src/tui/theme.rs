@@ -14,6 +14,11 @@ use std::{
 use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
 
+use crate::workload::formats::file;
+
+/// A theme has a kilobyte; what is larger than this is something else.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// How many colours the terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
@@ -229,7 +234,8 @@ pub fn load(name: &str, user: Option<&Path>, depth: Depth) -> Result<Theme, Stri
     let (text, source) = match (&own, BUILT_IN.iter().find(|(n, _)| *n == name)) {
         (Some(path), _) => {
             let shown = path.display().to_string();
-            (fs::read_to_string(path).map_err(|error| format!("{shown}: cannot be read: {error}"))?, shown)
+            let bytes = file::read_at_most(path, MAX_BYTES).map_err(|error| error.to_string())?;
+            (String::from_utf8(bytes).map_err(|_| format!("{shown}: is not text"))?, shown)
         }
         (None, Some((_, text))) => ((*text).to_string(), name.to_string()),
         (None, None) => return Err(format!("there is no theme `{name}`; there are {}", names(user).join(", "))),

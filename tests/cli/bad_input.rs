@@ -1,6 +1,6 @@
 //! One clear sentence for every class of file that is no workload.
 
-use crate::{Folder, TINY, json, refusal, stdout};
+use crate::{Folder, TINY, argument, json, refusal, stdout};
 
 /// The error of planning a file with this content: one `error:` line and at most one `hint:` line.
 fn planning(name: &str, content: impl AsRef<[u8]>) -> String {
@@ -62,6 +62,32 @@ fn names_cannot_move_the_cursor() {
     let folder = Folder::new();
     let table = stdout(&["plan", &folder.file("escape.json", text)], 0);
     assert!(!table.contains('\u{1b}'), "{table:?}");
+}
+
+/// What never ends, or waits for somebody to write, is refused wherever a file is read.
+#[cfg(unix)]
+#[test]
+fn only_regular_files_are_read() {
+    let folder = Folder::new();
+    let pipe = argument(&folder.path("pipe"));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo");
+    assert!(made.success());
+    let expert = |path: &str| format!("split={path}");
+    for path in ["/dev/zero", &pipe, "inputs"] {
+        for arguments in [
+            &["plan", path][..],
+            &["check", TINY, path],
+            &["lint", path],
+            &["export", path, "--to", "csv"],
+            &["convert", path, "--to", "piper"],
+            &["generate", path],
+            &["--config", path, "--print-config"],
+            &["plan", "inputs/branching-cnn-training.json", "--planner", "placement-expert", "--set", &expert(path)],
+        ] {
+            let error = refusal(arguments);
+            assert!(error.contains("is no regular file") || error.contains("is a directory"), "{arguments:?}: {error}");
+        }
+    }
 }
 
 #[test]

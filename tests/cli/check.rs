@@ -408,3 +408,62 @@ fn forged_figures_are_named_with_what_was_recomputed() {
     plan["stages"][0]["compute_s"] = value!(0.125);
     assert_eq!(check(&plan, &["--memory", "64GB"], 0)["contradictions"], value!([]));
 }
+
+#[test]
+fn what_a_plan_says_of_operators_must_be_its_own() {
+    let folder = Folder::new();
+    let graph = "inputs/alexnet-operators.json";
+    let plan = json(&["plan", graph, "--json"], 0);
+    let with = |change: &dyn Fn(&mut Vec<Value>)| {
+        let mut changed = plan.clone();
+        change(changed["operators"].as_array_mut().expect("it lists its operators"));
+        refusal(&["check", graph, &folder.file("plan.json", changed.to_string())])
+    };
+    let unknown = with(&|operators| operators[3]["node"] = (-1).into());
+    assert!(unknown.contains("operators[3].node is -1, which is no node of the stages"), "{unknown}");
+    let twice = with(&|operators| operators[3]["node"] = operators[2]["node"].clone());
+    assert!(twice.contains("operators[3].node is") && twice.contains("which is there already"), "{twice}");
+    let missing = with(&|operators| drop(operators.pop()));
+    assert!(missing.contains("operators lacks node"), "{missing}");
+}
+
+#[test]
+fn options_have_the_types_that_their_planner_takes() {
+    let folder = Folder::new();
+    let plan = json(&["plan", TINY, "--json"], 0);
+    for (option, value, told) in [
+        ("stages", Value::from("two"), "it takes a whole number from 0"),
+        ("stages", Value::from(2.5), "it takes a whole number from 0"),
+        ("knapsack", Value::from(3), "it takes exact, greedy"),
+        ("recompute", Value::from("sometimes"), "it takes auto"),
+        ("data_parallel", Value::from("true"), "it takes true, false"),
+        ("stages", Value::Null, "a number, a word, true or false"),
+        ("anything", serde_json::json!([1]), "a number, a word, true or false"),
+    ] {
+        let mut changed = plan.clone();
+        changed["planner"]["options"][option] = value;
+        let error = refusal(&["check", TINY, &folder.file("plan.json", changed.to_string())]);
+        assert!(error.contains(&format!("planner.options.{option} is ")) && error.contains(told), "{error}");
+    }
+    // What another version may know is left alone.
+    let mut changed = plan.clone();
+    changed["planner"]["options"]["of_tomorrow"] = 3.into();
+    stdout(&["check", TINY, &folder.file("plan.json", changed.to_string())], 0);
+}
+
+#[test]
+fn a_missing_choice_is_repaired_in_the_words_of_its_workload() {
+    let folder = Folder::new();
+    for (workload, word) in [
+        (TINY, "vanilla"),
+        ("inputs/branching-cnn-training.json", "accelerator"),
+        ("inputs/alexnet-operators.json", "whole"),
+    ] {
+        let mut plan = json(&["plan", workload, "--json"], 0);
+        let choices = plan["stages"][0]["choices"].as_object_mut().unwrap();
+        let (node, _) = choices.shift_remove_entry(&choices.keys().next().unwrap().clone()).unwrap();
+        plan.as_object_mut().unwrap().remove("operators");
+        let error = refusal(&["check", workload, &folder.file("plan.json", plan.to_string())]);
+        assert!(error.contains(&format!("add `\"{node}\": \"{word}\"`")), "{error}");
+    }
+}

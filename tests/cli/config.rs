@@ -52,3 +52,20 @@ fn a_mistake_names_file_line_and_repair_and_concerns_the_screen_alone() {
     plantui().env("PLANTUI_CONFIG", &file).args(["plan", TINY]).assert().code(0);
     plantui().env("PLANTUI_CONFIG", &file).arg(TINY).assert().code(0);
 }
+
+#[test]
+fn a_mistake_is_told_shortly_and_with_an_example_of_its_own() {
+    let folder = Folder::new();
+    let error = refusal(&["--config", &folder.file("number.toml", "theme = 5"), TINY]);
+    assert!(error.contains("theme cannot be 5") && error.contains("such as \"dark\""), "{error}");
+    for long in [
+        format!("theme = \"{}\"", "x".repeat(100_000)),
+        format!("planner = \"{}\"", "x".repeat(100_000)),
+        format!("{} = 1", "x".repeat(100_000)),
+        format!("[limits]\nmemory = \"{}\"", "x".repeat(100_000)),
+        format!("theme = {}", "[".repeat(100_000)),
+    ] {
+        let error = refusal(&["--config", &folder.file("long.toml", long), TINY]);
+        assert!(error.len() < 4000, "{} bytes: {}", error.len(), &error[..300]);
+    }
+}

@@ -8,8 +8,7 @@ mod network;
 mod operators;
 
 use std::{
-    fs,
-    io::{self, Read},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -20,9 +19,8 @@ use crate::{
     cluster::{LimitKind, Limits, hardware},
     units,
     workload::{
-        LoadError,
         error::printable,
-        formats::{self, detect},
+        formats::{detect, file},
         generate::{
             self, ActivationBytes, BRANCHING_CNN, GenerateError, ModelConfig, Settings, StateBytes, TINY_BRANCH,
             TensorOverhead, WorkingSet, networks::Network,
@@ -320,7 +318,7 @@ fn model(name: &str) -> Result<ModelConfig, GenerateError> {
         return Ok(model);
     }
     if name == input::STANDARD_INPUT {
-        return configuration(io::stdin().lock(), name);
+        return configuration(&file::limited(io::stdin().lock(), name, MAX_CONFIG_BYTES)?, name);
     }
     let path = Path::new(name);
     let shown = printable(name);
@@ -333,25 +331,13 @@ fn model(name: &str) -> Result<ModelConfig, GenerateError> {
         );
         return Err(GenerateError::Setting { flag: "MODEL", problem });
     }
-    if path.is_dir() {
-        return Err(LoadError::file(&shown, "is a directory", "name the config.json in it").into());
-    }
-    let file = fs::File::open(path).map_err(|error| {
-        LoadError::file(&shown, format!("cannot be read: {error}"), "give a Hugging Face config.json")
-    })?;
-    configuration(file, &shown)
+    let bytes = file::read_at_most(path, MAX_CONFIG_BYTES)?;
+    configuration(&bytes, &shown)
 }
 
-/// The configuration that a reader gives. `source` is how messages call it.
-fn configuration(reader: impl Read, source: &str) -> Result<ModelConfig, GenerateError> {
-    let bytes = formats::read_all(reader.take(MAX_CONFIG_BYTES + 1), source)?;
-    if bytes.len() as u64 > MAX_CONFIG_BYTES {
-        let problem = format!("has more than {}", units::bytes(MAX_CONFIG_BYTES as f64));
-        return Err(
-            LoadError::file(source, problem, "a config.json has a few kilobytes: is this the right file?").into()
-        );
-    }
-    Ok(generate::from_hugging_face(detect::text(&bytes, source, &detect::CONFIGURATION)?, source)?)
+/// The configuration that a file's bytes state. `source` is how messages call it.
+fn configuration(bytes: &[u8], source: &str) -> Result<ModelConfig, GenerateError> {
+    Ok(generate::from_hugging_face(detect::text(bytes, source, &detect::CONFIGURATION)?, source)?)
 }
 
 /// The short spelling of a quantity if it reads back as the same number, else the bare number.

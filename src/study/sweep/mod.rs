@@ -100,21 +100,12 @@ fn combinations(
 ) -> Result<Vec<Limits>, (String, MissingLimit)> {
     let mut all = vec![*rest];
     for Values { kind, values } in values.iter().rev() {
-        all = all.iter().flat_map(|overrides| values.iter().map(|&value| with(*overrides, *kind, value))).collect();
+        let with = |mut overrides: Overrides, value: f64| {
+            overrides.set(*kind, Some(value));
+            overrides
+        };
+        all = all.iter().flat_map(|overrides| values.iter().map(|&value| with(*overrides, value))).collect();
     }
     let resolved = all.iter().map(|overrides| Limits::resolve(workload, overrides));
     resolved.map(|limits| limits.map_err(|missing| (workload.source.clone(), missing))).collect()
-}
-
-fn with(mut overrides: Overrides, kind: LimitKind, value: f64) -> Overrides {
-    match kind {
-        LimitKind::Devices => overrides.devices = Some(value as u32),
-        LimitKind::Cpus => overrides.cpus = Some(value as u32),
-        LimitKind::Memory => overrides.memory_bytes = Some(value),
-        LimitKind::Microbatches => overrides.microbatches = Some(value as u32),
-        LimitKind::Bandwidth => overrides.bandwidth_bytes_per_s = Some(value),
-        LimitKind::Batch => overrides.batch = Some(value as u32),
-        LimitKind::Flops => overrides.flops_per_s = Some(value),
-    }
-    overrides
 }
