@@ -23,6 +23,8 @@ struct Every<'a> {
     limits: Limits,
     measure: Measure,
     choices: &'a [&'a str],
+    /// Only plans with so many stages.
+    stages: Option<usize>,
     /// Best valid speed-up, and how many plans were tried.
     best: Option<f64>,
     tried: usize,
@@ -33,6 +35,9 @@ impl Every<'_> {
     fn from(&mut self, state: usize, occupied: placement::Devices, plan: &mut Plan) {
         let last = self.states.len() - 1;
         if state > last {
+            if self.stages.is_some_and(|asked| asked != plan.stages.len()) {
+                return;
+            }
             self.tried += 1;
             let score = check(self.workload, &self.limits, plan);
             if score.is_valid() && self.best.is_none_or(|best| score.value > best) {
@@ -63,10 +68,10 @@ impl Every<'_> {
 }
 
 /// The best of all plans, and their number.
-fn best_of_all(problem: &Problem, measure: Measure, choices: &[&str]) -> (Option<f64>, usize) {
+fn best_of_all(problem: &Problem, measure: Measure, choices: &[&str], stages: Option<usize>) -> (Option<f64>, usize) {
     let workload = &*problem.workload;
     let states = States::of(workload, workload.layers().unwrap()).unwrap();
-    let mut every = Every { workload, states, limits: problem.limits, measure, choices, best: None, tried: 0 };
+    let mut every = Every { workload, states, limits: problem.limits, measure, choices, stages, best: None, tried: 0 };
     let mut plan = Plan { measure: every.measure, ..Plan::default() };
     every.from(0, placement::Devices::default(), &mut plan);
     (every.best, every.tried)
@@ -104,7 +109,7 @@ fn nothing_beats_what_the_planner_proves() {
             .plan
             .as_ref()
             .map_or_else(|| Measure::all(&problem.workload.profile, &json(&problem))[0], |plan| plan.measure);
-        let (best, count) = best_of_all(&problem, measure, choices);
+        let (best, count) = best_of_all(&problem, measure, choices, None);
         tried += count;
         match (best, outcome.lower_bound) {
             (None, None) => {
@@ -133,6 +138,55 @@ fn nothing_beats_what_the_planner_proves() {
         "{proven} proven, {infeasible} infeasible, {several} with several stages, {recomputing} recompute; {tried} plans"
     );
     assert!(proven >= 300 && infeasible > 5 && several > 50 && recomputing > 50);
+}
+
+#[test]
+fn nothing_with_as_many_stages_beats_what_the_planner_proves() {
+    let planner = planner::find("dapple").unwrap();
+    let (mut proven, mut infeasible, mut worse) = (0, 0, 0);
+    for seed in 0..200u64 {
+        let mut dice = Dice::new(seed + 7000);
+        let (layers, machines): (usize, &[u16]) =
+            dice.pick::<(usize, &[u16])>(&[(5, &[3]), (4, &[2, 2]), (5, &[2, 1]), (4, &[1, 1, 1]), (3, &[4])]);
+        let workload = workload(&mut dice, layers);
+        let limits = limits(machines, dice.pick(&[4, 16, 64]), dice.pick(&[1e12, 4e8, 2e8]));
+        let settings = [("profile_batch", 4.0), ("optimizer_memory_scaling", 2.0)];
+        let mut problem = problem(planner, workload, limits, &settings);
+        problem.options.set("whole_samples", OptionValue::Flag(dice.below(3) == 0));
+        let free = planner::run(planner, &problem, &Search::default()).0;
+        let mut most: Option<f64> = None;
+        for stages in 1..=limits.devices as usize + 1 {
+            problem.options.set("stages", OptionValue::Number(stages as f64));
+            let (outcome, score) = planner::run(planner, &problem, &Search::default());
+            let plan = outcome.plan.as_ref();
+            let measure =
+                plan.map_or_else(|| Measure::all(&problem.workload.profile, &json(&problem))[0], |p| p.measure);
+            let (best, _) = best_of_all(&problem, measure, &[VANILLA, RECOMPUTE], Some(stages));
+            match (best, outcome.lower_bound) {
+                (None, None) => {
+                    assert_eq!(outcome.status, Status::Infeasible, "seed {seed}, {stages} stages");
+                    infeasible += 1;
+                }
+                (Some(best), Some(bound)) => {
+                    assert!(
+                        (best - bound).abs() <= 1e-9 * best,
+                        "seed {seed}, {stages} stages: {bound}, {best} is possible"
+                    );
+                    assert_eq!(plan.map(|plan| plan.stages.len()), Some(stages), "seed {seed}");
+                    assert!(score.is_some_and(|score| score.is_valid()), "seed {seed}");
+                    proven += 1;
+                    most = Some(most.unwrap_or(0.0).max(bound));
+                    worse += usize::from(free.lower_bound.is_some_and(|all| bound < all * (1.0 - 1e-9)));
+                }
+                other => panic!("seed {seed}, {stages} stages: {other:?}"),
+            }
+        }
+        // The best with any number of stages is the best of all numbers.
+        let (one, all) = (most.unwrap_or(0.0), free.lower_bound.unwrap_or(0.0));
+        assert!((one - all).abs() <= 1e-9 * all, "seed {seed}: {one} with a number of stages, {all} without");
+    }
+    println!("{proven} proven, {worse} of them worse than with any number of stages, {infeasible} infeasible");
+    assert!(proven > 400 && worse > 200 && infeasible > 100);
 }
 
 /// The options as the plan JSON carries them.

@@ -19,7 +19,8 @@
 //! ```
 //!
 //! all of which grow with X, Z and V: so of the suffixes from a position on a place only those count that no other beats
-//! in all three, and in the number of stages where memory is tight (it decides what is in flight before them). What
+//! in all three, and in the number of stages where memory is tight (it decides what is in flight before them). Where so many
+//! stages are asked for, only suffixes with as many stages are compared: then there are as many more labels. What
 //! cannot beat the best plan known, by its own length and a bound on what comes before, is dropped.
 //! Time `O(positions² · places · labels)`, memory `O(positions · places · labels)`.
 
@@ -65,9 +66,25 @@ impl Label {
         Label { x, z, v, ..*self }
     }
 
-    fn beats(&self, other: &Label, count_stages: bool) -> bool {
-        self.x <= other.x && self.z <= other.z && self.v <= other.v && (!count_stages || self.stages <= other.stages)
+    fn beats(&self, other: &Label, stages: StageCount) -> bool {
+        let comparable = match stages {
+            StageCount::Any => true,
+            StageCount::FewerIsBetter => self.stages <= other.stages,
+            StageCount::Fixed => self.stages == other.stages,
+        };
+        comparable && self.x <= other.x && self.z <= other.z && self.v <= other.v
     }
+}
+
+/// What the number of stages in a suffix means for what may come before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StageCount {
+    /// Nothing.
+    Any,
+    /// With more behind it a stage has more in flight.
+    FewerIsBetter,
+    /// It decides how many there may be.
+    Fixed,
 }
 
 /// Labels none of which beats another.
@@ -78,11 +95,11 @@ struct Front {
 
 impl Front {
     /// Adds a label unless it is beaten; keeps at most `most`, the shortest.
-    fn add(&mut self, label: Label, count_stages: bool, most: usize) {
-        if self.labels.iter().any(|known| known.beats(&label, count_stages)) {
+    fn add(&mut self, label: Label, stages: StageCount, most: usize) {
+        if self.labels.iter().any(|known| known.beats(&label, stages)) {
             return;
         }
-        self.labels.retain(|known| !label.beats(known, count_stages));
+        self.labels.retain(|known| !label.beats(known, stages));
         self.labels.push(label);
         if self.labels.len() > most
             && let Some(worst) =
@@ -122,6 +139,15 @@ pub(super) struct Effort {
     pub(super) below_s: f64,
     /// When stages recompute.
     pub(super) recompute: Recompute,
+    /// Exactly so many stages.
+    pub(super) stages: Option<u32>,
+}
+
+impl Effort {
+    /// Whether a suffix with so many stages may belong to a plan; `whole`: it is the plan.
+    fn allows(&self, stages: u32, whole: bool) -> bool {
+        self.stages.is_none_or(|asked| if whole { stages == asked } else { stages < asked })
+    }
 }
 
 /// How a search ended.
@@ -137,7 +163,11 @@ pub(super) enum Ended {
 pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effort, search: &Search) -> Ended {
     let end = costs.end();
     let m = f64::from(costs.microbatches);
-    let count_stages = effort.recompute == Recompute::Always || !costs.memory_is_plenty(devices);
+    let stages = match effort.stages {
+        Some(_) => StageCount::Fixed,
+        None if effort.recompute == Recompute::Always || !costs.memory_is_plenty(devices) => StageCount::FewerIsBetter,
+        None => StageCount::Any,
+    };
     // Rounding must not keep a plan that is as long as the one known.
     let below = effort.below_s * (1.0 - 1e-12);
     // By position and place: suffixes that begin with a stage there; the same with the link to it, by the place before.
@@ -174,6 +204,9 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
                     continue;
                 }
                 let mut add = |rest: &Label, pointer: (u32, u32)| {
+                    if !effort.allows(rest.stages + 1, from == 0) {
+                        return;
+                    }
                     let Some(time) = costs.stage(from, to, place.count, rest.stages as usize, effort.recompute) else {
                         return;
                     };
@@ -182,7 +215,7 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
                     if bound < below {
                         let (next_place, next_label) = pointer;
                         let label = Label { stages: rest.stages + 1, end: to as u32, next_place, next_label, ..label };
-                        front.add(label, count_stages, effort.labels);
+                        front.add(label, stages, effort.labels);
                     }
                 };
                 if to == end {
@@ -195,7 +228,7 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
             }
         }
         if from > 0 {
-            let next = linked(costs, places, &fronts, from, count_stages, effort.labels, below, search);
+            let next = linked(costs, places, &fronts, from, stages, effort.labels, below, search);
             let Some(next) = next else { return Ended::Cancelled };
             behind[from] = next;
         }
@@ -212,7 +245,7 @@ fn linked(
     places: &Places,
     fronts: &[Front],
     from: usize,
-    count_stages: bool,
+    stages: StageCount,
     most: usize,
     below: f64,
     search: &Search,
@@ -229,7 +262,7 @@ fn linked(
                 let linked = label.behind(m, seconds, seconds, 0.0);
                 if linked.z < below {
                     let pointer = Label { next_place: next as u32, next_label: i as u32, ..linked };
-                    front.add(pointer, count_stages, most);
+                    front.add(pointer, stages, most);
                 }
             }
         }

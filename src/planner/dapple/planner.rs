@@ -35,7 +35,7 @@ static INFO: PlannerInfo = PlannerInfo {
     unit: "x",
 };
 
-static OPTIONS: [OptionSpec; 10] = [
+static OPTIONS: [OptionSpec; 11] = [
     settings::PROFILE_BATCH,
     settings::MICRO_BATCH,
     settings::OPTIMIZER,
@@ -63,7 +63,16 @@ static OPTIONS: [OptionSpec; 10] = [
         help: "give every device whole samples of a microbatch; the published planner cuts samples, too",
         kind: OptionKind::Flag { default: false },
     },
+    OptionSpec {
+        name: "stages",
+        label: "stages",
+        help: "exactly so many stages; 0: as many as are best",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true },
+    },
 ];
+
+/// More stages than devices there may be are never found.
+const MOST_STAGES: f64 = 1000.0;
 
 /// The planner.
 #[derive(Debug, Clone, Copy)]
@@ -79,8 +88,13 @@ impl Planner for Dapple {
     }
 
     fn levers(&self) -> &'static [Lever] {
-        const LEVERS: [Lever; 4] =
-            [Lever::Freedom("recompute"), settings::LINKS[0], settings::LINKS[1], settings::LINKS[2]];
+        const LEVERS: [Lever; 5] = [
+            Lever::Freedom("recompute"),
+            settings::LINKS[0],
+            settings::LINKS[1],
+            settings::LINKS[2],
+            Lever::Stages("stages"),
+        ];
         &LEVERS
     }
 
@@ -110,7 +124,8 @@ impl Planner for Dapple {
             _ => Recompute::Auto,
         };
         let (workload, limits) = (&*problem.workload, &problem.limits);
-        let hunt = Hunt { workload, profile, states: &cuts.states, limits, model, recompute, search };
+        let stages = Some(problem.options.number("stages") as u32).filter(|&stages| stages > 0);
+        let hunt = Hunt { workload, profile, states: &cuts.states, limits, model, recompute, stages, search };
         let mut outcome = hunt.run();
         outcome.proven_among = outcome.lower_bound.and(cuts.proven_among());
         outcome.notes.extend(cuts.note.filter(|_| outcome.plan.is_some()));
@@ -126,6 +141,8 @@ struct Hunt<'a> {
     limits: &'a Limits,
     model: SpeedupModel,
     recompute: Recompute,
+    /// Exactly so many stages.
+    stages: Option<u32>,
     search: &'a Search,
 }
 
@@ -175,7 +192,7 @@ impl Hunt<'_> {
                 let efforts: &[usize] = if rung + 1 == ladder.len() { &[1, usize::MAX] } else { &[1] };
                 for &labels in efforts {
                     let below_s = if best.speedup > 0.0 { total_s / best.speedup } else { f64::MAX };
-                    let effort = Effort { labels, below_s, recompute: self.recompute };
+                    let effort = Effort { labels, below_s, recompute: self.recompute, stages: self.stages };
                     match exact::search(&costs, places, self.limits.devices, &effort, self.search) {
                         Ended::Done(Some(found)) => self.offer(&mut best, self.plan(&costs, places, &found)),
                         Ended::Done(None) => {}
@@ -238,7 +255,8 @@ impl Hunt<'_> {
         let all = hpgo::candidates(&model, &quiet);
         let mut synchronous: Vec<Plan> = vec![];
         let mut seen = FxHashSet::default();
-        for candidate in all.plans.iter().filter(|plan| plan.speedup > 0.0) {
+        let asked = |stages: usize| self.stages.is_none_or(|asked| asked as usize == stages);
+        for candidate in all.plans.iter().filter(|plan| plan.speedup > 0.0 && asked(plan.stages.len())) {
             // Pipelines side by side are nothing but wider stages here.
             let shape: Vec<_> = candidate.stages.iter().map(|stage| (stage.to, stage.devices)).collect();
             if seen.insert(shape) {
@@ -247,7 +265,7 @@ impl Hunt<'_> {
                 synchronous.push(self.with_recomputation(plan));
             }
         }
-        let best = all.best().filter(|best| best.speedup > 0.0);
+        let best = all.best().filter(|best| best.speedup > 0.0 && asked(best.stages.len()));
         Published { best: best.map(|best| hpgo::planner::plan(&model, self.states, best)), synchronous, data_parallel }
     }
 
@@ -353,7 +371,10 @@ impl Hunt<'_> {
     fn infeasible(&self) -> Outcome {
         let devices = self.limits.devices;
         let memory = units::bytes_exact(self.limits.memory_bytes);
-        let mut outcome = Outcome::refused(format!("No pipeline fits on {devices} devices with {memory} each."));
+        let what = self
+            .stages
+            .map_or("pipeline".into(), |stages| format!("pipeline of {}", units::counted(stages as usize, "stage")));
+        let mut outcome = Outcome::refused(format!("No {what} fits on {devices} devices with {memory} each."));
         if let Some(infeasible) = &mut outcome.infeasible {
             infeasible.limits = vec![LimitKind::Memory, LimitKind::Devices];
         }
