@@ -275,6 +275,17 @@ pub fn bytes_exact(value: f64) -> String {
     }
 }
 
+/// A measured size beside a limit, in decimal units where the limit is written in those: `7.42 GiB` of `8 GiB`, `7.97 GB`
+/// of `80 GB`.
+pub fn bytes_like(value: f64, limit: f64) -> String {
+    let decimal = bytes_exact(limit).split_once(' ').is_some_and(|(_, unit)| DECIMAL[1..].contains(&unit));
+    if !decimal || !value.is_finite() {
+        return bytes(value);
+    }
+    let (scaled, unit) = scale(value, 1e3);
+    format!("{} {}", digits(scaled, 3), DECIMAL[unit])
+}
+
 /// A bandwidth as it was most likely written: `25 GB/s`, `25 GiB/s`.
 pub fn bandwidth_exact(value: f64) -> String {
     format!("{}/s", bytes_exact(value))
@@ -420,6 +431,10 @@ mod tests {
         assert_eq!(bytes(1023.9 * KIB * KIB), "1 GiB");
         assert_eq!(bytes_exact(8_589_934_592.0), "8 GiB");
         assert_eq!(bytes_exact(80e9), "80 GB");
+        assert_eq!(
+            (bytes_like(7.97e9, 80e9), bytes_like(7.97e9, 8_589_934_592.0)),
+            ("7.97 GB".into(), "7.42 GiB".into())
+        );
         assert_eq!(bandwidth_exact(26_843_545_600.0), "25 GiB/s");
         assert_eq!(seconds(0.020_196), "20.20 ms");
         assert_eq!(seconds(0.0), "0 s");

@@ -332,6 +332,8 @@ fn what_is_no_workload_is_named() {
         (b"{\"maxFPGAs\": 6, \"nodes\": []}", "w.json:1: lacks the field `edges`; add `edges`".into()),
         (b"{\"model_type\": \"llama\"}", format!("w.json: looks like a Hugging Face model configuration: make a workload of it with `plantui generate FILE`; {piper}")),
         (b"{\"schema\": \"plantui.plan/1\", \"stages\": []}", format!("w.json: looks like a plan, not a workload: `plantui check WORKLOAD PLAN` scores it; {piper}")),
+        (b"{\"schema\": \"plantui.compare/1\", \"plans\": []}", format!("w.json: looks like what `plantui compare --json` wrote, not a workload: give the workload, and plans of `plantui plan --json` to compare with; {piper}")),
+        (b"{\"schema\": \"plantui.explain/1\", \"stages\": []}", format!("w.json: looks like what `plantui explain --json` wrote, not a workload: give the workload that is explained; {piper}")),
         (b"{\"stages\": []}", format!("w.json: looks like a plan in Piper's result format, not a workload: `plantui check WORKLOAD PLAN` scores it; {piper}")),
         (b"{\"traceEvents\": []}", format!("w.json: looks like a Chrome trace; {piper}")),
         (b"{}", "w.json:1: lacks the field `nodes`; add `nodes`".into()),

@@ -45,6 +45,9 @@ struct OptionEntry {
     #[serde(rename = "type")]
     kind: &'static str,
     default: serde_json::Value,
+    /// The same as people read it.
+    #[serde(skip)]
+    default_text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     least: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +116,8 @@ fn option(spec: &OptionSpec) -> OptionEntry {
         OptionKind::Quantity { unit, .. } => Some(unit.name()),
         _ => None,
     };
-    OptionEntry { name: spec.name, kind, default, least, most, unit, takes, values, help: spec.help }
+    let default_text = spec.show(&spec.default_value());
+    OptionEntry { name: spec.name, default_text, kind, default, least, most, unit, takes, values, help: spec.help }
 }
 
 fn text(planners: &[PlannerEntry]) -> String {
@@ -132,10 +136,7 @@ fn text(planners: &[PlannerEntry]) -> String {
         }
         for option in &planner.options {
             let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
-            let default = match shown(&option.default) {
-                none if none.is_empty() => "none".to_string(),
-                default => default,
-            };
+            let default = if option.default_text.is_empty() { "none" } else { &option.default_text };
             let takes = if option.values.is_empty() { format!("<{}>", option.takes) } else { option.takes.clone() };
             line(&mut text, format_args!("    {}={takes}  [default: {default}]", option.name));
             line(&mut text, format_args!("        {}", option.help));

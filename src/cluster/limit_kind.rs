@@ -161,6 +161,19 @@ impl LimitKind {
         }
     }
 
+    /// A value with what it counts, as it reads in a list of limits: `64 devices`, `1 CPU`, `8 GiB`, `batch 128`.
+    pub fn counted(self, value: f64) -> String {
+        let text = self.format(value);
+        match self {
+            LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches => {
+                format!("{text} {}", if value == 1.0 { self.singular() } else { self.label() })
+            }
+            LimitKind::Batch => format!("batch {text}"),
+            LimitKind::Memory if value >= UNLIMITED => "no memory limit".into(),
+            LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops => text,
+        }
+    }
+
     /// Reads a value of this limit; bare numbers are base units.
     ///
     /// # Errors

@@ -247,18 +247,18 @@ impl fmt::Display for Violation {
                     f,
                     "stages {} and {last} share a device and need {} there, the limit is {}: {} too much",
                     others.join(", "),
-                    units::bytes(*needed_bytes),
+                    units::bytes_like(*needed_bytes, *limit_bytes),
                     units::bytes_exact(*limit_bytes),
-                    units::bytes(needed_bytes - limit_bytes)
+                    units::bytes_like(needed_bytes - limit_bytes, *limit_bytes)
                 )
             }
             Violation::OutOfMemory { stage, needed_bytes, limit_bytes } => {
                 write!(
                     f,
                     "stage {stage} needs {} per device, the limit is {}: {} too much",
-                    units::bytes(*needed_bytes),
+                    units::bytes_like(*needed_bytes, *limit_bytes),
                     units::bytes_exact(*limit_bytes),
-                    units::bytes(needed_bytes - limit_bytes)
+                    units::bytes_like(needed_bytes - limit_bytes, *limit_bytes)
                 )
             }
         }

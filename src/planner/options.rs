@@ -32,6 +32,8 @@ pub enum OptionKind {
         most: f64,
         /// Whether it must be whole.
         whole: bool,
+        /// The word for 0 where that is no number but leaves the choice to the planner: `any`.
+        zero: Option<&'static str>,
     },
     /// An amount of something that has a unit.
     Quantity {
@@ -205,10 +207,12 @@ impl OptionSpec {
         match self.kind {
             OptionKind::Flag { .. } => vec!["true".into(), "false".into()],
             OptionKind::Choice { choices, .. } => choices.iter().map(|c| c.0.to_string()).collect(),
-            OptionKind::Number { least, most, whole, .. } => {
+            OptionKind::Number { least, most, whole, zero, .. } => {
                 let what = if whole { "a whole number" } else { "a number" };
+                let least = if zero.is_some() && whole { least.max(1.0) } else { least };
                 let (least, most) = (units::exact_number(least), units::exact_number(most));
-                vec![format!("{what} from {least} to {most}")]
+                let word = zero.map(|word| format!("{word} or ")).unwrap_or_default();
+                vec![format!("{word}{what} from {least} to {most}")]
             }
             OptionKind::Quantity { unit: Unit::Bytes, .. } => vec!["a size such as 16GiB, 80GB or 1e9".into()],
             OptionKind::Quantity { unit: Unit::BytesPerSecond, .. } => {
@@ -222,6 +226,7 @@ impl OptionSpec {
     pub fn show(&self, value: &OptionValue) -> String {
         match (self.kind, value) {
             (OptionKind::Quantity { unit, .. }, OptionValue::Number(number)) => unit.show(*number),
+            (OptionKind::Number { zero: Some(word), .. }, OptionValue::Number(0.0)) => word.into(),
             _ => value.text(),
         }
     }
@@ -242,6 +247,7 @@ impl OptionSpec {
             OptionKind::Choice { choices, .. } => {
                 choices.iter().find(|c| c.0 == text).map(|c| OptionValue::Choice(c.0)).ok_or_else(error)
             }
+            OptionKind::Number { zero: Some(word), .. } if text == word => Ok(OptionValue::Number(0.0)),
             OptionKind::Number { least, most, whole, .. } => text
                 .parse::<f64>()
                 .ok()
@@ -424,8 +430,20 @@ mod tests {
         name: "restarts",
         label: "restarts",
         help: "",
-        kind: OptionKind::Number { default: 10.0, least: 1.0, most: 1000.0, whole: true },
+        kind: OptionKind::Number { default: 10.0, least: 1.0, most: 1000.0, whole: true, zero: None },
     };
+
+    #[test]
+    fn a_zero_that_leaves_the_choice_has_a_word() {
+        let kind = OptionKind::Number { default: 0.0, least: 0.0, most: 9.0, whole: true, zero: Some("any") };
+        let spec = OptionSpec { name: "stages", label: "stages", help: "", kind };
+        assert_eq!(spec.show(&spec.default_value()), "any");
+        assert_eq!((spec.parse("any"), spec.parse("0")), (Ok(OptionValue::Number(0.0)), Ok(OptionValue::Number(0.0))));
+        assert_eq!(spec.show(&OptionValue::Number(3.0)), "3");
+        assert_eq!(spec.values(), ["any or a whole number from 1 to 9"]);
+        assert_eq!(spec.show(&spec.step(&OptionValue::Number(1.0), false)), "any");
+        assert!(spec.parse("none").is_err());
+    }
 
     #[test]
     fn quantities_are_written_with_their_unit_and_read_with_or_without() {

@@ -34,6 +34,8 @@ pub(super) enum Errand {
     Reload {
         /// Its file.
         path: PathBuf,
+        /// Which reading this is: of two, the later one counts.
+        number: u64,
     },
     /// Write an export.
     Export {
@@ -74,7 +76,7 @@ pub(super) fn perform(errand: Errand) -> Report {
         },
         Errand::Load { path: Some(path) } => News::Loaded(workload::load(&path).map(Arc::new)),
         Errand::Load { path: None } => News::Loaded(Ok(Arc::new(workload::builtin()))),
-        Errand::Reload { path } => News::Reloaded(workload::load(&path).map(Arc::new)),
+        Errand::Reload { path, number } => News::Reloaded { number, read: workload::load(&path).map(Arc::new) },
         Errand::Measure { source, format } => {
             let bytes = source.size(format);
             News::Measured { source, format, bytes }

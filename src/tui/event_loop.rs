@@ -21,7 +21,7 @@ use super::{
     model::Model,
     terminal::Tty,
     update::{Effect, Effects},
-    watch::Watch,
+    watch::{Noticed, Watch},
     worker::{Report, Worker},
 };
 
@@ -104,8 +104,13 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
                 dirty = true;
             },
             recv(changes) -> changed => {
-                if changed.is_ok_and(|path| model.watched() == Some(path)) {
-                    effects.append(&mut model.reload());
+                match changed.ok().filter(|(path, _)| model.watched().as_ref() == Some(path)) {
+                    Some((_, Noticed::Changed)) => effects.append(&mut model.reload()),
+                    Some((_, Noticed::Gone)) => {
+                        model.file_is_gone();
+                        dirty = true;
+                    }
+                    None => {}
                 }
             }
             recv(signals) -> signal => match signal {

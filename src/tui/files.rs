@@ -5,6 +5,8 @@ use std::{
     fs, io,
     io::{Read, Write},
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use tempfile::NamedTempFile;
@@ -62,6 +64,46 @@ pub(super) fn save_own(path: &Path, text: &[u8]) -> Result<(), String> {
         .and_then(|file| file.persist(path).map_err(|error| error.error));
     let shown = || printable(&path.display().to_string());
     written.map(drop).map_err(|error| format!("{} cannot be written: {error}", shown()))
+}
+
+/// Keeps other processes from the files that a lock file stands for, until it is dropped.
+///
+/// Surprising: it is a hope, not a promise. Where the lock cannot be had in [`LOCK_WAIT`] the work is done all the same,
+/// and one that is older than [`LOCK_STALE`] belongs to a process that died: nobody shall wait for a file at leaving.
+pub(super) struct Lock(Option<PathBuf>);
+
+/// The longest that a lock is waited for.
+const LOCK_WAIT: Duration = Duration::from_millis(500);
+/// The age at which a lock counts for nothing.
+const LOCK_STALE: Duration = Duration::from_secs(5);
+
+impl Lock {
+    /// Takes the lock of this name.
+    pub(super) fn take(path: &Path) -> Lock {
+        let begun = Instant::now();
+        loop {
+            match fs::OpenOptions::new().write(true).create_new(true).open(path) {
+                Ok(_) => return Lock(Some(path.to_path_buf())),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && begun.elapsed() < LOCK_WAIT => {
+                    let age = fs::metadata(path).and_then(|data| data.modified()).ok().and_then(|at| at.elapsed().ok());
+                    if age.is_some_and(|age| age > LOCK_STALE) {
+                        drop(fs::remove_file(path));
+                    } else {
+                        thread::sleep(Duration::from_millis(2));
+                    }
+                }
+                Err(_) => return Lock(None),
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            drop(fs::remove_file(path));
+        }
+    }
 }
 
 /// Temporary files are for their owner alone; a result should be as readable as any other new file.
@@ -153,6 +195,21 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert!(matches!(save(dir.path(), true, |_| Ok(())), Err(SaveError::Refused(_))));
         assert_eq!(free_name(dir.path(), "plan", "json"), dir.path().join("plan-2.json"));
+    }
+
+    #[test]
+    fn a_lock_is_given_back_and_an_old_one_counts_for_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let held = Lock::take(&path);
+        assert!(held.0.is_some() && Lock::take(&path).0.is_none());
+        drop(held);
+        assert!(!path.exists());
+        let old = fs::File::create(&path).unwrap();
+        old.set_modified(std::time::SystemTime::now() - 2 * LOCK_STALE).unwrap();
+        assert!(Lock::take(&path).0.is_some());
+        // Where none can be made the work goes on.
+        assert!(Lock::take(&dir.path().join("none/lock")).0.is_none());
     }
 
     #[test]

@@ -248,6 +248,8 @@ pub(super) struct Model {
     pub demo: Option<Demo>,
     /// Whether the workload's file is watched.
     pub watch: bool,
+    /// Readings of the workload's file: how many were asked for, and the latest that was taken.
+    pub readings: (u64, u64),
     /// Which key does what.
     pub keymap: Keymap,
     /// How everything looks.
@@ -400,6 +402,7 @@ impl Model {
             recent,
             fresh: request.fresh,
             watch: request.watch,
+            readings: (0, 0),
             demo: request.demo.then(|| Demo::new(Instant::now())),
             keymap: if request.ascii { request.keymap.in_words() } else { request.keymap },
             theme,

@@ -141,11 +141,7 @@ fn shortened(name: &str) -> String {
 
 /// The limits a plan was made under, in a few words: those that this kind of workload is limited by.
 pub(super) fn limits_in_words(workload: &Workload, limits: &Limits, most: usize) -> String {
-    let word = |&kind: &LimitKind| {
-        let value = kind.format(limits.get(kind));
-        let bare = value.bytes().all(|b| b.is_ascii_digit());
-        if bare { format!("{value} {}", kind.label()) } else { value }
-    };
+    let word = |&kind: &LimitKind| kind.counted(limits.get(kind));
     LimitKind::of(&workload.profile).iter().take(most).map(word).collect::<Vec<_>>().join(", ")
 }
 

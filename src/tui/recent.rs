@@ -2,8 +2,8 @@
 //!
 //! `sessions.json` in `$XDG_STATE_HOME/plantui` or `~/.local/state/plantui`, at most [`MOST`] of them. A workload is known by
 //! its file's canonical path, not by what is in it: one that is profiled anew keeps its session, and a list of paths is at
-//! the same time the list of recent files. It is read anew before it is written, so that two screens side by side lose
-//! nothing of each other but the same workload's session. The surprising decision: a file that is broken or of another
+//! the same time the list of recent files. It is read anew before it is written, under a lock, so that two screens that are
+//! left at once lose nothing of each other but the same workload's session. The surprising decision: a file that is broken or of another
 //! program is neither used nor written over, and the screen says so.
 
 use std::{
@@ -18,6 +18,8 @@ use crate::workload::{BUILTIN, Workload, error::printable};
 
 const SCHEMA: &str = "plantui.sessions/1";
 const NAME: &str = "sessions.json";
+/// Who writes it holds this.
+const LOCK: &str = "sessions.lock";
 /// Sessions that are kept.
 const MOST: usize = 100;
 
@@ -86,14 +88,15 @@ impl Recent {
     /// One sentence, if the file is none of ours or cannot be written.
     pub(super) fn keep(&self, workload: &Workload, session: Session) -> Result<(), String> {
         let (Some(directory), Some(key)) = (&self.directory, key(workload)) else { return Ok(()) };
+        let shown = || printable(&directory.display().to_string());
+        fs::create_dir_all(directory).map_err(|error| format!("{} cannot be made: {error}", shown()))?;
+        let _lock = files::Lock::take(&directory.join(LOCK));
         let mut sessions = self.read()?;
         sessions.retain(|kept| kept.workload != key);
         sessions.insert(0, Kept { workload: key, session });
         sessions.truncate(MOST);
         let text = serde_json::to_string_pretty(&Book { schema: SCHEMA.into(), sessions })
             .map_err(|error| format!("the session cannot be written: {error}"))?;
-        let shown = || printable(&directory.display().to_string());
-        fs::create_dir_all(directory).map_err(|error| format!("{} cannot be made: {error}", shown()))?;
         files::save_own(&directory.join(NAME), text.as_bytes())
     }
 
@@ -151,6 +154,22 @@ mod tests {
         assert_eq!(recent.files(&a), [path(&b)]);
         fs::remove_file(&b.source).unwrap();
         assert!(recent.files(&a).is_empty());
+    }
+
+    #[test]
+    fn screens_that_are_left_at_once_lose_nothing_of_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let names: Vec<String> = (0..40).map(|i| format!("{i}.json")).collect();
+        let workloads: Vec<Workload> = names.iter().map(|name| file(folder.path(), name)).collect();
+        let state = folder.path().join("state");
+        std::thread::scope(|scope| {
+            for part in workloads.chunks(10) {
+                let recent = at(&state);
+                scope.spawn(move || part.iter().for_each(|w| recent.keep(w, with_view("devices")).unwrap()));
+            }
+        });
+        assert_eq!(at(&state).files(&builtin()).len(), workloads.len());
+        assert_eq!(fs::read_dir(&state).unwrap().count(), 1, "no lock is left");
     }
 
     #[test]

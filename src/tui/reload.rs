@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cluster::{Limits, Overrides},
-    workload::{BUILTIN, LoadError, Workload},
+    workload::{BUILTIN, LoadError, Workload, error::printable},
 };
 
 impl Model {
@@ -25,10 +25,20 @@ impl Model {
         self.workload_file().filter(|_| self.watch)
     }
 
+    /// Says that the watched file is gone.
+    pub(super) fn file_is_gone(&mut self) {
+        let name = printable(&self.workload.source);
+        let told = format!("{name} is gone: what was read of it stays, and it is read again when it is back");
+        self.message = Some((Tone::Refused, told));
+    }
+
     /// Reads the file again.
     pub(super) fn reload(&mut self) -> Effects {
         match self.workload_file() {
-            Some(path) => vec![Effect::Aside(Errand::Reload { path })],
+            Some(path) => {
+                self.readings.0 += 1;
+                vec![Effect::Aside(Errand::Reload { path, number: self.readings.0 })]
+            }
             None => {
                 let why = format!("{} is no file that could be read again", self.workload.name);
                 self.message = Some((Tone::Refused, why));
@@ -38,8 +48,12 @@ impl Model {
     }
 
     /// Plans what stands in the file now. Limits that were changed stay; the old plan stays until the new one is there,
-    /// and for good if the file is broken.
-    pub(super) fn take_reloaded(&mut self, read: Result<Arc<Workload>, LoadError>) -> Effects {
+    /// and for good if the file is broken. Readings overtake one another; what an older one saw is no longer there.
+    pub(super) fn take_reloaded(&mut self, number: u64, read: Result<Arc<Workload>, LoadError>) -> Effects {
+        if number < self.readings.1 {
+            return vec![];
+        }
+        self.readings.1 = number;
         let workload = match read {
             Ok(workload) if workload.source == self.workload.source => workload,
             // Another one was opened in the meantime.
@@ -70,12 +84,52 @@ impl Model {
         self.compare_outdated();
         self.compare.forget_answers();
         let told = format!("read {} again", workload.name);
+        let before = self.pins_here().count();
         self.set_workload(workload);
         let mut effects = self.measure_edited();
         let stays = if self.edited() { "; the edited plan stays, measured anew" } else { "" };
-        self.message = Some((Tone::Done, told + stays));
+        let hidden = match before.saturating_sub(self.pins_here().count()) {
+            0 => String::new(),
+            1 => "; 1 pin is of other nodes and hidden until they come back".into(),
+            count => format!("; {count} pins are of other nodes and hidden until they come back"),
+        };
+        self.message = Some((Tone::Done, told + stays + &hidden));
         effects.append(&mut self.replan());
         effects.append(&mut self.compare_again());
         effects
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{
+        tui::{Offscreen, ScreenRequest, errand},
+        workload,
+    };
+
+    #[test]
+    fn of_two_readings_the_later_one_stays_whichever_comes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        let text = include_str!("../../inputs/tiny-branch.json");
+        fs::write(&path, text).unwrap();
+        let request = ScreenRequest::new(Arc::new(workload::load(&path).unwrap()));
+        let mut screen = Offscreen::new(request, 80, 24).unwrap();
+        let mut read = |text: &str| {
+            fs::write(&path, text).unwrap();
+            let effect = screen.model.reload().pop();
+            let Some(Effect::Aside(errand)) = effect else { panic!("it is a file") };
+            errand::perform(errand)
+        };
+        let older = read("{");
+        let newer = read(text);
+        assert!(!screen.model.on_report(newer).is_empty(), "it is planned anew");
+        let told = screen.model.message.clone();
+        assert!(screen.model.on_report(older).is_empty());
+        assert_eq!(screen.model.message, told);
+        assert!(matches!(told, Some((Tone::Done, text)) if text.contains("again")));
     }
 }

@@ -381,7 +381,7 @@ impl Model {
             News::Loaded(Ok(workload)) => return self.take_workload(workload),
             News::Loaded(Err(error)) => self.not_loaded(error.to_string()),
             News::PlanLoaded(loaded) => self.take_loaded_plan(*loaded),
-            News::Reloaded(read) => return self.take_reloaded(read),
+            News::Reloaded { number, read } => return self.take_reloaded(number, read),
             News::Exported(exported) => self.take_export(exported),
             News::Measured { source, format, bytes } => {
                 if let Some(Overlay::Export(form)) = &mut self.overlay {

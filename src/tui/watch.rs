@@ -37,35 +37,54 @@ impl Stamp {
     }
 }
 
+/// What became of a file that is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Noticed {
+    /// Something else is in it.
+    Changed,
+    /// It is no longer there.
+    Gone,
+}
+
 /// What is known of the file that is watched.
 #[derive(Debug, Default)]
 struct Looked {
     path: Option<PathBuf>,
     known: Option<Stamp>,
     last: Option<Stamp>,
+    /// Whether it was told that the file is gone.
+    gone: bool,
 }
 
 impl Looked {
-    /// Takes a look at a file; whether it has changed and come to rest. The first look at another file is no change.
-    fn at(&mut self, path: &Path, now: Option<Stamp>) -> bool {
+    /// Takes a look at a file; whether it has changed and come to rest, or has gone for good. The first look at another
+    /// file is no change.
+    fn at(&mut self, path: &Path, now: Option<Stamp>) -> Option<Noticed> {
         if self.path.as_deref() != Some(path) {
-            *self = Looked { path: Some(path.to_path_buf()), known: now, last: now };
-            return false;
+            *self = Looked { path: Some(path.to_path_buf()), known: now, last: now, gone: now.is_none() };
+            return None;
         }
-        // While it is away it may be on its way into place.
-        let changed = now.is_some() && now != self.known && now == self.last;
-        if changed {
-            self.known = now;
+        // While it is away for one look it may be on its way into place.
+        let noticed = match now {
+            None if self.last.is_none() && !self.gone => Some(Noticed::Gone),
+            Some(_) if now != self.known && now == self.last => Some(Noticed::Changed),
+            _ => None,
+        };
+        match noticed {
+            Some(Noticed::Changed) => self.known = now,
+            Some(Noticed::Gone) => self.gone = true,
+            None => {}
         }
+        self.gone &= now.is_none();
         self.last = now;
-        changed
+        noticed
     }
 }
 
 /// The thread that watches, and where its news arrive.
 pub(super) struct Watch {
     followed: Arc<Mutex<Option<PathBuf>>>,
-    changes: Receiver<PathBuf>,
+    changes: Receiver<(PathBuf, Noticed)>,
 }
 
 impl Watch {
@@ -82,8 +101,8 @@ impl Watch {
             loop {
                 let path = place.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 if let Some(path) = path
-                    && looked.at(&path, Stamp::of(&path))
-                    && sender.send(path).is_err()
+                    && let Some(noticed) = looked.at(&path, Stamp::of(&path))
+                    && sender.send((path, noticed)).is_err()
                 {
                     break;
                 }
@@ -98,8 +117,8 @@ impl Watch {
         *self.followed.lock().unwrap_or_else(PoisonError::into_inner) = path;
     }
 
-    /// Where files that have changed are told.
-    pub(super) fn changes(&self) -> &Receiver<PathBuf> {
+    /// Where files that have changed or are gone are told.
+    pub(super) fn changes(&self) -> &Receiver<(PathBuf, Noticed)> {
         &self.changes
     }
 }
@@ -115,7 +134,7 @@ mod tests {
     #[test]
     fn a_change_counts_once_it_has_come_to_rest() {
         let mut looked = Looked::default();
-        let mut look = |now| looked.at(Path::new("a"), now);
+        let mut look = |now| looked.at(Path::new("a"), now) == Some(Noticed::Changed);
         assert!(!look(stamp(1, 1)) && !look(stamp(1, 1)), "nothing has changed");
         assert!(!look(stamp(5, 1)) && !look(stamp(9, 1)), "still growing");
         assert!(look(stamp(9, 1)) && !look(stamp(9, 1)), "told once");
@@ -124,7 +143,7 @@ mod tests {
     #[test]
     fn a_file_that_is_moved_into_place_has_changed() {
         let mut looked = Looked::default();
-        let mut look = |now| looked.at(Path::new("a"), now);
+        let mut look = |now| looked.at(Path::new("a"), now) == Some(Noticed::Changed);
         assert!(!look(stamp(1, 1)));
         assert!(!look(None) && !look(None), "away is no change to read");
         assert!(!look(stamp(1, 2)) && look(stamp(1, 2)));
@@ -132,10 +151,22 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_gone_is_told_once_each_time() {
+        let mut looked = Looked::default();
+        let mut look = |now| looked.at(Path::new("a"), now);
+        assert_eq!([look(stamp(1, 1)), look(None)], [None, None], "it may be on its way into place");
+        assert_eq!([look(None), look(None)], [Some(Noticed::Gone), None]);
+        assert_eq!([look(stamp(1, 1)), look(stamp(1, 1))], [None, None], "the same came back");
+        assert_eq!([look(None), look(None)], [None, Some(Noticed::Gone)]);
+        assert_eq!([look(stamp(2, 2)), look(stamp(2, 2))], [None, Some(Noticed::Changed)]);
+    }
+
+    #[test]
     fn another_file_is_known_at_its_first_look() {
         let mut looked = Looked::default();
-        assert!(!looked.at(Path::new("a"), stamp(1, 1)) && !looked.at(Path::new("b"), stamp(2, 2)));
-        assert!(!looked.at(Path::new("b"), stamp(2, 2)));
+        assert_eq!([looked.at(Path::new("a"), stamp(1, 1)), looked.at(Path::new("b"), stamp(2, 2))], [None, None]);
+        assert_eq!(looked.at(Path::new("b"), stamp(2, 2)), None);
+        assert_eq!(looked.at(Path::new("c"), None).or(looked.at(Path::new("c"), None)), None, "it never was there");
     }
 
     #[test]

@@ -73,7 +73,12 @@ pub(super) enum News {
     /// A plan from a file, or why not.
     PlanLoaded(Box<Result<LoadedPin, LoadError>>),
     /// What stands in the workload's file now.
-    Reloaded(Result<Arc<Workload>, LoadError>),
+    Reloaded {
+        /// Which reading this is.
+        number: u64,
+        /// What came of it.
+        read: Result<Arc<Workload>, LoadError>,
+    },
     /// How long an export will be.
     Measured {
         /// Of what.

@@ -14,7 +14,7 @@ fn a_minute_of_reading_has_it_all() {
         "--devices 72",
         "next best under the same limits",
         "--set recompute=never",
-        "whole layers, as engines run",
+        "same degrees, all or no layers recompute",
         "does not bind: microbatch divisors",
     ] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");

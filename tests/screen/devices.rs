@@ -40,7 +40,7 @@ fn devices_are_drawn_on_their_machines_and_links_between_stages_are_told() {
     for (width, height) in [(80, 24), (120, 36), (200, 60)] {
         let mut screen = devices(layers(), width, height);
         let text = screen.text();
-        line(&text, "who sends how much to whom");
+        line(&text, "who sends to whom");
         let first = line(&text, "stage 1 m 1");
         assert!(first.contains("MiB") && first.contains('%'), "{first}");
         // A small screen has no room for both.

@@ -57,7 +57,7 @@ static OPTIONS: [OptionSpec; 4] = [
         name: "restarts",
         label: "restarts",
         help: "does nothing",
-        kind: OptionKind::Number { default: 10.0, least: 1.0, most: 1000.0, whole: true },
+        kind: OptionKind::Number { default: 10.0, least: 1.0, most: 1000.0, whole: true, zero: None },
     },
     OptionSpec {
         name: "split",

@@ -149,3 +149,32 @@ fn a_screen_that_grows_starts_like_any_other() {
     grown.resize(120, 36);
     assert_eq!(grown.text(), before);
 }
+
+#[test]
+fn a_number_of_the_message_is_never_cut() {
+    let mut screen = screen(request(tiny()));
+    for (width, height, told) in [
+        (30, 5, "plantui needs 60 x 16, this is\n30 x 5"),
+        (14, 2, "plantui needs\n60 x 16"),
+        (5, 1, "60x16"),
+        (4, 9, ""),
+        (59, 30, "plantui needs 60 x 16, this is 59 x 30"),
+    ] {
+        screen.resize(width, height);
+        assert_eq!(screen.text().trim_end(), told, "{width} x {height}");
+    }
+}
+
+#[test]
+fn every_view_has_its_tab_at_the_smallest_size() {
+    let mut screen = screen(request(tiny()));
+    screen.focus(Focus::View);
+    for (width, height) in [(60, 16), (66, 16), (80, 24), (120, 36)] {
+        screen.resize(width, height);
+        let text = screen.text();
+        let tabs = text.lines().nth(1).unwrap();
+        for tab in ["1 Stages", "2 Devices", "3 Timeline", "4 Compare", "5 Sweep", "6 Workload"] {
+            assert!(tabs.contains(tab), "{width}: {tabs}");
+        }
+    }
+}

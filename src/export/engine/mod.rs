@@ -436,8 +436,8 @@ pub fn loss((given, written): (f64, f64), measure: crate::plan::Measure) -> Stri
     let (shown, instead) = (measure.show(written), measure.show(given));
     if given > 0.0 && written > given {
         let share = units::percent(written / given - 1.0);
-        format!("nearest plan it can run: {shown}, {share} above the plan's {instead}")
+        format!("nearest plan it can run: {shown} by the same objective, {share} above the plan's {instead}")
     } else {
-        format!("nearest plan it can run: {shown}, against the plan's {instead}")
+        format!("nearest plan it can run: {shown} by the same objective, against the plan's {instead}")
     }
 }

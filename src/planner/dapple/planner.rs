@@ -66,8 +66,8 @@ static OPTIONS: [OptionSpec; 11] = [
     OptionSpec {
         name: "stages",
         label: "stages",
-        help: "exactly so many stages; 0: as many as are best",
-        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true },
+        help: "exactly so many stages; any: as many as are best",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true, zero: Some("any") },
     },
 ];
 

@@ -32,7 +32,7 @@ const fn number(
     (least, most): (f64, f64),
     whole: bool,
 ) -> OptionSpec {
-    OptionSpec { name, label, help, kind: OptionKind::Number { default, least, most, whole } }
+    OptionSpec { name, label, help, kind: OptionKind::Number { default, least, most, whole, zero: None } }
 }
 
 /// Samples in the profiled batch.

@@ -100,8 +100,8 @@ static PASE_OPTIONS: [OptionSpec; 5] = [
     OptionSpec {
         name: "cutoff",
         label: "cutoff",
-        help: "fewest elements a split may leave of a dimension; 0: as the workload says",
-        kind: OptionKind::Number { default: 0.0, least: 0.0, most: 1e6, whole: true },
+        help: "fewest elements a split may leave of a dimension; workload: as it says",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: 1e6, whole: true, zero: Some("workload") },
     },
     PARALLEL_EDGES,
     BATCH_NORM,

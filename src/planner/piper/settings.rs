@@ -75,15 +75,15 @@ pub(super) static OPTIONS: [OptionSpec; 6] = [
     },
     OptionSpec {
         name: "engine_feasible",
-        label: "engine feasible",
-        help: "the same replicas and tensor degree on every stage, as training engines need it",
+        label: "same degrees",
+        help: "the same replicas and tensor degree on every stage, as most engines need; some need more: their exports say",
         kind: OptionKind::Flag { default: false },
     },
     OptionSpec {
         name: "stages",
         label: "stages",
-        help: "exactly so many stages; 0: as many as are best",
-        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true },
+        help: "exactly so many stages; any: as many as are best",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true, zero: Some("any") },
     },
 ];
 

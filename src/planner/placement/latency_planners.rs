@@ -51,14 +51,14 @@ const SUBGRAPHS: OptionSpec = OptionSpec {
     name: "subgraphs",
     label: "subgraphs",
     help: "most subgraphs that an accelerator runs, one after the other",
-    kind: OptionKind::Number { default: 1.0, least: 1.0, most: 64.0, whole: true },
+    kind: OptionKind::Number { default: 1.0, least: 1.0, most: 64.0, whole: true, zero: None },
 };
 
 const ROUNDS: OptionSpec = OptionSpec {
     name: "rounds",
     label: "rounds",
     help: "rounds of annealing; more take longer and may find better plans",
-    kind: OptionKind::Number { default: 6.0, least: 0.0, most: 10_000.0, whole: true },
+    kind: OptionKind::Number { default: 6.0, least: 0.0, most: 10_000.0, whole: true, zero: None },
 };
 
 #[cfg(not(feature = "milp"))]

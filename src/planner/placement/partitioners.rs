@@ -32,7 +32,7 @@ static MULTILEVEL_OPTIONS: [OptionSpec; 2] = [
         name: "restarts",
         label: "restarts",
         help: "runs with different random matchings, of which the best is kept",
-        kind: OptionKind::Number { default: 16.0, least: 1.0, most: 10_000.0, whole: true },
+        kind: OptionKind::Number { default: 16.0, least: 1.0, most: 10_000.0, whole: true, zero: None },
     },
 ];
 

@@ -52,7 +52,7 @@ static RESTARTS: [OptionSpec; 1] = [OptionSpec {
     name: "restarts",
     label: "restarts",
     help: "descents from random starts, of which the best is kept",
-    kind: OptionKind::Number { default: 10.0, least: 1.0, most: 100_000.0, whole: true },
+    kind: OptionKind::Number { default: 10.0, least: 1.0, most: 100_000.0, whole: true, zero: None },
 }];
 
 const fn planner(

@@ -77,7 +77,7 @@ impl Change {
             Change::Option(spec, value) => format!("{} {}", spec.label, value.text()),
             Change::FreeLinks => "links that take no time".into(),
             Change::EveryDegree => "every tensor degree on every node".into(),
-            Change::EngineFeasible => "whole layers, as engines run".into(),
+            Change::EngineFeasible => "same degrees, all or no layers recompute".into(),
         }
     }
 

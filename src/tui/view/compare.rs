@@ -21,7 +21,10 @@ use unicode_width::UnicodeWidthStr;
 use super::{clip, compare_side, fit, fit_right, header, plain, rows, wrap};
 use crate::{
     planner::Status,
-    study::columns::{self, Column},
+    study::{
+        columns::{self, Column},
+        compare::Entry,
+    },
     tui::{
         action::Action,
         compare::{Answer, Key, Row, Terms},
@@ -37,7 +40,7 @@ use crate::{
 /// Cells before a name: selection, mark, sign, a blank.
 const GUTTER: usize = 4;
 /// The least and the most cells of a name.
-const NAME: (usize, usize) = (20, 46);
+const NAME: (usize, usize) = (18, 46);
 /// The sign of the plan that the other views show.
 const SHOWN: &str = " ◂";
 
@@ -119,6 +122,16 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, model: &mut Model, all: &[Row],
     let at = lines.iter().position(|line| matches!(line, TableLine::Row(row) if *row == cursor)).unwrap_or(0);
     let visible = body.height as usize;
     let first = super::scrolled(at, visible, lines.len());
+    if lines.len() < visible && !columns.hidden.is_empty() {
+        let keys = [Action::SortPrevious, Action::SortNext].map(|action| model.keymap.of_action(action));
+        let titles: Vec<&str> = columns.hidden.iter().map(|column| column.title()).collect();
+        let keys = keys.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let text = clip(
+            &format!("    {keys} sorts by other columns and shows them: {}", titles.join(", ")),
+            area.width.into(),
+        );
+        frame.render_widget(Span::styled(text, theme.fg(Role::Muted)), rows(body, body.height - 1, 1));
+    }
     let fastest = model.fastest(all);
     let shown = model.shown_key();
     for (y, line) in (body.y..).zip(lines.iter().skip(first).take(visible)) {
@@ -168,21 +181,54 @@ fn table_lines(model: &Model, all: &[Row]) -> Vec<TableLine> {
 struct Columns {
     name: usize,
     columns: Vec<(Column, usize)>,
+    /// Those for which there is no room.
+    hidden: Vec<Column>,
+    /// Whether all objectives are times of a sample, which the title says once.
+    each: bool,
+}
+
+/// What stands over a column: shorter than elsewhere, so that more columns fit.
+fn head_of(column: Column, each: bool) -> &'static str {
+    match column {
+        Column::Objective if each => "per sample",
+        Column::Memory => "peak",
+        Column::Devices => "dev",
+        Column::Throughput => "samp/s",
+        Column::Predicted => "predict",
+        other => other.title(),
+    }
+}
+
+/// The objective as a time, where that is of one sample.
+fn per_sample(entry: &Entry) -> Option<String> {
+    Column::Objective.cell(entry).strip_suffix("/sample").map(str::to_string)
+}
+
+/// What a column says of a plan; no unit that its title says.
+fn cell(column: Column, entry: &Entry, each: bool) -> String {
+    match column {
+        Column::Objective if each => per_sample(entry).unwrap_or_else(|| column.cell(entry)),
+        _ => column.cell(entry),
+    }
 }
 
 impl Columns {
     fn new(model: &Model, all: &[Row], width: usize) -> Self {
         let keys: Vec<Key> =
             all.iter().filter_map(|row| if let Row::Plan(key) = row { Some(*key) } else { None }).collect();
+        let sort = model.compare.sort;
+        let measured = keys.iter().filter_map(|key| model.contender(*key)).filter(|c| c.entry.value().is_some());
+        let each = measured.map(|c| per_sample(&c.entry)).all(|text| text.is_some());
         let needed = |column: Column| {
-            let cells = keys.iter().filter_map(|key| model.contender(*key)).map(|c| column.cell(&c.entry).width());
+            let cells =
+                keys.iter().filter_map(|key| model.contender(*key)).map(|c| cell(column, &c.entry, each).width());
             // The sign of the order stands behind the title.
-            cells.max().unwrap_or(1).max(column.title().len() + 2) + 2
+            let title = head_of(column, each).width() + if column == sort { 2 } else { 0 };
+            cells.max().unwrap_or(1).max(title) + 2
         };
         let longest = keys.iter().map(|key| model.contender_name(*key).width() + SHOWN.width()).max().unwrap_or(0);
-        // Cut names are worse than a figure less.
-        let reserved = longest.clamp(NAME.0, NAME.1.min(width / 3).max(NAME.0));
-        let sort = model.compare.sort;
+        // Cut names are worse than a figure less; the whole name stands below the table.
+        let reserved = longest.clamp(NAME.0, NAME.1.min(width / 4).max(NAME.0));
         let mut used = GUTTER + reserved + needed(sort);
         let mut columns = vec![];
         for column in Column::ALL {
@@ -195,7 +241,9 @@ impl Columns {
         }
         // What is left goes to the names.
         let left = width.saturating_sub(used - reserved);
-        Columns { name: longest.clamp(NAME.0, NAME.1).min(left), columns }
+        let seen = |column: &Column| columns.iter().any(|(other, _)| other == column);
+        let hidden = Column::ALL.into_iter().filter(|column| !seen(column)).collect();
+        Columns { name: longest.clamp(NAME.0, NAME.1).min(left), hidden, columns, each }
     }
 }
 
@@ -212,7 +260,7 @@ fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &mut Model, columns: &C
             (true, true) => " ▾",
         };
         let style = if sorted { theme.bold(Role::Text) } else { theme.fg(Role::Muted) };
-        let text = fit_right(&format!("{}{sign}", column.title()), width);
+        let text = fit_right(&format!("{}{sign}", head_of(column, columns.each)), width);
         frame.render_widget(Span::styled(text, style), place);
         model.hits.push((place, Hit::Sort(column)));
         x += width as u16;
@@ -297,7 +345,7 @@ fn row_spans(
     for &(column, width) in &columns.columns {
         let over = column == Column::Memory && contender.overflows();
         let style = if over { theme.bold(Role::Bad) } else { text };
-        spans.push(Span::styled(fit_right(&column.cell(&contender.entry), width), style));
+        spans.push(Span::styled(fit_right(&cell(column, &contender.entry, columns.each), width), style));
     }
     spans
 }
@@ -338,10 +386,19 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
             if let Some(verdict) = holds_now(model, key) {
                 tell(&verdict);
             }
-            if let Some(played) = &contender.entry.played
-                && played.schedule != contender.play.schedule
-            {
-                tell(&format!("· played as {}", played.schedule.name()));
+            if let Some(played) = &contender.entry.played {
+                match (per_sample(&contender.entry), contender.entry.prediction_error()) {
+                    (Some(promised), Some(error)) => tell(&format!(
+                        "· its objective promises {promised} per sample, simulated as {} it takes {}: {:+.1}%",
+                        played.schedule.name(),
+                        units::seconds(1.0 / played.samples_per_s),
+                        100.0 * error
+                    )),
+                    _ if played.schedule != contender.play.schedule => {
+                        tell(&format!("· played as {}", played.schedule.name()))
+                    }
+                    _ => {}
+                }
             }
             for remark in &contender.entry.remarks {
                 tell(&format!("· {remark}"));

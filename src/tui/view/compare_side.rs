@@ -130,6 +130,7 @@ fn totals(first: &Half<'_>, second: &Half<'_>, width: usize, theme: &Theme) -> V
             let cell = column.cell(&half.contender.entry);
             let more = against.and_then(|other| change(column, other, half)).unwrap_or_default();
             let unit = match column {
+                Column::Time => " per batch",
                 Column::Memory => " peak",
                 Column::Devices => " devices",
                 Column::Throughput => " samples/s",

@@ -13,6 +13,7 @@ use super::{
     links::Matrix,
     load_parts::{self, LoadPart, load_parts},
     machine_map, operator_flows, plain, rows,
+    stages::memory_title,
     summary::summary,
 };
 use crate::{
@@ -79,7 +80,7 @@ const LEAST_FOR_BOTH: usize = 8;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
-    frame.render_widget(Paragraph::new(summary(shown, plan, score, &theme, area.width)), rows(area, 0, 3));
+    frame.render_widget(Paragraph::new(summary(model, shown, plan, score, area.width)), rows(area, 0, 3));
     let width = area.width as usize;
     let parts = load_parts(score);
     let bar_width = width.saturating_sub(LEFT + 2 * VALUE + 3) / 2;
@@ -151,14 +152,13 @@ fn told_lines(
 /// Titles and what the fills mean, over the columns.
 fn legend(shown: &Shown, score: &Score, parts: &[LoadPart], theme: &Theme, bar_width: usize) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
-    let limit = units::bytes_exact(shown.limits.memory_bytes);
     let devices = shown.names.noun == "device";
     let titles = Line::from(vec![
         Span::styled(fit(if devices { "  device" } else { "  devices" }, 16), muted),
         Span::styled(fit(if devices { "" } else { "stage" }, 8), muted),
         Span::styled(fit("", LEFT - 24), muted),
         Span::styled(fit(time_title(bar_width + VALUE), bar_width + VALUE + 2), muted),
-        Span::styled(format!("memory, limit {limit} │"), muted),
+        Span::styled(format!("{} │", memory_title(shown.limits.memory_bytes)), muted),
     ]);
     // Where nothing grows with what is in flight, the profile does not part memory, and its legend is the time's room.
     let parted = score.stages.iter().any(|stage| stage.activation_bytes > 0.0);
@@ -235,8 +235,11 @@ fn draw_detail(
         "nothing limits a CPU's memory".to_string()
     } else {
         let limit = shown.limits.memory_bytes;
-        let share = units::percent_whole(scored.memory_bytes / limit);
-        format!("{} of {}, {share}", units::bytes(scored.memory_bytes), units::bytes_exact(limit))
+        let held = units::bytes_like(scored.memory_bytes, limit);
+        match units::bytes_exact(limit).as_str() {
+            "unlimited" => format!("{held}; nothing limits it"),
+            limit_text => format!("{held} of {limit_text}, {}", units::percent_whole(scored.memory_bytes / limit)),
+        }
     };
     let lines = vec![
         Line::from(vec![Span::styled(title, theme.bold(Role::Text)), Span::styled(rule, theme.fg(Role::Border))]),
@@ -337,7 +340,10 @@ fn row_spans(
         gauge,
     ));
     spans.push(Span::styled("│", theme.fg(Role::Text)));
-    spans.push(Span::styled(fit_right(&units::bytes(scored.memory_bytes), VALUE), plain()));
+    spans.push(Span::styled(
+        fit_right(&units::bytes_like(scored.memory_bytes, shown.limits.memory_bytes), VALUE),
+        plain(),
+    ));
     spans
 }
 

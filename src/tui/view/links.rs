@@ -4,11 +4,14 @@
 use ratatui::text::{Line, Span};
 
 use super::{clip, fit, fit_right, scrolled};
-use crate::tui::{
-    played::Played,
-    shown::Shown,
-    theme::{Role, Theme},
-    traffic::Flow,
+use crate::{
+    tui::{
+        played::Played,
+        shown::Shown,
+        theme::{Role, Theme},
+        traffic::Flow,
+    },
+    workload::Profile,
 };
 
 /// Cells of a column, and most of the names at the left.
@@ -56,9 +59,14 @@ impl Matrix<'_> {
         } else {
             String::new()
         };
-        let busy = if self.played.is_some() { ", and how long the link is busy" } else { "" };
-        let mut lines =
-            vec![title(&format!("who sends how much to whom in the forward pass{busy}{part}"), width, self.theme)];
+        // Gradients of activations go back on the same links; only a placement's profile has nodes of both passes.
+        let what = match &self.shown.workload.profile {
+            Profile::Placement(_) => "both passes of a sample",
+            Profile::Layers(_) => "activations of the profiled batch",
+            Profile::Piper(_) | Profile::Operators(_) => "activations of a microbatch",
+        };
+        let busy = if self.played.is_some() { ", link busy" } else { "" };
+        let mut lines = vec![title(&format!("who sends to whom: {what}{busy}{part}"), width, self.theme)];
         let mut head = vec![Span::styled(fit("  from / to", NAME), self.theme.fg(Role::Muted))];
         for to in right..right + columns {
             head.push(Span::styled(

@@ -68,8 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
     model.hits.clear();
     frame.buffer_mut().set_style(area, model.theme.base());
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        let text = format!("plantui needs {} x {}, this is {} x {}", SMALLEST.0, SMALLEST.1, area.width, area.height);
-        frame.render_widget(Paragraph::new(text), Rect { height: area.height.min(1), ..area });
+        frame.render_widget(Paragraph::new(too_small(area.width, area.height).join("\n")), area);
     } else {
         let middle = Rect { y: area.y + 1, height: area.height - 2, ..area };
         header::draw(frame, Rect { height: 1, ..area }, model);
@@ -90,6 +89,24 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
     if model.ascii {
         ascii::replace(frame.buffer_mut());
     }
+}
+
+/// What is said on a screen that is too small, in lines for it: the longest text that fits, none where nothing does, since
+/// half a number would be another one.
+fn too_small(width: u16, height: u16) -> Vec<String> {
+    let needed = format!("plantui needs {} x {}", SMALLEST.0, SMALLEST.1);
+    let short = format!("{}x{}", SMALLEST.0, SMALLEST.1);
+    let texts = [
+        format!("{needed}, this is {width} x {height}"),
+        needed,
+        format!("plantui needs {short}"),
+        format!("needs {short}"),
+        short,
+    ];
+    let fits = |lines: &Vec<String>| {
+        lines.len() <= usize::from(height) && lines.iter().all(|line| !line.contains('…')) && width > 0
+    };
+    texts.iter().map(|text| wrap(text, width.into())).find(fits).unwrap_or_default()
 }
 
 fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
@@ -154,9 +171,14 @@ fn draw_standing(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown
 
 /// The views' names in the upper border, with the limits after them when the left panel is away.
 fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool) {
-    let mut x = area.x + 2;
-    for (i, view) in View::ALL.into_iter().enumerate() {
-        let text = format!(" {} {} ", i + 1, view.title());
+    let titles = View::ALL.into_iter().enumerate().map(|(i, view)| (view, format!("{} {}", i + 1, view.title())));
+    let titles: Vec<(View, String)> = titles.collect();
+    // At the smallest size names stand without blanks around them, so that none is lost.
+    let whole: usize = titles.iter().map(|(_, title)| title.len() + 3).sum();
+    let blank = if whole + 2 <= area.width.into() { " " } else { "" };
+    let mut x = area.x + 1 + blank.len() as u16;
+    for (view, title) in titles {
+        let text = format!("{blank}{title}{blank}");
         let width = (text.chars().count() as u16).min(area.right().saturating_sub(x + 1));
         let style = match (view == model.view, focused) {
             (true, true) => model.theme.bold(Role::Focus).add_modifier(Modifier::UNDERLINED),
@@ -167,26 +189,17 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool
         let tab = Rect { x, y: area.y, width, height: 1 };
         // The name alone is underlined, not the blanks around it.
         let line = Line::from(vec![
-            Span::styled(" ", text_style),
-            Span::styled(text.trim().to_string(), style),
-            Span::styled(" ", text_style),
+            Span::styled(blank, text_style),
+            Span::styled(title, style),
+            Span::styled(blank, text_style),
         ]);
         frame.render_widget(line, tab);
         model.hits.push((tab, Hit::Tab(view)));
         x += width + 1;
     }
     if !model.panel_visible() {
-        let mut limits: Vec<String> = model
-            .current_planner()
-            .limits()
-            .iter()
-            .map(|&kind| {
-                let value = kind.format(model.limits.get(kind));
-                let bare = value.bytes().all(|b| b.is_ascii_digit());
-                let label = if value == "1" { kind.singular() } else { kind.label() };
-                if bare { format!("{value} {label}") } else { value }
-            })
-            .collect();
+        let mut limits: Vec<String> =
+            model.current_planner().limits().iter().map(|&kind| kind.counted(model.limits.get(kind))).collect();
         let width = |limits: &[String]| limits.join(" · ").chars().count() as u16 + 2;
         // Beside the tabs, else in the lower border: there as many as there is room for; the first ones matter most.
         let above = x + width(&limits) + 2 <= area.right();

@@ -213,7 +213,7 @@ impl Tree<'_> {
             Span::styled(bar::solid(bytes / self.memory, width.saturating_sub(1)), theme.fg(Role::Weights)),
             Span::styled(if width > 0 && marked { end } else { "" }, border),
             Span::raw(if width > 0 && !marked { " " } else { "" }),
-            Span::styled(fit_right(&units::bytes(bytes), VALUE), style),
+            Span::styled(fit_right(&units::bytes_like(bytes, self.memory), VALUE), style),
         ]
     }
 

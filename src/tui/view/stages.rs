@@ -37,27 +37,36 @@ use crate::{
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
-    let area = would_help::draw(frame, area, model);
+    let columns = Columns::new(area.width as usize, shown.names.degrees);
+    model.stages.prepare((model.generation, area.width), || stage_tree::branches(shown, plan, score, columns, &theme));
+    // Lines of the plan in words, titles, rows, and one between them and what would help.
+    let needed = 5 + model.stages.rows() + 1;
+    let area = would_help::draw(frame, area, model, area.height.saturating_sub(needed as u16));
     let lines = if model.edited() {
         of_edited(model, shown, plan, score, area.width)
     } else {
-        summary(shown, plan, score, &theme, area.width)
+        summary(model, shown, plan, score, area.width)
     };
     frame.render_widget(Paragraph::new(lines), rows(area, 0, 3));
-    let columns = Columns::new(area.width as usize, shown.names.degrees);
     frame.render_widget(titles(shown, plan, score, columns, &theme), rows(area, 3, 2));
     let table = rows(area, 5, area.height);
-    model.stages.prepare((model.generation, area.width), || stage_tree::branches(shown, plan, score, columns, &theme));
     model.stages.draw(frame, table, &theme);
+}
+
+/// What stands over bars of memory.
+pub(super) fn memory_title(limit: f64) -> String {
+    match units::bytes_exact(limit).as_str() {
+        "unlimited" => "memory, no limit".into(),
+        limit => format!("memory, limit {limit}"),
+    }
 }
 
 /// Titles over the columns, and below what the fills mean.
 fn titles(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
     let time_width = columns.bar + VALUE + 4;
-    let limit = units::bytes_exact(shown.limits.memory_bytes);
-    let memory = format!("memory, limit {limit}");
-    let memory = if memory.len() > columns.bar + VALUE { format!("mem ≤ {limit}") } else { memory };
+    let memory = memory_title(shown.limits.memory_bytes);
+    let memory = if memory.len() > columns.bar + VALUE { memory.replace("memory, limit", "mem ≤") } else { memory };
     let degrees = if columns.degrees > 0 { "d × t" } else { "" };
     let first = vec![
         Span::styled(fit(&format!("   {}", shown.names.noun), columns.left.saturating_sub(7 + columns.degrees)), muted),

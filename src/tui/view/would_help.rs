@@ -6,7 +6,7 @@
 //! 2x devices    10.05 ms  -49.9%   memory 10 GiB  19.31 ms  -3.7%
 //! 2x bandwidth  19.14 ms   -4.6%   9 stages       20.06 ms   0.0%
 //! ```
-//! Two lines where there is little room, none where there is less.
+//! It takes the lines that the stages leave, two where there is little room, none where there is less.
 
 use ratatui::{
     Frame,
@@ -25,10 +25,23 @@ use crate::{
     },
 };
 
+/// What the panel is called.
+const TITLE: &str = " What would help ";
 /// Cells between two columns.
 const GAP: usize = 3;
 
-/// Lines of the panel in a view of a height.
+/// The most lines of the panel.
+const MOST: u16 = 12;
+
+/// Lines of the panel in a view of a height that has this much to spare; the fewest are always taken.
+fn lines_with(height: u16, spare: u16) -> u16 {
+    match lines(height) {
+        0 => 0,
+        fewest => spare.min(MOST).max(fewest),
+    }
+}
+
+/// The fewest lines of the panel in a view of a height.
 fn lines(height: u16) -> u16 {
     match height {
         0..16 => 0,
@@ -39,9 +52,9 @@ fn lines(height: u16) -> u16 {
     }
 }
 
-/// Draws the panel at the lower end of the view; gives what is left of it.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> Rect {
-    let height = if model.would_help.folded { 0 } else { lines(area.height) };
+/// Draws the panel at the lower end of the view, on lines that are to spare and a few more; gives what is left of it.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, spare: u16) -> Rect {
+    let height = if model.would_help.folded { 0 } else { lines_with(area.height, spare) };
     model.would_help.drawn = height > 0;
     if height == 0 {
         return area;
@@ -76,7 +89,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> Rect
 fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {
     let help = &model.would_help;
     let selected = model.suggestion();
-    let name = if model.aside() { " What would help the planner's plan, not this one " } else { " What would help " };
+    let name = if model.aside() { " What would help the planner's plan, not this one " } else { TITLE };
     let told = match (help.phase, selected) {
         _ if model.aside() => " W hide ".into(),
         (Phase::Asking, None) => format!(" {} of {} ", help.answered.0, help.answered.1),
@@ -84,6 +97,8 @@ fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {
         _ => " w choose  W hide ".into(),
     };
     let width = area.width as usize;
+    let long = " What would help: the objective, planned anew ";
+    let name = if name == TITLE && long.width() + told.width() + 4 <= width { long } else { name };
     let told = if name.width() + told.width() + 4 <= width { told } else { String::new() };
     let rule = "─".repeat(width.saturating_sub(name.width() + told.width() + 2));
     let line = Line::from(vec![

@@ -66,6 +66,11 @@ impl TreePane {
         }
     }
 
+    /// How many rows there are to draw, without those that are folded away.
+    pub(crate) fn rows(&self) -> usize {
+        self.state.flatten(&self.items).len()
+    }
+
     /// Draws the visible rows.
     pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         // Only duplicate ids are refused, and ids are places.

@@ -131,7 +131,28 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
 
 /// What a JSON object is, when its keys show that it is no Piper workload.
 fn foreign_json(text: &str, has: &dyn Fn(&str) -> bool) -> Option<&'static str> {
-    if has("nodes") || has("maxFPGAs") || has("maxSizePerFPGA") {
+    // Other documents that plantui writes; the first one of a text is its own.
+    const OWN: [(&str, &str); 6] = [
+        (
+            "plantui.compare/",
+            "what `plantui compare --json` wrote, not a workload: give the workload, and plans of `plantui plan --json` to compare with",
+        ),
+        ("plantui.sweep/", "what `plantui sweep --json` wrote, not a workload: give the workload that was swept"),
+        (
+            "plantui.explain/",
+            "what `plantui explain --json` wrote, not a workload: give the workload that is explained",
+        ),
+        (
+            "plantui.simulation/",
+            "what `plantui simulate` wrote, not a workload: give the workload, or the plan that was played",
+        ),
+        ("plantui.lint/", "what `plantui lint --json` wrote, not a workload: give the workload that was looked at"),
+        ("plantui.sessions/", "plantui's list of sessions, not a workload"),
+    ];
+    let own = || OWN.iter().find(|(schema, _)| text.contains(&format!("\"{schema}"))).map(|(_, kind)| *kind);
+    if let Some(kind) = has("schema").then(own).flatten() {
+        Some(kind)
+    } else if has("nodes") || has("maxFPGAs") || has("maxSizePerFPGA") {
         None
     } else if has("hidden_size") || has("n_embd") || has("model_type") || has("architectures") {
         Some("a Hugging Face model configuration: make a workload of it with `plantui generate FILE`")
