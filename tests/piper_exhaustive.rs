@@ -25,6 +25,7 @@ struct Tally {
     several_stages: usize,
     stages_as_asked: usize,
     several_replicas: usize,
+    fewer_replicas: usize,
     split_tensors: usize,
 }
 
@@ -42,6 +43,7 @@ fn options(rules: Rules, knapsack: &str) -> Options {
         format!("recompute={recompute}"),
         format!("knapsack={knapsack}"),
         format!("stages={}", rules.stages.unwrap_or(0)),
+        format!("most_replicas={}", rules.most_replicas.unwrap_or(0)),
     ];
     Options::parse("piper", Piper.options(), settings.iter().map(String::as_str)).unwrap()
 }
@@ -119,6 +121,9 @@ fn compare(
     assert_eq!(exact.lower_bound, exact.objective, "{context}");
     let stages = &exact.plan.as_ref().unwrap().stages;
     assert!(rules.stages.is_none_or(|count| stages.len() == count), "{context}: has {} stages", stages.len());
+    let replicas: u32 = stages.iter().map(|stage| stage.data_parallel).sum();
+    assert!(rules.most_replicas.is_none_or(|most| replicas as usize <= most), "{context}: has {replicas} replicas");
+    tally.fewer_replicas += usize::from(rules.most_replicas == Some(replicas as usize));
     tally.stages_as_asked += usize::from(rules.stages.is_some());
     tally.several_stages += usize::from(stages.len() > 1);
     tally.several_replicas += usize::from(stages.iter().any(|stage| stage.data_parallel > 1));
@@ -136,6 +141,7 @@ fn random_rules(random: &mut Random) -> Rules {
         engine_feasible: random.chance(25),
         modes: random.pick(&[Modes::Any, Modes::Any, Modes::Never, Modes::Always, Modes::AllOrNone]),
         stages: random.chance(40).then(|| 1 + random.below(4)),
+        most_replicas: random.chance(30).then(|| 1 + random.below(5)),
     }
 }
 
@@ -157,8 +163,14 @@ fn memory_limits(random: &mut Random, every: &EveryPlan<'_>, rules: Rules) -> Ve
 
 #[test]
 fn finds_the_best_of_all_plans() {
-    let all =
-        Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes: Modes::Any, stages: None };
+    let all = Rules {
+        data_parallel: true,
+        tensor_parallel: true,
+        engine_feasible: false,
+        modes: Modes::Any,
+        stages: None,
+        most_replicas: None,
+    };
     let mut tally = Tally::default();
     for seed in 0..600 {
         let mut random = Random(seed);
@@ -188,7 +200,7 @@ fn finds_the_best_of_all_plans() {
         }
     }
     println!("{tally:?}");
-    assert!(tally.stages_as_asked > 300, "{tally:?}");
+    assert!(tally.stages_as_asked > 300 && tally.fewer_replicas > 200, "{tally:?}");
     assert!(tally.infeasible > 500 && tally.tight > 500 && tally.loose > 500, "{tally:?}");
     assert!(tally.named_memory > 300 && tally.named_devices > 100 && tally.greedy_worse > 20, "{tally:?}");
     assert!(tally.several_stages > 300 && tally.several_replicas > 300 && tally.split_tensors > 100, "{tally:?}");
@@ -215,8 +227,14 @@ fn finds_the_best_of_all_plans_of_wide_graphs() {
         };
         let every = EveryPlan::new(&workload, &limits);
         for modes in [Modes::Any, Modes::AllOrNone] {
-            let rules =
-                Rules { data_parallel: true, tensor_parallel: true, engine_feasible: false, modes, stages: None };
+            let rules = Rules {
+                data_parallel: true,
+                tensor_parallel: true,
+                engine_feasible: false,
+                modes,
+                stages: None,
+                most_replicas: None,
+            };
             for memory_bytes in memory_limits(&mut random, &every, rules) {
                 let limits = Limits { memory_bytes, ..limits };
                 compare(&workload, &limits, rules, &every, &mut tally, &format!("wide seed {seed}"));
@@ -268,6 +286,7 @@ fn absurd_figures_hide_nothing() {
             engine_feasible: false,
             modes: Modes::Any,
             stages: None,
+            most_replicas: None,
         };
         // Beside an absurd limit a few bytes are within rounding, and nothing is claimed.
         for memory_bytes in memory_limits(&mut random, &every, rules).into_iter().filter(|&bytes| bytes < 1e10) {

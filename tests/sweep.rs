@@ -1,20 +1,23 @@
 //! Sweeps: what a person writes for a range, what several numbers of devices in one run are worth, threads, stopping and
-//! going on, and the papers' experiments.
+//! going on.
 
 mod common;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
-use common::{figures::piper_cases, random_piper, reference};
+use common::{
+    answered::{answered, open},
+    random_piper,
+};
 use plantui::{
     cluster::{LimitKind, Limits, Overrides},
     export::sweep_csv::{self, Run, Table},
     planner::{self, ManyRuns, Options, Outcome, Problem, Search, Status},
-    study::sweep::{Answer, Figure, Series, Sweep, Values, chart::Chart, papers, run},
+    study::sweep::{Answer, Figure, Series, Sweep, Values, chart::Chart},
     workload::{self, Profile, Workload},
 };
 
@@ -50,7 +53,7 @@ fn bad_ranges_are_refused_in_one_sentence_that_says_what_to_write() {
     for (kind, text, part) in [
         (LimitKind::Devices, "64..8", "write 8..64"),
         (LimitKind::Devices, "8..16..32", "write the range 8..32 or the list 8,16,32"),
-        (LimitKind::Devices, "8..16..32..64:x2", "write the range 8..64:x2 or the list 8,16,32,64"),
+        (LimitKind::Devices, "8..16..32..64:x2", "write the range 8..64 or the list 8,16,32,64"),
         (LimitKind::Memory, "1GiB..80", "write 1GiB..80GiB"),
         (LimitKind::Memory, "1 .. 80 GiB", "write 1 GiB..80 GiB"),
         (LimitKind::Bandwidth, "25..100GB/s", "write 25GB/s..100GB/s"),
@@ -228,38 +231,8 @@ fn grid() -> Sweep {
     Sweep::grid(vec![bert()], series, &axes, &Overrides::default()).unwrap()
 }
 
-/// Answers what is open, one thread or more; `enough` may stop it.
-fn answered(
-    sweep: &Sweep,
-    mut answers: Vec<Option<Answer>>,
-    threads: usize,
-    enough: impl Fn(usize) -> bool + Sync,
-) -> Vec<Option<Answer>> {
-    let wanted: Vec<usize> = (0..answers.len()).filter(|&place| answers[place].is_none()).collect();
-    let found = Mutex::new(vec![]);
-    let search = Search::default();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    pool.install(|| {
-        run::run(sweep, &wanted, None, &search, &|place, answer| {
-            let mut found = found.lock().unwrap();
-            found.push((place, answer));
-            if enough(found.len()) {
-                search.cancel();
-            }
-        });
-    });
-    for (place, answer) in found.into_inner().unwrap() {
-        assert!(answers[place].replace(answer).is_none(), "point {place} was answered twice");
-    }
-    answers
-}
-
 fn timeless(answers: &[Option<Answer>]) -> Vec<Option<Answer>> {
     answers.iter().map(|answer| answer.clone().map(|answer| Answer { seconds: 0.0, ..answer })).collect()
-}
-
-fn open(sweep: &Sweep) -> Vec<Option<Answer>> {
-    vec![None; sweep.points.len()]
 }
 
 /// The first seed, and all the time there is.
@@ -395,119 +368,17 @@ fn charts_break_where_there_is_no_plan_and_share_axes_only_with_equal_units() {
     for (at, answer) in answers.iter().enumerate() {
         assert!(answer.as_ref().is_some_and(|a| (Figure::Objective.of(a).is_some()) == a.has_plan()), "{at}");
     }
+    // Of many points the round ones are told.
+    let axis = |text: &str, most| {
+        let values = [Values::parse(LimitKind::Devices, text).unwrap()];
+        let series = vec![Series::parse("piper", &[]).unwrap()];
+        let sweep = Sweep::grid(vec![bert()], series, &values, &Overrides::default()).unwrap();
+        Chart::new(&sweep, &open(&sweep), Figure::Objective).x_ticks(most)
+    };
+    assert_eq!(axis("1,2,3,4,6,8,11,16,23,32,45,64,91,128", 7), [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]);
+    assert_eq!(axis("1..2048:+1", 5), [500.0, 1000.0, 1500.0, 2000.0]);
+    assert_eq!(axis("56..72:+1", 9), [56.0, 58.0, 60.0, 62.0, 64.0, 66.0, 68.0, 70.0, 72.0]);
     // Nothing answered yet is a chart as well.
     let empty = Chart::new(&sweep, &open(&sweep), Figure::Throughput);
     assert!(plantui::export::sweep_svg::to_svg(&empty, "").contains("</svg>"));
-}
-
-/// The published value of every point of a study, where there is one; at least so many.
-fn assert_published(
-    id: &str,
-    variants: &[(&str, &str)],
-    (input, workload): (&str, &str),
-    least: usize,
-    wanted: impl Fn(&Limits) -> bool,
-) {
-    let Some(root) = reference::root(id) else { return };
-    let mut sweep = papers::find(id).unwrap().sweep(&root).unwrap();
-    sweep.points.retain(|point| wanted(&point.limits));
-    let answers = answered(&sweep, open(&sweep), 2, |_| false);
-    let mut met = 0;
-    for case in piper_cases().filter(|case| case.input.ends_with(input)) {
-        let Some((_, label)) = variants.iter().find(|(variant, _)| *variant == case.variant) else { continue };
-        let place = sweep.points.iter().position(|point| {
-            let (a, b) = (&point.limits, &case.limits);
-            sweep.series[point.series].label == *label
-                && sweep.workloads[point.workload].name == workload
-                && (a.devices, a.microbatches) == (b.devices, b.microbatches)
-                && (a.memory_bytes - b.memory_bytes).abs() <= 1.0
-                && a.bandwidth_bytes_per_s == b.bandwidth_bytes_per_s
-        });
-        let Some(answer) = place.and_then(|place| answers[place].as_ref()) else { continue };
-        let value = answer.objective.as_ref().map(|objective| objective.value);
-        let right = match (value, case.time_per_sample) {
-            (None, None) => answer.status == Status::Infeasible,
-            (Some(ours), Some(theirs)) => (ours - theirs).abs() <= 1e-9 * theirs,
-            _ => false,
-        };
-        assert!(right, "{id}: {case:?}: {answer:?}");
-        met += 1;
-    }
-    println!("{id}: {met} points equal to the published value");
-    assert!(met >= least, "{id}: only {met} points have a published value");
-}
-
-const VARIANTS: [(&str, &str); 9] = [
-    ("Piper", "Piper"),
-    ("noDP", "noDP"),
-    ("noTP", "noTP"),
-    ("noAR", "noAR"),
-    ("equi-sep", "equi-sep"),
-    ("equi-nosep", "equi-nosep"),
-    ("equi-noTP-sep", "equi-noTP-sep"),
-    ("equi-noTP-nosep", "equi-noTP-nosep"),
-    ("equi-noTP", "equi-noTP"),
-];
-
-#[test]
-fn figure_1_of_piper_is_reproduced() {
-    assert_published("piper-figure-1", &VARIANTS, ("bert32a100.json", "bert32a100"), 190, |_| true);
-}
-
-#[test]
-fn the_resnet_table_of_piper_is_reproduced() {
-    assert_published("piper-resnet", &VARIANTS, ("resnet.json", "resnet"), 40, |_| true);
-}
-
-#[test]
-fn the_gnmt_table_of_piper_is_reproduced() {
-    assert_published("piper-gnmt", &VARIANTS, ("gnmt.json", "gnmt"), 12, |limits| limits.devices >= 8);
-}
-
-#[test]
-fn networks_of_figure_3_have_the_published_values() {
-    let quick = |limits: &Limits| limits.devices <= 512 && limits.microbatches != 2048;
-    // Layers are added as the paper adds them; the published inputs have 32.
-    for (input, extended, least) in [("bert32a100.json", "bert32a100", 6), ("bert48a100_ext.json", "bert48a100", 9)] {
-        assert_published("piper-figure-3", &VARIANTS[..1], (input, extended), least, quick);
-    }
-}
-
-/// Points of a placement study that are quick to answer, against the values of the published programs.
-fn assert_placement(id: &str, algorithms: &[(&str, &str)], least: usize) {
-    let Some(root) = reference::root(id) else { return };
-    let mut sweep = papers::find(id).unwrap().sweep(&root).unwrap();
-    let quick = |name: &str| !name.contains("inceptionv3") && !name.contains("-12_");
-    let (workloads, series) = (sweep.workloads.clone(), sweep.series.clone());
-    sweep.points.retain(|point| {
-        quick(&workloads[point.workload].name)
-            && algorithms.iter().any(|(_, label)| *label == series[point.series].label)
-    });
-    let answers = answered(&sweep, open(&sweep), 2, |_| false);
-    let mut met = 0;
-    let rows = [include_str!("figures/placement-table.tsv")];
-    for row in rows.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#')).skip(1) {
-        let fields: Vec<&str> = row.split('\t').collect();
-        let Some((_, label)) = algorithms.iter().find(|(algorithm, _)| *algorithm == fields[1]) else { continue };
-        let place = sweep.points.iter().position(|point| {
-            sweep.workloads[point.workload].source.ends_with(fields[0]) && sweep.series[point.series].label == *label
-        });
-        let Some(place) = place else { continue };
-        let ours = answers[place].as_ref().and_then(|answer| Figure::Objective.of(answer));
-        let theirs: f64 = fields[3].parse().unwrap();
-        assert!(ours.is_some_and(|ours| (ours - theirs).abs() <= 1e-6 * theirs), "{row}: {ours:?}");
-        met += 1;
-    }
-    println!("{id}: {met} points equal to the published value");
-    assert!(met >= least, "{id}: only {met} points have a published value");
-}
-
-#[test]
-fn the_throughput_table_of_device_placement_is_reproduced() {
-    assert_placement("placement-throughput", &[("dp", "DP"), ("dpl", "DPL")], 18);
-}
-
-#[test]
-fn the_latency_table_of_device_placement_is_reproduced() {
-    assert_placement("placement-latency", &[("latency-greedy", "greedy")], 6);
 }

@@ -19,7 +19,7 @@ pub(super) fn title(sweep: &Sweep) -> String {
         [workload] => workload.name.clone(),
         all => report::counted(all.len(), "workload"),
     };
-    let axes: Vec<&str> = sweep.axes.iter().map(|kind| kind.label()).collect();
+    let axes = sweep.axis_labels();
     if axes.is_empty() { workload } else { format!("{workload} by {}", axes.join(" and ")) }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn table(
 }
 
 fn title_of_axes(sweep: &Sweep) -> String {
-    let axes: Vec<&str> = sweep.axes.iter().map(|kind| kind.label()).collect();
+    let axes = sweep.axis_labels();
     if axes.is_empty() { "workload".into() } else { axes.join(" and ") }
 }
 
@@ -257,7 +257,7 @@ pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<Answer>]) -> S
     SweepDocument {
         schema: "plantui.sweep/1",
         workloads: sweep.workloads.iter().map(|workload| workload.as_ref().into()).collect(),
-        axes: sweep.axes.iter().map(|kind| kind.label()).collect(),
+        axes: sweep.axis_labels(),
         series: series.collect(),
         complete: answers.iter().all(Option::is_some),
         points: points.collect(),

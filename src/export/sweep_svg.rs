@@ -1,185 +1,233 @@
 //! The chart of a sweep as an SVG picture for papers and slides.
 //!
 //! A line per planner, setting or second limit, told apart by colour (Okabe and Ito's palette, which colour-blind people can
-//! tell apart), by the form of its marks, and from the ninth on by dashes. Below the plot every line with values of the limit
-//! for which there is no plan has a row that shows them. `O(points)`.
+//! tell apart), by the form of its marks, and from the ninth on by dashes and the filling of its marks. Below the plot every
+//! line with values of the limit for which there is no plan has a row that shows them. `O(points)`.
 
 use std::fmt::Write;
 
 use super::svg::escaped;
-use crate::study::sweep::chart::{Chart, Line, Mark};
+use crate::study::sweep::chart::{Along, Chart, Line, Mark};
 
 const WIDTH: f64 = 960.0;
-/// The plot's left and upper edge, its width and height.
-const PLOT: (f64, f64, f64, f64) = (96.0, 56.0, 560.0, 340.0);
+/// Where the plot begins, and its height.
+const LEFT: f64 = 96.0;
+const TOP: f64 = 56.0;
+const HEIGHT: f64 = 340.0;
+/// The least and the most that the plot takes of the width; the legend has the rest.
+const NARROW: f64 = 480.0;
+const WIDE: f64 = 700.0;
 /// Height of a legend entry, and of a row that shows where there is no plan.
 const ROW: f64 = 18.0;
-/// A legend that is longer is cut: more lines cannot be told apart anyway.
+/// A legend entry that is longer is cut.
 const MOST_LABEL: usize = 40;
+/// Names along the axis that are longer are cut at their beginning, which they share most often.
+const MOST_NAME: usize = 22;
+/// Lines with more points are drawn without marks, which would hide the line.
+const MOST_MARKS: usize = 120;
+/// Width of a letter of the fonts used, as a share of their size: a little more than the average.
+const LETTER: f64 = 0.56;
 const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9", "#7a6a00"];
+/// Dashes of the lines, eight by eight.
+const DASHES: [&str; 4] =
+    ["", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\"", " stroke-dasharray=\"9 3 2 3\""];
 
 /// The chart as a whole document, ending in a newline.
 pub fn to_svg(chart: &Chart, title: &str) -> String {
-    let (left, top, width, height) = PLOT;
     let missing: Vec<(usize, &Line)> =
         chart.lines.iter().enumerate().filter(|(_, line)| line.marks.iter().any(|mark| mark.y.is_none())).collect();
-    let bottom = top + height + ROW * missing.len() as f64 + if missing.is_empty() { 0.0 } else { 8.0 };
-    let tall = (bottom + 64.0).max(top + ROW * chart.lines.len() as f64 + 40.0);
-    let mut svg = format!(
+    let mut picture = Picture { chart, svg: String::new(), width: plot_width(chart) };
+    let bottom = TOP + HEIGHT + ROW * missing.len() as f64 + if missing.is_empty() { 0.0 } else { 8.0 };
+    let below = picture.axes(bottom);
+    for (at, line) in chart.lines.iter().enumerate() {
+        picture.line(at, line);
+        picture.legend(at, line, TOP + 10.0 + ROW * at as f64);
+    }
+    for (row, (at, line)) in missing.into_iter().enumerate() {
+        picture.no_plan(at, line, TOP + HEIGHT + 8.0 + ROW * (row as f64 + 0.5));
+    }
+    let tall = (below + 20.0).max(TOP + ROW * chart.lines.len() as f64 + 40.0);
+    // A long title is set smaller rather than cut.
+    let size = ((WIDTH - LEFT - 16.0) / (LETTER * 1.05) / title.chars().count().max(1) as f64).clamp(9.0, 16.0);
+    format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {tall}\" width=\"{WIDTH}\" height=\"{tall}\" \
          font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"13\" fill=\"#1a1a1a\">\n<title>{name}</title>\n\
          <rect width=\"{WIDTH}\" height=\"{tall}\" fill=\"#ffffff\"/>\n\
-         <text x=\"{left}\" y=\"28\" font-size=\"16\" font-weight=\"bold\">{name}</text>\n",
+         <text x=\"{LEFT}\" y=\"28\" font-size=\"{size:.1}\" font-weight=\"bold\">{name}</text>\n{svg}</svg>\n",
         name = escaped(title),
-    );
-    axes(&mut svg, chart, bottom);
-    for (at, line) in chart.lines.iter().enumerate() {
-        draw_line(&mut svg, chart, at, line);
-        legend(&mut svg, at, line, left + width + 24.0, top + 10.0 + ROW * at as f64);
+        svg = picture.svg,
+    )
+}
+
+/// As much as the longest legend entry leaves.
+fn plot_width(chart: &Chart) -> f64 {
+    let longest = chart.lines.iter().map(|line| line.label.chars().count().min(MOST_LABEL)).max().unwrap_or(0);
+    (WIDTH - LEFT - 24.0 - 32.0 - 16.0 - 12.0 * LETTER * longest as f64).clamp(NARROW, WIDE)
+}
+
+/// The picture as far as it is drawn.
+struct Picture<'c> {
+    chart: &'c Chart,
+    svg: String,
+    /// Of the plot.
+    width: f64,
+}
+
+impl Picture<'_> {
+    fn x(&self, x: f64) -> f64 {
+        LEFT + self.chart.x.share(x) * self.width
     }
-    for (row, (at, line)) in missing.into_iter().enumerate() {
-        no_plan(&mut svg, chart, at, line, top + height + 8.0 + ROW * (row as f64 + 0.5));
+
+    fn y(&self, y: f64) -> f64 {
+        // A little air at both ends, so that no mark lies on the frame.
+        TOP + HEIGHT * (1.0 - (0.04 + 0.92 * self.chart.y.share(y)))
     }
-    svg.push_str("</svg>\n");
-    svg
-}
 
-fn x_of(chart: &Chart, x: f64) -> f64 {
-    PLOT.0 + chart.x.share(x) * PLOT.2
-}
+    fn text(&mut self, x: f64, y: f64, attributes: &str, text: &str) {
+        let _ = writeln!(self.svg, "<text x=\"{x:.1}\" y=\"{y:.1}\"{attributes}>{}</text>", escaped(text));
+    }
 
-fn y_of(chart: &Chart, y: f64) -> f64 {
-    // A little air at both ends, so that no mark lies on the frame.
-    PLOT.1 + PLOT.3 * (1.0 - (0.04 + 0.92 * chart.y.share(y)))
-}
-
-fn axes(svg: &mut String, chart: &Chart, bottom: f64) {
-    let (left, top, width, height) = PLOT;
-    for tick in chart.y_ticks(7) {
-        let y = y_of(chart, tick);
-        let _ = writeln!(svg, "<path d=\"M{left} {y:.1}h{width}\" stroke=\"#dddddd\"/>");
-        let text = escaped(&chart.show_y(tick));
+    /// Frame, ticks and titles; gives the lower end of what it drew.
+    fn axes(&mut self, bottom: f64) -> f64 {
+        let (chart, width) = (self.chart, self.width);
+        for tick in chart.y_ticks(7) {
+            let y = self.y(tick);
+            let _ = writeln!(self.svg, "<path d=\"M{LEFT} {y:.1}h{width:.1}\" stroke=\"#dddddd\"/>");
+            self.text(LEFT - 8.0, y + 4.0, " text-anchor=\"end\" font-size=\"11\"", &chart.show_y_tick(tick));
+        }
+        let named = matches!(chart.along, Along::Workloads(_));
+        let ticks = if named { chart.places.clone() } else { chart.x_ticks(8) };
+        let mut below = bottom + 20.0;
+        for tick in ticks {
+            let x = self.x(tick);
+            let _ = writeln!(self.svg, "<path d=\"M{x:.1} {TOP}V{:.1}\" stroke=\"#eeeeee\"/>", bottom + 4.0);
+            let text = chart.show_x(tick);
+            if named {
+                // Names are longer than the places are apart: they hang below, at a slant.
+                let text = ending(&text);
+                let y = bottom + 14.0;
+                below = f64::max(below, y + 0.77 * 11.0 * LETTER * text.chars().count() as f64 + 8.0);
+                let turned = format!(" text-anchor=\"end\" font-size=\"11\" transform=\"rotate(-50 {x:.1} {y:.1})\"");
+                self.text(x, y, &turned, &text);
+            } else {
+                self.text(x, bottom + 20.0, " text-anchor=\"middle\" font-size=\"11\"", &text);
+            }
+        }
         let _ = writeln!(
-            svg,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"11\">{text}</text>",
-            left - 8.0,
-            y + 4.0
+            self.svg,
+            "<rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{width:.1}\" height=\"{HEIGHT}\" fill=\"none\" stroke=\"#666666\"/>"
         );
+        let scale = |logarithmic: bool| if logarithmic { " (logarithmic)" } else { "" };
+        let title = format!("{}{}", chart.x_title(), scale(chart.x.logarithmic));
+        self.text(LEFT + width / 2.0, below + 20.0, " text-anchor=\"middle\"", &title);
+        let title = format!("{}{}", chart.y_title(), scale(chart.y.logarithmic));
+        self.text(LEFT, TOP - 8.0, "", &title);
+        below + 20.0
     }
-    for tick in chart.x_ticks(8) {
-        let x = x_of(chart, tick);
-        let _ = writeln!(svg, "<path d=\"M{x:.1} {top}V{:.1}\" stroke=\"#eeeeee\"/>", bottom + 4.0);
-        let text = escaped(&chart.show_x(tick));
-        let _ = writeln!(
-            svg,
-            "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"11\">{text}</text>",
-            bottom + 20.0
-        );
+
+    /// The line through its marks, broken where there is no plan.
+    fn line(&mut self, at: usize, line: &Line) {
+        // Workloads side by side have nothing between them.
+        let joined = !matches!(self.chart.along, Along::Workloads(_));
+        for stretch in line.marks.split(|mark| mark.y.is_none()).filter(|stretch| joined && stretch.len() > 1) {
+            let points = stretch.iter().filter_map(|mark| Some((self.x(mark.x), self.y(mark.y?))));
+            let path: Vec<String> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+            let (colour, dashes) = (colour(at), dashes(at));
+            let _ = writeln!(
+                self.svg,
+                "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"{dashes}/>",
+                path.join(" ")
+            );
+        }
+        if joined && line.marks.len() > MOST_MARKS {
+            return;
+        }
+        for mark in &line.marks {
+            let Mark { x, y: Some(y), .. } = *mark else { continue };
+            let told = format!("{}: {} at {}", line.label, self.chart.show_y(y), self.chart.show_x(x));
+            let (x, y) = (self.x(x), self.y(y));
+            self.sign(at, x, y, &told);
+        }
     }
-    let _ = writeln!(
-        svg,
-        "<rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" fill=\"none\" stroke=\"#666666\"/>"
-    );
-    let scale = |logarithmic: bool| if logarithmic { " (logarithmic)" } else { "" };
-    let (x, y) = (left + width / 2.0, bottom + 44.0);
-    let _ = writeln!(
-        svg,
-        "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"middle\">{}{}</text>",
-        chart.x_title(),
-        scale(chart.x.logarithmic)
-    );
-    let _ = writeln!(
-        svg,
-        "<text x=\"{left}\" y=\"{:.1}\">{}{}</text>",
-        top - 8.0,
-        escaped(&chart.y_title()),
-        scale(chart.y.logarithmic)
-    );
+
+    /// The form of a line's marks.
+    fn sign(&mut self, at: usize, x: f64, y: f64, told: &str) {
+        let path = match at % COLOURS.len() {
+            0 => format!("M{:.1} {y:.1}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", x - 4.0),
+            1 => format!("M{:.1} {:.1}h7v7h-7z", x - 3.5, y - 3.5),
+            2 => format!("M{x:.1} {:.1}l4.5 8h-9z", y - 5.0),
+            3 => format!("M{x:.1} {:.1}l5 5l-5 5l-5 -5z", y - 5.0),
+            4 => format!("M{x:.1} {:.1}l4.5 -8h-9z", y + 5.0),
+            5 => format!("M{:.1} {:.1}h3v-3h3v3h3v3h-3v3h-3v-3h-3z", x - 4.5, y - 1.5),
+            6 => format!("M{:.1} {y:.1}l4 -4.5h4l-4 4.5l4 4.5h-4z", x - 4.0),
+            _ => format!("M{:.1} {:.1}h10v4h-10z", x - 5.0, y - 2.0),
+        };
+        let colour = colour(at);
+        let filling = match at / COLOURS.len() % DASHES.len() {
+            0 => format!("fill=\"{colour}\""),
+            1 => format!("fill=\"#ffffff\" stroke=\"{colour}\" stroke-width=\"1.4\""),
+            2 => format!("fill=\"{colour}\" fill-opacity=\"0.4\" stroke=\"{colour}\""),
+            _ => format!("fill=\"{colour}\" stroke=\"#000000\""),
+        };
+        let _ = writeln!(self.svg, "<path d=\"{path}\" {filling}><title>{}</title></path>", escaped(told));
+    }
+
+    fn legend(&mut self, at: usize, line: &Line, y: f64) {
+        let x = LEFT + self.width + 24.0;
+        let (colour, dashes) = (colour(at), dashes(at));
+        let _ = writeln!(self.svg, "<path d=\"M{x:.1} {y:.1}h24\" stroke=\"{colour}\" stroke-width=\"1.8\"{dashes}/>");
+        self.sign(at, x + 12.0, y, &line.label);
+        let mut label: String = line.label.chars().take(MOST_LABEL).collect();
+        if line.label.chars().count() > MOST_LABEL {
+            label.push('…');
+        }
+        self.text(x + 32.0, y + 4.0, " font-size=\"12\"", &label);
+    }
+
+    /// The row of a line that shows where there is no plan: a bar over each such stretch, a cross at each value.
+    fn no_plan(&mut self, at: usize, line: &Line, y: f64) {
+        let colour = colour(at);
+        self.text(LEFT - 24.0, y + 4.0, " text-anchor=\"end\" font-size=\"11\"", "no plan");
+        self.sign(at, LEFT - 15.0, y, &line.label);
+        for stretch in line.marks.split(|mark| mark.y.is_some()).filter(|stretch| !stretch.is_empty()) {
+            let (from, to) = (self.x(stretch[0].x), self.x(stretch[stretch.len() - 1].x));
+            let _ = writeln!(
+                self.svg,
+                "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"10\" fill=\"{colour}\" fill-opacity=\"0.15\"/>",
+                from - 6.0,
+                y - 5.0,
+                to - from + 12.0
+            );
+            if stretch.len() > MOST_MARKS {
+                continue;
+            }
+            for mark in stretch {
+                let x = self.x(mark.x);
+                let told = escaped(&format!("{}: no plan at {}", line.label, self.chart.show_x(mark.x)));
+                let _ = writeln!(
+                    self.svg,
+                    "<path d=\"M{:.1} {:.1}l7 7m0 -7l-7 7\" stroke=\"{colour}\" stroke-width=\"1.6\"><title>{told}</title></path>",
+                    x - 3.5,
+                    y - 3.5
+                );
+            }
+        }
+    }
 }
 
 fn colour(at: usize) -> &'static str {
     COLOURS[at % COLOURS.len()]
 }
 
-/// The line through its marks, broken where there is no plan.
-fn draw_line(svg: &mut String, chart: &Chart, at: usize, line: &Line) {
-    let dashes = match at / COLOURS.len() {
-        0 => "",
-        1 => " stroke-dasharray=\"7 4\"",
-        _ => " stroke-dasharray=\"2 3\"",
-    };
-    // Workloads side by side have nothing between them.
-    let joined = matches!(chart.along, crate::study::sweep::chart::Along::Limit(_));
-    for stretch in line.marks.split(|mark| mark.y.is_none()).filter(|stretch| joined && stretch.len() > 1) {
-        let points = stretch.iter().filter_map(|mark| Some((x_of(chart, mark.x), y_of(chart, mark.y?))));
-        let path: Vec<String> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let colour = colour(at);
-        let _ = writeln!(
-            svg,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"{dashes}/>",
-            path.join(" ")
-        );
-    }
-    for mark in &line.marks {
-        let Mark { x, y: Some(y), .. } = *mark else { continue };
-        let told = format!("{}: {} at {}", line.label, chart.show_y(y), chart.show_x(x));
-        sign(svg, at, x_of(chart, x), y_of(chart, y), &told);
-    }
+fn dashes(at: usize) -> &'static str {
+    DASHES[at / COLOURS.len() % DASHES.len()]
 }
 
-/// The form of a line's marks.
-fn sign(svg: &mut String, at: usize, x: f64, y: f64, told: &str) {
-    let path = match at % COLOURS.len() {
-        0 => format!("M{:.1} {y:.1}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", x - 4.0),
-        1 => format!("M{:.1} {:.1}h7v7h-7z", x - 3.5, y - 3.5),
-        2 => format!("M{x:.1} {:.1}l4.5 8h-9z", y - 5.0),
-        3 => format!("M{x:.1} {:.1}l5 5l-5 5l-5 -5z", y - 5.0),
-        4 => format!("M{x:.1} {:.1}l4.5 -8h-9z", y + 5.0),
-        5 => format!("M{:.1} {:.1}h3v-3h3v3h3v3h-3v3h-3v-3h-3z", x - 4.5, y - 1.5),
-        6 => format!("M{:.1} {y:.1}l4 -4.5h4l-4 4.5l4 4.5h-4z", x - 4.0),
-        _ => format!("M{:.1} {:.1}h10v4h-10z", x - 5.0, y - 2.0),
-    };
-    let _ = writeln!(svg, "<path d=\"{path}\" fill=\"{}\"><title>{}</title></path>", colour(at), escaped(told));
-}
-
-fn legend(svg: &mut String, at: usize, line: &Line, x: f64, y: f64) {
-    let _ = writeln!(svg, "<path d=\"M{x} {y}h24\" stroke=\"{}\" stroke-width=\"1.8\"/>", colour(at));
-    sign(svg, at, x + 12.0, y, &line.label);
-    let mut label: String = line.label.chars().take(MOST_LABEL).collect();
-    if line.label.chars().count() > MOST_LABEL {
-        label.push('…');
+/// The end of a long name.
+fn ending(name: &str) -> String {
+    let count = name.chars().count();
+    if count <= MOST_NAME {
+        return name.into();
     }
-    let _ =
-        writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"12\">{}</text>", x + 32.0, y + 4.0, escaped(&label));
-}
-
-/// The row of a line that shows where there is no plan: a bar over each such stretch, a cross at each value.
-fn no_plan(svg: &mut String, chart: &Chart, at: usize, line: &Line, y: f64) {
-    let colour = colour(at);
-    let _ = writeln!(
-        svg,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"11\" fill=\"{colour}\">no plan</text>",
-        PLOT.0 - 8.0,
-        y + 4.0
-    );
-    for stretch in line.marks.split(|mark| mark.y.is_some()).filter(|stretch| !stretch.is_empty()) {
-        let (from, to) = (x_of(chart, stretch[0].x), x_of(chart, stretch[stretch.len() - 1].x));
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"10\" fill=\"{colour}\" fill-opacity=\"0.15\"/>",
-            from - 6.0,
-            y - 5.0,
-            to - from + 12.0
-        );
-        for mark in stretch {
-            let x = x_of(chart, mark.x);
-            let told = escaped(&format!("{}: no plan at {}", line.label, chart.show_x(mark.x)));
-            let _ = writeln!(
-                svg,
-                "<path d=\"M{:.1} {:.1}l7 7m0 -7l-7 7\" stroke=\"{colour}\" stroke-width=\"1.6\"><title>{told}</title></path>",
-                x - 3.5,
-                y - 3.5
-            );
-        }
-    }
+    format!("…{}", name.chars().skip(count - MOST_NAME + 1).collect::<String>())
 }

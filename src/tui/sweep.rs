@@ -246,7 +246,14 @@ impl Model {
             let limits = self.limits.with(kind, value);
             points.extend((0..series.len()).map(|series| Point { workload: 0, series, limits }));
         }
-        let sweep = Sweep { workloads: vec![self.workload.clone()], series, axes: vec![kind], points, alone: false };
+        let sweep = Sweep {
+            workloads: vec![self.workload.clone()],
+            series,
+            along: None,
+            axes: vec![kind],
+            points,
+            alone: false,
+        };
         let answers = vec![None; sweep.points.len()];
         let all: Vec<usize> = (0..sweep.points.len()).collect();
         let chart = Chart::new(&sweep, &answers, Figure::Objective);

@@ -16,6 +16,7 @@ mod output;
 mod placement;
 mod plan;
 mod sweep;
+mod sweep_studies;
 #[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../common/trace_rules.rs"]
 mod trace_rules;

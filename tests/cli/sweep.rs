@@ -224,15 +224,3 @@ fn workloads_can_stand_side_by_side() {
     let text = stdout(&["sweep", TINY, BERT, "--devices", "4", "--memory", "80GB", "--figure", "throughput"], 0);
     assert!(text.contains("by workload: 2 points"), "{text}");
 }
-
-#[test]
-fn the_studies_run_from_the_published_inputs() {
-    let Some(root) = std::env::var_os("PLANTUI_REFERENCE") else {
-        println!("skipped the_studies_run_from_the_published_inputs: PLANTUI_REFERENCE is not set");
-        return;
-    };
-    let text = plantui().args(["sweep", "--study", "piper-resnet", "--csv"]).arg(root).assert().success();
-    let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();
-    assert_eq!(text.lines().count(), 1 + 50, "{text}");
-    assert!(text.lines().any(|line| line.contains("resnet,Piper,piper,knapsack=greedy,128,")), "{text}");
-}

@@ -28,6 +28,8 @@ pub(crate) struct Rules {
     pub(crate) modes: Modes,
     /// Exactly so many stages.
     pub(crate) stages: Option<usize>,
+    /// At most so many replicas of all stages together.
+    pub(crate) most_replicas: Option<usize>,
 }
 
 /// One way to run a stage.
@@ -176,17 +178,19 @@ impl<'a> EveryPlan<'a> {
         degrees.dedup();
         let groups: Vec<Vec<(u32, u32)>> =
             if rules.engine_feasible { degrees.iter().map(|&one| vec![one]).collect() } else { vec![degrees] };
-        let found = groups.iter().filter_map(|group| self.recurrence(group, rules.stages, stage));
+        let found = groups.iter().filter_map(|group| self.recurrence(group, rules, stage));
         found.reduce(|best, next| if next.0 < best.0 { next } else { best })
     }
 
     fn recurrence<'e>(
         &'e self,
         degrees: &[(u32, u32)],
-        stages: Option<usize>,
+        rules: Rules,
         stage: &dyn Fn(&'e [Way], usize) -> Option<(f64, &'e Way)>,
     ) -> Option<(f64, Plan)> {
-        let (most_s, most_j) = (self.most_replicas, self.limits.devices as usize);
+        let Rules { stages, most_replicas, .. } = rules;
+        let most_s = self.most_replicas.min(most_replicas.unwrap_or(usize::MAX));
+        let most_j = self.limits.devices as usize;
         let width = most_j + 1;
         // Without a number of stages to keep, all are in table 0.
         let tables = 1 + stages.unwrap_or(0);

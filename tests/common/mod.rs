@@ -1,6 +1,7 @@
 //! What several test files share.
 #![allow(dead_code, reason = "every test file compiles this module and uses its own part of it")]
 
+pub(crate) mod answered;
 pub(crate) mod dapple_figures;
 pub(crate) mod engine_rules;
 pub(crate) mod every_plan;

@@ -157,7 +157,7 @@ pub(super) fn thriftiest<'m, 'a>(
     let question = Question {
         target: best.value * (1.0 + RESOLUTION),
         devices,
-        most_replicas: model.most_replicas.min(devices),
+        most_replicas: settings.replicas(model.most_replicas.min(devices)),
         allowed: &allowed,
         stages: settings.stages,
         progress: (0.9, 1.0),
@@ -250,7 +250,7 @@ impl Run<'_, '_, '_> {
         let question = Question {
             target,
             devices: self.devices,
-            most_replicas: self.model.most_replicas.min(self.devices),
+            most_replicas: self.settings.replicas(self.model.most_replicas.min(self.devices)),
             allowed: group,
             stages: self.settings.stages,
             progress: (self.done, after),

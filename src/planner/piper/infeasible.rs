@@ -49,7 +49,7 @@ pub(super) fn explain(
     if fewest_devices.is_some() {
         infeasible.limits.push(LimitKind::Devices);
     }
-    infeasible.explanation = sentence(limits, &infeasible, &workload.nodes[node].label(), node_bytes);
+    infeasible.explanation = sentence(limits, &settings, &infeasible, &workload.nodes[node].label(), node_bytes);
     Some(infeasible)
 }
 
@@ -57,11 +57,15 @@ fn memory_recompute(recompute: Recompute) -> Recompute {
     if recompute == Recompute::AllOrNone { Recompute::Auto } else { recompute }
 }
 
-fn sentence(limits: &Limits, found: &Infeasible, node: &str, node_bytes: f64) -> String {
+fn sentence(limits: &Limits, settings: &Settings, found: &Infeasible, node: &str, node_bytes: f64) -> String {
     let memory = units::bytes_exact(limits.memory_bytes);
     let devices = limits.devices;
     let plural = if devices == 1 { "device" } else { "devices" };
-    let mut text = format!("No plan fits on {devices} {plural} with {memory} each.");
+    let replicas = match settings.asked_replicas() {
+        Some(most) => format!(", of at most {most} {},", if most == 1 { "replica" } else { "replicas" }),
+        None => String::new(),
+    };
+    let mut text = format!("No plan{replicas} fits on {devices} {plural} with {memory} each.");
     if let Some(bytes) = found.smallest_memory_bytes {
         text += &format!(" With {devices} {plural}, {} each would do.", units::bytes(bytes));
     }
@@ -118,7 +122,7 @@ fn ask_memory(
         let question = Question {
             target: f64::INFINITY,
             devices,
-            most_replicas: model.most_replicas.min(devices),
+            most_replicas: settings.replicas(model.most_replicas.min(devices)),
             allowed: &group,
             stages: settings.stages,
             progress: (0.0, 1.0),

@@ -34,10 +34,12 @@ pub(super) struct Settings {
     pub(super) engine_feasible: bool,
     /// Exactly so many stages, if that is asked.
     pub(super) stages: Option<usize>,
+    /// Replicas of all stages together, at most; `u32::MAX` where only devices and microbatches bound them.
+    pub(super) most_replicas: u32,
 }
 
 /// What the planner declares.
-pub(super) static OPTIONS: [OptionSpec; 6] = [
+pub(super) static OPTIONS: [OptionSpec; 7] = [
     OptionSpec {
         name: "data_parallel",
         label: "data parallel",
@@ -85,6 +87,12 @@ pub(super) static OPTIONS: [OptionSpec; 6] = [
         help: "exactly so many stages; any: as many as are best",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true, zero: Some("any") },
     },
+    OptionSpec {
+        name: "most_replicas",
+        label: "most replicas",
+        help: "replicas of all stages together, at most; 0: as many as there are devices and microbatches",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_REPLICAS, whole: true },
+    },
 ];
 
 /// Those that decide which plans there are.
@@ -98,11 +106,23 @@ pub(super) static LEVERS: [Lever; 5] = [
 
 /// More stages than this cannot be asked for: every one costs a table over all sets.
 const MOST_STAGES: f64 = 1000.0;
+/// No plan has more replicas than devices.
+const MOST_REPLICAS: f64 = 10_000.0;
 
 impl Settings {
     /// Whether modes are chosen by a rule that may need less with more microbatches in flight.
     pub(super) fn is_heuristic(&self) -> bool {
         self.knapsack == Knapsack::Greedy || self.recompute == Recompute::AllOrNone
+    }
+
+    /// Replicas that all stages together may have, where devices and microbatches leave room for so many.
+    pub(super) fn replicas(&self, room: u32) -> u32 {
+        self.most_replicas.min(room)
+    }
+
+    /// The bound on replicas that was asked for.
+    pub(super) fn asked_replicas(&self) -> Option<u32> {
+        Some(self.most_replicas).filter(|&most| most < u32::MAX)
     }
 
     /// Reads the declared options.
@@ -119,6 +139,10 @@ impl Settings {
             knapsack: if options.choice("knapsack") == "greedy" { Knapsack::Greedy } else { Knapsack::Exact },
             engine_feasible: options.flag("engine_feasible"),
             stages: Some(options.number("stages") as usize).filter(|&stages| stages > 0),
+            most_replicas: match options.number("most_replicas") as u32 {
+                0 => u32::MAX,
+                most => most,
+            },
         }
     }
 }

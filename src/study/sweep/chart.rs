@@ -5,13 +5,18 @@
 //! what all plans have in common, the simulated throughput.
 
 use super::{Answer, Figure, Sweep, range};
-use crate::cluster::LimitKind;
+use crate::{
+    cluster::LimitKind,
+    planner::{OptionSpec, OptionValue},
+};
 
 /// What the chart runs along.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Along {
     /// A limit.
     Limit(LimitKind),
+    /// An option of the planners.
+    Option(&'static OptionSpec),
     /// The workloads, by name; x is their place.
     Workloads(Vec<String>),
 }
@@ -121,9 +126,12 @@ impl Scale {
 impl Chart {
     /// The chart of what is answered so far. `answers` lie as the sweep's points do.
     pub fn new(sweep: &Sweep, answers: &[Option<Answer>], figure: Figure) -> Self {
-        let along = match sweep.axes.first() {
-            Some(&kind) => Along::Limit(kind),
-            None => Along::Workloads((0..sweep.workloads.len()).map(|place| sweep.workload_label(place)).collect()),
+        let along = match (sweep.along, sweep.axes.first()) {
+            (Some(spec), _) => Along::Option(spec),
+            (None, Some(&kind)) => Along::Limit(kind),
+            (None, None) => {
+                Along::Workloads((0..sweep.workloads.len()).map(|place| sweep.workload_label(place)).collect())
+            }
         };
         let objectives = || answers.iter().flatten().filter_map(|answer| answer.objective.as_ref());
         let first = objectives().next();
@@ -134,11 +142,11 @@ impl Chart {
         let mut places = vec![];
         for (place, point) in sweep.points.iter().enumerate() {
             let x = match along {
-                Along::Limit(kind) => point.limits.get(kind),
                 Along::Workloads(_) => point.workload as f64,
+                Along::Limit(_) | Along::Option(_) => sweep.coordinates(point)[0],
             };
             places.push(x);
-            let label = label(sweep, place, matches!(along, Along::Limit(_)));
+            let label = label(sweep, place, !matches!(along, Along::Workloads(_)));
             let line = match lines.iter().position(|line| line.label == label) {
                 Some(at) => &mut lines[at],
                 None => {
@@ -156,7 +164,7 @@ impl Chart {
         }
         places.sort_by(f64::total_cmp);
         places.dedup();
-        let geometric = matches!(along, Along::Limit(_)) && range::is_geometric(&places);
+        let geometric = !matches!(along, Along::Workloads(_)) && range::is_geometric(&places);
         let values = || lines.iter().flat_map(|line| line.marks.iter().filter_map(|mark| mark.y));
         Chart {
             x: Scale::over(places.iter().copied(), |_, _| geometric),
@@ -173,6 +181,7 @@ impl Chart {
     pub fn x_title(&self) -> &'static str {
         match self.along {
             Along::Limit(kind) => kind.label(),
+            Along::Option(spec) => spec.label,
             Along::Workloads(_) => "workload",
         }
     }
@@ -181,6 +190,7 @@ impl Chart {
     pub fn show_x(&self, x: f64) -> String {
         match &self.along {
             Along::Limit(kind) => kind.format(x),
+            Along::Option(spec) => spec.show(&OptionValue::Number(x)),
             Along::Workloads(names) => names.get(x as usize).cloned().unwrap_or_default(),
         }
     }
@@ -199,6 +209,11 @@ impl Chart {
         self.figure.show(y, objective)
     }
 
+    /// A value of the figure as it stands at its axis, whose title says that it is that of a sample.
+    pub fn show_y_tick(&self, y: f64) -> String {
+        self.show_y(y).replace("/sample", "")
+    }
+
     /// Round values of the figure to write at its axis, at most so many: sizes are round in the unit they are told in.
     pub fn y_ticks(&self, most: usize) -> Vec<f64> {
         let unit = match self.figure {
@@ -209,22 +224,44 @@ impl Chart {
         scaled.ticks(most).into_iter().map(|tick| tick * unit).collect()
     }
 
-    /// Values along to write at the axis, at most so many: those of the points, evenly thinned out, the ends among them.
+    /// Values along to write at the axis, at most so many: those of the points, evenly thinned out so that the roundest
+    /// stay; of very many points round values between them.
     pub fn x_ticks(&self, most: usize) -> Vec<f64> {
-        let count = self.places.len();
-        let step = count.saturating_sub(1).div_ceil(most.max(2) - 1).max(1);
-        let mut ticks: Vec<f64> = self.places.iter().copied().step_by(step).collect();
-        if let Some(&last) = self.places.last()
-            && ticks.last() != Some(&last)
-        {
-            // The last but one would crowd it.
-            if ticks.len() > 1 && !count.is_multiple_of(step) && ticks.len() >= most {
-                ticks.pop();
-            }
-            ticks.push(last);
+        let (count, most) = (self.places.len(), most.max(2));
+        if count <= most {
+            return self.places.clone();
         }
-        ticks
+        if count > MANY * most && !matches!(self.along, Along::Workloads(_)) {
+            return self.x.ticks(most);
+        }
+        let digits: Vec<usize> =
+            self.places.iter().map(|&x| significant(&self.show_x(x), self.x.logarithmic)).collect();
+        let least = count.div_ceil(most);
+        let thinned = |step: usize, first: usize| (first..count).step_by(step);
+        let all = (least..=2 * least).flat_map(|step| (0..step).map(move |first| (step, first)));
+        let fitting = all.filter(|&(step, first)| (2..=most).contains(&thinned(step, first).count()));
+        // The fewest digits on average, but not too few values for it.
+        let worth = |&(step, first): &(usize, usize)| {
+            let (sum, values) = thinned(step, first).fold((0, 0), |(sum, n), at| (sum + digits[at], n + 1));
+            ((sum + 1) * count * count / values, count - values)
+        };
+        let (step, first) = fitting.min_by_key(worth).unwrap_or((least, 0));
+        thinned(step, first).map(|at| self.places[at]).collect()
     }
+}
+
+/// So many times as many points as there is room for are no longer thinned out.
+const MANY: usize = 6;
+
+/// Significant digits of a value as it is shown; where factors matter, powers of two are as round as those of ten.
+fn significant(shown: &str, factors: bool) -> usize {
+    let end = shown.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(shown.len());
+    if factors && shown[..end].parse().is_ok_and(u32::is_power_of_two) {
+        return 1;
+    }
+    let whole: String = shown[..end].chars().filter(|c| *c != '.').collect();
+    let digits = whole.trim_start_matches('0');
+    if shown[..end].contains('.') { digits.len() } else { digits.trim_end_matches('0').len() }
 }
 
 /// What tells a point's line from the others: whichever of planner, second axis and workload varies.
@@ -235,7 +272,7 @@ fn label(sweep: &Sweep, place: usize, workload_told: bool) -> String {
     if sweep.series.iter().any(|series| series.label != *label) {
         parts.push(label.clone());
     }
-    if let Some(&kind) = sweep.axes.get(1) {
+    if let Some(&kind) = sweep.axes.get(usize::from(sweep.along.is_none())) {
         let value = kind.format(point.limits.get(kind));
         parts.push(if value.bytes().all(|b| b.is_ascii_digit()) { format!("{value} {}", kind.label()) } else { value });
     }

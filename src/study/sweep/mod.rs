@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use crate::{
     cluster::{LimitKind, Limits, MissingLimit, Overrides},
+    planner::OptionSpec,
     workload::Workload,
 };
 
@@ -49,7 +50,10 @@ pub struct Sweep {
     pub workloads: Vec<Arc<Workload>>,
     /// How.
     pub series: Vec<Series>,
-    /// The limits that vary, the one along the chart first; at most two.
+    /// The option of the planners that the chart runs along, in place of a limit: a number that differs from series to
+    /// series.
+    pub along: Option<&'static OptionSpec>,
+    /// The limits that vary, the one along the chart first unless an option is; two axes at most.
     pub axes: Vec<LimitKind>,
     /// The points: by workload, then by the second axis, the first axis, and the series.
     pub points: Vec<Point>,
@@ -76,7 +80,7 @@ impl Sweep {
             }
         }
         let axes = values.iter().filter(|values| values.is_axis()).map(|values| values.kind).collect();
-        Ok(Sweep { workloads, series, axes, points, alone: false })
+        Ok(Sweep { workloads, series, along: None, axes, points, alone: false })
     }
 
     /// What tables call a workload: its name, or where two share one, where it came from.
@@ -86,9 +90,15 @@ impl Sweep {
         if shared { workload.source.clone() } else { workload.name.clone() }
     }
 
-    /// Where a point lies on the axes.
+    /// What the axes are called, the one along the chart first.
+    pub fn axis_labels(&self) -> Vec<&'static str> {
+        self.along.map(|spec| spec.label).into_iter().chain(self.axes.iter().map(|kind| kind.label())).collect()
+    }
+
+    /// Where a point lies on the axes, that along the chart first.
     pub fn coordinates(&self, point: &Point) -> Vec<f64> {
-        self.axes.iter().map(|&kind| point.limits.get(kind)).collect()
+        let along = self.along.map(|spec| self.series[point.series].options.number(spec.name));
+        along.into_iter().chain(self.axes.iter().map(|&kind| point.limits.get(kind))).collect()
     }
 }
 

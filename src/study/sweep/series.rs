@@ -10,8 +10,8 @@ use crate::{
 /// A planner with its options, and what its line is called.
 #[derive(Clone)]
 pub struct Series {
-    /// What tables and legends call it, fit for a terminal. Series that share it are one line of the chart: no two of them
-    /// have a point of the same workload.
+    /// What tables and legends call it, fit for a terminal. Series that share it are one line of the chart: they differ in
+    /// workload, or in the option that the chart runs along.
     pub label: String,
     /// Who plans.
     pub planner: &'static dyn Planner,

@@ -206,7 +206,7 @@ fn draw_axes(frame: &mut Frame<'_>, parts: &Parts, model: &Model, swept: &Swept)
         for tick in chart.y_ticks((plot.height / 3).max(2) as usize) {
             let y = row(plot, chart.y.share(tick));
             if y < free {
-                let text = fit_right(&chart.show_y(tick).replace("/sample", ""), LABEL as usize - 2) + " ┤";
+                let text = fit_right(&chart.show_y_tick(tick), LABEL as usize - 2) + " ┤";
                 buffer.set_stringn(plot.x - LABEL, y, &text, LABEL as usize, muted);
                 free = y;
             }
@@ -220,14 +220,11 @@ fn draw_axes(frame: &mut Frame<'_>, parts: &Parts, model: &Model, swept: &Swept)
         buffer[(x, axis.y)].set_symbol("─").set_style(theme.fg(Role::Border));
     }
     let mut free = axis.x;
-    let last = column(chart, plot, chart.places.last().copied().unwrap_or(0.0));
     for tick in chart.x_ticks((axis.width / 9).max(2) as usize) {
         let (at, text) = (column(chart, plot, tick), chart.show_x(tick));
         let width = text.chars().count() as u16;
         let from = at.saturating_sub(width / 2).max(axis.x).min(axis.right().saturating_sub(width));
-        // The last one is always told.
-        let room = from >= free && (at == last || from + width < last.saturating_sub(width / 2).max(1));
-        if room {
+        if from >= free {
             buffer[(at, axis.y)].set_symbol("┴");
             buffer.set_stringn(from, axis.y + 1, &text, width as usize, muted);
             free = from + width + 1;

@@ -12,7 +12,8 @@ use std::{path::Path, sync::Arc};
 
 use super::{Figure, Point, Series, Sweep, Values};
 use crate::{
-    cluster::{LimitKind, Overrides},
+    cluster::{LimitKind, Limits, Overrides},
+    planner::OptionValue,
     workload::{self, LoadError, Workload},
 };
 
@@ -30,7 +31,7 @@ pub struct Paper {
 }
 
 /// All studies.
-pub static ALL: [Paper; 7] = [
+pub static ALL: [Paper; 8] = [
     Paper {
         id: "piper-figure-1",
         title: "Piper, figure 1: time per sample of BERT-32 by devices and memory, with a dimension switched off",
@@ -42,6 +43,12 @@ pub static ALL: [Paper; 7] = [
         title: "Piper, figure 2: time per sample of BERT-32 for every number of devices up to 2048",
         figure: Figure::Objective,
         build: figure_2,
+    },
+    Paper {
+        id: "piper-figure-2-replicas",
+        title: "Piper, figure 2: time per sample of BERT-32 on 2048 devices by the most replicas",
+        figure: Figure::Objective,
+        build: figure_2_replicas,
     },
     Paper {
         id: "piper-figure-3",
@@ -146,6 +153,27 @@ fn figure_2(folder: &Path) -> Result<Sweep, LoadError> {
     grid(vec![load(folder, BERT)?], &PIPER[..1], &[devices, microbatches], &rest)
 }
 
+/// What one run of the published table answers beside every number of devices: every sum of replicas.
+fn figure_2_replicas(folder: &Path) -> Result<Sweep, LoadError> {
+    const DEVICES: u32 = 2048;
+    let bert = load(folder, BERT)?;
+    let rest = Overrides { devices: Some(DEVICES), memory_bytes: Some(8.0 * GIB), ..Overrides::default() };
+    let mut sweep =
+        grid(vec![Arc::clone(&bert)], &PIPER[..1], &[values(LimitKind::Microbatches, &[512.0, 960.0])], &rest)?;
+    let (ends, series) = (std::mem::take(&mut sweep.points), std::mem::take(&mut sweep.series));
+    sweep.along = series[0].planner.options().iter().find(|spec| spec.name == "most_replicas");
+    for end in ends {
+        // More replicas than microbatches are no use.
+        for most in 1..=end.limits.microbatches.min(DEVICES) {
+            let mut one = series[0].clone();
+            one.options.set("most_replicas", OptionValue::Number(f64::from(most)));
+            sweep.points.push(Point { series: sweep.series.len(), ..end.clone() });
+            sweep.series.push(one);
+        }
+    }
+    Ok(sweep)
+}
+
 fn figure_3(folder: &Path) -> Result<Sweep, LoadError> {
     let devices: Vec<f64> = (3..=10).map(|e| f64::from(1 << e)).chain([1536.0, 2048.0]).collect();
     let microbatches = values(LimitKind::Microbatches, &[480.0, 512.0, 1920.0, 2048.0]);
@@ -169,6 +197,7 @@ fn table(folder: &Path, input: &str, pairs: Pairs) -> Result<Sweep, LoadError> {
     let mut sweep = Sweep {
         workloads: vec![Arc::clone(&workload)],
         series: series(&[PIPER[0], GENERAL]),
+        along: None,
         axes: vec![LimitKind::Devices, LimitKind::Memory],
         points: vec![],
         alone: false,
@@ -205,22 +234,39 @@ fn resnet(folder: &Path) -> Result<Sweep, LoadError> {
     table(folder, "piper/inputs/resnet.json", PAIRS)
 }
 
+/// What the published tables measure on one accelerator, whatever its memory.
+const HEEDLESS: &str = "placement-one";
+/// Accelerators enough for every split of a human expert: the published tables limit neither them nor their memory.
+const MOST_OF_EXPERTS: u32 = 16;
+
+fn without_memory(limits: Limits) -> Limits {
+    limits.with(LimitKind::Memory, Limits::NEUTRAL.memory_bytes)
+}
+
 /// Every algorithm on every input of a folder, with the human expert where there is one for it.
 fn placement(folder: &Path, inputs: &[&str], lines: &[&str], expert: &str) -> Result<Sweep, LoadError> {
     let root = folder.join("dnn-partitioning");
-    let mut sweep = Sweep { workloads: vec![], series: series(lines), axes: vec![], points: vec![], alone: false };
+    let mut sweep =
+        Sweep { workloads: vec![], series: series(lines), along: None, axes: vec![], points: vec![], alone: false };
     for input in inputs {
         let mut workload = Workload::clone(&*load(&root, &format!("{input}.json"))?);
         // Operator graphs share names with layer graphs.
         workload.name = input.split('/').skip(1).collect::<Vec<_>>().join("/");
         let place = sweep.workloads.len();
         let one = grid(vec![Arc::new(workload)], lines, &[], &Overrides::default())?;
-        sweep.points.extend(one.points.iter().map(|point| Point { workload: place, ..point.clone() }));
+        sweep.points.extend(one.points.iter().map(|point| {
+            let heedless = one.series[point.series].planner.info().id == HEEDLESS;
+            let limits = if heedless { without_memory(point.limits) } else { point.limits };
+            Point { workload: place, limits, ..*point }
+        }));
         sweep.workloads.extend(one.workloads);
         if let Some(split) = expert_split(&root, input) {
             let mut human = Series::parse(expert, &[]).expect("the studies' lines are tested");
-            human.options.set("split", crate::planner::OptionValue::File(split));
-            sweep.points.push(Point { series: sweep.series.len(), ..sweep.points[sweep.points.len() - 1].clone() });
+            human.options.set("split", OptionValue::File(split));
+            let last = sweep.points[sweep.points.len() - 1].clone();
+            let devices = f64::from(last.limits.devices.max(MOST_OF_EXPERTS));
+            let limits = without_memory(last.limits).with(LimitKind::Devices, devices);
+            sweep.points.push(Point { series: sweep.series.len(), limits, ..last });
             sweep.series.push(human);
         }
     }
