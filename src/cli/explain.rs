@@ -111,12 +111,12 @@ impl ExplainArgs {
         let whole = Search::new(None, self.planning.seed);
         let interrupt = Interrupt::cancels(&whole)
             .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
-        let Task { planner, problem, unheeded } = task;
+        let Task { planner, problem, unheeded, assumed } = task;
         let search = whole.part(self.planning.deadline);
         let started = Instant::now();
         let (mut outcome, score) =
             watched(planner.info().name, &search, &interrupt, || planner::run(planner, &problem, &search));
-        outcome.notes.extend(unheeded.iter().map(|kind| planning::ignored(planner, *kind)));
+        outcome.notes.extend(unheeded.iter().map(|kind| planning::ignored(planner, *kind)).chain(assumed));
         let each = self.each.unwrap_or_else(|| LEAST_SHARE.max(2 * started.elapsed()));
         let simulation = outcome
             .plan

@@ -34,6 +34,8 @@ pub struct Task {
     pub problem: Problem,
     /// Limits that were asked for and that the planner does not heed.
     pub(super) unheeded: Vec<LimitKind>,
+    /// Limits that nobody stated, a sentence each.
+    pub(super) assumed: Vec<String>,
 }
 
 /// What a planner found, with everything that reports and documents are made of.
@@ -68,6 +70,7 @@ impl Task {
     pub fn new(workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
         let overrides = limits.overrides();
         let settings_of = |planner| settings(planner, limits, args);
+        let assumed = Limits::assumed(&workload, &overrides);
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
@@ -76,7 +79,7 @@ impl Task {
         let problem = Problem { workload: Arc::new(workload), limits, options };
         planner.check_options(&problem)?;
         let unheeded = overrides.given().filter(|kind| !planner.limits().contains(kind)).collect();
-        Ok(Task { planner, problem, unheeded })
+        Ok(Task { planner, problem, unheeded, assumed })
     }
 
     /// Plans and simulates.
@@ -88,8 +91,8 @@ impl Task {
             None => self.search(args)?,
             Some(threads) => pool(threads)?.install(|| self.search(args))?,
         };
-        let Task { planner, problem, unheeded } = self;
-        outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)));
+        let Task { planner, problem, unheeded, assumed } = self;
+        outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
         let simulation = outcome
             .plan
             .as_ref()
@@ -129,9 +132,9 @@ impl Planned {
     pub fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Planned>, Failure> {
         let one = |task: Task| {
             let search = Search::new(args.deadline, args.seed);
-            let Task { planner, problem, unheeded } = task;
+            let Task { planner, problem, unheeded, assumed } = task;
             let (mut outcome, score) = planner::run(planner, &problem, &search);
-            outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)));
+            outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
             let simulation = outcome
                 .plan
                 .as_ref()

@@ -223,6 +223,30 @@ impl Limits {
         Self::merge(&workload.profile, &file, &overrides)
     }
 
+    /// What [`Limits::resolve`] takes for granted because neither the workload nor the overrides say it, a sentence each.
+    pub fn assumed(workload: &Workload, overrides: &Overrides) -> Vec<String> {
+        let given = overrides.or(&Overrides::from(&workload.limits));
+        let unsaid = |kind: LimitKind| given.get(kind).is_none();
+        let taken = |kind: LimitKind, value: f64| {
+            format!("{} is taken as {}: {} says otherwise", kind.label(), kind.format(value), kind.flag())
+        };
+        let assumptions: &[(LimitKind, f64)] = match &workload.profile {
+            Profile::Layers(_) => &[(LimitKind::Memory, V100_MEMORY)],
+            Profile::Operators(_) => &[
+                (LimitKind::Flops, PASE_FLOPS),
+                (LimitKind::Bandwidth, PASE_BANDWIDTH),
+                (LimitKind::Memory, Limits::NEUTRAL.memory_bytes),
+            ],
+            Profile::Piper(_) | Profile::Placement(_) => &[],
+        };
+        let mut all: Vec<String> =
+            assumptions.iter().filter(|(kind, _)| unsaid(*kind)).map(|&(kind, value)| taken(kind, value)).collect();
+        if workload.layers().is_some() && given.machines.is_none() {
+            all.push("devices are taken to sit in machines of 8: --machines says otherwise".into());
+        }
+        all
+    }
+
     fn merge(profile: &Profile, file: &FileLimits, overrides: &Overrides) -> Result<Self, MissingLimit> {
         let missing = |kind: LimitKind| MissingLimit::new(profile, kind);
         Ok(Limits {
@@ -285,6 +309,40 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_says_is_told() {
+        let text =
+            "node1 -- A -- forward_compute_time=1, backward_compute_time=1, activation_size=8, parameter_size=8\n";
+        let workload = crate::workload::load_bytes(text.as_bytes(), "a.txt", "a").unwrap();
+        let asked = Overrides { devices: Some(16), batch: Some(64), ..Overrides::default() };
+        let told = Limits::assumed(&workload, &asked);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(
+            told[0].starts_with("memory is taken as 16 GB: --memory") && told[1].contains("machines of 8"),
+            "{told:?}"
+        );
+        let all = Overrides { memory_bytes: Some(8e9), machines: Machines::new(&[16]), ..asked };
+        assert_eq!(Limits::assumed(&workload, &all), Vec::<String>::new());
+        assert_eq!(Limits::assumed(&crate::workload::builtin(), &Overrides::default()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn kinds_are_given_and_taken_away() {
+        let mut limits = Overrides::default();
+        for kind in LimitKind::ALL {
+            limits.set(kind, Some(3.0));
+            assert_eq!(limits.get(kind), Some(3.0));
+        }
+        assert_eq!(limits.given().count(), LimitKind::ALL.len());
+        limits.set(LimitKind::Memory, None);
+        let file = FileLimits { devices: Some(1), ..FileLimits::default() };
+        let rest: Vec<LimitKind> = limits.unstated_by(&file).given().collect();
+        assert!(
+            !rest.contains(&LimitKind::Memory) && !rest.contains(&LimitKind::Devices) && rest.len() == 5,
+            "{rest:?}"
+        );
+    }
 
     #[test]
     fn overrides_win_and_gaps_are_named() {

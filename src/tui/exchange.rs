@@ -161,6 +161,7 @@ impl Model {
             batch: here.batch.or(Some(DEFAULT_BATCH)),
             ..Overrides::from(&workload.limits).or(&here)
         };
+        let assumed = Limits::assumed(&workload, &stated);
         let kept = session.as_ref().map(|session| session.limits(&Overrides::default())).unwrap_or_default();
         match Limits::resolve(&workload, &kept.or(&stated)) {
             Ok(limits) => {
@@ -174,7 +175,10 @@ impl Model {
         }
         let origin = match &session {
             Some(_) => "limits of its last session".to_string(),
-            None => origin_of_limits(&workload, &self.limits),
+            None => {
+                origin_of_limits(&workload, &self.limits, &self.workload)
+                    + &assumed.iter().map(|a| format!("; {a}")).collect::<String>()
+            }
         };
         self.message = Some((Tone::Done, format!("loaded {}; {origin}", workload.name)));
         self.forget_results();
@@ -202,8 +206,9 @@ fn measured(form: &ExportForm) -> Effects {
     unknown.then(|| Effect::Aside(errand())).into_iter().collect()
 }
 
-/// Which limits a workload's file states, and which stay as they were: `kept devices 16, batch 128; the file states memory`.
-fn origin_of_limits(workload: &Workload, limits: &Limits) -> String {
+/// Which limits a workload's file states, which stay as they were, and which are new because neither says anything:
+/// `kept devices 16; assumed batch 128; the file states memory`.
+fn origin_of_limits(workload: &Workload, limits: &Limits, before: &Workload) -> String {
     let file = &workload.limits;
     let states = |kind: &LimitKind| match kind {
         LimitKind::Devices => file.devices.is_some(),
@@ -220,9 +225,15 @@ fn origin_of_limits(workload: &Workload, limits: &Limits) -> String {
     if kept.is_empty() {
         return "all limits from the file".into();
     }
-    let kept: Vec<String> =
-        kept.iter().map(|&kind| format!("{} {}", kind.label(), kind.format(limits.get(kind)))).collect();
+    let (kept, assumed): (Vec<LimitKind>, Vec<LimitKind>) =
+        kept.into_iter().partition(|kind| LimitKind::of(&before.profile).contains(kind));
+    let told = |word: &str, kinds: &[LimitKind]| {
+        let value = |&kind: &LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
+        let values: Vec<String> = kinds.iter().map(value).collect();
+        (!values.is_empty()).then(|| format!("{word} {}", values.join(", ")))
+    };
+    let told: Vec<String> = told("kept", &kept).into_iter().chain(told("assumed", &assumed)).collect();
     let stated: Vec<&str> = stated.iter().map(|kind| kind.label()).collect();
     let stated = if stated.is_empty() { "nothing".into() } else { stated.join(", ") };
-    format!("kept {}; the file states {stated}", kept.join(", "))
+    format!("{}; the file states {stated}", told.join("; "))
 }

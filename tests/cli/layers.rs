@@ -78,3 +78,19 @@ fn what_a_format_does_not_hold_is_asked_for_by_its_flag() {
     let error = refusal(&["plan", &file]);
     assert!(error.contains("`maxFPGAs`") && error.contains("--devices"), "{error}");
 }
+
+#[test]
+fn what_nobody_states_is_noted() {
+    let layers = "inputs/bert32-layers.txt";
+    let notes = |arguments: &[&str]| {
+        let plan = json(&[&["plan", layers, "--batch", "64", "--json"], arguments].concat(), 0);
+        plan["notes"].to_string()
+    };
+    let both = notes(&["--devices", "4"]);
+    assert!(
+        both.contains("memory is taken as 16 GB: --memory") && both.contains("machines of 8: --machines"),
+        "{both}"
+    );
+    let neither = notes(&["--machines", "2,2", "--memory", "16GB"]);
+    assert!(!neither.contains("taken"), "{neither}");
+}

@@ -422,7 +422,8 @@ fn another_workload_is_opened_and_a_bad_one_is_refused_in_place() {
     screen.keys(concat!(env!("CARGO_MANIFEST_DIR"), "/inputs/bert32-layers.txt"));
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
-    assert!(text.contains("loaded bert32-layers; kept devices 4, batch 128"), "{text}");
+    assert!(text.contains("loaded bert32-layers; kept devices 4, memory 1 GB; assumed batch 128"), "{text}");
+    assert!(text.contains("the file states nothing; devices are"), "{text}");
 }
 
 #[test]
