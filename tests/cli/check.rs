@@ -432,8 +432,8 @@ fn options_have_the_types_that_their_planner_takes() {
     let folder = Folder::new();
     let plan = json(&["plan", TINY, "--json"], 0);
     for (option, value, told) in [
-        ("stages", Value::from("two"), "it takes a whole number from 0"),
-        ("stages", Value::from(2.5), "it takes a whole number from 0"),
+        ("stages", Value::from("two"), "it takes any or a whole number from 1"),
+        ("stages", Value::from(2.5), "it takes any or a whole number from 1"),
         ("knapsack", Value::from(3), "it takes exact, greedy"),
         ("recompute", Value::from("sometimes"), "it takes auto"),
         ("data_parallel", Value::from("true"), "it takes true, false"),
