@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     let reader = Reader { text, file };
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        reader.error(at, printable(error.message()), "a configuration is TOML: `plantui --print-config` shows one")
+        reader.error(at, &printable(error.message()), "a configuration is TOML: `plantui --print-config` shows one")
     })?;
     let mut config = Config::default();
     let general = settings::general();
@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
             ("keys", DeValue::Table(scopes)) => reader.keys(&mut config, scopes)?,
             ("limits" | "simulator" | "keys", _) => {
                 let problem = format!("`{}` is no table", key.get_ref());
-                return Err(reader.error(key.span().start, problem, &format!("write [{}] above it", key.get_ref())));
+                return Err(reader.error(key.span().start, &problem, &format!("write [{}] above it", key.get_ref())));
             }
             (name, _) if general.iter().any(|setting| setting.name == name) => {
                 reader.setting(&mut config, key, value, &general, "")?;
@@ -68,10 +68,10 @@ fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Entry<'a, 'i>> {
 }
 
 impl Reader<'_> {
-    fn error(&self, at: usize, problem: String, repair: &str) -> ConfigError {
+    fn error(&self, at: usize, problem: &str, repair: &str) -> ConfigError {
         let line = self.text.get(..at).unwrap_or(self.text).matches('\n').count() + 1;
         // Values are quoted, and may be as long as the file.
-        let (problem, repair) = (single_line(&problem), single_line(repair));
+        let (problem, repair) = (single_line(problem), single_line(repair));
         ConfigError { file: self.file.into(), line: Some(line), problem, repair }
     }
 
@@ -81,7 +81,7 @@ impl Reader<'_> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there are {}", known.join(", ")),
         };
-        self.error(at, format!("there is no {what} `{word}`"), &repair)
+        self.error(at, &format!("there is no {what} `{word}`"), &repair)
     }
 
     fn settings(
@@ -114,7 +114,7 @@ impl Reader<'_> {
         (setting.read)(config, value.get_ref()).map_err(|repair| {
             let span = value.span();
             let shown = printable(self.text.get(span.clone()).unwrap_or_default());
-            self.error(span.start, format!("{prefix}{name} cannot be {shown}"), &repair)
+            self.error(span.start, &format!("{prefix}{name} cannot be {shown}"), &repair)
         })
     }
 
@@ -132,7 +132,7 @@ impl Reader<'_> {
             }
             let DeValue::Table(actions) = actions.get_ref() else {
                 let repair = format!("write [keys.{scope}] above `action = \"key\"`");
-                return Err(self.error(scope_key.span().start, format!("`keys.{scope}` is no table"), &repair));
+                return Err(self.error(scope_key.span().start, &format!("`keys.{scope}` is no table"), &repair));
             };
             for (key, value) in in_order(actions) {
                 let entry = self.action(scope, key)?;
@@ -150,7 +150,7 @@ impl Reader<'_> {
             TABLE[other].action.id()
         );
         let repair = format!("give one of them another key, for example `{} = []` for none", TABLE[other].action.id());
-        Err(self.error(bound[ours].unwrap_or(0), problem, &repair))
+        Err(self.error(bound[ours].unwrap_or(0), &problem, &repair))
     }
 
     fn action(&self, scope: &str, key: &Spanned<std::borrow::Cow<'_, str>>) -> Result<usize, ConfigError> {
@@ -159,7 +159,7 @@ impl Reader<'_> {
             let elsewhere = TABLE.iter().find(|entry| entry.action.id() == action);
             if let Some(entry) = elsewhere {
                 let problem = format!("[keys.{scope}] has no `{action}`");
-                return self.error(key.span().start, problem, &format!("it stands in [keys.{}]", entry.scope.id()));
+                return self.error(key.span().start, &problem, &format!("it stands in [keys.{}]", entry.scope.id()));
             }
             let known: Vec<String> =
                 TABLE.iter().filter(|entry| entry.scope.id() == scope).map(|entry| entry.action.id()).collect();
@@ -171,16 +171,16 @@ impl Reader<'_> {
     fn bound_keys(&self, scope: &str, action: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<Key>, ConfigError> {
         let at = value.span().start;
         let names = texts(value.get_ref())
-            .map_err(|repair| self.error(at, format!("keys.{scope}.{action} is no key"), &repair))?;
+            .map_err(|repair| self.error(at, &format!("keys.{scope}.{action} is no key"), &repair))?;
         let mut keys: Vec<Key> = vec![];
         for name in names {
             let key = Key::parse(name).ok_or_else(|| {
                 let repair = "write a character, or such as enter, space, f5, shift-left, ctrl-x, alt-x";
-                self.error(at, format!("`{}` is no key", printable(name)), repair)
+                self.error(at, &format!("`{}` is no key", printable(name)), repair)
             })?;
             if let Some(held) = Keymap::held(key).filter(|held| held.id() != action) {
                 let problem = format!("`{name}` is kept for `{}`", held.id());
-                return Err(self.error(at, problem, &format!("choose another key for `{action}`")));
+                return Err(self.error(at, &problem, &format!("choose another key for `{action}`")));
             }
             if !keys.contains(&key) {
                 keys.push(key);

@@ -395,7 +395,7 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
                         100.0 * error
                     )),
                     _ if played.schedule != contender.play.schedule => {
-                        tell(&format!("· played as {}", played.schedule.name()))
+                        tell(&format!("· played as {}", played.schedule.name()));
                     }
                     _ => {}
                 }
