@@ -90,8 +90,8 @@ pub(super) static OPTIONS: [OptionSpec; 7] = [
     OptionSpec {
         name: "most_replicas",
         label: "most replicas",
-        help: "replicas of all stages together, at most; 0: as many as there are devices and microbatches",
-        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_REPLICAS, whole: true },
+        help: "replicas of all stages together, at most; any: as many as devices and microbatches allow",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_REPLICAS, whole: true, zero: Some("any") },
     },
 ];
 
