@@ -100,14 +100,19 @@ impl Scale {
         let most = most.max(2);
         if self.logarithmic {
             let decades = self.least.log10().floor() as i32..=self.most.log10().ceil() as i32;
+            let mut coarsest = None;
             for digits in [&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0][..], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]] {
                 let all = decades.clone().flat_map(|e| digits.iter().map(move |d| d * 10f64.powi(e)));
                 let ticks = inside(all.collect());
-                if ticks.len() <= most && ticks.len() >= 2 {
-                    return ticks;
+                if ticks.len() >= 2 {
+                    if ticks.len() <= most {
+                        return ticks;
+                    }
+                    coarsest = Some(ticks);
                 }
             }
-            return vec![self.least, self.most];
+            // Round ones that stand close rather than ends that are not round.
+            return coarsest.unwrap_or_else(|| vec![self.least, self.most]);
         }
         let length = self.most - self.least;
         if length <= 0.0 {
@@ -115,11 +120,16 @@ impl Scale {
         }
         let rough = length / most as f64;
         let decade = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|d| d * decade).into_iter().find(|&s| s >= rough).unwrap_or(length);
-        let first = (self.least / step).ceil();
-        let count = ((self.most / step).floor() - first).max(0.0) as usize;
-        let ticks = inside((0..=count).map(|i| (first + i as f64) * step).collect());
-        if ticks.len() >= 2 { ticks } else { vec![self.least, self.most] }
+        let by = |step: f64| {
+            let first = (self.least / step).ceil();
+            let count = ((self.most / step).floor() - first).max(0.0) as usize;
+            inside((0..=count).map(|i| (first + i as f64) * step).collect())
+        };
+        // From the first step that is wide enough down to one of which two values lie inside.
+        let steps = [10.0, 5.0, 2.0, 1.0, 0.5, 0.2].map(|d| d * decade);
+        let widest = steps.iter().rposition(|&step| step >= rough).unwrap_or(0);
+        let ticks = steps[widest..].iter().map(|&step| by(step)).find(|ticks| ticks.len() >= 2);
+        ticks.unwrap_or_else(|| vec![self.least, self.most])
     }
 }
 
@@ -280,4 +290,29 @@ fn label(sweep: &Sweep, place: usize, workload_told: bool) -> String {
         parts.push(sweep.workload_label(point.workload));
     }
     if parts.is_empty() { label.clone() } else { parts.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_at_least_two() {
+        for (least, most, logarithmic, room) in [
+            (15.66, 91.27, false, 3),
+            (15.66, 91.27, true, 3),
+            (0.9, 1.1, false, 2),
+            (3.0, 40.0, true, 2),
+            (0.0, 7.0, false, 5),
+        ] {
+            let scale = Scale { least, most, logarithmic };
+            let ticks = scale.ticks(room);
+            assert!(ticks.len() >= 2 && ticks.windows(2).all(|pair| pair[0] < pair[1]), "{scale:?}: {ticks:?}");
+            for tick in ticks {
+                let digits = format!("{tick:.3e}");
+                let mantissa = digits.split('e').next().unwrap().trim_end_matches('0').trim_end_matches('.');
+                assert!(mantissa.len() <= 3 && (least..=most).contains(&tick), "{scale:?}: {tick}");
+            }
+        }
+    }
 }
