@@ -74,3 +74,37 @@ pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorU
     idle.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     Some(OperatorUse { devices, step_s: scored.load_s, edges, idle })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::Overrides,
+        planner::{self, Options, Problem, Search},
+        workload,
+    };
+
+    #[test]
+    fn handovers_and_idle_devices_are_those_of_the_score() {
+        let bytes = include_bytes!("../../inputs/alexnet-operators.json");
+        let workload = std::sync::Arc::new(workload::load_bytes(bytes, "alexnet.json", "alexnet").unwrap());
+        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let pase = planner::find("pase").unwrap();
+        let problem = Problem { workload: workload.clone(), limits, options: Options::defaults(pase.options()) };
+        let (outcome, score) = planner::run(pase, &problem, &Search::default());
+        let (mut plan, score) = (outcome.plan.unwrap(), score.unwrap());
+        let used = of(&workload, &limits, &plan).unwrap();
+        let handed: f64 = used.edges.iter().map(|edge| edge.seconds).sum();
+        let counted = score.stages[0].communication_s;
+        assert!(handed > 0.0 && (handed - counted).abs() <= 1e-12 * counted, "{handed} {counted}");
+        assert!(used.edges.is_sorted_by(|a, b| a.seconds >= b.seconds));
+        assert_eq!(used.step_s, score.stages[0].load_s);
+        let loss = workload.nodes.iter().position(|node| node.name.as_deref() == Some("loss")).unwrap();
+        let idle: Vec<(usize, f64)> = used.idle.iter().map(|idle| (idle.node, idle.pieces)).collect();
+        assert_eq!((used.devices, idle), (8, vec![(loss, 2.0)]));
+        // A plan that breaks a rule uses nothing.
+        plan.stages[0].choices.pop();
+        assert_eq!(of(&workload, &limits, &plan), None);
+        assert_eq!(of(&workload::builtin(), &limits, &plan), None);
+    }
+}

@@ -77,3 +77,16 @@ fn objectives_stand_apart_and_are_sorted_by_simulated_time() {
     let latency = entries.iter().find(|entry| entry["objective"]["name"] == "latency").unwrap();
     assert!(latency["prediction_error"].as_f64().unwrap().abs() < 1e-9);
 }
+
+#[test]
+fn operator_graphs_tell_how_many_samples_a_second() {
+    let operators = "inputs/alexnet-operators.json";
+    let document = json(&["compare", operators, "--json"], 0);
+    let entries = document["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 2, "PaSE and data parallelism");
+    for entry in entries {
+        // The file's batch dimension is 128.
+        let samples = entry["iteration_s"].as_f64().unwrap() * entry["samples_per_s"].as_f64().unwrap();
+        assert!((samples - 128.0).abs() < 1e-9, "{entry}");
+    }
+}

@@ -3,7 +3,7 @@
 use predicates::prelude::*;
 use serde_json::Value;
 
-use crate::{BERT, PLANNERS, TINY, json, plantui, refusal, stdout};
+use crate::{BERT, Folder, PLANNERS, TINY, argument, json, plantui, refusal, stdout};
 
 /// `path` leads to a value that `is` accepts.
 fn field(document: &Value, path: &str, is: fn(&Value) -> bool) {
@@ -227,4 +227,20 @@ fn a_limit_that_changes_nothing_is_named() {
     };
     assert!(told(&["--microbatches", "4"]));
     assert!(!told(&["--devices", "4"]));
+}
+
+#[test]
+fn tables_that_would_not_fit_are_refused_with_their_size() {
+    let folder = Folder::new();
+    let graph = argument(&folder.path("inception3.json"));
+    stdout(&["generate", "inception3", "--batch", "128", "--output", &graph], 0);
+    let plan = |options: &[&str]| {
+        let document = json(&[&["plan", &graph, "--planner", "pase", "--json"], options].concat(), 0);
+        (document["status"].clone(), document["notes"].to_string(), document["objective"]["value"].as_f64().unwrap())
+    };
+    let (status, notes, without) = plan(&["--set", "order=breadth-first", "--set", "bounds=false"]);
+    assert_eq!(status, "feasible");
+    assert!(notes.contains("not searched: in breadth-first order the tables would have 5.452e14 entries"), "{notes}");
+    let (status, notes, proven) = plan(&["--set", "order=breadth-first"]);
+    assert!(status == "optimal" && !notes.contains("not searched") && proven < without, "{notes}");
 }

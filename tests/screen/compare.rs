@@ -164,8 +164,8 @@ fn pins_keep_their_limits_and_figures_over_every_change() {
     assert_eq!(text.matches("four of them").count(), 1, "{text}");
 }
 
-#[test]
-fn a_plan_of_the_table_is_shown_in_the_other_views_and_one_key_leads_back() {
+/// The table with the plan of equal parts opened from it, and the first line before that.
+fn visiting() -> (Offscreen, String) {
     let mut screen = table();
     screen.keys("a");
     let header = screen.text().lines().next().unwrap().to_string();
@@ -176,6 +176,12 @@ fn a_plan_of_the_table_is_shown_in_the_other_views_and_one_key_leads_back() {
         press(&mut screen, KeyCode::Down);
     }
     press(&mut screen, KeyCode::Enter);
+    (screen, header)
+}
+
+#[test]
+fn a_plan_of_the_table_is_shown_in_the_other_views_and_one_key_leads_back() {
+    let (mut screen, header) = visiting();
     assert_eq!(screen.view(), View::Stages);
     let text = screen.text();
     assert!(text.lines().next().unwrap().contains("Equal partition"), "{text}");
@@ -199,16 +205,7 @@ fn a_plan_of_the_table_is_shown_in_the_other_views_and_one_key_leads_back() {
 
 #[test]
 fn a_visited_plan_is_edited_from_and_two_keys_lead_back() {
-    let mut screen = table();
-    screen.keys("a");
-    let header = screen.text().lines().next().unwrap().to_string();
-    for _ in 0..30 {
-        if line(&screen.text(), "▌").contains("Equal partition") {
-            break;
-        }
-        press(&mut screen, KeyCode::Down);
-    }
-    press(&mut screen, KeyCode::Enter);
+    let (mut screen, header) = visiting();
     let devices = |text: &str| text.lines().skip(4).take(10).filter(|line| line.contains('●')).count();
     let visited = devices(&screen.text());
     screen.keys("r");
