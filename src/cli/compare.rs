@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
     interrupt::Interrupt,
     output::{self, Destination},
     planning,
+    play::PlayArgs,
     progress::Bar,
     report::{self, line},
 };
@@ -25,7 +26,7 @@ use crate::{
     cluster::Limits,
     plan::document::{LimitsPart, ObjectivePart, WorkloadPart},
     planner::{self, Options, Planner, Problem, Search, Status},
-    simulate::Schedule,
+    simulate::Play,
     study::{
         columns::{self, Column},
         compare::{self, Entry, TIME_FOR_EACH},
@@ -38,7 +39,7 @@ Examples:
   plantui compare model.json
   plantui compare model.json --devices 64 --sort throughput
   plantui compare model.json --planner piper --planner equal-partition --plan mine.json
-  plantui compare model.json --schedule gpipe --json
+  plantui compare model.json --schedule gpipe --no-overlap --json
 
 Every planner plans with its default options under the same limits; every plan is played in the same simulator under the
 same schedule. `predicted` is how far a planner's own time per sample is from the simulated one: below zero it promises
@@ -54,17 +55,12 @@ const FRAME: Duration = Duration::from_millis(50);
 pub struct CompareArgs {
     /// Workload to plan: a file, or `-` for standard input
     workload: PathBuf,
-    #[command(flatten)]
-    limits: LimitArgs,
     /// Only this planner; may be repeated [default: every planner that can plan the workload]
     #[arg(long, value_name = "ID", value_parser = arguments::planner_ids())]
     planner: Vec<String>,
     /// A plan from a file, too; may be repeated
     #[arg(long, value_name = "FILE")]
     plan: Vec<PathBuf>,
-    /// Order in which a stage works through its microbatches
-    #[arg(long, value_name = "ID", default_value = Schedule::ALL[0].id(), value_parser = schedules())]
-    schedule: String,
     /// Time for each planner, such as 10s or 2min [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = arguments::deadline)]
     deadline: Option<Duration>,
@@ -83,6 +79,10 @@ pub struct CompareArgs {
     /// Lets --output replace a file
     #[arg(long, requires = "output")]
     force: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    play: PlayArgs,
 }
 
 /// What to sort by, within each objective; entries without a figure come last.
@@ -109,6 +109,8 @@ struct CompareDocument<'a> {
     schema: &'static str,
     workload: WorkloadPart,
     limits: LimitsPart,
+    /// What the simulator was told beside the schedule.
+    played_with: Vec<String>,
     entries: Vec<EntryPart<'a>>,
     left_out: Vec<LeftOut>,
 }
@@ -155,10 +157,6 @@ impl Sort {
     }
 }
 
-fn schedules() -> PossibleValuesParser {
-    PossibleValuesParser::new(Schedule::ALL.map(Schedule::id))
-}
-
 impl CompareArgs {
     /// Plans, plays and prints.
     ///
@@ -172,25 +170,26 @@ impl CompareArgs {
         }
         let workload = Arc::new(input::workload(&self.workload)?);
         let limits = planning::resolve(&workload, &self.limits)?;
-        let schedule = Schedule::find(&self.schedule).unwrap_or(Schedule::ALL[0]);
+        let play = self.play.play();
         let (able, left_out) = self.planners(&workload, &limits)?;
         let mut entries = vec![];
         for path in &self.plan {
             let plan = input::plan(path, &workload)?.plan;
-            entries.push(compare::given(&input::shown(path), &workload, &limits, plan, schedule));
+            entries.push(compare::given(&input::shown(path), &workload, &limits, plan, play));
         }
-        let stopped = self.ask(&able, &workload, &limits, schedule, &mut entries)?;
+        let stopped = self.ask(&able, &workload, &limits, play, &mut entries)?;
         columns::sort(&mut entries, |entry| entry, self.sort.column(), false);
         let text = if self.json {
             output::json(&CompareDocument {
                 schema: "plantui.compare/1",
                 workload: workload.as_ref().into(),
                 limits: LimitsPart::from(&limits).of(&workload.profile),
+                played_with: play.changes(),
                 entries: entries.iter().map(EntryPart::from).collect(),
                 left_out,
             })
         } else {
-            report(&workload, &limits, &entries, &left_out)
+            report(&workload, &limits, play, &entries, &left_out)
         };
         destination.write(&text)?;
         let found = entries.iter().any(|entry| entry.value().is_some());
@@ -240,7 +239,7 @@ impl CompareArgs {
         planners: &[&'static dyn Planner],
         workload: &Arc<Workload>,
         limits: &Limits,
-        schedule: Schedule,
+        play: Play,
         entries: &mut Vec<Entry>,
     ) -> Result<bool, Failure> {
         let all = Search::default();
@@ -265,7 +264,7 @@ impl CompareArgs {
                 });
                 // Should the planner panic, the bar ends with the sender.
                 let _done = done;
-                compare::planned(planner, workload, limits, schedule, search)
+                compare::planned(planner, workload, limits, play, search)
             }));
         }
         Ok(interrupt.pressed())
@@ -320,10 +319,12 @@ fn table(entries: &[Entry]) -> Vec<Vec<String>> {
     rows
 }
 
-fn report(workload: &Workload, limits: &Limits, entries: &[Entry], left_out: &[LeftOut]) -> String {
+fn report(workload: &Workload, limits: &Limits, play: Play, entries: &[Entry], left_out: &[LeftOut]) -> String {
     let mut text = String::new();
     line(&mut text, format_args!("{}", report::about(workload)));
     line(&mut text, format_args!("limits: {}", report::limits(workload, limits)));
+    let played: Vec<String> = [play.schedule.name().to_string()].into_iter().chain(play.changes()).collect();
+    line(&mut text, format_args!("played as {}", played.join(", ")));
     line(&mut text, format_args!(""));
     for (place, group) in entries.chunk_by(|a, b| columns::group(a) == columns::group(b)).enumerate() {
         if place > 0 {

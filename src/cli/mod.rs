@@ -28,6 +28,7 @@ pub mod output;
 pub mod plan;
 pub mod planners;
 pub mod planning;
+mod play;
 mod progress;
 pub mod report;
 pub mod screen;

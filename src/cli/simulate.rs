@@ -1,7 +1,6 @@
 //! `plantui simulate`: one batch of a plan, played event by event.
 
 mod figures;
-mod settings;
 
 use std::path::PathBuf;
 
@@ -13,13 +12,13 @@ use super::{
     check, input,
     output::{self, Destination},
     planning::Simulation,
+    play::PlayArgs,
 };
 use crate::{
     export::chrome_trace,
     plan::check::check as score,
-    simulate::{Pipeline, Schedule, simulate},
+    simulate::{Pipeline, Play, Schedule, simulate},
 };
-use settings::PlayArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,10 +39,6 @@ pub struct SimulateArgs {
     workload: PathBuf,
     /// Plan: a plantui plan, a result of the published Piper, a published placement split; `-` for standard input
     plan: PathBuf,
-    #[command(flatten)]
-    play: PlayArgs,
-    #[command(flatten)]
-    limits: LimitArgs,
     /// What to write
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = TimelineFormat::Summary)]
     format: TimelineFormat,
@@ -56,6 +51,10 @@ pub struct SimulateArgs {
     /// Lets --output replace a file
     #[arg(long, requires = "output")]
     force: bool,
+    #[command(flatten)]
+    play: PlayArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
 }
 
 /// In what form a timeline leaves.
@@ -87,8 +86,8 @@ impl SimulateArgs {
             eprintln!("hint: `plantui check` lists everything that is wrong with it");
             return Ok(Ending::NoPlan);
         }
-        let pipeline = Pipeline::from_plan(&workload, &limits, &loaded.plan, &self.play.settings());
-        let wanted = self.play.schedule();
+        let Play { schedule: wanted, settings } = self.play.play();
+        let pipeline = Pipeline::from_plan(&workload, &limits, &loaded.plan, &settings);
         let schedule = match pipeline.refusal(wanted) {
             None => wanted,
             // What runs once plays in the only way it can, whatever is asked for.

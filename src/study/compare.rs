@@ -119,14 +119,14 @@ pub fn planned(
     planner: &'static dyn Planner,
     workload: &Arc<Workload>,
     limits: &Limits,
-    schedule: Schedule,
+    play: impl Into<Play>,
     search: &Search,
 ) -> Entry {
     let problem =
         Problem { workload: Arc::clone(workload), limits: *limits, options: Options::defaults(planner.options()) };
     let (outcome, score) = planner::run(planner, &problem, search);
     let seconds = search.elapsed().as_secs_f64();
-    let played = outcome.plan.as_ref().map(|plan| Played::new(workload, limits, plan, schedule));
+    let played = outcome.plan.as_ref().map(|plan| Played::new(workload, limits, plan, play));
     run(planner.info(), &outcome, score.as_ref(), seconds, played)
 }
 
@@ -155,9 +155,9 @@ pub fn run(
 }
 
 /// Scores and plays a plan that is already there.
-pub fn given(id: &str, workload: &Workload, limits: &Limits, plan: Plan, schedule: Schedule) -> Entry {
+pub fn given(id: &str, workload: &Workload, limits: &Limits, plan: Plan, play: impl Into<Play>) -> Entry {
     let score = check(workload, limits, &plan);
-    let played = score.is_valid().then(|| Played::new(workload, limits, &plan, schedule));
+    let played = score.is_valid().then(|| Played::new(workload, limits, &plan, play));
     Entry {
         id: id.into(),
         name: id.into(),

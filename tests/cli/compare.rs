@@ -90,3 +90,14 @@ fn operator_graphs_tell_how_many_samples_a_second() {
         assert!((samples - 128.0).abs() < 1e-9, "{entry}");
     }
 }
+
+#[test]
+fn all_are_played_under_the_settings_asked_for() {
+    let plain = json(&["compare", TINY, "--planner", "piper", "--json"], 0);
+    let slower = json(&["compare", TINY, "--planner", "piper", "--no-overlap", "--optimizer-step", "1s", "--json"], 0);
+    let time = |document: &serde_json::Value| document["entries"][0]["iteration_s"].as_f64().unwrap();
+    assert!(time(&slower) >= time(&plain) + 1.0, "{} {}", time(&slower), time(&plain));
+    assert_eq!((plain["played_with"].to_string(), slower["played_with"].as_array().unwrap().len()), ("[]".into(), 2));
+    let text = stdout(&["compare", TINY, "--planner", "piper", "--schedule", "gpipe", "--optimizer-step", "1s"], 0);
+    assert!(text.contains("\nplayed as GPipe, optimizer step 1.000 s\n"), "{text}");
+}

@@ -3,7 +3,7 @@
 use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
-    simulate::{LinkModel, Schedule, Setting, Settings},
+    simulate::{LinkModel, Play, Schedule, Setting, Settings},
     units,
 };
 
@@ -55,15 +55,10 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl PlayArgs {
-    /// The schedule asked for.
-    pub(super) fn schedule(&self) -> Schedule {
-        Schedule::find(&self.schedule).unwrap_or(Schedule::ALL[0])
-    }
-
-    /// The settings asked for.
-    pub(super) fn settings(&self) -> Settings {
+    /// The schedule and the settings asked for.
+    pub(super) fn play(&self) -> Play {
         let default = Settings::default();
-        Settings {
+        let settings = Settings {
             forward_share: self.forward_share.unwrap_or(default.forward_share),
             virtual_stages: self.virtual_stages.unwrap_or(default.virtual_stages),
             extra_warm_up: self.extra_warmup,
@@ -72,6 +67,7 @@ impl PlayArgs {
             links: LinkModel::find(&self.links).unwrap_or_default(),
             buckets: self.buckets.unwrap_or(default.buckets),
             optimizer_step_s: self.optimizer_step.unwrap_or(default.optimizer_step_s),
-        }
+        };
+        Play { schedule: Schedule::find(&self.schedule).unwrap_or(Schedule::ALL[0]), settings }
     }
 }
