@@ -13,6 +13,7 @@ use std::{
 
 use super::{
     action::Action,
+    contender::Contender,
     model::{Model, Tone},
     pins::Pins,
     played::Played,
@@ -28,29 +29,10 @@ use crate::{
     simulate::{Play, Schedule},
     study::{
         columns::{self, Column},
-        compare::{self, Entry, TIME_FOR_EACH},
+        compare::{Entry, TIME_FOR_EACH},
     },
     workload::Workload,
 };
-
-/// A plan on the table.
-#[derive(Debug, Clone)]
-pub(super) struct Contender {
-    /// The plan with all it rests on.
-    pub shown: Arc<Shown>,
-    /// Its line of the comparison.
-    pub entry: Entry,
-    /// How it was to be played.
-    pub play: Play,
-}
-
-impl Contender {
-    /// Whether the schedule needs more memory than a device has, though the planner's own count kept the limit.
-    pub(super) fn overflows(&self) -> bool {
-        let limit = self.shown.limits.memory_bytes * (1.0 + 1e-9);
-        self.entry.played.as_ref().is_some_and(|played| played.peak_memory_bytes > limit)
-    }
-}
 
 /// What came of asking a planner.
 #[derive(Debug, Clone)]
@@ -145,38 +127,6 @@ impl Default for CompareState {
             side: None,
             visit: None,
         }
-    }
-}
-
-impl Contender {
-    /// A result and its figures in the simulator, if it was played.
-    pub(super) fn new(shown: Arc<Shown>, figures: Option<compare::Played>, play: Play) -> Self {
-        let mut entry = compare::run(shown.planner, &shown.outcome, shown.score.as_ref(), shown.seconds, figures);
-        // What took no time at all was not planned but made or read.
-        entry.seconds = entry.seconds.filter(|&seconds| seconds > 0.0);
-        let violations = shown.score.iter().flat_map(|score| &score.violations);
-        entry.remarks.extend(violations.map(|violation| format!("not valid: {violation}")));
-        Contender { shown, entry, play }
-    }
-
-    /// The same, played here: takes as long as the simulator does.
-    pub(super) fn play(shown: Arc<Shown>, play: Play) -> Self {
-        let plan = shown.plan().filter(|(_, score)| score.is_valid());
-        let figures = plan.map(|(plan, _)| compare::Played::new(&shown.workload, &shown.limits, plan, play));
-        let figures = figures.filter(compare::Played::is_there);
-        Contender::new(shown, figures, play)
-    }
-
-    /// A plan whose timeline is there already.
-    pub(super) fn of(played: &Played) -> Self {
-        let valid = played.shown.score.as_ref().is_some_and(crate::plan::Score::is_valid);
-        let figures = valid.then(|| compare::Played::of(&played.pipeline, played.play.schedule, &played.timeline));
-        let figures = figures.filter(compare::Played::is_there);
-        Contender::new(played.shown.clone(), figures, played.play)
-    }
-
-    fn is_of(&self, shown: &Arc<Shown>) -> bool {
-        Arc::ptr_eq(&self.shown, shown)
     }
 }
 

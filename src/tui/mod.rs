@@ -8,6 +8,7 @@
 pub mod action;
 mod adjust;
 mod compare;
+mod contender;
 mod convergence;
 mod demo;
 mod edits;

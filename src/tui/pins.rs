@@ -9,7 +9,8 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::{Input, backend::crossterm::EventHandler};
 
 use super::{
-    compare::{Contender, Key, Row, alike},
+    compare::{Key, Row, alike},
+    contender::Contender,
     model::{Model, Tone, View},
     overlay::Overlay,
     shown::Shown,

@@ -23,6 +23,7 @@ use super::{
     lattice::{Lattice, Onward, Refused, Walk},
     linearise,
     load::{ClassCosts, Sums},
+    need::{Need, lower_bound},
     packing::Packing,
     split::Split,
 };
@@ -160,106 +161,6 @@ pub fn plan(
         lower_bound,
         notes,
         counts,
-    }
-}
-
-/// A max-load that no split over these classes can be below, contiguous or not: the accelerators together cannot do
-/// more than the bound each, nor the CPUs absorb more than their fastest classes, and every class is on some device.
-pub fn lower_bound(costs: &ClassCosts, limits: &PlacementLimits) -> f64 {
-    let alone = (0..costs.len())
-        .map(|x| {
-            let accelerator = if costs.supported[x] && limits.accelerators > 0 && costs.size[x] <= limits.memory_bytes {
-                costs.accelerator[x]
-            } else {
-                f64::INFINITY
-            };
-            accelerator.min(if limits.cpus > 0 { costs.cpu[x] } else { f64::INFINITY })
-        })
-        .fold(0.0, f64::max);
-    let total: f64 = costs.accelerator.iter().sum();
-    if !alone.is_finite() || limits.accelerators == 0 {
-        return if alone.is_finite() {
-            alone.max(costs.cpu.iter().sum::<f64>() / f64::from(limits.cpus))
-        } else {
-            alone
-        };
-    }
-    let absorbed = Absorbed::new(costs, &costs.accelerator);
-    let (mut low, mut high) = (0.0, total / f64::from(limits.accelerators));
-    for _ in 0..60 {
-        let middle = (low + high) / 2.0;
-        let room = middle * f64::from(limits.accelerators) + absorbed.within(f64::from(limits.cpus) * middle);
-        if room < total { low = middle } else { high = middle }
-    }
-    low.max(alone)
-}
-
-/// How much of a quantity CPUs can take over within some time: the fractional knapsack's answer, which no choice of
-/// classes exceeds.
-#[derive(Debug)]
-struct Absorbed {
-    /// Time and quantity of classes, best ratio first, summed up.
-    prefix: Vec<(f64, f64)>,
-}
-
-impl Absorbed {
-    fn new(costs: &ClassCosts, quantity: &[f64]) -> Self {
-        let mut order: Vec<usize> = (0..costs.len()).filter(|&x| quantity[x] > 0.0).collect();
-        order.sort_by(|&a, &b| (costs.cpu[a] / quantity[a]).total_cmp(&(costs.cpu[b] / quantity[b])));
-        let mut sum = (0.0, 0.0);
-        let mut prefix = vec![sum];
-        for x in order {
-            sum = (sum.0 + costs.cpu[x], sum.1 + quantity[x]);
-            prefix.push(sum);
-        }
-        Absorbed { prefix }
-    }
-
-    fn within(&self, time: f64) -> f64 {
-        let fits = self.prefix.partition_point(|&(used, _)| used <= time);
-        let (used, quantity) = self.prefix[fits - 1];
-        match self.prefix.get(fits) {
-            Some(&(next_used, next)) => quantity + (next - quantity) * (time - used) / (next_used - used),
-            None => quantity,
-        }
-    }
-}
-
-/// How many accelerators a set needs beside a number of CPUs if no device may be busier than the bound.
-#[derive(Debug)]
-struct Need {
-    upper: f64,
-    memory: f64,
-    /// By number of CPUs: compute, compute with border transfers, and memory that they can take over.
-    relief: Vec<[f64; 3]>,
-}
-
-impl Need {
-    fn new(costs: &ClassCosts, cpus: usize, upper: f64, memory: f64) -> Self {
-        let with_nets: Vec<f64> = (0..costs.len())
-            .map(|x| costs.accelerator[x] + costs.nets(x).iter().map(|&net| costs.net_cost(net as usize)).sum::<f64>())
-            .collect();
-        let quantities = [&costs.accelerator, &with_nets, &costs.size].map(|quantity| Absorbed::new(costs, quantity));
-        let relief = (0..=cpus)
-            .map(|c| {
-                let time = if c == 0 { None } else { Some(c as f64 * upper) };
-                quantities.each_ref().map(|absorbed| time.map_or(0.0, |time| absorbed.within(time)))
-            })
-            .collect();
-        Need { upper, memory, relief }
-    }
-
-    /// At least this many accelerators beside `c` CPUs for a set that sums to `of`; its cut is that of its border.
-    #[inline]
-    fn accelerators(&self, c: usize, of: &Sums) -> usize {
-        let [compute, with_nets, size] = self.relief[c];
-        let time = (of.accelerator - compute).max(of.accelerator + of.cut - with_nets);
-        // A little less, so that rounding never rules out what fits exactly.
-        let by_time = (time / self.upper - 1e-9).ceil();
-        let by_size = ((of.size - size) / self.memory - 1e-9).ceil();
-        let need = by_time.max(by_size);
-        // 0/0 where nothing is needed of nothing.
-        if need > 0.0 { need as usize } else { 0 }
     }
 }
 

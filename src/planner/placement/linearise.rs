@@ -9,6 +9,7 @@ use super::{
     classes::ClassGraph,
     dp::{self, DpOptions, Found, Prepared},
     lattice::{Lattice, Refused},
+    need,
 };
 use crate::{
     graph::Dag,
@@ -68,7 +69,7 @@ pub fn plan(
 
 /// The result of the search along the order of classes that were prepared already.
 pub(super) fn place(prepared: &Prepared, limits: &PlacementLimits, handle: &Search) -> Placed {
-    let bound = dp::lower_bound(&prepared.costs, limits);
+    let bound = need::lower_bound(&prepared.costs, limits);
     handle.report_bound(bound);
     match search(prepared, limits, handle) {
         Err(refused) => without_split(refused, bound),

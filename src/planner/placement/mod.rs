@@ -26,6 +26,7 @@ pub mod local_search;
 #[cfg(feature = "milp")]
 pub mod milp;
 pub mod multilevel;
+mod need;
 mod packing;
 pub mod partitioners;
 pub mod pipedream;

@@ -21,7 +21,8 @@ use crate::{
     },
     tui::{
         action::Action,
-        compare::{Contender, Key},
+        compare::Key,
+        contender::Contender,
         model::{Hit, Model},
         theme::{Role, Theme},
     },
