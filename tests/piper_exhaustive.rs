@@ -161,16 +161,19 @@ fn memory_limits(random: &mut Random, every: &EveryPlan<'_>, rules: Rules) -> Ve
     limits
 }
 
+/// Whatever Piper may choose.
+const EVERYTHING: Rules = Rules {
+    data_parallel: true,
+    tensor_parallel: true,
+    engine_feasible: false,
+    modes: Modes::Any,
+    stages: None,
+    most_replicas: None,
+};
+
 #[test]
 fn finds_the_best_of_all_plans() {
-    let all = Rules {
-        data_parallel: true,
-        tensor_parallel: true,
-        engine_feasible: false,
-        modes: Modes::Any,
-        stages: None,
-        most_replicas: None,
-    };
+    let all = EVERYTHING;
     let mut tally = Tally::default();
     for seed in 0..600 {
         let mut random = Random(seed);
@@ -280,14 +283,7 @@ fn absurd_figures_hide_nothing() {
             ..Limits::NEUTRAL
         };
         let every = EveryPlan::new(&workload, &limits);
-        let rules = Rules {
-            data_parallel: true,
-            tensor_parallel: true,
-            engine_feasible: false,
-            modes: Modes::Any,
-            stages: None,
-            most_replicas: None,
-        };
+        let rules = EVERYTHING;
         // Beside an absurd limit a few bytes are within rounding, and nothing is claimed.
         for memory_bytes in memory_limits(&mut random, &every, rules).into_iter().filter(|&bytes| bytes < 1e10) {
             let limits = Limits { memory_bytes, ..limits };

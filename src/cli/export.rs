@@ -19,7 +19,7 @@ use crate::{
         jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv, plan_svg, split,
     },
     plan::{Plan, check::check as score, document::LoadedPlan},
-    simulate::{self, Pipeline, Schedule},
+    simulate::Schedule,
     workload::{self, LoadError, Workload, formats},
 };
 
@@ -221,10 +221,7 @@ impl ExportArgs {
             "dot" => pipeline_dot::to_dot(workload, plan, &scored),
             "jax" => jax_sharding::to_python(workload, plan),
             "placement-split" => split::to_json(workload, limits, plan),
-            "svg" => {
-                let pipeline = Pipeline::from_plan(workload, limits, plan, &simulate::Settings::default());
-                plan_svg::to_svg(workload, limits, plan, &scored, &pipeline)
-            }
+            "svg" => plan_svg::to_svg(workload, limits, plan, &scored),
             _ => {
                 let Simulation { schedule, pipeline, timeline } =
                     Simulation::of(workload, limits, plan, self.schedule());

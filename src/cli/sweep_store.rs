@@ -1,7 +1,6 @@
 //! The table of a sweep on disk: taken up again from it, and written to it while the sweep goes on.
 
 use std::{
-    fs, io,
     path::Path,
     time::{Duration, Instant},
 };
@@ -10,7 +9,7 @@ use super::{Failure, input, output::Destination};
 use crate::{
     export::sweep_csv::{self, Table},
     study::sweep::{Answer, Sweep},
-    workload::formats,
+    workload::formats::file,
 };
 
 /// How often the table is written while the sweep goes on.
@@ -75,24 +74,16 @@ impl Store {
     }
 }
 
-/// The table of a sweep that goes on; empty where there is no such file yet. Only a regular file is opened: a pipe or a
-/// device may have no end, and the table could not be put back there.
+/// The table of a sweep that goes on; empty where there is no such file yet.
 fn read(path: &Path) -> Result<Table, Failure> {
-    let shown = input::shown(path);
-    let hint = "name a file that `plantui sweep` wrote, or a new one";
-    let refused = |wrong: String| Failure::refused(format!("{shown}{wrong}"), hint);
-    let metadata = match fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Table::default()),
-        Err(error) => return Err(refused(format!(" cannot be read: {error}"))),
+    if !path.try_exists().unwrap_or(true) {
+        return Ok(Table::default());
+    }
+    let refused = |wrong: &str| {
+        let hint = "name a file that `plantui sweep` wrote, or a new one";
+        Failure::refused(format!("{}{wrong}", input::shown(path)), hint)
     };
-    if !metadata.is_file() {
-        return Err(refused(" is no regular file, so no sweep can be taken up from it".into()));
-    }
-    if metadata.len() > MOST_BYTES {
-        return Err(refused(format!(" has more than {} MiB: no sweep's table is as long", MOST_BYTES >> 20)));
-    }
-    let bytes = formats::read_file(path)?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| refused(" is no text".into()))?;
-    sweep_csv::read(text).map_err(|wrong| refused(format!(": {wrong}")))
+    let bytes = file::read_at_most(path, MOST_BYTES)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| refused(" is no text"))?;
+    sweep_csv::read(text).map_err(|wrong| refused(&format!(": {wrong}")))
 }

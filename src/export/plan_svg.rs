@@ -22,7 +22,7 @@ use super::svg::escaped;
 use crate::{
     cluster::Limits,
     plan::{Measure, Plan, Score},
-    simulate::{Pipeline, Transfer},
+    simulate::{Pipeline, Settings, Transfer},
     workload::Workload,
 };
 
@@ -44,8 +44,9 @@ const BAR_HEIGHT: f64 = 14.0;
 const DEVICE: f64 = 7.0;
 const MOST_DEVICES_DRAWN: usize = 24;
 
-/// The picture as a whole document, ending in a newline. The score and the pipeline must be the plan's.
-pub fn to_svg(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score, pipeline: &Pipeline) -> String {
+/// The picture as a whole document, ending in a newline. The score must be the plan's.
+pub fn to_svg(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) -> String {
+    let pipeline = Pipeline::from_plan(workload, limits, plan, &Settings::default());
     let mut rows = row::rows(workload, limits, plan, score);
     for row in &mut rows {
         row.holds.extend(row.stage.and_then(|stage| row::received_late(&pipeline.transfers, stage)));

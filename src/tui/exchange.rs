@@ -209,19 +209,11 @@ fn measured(form: &ExportForm) -> Effects {
 /// Which limits a workload's file states, which stay as they were, and which are new because neither says anything:
 /// `kept devices 16; assumed batch 128; the file states memory`.
 fn origin_of_limits(workload: &Workload, limits: &Limits, before: &Workload) -> String {
-    let file = &workload.limits;
-    let states = |kind: &LimitKind| match kind {
-        LimitKind::Devices => file.devices.is_some(),
-        LimitKind::Memory => file.memory_bytes.is_some(),
-        LimitKind::Microbatches => file.microbatches.is_some(),
-        LimitKind::Bandwidth => file.bandwidth_bytes_per_s.is_some(),
-        LimitKind::Flops => file.flops_per_s.is_some(),
-        LimitKind::Batch => false,
-        // Where the file names none there are none.
-        LimitKind::Cpus => true,
-    };
+    let stated = Overrides::from(&workload.limits);
+    // Where the file names no CPUs there are none.
+    let states = |kind: LimitKind| kind == LimitKind::Cpus || stated.get(kind).is_some();
     let (stated, kept): (Vec<LimitKind>, Vec<LimitKind>) =
-        LimitKind::of(&workload.profile).iter().partition(|kind| states(kind));
+        LimitKind::of(&workload.profile).iter().partition(|kind| states(**kind));
     if kept.is_empty() {
         return "all limits from the file".into();
     }

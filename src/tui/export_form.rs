@@ -17,7 +17,6 @@ use crate::{
         plan_json::{self, Run, Simulation},
         plan_svg, split,
     },
-    simulate::{self, Pipeline},
     workload::{Profile, Workload},
 };
 
@@ -179,8 +178,7 @@ impl Source {
             }
             ExportFormat::Svg => {
                 let Shown { workload, limits, .. } = shown.as_ref();
-                let pipeline = Pipeline::from_plan(workload, limits, plan, &simulate::Settings::default());
-                out.write_all(plan_svg::to_svg(workload, limits, plan, score, &pipeline).as_bytes())
+                out.write_all(plan_svg::to_svg(workload, limits, plan, score).as_bytes())
             }
             ExportFormat::Csv => out.write_all(plan_csv::to_csv(&shown.workload, plan, score).as_bytes()),
             ExportFormat::Dot => {

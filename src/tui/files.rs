@@ -73,7 +73,7 @@ pub(super) fn save_own(path: &Path, text: &[u8]) -> Result<(), String> {
 pub(super) struct Lock(Option<PathBuf>);
 
 /// The longest that a lock is waited for.
-const LOCK_WAIT: Duration = Duration::from_millis(500);
+const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// The age at which a lock counts for nothing.
 const LOCK_STALE: Duration = Duration::from_secs(5);
 
@@ -170,7 +170,9 @@ pub(super) fn workloads(root: &Path) -> Vec<String> {
 /// Whether a text file begins as a layer profile does: fields parted by ` -- `.
 fn is_layer_profile(path: &Path) -> bool {
     let mut begin = vec![];
+    // A pipe would be waited for.
     path.extension().is_some_and(|e| e == "txt")
+        && path.is_file()
         && fs::File::open(path).and_then(|file| file.take(256).read_to_end(&mut begin)).is_ok()
         && String::from_utf8_lossy(&begin).lines().next().is_some_and(|line| line.contains(" -- "))
 }

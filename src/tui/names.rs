@@ -4,6 +4,7 @@
 use crate::{
     cluster::Limits,
     plan::{Plan, Stage},
+    units,
     workload::{Profile, Workload, placement::CPU},
 };
 
@@ -55,7 +56,7 @@ impl Names {
                     limits.all_devices()
                 );
                 let left = limits.all_devices().saturating_sub(plan.devices_used());
-                let unused = if left == 0 { String::new() } else { counted(left, "device") };
+                let unused = if left == 0 { String::new() } else { units::counted(left as usize, "device") };
                 let machines = machines(limits, plan);
                 Names { stages: stages.collect(), noun: "stage", degrees, used, unused, machines }
             }
@@ -149,10 +150,10 @@ fn whole(names: &[Name], cpu: bool) -> u32 {
 
 /// `5 of 6 accelerators, 1 of 1 CPU`.
 fn used(names: &[Name], limits: &Limits) -> String {
-    let accelerators = format!("{} of {}", whole(names, false), counted(limits.devices, "accelerator"));
+    let accelerators = format!("{} of {}", whole(names, false), units::counted(limits.devices as usize, "accelerator"));
     match limits.cpus {
         0 => accelerators,
-        cpus => format!("{accelerators}, {} of {}", whole(names, true), counted(cpus, "CPU")),
+        cpus => format!("{accelerators}, {} of {}", whole(names, true), units::counted(cpus as usize, "CPU")),
     }
 }
 
@@ -160,11 +161,6 @@ fn used(names: &[Name], limits: &Limits) -> String {
 fn unused(names: &[Name], limits: &Limits) -> String {
     let kinds = [(limits.devices, false, "accelerator"), (limits.cpus, true, "CPU")];
     let left = kinds.map(|(all, cpu, noun)| (all.saturating_sub(whole(names, cpu)), noun));
-    let told = left.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| counted(*count, noun));
+    let told = left.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| units::counted(*count as usize, noun));
     told.collect::<Vec<_>>().join(", ")
-}
-
-/// `1 CPU`, `2 CPUs`.
-fn counted(count: u32, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

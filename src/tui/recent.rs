@@ -159,11 +159,11 @@ mod tests {
     #[test]
     fn screens_that_are_left_at_once_lose_nothing_of_each_other() {
         let folder = tempfile::tempdir().unwrap();
-        let names: Vec<String> = (0..40).map(|i| format!("{i}.json")).collect();
+        let names: Vec<String> = (0..12).map(|i| format!("{i}.json")).collect();
         let workloads: Vec<Workload> = names.iter().map(|name| file(folder.path(), name)).collect();
         let state = folder.path().join("state");
         std::thread::scope(|scope| {
-            for part in workloads.chunks(10) {
+            for part in workloads.chunks(3) {
                 let recent = at(&state);
                 scope.spawn(move || part.iter().for_each(|w| recent.keep(w, with_view("devices")).unwrap()));
             }

@@ -107,7 +107,7 @@ fn nothing_without_an_end_is_resumed() {
     endless.extend(made.is_ok_and(|status| status.success()).then_some(pipe));
     for path in endless {
         let error = refusal(&["sweep", TINY, "--devices", "1,4", "--resume", &path]);
-        assert!(error.contains("is no regular file"), "{error}");
+        assert!(error.contains("is no regular file") || error.contains("is a directory"), "{error}");
     }
 }
 

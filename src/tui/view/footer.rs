@@ -12,7 +12,7 @@ use crate::cluster::LimitKind;
 use crate::tui::{
     action::{Action, Scope, TABLE},
     keymap,
-    model::{Model, Tone},
+    model::{Focus, Model, Tone, View},
     overlay::Overlay,
     theme::Role,
 };
@@ -75,12 +75,13 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
         }
     }
     let scopes = model.scopes();
-    let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere;
+    // Without a plan there are no stages to move or unfold.
+    let planless = model.view == View::Stages && model.shown.as_ref().is_none_or(|shown| shown.plan().is_none());
+    let idle = |scope: Scope| planless && matches!(scope, Scope::Stages | Scope::Tree | Scope::Lists);
+    let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere && !idle(scope);
     let special = model.scopes()[0];
     let keyed = || TABLE.iter().enumerate().filter(|(i, e)| !e.hint.is_empty() && !model.keymap.of(*i).is_empty());
-    for (i, entry) in
-        keyed().filter(|(_, e)| near(e.scope) && (e.scope == special || model.focus != crate::tui::model::Focus::Panel))
-    {
+    for (i, entry) in keyed().filter(|(_, e)| near(e.scope) && (e.scope == special || model.focus != Focus::Panel)) {
         let both = |other: Action, between: &str| {
             let other = model.keymap.of_action(other).unwrap_or_default();
             format!("{}{between}{other}", model.keymap.shown(i))

@@ -82,17 +82,17 @@ pub(super) fn draw(
             (i == selected, focused),
         );
         let grid = Rect { x: line.x + LABEL.min(line.width), width: line.width.saturating_sub(LABEL), ..line };
-        let row = (stage, replica.unwrap_or(0));
-        draw_compute(frame.buffer_mut(), grid, played, row, window, &theme);
+        let strip = Strip { grid, played, theme: &theme, stage, replica: replica.unwrap_or(0), window };
+        strip.draw_compute(frame.buffer_mut());
         if model.timeline.path {
-            draw_path(frame.buffer_mut(), grid, played, Lane::Compute, row, window, &theme);
+            strip.draw_path(frame.buffer_mut(), Lane::Compute);
         }
         y += 1;
         if (tall || i == selected) && y < area.bottom() {
-            let links = Rect { y, ..grid };
-            draw_links(frame.buffer_mut(), links, played, row, window, &theme);
+            let strip = Strip { grid: Rect { y, ..grid }, ..strip };
+            strip.draw_links(frame.buffer_mut());
             if model.timeline.path {
-                draw_path(frame.buffer_mut(), links, played, Lane::Links, row, window, &theme);
+                strip.draw_path(frame.buffer_mut(), Lane::Links);
             }
             model.hits.push((Rect { y, ..line }, Hit::ListRow(i)));
             y += 1;
@@ -138,135 +138,145 @@ fn draw_label(
     }
 }
 
-/// Forward, backward and all-reduce of one replica; bubbles stay empty.
-fn draw_compute(
-    buffer: &mut Buffer,
+/// A line of one replica: where it is drawn, and the time it covers.
+#[derive(Clone, Copy)]
+struct Strip<'a> {
     grid: Rect,
-    played: &Played,
-    (stage, replica): (usize, u32),
-    (from, to): (f64, f64),
-    theme: &Theme,
-) {
-    let columns = grid.width;
-    if columns == 0 || grid.height == 0 || to <= from {
-        return;
+    played: &'a Played,
+    theme: &'a Theme,
+    stage: usize,
+    replica: u32,
+    /// Seconds, from and to.
+    window: (f64, f64),
+}
+
+impl Strip<'_> {
+    fn is_empty(&self) -> bool {
+        self.grid.width == 0 || self.grid.height == 0 || self.window.1 <= self.window.0
     }
-    let per_column = (to - from) / f64::from(columns);
-    for column in 0..columns {
-        let start = from + f64::from(column) * per_column;
-        if played.left_out(stage, replica, start + per_column / 2.0) {
-            buffer[(grid.x + column, grid.y)].set_symbol("·").set_style(theme.fg(Role::Muted));
-            continue;
+
+    /// Seconds of a column.
+    fn per_column(&self) -> f64 {
+        (self.window.1 - self.window.0) / f64::from(self.grid.width)
+    }
+
+    /// The column in which a time lies, from the left of the grid; its width for all that is later.
+    fn column(&self, time: f64) -> u16 {
+        (((time - self.window.0) / self.per_column()).round().max(0.0) as u16).min(self.grid.width)
+    }
+
+    /// Forward, backward and all-reduce of one replica; bubbles stay empty.
+    fn draw_compute(&self, buffer: &mut Buffer) {
+        let Strip { grid, played, theme, stage, replica, window: (from, to) } = *self;
+        if self.is_empty() {
+            return;
         }
-        let share = played.share(stage, replica, start, start + per_column);
-        let cell = &mut buffer[(grid.x + column, grid.y)];
-        let reduce = share.all_reduce_s / per_column;
-        let work: f64 = share.work_s.iter().sum::<f64>() / per_column;
-        let most = Work::ALL.into_iter().max_by(|a, b| share.work_s[*a as usize].total_cmp(&share.work_s[*b as usize]));
-        let most = most.unwrap_or(Work::Forward);
-        let of = |kinds: &[Work]| kinds.iter().map(|kind| share.work_s[*kind as usize]).sum::<f64>() / per_column;
-        let backward = of(&[Work::Recompute, Work::Backward, Work::Weights]);
-        let forward = of(&[Work::Forward]);
-        if work + reduce < 0.3 {
-            // Less than a third: the bubble is what one should see, unless there is next to nothing else around.
-            if work + reduce > 0.02 {
-                let role = if forward > backward { Role::Forward } else { Role::Backward };
-                cell.set_symbol("▏").set_style(theme.fg(if reduce > work { Role::AllReduce } else { role }));
+        let per_column = self.per_column();
+        for column in 0..grid.width {
+            let start = from + f64::from(column) * per_column;
+            if played.left_out(stage, replica, start + per_column / 2.0) {
+                buffer[(grid.x + column, grid.y)].set_symbol("·").set_style(theme.fg(Role::Muted));
+                continue;
             }
-        } else if reduce >= forward.max(backward) {
-            let (symbol, style) = paint(theme, Role::AllReduce, "█");
-            cell.set_symbol(symbol).set_style(style);
-        } else if forward > 0.15 && backward > 0.15 && theme.color(Role::Forward) != Color::Reset {
-            let style = Style::new().fg(theme.color(Role::Forward)).bg(theme.color(Role::Backward));
-            cell.set_symbol("▀").set_style(style);
-        } else {
-            let (symbol, style) = paint_work(theme, most);
-            cell.set_symbol(symbol).set_style(style);
-        }
-    }
-    let events = played.compute(stage, replica, from, to);
-    // Boxes and numbers only where events are wide enough to be told apart.
-    if events.len() * 2 <= columns as usize {
-        for event in events {
-            let name = match event.kind {
-                EventKind::OptimizerStep => String::new(),
-                _ => played.part(event).unwrap_or_else(|| event.microbatch.to_string()),
-            };
-            draw_box(buffer, grid, event, &name, (from, per_column), theme);
-        }
-    }
-}
-
-/// The left edge of an event that is at least two columns wide, and as much of its name as fits.
-fn draw_box(buffer: &mut Buffer, grid: Rect, event: &Event, name: &str, (from, per_column): (f64, f64), theme: &Theme) {
-    let column = |time: f64| (((time - from) / per_column).round().max(0.0) as u16).min(grid.width);
-    let (start, end) = (column(event.start_s), column(event.end_s));
-    if end < start + 2 {
-        return;
-    }
-    let (symbol, style) = paint_work(theme, Work::of(event.kind));
-    for x in start..end {
-        buffer[(grid.x + x, grid.y)].set_symbol(symbol).set_style(style);
-    }
-    if event.start_s >= from {
-        buffer[(grid.x + start, grid.y)].set_symbol("▏").set_style(style);
-    }
-    let room = (end - start - 1) as usize;
-    let number = name.bytes().all(|c| c.is_ascii_digit());
-    if !number || name.len() <= room {
-        buffer.set_string(grid.x + start + 1, grid.y, clip(name, room), style);
-    }
-}
-
-/// Activations to the right, gradients to the left.
-fn draw_links(
-    buffer: &mut Buffer,
-    grid: Rect,
-    played: &Played,
-    (stage, replica): (usize, u32),
-    (from, to): (f64, f64),
-    theme: &Theme,
-) {
-    let per_column = (to - from) / f64::from(grid.width.max(1));
-    for column in 0..grid.width {
-        let start = from + f64::from(column) * per_column;
-        let symbol = match played.sending(stage, replica, start, start + per_column) {
-            [true, true] => "↔",
-            [true, false] => "→",
-            [false, true] => "←",
-            [false, false] => continue,
-        };
-        buffer[(grid.x + column, grid.y)].set_symbol(symbol).set_style(theme.fg(Role::Transfer));
-    }
-}
-
-/// Marks the events of the critical path on a row: a sign where one begins, underlined as long as it lasts.
-fn draw_path(
-    buffer: &mut Buffer,
-    grid: Rect,
-    played: &Played,
-    lane: Lane,
-    (stage, replica): (usize, u32),
-    (from, to): (f64, f64),
-    theme: &Theme,
-) {
-    if grid.width == 0 || grid.height == 0 || to <= from {
-        return;
-    }
-    let per_column = (to - from) / f64::from(grid.width);
-    let column = |time: f64| (((time - from) / per_column).round().max(0.0) as u16).min(grid.width);
-    for event in played.critical(lane, stage, replica, from, to) {
-        let (start, end) = (column(event.start_s), column(event.end_s));
-        for x in start..end {
-            buffer[(grid.x + x, grid.y)].modifier.insert(Modifier::UNDERLINED);
-        }
-        if event.start_s >= from && start < grid.width {
-            let cell = &mut buffer[(grid.x + start, grid.y)];
-            cell.set_symbol(MARK);
-            if cell.bg == theme.base().bg.unwrap_or(Color::Reset) {
-                cell.set_style(theme.bold(Role::Accent));
+            let share = played.share(stage, replica, start, start + per_column);
+            let cell = &mut buffer[(grid.x + column, grid.y)];
+            let reduce = share.all_reduce_s / per_column;
+            let work: f64 = share.work_s.iter().sum::<f64>() / per_column;
+            let most =
+                Work::ALL.into_iter().max_by(|a, b| share.work_s[*a as usize].total_cmp(&share.work_s[*b as usize]));
+            let most = most.unwrap_or(Work::Forward);
+            let of = |kinds: &[Work]| kinds.iter().map(|kind| share.work_s[*kind as usize]).sum::<f64>() / per_column;
+            let backward = of(&[Work::Recompute, Work::Backward, Work::Weights]);
+            let forward = of(&[Work::Forward]);
+            if work + reduce < 0.3 {
+                // Less than a third: the bubble is what one should see, unless there is next to nothing else around.
+                if work + reduce > 0.02 {
+                    let role = if forward > backward { Role::Forward } else { Role::Backward };
+                    cell.set_symbol("▏").set_style(theme.fg(if reduce > work { Role::AllReduce } else { role }));
+                }
+            } else if reduce >= forward.max(backward) {
+                let (symbol, style) = paint(theme, Role::AllReduce, "█");
+                cell.set_symbol(symbol).set_style(style);
+            } else if forward > 0.15 && backward > 0.15 && theme.color(Role::Forward) != Color::Reset {
+                let style = Style::new().fg(theme.color(Role::Forward)).bg(theme.color(Role::Backward));
+                cell.set_symbol("▀").set_style(style);
             } else {
-                cell.modifier.insert(Modifier::BOLD);
+                let (symbol, style) = paint_work(theme, most);
+                cell.set_symbol(symbol).set_style(style);
+            }
+        }
+        let events = played.compute(stage, replica, from, to);
+        // Boxes and numbers only where events are wide enough to be told apart.
+        if events.len() * 2 <= grid.width as usize {
+            for event in events {
+                let name = match event.kind {
+                    EventKind::OptimizerStep => String::new(),
+                    _ => played.part(event).unwrap_or_else(|| event.microbatch.to_string()),
+                };
+                self.draw_box(buffer, event, &name);
+            }
+        }
+    }
+
+    /// The left edge of an event that is at least two columns wide, and as much of its name as fits.
+    fn draw_box(&self, buffer: &mut Buffer, event: &Event, name: &str) {
+        let Strip { grid, theme, window: (from, _), .. } = *self;
+        let (start, end) = (self.column(event.start_s), self.column(event.end_s));
+        if end < start + 2 {
+            return;
+        }
+        let (symbol, style) = paint_work(theme, Work::of(event.kind));
+        for x in start..end {
+            buffer[(grid.x + x, grid.y)].set_symbol(symbol).set_style(style);
+        }
+        if event.start_s >= from {
+            buffer[(grid.x + start, grid.y)].set_symbol("▏").set_style(style);
+        }
+        let room = (end - start - 1) as usize;
+        let number = name.bytes().all(|c| c.is_ascii_digit());
+        if !number || name.len() <= room {
+            buffer.set_string(grid.x + start + 1, grid.y, clip(name, room), style);
+        }
+    }
+
+    /// Activations to the right, gradients to the left.
+    fn draw_links(&self, buffer: &mut Buffer) {
+        let Strip { grid, played, theme, stage, replica, window: (from, _) } = *self;
+        if self.is_empty() {
+            return;
+        }
+        let per_column = self.per_column();
+        for column in 0..grid.width {
+            let start = from + f64::from(column) * per_column;
+            let symbol = match played.sending(stage, replica, start, start + per_column) {
+                [true, true] => "↔",
+                [true, false] => "→",
+                [false, true] => "←",
+                [false, false] => continue,
+            };
+            buffer[(grid.x + column, grid.y)].set_symbol(symbol).set_style(theme.fg(Role::Transfer));
+        }
+    }
+
+    /// Marks the events of the critical path on a row: a sign where one begins, underlined as long as it lasts.
+    fn draw_path(&self, buffer: &mut Buffer, lane: Lane) {
+        let Strip { grid, played, theme, stage, replica, window: (from, to) } = *self;
+        if self.is_empty() {
+            return;
+        }
+        for event in played.critical(lane, stage, replica, from, to) {
+            let (start, end) = (self.column(event.start_s), self.column(event.end_s));
+            for x in start..end {
+                buffer[(grid.x + x, grid.y)].modifier.insert(Modifier::UNDERLINED);
+            }
+            if event.start_s >= from && start < grid.width {
+                let cell = &mut buffer[(grid.x + start, grid.y)];
+                cell.set_symbol(MARK);
+                if cell.bg == theme.base().bg.unwrap_or(Color::Reset) {
+                    cell.set_style(theme.bold(Role::Accent));
+                } else {
+                    cell.modifier.insert(Modifier::BOLD);
+                }
             }
         }
     }
