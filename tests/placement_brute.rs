@@ -9,7 +9,7 @@ use plantui::{
             classes::{ClassGraph, Partition},
             dp::{self, DpOptions},
             ip::{self, Contiguity, Objective, Question},
-            linearise, smallest_memory,
+            linearise, pipedream, smallest_memory,
         },
     },
     workload::placement::{PlacementNode, PlacementProfile},
@@ -230,4 +230,90 @@ fn a_cancelled_search_says_so() {
     let instance = instance(&mut random);
     let placed = dp::plan(&instance.dag, &instance.profile, &instance.limits, &DpOptions::default(), &search);
     assert_eq!(placed.status, Status::Cancelled);
+}
+
+/// The same graph with costs of every magnitude from 1 to 1e30, or with tensors that must never be sent.
+fn spread(random: &mut Random, mut instance: Instance) -> Instance {
+    let forbidden = [1e8, 1e18, 1e30];
+    let everything = random.below(3) == 0;
+    let scaled = |random: &mut Random, cost: f64| cost / 7.0 * 10f64.powi(10 * random.below(4) as i32);
+    for node in &mut instance.profile.nodes {
+        if everything {
+            node.accelerator_time = scaled(random, node.accelerator_time);
+            node.cpu_time = scaled(random, node.cpu_time);
+            node.transfer = scaled(random, node.transfer);
+        } else {
+            (node.accelerator_time, node.cpu_time) = (node.accelerator_time / 7.0, node.cpu_time / 3.0);
+            node.transfer /= 9.0;
+            if random.below(3) == 0 {
+                node.transfer = forbidden[random.below(3) as usize];
+            }
+            if random.below(6) == 0 {
+                node.cpu_time = forbidden[random.below(3) as usize];
+            }
+        }
+    }
+    instance
+}
+
+/// Equal but for the rounding of sums of a few numbers.
+fn same(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-12 * a.abs().max(b.abs())
+}
+
+#[test]
+fn what_is_small_counts_beside_what_is_forbidden() {
+    let mut random = Random(31);
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for round in 0..1500 {
+        let plain = instance(&mut random);
+        let instance = spread(&mut random, plain);
+        let Instance { dag, profile, limits } = &instance;
+        let expected = by_trying_everything(&instance, false);
+        let options = DpOptions::default();
+        let placed = dp::plan(dag, profile, limits, &options, &Search::default());
+        let linear = linearise::plan(dag, profile, limits, &options, &Search::default());
+        let merged = pipedream::plan(dag, profile, limits, &Search::default());
+        for claims in [&placed, &linear, &merged] {
+            let Some(split) = &claims.split else { continue };
+            let worth = naive_max_load(&instance, split);
+            assert!(same(claims.max_load.unwrap(), worth), "round {round}: {claims:?}, is worth {worth}");
+            assert!(worth >= expected.unwrap() * (1.0 - 1e-12), "round {round}: {claims:?}");
+            assert!(claims.lower_bound.unwrap() <= worth * (1.0 + 1e-12), "round {round}: {claims:?}");
+        }
+        assert_eq!(placed.max_load.is_some(), expected.is_some(), "round {round}: {placed:?}, {expected:?}");
+        let Some(value) = expected else { continue };
+        assert_eq!(placed.status, Status::Optimal);
+        // Splits that are worth the same but for rounding are not told apart.
+        let short = placed.max_load.unwrap() / value - 1.0;
+        assert!(value == 0.0 || short.abs() < 1e-10, "round {round}: {placed:?}, the best is {value}");
+        assert!(linear.lower_bound.unwrap() <= value * (1.0 + 1e-12), "round {round}: {linear:?}, is {value}");
+        *seen.entry(if value < 100.0 { "small" } else { "large" }).or_default() += 1;
+    }
+    assert!(seen.values().len() == 2 && seen.values().all(|&count| count > 100), "{seen:?}");
+}
+
+#[test]
+fn a_forbidden_edge_of_three_nodes() {
+    let node = |accelerator_time: f64, transfer: f64| PlacementNode {
+        cpu_time: 1.0,
+        accelerator_time,
+        supported: true,
+        backward: false,
+        size_bytes: 1.0,
+        colour_class: None,
+        layer: None,
+        transfer,
+    };
+    let times = [1.1, 1.242_857_142_857_142_9, 1.385_714_285_714_285_7];
+    let dag = Dag::new(3, vec![(0, 1), (1, 2)]).unwrap();
+    let limits = PlacementLimits { accelerators: 2, cpus: 0, memory_bytes: 1e9 };
+    for forbidden in [1e8, 1e18, 1e30] {
+        let profile = vec![node(times[0], forbidden), node(times[1], 0.1), node(times[2], 0.0)].into();
+        let best = times[0] + times[1] + 0.1;
+        let placed = dp::plan(&dag, &profile, &limits, &DpOptions::default(), &Search::default());
+        assert!(same(placed.max_load.unwrap(), best), "{placed:?}");
+        let split = placed.split.unwrap();
+        assert!(same(split.score(&dag, &profile).max_load, best), "{split:?}");
+    }
 }

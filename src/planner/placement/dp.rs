@@ -16,6 +16,10 @@
 //! everything below the bound will do, so that only the question whether there is a better split is answered; often there
 //! is none. A result above what was good enough is exact; one below is the next bound, and good enough is then what lies
 //! further down. GNMT's training takes 0.2 million pairs so, not the 9.3 million of one exact table.
+//!
+//! Each table is filled with costs cut off at twice its bound ([`ClassCosts::bounded`]), so that what enters a sum of
+//! transfers leaves it without a trace; the bound of the next is the split's load added up from its parts. With costs from
+//! 1 to 1e30 the first table may be wrong by 1e14, and the next one knows.
 
 use super::{
     DeviceKind, Placed, PlacementLimits,
@@ -38,6 +42,11 @@ pub const MOST_IDEALS: usize = 60_000;
 /// How far down from the best split to what no split beats a good enough value lies after the first round; twice as far
 /// after each further one.
 const FIRST_SHARE: f64 = 0.2;
+/// A value so much below the bound that its table was filled with is not yet believed to be the least: costs up to twice
+/// that bound were added and taken away.
+const COARSEST: f64 = 64.0;
+/// A split is better if it is by more than this, relative: what sums of costs up to twice the bound may be off by.
+const ROUNDING: f64 = 1e-11;
 /// The largest table, in numbers.
 const MOST_CELLS: usize = 1 << 27;
 
@@ -176,7 +185,7 @@ pub fn solve(
     most_ideals: usize,
     search: &Search,
 ) -> Result<Found, Refused> {
-    solve_over(&Lattice::new(order, costs, most_ideals, search)?, costs, limits, upper, search)
+    solve_over(&Lattice::new(order, most_ideals, search)?, costs, limits, upper, search)
 }
 
 /// The best split along a lattice that is better than `upper`.
@@ -199,7 +208,9 @@ pub fn solve_over(
     let mut found = Found { best: None, ideals: lattice.len(), pairs: 0, proven: true };
     let (mut upper, mut enough) = (upper, upper);
     for round in 1.. {
-        let mut table = Table::new(lattice, costs, cpus, accelerators, upper, limits.memory_bytes);
+        let priced = costs.bounded(upper, limits.memory_bytes);
+        let below = upper * (1.0 - ROUNDING);
+        let mut table = Table::new(lattice, &priced, cpus, accelerators, below, limits.memory_bytes);
         match table.fill(enough, round, search) {
             Ok(pairs) => found.pairs += pairs,
             Err(_) if found.best.is_some() => {
@@ -208,9 +219,16 @@ pub fn solve_over(
             }
             Err(refused) => return Err(refused),
         }
-        let Some(value) = table.best() else { break };
-        found.best = Some((value, table.stages()));
-        if value > enough || value <= lower {
+        let Some(claimed) = table.best() else { break };
+        let stages = table.stages();
+        // What the table says is worth no more than its rounding: the split is what it adds up to.
+        let value = stages.iter().map(|stage| costs.load(stage.kind, &stage.classes)).fold(0.0, f64::max);
+        if value >= upper {
+            found.proven = false;
+            break;
+        }
+        found.best = Some((value, stages));
+        if (claimed > enough && upper <= COARSEST * value) || value <= lower {
             break;
         }
         upper = value;
@@ -223,6 +241,8 @@ pub fn solve_over(
 struct Table<'a> {
     lattice: &'a Lattice,
     walk: Walk<'a>,
+    /// What every ideal sums to.
+    sums: Vec<Sums>,
     cpus: usize,
     accelerators: usize,
     upper: f64,
@@ -253,8 +273,11 @@ impl<'a> Table<'a> {
         values[..cells].fill(0.0);
         let mut least = vec![f64::INFINITY; lattice.len()];
         least[0] = 0.0;
+        let sums = lattice.sums(costs);
+        let full = sums[lattice.len() - 1];
         Table {
             lattice,
+            sums,
             walk: Walk::new(lattice, costs),
             cpus,
             accelerators,
@@ -266,7 +289,7 @@ impl<'a> Table<'a> {
             need: Need::new(costs, cpus, upper, memory),
             prefixes: Packing::of_prefixes(lattice, costs, cpus, upper),
             suffixes: Packing::of_suffixes(lattice, costs, cpus, upper),
-            full: *lattice.sums(lattice.len() - 1),
+            full,
         }
     }
 
@@ -307,7 +330,7 @@ impl<'a> Table<'a> {
             }
             self.nearest[ideal] = nearest;
             ranges.clear();
-            let inside = *self.lattice.sums(ideal);
+            let inside = self.sums[ideal];
             for c in 0..=self.cpus {
                 let (least, most) = self.useful(ideal, c, &inside);
                 if least <= most {

@@ -22,7 +22,6 @@ pub struct Lattice {
     steps: Vec<(u32, u32)>,
     /// For each step, the place of its class in a topological order.
     places: Vec<u32>,
-    sums: Vec<Sums>,
 }
 
 /// Why there is no lattice.
@@ -39,7 +38,7 @@ impl Lattice {
     ///
     /// # Errors
     /// [`Refused`] if there are more, or the search was cancelled.
-    pub fn new(order: &Dag, costs: &ClassCosts, limit: usize, search: &Search) -> Result<Self, Refused> {
+    pub fn new(order: &Dag, limit: usize, search: &Search) -> Result<Self, Refused> {
         let reversed = order.edges().iter().map(|&(u, v)| (v, u)).collect();
         let reversed = Dag::new(order.len(), reversed).expect("the reverse of an acyclic graph is acyclic");
         let sets = match DownSets::enumerate(&reversed, limit, &|| search.cancelled()) {
@@ -64,54 +63,50 @@ impl Lattice {
             start.push(steps.len() as u32);
         }
         let places = steps.iter().map(|&(_, class)| place[class as usize]).collect();
-        let mut lattice = Lattice { start, steps, places, sums: vec![] };
-        lattice.sums = lattice.sums_from_empty(costs, &sets);
-        Ok(lattice)
+        Ok(Lattice { start, steps, places })
     }
 
     /// The prefixes of one order of all classes, without enumerating anything.
-    pub fn chain(order: &[u32], costs: &ClassCosts) -> Self {
-        let mut holding = Holding::new(costs);
-        let mut lattice = Lattice { start: vec![0, 0], steps: vec![], places: vec![], sums: vec![Sums::default()] };
+    pub fn chain(order: &[u32]) -> Self {
+        let mut lattice = Lattice { start: vec![0, 0], steps: vec![], places: vec![] };
         for (below, &class) in order.iter().enumerate() {
             lattice.places.push(below as u32);
-            lattice.sums.push(holding.add(class as usize, lattice.sums[below]));
             lattice.steps.push((below as u32, class));
             lattice.start.push(below as u32 + 1);
         }
         lattice
     }
 
-    /// What every ideal sums to as one device.
-    fn sums_from_empty(&self, costs: &ClassCosts, sets: &DownSets) -> Vec<Sums> {
-        let mut net_of: Vec<Vec<u64>> = vec![vec![0; sets.words()]; costs.net_count()];
-        for class in 0..costs.len() {
-            for &net in costs.nets(class) {
-                net_of[net as usize][class / 64] |= 1 << (class % 64);
-            }
+    /// What every ideal sums to as one device: each grows by one class from one below it, depth first, so that one
+    /// count of every net will do. `O(ideals · nets of a class)`.
+    pub fn sums(&self, costs: &ClassCosts) -> Vec<Sums> {
+        let grows_from = |ideal: usize| self.below(ideal)[0];
+        let mut start = vec![0u32; self.len() + 1];
+        (1..self.len()).for_each(|ideal| start[grows_from(ideal).0 as usize + 1] += 1);
+        (0..self.len()).for_each(|ideal| start[ideal + 1] += start[ideal]);
+        let mut larger = vec![0u32; self.len() - 1];
+        let mut next = start.clone();
+        for ideal in 1..self.len() {
+            let place = &mut next[grows_from(ideal).0 as usize];
+            larger[*place as usize] = ideal as u32;
+            *place += 1;
         }
-        let mut sums: Vec<Sums> = vec![Sums::default()];
-        for set in 1..self.len() {
-            let (below, class) = self.below(set)[0];
-            let (class, before) = (class as usize, sums[below as usize]);
-            let row = sets.row(set);
-            let mut cut = before.cut;
-            for &net in costs.nets(class) {
-                let pins = &net_of[net as usize];
-                let inside: u32 = row.iter().zip(pins).map(|(a, b)| (a & b).count_ones()).sum();
-                if inside == 1 {
-                    cut += costs.net_cost(net as usize);
-                } else if inside == costs.net_pins(net as usize) {
-                    cut -= costs.net_cost(net as usize);
+        next.copy_from_slice(&start);
+        let mut sums = vec![Sums::default(); self.len()];
+        let mut holding = Holding::new(costs);
+        let mut path = vec![0usize];
+        while let Some(&below) = path.last() {
+            if next[below] == start[below + 1] {
+                path.pop();
+                if below > 0 {
+                    holding.remove(grows_from(below).1 as usize);
                 }
+                continue;
             }
-            sums.push(Sums {
-                cpu: before.cpu + costs.cpu[class],
-                accelerator: before.accelerator + costs.accelerator[class],
-                cut,
-                size: before.size + costs.size[class],
-                unsupported: before.unsupported + u32::from(!costs.supported[class]),
-            });
+            let ideal = larger[next[below] as usize] as usize;
+            next[below] += 1;
+            sums[ideal] = holding.add(grows_from(ideal).1 as usize, sums[below]);
+            path.push(ideal);
         }
         sums
     }
@@ -145,12 +140,6 @@ impl Lattice {
         };
         let lower = members(below);
         members(ideal).into_iter().filter(|class| lower.binary_search(class).is_err()).collect()
-    }
-
-    /// What the ideal sums to as one device.
-    #[inline]
-    pub fn sums(&self, ideal: usize) -> &Sums {
-        &self.sums[ideal]
     }
 }
 

@@ -51,7 +51,7 @@ pub fn order(graph: &ClassGraph) -> Vec<u32> {
 /// # Errors
 /// [`Refused`] if the search was cancelled, or the table would be too large.
 pub fn search(prepared: &Prepared, limits: &PlacementLimits, search: &Search) -> Result<Found, Refused> {
-    let chain = Lattice::chain(&order(&prepared.graph), &prepared.costs);
+    let chain = Lattice::chain(&order(&prepared.graph));
     dp::solve_over(&chain, &prepared.costs, limits, f64::INFINITY, search)
 }
 

@@ -4,10 +4,15 @@
 //! else, however many edges that are. With the *net* of a node (the node and everything that reads its output) this is
 //! one rule: a set pays for a net that it meets and does not contain. Nets inside one class never cost; those with the
 //! same classes are one net. A counter per net makes adding or removing a class `O(nets of the class)`.
+//!
+//! The surprising part concerns rounding. A net's cost enters the sum with its first class and leaves it with its last, and
+//! what is small would be lost beside a net of 1e30 that users write to say "never cut here". So searches price with
+//! costs cut off above what is of use ([`ClassCosts::bounded`]), and a split that they find is worth what its parts add
+//! up to ([`ClassCosts::load`]).
 
 use std::collections::BTreeMap;
 
-use super::classes::Partition;
+use super::{DeviceKind, classes::Partition};
 use crate::{graph::Dag, workload::placement::PlacementProfile};
 
 /// Costs by class.
@@ -64,6 +69,39 @@ impl ClassCosts {
             start.push(flat.len() as u32);
         }
         ClassCosts { cpu, accelerator, size, supported, net_cost, net_pins, start, nets: flat }
+    }
+
+    /// The costs for a search of splits whose devices are less busy than `upper` and hold no more than `memory_bytes`.
+    ///
+    /// A cost that rules its device out does so at twice the bound as well as at a million times the bound, but sums
+    /// that it enters and leaves again then lose no more than the rounding of numbers near the bound. Every cost is
+    /// at most what it was, so what bounds a split from below with these costs bounds it with the true ones. `O(n + m)`.
+    #[must_use]
+    pub fn bounded(&self, upper: f64, memory_bytes: f64) -> Self {
+        let most = 2.0 * upper;
+        let mut bounded = self.clone();
+        for cost in [&mut bounded.cpu, &mut bounded.accelerator, &mut bounded.net_cost].into_iter().flatten() {
+            *cost = cost.min(most);
+        }
+        for (size, supported) in bounded.size.iter_mut().zip(&mut bounded.supported) {
+            *supported &= *size <= memory_bytes;
+            *size = size.min(memory_bytes);
+        }
+        bounded
+    }
+
+    /// The load of a device from its parts: nothing is added that is taken away again. `O(pins of its nets · log classes)`.
+    pub fn load(&self, kind: DeviceKind, classes: &[usize]) -> f64 {
+        if kind == DeviceKind::Cpu {
+            return classes.iter().map(|&class| self.cpu[class]).sum();
+        }
+        let mut inside: BTreeMap<u32, u32> = BTreeMap::new();
+        for &net in classes.iter().flat_map(|&class| self.nets(class)) {
+            *inside.entry(net).or_insert(0) += 1;
+        }
+        let cut = inside.into_iter().filter(|&(net, count)| count < self.net_pins[net as usize]);
+        let transfers: f64 = cut.map(|(net, _)| self.net_cost[net as usize]).sum();
+        classes.iter().map(|&class| self.accelerator[class]).sum::<f64>() + transfers
     }
 
     /// Number of classes.

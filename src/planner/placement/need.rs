@@ -31,12 +31,14 @@ pub(super) fn lower_bound(costs: &ClassCosts, limits: &PlacementLimits) -> f64 {
     }
     let absorbed = Absorbed::new(costs, &costs.accelerator);
     let (mut low, mut high) = (0.0, total / f64::from(limits.accelerators));
-    for _ in 0..60 {
+    loop {
         let middle = (low + high) / 2.0;
-        let room = middle * f64::from(limits.accelerators) + absorbed.within(f64::from(limits.cpus) * middle);
-        if room < total { low = middle } else { high = middle }
+        if middle <= low || middle >= high {
+            return low.max(alone);
+        }
+        let room = middle * f64::from(limits.accelerators);
+        if room < absorbed.left(f64::from(limits.cpus) * middle) { low = middle } else { high = middle }
     }
-    low.max(alone)
 }
 
 /// How much of a quantity CPUs can take over within some time: the fractional knapsack's answer, which no choice of
@@ -45,6 +47,8 @@ pub(super) fn lower_bound(costs: &ClassCosts, limits: &PlacementLimits) -> f64 {
 struct Absorbed {
     /// Time and quantity of classes, best ratio first, summed up.
     prefix: Vec<(f64, f64)>,
+    /// The quantity of each class in that order, and what it and all after it sum to.
+    rest: Vec<(f64, f64)>,
 }
 
 impl Absorbed {
@@ -53,11 +57,33 @@ impl Absorbed {
         order.sort_by(|&a, &b| (costs.cpu[a] / quantity[a]).total_cmp(&(costs.cpu[b] / quantity[b])));
         let mut sum = (0.0, 0.0);
         let mut prefix = vec![sum];
-        for x in order {
+        for &x in &order {
             sum = (sum.0 + costs.cpu[x], sum.1 + quantity[x]);
             prefix.push(sum);
         }
-        Absorbed { prefix }
+        let mut behind = 0.0;
+        let mut rest: Vec<(f64, f64)> = order
+            .iter()
+            .rev()
+            .map(|&x| {
+                (quantity[x], {
+                    behind += quantity[x];
+                    behind
+                })
+            })
+            .collect();
+        rest.reverse();
+        Absorbed { prefix, rest }
+    }
+
+    /// How much no CPU takes over within some time: added up from what is left, for a difference to the total would lose
+    /// what is small beside what was taken.
+    fn left(&self, time: f64) -> f64 {
+        let fits = self.prefix.partition_point(|&(used, _)| used <= time);
+        let (used, _) = self.prefix[fits - 1];
+        let Some(&(next_used, _)) = self.prefix.get(fits) else { return 0.0 };
+        let untouched = self.rest.get(fits).map_or(0.0, |&(_, sum)| sum);
+        untouched + self.rest[fits - 1].0 * ((next_used - time) / (next_used - used))
     }
 
     fn within(&self, time: f64) -> f64 {

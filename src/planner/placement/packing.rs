@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn large_classes_do_not_share_a_device() {
         let (order, costs) = costs(&[(60.0, 900.0); 4]);
-        let lattice = Lattice::new(&order, &costs, 100, &Search::default()).unwrap();
+        let lattice = Lattice::new(&order, 100, &Search::default()).unwrap();
         let prefixes = Packing::of_prefixes(&lattice, &costs, 0, 100.0);
         let suffixes = Packing::of_suffixes(&lattice, &costs, 0, 100.0);
         // 240 on devices of 100 would be three by the average.
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn cpus_take_what_is_cheap_there() {
         let (order, costs) = costs(&[(60.0, 900.0), (60.0, 10.0), (60.0, 10.0), (60.0, 900.0)]);
-        let lattice = Lattice::new(&order, &costs, 100, &Search::default()).unwrap();
+        let lattice = Lattice::new(&order, 100, &Search::default()).unwrap();
         let prefixes = Packing::of_prefixes(&lattice, &costs, 2, 100.0);
         assert_eq!((0..3).map(|c| prefixes.fewest(4, c)).collect::<Vec<_>>(), [4, 2, 2]);
     }

@@ -53,7 +53,7 @@ pub fn contiguous(
     if accelerators == 0 || !costs.supported.iter().all(|&supported| supported) {
         return None;
     }
-    let lattice = Lattice::new(&prepared.graph.order(), costs, MOST_IDEALS, search).ok()?;
+    let lattice = Lattice::new(&prepared.graph.order(), MOST_IDEALS, search).ok()?;
     least(&costs.size, accelerators, search, |memory| segments(&lattice, &costs.size, memory) <= accelerators)
 }
 
