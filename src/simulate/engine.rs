@@ -9,6 +9,7 @@ use super::{
     Pipeline, Schedule, Timeline,
     assemble::{self, Lanes},
     contention, fast_forward,
+    patience::Patience,
     program::{Clock, Program},
     sequence, single_sample,
 };
@@ -22,8 +23,8 @@ pub fn simulate(pipeline: &Pipeline, schedule: Schedule) -> Timeline {
     simulate_unless(pipeline, schedule, &|| false).unwrap_or_default()
 }
 
-/// The same, given up as soon as `stopped` says so; it is asked every few thousand events where a long batch takes seconds,
-/// which is where transfers wait for one another.
+/// The same, given up as soon as `stopped` says so. It is asked every few thousand events, so a run of fewer is never given
+/// up.
 pub fn simulate_unless(pipeline: &Pipeline, schedule: Schedule, stopped: &dyn Fn() -> bool) -> Option<Timeline> {
     if pipeline.stages.is_empty() {
         return Some(Timeline::default());
@@ -52,7 +53,7 @@ pub fn simulate_unless(pipeline: &Pipeline, schedule: Schedule, stopped: &dyn Fn
             return None;
         }
     } else {
-        fast_forward::play(&program, drawn, |record| lanes.push(record));
+        fast_forward::play(&program, drawn, &mut Patience::new(stopped), |record| lanes.push(record))?;
     }
     let mut timeline = assemble::timeline(pipeline, schedule, &program, &clock, &lanes);
     let left_out = drawn..program.microbatches.saturating_sub(drawn);
@@ -105,8 +106,11 @@ mod tests {
         assert_eq!(asked.get(), 2, "nothing goes on after that");
         assert_eq!(stopped(u32::MAX), Some(simulate(&pipeline, Schedule::GPipe)));
         assert!(asked.get() > 2);
-        // What takes no time to speak of is not asked about.
+        // Without contention as well.
         pipeline.settings.links = LinkModel::Private;
+        assert_eq!(simulate_unless(&pipeline, Schedule::GPipe, &|| true), None);
+        // What takes no time to speak of is not asked about.
+        pipeline.microbatches = 1000;
         assert!(simulate_unless(&pipeline, Schedule::GPipe, &|| true).is_some());
     }
 }

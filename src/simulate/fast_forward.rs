@@ -17,6 +17,7 @@ use std::{
 
 use super::{
     order::Segment,
+    patience::Patience,
     program::Program,
     run::{Moment, Record, Run},
 };
@@ -66,8 +67,14 @@ impl Phase {
 /// Longest period looked for, in values kept in memory for it.
 const MOST_VALUES: usize = 1 << 21;
 
-/// Plays the whole batch. `record` hears of all microbatches but possibly those from `drawn` on until `drawn` before the end.
-pub(super) fn play(program: &Program, drawn: u32, mut record: impl FnMut(Record<i64>)) -> Run<i64> {
+/// Plays the whole batch, unless nobody waits for it any more; then there is no state of its end. `record` hears of all
+/// microbatches but possibly those from `drawn` on until `drawn` before the end.
+pub(super) fn play(
+    program: &Program,
+    drawn: u32,
+    patience: &mut Patience<'_>,
+    mut record: impl FnMut(Record<i64>),
+) -> Option<Run<i64>> {
     let mut run = Run::<i64>::new(program);
     let gap = drawn..program.microbatches.saturating_sub(drawn);
     let all = |worker: usize| program.order(worker).len;
@@ -78,14 +85,14 @@ pub(super) fn play(program: &Program, drawn: u32, mut record: impl FnMut(Record<
             }
         };
         for phase in phases(program, &gap) {
-            run.advance(program, phase.goal(phase.skippable.start), &mut record);
-            leap(program, &phase, &mut run, &mut record);
+            run.advance(program, phase.goal(phase.skippable.start), patience, &mut record);
+            leap(program, &phase, &mut run, patience, &mut record);
         }
-        run.advance(program, all, record);
+        run.advance(program, all, patience, record);
     } else {
-        run.advance(program, all, record);
+        run.advance(program, all, patience, record);
     }
-    run
+    (!patience.lost()).then_some(run)
 }
 
 /// The phases of a schedule: the segments of the workers' orders that go through most of their microbatches. A round takes
@@ -162,7 +169,13 @@ impl Snapshot {
 }
 
 /// Plays the skippable rounds of a phase, in leaps where it can.
-fn leap(program: &Program, phase: &Phase, run: &mut Run<i64>, record: &mut impl FnMut(Record<i64>)) {
+fn leap(
+    program: &Program,
+    phase: &Phase,
+    run: &mut Run<i64>,
+    patience: &mut Patience<'_>,
+    record: &mut impl FnMut(Record<i64>),
+) {
     let mut round = phase.skippable.start;
     let end = phase.skippable.end;
     // A critical circuit passes at most every stage forward and back before it closes.
@@ -170,25 +183,26 @@ fn leap(program: &Program, phase: &Phase, run: &mut Run<i64>, record: &mut impl 
     let longest = (2 * program.chunks.len() + 8).min(MOST_VALUES / values / 4).max(1);
     // Looking costs more than playing: after a vain look, play on for as many rounds again.
     let mut pause = 0;
-    while round < end {
+    while round < end && !patience.lost() {
         let played = (end - round).min(pause);
         round += played;
-        run.advance(program, phase.goal(round), &mut *record);
+        run.advance(program, phase.goal(round), patience, &mut *record);
         pause = (2 * pause).max(64);
         let mut history = VecDeque::from([Snapshot::of(run, None)]);
         for _ in 0..4 * longest {
-            if round == end {
+            // A snapshot copies every moment.
+            if round == end || patience.lost_after(values) {
                 break;
             }
             round += 1;
-            run.advance(program, phase.goal(round), &mut *record);
+            run.advance(program, phase.goal(round), patience, &mut *record);
             history.push_back(Snapshot::of(run, history.back()));
             if history.len() > 2 * longest + 1 {
                 history.pop_front();
             }
             let Some(period) = repeats(&history) else { continue };
             let then = &history[history.len() - 1 - period];
-            let times = repetitions(program, phase, run, then, round, period as u64);
+            let times = repetitions(program, phase, run, then, patience, round, period as u64);
             let times = times.min((end - round) / period as u64).min(room(phase, run, then));
             if times > 0 {
                 shift(run, then, times);
@@ -217,7 +231,15 @@ fn room(phase: &Phase, run: &Run<i64>, then: &Snapshot) -> u64 {
 }
 
 /// How often the movement from `then` to `run` is certain to repeat.
-fn repetitions(program: &Program, phase: &Phase, run: &Run<i64>, then: &Snapshot, round: u64, period: u64) -> u64 {
+fn repetitions(
+    program: &Program,
+    phase: &Phase,
+    run: &Run<i64>,
+    then: &Snapshot,
+    patience: &mut Patience<'_>,
+    round: u64,
+    period: u64,
+) -> u64 {
     let moved = |worker: usize| run.workers[worker].done - then.run.workers[worker].done;
     if run.shape() != then.run.shape() || (0..phase.round.len()).any(|w| moved(w) != period * phase.round[w]) {
         return 0;
@@ -226,7 +248,7 @@ fn repetitions(program: &Program, phase: &Phase, run: &Run<i64>, then: &Snapshot
     let rates: Vec<i64> = moments.iter().zip(&then.moments).map(|(now, then)| now - then).collect();
     let mut next_rate = rates.iter();
     let mut moving = run.map(|at| Moving { at, rate: next_rate.next().copied().unwrap_or_default() });
-    moving.advance(program, phase.goal(round + period), |_| {});
+    moving.advance(program, phase.goal(round + period), patience, |_| {});
     let after = moving.moments();
     let steady = moving.shape() == run.shape()
         && moving
@@ -300,10 +322,11 @@ mod tests {
             for schedule in pipeline.playable() {
                 let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
                 let mut all = vec![];
-                let played = play(&program, u32::MAX, |record| all.push(record));
+                let played =
+                    play(&program, u32::MAX, &mut Patience::new(&|| false), |record| all.push(record)).unwrap();
                 let drawn = 5 + next(40) as u32;
                 let mut some = vec![];
-                let leapt = play(&program, drawn, |record| some.push(record));
+                let leapt = play(&program, drawn, &mut Patience::new(&|| false), |record| some.push(record)).unwrap();
                 let times = |run: &Run<i64>| -> Vec<_> { run.workers.iter().map(|w| (w.done, w.free)).collect() };
                 assert_eq!(times(&played), times(&leapt), "{schedule:?} {pipeline:?}");
                 all.retain(|r| r.microbatch < drawn || r.microbatch >= microbatches - drawn);
@@ -353,7 +376,7 @@ mod tests {
         ] {
             let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
             let mut records = 0;
-            let run = play(&program, 100, |_| records += 1);
+            let run = play(&program, 100, &mut Patience::new(&|| false), |_| records += 1).unwrap();
             assert_eq!(records, 200 * events, "{schedule:?}");
             assert!((0..32).all(|worker| run.workers[worker].done == program.order(worker).len));
         }

@@ -12,6 +12,7 @@ mod engine;
 mod fast_forward;
 mod memory;
 mod order;
+mod patience;
 mod pipeline;
 mod play;
 mod program;

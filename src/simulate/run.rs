@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 use super::{
     EventKind,
     order::{Operation, Work},
+    patience::Patience,
     program::Program,
 };
 
@@ -171,11 +172,13 @@ impl<T: Moment> Run<T> {
         inboxes.flat_map(|i| std::iter::once(i.slots.len() as u32).chain(i.slots.iter().map(|s| s.missing))).collect()
     }
 
-    /// Lets every worker go on until it has done `goal(worker)` operations. What they need must be within all goals.
+    /// Lets every worker go on until it has done `goal(worker)` operations, or nobody waits any more. What they need must
+    /// be within all goals.
     pub(super) fn advance(
         &mut self,
         program: &Program,
         goal: impl Fn(usize) -> u64,
+        patience: &mut Patience<'_>,
         mut record: impl FnMut(Record<T>),
     ) {
         // Popped from the back: the first stage goes first.
@@ -184,6 +187,7 @@ impl<T: Moment> Run<T> {
         while let Some(worker) = queue.pop() {
             queued[worker] = false;
             let goal = goal(worker);
+            let before = self.workers[worker].done;
             while self.workers[worker].done < goal {
                 let woken = |other: usize| {
                     if !std::mem::replace(&mut queued[other], true) {
@@ -193,6 +197,9 @@ impl<T: Moment> Run<T> {
                 if !self.step(program, worker, &mut record, woken) {
                     break;
                 }
+            }
+            if patience.lost_after((self.workers[worker].done - before) as usize + 1) {
+                return;
             }
         }
     }
