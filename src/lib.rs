@@ -26,6 +26,7 @@ pub mod cluster;
 pub mod config;
 pub mod export;
 pub mod graph;
+mod notice;
 pub mod plan;
 pub mod planner;
 pub mod simulate;

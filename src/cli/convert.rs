@@ -10,9 +10,12 @@ use clap::{
 };
 
 use super::{Ending, Failure, arguments::LimitArgs, input, output::Destination};
-use crate::workload::{
-    FileLimits, Profile, Provenance, Workload,
-    convert::{self, Conversion, Mode},
+use crate::{
+    notice,
+    workload::{
+        FileLimits, Profile, Provenance, Workload,
+        convert::{self, Conversion, Mode},
+    },
 };
 
 const EXAMPLES: &str = "\
@@ -119,7 +122,7 @@ impl ConvertArgs {
         }
         if converted.workload.layers().is_some() {
             for assumption in &converted.assumptions {
-                eprintln!("note: {assumption}");
+                notice::note(assumption);
             }
         }
         destination.write(&convert::text(&recorded(&workload, converted, target.id)))?;

@@ -18,6 +18,7 @@ use crate::{
         engine::{self, Engine, ExportError, Names, Settings},
         jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv, plan_svg, split,
     },
+    notice,
     plan::{Plan, check::check as score, document::LoadedPlan},
     simulate::Schedule,
     workload::{self, LoadError, Workload, formats},
@@ -179,10 +180,10 @@ impl ExportArgs {
         match engine::export(engine, workload, limits, plan, &settings) {
             Ok(exported) => {
                 for loss in &exported.losses {
-                    eprintln!("note: {} cannot express this: {loss}", engine.title());
+                    notice::note(&format!("{} cannot express this: {loss}", engine.title()));
                 }
                 if exported.plan != *plan {
-                    eprintln!("note: {}", engine::loss(exported.values, plan.measure));
+                    notice::note(&engine::loss(exported.values, plan.measure));
                 }
                 destination.write(&exported.text)?;
                 Ok(Ending::Done)
@@ -192,7 +193,7 @@ impl ExportArgs {
                 Err(Failure::refused(error.to_string(), "see --layers"))
             }
             Err(error @ (ExportError::Invalid(_) | ExportError::Impossible { .. })) => {
-                eprintln!("error: {error}");
+                notice::error(&error.to_string());
                 Ok(Ending::NoPlan)
             }
         }
@@ -211,7 +212,7 @@ impl ExportArgs {
         }
         let scored = score(workload, limits, plan);
         if let Some(violation) = scored.violations.first() {
-            eprintln!("error: the plan is not valid: {violation}");
+            notice::error(&format!("the plan is not valid: {violation}"));
             return Ok(Ending::NoPlan);
         }
         destination.write(&match self.to.as_str() {

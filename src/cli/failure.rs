@@ -2,11 +2,7 @@
 
 use std::{io, process::ExitCode};
 
-use crate::{
-    cluster::MissingLimit,
-    planner::OptionError,
-    workload::{LoadError, error::single_line},
-};
+use crate::{cluster::MissingLimit, notice, planner::OptionError, workload::LoadError};
 
 /// How a command ended that was used rightly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,11 +63,8 @@ impl Failure {
     /// Prints the error to standard error and gives the exit code.
     pub fn report(&self) -> ExitCode {
         let Failure::Refused { message, hint } = self else { return ExitCode::SUCCESS };
-        // What the user typed may be quoted, and a terminal would obey it.
-        eprintln!("error: {}", single_line(message));
-        if !hint.is_empty() {
-            eprintln!("hint: {}", single_line(hint));
-        }
+        notice::error(message);
+        notice::hint(hint);
         ExitCode::from(2)
     }
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::{Failure, input};
+use crate::notice;
 
 /// Where a result goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +79,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 pub(super) fn announce_trace(text: &str) {
     if text.len() > LARGE_TRACE {
         let megabytes = text.len() / 1_000_000;
-        eprintln!("note: the trace is {megabytes} MB; fewer --microbatches make it smaller");
+        notice::note(&format!("the trace is {megabytes} MB; fewer --microbatches make it smaller"));
     }
 }
 

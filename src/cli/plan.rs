@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     export::{chrome_trace, piper_result, plan_json, split},
+    notice,
     plan::document::Document,
     planner::Problem,
     workload::Workload,
@@ -107,7 +108,7 @@ impl PlanArgs {
             None => output::print(&report::planned(&planned))?,
             Some(format) => match formatted(&planned, format) {
                 Some(text) => output::print(&text)?,
-                None => eprint!("{}", report::planned(&planned)),
+                None => notice::whole(&report::planned(&planned)),
             },
         }
         Ok(planned.ending())

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     config::{self, Config, ConfigError},
+    notice,
     planner::{self, Planner},
     simulate::Schedule,
     tui::{self, ScreenError, ScreenRequest, theme},
@@ -166,7 +167,7 @@ impl ScreenArgs {
     fn report(&self, task: Task) -> Result<Ending, Failure> {
         let planned = task.run(&self.planning)?;
         output::print(&report::planned(&planned))?;
-        eprintln!("note: there is no terminal here; in one, this command shows the screen");
+        notice::note("there is no terminal here; in one, this command shows the screen");
         Ok(planned.ending())
     }
 }

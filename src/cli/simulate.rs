@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     export::chrome_trace,
+    notice,
     plan::check::check as score,
     simulate::{Pipeline, Play, Schedule, simulate},
 };
@@ -82,8 +83,8 @@ impl SimulateArgs {
         let limits = check::limits(&self.limits, &loaded, &workload, &input::shown(&self.plan))?;
         let score = score(&workload, &limits, &loaded.plan);
         if let Some(violation) = score.violations.first() {
-            eprintln!("error: {} is not valid: {violation}", input::shown(&self.plan));
-            eprintln!("hint: `plantui check` lists everything that is wrong with it");
+            notice::error(&format!("{} is not valid: {violation}", input::shown(&self.plan)));
+            notice::hint("`plantui check` lists everything that is wrong with it");
             return Ok(Ending::NoPlan);
         }
         let Play { schedule: wanted, settings } = self.play.play();

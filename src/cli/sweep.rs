@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     export::{sweep_csv, sweep_svg},
+    notice,
     planner::{Problem, Search, Status},
     study::sweep::{
         Answer, Figure, MOST_POINTS, Series, Sweep,
@@ -29,7 +30,6 @@ use crate::{
         papers::{self, Paper},
         run,
     },
-    workload::error::single_line,
 };
 
 const EXAMPLES: &str = "\
@@ -231,7 +231,7 @@ impl SweepArgs {
             .map_err(|(source, missing)| missing.of(&source))?;
         check(&sweep)?;
         for unheeded in sweep.unheeded(&values.iter().map(|values| values.kind).collect::<Vec<_>>()) {
-            note(&unheeded.told(unheeded.kind.flag()));
+            notice::note(&unheeded.told(unheeded.kind.flag()));
         }
         Ok(sweep)
     }
@@ -342,12 +342,7 @@ fn check(sweep: &Sweep) -> Result<(), Failure> {
         return Err(Failure::refused(reasons.join("; "), "`plantui planners` lists every planner"));
     }
     for reason in reasons {
-        note(&reason);
+        notice::note(&reason);
     }
     Ok(())
-}
-
-/// Says something that does not keep the sweep from going on.
-fn note(text: &str) {
-    eprintln!("note: {}", single_line(text));
 }

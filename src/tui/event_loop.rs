@@ -1,6 +1,6 @@
 //! Waiting, updating, drawing: in this order, and never more often than needed.
 //!
-//! The loop sleeps on three channels: keys (read by a thread of their own), reports of the worker, signals. Something
+//! The loop sleeps on channels: keys (read by a thread of their own), reports of the worker, signals, a closed terminal. Something
 //! that arrived is taken with everything else that is there already, then one frame is drawn, at most thirty a second.
 //! While a plan is under way a tick shows its progress; otherwise nothing wakes the loop and no processor time is used.
 
@@ -11,14 +11,16 @@ use std::{
 
 use crossbeam_channel::{Receiver, never, select, unbounded};
 use ratatui::crossterm::event::{self, Event};
+use rustix::process::{getpgrp, getsid};
 use signal_hook::{
-    consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP},
+    consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP},
     iterator::Signals,
     low_level::emulate_default_handler,
 };
 
 use super::{
-    model::Model,
+    hangup,
+    model::{Model, Tone},
     terminal::Tty,
     update::{Effect, Effects},
     watch::{Noticed, Watch},
@@ -27,6 +29,9 @@ use super::{
 
 /// The shortest time between two frames.
 const FRAME: Duration = Duration::from_millis(33);
+
+/// How long a signal that ends the program waits for the terminal to be given back.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why the loop ended.
 pub(super) enum End {
@@ -46,6 +51,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
     let mut worker = Worker::start()?;
     let keys = read_keys()?;
     let signals = read_signals()?;
+    let mut closed = hangup::listen()?;
     let reports = worker.reports().clone();
     let watch = model.watch.then(Watch::start).transpose()?;
     let changes = watch.as_ref().map_or_else(never, |watch| watch.changes().clone());
@@ -66,10 +72,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
             if let Some(end) = perform(tty, model, &mut worker, effects)? {
                 return Ok(end);
             }
-            match tty.draw(model) {
-                Err(error) if gone(&error) => return Ok(End::TerminalGone),
-                other => other?,
-            }
+            tty.draw(model)?;
             drawn = model.now;
             dirty = false;
         }
@@ -87,10 +90,10 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
             recv(keys) -> event => match event {
                 Ok(event) => {
                     model.now = Instant::now();
-                    effects.append(&mut model.on_event(&event));
+                    effects.append(&mut model.on_event(&event?));
                     // Everything that is there already is taken before the next frame; effects keep their order.
                     while let Ok(event) = keys.try_recv() {
-                        effects.append(&mut model.on_event(&event));
+                        effects.append(&mut model.on_event(&event?));
                     }
                     dirty = true;
                 }
@@ -114,13 +117,21 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
                 }
             }
             recv(signals) -> signal => match signal {
-                Ok(SIGTSTP) => effects.push(Effect::Suspend),
+                Ok(SIGTSTP) => {
+                    effects.push(Effect::Suspend);
+                    dirty = true;
+                }
                 Ok(SIGCONT) => {
                     tty.resume()?;
                     dirty = true;
                 }
                 Ok(signal) => return Ok(End::Signal(signal)),
                 Err(_) => {}
+            },
+            recv(closed) -> told => match told {
+                Ok(()) => return Ok(End::TerminalGone),
+                // Nobody can tell: writing will fail one day.
+                Err(_) => closed = never(),
             },
             recv(timer) -> _ => dirty |= model.running.is_some() || model.would_help.due().is_some(),
         }
@@ -150,6 +161,11 @@ fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effec
             Effect::Study(study) => worker.study(study)?,
             Effect::Clipboard(text) => tty.copy(&text)?,
             Effect::Suspend => {
+                if !comes_back() {
+                    let text = "no shell with job control is here that could bring it back";
+                    model.message = Some((Tone::Refused, text.into()));
+                    continue;
+                }
                 tty.pause();
                 // Stops the process here; SIGCONT lets it go on, and the loop takes the terminal back when it hears of it.
                 emulate_default_handler(SIGTSTP)?;
@@ -162,17 +178,20 @@ fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effec
     Ok(None)
 }
 
-/// Whether an error means that the terminal was closed.
-fn gone(error: &io::Error) -> bool {
-    // EIO: the other end of a pseudo-terminal is closed.
-    error.kind() == io::ErrorKind::BrokenPipe || error.raw_os_error() == Some(5)
+/// Whether somebody could let us go on after a stop. A shell with job control gives each job a process group of its own;
+/// in the group of the session's leader, as under `xterm -e plantui`, a stopped program hangs for good.
+fn comes_back() -> bool {
+    getsid(None).is_ok_and(|session| session != getpgrp())
 }
 
-fn read_keys() -> io::Result<Receiver<Event>> {
+/// Keys as they are pressed; an error is the last thing that comes.
+fn read_keys() -> io::Result<Receiver<io::Result<Event>>> {
     let (sender, receiver) = unbounded();
     thread::Builder::new().name("keys".into()).spawn(move || {
-        while let Ok(event) = event::read() {
-            if sender.send(event).is_err() {
+        loop {
+            let event = event::read();
+            let last = event.is_err();
+            if sender.send(event).is_err() || last {
                 break;
             }
         }
@@ -182,11 +201,16 @@ fn read_keys() -> io::Result<Receiver<Event>> {
 
 fn read_signals() -> io::Result<Receiver<i32>> {
     let (sender, receiver) = unbounded();
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGTSTP, SIGCONT])?;
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT])?;
     thread::Builder::new().name("signals".into()).spawn(move || {
         for signal in signals.forever() {
             if sender.send(signal).is_err() {
                 break;
+            }
+            if !matches!(signal, SIGTSTP | SIGCONT) {
+                // The loop may be waiting for a terminal that takes nothing.
+                thread::sleep(PATIENCE);
+                drop(emulate_default_handler(signal));
             }
         }
     })?;

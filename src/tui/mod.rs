@@ -17,6 +17,7 @@ mod event_loop;
 mod exchange;
 mod export_form;
 mod files;
+mod hangup;
 mod incumbent;
 mod input;
 pub mod keymap;
@@ -52,15 +53,18 @@ mod would_help;
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
-use signal_hook::low_level::emulate_default_handler;
+use signal_hook::{consts::SIGHUP, low_level::emulate_default_handler};
 use thiserror::Error;
 
 use crate::{
     cluster::{MissingLimit, Overrides},
+    notice,
     planner::{self, OptionError, Planner},
     simulate::{Schedule, Settings},
     workload::Workload,
 };
+
+use event_loop::End;
 
 pub use action::Action;
 pub use keymap::Keymap;
@@ -162,8 +166,8 @@ fn utf8_locale(get: impl Fn(&str) -> Option<String>) -> bool {
 /// Why the screen could not be shown.
 #[derive(Debug, Error)]
 pub enum ScreenError {
-    /// Standard output is no terminal.
-    #[error("standard output is no terminal, so there is no screen to draw on; `plantui plan` prints the plan")]
+    /// Standard output is no terminal, or there is none that keys could come from.
+    #[error("there is no terminal here, so there is no screen; `plantui plan` prints the plan")]
     NoTerminal,
     /// There is no planner of this id.
     #[error("there is no planner `{asked}`; there are {known}")]
@@ -198,7 +202,7 @@ pub fn terminal_is_there() -> bool {
 }
 
 /// Shows the screen until the user leaves. A signal that asks the program to end gives the terminal back first and then
-/// ends it as that signal does.
+/// ends it as that signal does; so does the loss of the terminal, as SIGHUP. The session is kept in every case but a bug's.
 ///
 /// # Errors
 /// [`ScreenError`]; the terminal is as it was.
@@ -215,10 +219,15 @@ pub fn run(request: ScreenRequest) -> Result<(), ScreenError> {
     let end = event_loop::run(&mut tty, &mut model);
     drop(tty);
     if let Err(why) = model.keep_session() {
-        eprintln!("note: {why}");
+        notice::note(&why);
     }
-    if let event_loop::End::Signal(signal) = end? {
-        emulate_default_handler(signal)?;
+    match end {
+        Ok(End::Quit) => {}
+        Ok(End::Signal(signal)) => emulate_default_handler(signal)?,
+        // However it was noticed, it ends as the system would have ended it.
+        Ok(End::TerminalGone) => emulate_default_handler(SIGHUP)?,
+        Err(error) if hangup::caused(&error) => emulate_default_handler(SIGHUP)?,
+        Err(error) => return Err(error.into()),
     }
     Ok(())
 }

@@ -55,7 +55,16 @@ fn key(workload: &Workload) -> Option<String> {
     if workload.source == BUILTIN {
         return Some(BUILTIN.into());
     }
-    fs::canonicalize(&workload.source).ok()?.to_str().map(str::to_string)
+    if workload.source == "-" {
+        return None;
+    }
+    let path = Path::new(&workload.source);
+    // A watched file may be away just now: its folder still tells where it was.
+    let found = fs::canonicalize(path).ok().or_else(|| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
+    });
+    found?.to_str().map(str::to_string)
 }
 
 impl Recent {
@@ -154,6 +163,8 @@ mod tests {
         assert_eq!(recent.files(&a), [path(&b)]);
         fs::remove_file(&b.source).unwrap();
         assert!(recent.files(&a).is_empty());
+        recent.keep(&b, with_view("compare")).unwrap();
+        assert_eq!(recent.session(&file(folder.path(), "b.json")), Ok(Some(with_view("compare"))));
     }
 
     #[test]

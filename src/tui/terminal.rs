@@ -5,6 +5,7 @@
 //! because the screen shows what it said.
 
 use std::{
+    fs::File,
     io::{self, IsTerminal, Stdout, Write},
     panic,
     sync::{
@@ -15,7 +16,7 @@ use std::{
 };
 
 use ratatui::{
-    Terminal,
+    Frame, Terminal,
     backend::CrosstermBackend,
     crossterm::{
         cursor::Show,
@@ -28,17 +29,17 @@ use ratatui::{
     },
 };
 
-use super::{model::Model, view};
+use super::{hangup, model::Model, view};
 
 /// The terminal while the screen has it.
 pub(super) struct Tty {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    terminal: Drawn,
     mouse: bool,
 }
 
-/// Whether there is a terminal to draw on.
+/// Whether there is a terminal to draw on, and one that keys come from.
 pub(super) fn is_there() -> bool {
-    io::stdout().is_terminal()
+    io::stdout().is_terminal() && (io::stdin().is_terminal() || File::open(hangup::TERMINAL).is_ok())
 }
 
 impl Tty {
@@ -50,7 +51,7 @@ impl Tty {
         install_hook();
         let begun = enter(mouse).and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
         match begun {
-            Ok(terminal) => Ok(Tty { terminal, mouse }),
+            Ok(terminal) => Ok(Tty { terminal: Drawn(Some(terminal)), mouse }),
             Err(error) => {
                 leave();
                 Err(error)
@@ -64,7 +65,7 @@ impl Tty {
     /// If the terminal cannot be written to.
     pub(super) fn draw(&mut self, model: &mut Model) -> io::Result<()> {
         execute!(io::stdout(), BeginSynchronizedUpdate)?;
-        let drawn = self.terminal.draw(|frame| view::draw(frame, model)).map(|_| ());
+        let drawn = self.terminal.draw(|frame| view::draw(frame, model));
         drawn.and(execute!(io::stdout(), EndSynchronizedUpdate))
     }
 
@@ -83,7 +84,7 @@ impl Tty {
         enter(self.mouse)?;
         // A new one has nothing drawn yet. `Terminal::clear` would ask for the cursor's place, and the answer would be
         // lost among the keys that are being read.
-        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        self.terminal = Drawn(Some(Terminal::new(CrosstermBackend::new(io::stdout()))?));
         execute!(io::stdout(), Clear(ClearType::All))
     }
 
@@ -103,6 +104,26 @@ impl Tty {
 impl Drop for Tty {
     fn drop(&mut self) {
         leave();
+    }
+}
+
+/// ratatui's terminal, which says on standard error, when it is dropped, that it cannot show the cursor. Where that is gone
+/// as well this panics, so a terminal that takes nothing is forgotten and not dropped.
+struct Drawn(Option<Terminal<CrosstermBackend<Stdout>>>);
+
+impl Drawn {
+    fn draw(&mut self, content: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), |terminal| terminal.draw(content).map(drop))
+    }
+}
+
+impl Drop for Drawn {
+    fn drop(&mut self) {
+        if let Some(mut terminal) = self.0.take()
+            && terminal.show_cursor().is_err()
+        {
+            std::mem::forget(terminal);
+        }
     }
 }
 

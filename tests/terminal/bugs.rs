@@ -1,0 +1,155 @@
+//! What a bug leaves behind: the screen as it was, or a terminal given back and a report.
+
+use std::{
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use plantui::{
+    planner::{OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    tui::ScreenRequest,
+    workload::Workload,
+};
+use portable_pty::CommandBuilder;
+
+use super::session::Session;
+
+/// Panics on the planning thread.
+struct FallsOver;
+/// Once it was asked to plan, everything that draws its name panics.
+struct BreaksTheScreen;
+
+static BROKEN: AtomicBool = AtomicBool::new(false);
+
+impl Planner for FallsOver {
+    fn info(&self) -> &'static PlannerInfo {
+        static INFO: PlannerInfo = info("falls-over", "Falls over");
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &[]
+    }
+
+    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn plan(&self, _: &Problem, _: &Search) -> Outcome {
+        panic!("a planner fell over on purpose")
+    }
+}
+
+impl Planner for BreaksTheScreen {
+    fn info(&self) -> &'static PlannerInfo {
+        static INFO: PlannerInfo = info("breaks", "Breaks the screen");
+        assert!(!BROKEN.load(Ordering::Relaxed), "the screen broke on purpose");
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &[]
+    }
+
+    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn plan(&self, _: &Problem, _: &Search) -> Outcome {
+        BROKEN.store(true, Ordering::Relaxed);
+        Outcome::new(Status::Cancelled)
+    }
+}
+
+const fn info(id: &'static str, name: &'static str) -> PlannerInfo {
+    PlannerInfo { id, name, paper: "none", summary: "breaks", objective: "time_per_sample", unit: "s" }
+}
+
+static PLANNERS: [&dyn Planner; 2] = [&FallsOver, &BreaksTheScreen];
+
+/// Not a test of its own: the program that the two tests below start in a terminal, this very file's executable.
+#[test]
+#[ignore = "a screen with broken planners, started by other tests in a terminal"]
+fn screen_with_broken_planners() {
+    let workload = Arc::new(plantui::workload::builtin());
+    let mut request = ScreenRequest::new(workload);
+    request.planners = &PLANNERS;
+    request.planner = PLANNERS[0].info().id.into();
+    request.state_directory = plantui::tui::user_state_directory(|name| std::env::var_os(name).map(Into::into));
+    plantui::tui::run(request).expect("there is a terminal");
+}
+
+fn broken_session() -> Session {
+    let mut command = CommandBuilder::new(std::env::current_exe().expect("this test has a file"));
+    command.args(["bugs::screen_with_broken_planners", "--exact", "--ignored", "--nocapture"]);
+    Session::start(command)
+}
+
+#[test]
+fn a_panic_in_a_planner_leaves_the_screen_whole() {
+    let mut session = broken_session();
+    session.wait_for("a planner fell over on purpose");
+    assert!(session.received.lock().unwrap().parser.screen().alternate_screen());
+    session.send("6");
+    session.wait_for("37 nodes     67 edges");
+    session.send("q");
+    assert!(session.wait().success());
+    session.assert_given_back();
+    assert!(!session.text().contains("panicked at"), "{}", session.text());
+}
+
+#[test]
+fn a_panic_in_the_screen_gives_the_terminal_back_and_is_told() {
+    let mut session = broken_session();
+    session.wait_for("a planner fell over on purpose");
+    // From the first limit up to the second planner.
+    session.send("\x1b[A");
+    session.send("\r");
+    // The code of a test that failed.
+    assert_eq!((session.wait().exit_code(), session.wait().signal()), (101, None));
+    session.assert_given_back();
+    assert!(session.text().contains("the screen broke on purpose"), "{}", session.text());
+    // What broke it would break it again.
+    assert_eq!(session.kept(), "");
+}
+
+/// Not a test of its own: the program that the tests below start.
+#[test]
+#[ignore = "a bug, started by other tests"]
+fn a_bug() {
+    super::program::report_bugs();
+    panic!("this bug is on purpose");
+}
+
+fn bug(command: &mut Command) -> &mut Command {
+    command.args(["--exact", "bugs::a_bug", "--ignored", "--nocapture", "--color=never"]).env("RUST_BACKTRACE", "0")
+}
+
+#[test]
+fn a_report_of_a_bug_has_colours_on_a_terminal_alone() {
+    let program = std::env::current_exe().expect("this test has a file");
+    let piped = bug(&mut Command::new(&program)).output().expect("it starts");
+    let told = String::from_utf8_lossy(&piped.stderr);
+    assert!(told.contains("this bug is on purpose") && !told.contains('\x1b'), "{told:?}");
+    for (no_color, coloured) in [("", true), ("1", false)] {
+        let mut command = CommandBuilder::new(&program);
+        command.args(["--exact", "bugs::a_bug", "--ignored", "--nocapture", "--color=never"]);
+        command.env("NO_COLOR", no_color);
+        let mut session = Session::start(command);
+        session.wait_for("this bug is on purpose");
+        session.wait();
+        let raw = String::from_utf8_lossy(&session.received.lock().unwrap().raw).into_owned();
+        assert_eq!(raw.contains("\x1b["), coloured, "{raw:?}");
+    }
+}
+
+#[test]
+fn a_bug_that_nobody_can_be_told_of_is_no_abort() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("there is such a device");
+    let program = std::env::current_exe().expect("this test has a file");
+    let status = bug(&mut Command::new(program)).stderr(full).stdout(Stdio::null()).status().expect("it starts");
+    assert_eq!(status.code(), Some(101), "{status:?}");
+}
