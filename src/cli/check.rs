@@ -21,9 +21,10 @@ use crate::{
         document::{
             Claims, LimitsPart, LoadedPlan, ObjectivePart, SimulationPart, StagePart, WorkloadPart, stage_parts,
         },
+        figures::Figures,
     },
     planner::{self, OptionKind},
-    simulate::Schedule,
+    simulate::{Pipeline, Schedule, Setting, Settings, simulate},
     units::exact_number,
     workload::{LoadError, Workload, error::printable},
 };
@@ -37,8 +38,9 @@ Examples:
   plantui check graph.json split.json --objective latency      a device placement's split as published
 
 Every rule is checked and every broken one is reported. Limits are taken from the flags, else from the plan, else from the
-workload. What the plan claims of its value, its bound and its stages must come out again, and what it says of its
-simulation is compared, unless flags change the limits it was made under.
+workload. What the plan claims of its value, its stages and its simulation must come out again, unless flags change the
+limits it was made under. A plan that says it is optimal must have a lower bound that meets its value; that no plan is
+below that bound is known only by planning again. With --strict a warning makes a plan not valid, too.
 Exit codes: 0 valid, 1 not valid, 2 wrong use or unreadable input.";
 
 /// Validate a plan and score it again
@@ -54,6 +56,9 @@ pub struct CheckArgs {
     /// What a device placement is scored by [default: what the file says, else max-load]
     #[arg(long, value_name = "NAME")]
     objective: Option<Objective>,
+    /// Lets no plan pass that there is a warning about
+    #[arg(long)]
+    strict: bool,
     /// Prints one JSON document (schema plantui.check/1) in place of the table
     #[arg(long)]
     json: bool,
@@ -90,6 +95,7 @@ impl Objective {
         if measure.name() != loaded.plan.measure.name() {
             loaded.plan = loaded.plan.measured_by(measure);
             loaded.claims = Claims::default();
+            loaded.figures = Figures::default();
             loaded.notes.clear();
         }
         Ok(())
@@ -169,6 +175,8 @@ struct Checked {
     simulation: Option<Simulation>,
     contradictions: Vec<String>,
     warnings: Vec<String>,
+    /// Whether a warning is enough to refuse it.
+    strict: bool,
 }
 
 impl CheckArgs {
@@ -204,7 +212,7 @@ impl CheckArgs {
         if let Some(objective) = self.objective {
             objective.apply(workload, &mut loaded)?;
         }
-        let limits = limits(&self.limits, &loaded, workload, &file)?;
+        let limits = limits(&self.limits, &mut loaded, workload, &file)?;
         options(&loaded, &file)?;
         let score = check::check(workload, &limits, &loaded.plan);
         // Under other limits than its own a plan costs something else than its file says.
@@ -212,22 +220,35 @@ impl CheckArgs {
         let claim = Claim::judge(&loaded.claims, &score, same_limits);
         let simulation =
             score.is_valid().then(|| Simulation::of(workload, &limits, &loaded.plan, Schedule::OneForwardOneBackward));
-        let contradictions =
-            if same_limits { loaded.figures.contradictions(&loaded.claims, &loaded.plan, &score) } else { vec![] };
-        let warnings = match &simulation {
-            Some(simulation) if same_limits => differences(workload, &limits, &loaded, simulation),
-            _ => vec![],
-        };
+        let mut contradictions = vec![];
+        if same_limits {
+            contradictions = loaded.figures.contradictions(&loaded.claims, &loaded.plan, &score);
+            let simulation = simulation.as_ref();
+            contradictions.extend(simulation.into_iter().flat_map(|own| differences(workload, &limits, &loaded, own)));
+        }
+        let warnings = unknown(&loaded);
         let workload = workload.clone();
-        Ok(Checked { workload, file, loaded, limits, score, claim, simulation, contradictions, warnings })
+        Ok(Checked {
+            workload,
+            file,
+            loaded,
+            limits,
+            score,
+            claim,
+            simulation,
+            contradictions,
+            warnings,
+            strict: self.strict,
+        })
     }
 }
 
 impl Checked {
-    /// Every rule is kept, and what the file claims comes out again.
+    /// Every rule is kept, and what the file claims comes out again; if asked for, there is nothing to warn of either.
     fn is_valid(&self) -> bool {
         self.score.is_valid()
             && self.contradictions.is_empty()
+            && !(self.strict && !self.warnings.is_empty())
             && self.claim.is_none_or(|claim| claim.holds != Some(false))
     }
 
@@ -327,43 +348,76 @@ impl Checked {
             contradictions: self.contradictions.clone(),
             warnings: self.warnings.clone(),
             stages: stage_parts(&self.workload, &self.loaded.plan, Some(&self.score)),
-            simulation: simulation.map(|s| plan_json::simulation_part(s.schedule, &s.timeline)),
+            simulation: simulation.map(|s| plan_json::simulation_part(&s.pipeline, s.schedule, &s.timeline)),
             notes: self.notes(),
         }
     }
 
-    /// What was assumed: to read the file, and to simulate the plan.
+    /// What was assumed: to read the file, and to simulate the plan; and what is the file's word alone.
     fn notes(&self) -> Vec<String> {
         let simulated = self.simulation.iter().flat_map(|simulation| &simulation.pipeline.notes);
-        self.loaded.notes.iter().chain(simulated).cloned().collect()
+        let word = "that it is optimal is what the file says: a check measures the plan, and proves no bound";
+        let optimal = (self.loaded.figures.claims_optimum() && self.is_valid()).then(|| word.to_string());
+        self.loaded.notes.iter().chain(simulated).cloned().chain(optimal).collect()
     }
 }
 
-/// What a file says of its simulation otherwise than the simulator does.
+/// What a file says of its simulation otherwise than the simulator does, a sentence each. Played as the file says it was.
 fn differences(workload: &Workload, limits: &Limits, loaded: &LoadedPlan, simulation: &Simulation) -> Vec<String> {
     let Some(said) = &loaded.figures.simulation else { return vec![] };
-    let own = |simulation: &Simulation| {
-        said.differences(&plan_json::simulation_part(simulation.schedule, &simulation.timeline))
-    };
-    match said.schedule.as_deref() {
+    let part = |of: &Simulation| said.differences(&plan_json::simulation_part(&of.pipeline, of.schedule, &of.timeline));
+    let schedule = match said.schedule.as_deref() {
         Some(id) if id != simulation.schedule.id() => match Schedule::find(id) {
-            Some(schedule) => own(&Simulation::of(workload, limits, &loaded.plan, schedule)),
-            None => vec![format!("simulation: schedule is `{}`, which is not known", printable(id))],
+            Some(schedule) => schedule,
+            None => return vec![format!("simulation: schedule is `{}`, which is not known", printable(id))],
         },
-        _ => own(simulation),
+        _ => simulation.schedule,
+    };
+    let mut settings = Settings::default();
+    for (name, value) in &said.settings {
+        let changed = Setting::find(name).ok_or("is not known".to_string()).and_then(|s| s.parse(value, &settings));
+        settings = match changed {
+            Ok(changed) => changed,
+            Err(why) => {
+                let (name, value) = (printable(name), printable(value));
+                return vec![format!("simulation: settings.{name} is `{value}`: {why}")];
+            }
+        };
     }
+    if schedule == simulation.schedule && settings == Settings::default() {
+        return part(simulation);
+    }
+    let pipeline = Pipeline::from_plan(workload, limits, &loaded.plan, &settings);
+    if let Some(reason) = pipeline.refusal(schedule).filter(|_| !pipeline.plays_once()) {
+        return vec![format!("simulation: {reason}")];
+    }
+    let timeline = simulate(&pipeline, schedule);
+    part(&Simulation { schedule, pipeline, timeline })
 }
 
-/// The limits of the flags, else of the plan, else of the workload.
+/// What of a file is not known here, a sentence each: it may be of another version, or misspelt.
+fn unknown(loaded: &LoadedPlan) -> Vec<String> {
+    let Some(id) = loaded.planner.as_deref() else { return vec![] };
+    let Some(planner) = planner::find(id) else {
+        return vec![format!("planner.id is `{}`, which is not known: its options are not looked at", printable(id))];
+    };
+    let known = |name: &str| planner.options().iter().any(|spec| spec.name == name);
+    let others = loaded.options.keys().filter(|name| !known(name));
+    others.map(|name| format!("planner.options.{} is no option of {id}", printable(name))).collect()
+}
+
+/// The limits of the flags, else of the plan, else of the workload; the plan's devices are numbered for them.
 pub(super) fn limits(
     flags: &LimitArgs,
-    loaded: &LoadedPlan,
+    loaded: &mut LoadedPlan,
     workload: &Workload,
     file: &str,
 ) -> Result<Limits, Failure> {
     loaded.limits.validate(file)?;
     let overrides = flags.overrides().or(&Overrides::from(loaded.limits));
-    Limits::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))
+    let limits = Limits::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))?;
+    loaded.under(&limits);
+    Ok(limits)
 }
 
 /// Refuses options that the planner which the file names does not take so. Options and planners that are not known here may

@@ -174,8 +174,9 @@ impl CompareArgs {
         let (able, left_out) = self.planners(&workload, &limits)?;
         let mut entries = vec![];
         for path in &self.plan {
-            let plan = input::plan(path, &workload)?.plan;
-            entries.push(compare::given(&input::shown(path), &workload, &limits, plan, play));
+            let mut loaded = input::plan(path, &workload)?;
+            loaded.under(&limits);
+            entries.push(compare::given(&input::shown(path), &workload, &limits, loaded.plan, play));
         }
         let stopped = self.ask(&able, &workload, &limits, play, &mut entries)?;
         columns::sort(&mut entries, |entry| entry, self.sort.column(), false);

@@ -102,8 +102,8 @@ impl ExportArgs {
     pub fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
-        let (workload, loaded) = self.read()?;
-        let limits = check::limits(&self.limits, &loaded, &workload, &input::shown(&self.plan))?;
+        let (workload, mut loaded) = self.read()?;
+        let limits = check::limits(&self.limits, &mut loaded, &workload, &input::shown(&self.plan))?;
         if workload.operators().is_none() && self.to == "jax" {
             let refusal = format!("--to {} is for operator graphs, and {} is none", self.to, workload.name);
             return Err(Failure::refused(refusal, "make one with `plantui generate transformer`"));

@@ -10,7 +10,7 @@
 //! *     3  6 x 1     20.20 ms    ..
 //! ```
 
-use std::{collections::BTreeSet, fmt::Write};
+use std::fmt::Write;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -21,7 +21,7 @@ use super::{
 pub use crate::units::counted;
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Measure, Plan, Score, Stage, StageScore},
+    plan::{Measure, Plan, Score, Stage, StageScore, devices},
     planner::{Infeasible, Status},
     simulate::Schedule,
     units,
@@ -104,20 +104,7 @@ pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
         Measure::Latency { .. } => format!("latency {value}"),
         Measure::OperatorCost(_) => format!("{value}   {}/step", units::seconds(time)),
     };
-    let stages = counted(plan.stages.len(), "stage");
-    if let Measure::Latency { .. } = score.measure {
-        let accelerators: BTreeSet<u32> = plan
-            .stages
-            .iter()
-            .filter(|stage| !on_cpus(stage))
-            .flat_map(|stage| stage.devices.iter().copied())
-            .collect();
-        let of = counted(limits.devices as usize, "accelerator");
-        let cpus = if plan.stages.iter().any(on_cpus) { " and CPUs" } else { "" };
-        return format!("{worth}   {stages} on {} of {of}{cpus}", accelerators.len());
-    }
-    let of = counted(limits.all_devices() as usize, "device");
-    format!("{worth}   {stages} on {} of {of}", plan.devices_used())
+    format!("{worth}   {} on {}", counted(plan.stages.len(), "stage"), devices::used(limits, plan))
 }
 
 /// Whether a stage is on CPUs, in a device placement.

@@ -79,8 +79,8 @@ impl SimulateArgs {
         destination.check()?;
         input::one_standard_input(&self.workload, &self.plan)?;
         let workload = input::workload(&self.workload)?;
-        let loaded = input::plan(&self.plan, &workload)?;
-        let limits = check::limits(&self.limits, &loaded, &workload, &input::shown(&self.plan))?;
+        let mut loaded = input::plan(&self.plan, &workload)?;
+        let limits = check::limits(&self.limits, &mut loaded, &workload, &input::shown(&self.plan))?;
         let score = score(&workload, &limits, &loaded.plan);
         if let Some(violation) = score.violations.first() {
             notice::error(&format!("{} is not valid: {violation}", input::shown(&self.plan)));

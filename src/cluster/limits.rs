@@ -251,7 +251,12 @@ impl Limits {
         let missing = |kind: LimitKind| MissingLimit::new(profile, kind);
         Ok(Limits {
             devices: overrides.devices.or(file.devices).ok_or_else(|| missing(LimitKind::Devices))?,
-            cpus: overrides.cpus.or(file.cpus).unwrap_or(0),
+            // Elsewhere no plan could use one, and no count of devices may include it.
+            cpus: overrides
+                .cpus
+                .or(file.cpus)
+                .filter(|_| LimitKind::of(profile).contains(&LimitKind::Cpus))
+                .unwrap_or(0),
             memory_bytes: overrides.memory_bytes.or(file.memory_bytes).ok_or_else(|| missing(LimitKind::Memory))?,
             microbatches: overrides
                 .microbatches

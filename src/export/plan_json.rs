@@ -12,7 +12,7 @@ use crate::{
         },
     },
     planner::{Options, Outcome, PlannerInfo, Status},
-    simulate::{Pipeline, Play, Schedule, Timeline},
+    simulate::{Pipeline, Play, Schedule, Setting, Settings, Timeline},
     workload::Workload,
 };
 
@@ -100,7 +100,7 @@ pub fn document(run: &Run<'_>) -> Document {
         lower_bound: outcome.lower_bound.filter(finite),
         stages: outcome.plan.as_ref().map(|plan| stage_parts(workload, plan, score)).unwrap_or_default(),
         operators: outcome.plan.as_ref().map(|plan| operator_parts(workload, plan)).unwrap_or_default(),
-        simulation: simulation.map(|s| simulation_part(s.schedule, s.timeline)),
+        simulation: simulation.map(|s| simulation_part(s.pipeline, s.schedule, s.timeline)),
         infeasible,
         stats,
         notes,
@@ -108,8 +108,11 @@ pub fn document(run: &Run<'_>) -> Document {
 }
 
 /// What the document says of a simulation.
-pub fn simulation_part(schedule: Schedule, timeline: &Timeline) -> SimulationPart {
+pub fn simulation_part(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) -> SimulationPart {
+    let (own, default) = (&pipeline.settings, Settings::default());
+    let other = Setting::ALL.into_iter().filter(|setting| !setting.same(own, &default));
     SimulationPart {
+        settings: other.map(|setting| (setting.id().to_string(), setting.text(own))).collect(),
         schedule: schedule.id().into(),
         iteration_s: timeline.iteration_s,
         samples_per_s: timeline.samples_per_s,

@@ -90,12 +90,7 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
     if limits.cpus == 0 && plan.stages.iter().any(on_cpus) {
         violations.push(Violation::TooManyCpus { used: 1, cpus: 0 });
     }
-    for (i, stage) in plan.stages.iter().enumerate().filter(|(_, stage)| on_cpus(stage)) {
-        if let Some(other) = stage.devices.first().and_then(|device| stages_on.get(device)) {
-            let problem = format!("is on CPUs, but its device is the accelerator of stage {}", other[0] + 1);
-            violations.push(Violation::DeviceList { stage: i + 1, problem });
-        }
-    }
+    cpu_numbers(limits, plan, &stages_on, violations);
     let most = subgraphs.unwrap_or(1);
     for (&device, stages) in &stages_on {
         match subgraphs {
@@ -116,6 +111,29 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
         violations.push(Violation::DeviceList { stage: stages[0] + 1, problem });
     }
     accelerators
+}
+
+/// CPUs are numbered behind the accelerators, as many as there are.
+fn cpu_numbers(limits: &Limits, plan: &Plan, stages_on: &BTreeMap<u32, Vec<usize>>, violations: &mut Vec<Violation>) {
+    let cpus = limits.devices..limits.all_devices();
+    for (i, stage) in plan.stages.iter().enumerate().filter(|(_, stage)| on_cpus(stage)) {
+        let Some(device) = stage.devices.first() else { continue };
+        let problem = match stages_on.get(device) {
+            Some(other) => format!("is on CPUs, but its device is the accelerator of stage {}", other[0] + 1),
+            // Where there are no CPUs at all that has been said.
+            None if cpus.is_empty() || cpus.contains(device) => continue,
+            None => no_cpu(*device, limits),
+        };
+        violations.push(Violation::DeviceList { stage: i + 1, problem });
+    }
+}
+
+/// Why a number is that of no CPU.
+pub(super) fn no_cpu(device: u32, limits: &Limits) -> String {
+    let what = if device < limits.devices { "an accelerator" } else { "no device" };
+    let (first, last) = (limits.devices, limits.all_devices().saturating_sub(1));
+    let numbers = if first < last { format!("{first} to {last}") } else { first.to_string() };
+    format!("is on CPUs, but its device {device} is {what}: CPUs have the numbers behind the accelerators, {numbers}")
 }
 
 /// By stage, the bytes on its accelerator, those of the accelerator's other stages included.

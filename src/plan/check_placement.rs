@@ -96,6 +96,13 @@ fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
         for &device in &stage.devices {
             if device >= limits.all_devices() {
                 refuse(format!("device {device} does not exist: there are {}, counted from 0", limits.all_devices()));
+            } else if on_cpus(stage) && device < limits.devices {
+                refuse(check_latency::no_cpu(device, limits));
+            } else if !on_cpus(stage) && device >= limits.devices {
+                refuse(format!(
+                    "device {device} is a CPU: the accelerators are counted from 0, and there are {}",
+                    limits.devices
+                ));
             }
             if let Some(first) = taken.insert(device, i) {
                 refuse(format!("device {device} is used by stage {} already", first + 1));

@@ -184,6 +184,9 @@ pub struct SimulationPart {
     pub bubble: f64,
     /// The most memory in use on any device, bytes.
     pub peak_memory_bytes: f64,
+    /// What was assumed otherwise than by default, by name, as text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
 }
 
 /// Why there is no plan.

@@ -1,8 +1,10 @@
 //! What a plan file says beside its objective: the costs of its stages, its simulation, how its search ended. None of it
-//! is used, all of it is held against what is recomputed.
+//! is used, all of it is held against what is recomputed, and a file that gets any of it wrong is wrong.
 //!
-//! Costs of stages and the word `optimal` rest on rules that do not change, so a file that gets them wrong is wrong. How a
-//! plan is simulated may change from version to version: there a difference is worth a word and no more.
+//! One thing cannot be recomputed: a lower bound. The word `optimal` must come with one that meets the value, but that the
+//! bound holds is known to who planned, and to who plans again.
+
+use std::collections::BTreeMap;
 
 use super::{Plan, Score, document::SimulationPart, read::Claims};
 use crate::units::exact_number;
@@ -48,6 +50,8 @@ pub struct SimulationFigures {
     pub bubble: Option<f64>,
     /// The most memory on any device, bytes.
     pub peak_memory_bytes: Option<f64>,
+    /// What was assumed otherwise than by default, by name, as text.
+    pub settings: BTreeMap<String, String>,
 }
 
 impl Figures {
@@ -67,12 +71,22 @@ impl Figures {
         found
     }
 
-    /// The word `optimal` beside a bound that leaves room for a better plan.
+    /// Whether the file says that no plan is better.
+    pub fn claims_optimum(&self) -> bool {
+        self.status.as_deref() == Some("optimal")
+    }
+
+    /// The word `optimal` without a bound, or beside one that leaves room for a better plan.
     fn too_good(&self, claims: &Claims, plan: &Plan, score: &Score) -> Option<String> {
-        let bound = claims.lower_bound?;
+        if !self.claims_optimum() {
+            return None;
+        }
+        let Some(bound) = claims.lower_bound else {
+            return Some("says it is optimal, but has no lower_bound that would show it".into());
+        };
         let value = if score.is_valid() { score.value } else { claims.value? };
         let room = (value - bound).abs() > TOLERANCE * value.abs();
-        (self.status.as_deref() == Some("optimal") && room && plan.measure.is_better(bound, value)).then(|| {
+        (room && plan.measure.is_better(bound, value)).then(|| {
             let (value, bound) = (plan.measure.show(value), plan.measure.show(bound));
             format!("says it is optimal at {value}, but its own bound of {bound} leaves room for a better plan")
         })
@@ -82,10 +96,12 @@ impl Figures {
 impl SimulationFigures {
     /// What is said otherwise than the simulator says, a sentence each.
     pub fn differences(&self, simulated: &SimulationPart) -> Vec<String> {
+        // A share of 1: what rounding leaves of one that is nothing may differ by any factor.
+        let bubble = self.bubble.filter(|said| (said - simulated.bubble).abs() > TOLERANCE);
         let pairs = [
             ("iteration_s", self.iteration_s, simulated.iteration_s),
             ("samples_per_s", self.samples_per_s, simulated.samples_per_s),
-            ("bubble", self.bubble, simulated.bubble),
+            ("bubble", bubble, simulated.bubble),
             ("peak_memory_bytes", self.peak_memory_bytes, simulated.peak_memory_bytes),
         ];
         differing(&pairs).map(|text| format!("simulation: {text}")).collect()
@@ -119,6 +135,21 @@ mod tests {
     }
 
     #[test]
+    fn a_share_that_is_nothing_but_rounding_is_nothing() {
+        let said = SimulationFigures { bubble: Some(0.0), ..SimulationFigures::default() };
+        let simulated = |bubble| SimulationPart {
+            schedule: "1f1b".into(),
+            iteration_s: 1.0,
+            samples_per_s: 1.0,
+            bubble,
+            peak_memory_bytes: 0.0,
+            settings: BTreeMap::new(),
+        };
+        assert!(said.differences(&simulated(3e-16)).is_empty());
+        assert_eq!(said.differences(&simulated(0.25)), ["simulation: bubble is 0, recomputed 0.25"]);
+    }
+
+    #[test]
     fn optimal_needs_a_bound_that_meets_the_value() {
         let score = Score { value: 0.02, ..Score::default() };
         let figures = Figures { status: Some("optimal".into()), ..Figures::default() };
@@ -128,5 +159,7 @@ mod tests {
         };
         assert!(found(0.02).is_empty() && found(0.02 * (1.0 - 1e-9)).is_empty());
         assert!(found(0.01)[0].contains("leaves room for a better plan"));
+        let unbound = figures.contradictions(&Claims::default(), &Plan::default(), &score);
+        assert_eq!(unbound, ["says it is optimal, but has no lower_bound that would show it"]);
     }
 }

@@ -8,6 +8,7 @@ mod check_dapple;
 mod check_latency;
 mod check_pase;
 mod check_placement;
+pub mod devices;
 pub mod document;
 pub mod edit;
 pub mod figures;
@@ -96,6 +97,34 @@ impl Plan {
             let count = stage.device_count();
             stage.devices = (next..next + count).collect();
             next += count;
+        }
+        self
+    }
+
+    /// Numbers the devices of a placement's stages by their kinds: accelerators from 0, the CPUs behind so many of them.
+    /// Where a latency is measured CPUs are one place, with one number.
+    #[must_use]
+    pub fn with_devices_by_kind(mut self, accelerators: u32) -> Self {
+        let (mut next, mut next_cpu) = (0u32, accelerators);
+        for stage in &mut self.stages {
+            let cpu = single_sample::on_cpus(stage);
+            let number = if cpu { &mut next_cpu } else { &mut next };
+            stage.devices = vec![*number];
+            if !(cpu && matches!(self.measure, Measure::Latency { .. })) {
+                *number = number.saturating_add(1);
+            }
+        }
+        self
+    }
+
+    /// The same placement where there are other many accelerators: CPUs are numbered behind these, so theirs move along.
+    /// Numbers that are not behind them stay, for [`check`] to tell.
+    #[must_use]
+    pub fn with_cpus_behind(mut self, accelerators: u32, now: u32) -> Self {
+        for stage in self.stages.iter_mut().filter(|stage| single_sample::on_cpus(stage)) {
+            for device in stage.devices.iter_mut().filter(|device| **device >= accelerators) {
+                *device = (*device - accelerators).saturating_add(now);
+            }
         }
         self
     }

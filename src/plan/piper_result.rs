@@ -16,7 +16,7 @@ use super::{
     Measure, Plan, Stage,
     document::LimitsPart,
     figures::Figures,
-    read::{Claims, LoadedPlan, nodes_with_modes, parse},
+    read::{Claims, LoadedPlan, nodes_with_modes, numbered, parse},
 };
 use crate::workload::{
     LoadError, NodeId, Workload,
@@ -126,7 +126,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         });
     }
     Ok(LoadedPlan {
-        plan: plan.with_consecutive_devices(),
+        plan: numbered(workload, plan, workload.limits.devices),
         limits: LimitsPart::default(),
         planner: None,
         options: BTreeMap::new(),
@@ -134,5 +134,6 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         figures: Figures::default(),
         kind: "Piper result",
         notes: vec![],
+        accelerators: workload.limits.devices,
     })
 }

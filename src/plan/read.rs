@@ -16,6 +16,7 @@ use super::{
     piper_result, split_file,
 };
 use crate::{
+    cluster::Limits,
     units::exact_number,
     workload::{
         LoadError, NodeId, Profile, Workload,
@@ -53,6 +54,17 @@ pub struct LoadedPlan {
     pub kind: &'static str,
     /// What had to be assumed to read it so, a sentence each.
     pub notes: Vec<String>,
+    /// Of a device placement: the number of accelerators behind which its CPUs are numbered, where that is told.
+    pub accelerators: Option<u32>,
+}
+
+impl LoadedPlan {
+    /// Numbers the CPUs of a device placement behind the accelerators of these limits, if they were behind their own.
+    pub fn under(&mut self, limits: &Limits) {
+        if let Some(own) = self.accelerators.filter(|&own| own != limits.devices) {
+            self.plan = std::mem::take(&mut self.plan).with_cpus_behind(own, limits.devices);
+        }
+    }
 }
 
 /// What a file says its plan is worth, in the unit of the plan's measure.
@@ -195,9 +207,6 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         plan.last_states.extend(part.last_state);
         plan.stages.push(Stage { nodes, choices, data_parallel, tensor_parallel, devices: part.devices });
     }
-    if plan.stages.iter().all(|s| s.devices.is_empty()) {
-        plan = plan.with_consecutive_devices();
-    }
     if let Some(parts) = document.operators {
         same_splits(workload, &plan, &parts, source)?;
     }
@@ -219,7 +228,20 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     let claims =
         Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound, ..Claims::default() };
     let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();
-    Ok(LoadedPlan { plan, limits, planner, options, claims, figures, kind: "plantui plan", notes: vec![] })
+    let accelerators = limits.devices.or(workload.limits.devices);
+    if plan.stages.iter().all(|stage| stage.devices.is_empty()) {
+        plan = numbered(workload, plan, accelerators);
+    }
+    let (kind, notes) = ("plantui plan", vec![]);
+    Ok(LoadedPlan { plan, limits, planner, options, claims, figures, kind, notes, accelerators })
+}
+
+/// Numbers the devices of a plan whose file does not; `accelerators` are those behind which CPUs are numbered.
+pub(super) fn numbered(workload: &Workload, plan: Plan, accelerators: Option<u32>) -> Plan {
+    match workload.placement() {
+        Some(_) => plan.with_devices_by_kind(accelerators.unwrap_or(0)),
+        None => plan.with_consecutive_devices(),
+    }
 }
 
 /// Refuses a plan that says it was made for a workload of another size.

@@ -143,12 +143,10 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
     };
     let mut plan = Plan { measure, ..Plan::default() };
     let accelerators = devices.iter().filter(|(_, choice)| *choice == ACCELERATOR).count() as u32;
-    let (mut next_accelerator, mut next_cpu) = (0, workload.limits.devices.unwrap_or(0).max(accelerators));
+    let accelerators = workload.limits.devices.unwrap_or(0).max(accelerators);
     for (nodes, choice) in devices {
-        let next = if choice == CPU { &mut next_cpu } else { &mut next_accelerator };
         let choices = vec![choice.to_string(); nodes.len()];
-        plan.stages.push(Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![*next] });
-        *next += 1;
+        plan.stages.push(Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] });
     }
     let value = if measure == Measure::MaxLoad { file.max_load } else { file.total_latency };
     let mut notes = vec![];
@@ -156,7 +154,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         notes.push("each CPU is a device by itself; the published evaluation adds all CPUs up".to_string());
     }
     Ok(LoadedPlan {
-        plan,
+        plan: plan.with_devices_by_kind(accelerators),
         limits: LimitsPart::default(),
         planner: None,
         options: std::collections::BTreeMap::new(),
@@ -164,6 +162,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         figures: Figures::default(),
         kind: "placement split",
         notes,
+        accelerators: Some(accelerators),
     })
 }
 

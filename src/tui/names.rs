@@ -53,9 +53,9 @@ impl Names {
                     "{count} stage{} on {} of {} devices",
                     if count == 1 { "" } else { "s" },
                     plan.devices_used(),
-                    limits.all_devices()
+                    limits.devices
                 );
-                let left = limits.all_devices().saturating_sub(plan.devices_used());
+                let left = limits.devices.saturating_sub(plan.devices_used());
                 let unused = if left == 0 { String::new() } else { units::counted(left as usize, "device") };
                 let machines = machines(limits, plan);
                 Names { stages: stages.collect(), noun: "stage", degrees, used, unused, machines }

@@ -110,11 +110,12 @@ pub(super) fn read(path: &Path, terms: &PinTerms) -> Option<Result<LoadedPin, Lo
     if !document::is_plan(text) {
         return None;
     }
-    Some(document::read(&terms.workload, text, &source).and_then(|loaded| {
+    Some(document::read(&terms.workload, text, &source).and_then(|mut loaded| {
         if loaded.plan.stages.is_empty() {
             return Err(LoadError::at(&source, "stages", "is empty", "name a plan's file that has stages"));
         }
         let limits = limits(&loaded, terms, &source)?;
+        loaded.under(&limits);
         let planner = loaded.planner.as_deref().and_then(planner::find).map_or(&A_FILE, planner::Planner::info);
         let problem = Problem { workload: terms.workload.clone(), limits, options: Options::default() };
         let shown = Arc::new(Shown::of_plan(planner, &problem, loaded.plan));

@@ -399,14 +399,94 @@ fn forged_figures_are_named_with_what_was_recomputed() {
         plan["status"] = value!("feasible");
     };
     assert_eq!(said(&optimist, 0).0, "[]");
-    let (_, warnings) = said(&|plan| plan["simulation"]["bubble"] = value!(0.0), 0);
-    assert!(warnings.contains("simulation: bubble is 0, recomputed "), "{warnings}");
-    let (_, warnings) = said(&|plan| plan["simulation"]["schedule"] = value!("chaos"), 0);
-    assert!(warnings.contains("`chaos`"), "{warnings}");
+    let (contradictions, _) = said(&|plan| plan["lower_bound"] = Value::Null, 1);
+    assert!(contradictions.contains("says it is optimal, but has no lower_bound"), "{contradictions}");
+    let unbound = |plan: &mut Value| {
+        plan.as_object_mut().unwrap().shift_remove("lower_bound");
+    };
+    assert!(said(&unbound, 1).0.contains("has no lower_bound"));
+    for field in ["iteration_s", "samples_per_s", "bubble", "peak_memory_bytes"] {
+        let (contradictions, _) = said(&|plan| plan["simulation"][field] = value!(0.125), 1);
+        assert!(contradictions.contains(&format!("simulation: {field} is 0.125, recomputed ")), "{contradictions}");
+    }
+    for (name, value, told) in [
+        ("schedule", value!("chaos"), "`chaos`, which is not known"),
+        ("schedule", value!("gpipe"), "simulation: iteration_s is "),
+        ("schedule", value!("zb-v"), "simulation: ZB-V needs "),
+        ("settings", value!({"links": "rubber"}), "settings.links is `rubber`: expected private"),
+        ("settings", value!({"weather": "fair"}), "settings.weather is `fair`: is not known"),
+        ("settings", value!({"optimizer-step": "1s"}), "simulation: iteration_s is "),
+    ] {
+        let (contradictions, _) = said(&|plan| plan["simulation"][name] = value.clone(), 1);
+        assert!(contradictions.contains(told), "{told}: {contradictions}");
+    }
     // Figures are those of the file's limits: under others they are not judged.
     let mut plan = planned.clone();
     plan["stages"][0]["compute_s"] = value!(0.125);
     assert_eq!(check(&plan, &["--memory", "64GB"], 0)["contradictions"], value!([]));
+}
+
+#[test]
+fn a_simulation_is_compared_as_the_file_says_it_was_played() {
+    let folder = Folder::new();
+    let mut plan = json(&["plan", TINY, "--json"], 0);
+    let flags = ["--schedule", "gpipe", "--optimizer-step", "250ms", "--links", "shared"];
+    let file = folder.file("plan.json", plan.to_string());
+    let simulated = json(&[&["simulate", TINY, &file, "--json"], &flags[..]].concat(), 0);
+    assert_eq!(simulated["settings"], value!({"links": "shared", "optimizer-step": "0.25s"}));
+    for field in ["schedule", "iteration_s", "samples_per_s", "bubble", "peak_memory_bytes", "settings"] {
+        plan["simulation"][field] = simulated[field].clone();
+    }
+    assert_eq!(check(&plan, &[], 0)["contradictions"], value!([]));
+    plan["simulation"]["settings"]["links"] = value!("private");
+    plan["simulation"]["settings"]["optimizer-step"] = value!("1s");
+    assert!(check(&plan, &[], 1)["contradictions"].to_string().contains("iteration_s"));
+}
+
+#[test]
+fn strict_lets_no_warning_pass() {
+    let planned = json(&["plan", TINY, "--json"], 0);
+    assert_eq!(check(&planned, &["--strict"], 0)["warnings"], value!([]));
+    for (place, value, told) in [
+        ("/planner/options/of_tomorrow", value!(3), "planner.options.of_tomorrow is no option of piper"),
+        ("/planner/id", value!("oracle"), "planner.id is `oracle`, which is not known"),
+    ] {
+        let mut plan = planned.clone();
+        plan["planner"]["options"]["of_tomorrow"] = value!(0);
+        *plan.pointer_mut(place).unwrap() = value;
+        let loose = check(&plan, &[], 0);
+        assert!(loose["warnings"].to_string().contains(told) && loose["valid"] == true, "{loose}");
+        let strict = check(&plan, &["--strict"], 1);
+        assert!(strict["warnings"] == loose["warnings"] && strict["valid"] == false, "{strict}");
+        let folder = Folder::new();
+        let text = stdout(&["check", TINY, &folder.file("plan.json", plan.to_string()), "--strict"], 1);
+        assert!(text.starts_with("not valid: ") && text.contains(&format!("warning: {told}")), "{text}");
+    }
+}
+
+#[test]
+fn every_plan_that_is_called_optimal_has_the_bound_that_check_asks_for() {
+    let folder = Folder::new();
+    let mut optimal = vec![];
+    for workload in [
+        TINY,
+        BERT,
+        "inputs/mistral-7b-latency.json",
+        "inputs/branching-cnn-training.json",
+        "inputs/alexnet-operators.json",
+    ] {
+        let compared = json(&["compare", workload, "--json", "--deadline", "500ms"], 0);
+        for entry in compared["entries"].as_array().unwrap().iter().filter(|entry| entry["status"] == "optimal") {
+            let planner = entry["id"].as_str().unwrap();
+            let plan = stdout(&["plan", workload, "--planner", planner, "--deadline", "2s", "--json"], 0);
+            let checked = json(&["check", workload, &folder.file("plan.json", plan), "--strict", "--json"], 0);
+            assert_eq!(checked["valid"], true, "{workload} {planner}");
+            optimal.push(planner.to_string());
+        }
+    }
+    for planner in ["piper", "equal-partition", "placement-dp", "pase"] {
+        assert!(optimal.iter().any(|id| id == planner), "{planner} is not among {optimal:?}");
+    }
 }
 
 #[test]

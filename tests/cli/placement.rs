@@ -284,6 +284,75 @@ fn an_experts_split_that_does_not_fit_the_graph_is_refused() {
 }
 
 #[test]
+fn a_cpu_has_the_number_of_a_cpu() {
+    let folder = Folder::new();
+    let mut graph = branches();
+    graph["maxFPGAs"] = value!(5);
+    graph["maxCPUs"] = value!(2);
+    let workload = folder.file("branches.json", graph.to_string());
+    let mut both = split();
+    both["cpus"] = value!([{"nodes": both["fpgas"].as_array_mut().unwrap().pop().unwrap()["nodes"]}]);
+    let setting = format!("split={}", folder.file("split.json", both.to_string()));
+    for objective in ["latency", "max-load"] {
+        let of = format!("objective={objective}");
+        let planning = ["plan", &workload, "--planner", "placement-expert", "--set", &setting, "--set", &of, "--json"];
+        let planned = json(&planning, 0);
+        let at =
+            planned["stages"].as_array().unwrap().iter().position(|stage| stage["choices"].to_string().contains("cpu"));
+        let at = at.expect("a stage is on a CPU");
+        assert_eq!(planned["stages"][at]["devices"], value!([5]));
+        let check = |device: u32, flags: &[&str], code| {
+            let mut plan = planned.clone();
+            plan["stages"][at]["devices"] = value!([device]);
+            let file = folder.file("plan.json", plan.to_string());
+            json(&[&["check", &workload, &file, "--json"], flags].concat(), code)["violations"].to_string()
+        };
+        assert_eq!(check(5, &[], 0), "[]");
+        assert_eq!(check(6, &[], 0), "[]");
+        assert!(check(4, &[], 1).contains("its device 4 is an accelerator"), "{objective}");
+        let used = check(0, &[], 1);
+        assert!(used.contains("the accelerator of stage") || used.contains("is an accelerator"), "{used}");
+        for device in [7, 4_000_000_000] {
+            let told = check(device, &[], 1);
+            assert!(told.contains("is no device") || told.contains("does not exist"), "{told}");
+        }
+        // Under other limits the numbers move along.
+        assert_eq!(check(5, &["--devices", "8"], 0), "[]");
+        assert_eq!(check(5, &["--devices", "3"], 0), "[]");
+        // A file that numbers no devices gets the right ones.
+        let mut plan = planned.clone();
+        plan["stages"].as_array_mut().unwrap().iter_mut().for_each(|stage| stage["devices"] = value!([]));
+        let file = folder.file("plan.json", plan.to_string());
+        let checked = json(&["check", &workload, &file, "--json"], 0);
+        assert_eq!(checked["stages"][at]["devices"], value!([5]));
+    }
+    let planned = json(&["plan", &workload, "--planner", "placement-expert", "--set", &setting, "--json"], 0);
+    let mut plan = planned.clone();
+    let at = plan["stages"].as_array().unwrap().iter().position(|stage| stage["devices"][0] == 0).unwrap();
+    plan["stages"][at]["devices"] = value!([6]);
+    let file = folder.file("plan.json", plan.to_string());
+    let told = json(&["check", &workload, &file, "--json"], 1)["violations"].to_string();
+    assert!(told.contains("device 6 is a CPU"), "{told}");
+}
+
+#[test]
+fn devices_are_counted_by_kind_and_only_where_plans_can_use_them() {
+    let folder = Folder::new();
+    let mut graph = branches();
+    graph["maxCPUs"] = value!(4);
+    let workload = folder.file("branches.json", graph.to_string());
+    for planner in ["piper", "placement-one"] {
+        let text = stdout(&["plan", &workload, "--planner", planner, "--memory", "1e9"], 0);
+        assert!(text.contains(" of 3 accelerators and 0 of 4 CPUs"), "{text}");
+    }
+    let text = stdout(&["plan", TINY, "--cpus", "3"], 0);
+    assert!(text.contains(" of 4 devices ") || text.contains(" of 4 devices\n"), "{text}");
+    assert!(text.contains("--cpus changes nothing here"), "{text}");
+    let file = folder.file("plan.json", stdout(&["plan", TINY, "--cpus", "3", "--json"], 0));
+    assert!(stdout(&["check", TINY, &file], 0).contains(" of 4 devices"));
+}
+
+#[test]
 fn latency_asks_for_one_inference() {
     let folder = Folder::new();
     let workload = folder.file("training.json", training().to_string());

@@ -194,7 +194,7 @@ pub(super) fn document(plan: &Plan, simulation: &Simulation) -> impl Serialize {
     let shares = path.shares.iter();
     SimulationDocument {
         schema: "plantui.simulation/1",
-        summary: plan_json::simulation_part(*schedule, timeline),
+        summary: plan_json::simulation_part(pipeline, *schedule, timeline),
         stages: plan.stages.iter().enumerate().map(stage).collect(),
         links: timeline.links.iter().map(link).collect(),
         critical_path: PathEntry {

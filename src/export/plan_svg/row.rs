@@ -5,7 +5,7 @@
 
 use crate::{
     cluster::Limits,
-    plan::{Measure, NodeScore, Plan, Score, Stage, StageScore},
+    plan::{Measure, NodeScore, Plan, Score, Stage, StageScore, devices},
     simulate::Transfer,
     units,
     workload::{Workload, piper::RECOMPUTE, placement::CPU},
@@ -252,14 +252,13 @@ pub(super) fn sent(transfer: &Transfer) -> String {
 /// The line below the title.
 pub(super) fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
     let value = score.measure.show(score.value);
-    let devices = units::counted(limits.all_devices() as usize, "device");
     let stages = units::counted(plan.stages.len(), "stage");
     let what = match score.measure {
         Measure::Latency { .. } => "latency ",
         Measure::MaxLoad | Measure::SeparateMaxima => "largest load ",
         _ => "",
     };
-    format!("{what}{value}  ·  {stages} on {} of {devices}", plan.devices_used())
+    format!("{what}{value}  ·  {stages} on {}", devices::used(limits, plan))
 }
 
 /// What stands above the columns.

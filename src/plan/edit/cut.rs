@@ -100,6 +100,8 @@ impl Desk<'_> {
             // One after the other on the same device.
             Profile::Placement(_) if matches!(self.plan.measure, Measure::Latency { subgraphs: Some(_) }) => {}
             Profile::Placement(_) if first.devices.is_empty() => {}
+            // CPUs are one place, which runs any number of nodes at once.
+            Profile::Placement(_) if matches!(self.plan.measure, Measure::Latency { .. }) && is_cpu(first) => {}
             Profile::Placement(_) => {
                 // Planners number CPUs behind the accelerators.
                 let from = if is_cpu(first) { self.limits.devices } else { 0 };

@@ -127,9 +127,9 @@ impl Base {
         let measured = score.filter(|score| score.is_valid() && self.comparable(score.measure, &question.change));
         let mut found = outcome.plan.zip(measured).map(|(plan, score)| (worth(&score, &asked.limits), plan));
         if let Some(kept) = self.kept(question, &asked.workload, &asked.limits)
-            && found.as_ref().is_none_or(|(value, _)| self.is_better(kept, *value))
+            && found.as_ref().is_none_or(|(value, _)| self.is_better(kept.0, *value))
         {
-            found = Some((kept, self.plan.clone()));
+            found = Some(kept);
             proven = false;
         }
         let (value, plan) = found.unzip();
@@ -158,13 +158,14 @@ impl Base {
         apart && self.score.measure.is_better(value, than)
     }
 
-    /// What the plan at hand is worth under other limits, if it keeps them.
-    fn kept(&self, question: &Question, workload: &Workload, limits: &Limits) -> Option<f64> {
+    /// The plan at hand with what it is worth under other limits, if it keeps them.
+    fn kept(&self, question: &Question, workload: &Workload, limits: &Limits) -> Option<(f64, Plan)> {
         if !matches!(question.change, Change::Limit(..) | Change::EveryDegree) {
             return None;
         }
-        let score = check(workload, limits, &self.plan);
-        score.is_valid().then(|| worth(&score, limits))
+        let plan = self.plan.clone().with_cpus_behind(self.problem.limits.devices, limits.devices);
+        let score = check(workload, limits, &plan);
+        score.is_valid().then(|| (worth(&score, limits), plan))
     }
 
     /// Whether a value can be held against the base's. A resource among the options is part of the measure.

@@ -3,7 +3,7 @@
 use super::{Answer, Base, Certainty, Change, NOTICEABLE, Topic};
 use crate::{
     cluster::LimitKind,
-    plan::Plan,
+    plan::{Plan, devices},
     units,
     workload::{PiperProfile, piper::RECOMPUTE},
 };
@@ -85,9 +85,7 @@ pub(super) fn cause(base: &Base, answer: &Answer, answers: &[Answer]) -> Option<
         (Topic::Binds(CauseKind::Divisors), _) => (CauseKind::Divisors, divisors(base, plan)?),
         (Topic::Binds(CauseKind::Degrees), _) => (CauseKind::Degrees, degrees(base, plan)?),
         (Topic::Limit, Change::Limit(LimitKind::Devices, twice)) if *twice == 2.0 * devices => {
-            let used = base.plan.devices_used();
-            let all = base.problem.limits.all_devices();
-            (CauseKind::Devices, format!("{} of {all} devices are used", used.min(all)))
+            (CauseKind::Devices, format!("{} are used", devices::used(&base.problem.limits, &base.plan)))
         }
         _ => return None,
     };

@@ -424,7 +424,8 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
 fn holds_now(model: &Model, key: Key) -> Option<String> {
     let contender = model.contender(key).filter(|_| model.terms(key) == Terms::OtherLimits)?;
     let (plan, _) = contender.shown.plan()?;
-    let score = crate::plan::check::check(&model.workload, &model.limits, plan);
+    let plan = plan.clone().with_cpus_behind(contender.shown.limits.devices, model.limits.devices);
+    let score = crate::plan::check::check(&model.workload, &model.limits, &plan);
     Some(match score.violations.first() {
         None => format!("✓ it keeps the limits at the left, too: {}", score.measure.show(score.value)),
         Some(violation) => format!("✗ it would not keep the limits at the left: {violation}"),
