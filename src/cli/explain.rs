@@ -1,6 +1,7 @@
 //! `plantui explain`: what limits a plan, which limit binds, what would help, and what is next best.
 
 use std::{
+    collections::BTreeMap,
     panic,
     path::PathBuf,
     sync::mpsc,
@@ -27,7 +28,10 @@ use crate::{
     plan::document::{LimitsPart, ObjectivePart, PlannerPart, WorkloadPart},
     planner::{self, Search},
     simulate::Schedule,
-    study::explain::{Answer, Base, Bottleneck, Cause, Certainty, Change, Explanation, stage_name},
+    study::{
+        explain::{Answer, Base, Bottleneck, Cause, Certainty, Change, Explanation, stage_name},
+        losses::Losses,
+    },
     units,
 };
 
@@ -77,6 +81,8 @@ pub struct ExplainArgs {
 struct Explained {
     base: Base,
     bottleneck: Option<Bottleneck>,
+    /// Where its simulated batch loses time.
+    losses: Option<Losses>,
     explanation: Explanation,
     /// The most time that a re-plan was given.
     each: Duration,
@@ -136,8 +142,9 @@ impl ExplainArgs {
         }
         let simulated = planned.simulation.as_ref().map(|s| (&s.pipeline, &s.timeline));
         let bottleneck = Bottleneck::of(&base.problem.workload, &base.plan, &base.score, simulated);
+        let losses = planned.simulation.as_ref().and_then(Simulation::losses);
         let unasked = questions.len() - explanation.answers().len();
-        Ok((planned, Some(Explained { base, bottleneck, explanation, each, unasked })))
+        Ok((planned, Some(Explained { base, bottleneck, losses, explanation, each, unasked })))
     }
 }
 
@@ -159,19 +166,17 @@ fn watched<T: Send>(title: &'static str, search: &Search, interrupt: &Interrupt,
 }
 
 fn text(planned: &Planned, explained: &Explained) -> String {
-    let Explained { base, bottleneck, explanation, each, unasked } = explained;
+    let Explained { base, bottleneck, losses, explanation, each, unasked } = explained;
     let mut text = String::new();
     let workload = &base.problem.workload;
-    let among = base.proven_among.map(|plans| format!(" among {plans}")).unwrap_or_default();
-    let proven = match planned.outcome.gap() {
-        Some(gap) if gap <= 1e-9 => format!("proven best{among}"),
-        Some(gap) => format!("at most {} better is possible{among}", units::percent(gap)),
-        None => "not proven to be the best".into(),
-    };
-    line(&mut text, format_args!("{}: {}, {proven}", report::about(workload), planned.planner.info().name));
+    line(&mut text, format_args!("{}: {}", report::about(workload), planned.planner.info().name));
     line(&mut text, format_args!("{}", report::worth(&base.problem.limits, &base.plan, &base.score)));
+    line(&mut text, format_args!("{}", report::proven(planned)));
     if let Some(bottleneck) = bottleneck {
         limited_by(&mut text, base, bottleneck);
+    }
+    if let Some(lost) = losses.map(|losses| losses.told()).filter(|lost| !lost.is_empty()) {
+        line(&mut text, format_args!("a simulated batch loses: {lost}"));
     }
     line(&mut text, format_args!(""));
     what_binds(&mut text, base, explanation);
@@ -265,6 +270,9 @@ struct ExplainDocument<'a> {
     value: Option<f64>,
     stages: Option<usize>,
     devices: Option<u32>,
+    /// What is proven, in words that say of what.
+    proof: Option<String>,
+    simulated: Option<SimulatedPart>,
     bottleneck: Option<BottleneckPart<'a>>,
     binds: Vec<BindsPart>,
     does_not_bind: Vec<&'static str>,
@@ -273,6 +281,17 @@ struct ExplainDocument<'a> {
     seconds_each: Option<f64>,
     complete: bool,
     explanation: Option<&'a str>,
+}
+
+/// The objective as the simulator finds it, in the unit of the objective.
+#[derive(Debug, Serialize)]
+struct SimulatedPart {
+    schedule: &'static str,
+    value: f64,
+    /// Above the planned value, relative.
+    difference: f64,
+    /// Shares of a batch that are lost, 0 to 1.
+    losses: Option<BTreeMap<&'static str, f64>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -378,6 +397,8 @@ fn document<'a>(planned: &'a Planned, explained: Option<&'a Explained>) -> Expla
         value: None,
         stages: None,
         devices: None,
+        proof: None,
+        simulated: None,
         bottleneck: None,
         binds: vec![],
         does_not_bind: vec![],
@@ -387,7 +408,7 @@ fn document<'a>(planned: &'a Planned, explained: Option<&'a Explained>) -> Expla
         complete: false,
         explanation: planned.outcome.infeasible.as_ref().map(|story| story.explanation.as_str()),
     };
-    let Some(Explained { base, bottleneck, explanation, each, unasked }) = explained else { return document };
+    let Some(Explained { base, bottleneck, losses, explanation, each, unasked }) = explained else { return document };
     let score = &base.score;
     document.objective = Some(ObjectivePart {
         name: score.measure.name().into(),
@@ -397,6 +418,14 @@ fn document<'a>(planned: &'a Planned, explained: Option<&'a Explained>) -> Expla
     });
     (document.unit, document.value) = (Some(base.unit()), Some(base.value()));
     (document.stages, document.devices) = (Some(base.plan.stages.len()), Some(base.plan.devices_used()));
+    document.proof = planned.outcome.proof().map(|proof| proof.to_string());
+    document.simulated =
+        planned.simulation.as_ref().zip(planned.promise()).map(|(simulation, promise)| SimulatedPart {
+            schedule: simulation.schedule.id(),
+            value: promise.simulated,
+            difference: promise.difference(),
+            losses: losses.map(|losses| losses.shares().into_iter().collect()),
+        });
     document.bottleneck = bottleneck.as_ref().map(|bottleneck| BottleneckPart {
         stage: bottleneck.stage + 1,
         name: &bottleneck.name,

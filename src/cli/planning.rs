@@ -20,6 +20,7 @@ use crate::{
     plan::Score,
     planner::{self, Options, Outcome, Planner, Problem, Search, Status},
     simulate::{self, Pipeline, Schedule, Settings, Timeline},
+    study::{losses::Losses, promise::Promise},
     workload::Workload,
 };
 
@@ -164,7 +165,21 @@ impl Simulation {
     }
 }
 
+impl Simulation {
+    /// Where the batch loses time.
+    pub fn losses(&self) -> Option<Losses> {
+        Losses::of(&self.pipeline, self.schedule, &self.timeline, &|| false)
+    }
+}
+
 impl Planned {
+    /// What the planner promises, and what the simulator makes of it.
+    pub fn promise(&self) -> Option<Promise> {
+        let Problem { workload, limits, .. } = &self.problem;
+        let (plan, score) = (self.outcome.plan.as_ref()?, self.score.as_ref()?);
+        Promise::of(workload, limits, plan, score, &self.simulation.as_ref()?.timeline)
+    }
+
     /// What the run means for the exit code.
     pub fn ending(&self) -> Ending {
         match self.outcome.status {

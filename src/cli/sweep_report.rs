@@ -4,7 +4,10 @@ use serde::Serialize;
 
 use super::report::{self, line};
 use crate::{
-    plan::document::{LimitsPart, WorkloadPart},
+    plan::{
+        Measure,
+        document::{LimitsPart, WorkloadPart},
+    },
     planner::Status,
     study::sweep::{
         Answer, Figure, Sweep,
@@ -45,6 +48,9 @@ pub(super) fn table(
         &mut text,
         format_args!("{} by {}: {}{from_file}", chart.y_title(), title_of_axes(sweep), report::counted(done, "point")),
     );
+    if let Some(goal) = chart.objective.as_ref().and_then(|(name, _)| Measure::goal_of(name)) {
+        line(&mut text, format_args!("a bound is on the {goal}; batches are simulated"));
+    }
     line(&mut text, format_args!(""));
     match &chart.lines[..] {
         [one] => single(&mut text, sweep, &chart, one, answers),

@@ -1,9 +1,13 @@
-//! The devices that a plan uses, of those there are, in words.
+//! The devices that a plan uses, of those there are, in words; and why no plan can use the others.
 
 use std::collections::BTreeSet;
 
 use super::{Measure, Plan, single_sample::on_cpus};
-use crate::{cluster::Limits, units::counted};
+use crate::{
+    cluster::{LimitKind, Limits},
+    units::counted,
+    workload::Workload,
+};
 
 /// How many of the devices a plan uses: accelerators and CPUs apart where it places nodes on either.
 pub fn used(limits: &Limits, plan: &Plan) -> String {
@@ -25,4 +29,37 @@ pub fn used(limits: &Limits, plan: &Plan) -> String {
         }
         _ => format!("{} of {}", plan.devices_used(), counted(limits.devices as usize, "device")),
     }
+}
+
+/// Why devices are idle where the microbatches keep a pipeline from using them, and what would use them; `None` where
+/// there are none, or they are idle for another reason.
+///
+/// Every replica needs a microbatch in flight of its own, so the replicas of all stages together are at most the
+/// microbatches; and those of one stage divide them.
+pub fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<String> {
+    let profile = workload.piper().filter(|_| plan.measure == Measure::TimePerSample)?;
+    let (devices, microbatches) = (limits.devices, limits.microbatches);
+    let used = plan.devices_used();
+    let replicas: u64 = plan.stages.iter().map(|stage| u64::from(stage.data_parallel)).sum();
+    if used >= devices || used == 0 {
+        return None;
+    }
+    let widest = (1..=devices).rev().find(|&t| profile.nodes.iter().any(|node| node.modes(t).is_some())).unwrap_or(1);
+    let most = u64::from(microbatches) * u64::from(widest);
+    let why = if most < u64::from(devices) {
+        let each = counted(widest as usize, "device");
+        format!("with at most {each} for a replica no plan uses more than {most}")
+    } else if u64::from(microbatches) == replicas {
+        format!("and the stages' {replicas} replicas take them all")
+    } else {
+        return None;
+    };
+    let (idle, flag) = (devices - used, LimitKind::Microbatches.flag());
+    // A multiple keeps every number of replicas that divides them now.
+    let more = u64::from(microbatches) * u64::from(devices.div_ceil(used));
+    Some(format!(
+        "{idle} of {devices} devices are idle: the replicas of all stages together are at most the {}, those of one \
+         stage divide them, {why}; {flag} {more} lets plans use more",
+        counted(microbatches as usize, "microbatch")
+    ))
 }

@@ -77,6 +77,42 @@ impl Measure {
         }
     }
 
+    /// What a planner that minimises it proves of its best plan: of a model, whose name is part of it.
+    pub fn goal(self) -> &'static str {
+        match self {
+            Measure::TimePerSample => "least time per microbatch in Piper's model",
+            Measure::MaxLoad => "least load of the busiest device in the placement model",
+            Measure::SeparateMaxima => "least largest forward plus largest backward load in the placement model",
+            Measure::Latency { .. } => "least time for one sample in the latency model",
+            Measure::Speedup(_) => "highest speed-up over one device in DAPPLE's model",
+            Measure::OperatorCost(_) => "least cost of a step in PaSE's model",
+        }
+    }
+
+    /// The model in which plans are measured so.
+    pub fn model(self) -> &'static str {
+        match self {
+            Measure::TimePerSample => "Piper's model",
+            Measure::MaxLoad | Measure::SeparateMaxima => "the placement model",
+            Measure::Latency { .. } => "the latency model",
+            Measure::Speedup(_) => "DAPPLE's model",
+            Measure::OperatorCost(_) => "PaSE's model",
+        }
+    }
+
+    /// The goal of the measure of this name.
+    pub fn goal_of(name: &str) -> Option<&'static str> {
+        let all = [
+            Measure::TimePerSample,
+            Measure::MaxLoad,
+            Measure::SeparateMaxima,
+            Measure::Latency { subgraphs: None },
+            Measure::Speedup(SpeedupModel::default()),
+            Measure::OperatorCost(CostRules::default()),
+        ];
+        all.into_iter().find(|measure| measure.name() == name).map(Measure::goal)
+    }
+
     /// What it depends on beside limits and the planner's options, as the plan JSON carries it.
     pub fn parameters(self) -> BTreeMap<String, Value> {
         match self {

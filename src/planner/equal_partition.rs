@@ -297,6 +297,7 @@ impl Trial<'_> {
             outcome.plan = Some(plan);
             if complete {
                 outcome.lower_bound = Some(value);
+                outcome.proven_among = Some("equal partitions");
                 let what = if layered { "transformer layers" } else { "nodes" };
                 outcome.notes.push(format!(
                     "Optimal among equal partitions: the same degrees and mode everywhere, {what} dealt out evenly. Uneven plans may be faster."

@@ -11,18 +11,20 @@ mod outcome;
 pub mod pase;
 pub mod piper;
 pub mod placement;
+mod proof;
 mod search;
 
 use std::sync::Arc;
 
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Plan, Score, check},
+    plan::{Plan, Score, check, devices},
     workload::Workload,
 };
 
 pub use options::{Lever, OptionError, OptionKind, OptionSpec, OptionValue, Options, Unit};
 pub use outcome::{Infeasible, Outcome, Statistics, Status};
+pub use proof::Proof;
 pub use search::{Incumbent, Progress, Search};
 
 /// Bytes of stack for a thread that plans: searches may go deep.
@@ -167,7 +169,9 @@ pub fn find(id: &str) -> Option<&'static dyn Planner> {
 /// If the planner's plan breaks a rule or its claimed objective differs from the recomputed one by more than 1e-9
 /// relative: that is a bug in the planner, never a property of the input.
 pub fn run(planner: &dyn Planner, problem: &Problem, search: &Search) -> (Outcome, Option<Score>) {
-    let outcome = planner.plan(problem, search);
+    let mut outcome = planner.plan(problem, search);
+    let idle = outcome.plan.as_ref().and_then(|plan| devices::idle(&problem.workload, &problem.limits, plan));
+    outcome.notes.extend(idle);
     let score = outcome.plan.as_ref().map(|plan| verified(planner, problem, plan, outcome.objective));
     (outcome, score)
 }

@@ -26,6 +26,15 @@ pub fn simulate(pipeline: &Pipeline, schedule: Schedule) -> Timeline {
 /// The same, given up as soon as `stopped` says so. It is asked every few thousand events, so a run of fewer is never given
 /// up.
 pub fn simulate_unless(pipeline: &Pipeline, schedule: Schedule, stopped: &dyn Fn() -> bool) -> Option<Timeline> {
+    played(pipeline, schedule, MOST_EVENTS, stopped)
+}
+
+/// How long the batch takes, seconds: as [`simulate_unless`], but hardly any event is kept.
+pub fn length_unless(pipeline: &Pipeline, schedule: Schedule, stopped: &dyn Fn() -> bool) -> Option<f64> {
+    played(pipeline, schedule, 0, stopped).map(|timeline| timeline.iteration_s)
+}
+
+fn played(pipeline: &Pipeline, schedule: Schedule, most_events: usize, stopped: &dyn Fn() -> bool) -> Option<Timeline> {
     if pipeline.stages.is_empty() {
         return Some(Timeline::default());
     }
@@ -40,7 +49,7 @@ pub fn simulate_unless(pipeline: &Pipeline, schedule: Schedule, stopped: &dyn Fn
     }
     let clock = Clock::of(pipeline);
     let program = Program::new(pipeline, schedule, &clock);
-    let drawn = drawn(&program, schedule);
+    let drawn = drawn(&program, schedule, most_events);
     let mut lanes = Lanes::new(&program, schedule);
     if pipeline.settings.contended() {
         let gap = drawn..program.microbatches.saturating_sub(drawn);
@@ -62,17 +71,17 @@ pub fn simulate_unless(pipeline: &Pipeline, schedule: Schedule, stopped: &dyn Fn
 }
 
 /// Microbatches whose events are kept at either end of the batch; all of them if the events are not too many.
-fn drawn(program: &Program, schedule: Schedule) -> u32 {
+fn drawn(program: &Program, schedule: Schedule, most_events: usize) -> u32 {
     let one = |chunk: &super::program::Chunk| {
         let recompute = usize::from(chunk.recompute > 0);
         let compute = if schedule.splits_backward() { 3 } else { 2 };
         compute + recompute + chunk.activations.len() + chunk.gradients.len()
     };
     let events: usize = program.chunks.iter().map(one).sum();
-    if events.saturating_mul(program.microbatches as usize) <= MOST_EVENTS {
+    if events.saturating_mul(program.microbatches as usize) <= most_events {
         program.microbatches
     } else {
-        (MOST_EVENTS / 2 / events).max(1) as u32
+        (most_events / 2 / events).max(1) as u32
     }
 }
 

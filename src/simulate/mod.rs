@@ -26,7 +26,7 @@ mod single_sample;
 mod timeline;
 
 pub use critical_path::{CriticalPath, PathKind, critical_path};
-pub use engine::{MOST_EVENTS, simulate, simulate_unless};
+pub use engine::{MOST_EVENTS, length_unless, simulate, simulate_unless};
 pub use memory::MemoryParts;
 pub use pipeline::{Pipeline, PipelineStage, Step, Transfer};
 pub use play::Play;

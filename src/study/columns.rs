@@ -112,11 +112,12 @@ pub fn group(entry: &Entry) -> Option<&'static str> {
     entry.score.as_ref().filter(|score| score.is_valid()).map(|score| score.measure.name())
 }
 
-/// The title of a group: what its plans are measured by, in which unit, and how they are played if not as batches.
+/// The title of a group: what its plans are measured by, in which unit, what a gap of theirs is to, and how they are
+/// played if not as batches.
 pub fn group_title(measure: Measure) -> String {
     let name = measure.name().replace('_', " ");
     let played = if matches!(measure, Measure::Latency { .. }) { "; one sample alone" } else { "" };
-    format!("{name}, {}{played}", measure.unit())
+    format!("{name}, {}; gap to the {}{played}", measure.unit(), measure.goal())
 }
 
 /// Sorts by a column, best first, within groups of one objective; the groups stay in the order in which they first come.

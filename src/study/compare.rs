@@ -8,10 +8,11 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     cluster::Limits,
-    plan::{Measure, Plan, Score, check::check},
+    plan::{Plan, Score, check::check},
     planner::{self, Options, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     simulate::{self, Pipeline, Play, Schedule, Timeline},
-    workload::{Workload, placement::SECONDS},
+    study::promise::times_s,
+    workload::Workload,
 };
 
 /// The time each planner gets where nobody says otherwise: an anytime planner would go on for ever.
@@ -76,12 +77,7 @@ impl Entry {
     pub fn prediction_error(&self) -> Option<f64> {
         let score = self.score.as_ref().filter(|score| score.is_valid())?;
         let played = self.played.as_ref()?;
-        let (promised, simulated) = match score.measure {
-            Measure::TimePerSample | Measure::MaxLoad => (score.slowest_s, 1.0 / played.samples_per_s),
-            Measure::SeparateMaxima => (score.value * SECONDS, 1.0 / played.samples_per_s),
-            Measure::Latency { .. } => (score.value * SECONDS, played.iteration_s),
-            Measure::Speedup(_) | Measure::OperatorCost(_) => return None,
-        };
+        let (promised, simulated) = times_s(score, played.iteration_s, played.samples_per_s)?;
         Some(promised / simulated - 1.0)
     }
 }

@@ -3,6 +3,8 @@
 pub mod columns;
 pub mod compare;
 pub mod explain;
+pub mod losses;
+pub mod promise;
 pub mod side_by_side;
 pub mod sweep;
 pub mod uniform;

@@ -95,6 +95,7 @@ pub fn best(
     let mut outcome = Outcome::new(if search.cancelled() { Status::Cancelled } else { Status::Optimal });
     if outcome.status == Status::Optimal {
         outcome.lower_bound = Some(found.value);
+        outcome.proven_among = Some("plans with the same degrees on every stage");
         search.report_bound(found.value);
     }
     outcome.objective = Some(found.value);

@@ -10,6 +10,7 @@ use super::shown::Shown;
 use crate::{
     planner::Search,
     simulate::{CriticalPath, Event, EventKind, Pipeline, Play, Schedule, Timeline, critical_path, simulate_unless},
+    study::{losses::Losses, promise::Promise},
 };
 
 /// The two lines a row is drawn in.
@@ -89,6 +90,10 @@ pub(super) struct Played {
     pub timeline: Timeline,
     /// Which chain of events sets its length.
     pub path: CriticalPath,
+    /// What the planner promised, and what came of it.
+    pub promise: Option<Promise>,
+    /// Where the batch loses time.
+    pub losses: Option<Losses>,
     /// Indices of the events on the path, in order.
     critical: Vec<usize>,
     /// By stage, then replica.
@@ -98,7 +103,7 @@ pub(super) struct Played {
 impl Played {
     /// Plays the shown plan, if there is one, unless `search` is cancelled meanwhile.
     pub(super) fn new(shown: &Arc<Shown>, play: Play, search: &Search) -> Option<Self> {
-        let (plan, _) = shown.plan()?;
+        let (plan, score) = shown.plan()?;
         let pipeline = Pipeline::from_plan(&shown.workload, &shown.limits, plan, &play.settings);
         let schedule = pipeline.schedule(play.schedule);
         let timeline = simulate_unless(&pipeline, schedule, &|| search.cancelled())?;
@@ -106,7 +111,9 @@ impl Played {
         let rows = rows(&timeline);
         let mut critical = path.events.clone();
         critical.sort_unstable();
-        Some(Played { shown: shown.clone(), play, pipeline, timeline, path, critical, rows })
+        let promise = Promise::of(&shown.workload, &shown.limits, plan, score, &timeline);
+        let losses = Losses::of(&pipeline, schedule, &timeline, &|| search.cancelled());
+        Some(Played { shown: shown.clone(), play, pipeline, timeline, path, promise, losses, critical, rows })
     }
 
     /// The schedule that was played: the one asked for, unless the plan cannot be played so.
@@ -298,7 +305,7 @@ mod tests {
         let problem = Problem { workload, limits, options: Options::default() };
         let shown = Arc::new(Shown::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
         let (play, pipeline, path) = (Play::default(), Pipeline::default(), CriticalPath::default());
-        Played { shown, play, pipeline, timeline, path, critical: vec![], rows }
+        Played { shown, play, pipeline, timeline, path, promise: None, losses: None, critical: vec![], rows }
     }
 
     #[test]

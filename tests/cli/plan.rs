@@ -11,10 +11,12 @@ fn field(document: &Value, path: &str, is: fn(&Value) -> bool) {
     assert!(is(value), "{path} is {value}");
 }
 
+const PROVEN: &str = "\nproven: least time per microbatch in Piper's model; simulated as 1F1B: ";
+
 #[test]
 fn the_table_says_what_was_found_and_what_limits_it() {
     let table = stdout(&["plan", TINY], 0);
-    for part in ["tiny-branch (6 nodes, 6 edges): Piper, optimal", "/sample", "of 4 devices", "bound: proven"] {
+    for part in ["tiny-branch (6 nodes, 6 edges): Piper, optimal", "/sample", "of 4 devices", PROVEN] {
         assert!(table.contains(part), "`{part}` is missing in\n{table}");
     }
     for part in ["limited by stage", "limits: devices 4, memory 1 GB", "simulated 1F1B", "of 1 GB", "\n*  "] {
@@ -243,4 +245,84 @@ fn tables_that_would_not_fit_are_refused_with_their_size() {
     assert!(notes.contains("not searched: in breadth-first order the tables would have 5.452e14 entries"), "{notes}");
     let (status, notes, proven) = plan(&["--set", "order=breadth-first"]);
     assert!(status == "optimal" && !notes.contains("not searched") && proven < without, "{notes}");
+}
+
+#[test]
+fn what_is_proven_is_said_of_a_model_with_what_the_simulator_makes_of_it() {
+    for (workload, flags, told) in [
+        (
+            BERT,
+            &[][..],
+            "proven: least time per microbatch in Piper's model; simulated as 1F1B: 21.90 ms/sample, 9.2% more\n",
+        ),
+        (
+            BERT,
+            &["--planner", "equal-partition"],
+            "proven among equal partitions: least time per microbatch in Piper's model; simulated as 1F1B: ",
+        ),
+        (
+            "inputs/branching-cnn-training.json",
+            &["--planner", "placement-dp"],
+            "proven among contiguous splits: least load of the busiest device in the placement model; simulated as 1F1B: ",
+        ),
+        (
+            "inputs/branching-cnn-training.json",
+            &["--planner", "placement-pipedream"],
+            "not proven: how far it is from the least load of the busiest device in the placement model is not known",
+        ),
+        (
+            "inputs/bert32-layers.txt",
+            &["--machines", "8,8", "--batch", "128"],
+            "proven: highest speed-up over one device in DAPPLE's model; simulated as 1F1B: ",
+        ),
+        ("inputs/alexnet-operators.json", &[], "proven: least cost of a step in PaSE's model\n"),
+        (
+            "inputs/mistral-7b-latency.json",
+            &["--planner", "placement-latency-greedy"],
+            "not proven: how far it is from the least time for one sample in the latency model is not known\n",
+        ),
+    ] {
+        let text = stdout(&[&["plan", workload], flags].concat(), 0);
+        assert!(text.contains(told), "`{told}` is missing in\n{text}");
+    }
+}
+
+#[test]
+fn why_simulated_and_planned_time_differ_is_found_by_simulating_again() {
+    let note = |flags: &[&str]| {
+        let text = stdout(&[&["plan"], flags].concat(), 0);
+        let found = text.lines().find(|line| line.starts_with("note: of the simulated batch ")).map(String::from);
+        found.unwrap_or_else(|| panic!("no such note in\n{text}"))
+    };
+    // Free links: transfers cost nothing, replicas are as uneven as before.
+    let free = note(&[BERT, "--bandwidth", "1000000GB/s"]);
+    assert!(free.contains(", uneven replicas 1") && !free.contains("transfers "), "{free}");
+    // Hardly any microbatches: the pipeline fills and drains.
+    let short = note(&["inputs/gpt3-175b-a100.json", "--microbatches", "16"]);
+    assert!(short.contains(", fill and drain 4"), "{short}");
+    // A placement counts transfers on top of compute.
+    let split = note(&["inputs/branching-cnn-training.json", "--planner", "placement-dp"]);
+    assert!(split.contains("% are transfers and all-reduces, which a batch overlaps with compute"), "{split}");
+    let explained = json(&["explain", BERT, "--each", "100ms", "--json"], 0);
+    let simulated = &explained["simulated"];
+    let shares: f64 = simulated["losses"].as_object().unwrap().values().map(|share| share.as_f64().unwrap()).sum();
+    assert!(shares > 0.1 && shares < 0.3 && simulated["difference"].as_f64().unwrap() > 0.09, "{explained}");
+}
+
+#[test]
+fn devices_that_microbatches_leave_idle_are_explained() {
+    const GPT: &str = "inputs/gpt3-175b-a100.json";
+    let idle = stdout(&["plan", GPT, "--devices", "512", "--microbatches", "16"], 0);
+    for part in [
+        "on 128 of 512 devices",
+        "note: 384 of 512 devices are idle: the replicas of all stages together are at most the 16 microbatches",
+        "those of one stage divide them",
+        "with at most 8 devices for a replica no plan uses more than 128; --microbatches 64 lets plans use more",
+    ] {
+        assert!(idle.contains(part), "`{part}` is missing in\n{idle}");
+    }
+    let more = stdout(&["plan", GPT, "--devices", "512", "--microbatches", "64"], 0);
+    assert!(more.contains("on 512 of 512 devices") && !more.contains("are idle"), "{more}");
+    // One device of 64 is idle for another reason.
+    assert!(!stdout(&["plan", BERT], 0).contains("are idle"));
 }

@@ -309,7 +309,7 @@ fn outcome(task: &Task<'_>, solution: &Solution, method: Method, baselines: Base
     let mut outcome = Outcome::new(status);
     outcome.plan = Some(plan);
     outcome.objective = Some(solution.cost);
-    outcome.lower_bound = Some(solution.lower).filter(|&lower| lower > 0.0);
+    outcome.lower_bound = Some(solution.lower).filter(|&lower| lower > 0.0 || solution.proven);
     outcome.notes.push(baselines.note(solution.cost));
     let Work { labels, labels_left, sweeps, whole, rest } = solution.work;
     if task.memory_bytes < f64::MAX {

@@ -104,6 +104,11 @@ fn result(model: &Model) -> Vec<Span<'static>> {
         };
         spans.push(Span::styled(format!("  {text}"), theme.bold(Role::Text)));
     }
+    // The model's value is never without the simulated one.
+    let played = model.played.as_ref().filter(|played| std::ptr::eq(played.shown.as_ref(), shown.as_ref()));
+    if let Some(promise) = played.and_then(|played| played.promise) {
+        spans.push(Span::styled(format!(" (simulated {})", promise.short()), theme.fg(Role::Text)));
+    }
     spans.push(Span::styled(format!("  in {} ", short_seconds(shown.seconds)), theme.fg(Role::Muted)));
     spans
 }

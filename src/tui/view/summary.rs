@@ -9,8 +9,9 @@ use super::{
 };
 use crate::{
     plan::{Measure, Plan, Score, Violation},
-    planner::{Outcome, Status},
+    planner::{Outcome, Proof, Status},
     simulate::Schedule,
+    study::promise::Promise,
     tui::{
         model::Model,
         shown::Shown,
@@ -87,8 +88,10 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
         first.extend([Span::raw(gap), span]);
     }
     let mut lines = vec![Line::from(first), limited_by(shown, plan, score, theme)];
-    let mut beside = vec![speedups(&shown.outcome.statistics.counts)];
+    let mut beside = vec![];
     beside.extend(simulated(model, shown, plan));
+    beside.extend(proven_of(&shown.outcome));
+    beside.push(speedups(&shown.outcome.statistics.counts));
     beside.retain(|text| !text.is_empty());
     if !beside.is_empty() {
         lines.push(Line::styled(clip(&beside.join(" · "), usize::from(width)), theme.fg(Role::Muted)));
@@ -96,8 +99,14 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
     lines
 }
 
-/// What became of the planner's promise in the simulator, which knows the schedule: `simulated as 1F1B: 21.90 ms/sample,
-/// 45.66 samples/s, bubble 19.3%`. Not for one sample alone, whose time the planner counts in the same way.
+/// Of what the plan is proven to be the best.
+fn proven_of(outcome: &Outcome) -> Option<String> {
+    outcome.proof().filter(Proof::is_closed).map(|proof| proof.to_string())
+}
+
+/// What became of the planner's promise in the simulator, which knows the schedule, and why: `simulated as 1F1B: 21.90
+/// ms/sample, 9.2% more (uneven replicas 14.9%, transfers 1.6%), bubble 19.3%`. Not for one sample alone, whose time the
+/// planner counts in the same way.
 fn simulated(model: &Model, shown: &Shown, plan: &Plan) -> Option<String> {
     let played = model.played.as_ref().filter(|played| std::ptr::eq(played.shown.as_ref(), shown))?;
     let schedule = played.pipeline.schedule(played.schedule());
@@ -106,9 +115,14 @@ fn simulated(model: &Model, shown: &Shown, plan: &Plan) -> Option<String> {
         return None;
     }
     let timeline = &played.timeline;
-    let (rate, bubble) = (units::number(timeline.samples_per_s), units::percent(timeline.bubble));
-    let each = units::seconds(1.0 / timeline.samples_per_s);
-    Some(format!("simulated as {}: {each}/sample, {rate} samples/s, bubble {bubble}", schedule.name()))
+    let worth = played
+        .promise
+        .as_ref()
+        .map_or_else(|| format!("{} samples/s", units::number(timeline.samples_per_s)), Promise::told);
+    let lost = played.losses.map(|losses| losses.told()).filter(|lost| !lost.is_empty());
+    let lost = lost.map(|lost| format!(" ({lost})")).unwrap_or_default();
+    let bubble = units::percent(timeline.bubble);
+    Some(format!("simulated as {}: {worth}{lost}, bubble {bubble}", schedule.name()))
 }
 
 /// The speed-ups among a planner's statistics, in words: `speed-up: data parallel 12.1x, over one device 30x`.
@@ -132,18 +146,12 @@ fn of_what(measure: Measure) -> &'static str {
     }
 }
 
-/// How far from the best a plan is, in words.
+/// How far from the best a plan is, in a few words.
 pub(super) fn proof(outcome: &Outcome) -> (String, Role) {
-    let among = outcome.proven_among;
-    match (outcome.status, outcome.gap()) {
-        (Status::Optimal, _) => {
-            (format!("proven best{}", among.map(|plans| format!(" among {plans}")).unwrap_or_default()), Role::Good)
-        }
-        (status, Some(gap)) => {
-            let stopped = if status == Status::Cancelled { "stopped " } else { "" };
-            let of = among.map_or("the best possible".into(), |plans| format!("the best of {plans}"));
-            (format!("{stopped}within {} of {of}", units::percent(gap)), Role::Warning)
-        }
+    let stopped = if outcome.status == Status::Cancelled { "stopped " } else { "" };
+    match outcome.proof() {
+        Some(proof) if proof.is_closed() => (proof.short(), Role::Good),
+        Some(proof) if proof.gap.is_some() => (format!("{stopped}{}", proof.short()), Role::Warning),
         _ => ("how far from the best is not known".into(), Role::Muted),
     }
 }

@@ -21,6 +21,7 @@ use ratatui::{
 
 use super::{clip, fit, fit_right, rows, scrolled, wrap};
 use crate::{
+    plan::Measure,
     planner::Status,
     study::sweep::{
         Answer,
@@ -320,7 +321,10 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
 
 fn worth(value: &str, answer: &Answer) -> String {
     let proof = match (answer.status, answer.objective.as_ref().zip(answer.bound)) {
-        (Status::Optimal, _) => ", proven".into(),
+        (Status::Optimal, Some((objective, _))) => {
+            Measure::goal_of(&objective.name).map_or(", proven".into(), |goal| format!(", proven: {goal}"))
+        }
+        (Status::Optimal, None) => ", proven".into(),
         (_, Some((objective, bound))) if objective.value != 0.0 => {
             format!(", at most {} from the best", units::percent(((objective.value - bound) / objective.value).abs()))
         }

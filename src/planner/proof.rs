@@ -1,0 +1,98 @@
+//! What a run has proven of its plan, in words that say of what: the one wording for reports, the screen and studies.
+
+use std::fmt;
+
+use super::{Outcome, Status};
+use crate::{plan::Measure, units};
+
+/// Gaps below this are rounding.
+const CLOSED: f64 = 1e-9;
+
+/// How far a plan is from the best of what its planner's model measures. A proof is of the model, never of a simulated or
+/// a real batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Proof {
+    /// What the model measures.
+    pub measure: Measure,
+    /// By how much a better plan may be better, relative to the value: 0 where there is none; `None` if nothing is known.
+    pub gap: Option<f64>,
+    /// The proven bound, in the measure's unit.
+    pub bound: Option<f64>,
+    /// The plans that it speaks of, where those are not all.
+    pub among: Option<&'static str>,
+}
+
+impl Outcome {
+    /// What is proven of the plan; `None` where there is none.
+    pub fn proof(&self) -> Option<Proof> {
+        let measure = self.plan.as_ref()?.measure;
+        let gap = if self.status == Status::Optimal { Some(0.0) } else { self.gap() };
+        Some(Proof { measure, gap, bound: self.lower_bound, among: self.proven_among })
+    }
+}
+
+impl Proof {
+    /// Whether no plan is better.
+    pub fn is_closed(&self) -> bool {
+        self.gap.is_some_and(|gap| gap <= CLOSED)
+    }
+
+    /// In a few words, which say in whose model or among which plans: `proven in Piper's model`, `within 3.2% of the best in
+    /// Piper's model`, `not proven`.
+    pub fn short(&self) -> String {
+        let of = match self.among {
+            Some(plans) => format!("among {plans}"),
+            None => format!("in {}", self.measure.model()),
+        };
+        match self.gap {
+            _ if self.is_closed() => format!("proven {of}"),
+            Some(gap) => format!("within {} of the best {of}", units::percent(gap)),
+            None => "not proven".into(),
+        }
+    }
+}
+
+/// `proven: least time per microbatch in Piper's model`, `proven among contiguous splits: least ..`, `at most 3.2% from the
+/// least ..`, `not proven: least ..`.
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let goal = self.measure.goal();
+        match (self.gap, self.among) {
+            (Some(gap), among) if gap > CLOSED => {
+                write!(f, "at most {} from the {goal}", units::percent(gap))?;
+                among.map_or(Ok(()), |plans| write!(f, " among {plans}"))?;
+                self.bound.map_or(Ok(()), |bound| write!(f, ", whose bound is {}", self.measure.show(bound)))
+            }
+            (Some(_), None) => write!(f, "proven: {goal}"),
+            (Some(_), Some(plans)) => write!(f, "proven among {plans}: {goal}"),
+            (None, _) => write!(f, "not proven: how far it is from the {goal} is not known"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+
+    #[test]
+    fn a_proof_says_of_what() {
+        let mut outcome =
+            Outcome { plan: Some(Plan::default()), objective: Some(0.02), ..Outcome::new(Status::Optimal) };
+        outcome.lower_bound = Some(0.02);
+        let told = |outcome: &Outcome| outcome.proof().unwrap().to_string();
+        assert_eq!(told(&outcome), "proven: least time per microbatch in Piper's model");
+        outcome.proven_among = Some("equal partitions");
+        assert_eq!(told(&outcome), "proven among equal partitions: least time per microbatch in Piper's model");
+        (outcome.status, outcome.lower_bound, outcome.proven_among) = (Status::Feasible, Some(0.019), None);
+        let open = "at most 5.0% from the least time per microbatch in Piper's model, whose bound is 19.00 ms/sample";
+        assert_eq!(
+            (told(&outcome).as_str(), outcome.proof().unwrap().short().as_str()),
+            (open, "within 5.0% of the best in Piper's model")
+        );
+        outcome.lower_bound = None;
+        assert_eq!(outcome.proof().unwrap().short(), "not proven");
+        assert!(told(&outcome).starts_with("not proven: "));
+        assert_eq!(Outcome::new(Status::Infeasible).proof(), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! What a planner promises of a plan, held against what the simulator makes of it.
+//!
+//! A planner's objective is a model: it knows no schedule, or no fill, or no transfers. Wherever its value is shown, this
+//! says beside it what one simulated batch comes to in the same unit.
+
+use crate::{
+    cluster::Limits,
+    plan::{Measure, Plan, Score, layer_costs},
+    simulate::Timeline,
+    units,
+    workload::{Workload, placement::SECONDS},
+};
+
+/// Differences below this are none, relative.
+const TOLD: f64 = 5e-4;
+
+/// A planner's value of a plan and the simulated one, in the unit of the measure; operators' steps in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Promise {
+    measure: Measure,
+    /// By the planner's model.
+    pub planned: f64,
+    /// By the simulator.
+    pub simulated: f64,
+}
+
+impl Promise {
+    /// The promise of a valid plan and what became of it; `None` where nothing was simulated, or the two are one: a single
+    /// sample runs as planned.
+    pub fn of(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score, timeline: &Timeline) -> Option<Self> {
+        if !score.is_valid() || timeline.iteration_s <= 0.0 {
+            return None;
+        }
+        let measure = score.measure;
+        if let (Measure::Speedup(model), Some(profile)) = (measure, workload.layers()) {
+            let stages = layer_costs::stages(workload, profile, limits, plan, &model);
+            let alone_s: f64 = stages.iter().flat_map(|stage| &stage.node_s).sum();
+            return Some(Promise { measure, planned: score.value, simulated: alone_s / timeline.iteration_s });
+        }
+        let (planned_s, simulated_s) = times_s(score, timeline.iteration_s, timeline.samples_per_s)?;
+        let unit = match measure {
+            Measure::MaxLoad | Measure::SeparateMaxima => SECONDS,
+            Measure::Latency { .. } | Measure::OperatorCost(_) => return None,
+            Measure::TimePerSample | Measure::Speedup(_) => 1.0,
+        };
+        Some(Promise { measure, planned: planned_s / unit, simulated: simulated_s / unit })
+    }
+
+    /// By how much the simulated value is above the planned one, relative to that.
+    pub fn difference(&self) -> f64 {
+        self.simulated / self.planned - 1.0
+    }
+
+    /// The simulated value and the difference: `21.90 ms/sample, 9.2% more`.
+    pub fn told(&self) -> String {
+        format!("{}, {}", self.value(), self.against())
+    }
+
+    /// The simulated value with its unit.
+    pub fn value(&self) -> String {
+        self.measure.show(self.simulated)
+    }
+
+    /// The same as short as can be, beside the planned value: `21.90 ms, +9.2%`.
+    pub fn short(&self) -> String {
+        let value = match self.measure {
+            Measure::TimePerSample => units::seconds(self.simulated),
+            Measure::Speedup(_) => format!("{}x", units::number(self.simulated)),
+            _ => self.value(),
+        };
+        format!("{value}, {:+.1}%", 100.0 * self.difference())
+    }
+
+    /// The difference in words: `9.2% more`, `as planned`.
+    pub fn against(&self) -> String {
+        let share = self.difference();
+        match share.abs() < TOLD {
+            true => "as planned".into(),
+            false => format!("{} {}", units::percent(share.abs()), if share > 0.0 { "more" } else { "less" }),
+        }
+    }
+}
+
+/// What a plan promises of one sample and what it takes in the simulator, seconds; `None` where the objective is no time.
+pub(super) fn times_s(score: &Score, iteration_s: f64, samples_per_s: f64) -> Option<(f64, f64)> {
+    Some(match score.measure {
+        Measure::TimePerSample | Measure::MaxLoad => (score.slowest_s, 1.0 / samples_per_s),
+        Measure::SeparateMaxima => (score.value * SECONDS, 1.0 / samples_per_s),
+        Measure::Latency { .. } => (score.value * SECONDS, iteration_s),
+        Measure::Speedup(_) | Measure::OperatorCost(_) => return None,
+    })
+}
