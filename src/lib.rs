@@ -21,8 +21,10 @@
 // With `milp` one file calls HiGHS: `planner::placement::milp::callback` says why.
 #![cfg_attr(not(feature = "milp"), forbid(unsafe_code))]
 
+#[cfg(feature = "screen")]
 pub mod cli;
 pub mod cluster;
+#[cfg(feature = "screen")]
 pub mod config;
 pub mod export;
 pub mod graph;
@@ -31,6 +33,7 @@ pub mod plan;
 pub mod planner;
 pub mod simulate;
 pub mod study;
+#[cfg(feature = "screen")]
 pub mod tui;
 pub mod units;
 pub mod workload;

@@ -10,6 +10,6 @@ pub mod plan_csv;
 pub mod plan_json;
 pub mod plan_svg;
 pub mod split;
-pub mod svg;
 pub mod sweep_csv;
 pub mod sweep_svg;
+pub(crate) mod xml;

@@ -18,7 +18,7 @@ mod row;
 use std::fmt::Write;
 
 use self::row::{Memory, Row, Span, Work};
-use super::svg::escaped;
+use super::xml::escaped;
 use crate::{
     cluster::Limits,
     plan::{Measure, Plan, Score},

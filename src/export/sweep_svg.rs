@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use super::svg::escaped;
+use super::xml::escaped;
 use crate::study::sweep::chart::{Along, Chart, Line, Mark};
 
 const WIDTH: f64 = 960.0;

@@ -37,6 +37,7 @@ mod session;
 mod shown;
 mod side;
 mod studies;
+mod svg;
 mod sweep;
 mod terminal;
 pub mod theme;

@@ -7,14 +7,12 @@ use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 use super::{
     Action, Focus, Offscreen, ScreenError, ScreenRequest, View,
     model::Model,
+    svg::{SvgStyle, buffer_to_svg, buffers_to_svg},
     theme::Depth,
     tour::{Step, TOUR},
     view,
 };
-use crate::{
-    export::svg::{SvgStyle, buffer_to_svg, buffers_to_svg},
-    workload::{self, Workload},
-};
+use crate::workload::{self, Workload};
 
 /// The screen as it is, but for an overlay, as SVG.
 pub(super) fn of(model: &mut Model) -> String {

@@ -17,7 +17,9 @@ use ratatui::{
 };
 use unicode_width::UnicodeWidthStr;
 
-pub use animation::buffers_to_svg;
+use crate::export::xml::escaped;
+
+pub(super) use animation::buffers_to_svg;
 
 /// Width and height of a cell, in units of the picture.
 const CELL: (u32, u32) = (8, 16);
@@ -25,26 +27,26 @@ const CELL: (u32, u32) = (8, 16);
 const BASELINE: u32 = 12;
 
 /// Red, green and blue.
-pub type Rgb = (u8, u8, u8);
+type Rgb = (u8, u8, u8);
 
 /// What a buffer does not tell about a picture of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SvgStyle {
+pub(super) struct SvgStyle {
     /// Colour of text in the terminal's own colour.
-    pub foreground: Rgb,
+    pub(super) foreground: Rgb,
     /// Colour behind cells of the terminal's own colour.
-    pub background: Rgb,
+    pub(super) background: Rgb,
     /// The sixteen named colours, black to bright white.
-    pub palette: [Rgb; 16],
+    pub(super) palette: [Rgb; 16],
     /// Fonts to try, as CSS has them; they must be of fixed width.
-    pub font_family: String,
+    pub(super) font_family: String,
     /// What the picture is called, for those who cannot see it.
-    pub title: String,
+    pub(super) title: String,
 }
 
 impl SvgStyle {
     /// Light text on a dark ground.
-    pub fn dark() -> Self {
+    pub(super) fn dark() -> Self {
         SvgStyle {
             foreground: (0xd6, 0xd9, 0xe0),
             background: (0x16, 0x18, 0x1d),
@@ -72,7 +74,7 @@ impl SvgStyle {
     }
 
     /// Dark text on a light ground.
-    pub fn light() -> Self {
+    pub(super) fn light() -> Self {
         SvgStyle {
             foreground: (0x24, 0x29, 0x2f),
             background: (0xff, 0xff, 0xff),
@@ -188,25 +190,8 @@ fn hex((r, g, b): Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// Text fit for XML; what XML cannot carry is left out.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => {}
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// The buffer as a whole SVG document, ending in a newline.
-pub fn buffer_to_svg(buffer: &Buffer, style: &SvgStyle) -> String {
+pub(super) fn buffer_to_svg(buffer: &Buffer, style: &SvgStyle) -> String {
     let (columns, rows) = (u32::from(buffer.area.width), u32::from(buffer.area.height));
     let (width, height) = (columns * CELL.0, rows * CELL.1);
     let mut svg = format!(

@@ -13,7 +13,7 @@ use ratatui::{
 use super::{CELL, SvgStyle, draw_row, escaped, hex};
 
 /// Buffers of one size, each with the time it is shown, as an SVG document that plays them over and over.
-pub fn buffers_to_svg(frames: &[(Buffer, Duration)], style: &SvgStyle) -> String {
+pub(in crate::tui) fn buffers_to_svg(frames: &[(Buffer, Duration)], style: &SvgStyle) -> String {
     let size = frames.first().map_or(Rect::ZERO, |(buffer, _)| buffer.area);
     let (width, height) = (u32::from(size.width) * CELL.0, u32::from(size.height) * CELL.1);
     let mut rows: HashMap<&[Cell], usize> = HashMap::new();
