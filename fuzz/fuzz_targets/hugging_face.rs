@@ -1,0 +1,7 @@
+//! A model's `config.json`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plantui::workload::generate;
+
+fuzz_target!(|text: &str| drop(generate::from_hugging_face(text, "config.json")));

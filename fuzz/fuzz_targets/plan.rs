@@ -1,0 +1,11 @@
+//! Plan files (plantui's, Piper's results, placement splits) against the built-in workload.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plantui::{plan::document, workload};
+
+fuzz_target!(|text: &str| {
+    if let Err(error) = document::read(&workload::builtin(), text, "fuzz.json") {
+        assert!(!error.to_string().chars().any(|c| c.is_control() && c != '\n'), "{error:?}");
+    }
+});

@@ -1,0 +1,7 @@
+//! The CSV of a sweep that is taken up again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plantui::export::sweep_csv;
+
+fuzz_target!(|text: &str| drop(sweep_csv::read(text)));
