@@ -11,7 +11,7 @@ use super::{Plan, Score, Stage};
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines, Overrides},
     units::exact_number,
-    workload::{LoadError, NodeId, Profile, Workload},
+    workload::{LoadError, NodeId, Profile, Recipe, Workload},
 };
 
 pub use super::read::{Claims, LoadedPlan, is_plan, read};
@@ -62,7 +62,7 @@ pub struct Document {
 }
 
 /// The workload a plan belongs to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadPart {
     /// Its name.
     pub name: String,
@@ -75,6 +75,9 @@ pub struct WorkloadPart {
     pub nodes: usize,
     /// Number of edges.
     pub edges: usize,
+    /// How the network is built and run, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<Recipe>,
 }
 
 /// The planner of a plan.
@@ -238,6 +241,7 @@ impl From<&Workload> for WorkloadPart {
             format: workload.format.to_string(),
             nodes: workload.nodes.len(),
             edges: workload.dag.edges().len(),
+            recipe: workload.recipe,
         }
     }
 }

@@ -17,6 +17,7 @@ mod measure;
 pub mod operator_use;
 pub mod piper_result;
 mod read;
+pub mod runner;
 pub mod single_sample;
 mod speedup;
 pub mod split_file;

@@ -129,6 +129,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         plan: numbered(workload, plan, workload.limits.devices),
         limits: LimitsPart::default(),
         planner: None,
+        recipe: None,
         options: BTreeMap::new(),
         claims: Claims::default(),
         figures: Figures::default(),

@@ -19,7 +19,7 @@ use crate::{
     cluster::Limits,
     units::exact_number,
     workload::{
-        LoadError, NodeId, Profile, Workload,
+        LoadError, NodeId, Profile, Recipe, Workload,
         error::printable,
         formats::{
             detect::{self, PLAN},
@@ -44,6 +44,8 @@ pub struct LoadedPlan {
     pub limits: LimitsPart,
     /// The id of the planner that made it, where the file says so.
     pub planner: Option<String>,
+    /// How the network of its workload is built and run, where the file says so.
+    pub recipe: Option<Recipe>,
     /// How it was set, where the file says so: numbers, words, true or false by option.
     pub options: BTreeMap<String, serde_json::Value>,
     /// What the file says the plan is worth.
@@ -109,6 +111,7 @@ struct RawPlanner {
 struct RawWorkload {
     nodes: Option<f64>,
     edges: Option<f64>,
+    recipe: Option<Recipe>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -188,6 +191,10 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     if let Some(Object(part)) = &document.workload {
         of_this_workload(workload, part, source)?;
     }
+    let recipe = document.workload.as_ref().and_then(|Object(part)| part.recipe);
+    if let Some(recipe) = &recipe {
+        recipe.validate(source, "workload.recipe")?;
+    }
     if let Some(status) = &document.status {
         known_status(status, document.stages.is_empty(), source)?;
     }
@@ -233,7 +240,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         plan = numbered(workload, plan, accelerators);
     }
     let (kind, notes) = ("plantui plan", vec![]);
-    Ok(LoadedPlan { plan, limits, planner, options, claims, figures, kind, notes, accelerators })
+    Ok(LoadedPlan { plan, limits, planner, recipe, options, claims, figures, kind, notes, accelerators })
 }
 
 /// Numbers the devices of a plan whose file does not; `accelerators` are those behind which CPUs are numbered.

@@ -157,6 +157,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         plan: plan.with_devices_by_kind(accelerators),
         limits: LimitsPart::default(),
         planner: None,
+        recipe: None,
         options: std::collections::BTreeMap::new(),
         claims: Claims { value, lower_bound: None, tolerance: CLAIM_TOLERANCE },
         figures: Figures::default(),

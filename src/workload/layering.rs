@@ -42,6 +42,8 @@ pub struct Layering {
     pub layers: Vec<Layer>,
     /// By node index: the layer it belongs to.
     pub layer_of: Vec<usize>,
+    /// By node index: whether it stands before the first block or behind the last, wherever it was joined.
+    pub at_ends: Vec<bool>,
 }
 
 /// Why the workload is no sequence of layers.
@@ -104,7 +106,7 @@ impl Layering {
             }
         }
         merged.iter_mut().for_each(|(_, nodes)| nodes.sort_unstable());
-        layering(nodes, merged.into_iter())
+        Layering { at_ends: self.at_ends, ..layering(nodes, merged.into_iter()) }
     }
 
     /// Number of blocks.
@@ -231,11 +233,14 @@ fn singles(workload: &Workload) -> Layering {
 fn layering(nodes: usize, members: impl Iterator<Item = (LayerKind, Vec<usize>)>) -> Layering {
     let layers: Vec<Layer> =
         members.filter(|(_, nodes)| !nodes.is_empty()).map(|(kind, nodes)| Layer { kind, nodes }).collect();
-    let mut layer_of = vec![0; nodes];
+    let (mut layer_of, mut at_ends) = (vec![0; nodes], vec![false; nodes]);
     for (i, layer) in layers.iter().enumerate() {
-        layer.nodes.iter().for_each(|&v| layer_of[v] = i);
+        let end = matches!(layer.kind, LayerKind::First | LayerKind::Last);
+        for &v in &layer.nodes {
+            (layer_of[v], at_ends[v]) = (i, end);
+        }
     }
-    Layering { layers, layer_of }
+    Layering { layers, layer_of, at_ends }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub mod lint;
 pub mod operators;
 pub mod piper;
 pub mod placement;
+pub mod recipe;
 pub mod states;
 
 use std::fmt;
@@ -30,6 +31,7 @@ pub use layer_profile::{LayerNode, LayerProfile};
 pub use operators::{Operator, OperatorProfile};
 pub use piper::{DegreeProfile, Mode, PiperProfile};
 pub use placement::{PlacementNode, PlacementProfile};
+pub use recipe::Recipe;
 
 /// A node's id as written in its file. Inside planners nodes are dense indices in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -122,6 +124,8 @@ pub struct Workload {
     pub limits: FileLimits,
     /// How the file says it was made, if it says so.
     pub provenance: Option<Provenance>,
+    /// How the network is built and run, if the file says so.
+    pub recipe: Option<Recipe>,
     /// Fields that no reader of this format knows, by JSON path; kept only to be shown.
     pub unknown_fields: Vec<String>,
 }

@@ -64,6 +64,11 @@ pub struct PiperProfile {
 pub const VANILLA: &str = "vanilla";
 /// The published name of the mode that recomputes activations in the backward pass.
 pub const RECOMPUTE: &str = "activation recomp";
+/// Whether a mode of this name recomputes activations, as the published files name them.
+pub fn recomputes(id: &str) -> bool {
+    id.to_ascii_lowercase().contains("recomp")
+}
+
 /// The published name of a transformer layer, by which the equal-partition baseline knows one.
 pub const TRANSFORMER_LAYER: &str = "ParallelTransformerLayer";
 

@@ -69,6 +69,7 @@ pub(crate) fn assemble(edges: Vec<(u32, u32)>, edge_bytes: Vec<f64>, nodes: Vec<
         profile: Profile::Piper(PiperProfile { nodes, edge_bytes }),
         limits: FileLimits::default(),
         provenance: None,
+        recipe: None,
         unknown_fields: vec![],
     }
 }

@@ -97,6 +97,7 @@ impl RandomPlacement {
                 ..FileLimits::default()
             },
             provenance: None,
+            recipe: None,
             unknown_fields: vec![],
         };
         let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();

@@ -21,6 +21,9 @@ pub fn text(workload: &Workload) -> String {
         file.insert("provenance".into(), json!(provenance.made_by));
         file.insert("assumptions".into(), json!(provenance.assumptions));
     }
+    if let Some(recipe) = &workload.recipe {
+        file.insert("recipe".into(), json!(recipe));
+    }
     let limits = &workload.limits;
     let ids: Vec<NodeId> = workload.nodes.iter().map(|node| node.id).collect();
     let (given, nodes, edges) = match &workload.profile {

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Read more generously than published: the batch under either of its names (`mbsInBatch`, `maxBatchSize`), limits may
-//! be absent, any number of modes, nodes without edges, unknown fields anywhere. Two fields of our own are read when
-//! they are there: `provenance` with `assumptions` at the top, and `forwardTimePerSample` in a mode.
+//! be absent, any number of modes, nodes without edges, unknown fields anywhere. Fields of our own are read when they are
+//! there: `provenance` with `assumptions` and `recipe` at the top, and `forwardTimePerSample` in a mode.
 //!
 //! The surprising names of the published format: `syncTimeFw` is keyed by *predecessors* and `syncTimeBw` by
 //! *successors*, and both are bytes.
@@ -49,6 +49,7 @@ struct RawFile {
     edges: Vec<Object<RawEdge>>,
     provenance: Option<Ours<String>>,
     assumptions: Option<Ours<Vec<String>>>,
+    recipe: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -81,7 +82,7 @@ struct RawEdge {
 }
 
 /// What is known at the top level; everything else is listed as unknown.
-const TOP_LEVEL: [&str; 9] = [
+const TOP_LEVEL: [&str; 10] = [
     "maxMemoryPerDevice",
     "maxDevices",
     "bandwidth",
@@ -91,6 +92,7 @@ const TOP_LEVEL: [&str; 9] = [
     "edges",
     "provenance",
     "assumptions",
+    "recipe",
 ];
 
 /// Reads and validates a Piper workload.
@@ -104,11 +106,12 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
 }
 
 impl Reader<'_> {
-    fn workload(&self, raw: RawFile, name: &str, unknown_fields: Vec<String>) -> Result<Workload, LoadError> {
+    fn workload(&self, mut raw: RawFile, name: &str, unknown_fields: Vec<String>) -> Result<Workload, LoadError> {
         let limits = self.limits(&raw)?;
         if raw.nodes.is_empty() {
             return Err(self.error("nodes", "is empty", "a workload needs at least one node"));
         }
+        let recipe = self.recipe(raw.recipe.take())?;
         let (nodes, index) = self.nodes(&raw.nodes)?;
         let (dag, edge_bytes) = self.edges(&raw.edges, &nodes, &index)?;
         let mut profiles = Vec::with_capacity(nodes.len());
@@ -133,6 +136,7 @@ impl Reader<'_> {
                     .map(|a| single_line(a))
                     .collect(),
             }),
+            recipe,
             unknown_fields,
         })
     }

@@ -24,7 +24,7 @@ use super::strict::Object;
 use crate::{
     graph::{Dag, GraphError},
     workload::{
-        FileLimits, LoadError, Node, NodeId, Profile, Provenance, Workload,
+        FileLimits, LoadError, Node, NodeId, Profile, Provenance, Recipe, Workload,
         error::{printable, single_line},
         placement::{PlacementNode, PlacementProfile},
     },
@@ -54,6 +54,8 @@ pub struct PlacementFile {
     pub memory_bytes: Option<f64>,
     /// How the file says it was made, if it says so.
     pub provenance: Option<Provenance>,
+    /// How the network is built and run, if the file says so.
+    pub recipe: Option<Recipe>,
     /// Top-level fields that this reader does not know.
     pub unknown_fields: Vec<String>,
 }
@@ -75,6 +77,7 @@ impl PlacementFile {
                 ..FileLimits::default()
             },
             provenance: self.provenance,
+            recipe: self.recipe,
             unknown_fields: self.unknown_fields,
         }
     }
@@ -128,6 +131,7 @@ struct RawFile {
     edges: Vec<Object<RawEdge>>,
     provenance: Option<Ours<String>>,
     assumptions: Option<Ours<Vec<String>>>,
+    recipe: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -154,7 +158,8 @@ struct RawEdge {
 }
 
 /// What is known at the top level; everything else is listed as unknown.
-const TOP_LEVEL: [&str; 7] = ["maxSizePerFPGA", "maxFPGAs", "maxCPUs", "nodes", "edges", "provenance", "assumptions"];
+const TOP_LEVEL: [&str; 8] =
+    ["maxSizePerFPGA", "maxFPGAs", "maxCPUs", "nodes", "edges", "provenance", "assumptions", "recipe"];
 
 /// Reads and validates a file of this format. `source` is how messages call it, `name` what
 /// the screen shows.
@@ -194,6 +199,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<PlacementFile, LoadE
             made_by: single_line(&made_by),
             assumptions: assumptions.iter().map(|a| single_line(a)).collect(),
         }),
+        recipe: reader.recipe(raw.recipe)?,
         unknown_fields: unknown_fields(text, &TOP_LEVEL),
     })
 }

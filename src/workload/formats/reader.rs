@@ -11,11 +11,14 @@ use serde::{
 use super::{locate, syntax};
 use crate::{
     units::{LARGEST, SMALLEST, exact_number},
-    workload::{LoadError, error::printable},
+    workload::{LoadError, Recipe, error::printable},
 };
 
 /// The largest id, near the end of the whole numbers that JSON readers tell apart.
 const MAX_ID: f64 = 9e15;
+
+/// What a recipe looks like.
+const RECIPE: &str = "write it as `plantui generate` does, or leave it out";
 
 /// Parses a whole text, or says what is wrong with it and where.
 pub(super) fn parse<T: DeserializeOwned>(text: &str, source: &str) -> Result<T, LoadError> {
@@ -67,6 +70,15 @@ impl Reader<'_> {
     /// An error about one place.
     pub(super) fn error(&self, path: &str, problem: impl Into<String>, repair: impl Into<String>) -> LoadError {
         LoadError::at(self.source, path, problem, repair).on_line(locate::line_of(self.text, path))
+    }
+
+    /// The recipe, where the field of that name is ours: another program's is passed over.
+    pub(super) fn recipe(&self, raw: Option<serde_json::Value>) -> Result<Option<Recipe>, LoadError> {
+        let Some(raw) = raw.filter(Recipe::is_meant) else { return Ok(None) };
+        let recipe: Recipe =
+            serde_json::from_value(raw).map_err(|error| self.error("recipe", format!("{error}"), RECIPE))?;
+        recipe.validate(self.source, "recipe")?;
+        Ok(Some(recipe))
     }
 
     /// A finite number from 0 on, small enough for sums to stay finite.

@@ -105,6 +105,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
         profile: Profile::Layers(profile),
         limits: FileLimits::default(),
         provenance: None,
+        recipe: None,
         unknown_fields: vec![],
     })
 }

@@ -15,6 +15,7 @@ mod model;
 pub mod networks;
 pub mod operators;
 mod presets;
+mod recipe;
 mod settings;
 mod sketch;
 mod tiny;
@@ -80,7 +81,8 @@ pub fn generate(
     }
     let (nodes, edges) = sketch::transformer(&costs);
     let assumptions = assumptions::sentences(&costs);
-    Ok(sketch::Sketch { nodes, edges, limits, provenance: command_line.into(), assumptions }.text())
+    let recipe = Some(recipe::of(model, hardware, settings));
+    Ok(sketch::Sketch { nodes, edges, limits, provenance: command_line.into(), assumptions, recipe }.text())
 }
 
 /// The text of a workload of six nodes with a branch, in round numbers.

@@ -9,7 +9,10 @@ use std::fmt::Write as _;
 use super::cost::{Cost, CostModel, Part};
 use crate::{
     cluster::Limits,
-    workload::piper::{RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
+    workload::{
+        piper::{RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
+        recipe::Recipe,
+    },
 };
 
 /// A node: its name and, by degree, the costs of its modes.
@@ -27,6 +30,7 @@ pub(super) struct Sketch {
     pub(super) limits: Limits,
     pub(super) provenance: String,
     pub(super) assumptions: Vec<String>,
+    pub(super) recipe: Option<Recipe>,
 }
 
 /// The transformer's graph: inputs, embedding, layers in a row, head; encoders feed a padding mask to every layer.
@@ -90,6 +94,9 @@ impl Sketch {
         writeln!(out, "{{\n  \"provenance\": {},", quoted(&self.provenance))?;
         let sentences: Vec<String> = self.assumptions.iter().map(|a| format!("\n    {}", quoted(a))).collect();
         writeln!(out, "  \"assumptions\": [{}\n  ],", sentences.join(","))?;
+        if let Some(recipe) = &self.recipe {
+            writeln!(out, "  \"recipe\": {},", recipe.line())?;
+        }
         writeln!(out, "  \"maxDevices\": {devices},\n  \"maxMemoryPerDevice\": {memory_bytes},")?;
         writeln!(out, "  \"bandwidth\": {bandwidth_bytes_per_s},\n  \"mbsInBatch\": {microbatches},")?;
         writeln!(out, "  \"nodes\": [")?;

@@ -67,5 +67,6 @@ pub(super) fn sketch(command_line: &str) -> Sketch {
             "Two devices take 5/8 of the time of one and half of its memory.".into(),
             "State takes 16 bytes per parameter.".into(),
         ],
+        recipe: None,
     }
 }

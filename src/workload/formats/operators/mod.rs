@@ -137,6 +137,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
             made_by: single_line(&made_by),
             assumptions: assumptions.iter().map(|a| single_line(a)).collect(),
         }),
+        recipe: None,
         unknown_fields: unknown_fields(text, &TOP_LEVEL),
     })
 }

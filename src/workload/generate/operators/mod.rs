@@ -248,5 +248,9 @@ pub fn generate(
         Network::Cnn(cnn) => cnn.operators(settings.micro_batch as f64),
     };
     let assumptions = assumptions::sentences(network, hardware, settings);
-    Ok(sketch::Sketch { operators, hardware, settings, provenance: command_line, assumptions }.text())
+    let recipe = match network {
+        Network::Transformer(model) => Some(super::recipe::of_operators(model, hardware, settings)),
+        Network::Cnn(_) => None,
+    };
+    Ok(sketch::Sketch { operators, hardware, settings, provenance: command_line, assumptions, recipe }.text())
 }

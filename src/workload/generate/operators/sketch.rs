@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::{Kept, Operator, OperatorSettings, Pass};
-use crate::cluster::hardware::Hardware;
+use crate::{cluster::hardware::Hardware, workload::recipe::Recipe};
 
 /// A workload about to be written.
 pub(super) struct Sketch<'a> {
@@ -15,6 +15,7 @@ pub(super) struct Sketch<'a> {
     pub(super) settings: &'a OperatorSettings,
     pub(super) provenance: &'a str,
     pub(super) assumptions: Vec<String>,
+    pub(super) recipe: Option<Recipe>,
 }
 
 /// A node of the file; times in seconds, sizes in bytes.
@@ -142,6 +143,9 @@ impl Sketch<'_> {
         writeln!(out, "{{\n  \"provenance\": {},", quoted(self.provenance))?;
         let sentences: Vec<String> = self.assumptions.iter().map(|a| format!("\n    {}", quoted(a))).collect();
         writeln!(out, "  \"assumptions\": [{}\n  ],", sentences.join(","))?;
+        if let Some(recipe) = &self.recipe {
+            writeln!(out, "  \"recipe\": {},", recipe.line())?;
+        }
         writeln!(out, "  \"maxSizePerFPGA\": {},", settings.memory_bytes)?;
         writeln!(out, "  \"maxFPGAs\": {},\n  \"maxCPUs\": {},", settings.accelerators, settings.cpus)?;
         let rows = self.rows();

@@ -1,0 +1,94 @@
+//! The recipe of a generated workload: what its settings and its model say to training engines.
+
+use super::{
+    ModelConfig, Settings, StateBytes,
+    model::{Head, Mlp, Norm},
+    operators::OperatorSettings,
+};
+use crate::{
+    cluster::hardware::Hardware,
+    workload::recipe::{ModelShape, NormKind, Precision, Recipe},
+};
+
+/// Hardware whose 16-bit matrix units have no bf16.
+const WITHOUT_BF16: &str = "v100";
+
+/// How a profile by tensor degree is run, as engines ask it.
+pub(super) fn of(model: &ModelConfig, hardware: &Hardware, settings: &Settings) -> Recipe {
+    Recipe {
+        sequence_parallel: Some(settings.sequence_parallel),
+        ..recipe(
+            model,
+            (settings.micro_batch, settings.sequence_length),
+            precision(hardware, settings.element_bytes),
+            settings.keep_attention_scores,
+            settings.state,
+        )
+    }
+}
+
+/// How the operators of a transformer are run.
+pub(super) fn of_operators(model: &ModelConfig, hardware: &Hardware, settings: &OperatorSettings) -> Recipe {
+    recipe(
+        model,
+        (settings.micro_batch, settings.sequence_length),
+        precision(hardware, settings.element_bytes),
+        settings.keep_attention_scores,
+        settings.state,
+    )
+}
+
+fn recipe(
+    model: &ModelConfig,
+    (micro_batch, sequence_length): (u64, u64),
+    precision: Option<Precision>,
+    keeps_attention_scores: bool,
+    state: StateBytes,
+) -> Recipe {
+    Recipe {
+        micro_batch: u32::try_from(micro_batch).ok(),
+        sequence_length: u32::try_from(sequence_length).ok(),
+        precision,
+        sequence_parallel: None,
+        keeps_attention_scores: Some(keeps_attention_scores),
+        state_bytes_per_parameter: Some(state.per_parameter()),
+        optimizer_shards: match state {
+            StateBytes::Distributed(replicas) => Some(replicas.max(1)),
+            StateBytes::Fixed(_) => None,
+        },
+        model: Some(shape(model)),
+    }
+}
+
+/// What elements of so many bytes are; 8 bits come in several kinds.
+fn precision(hardware: &Hardware, element_bytes: u32) -> Option<Precision> {
+    match element_bytes {
+        2 if hardware.id == WITHOUT_BF16 => Some(Precision::Fp16),
+        2 => Some(Precision::Bf16),
+        4 => Some(Precision::Fp32),
+        _ => None,
+    }
+}
+
+fn shape(model: &ModelConfig) -> ModelShape {
+    ModelShape {
+        layers: model.layers,
+        hidden_size: model.hidden,
+        attention_heads: model.heads,
+        key_value_heads: model.key_value_heads,
+        head_size: model.head_size,
+        feed_forward_size: model.mlp_width,
+        gated: model.mlp == Mlp::Gated,
+        tied_embeddings: !matches!(model.head, Head::LanguageModel { tied: false }),
+        vocabulary: model.vocabulary,
+        max_positions: model.longest_sequence,
+        learned_positions: model.positions > 0,
+        norm: match model.norm {
+            Norm::Layer => NormKind::Layer,
+            Norm::Rms => NormKind::Rms,
+        },
+        query_key_value_bias: model.biases.query_key_value,
+        bias: model.biases.attention_output || model.biases.mlp,
+        bidirectional: model.padding_mask,
+    }
+}
