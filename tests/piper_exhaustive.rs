@@ -39,7 +39,6 @@ fn options(rules: Rules, knapsack: &str) -> Options {
     let settings = [
         format!("data_parallel={}", rules.data_parallel),
         format!("tensor_parallel={}", rules.tensor_parallel),
-        format!("engine_feasible={}", rules.engine_feasible),
         format!("recompute={recompute}"),
         format!("knapsack={knapsack}"),
         format!("stages={}", rules.stages.unwrap_or(0)),
@@ -138,7 +137,6 @@ fn random_rules(random: &mut Random) -> Rules {
     Rules {
         data_parallel: random.chance(75),
         tensor_parallel: random.chance(75),
-        engine_feasible: random.chance(25),
         modes: random.pick(&[Modes::Any, Modes::Any, Modes::Never, Modes::Always, Modes::AllOrNone]),
         stages: random.chance(40).then(|| 1 + random.below(4)),
         most_replicas: random.chance(30).then(|| 1 + random.below(5)),
@@ -162,14 +160,8 @@ fn memory_limits(random: &mut Random, every: &EveryPlan<'_>, rules: Rules) -> Ve
 }
 
 /// Whatever Piper may choose.
-const EVERYTHING: Rules = Rules {
-    data_parallel: true,
-    tensor_parallel: true,
-    engine_feasible: false,
-    modes: Modes::Any,
-    stages: None,
-    most_replicas: None,
-};
+const EVERYTHING: Rules =
+    Rules { data_parallel: true, tensor_parallel: true, modes: Modes::Any, stages: None, most_replicas: None };
 
 #[test]
 fn finds_the_best_of_all_plans() {
@@ -230,14 +222,7 @@ fn finds_the_best_of_all_plans_of_wide_graphs() {
         };
         let every = EveryPlan::new(&workload, &limits);
         for modes in [Modes::Any, Modes::AllOrNone] {
-            let rules = Rules {
-                data_parallel: true,
-                tensor_parallel: true,
-                engine_feasible: false,
-                modes,
-                stages: None,
-                most_replicas: None,
-            };
+            let rules = Rules { data_parallel: true, tensor_parallel: true, modes, stages: None, most_replicas: None };
             for memory_bytes in memory_limits(&mut random, &every, rules) {
                 let limits = Limits { memory_bytes, ..limits };
                 compare(&workload, &limits, rules, &every, &mut tally, &format!("wide seed {seed}"));

@@ -71,7 +71,6 @@ fn random_problem(seed: u64) -> (Workload, Limits, Vec<String>) {
         format!("recompute={}", random.pick(&MODES)),
         format!("data_parallel={}", random.chance(80)),
         format!("tensor_parallel={}", random.chance(80)),
-        format!("engine_feasible={}", random.chance(20)),
     ];
     (workload, limits, settings)
 }

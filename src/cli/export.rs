@@ -16,7 +16,7 @@ use crate::{
     export::{
         chrome_trace,
         engine::{self, Engine, ExportError, Names, Settings},
-        jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv, plan_svg, split,
+        fullness, jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv, plan_svg, split,
     },
     notice,
     plan::{Plan, check::check as score, document::LoadedPlan},
@@ -69,14 +69,19 @@ pub struct ExportArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "tok_embeddings")]
     first_names: Vec<String>,
     /// The engine's modules behind the repeated layers
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "norm,output")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "norm,lm_head")]
     last_names: Vec<String>,
-    /// Samples in a microbatch [default: what the plan says, else 1]
+    /// Samples in a microbatch [default: what the plan or the workload says]
     #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     micro_batch_size: Option<u32>,
     /// Order in which a stage works through its microbatches
-    #[arg(long, value_name = "ID", default_value = Schedule::ALL[0].id(), value_parser = schedules())]
-    schedule: String,
+    ///
+    /// [default: 1f1b; for vllm inference]
+    #[arg(long, value_name = "ID", value_parser = schedules())]
+    schedule: Option<String>,
+    /// Parts of the model on every rank under `--schedule interleaved`; 2 if not given
+    #[arg(long, value_name = "V", requires = "schedule", value_parser = clap::value_parser!(u32).range(2..=64))]
+    virtual_stages: Option<u32>,
     /// Refuses a plan that the engine cannot run, in place of writing the nearest
     #[arg(long)]
     exact: bool,
@@ -113,7 +118,7 @@ impl ExportArgs {
             return Err(Failure::refused(refusal, "its plans leave as svg, dot, jax, csv or chrome-trace"));
         }
         match Engine::ALL.into_iter().find(|engine| engine.id() == self.to) {
-            Some(engine) => self.engine(engine, &workload, &limits, &loaded.plan, &destination),
+            Some(engine) => self.engine(engine, &workload, &limits, &loaded, &destination),
             None => self.other(&workload, &limits, &loaded.plan, &destination),
         }
     }
@@ -156,9 +161,10 @@ impl ExportArgs {
         engine: Engine,
         workload: &Workload,
         limits: &Limits,
-        plan: &Plan,
+        loaded: &LoadedPlan,
         destination: &Destination,
     ) -> Result<Ending, Failure> {
+        let plan = &loaded.plan;
         if !self.block_name.contains("{}") || self.block_name.trim() != self.block_name {
             let refusal = format!("`{}` names no repeated layer", self.block_name);
             return Err(Failure::refused(
@@ -174,7 +180,9 @@ impl ExportArgs {
             },
             layers: self.layers.clone(),
             micro_batch_size: self.micro_batch_size,
-            schedule: self.schedule(),
+            schedule: self.schedule.as_ref().map(|_| self.schedule()),
+            virtual_stages: self.virtual_stages.unwrap_or(2),
+            recipe: loaded.recipe,
             exact: self.exact,
         };
         match engine::export(engine, workload, limits, plan, &settings) {
@@ -184,6 +192,9 @@ impl ExportArgs {
                 }
                 if exported.plan != *plan {
                     notice::note(&engine::loss(exported.values, plan.measure));
+                }
+                for note in &exported.notes {
+                    eprintln!("note: {note}");
                 }
                 destination.write(&exported.text)?;
                 Ok(Ending::Done)
@@ -215,6 +226,9 @@ impl ExportArgs {
             notice::error(&format!("the plan is not valid: {violation}"));
             return Ok(Ending::NoPlan);
         }
+        if let Some(full) = fullness::warning(&scored, limits) {
+            eprintln!("note: {full}");
+        }
         destination.write(&match self.to.as_str() {
             "csv" => plan_csv::to_csv(workload, plan, &scored),
             "piper" => piper_result::to_json(workload, plan),
@@ -235,6 +249,6 @@ impl ExportArgs {
     }
 
     fn schedule(&self) -> Schedule {
-        Schedule::find(&self.schedule).unwrap_or(Schedule::ALL[0])
+        self.schedule.as_deref().and_then(Schedule::find).unwrap_or(Schedule::ALL[0])
     }
 }

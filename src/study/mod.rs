@@ -7,4 +7,3 @@ pub mod losses;
 pub mod promise;
 pub mod side_by_side;
 pub mod sweep;
-pub mod uniform;

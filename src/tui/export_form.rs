@@ -13,7 +13,7 @@ use crate::{
     export::{
         chrome_trace,
         engine::{self, Engine, Settings},
-        jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv,
+        fullness, jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv,
         plan_json::{self, Run, Simulation},
         plan_svg, split,
     },
@@ -258,6 +258,8 @@ pub(super) struct ExportForm {
     pub(super) overwrite: bool,
     /// Why it was not written.
     pub(super) error: Option<String>,
+    /// What to know of the plan before it is taken anywhere: devices that are almost full.
+    pub(super) warning: Option<String>,
     /// The beginning of what will be written.
     pub(super) preview: Vec<String>,
     /// Its first line that is shown.
@@ -269,6 +271,7 @@ pub(super) struct ExportForm {
 impl ExportForm {
     /// A form with the first format and a path made of the workload's and the planner's names.
     pub(super) fn new(source: Source) -> Self {
+        let warning = source.shown.plan().and_then(|(_, score)| fullness::warning(score, &source.shown.limits));
         let mut form = ExportForm {
             source,
             format: ExportFormat::PlanJson,
@@ -276,6 +279,7 @@ impl ExportForm {
             proposed: true,
             overwrite: false,
             error: None,
+            warning,
             preview: vec![],
             first_line: 0,
             bytes: None,

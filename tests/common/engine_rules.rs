@@ -5,6 +5,131 @@ use std::{collections::BTreeMap, process::Command};
 
 use serde_json::Value;
 
+/// What an engine knows: every word that is written for it must be among these.
+pub(crate) struct Demands {
+    pub(crate) engine: &'static str,
+    /// The version whose source the words were read from.
+    pub(crate) version: &'static str,
+    pub(crate) words: &'static [&'static str],
+}
+
+/// One row per engine.
+pub(crate) const DEMANDS: [Demands; 6] = [
+    Demands {
+        engine: "Megatron-LM",
+        version: "main with core 0.20 (arguments), core 0.16.1 (layout)",
+        words: &[
+            "--add-qkv-bias",
+            "--attention-backend",
+            "--bf16",
+            "--disable-bias-linear",
+            "--ffn-hidden-size",
+            "--fp16",
+            "--global-batch-size",
+            "--grad-reduce-in-bf16",
+            "--group-query-attention",
+            "--hidden-size",
+            "--kv-channels",
+            "--max-position-embeddings",
+            "--micro-batch-size",
+            "--normalization",
+            "--num-attention-heads",
+            "--num-layers",
+            "--num-query-groups",
+            "--pipeline-model-parallel-layout",
+            "--pipeline-model-parallel-size",
+            "--position-embedding-type",
+            "--recompute-granularity",
+            "--recompute-method",
+            "--recompute-num-layers",
+            "--seq-length",
+            "--sequence-parallel",
+            "--swiglu",
+            "--tensor-model-parallel-size",
+            "--untie-embeddings-and-output-weights",
+            "--use-distributed-optimizer",
+        ],
+    },
+    Demands {
+        engine: "DeepSpeed",
+        version: "0.19.8",
+        words: &[
+            "bf16",
+            "enabled",
+            "fp16",
+            "gradient_accumulation_steps",
+            "stage",
+            "train_micro_batch_size_per_gpu",
+            "zero_optimization",
+        ],
+    },
+    Demands {
+        engine: "PyTorch pipelining",
+        version: "2.15",
+        words: &[
+            "Schedule1F1B",
+            "ScheduleGPipe",
+            "ScheduleInterleaved1F1B",
+            "ScheduleZBVZeroBubble",
+            "SplitPoint",
+            "pipeline",
+        ],
+    },
+    Demands {
+        engine: "torchtitan",
+        version: "0.3.0",
+        words: &[
+            "config.activation_checkpoint",
+            "config.training.disable_cuda_graphs",
+            "config.training.local_batch_size",
+            "config.training.seq_len",
+            "parallelism.data_parallel_replicate_degree",
+            "parallelism.data_parallel_shard_degree",
+            "parallelism.enable_sequence_parallel",
+            "parallelism.module_fqns_per_model_part",
+            "parallelism.pipeline_parallel_degree",
+            "parallelism.pipeline_parallel_microbatch_size",
+            "parallelism.pipeline_parallel_schedule",
+            "parallelism.tensor_parallel_degree",
+        ],
+    },
+    Demands {
+        engine: "Galvatron",
+        version: "2.4.0 (embed_sdp) and 2.4.1 (vocab_sdp)",
+        words: &[
+            "checkpoint",
+            "chunks",
+            "default_dp_type",
+            "dp_types_enc",
+            "embed_sdp",
+            "global_bsz",
+            "pipeline_type",
+            "pp_deg",
+            "pp_division",
+            "tp_consecutive_flags",
+            "tp_sizes_enc",
+            "use_sp",
+            "vocab_sdp",
+            "vsp",
+            "vtp",
+        ],
+    },
+    Demands { engine: "vLLM", version: "0.33", words: &["--pipeline-parallel-size", "--tensor-parallel-size"] },
+];
+
+/// Refuses words that the engine does not know.
+fn known<'t>(engine: &str, words: impl IntoIterator<Item = &'t str>) {
+    let row = DEMANDS.iter().find(|row| row.engine == engine).expect("every engine has its row");
+    for word in words {
+        assert!(row.words.contains(&word), "{engine} {} knows no {word}", row.version);
+    }
+}
+
+/// The words of a text that begin with two dashes.
+fn flags(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace().filter(|word| word.starts_with("--"))
+}
+
 /// The value after a flag.
 pub(crate) fn flag(text: &str, name: &str) -> Option<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -25,12 +150,25 @@ pub(crate) struct Megatron {
     pub(crate) tensor_parallel: usize,
     /// `None`, `uniform`, or `block` with the layers of every stage.
     pub(crate) recompute: Option<(String, usize)>,
-    pub(crate) samples: usize,
+    /// Samples of a batch and of a microbatch, where they are known.
+    pub(crate) samples: Option<(usize, usize)>,
+    /// Names of the flags.
+    pub(crate) flags: Vec<String>,
 }
 
 /// Megatron-Core's flags.
 pub(crate) fn megatron(text: &str) -> Megatron {
+    let comments: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
+    let open: Vec<&str> = comments.iter().filter(|line| line.contains("fill in")).copied().collect();
     let text: String = text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
+    known("Megatron-LM", flags(&text));
+    // Its parser stops without these.
+    for needed in
+        ["--hidden-size", "--num-attention-heads", "--seq-length", "--max-position-embeddings", "--micro-batch-size"]
+    {
+        let there = flag(&text, needed).is_some();
+        assert!(there != open.iter().any(|line| line.contains(needed)), "{needed} is given or asked for: {text}");
+    }
     let layers = count(&text, "--num-layers");
     let stages = match flag(&text, "--pipeline-model-parallel-layout") {
         Some(layout) => expanded(&layout),
@@ -55,9 +193,13 @@ pub(crate) fn megatron(text: &str) -> Megatron {
         );
         (method, count(&text, "--recompute-num-layers"))
     });
-    let (micro, samples) = (count(&text, "--micro-batch-size"), count(&text, "--global-batch-size"));
-    assert!(micro > 0 && samples.is_multiple_of(micro), "{text}");
-    Megatron { stages, tensor_parallel: count(&text, "--tensor-model-parallel-size"), recompute, samples }
+    let samples = flag(&text, "--micro-batch-size").map(|_| {
+        let (micro, samples) = (count(&text, "--micro-batch-size"), count(&text, "--global-batch-size"));
+        assert!(micro > 0 && samples.is_multiple_of(micro), "{text}");
+        (samples, micro)
+    });
+    let flags = flags(&text).map(str::to_string).collect();
+    Megatron { stages, tensor_parallel: count(&text, "--tensor-model-parallel-size"), recompute, samples, flags }
 }
 
 /// A layout letter by letter: repetitions of a letter written out, stages parted.
@@ -91,85 +233,212 @@ pub(crate) fn python(test: &str, script: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).expect("Python prints UTF-8"))
 }
 
-/// The parts of `layers` that DeepSpeed builds stage by stage, and the interval of its checkpoints: the module is made and
-/// asked by Python. The parts join and none is empty.
-pub(crate) fn deepspeed(test: &str, text: &str) -> Option<(Vec<(usize, usize)>, usize)> {
+/// What DeepSpeed makes of its script.
+#[derive(Debug)]
+pub(crate) struct DeepSpeed {
+    /// The entries of `layers` that each stage builds; they join and none is empty.
+    pub(crate) parts: Vec<(usize, usize)>,
+    /// The entries that it checkpoints.
+    pub(crate) recomputed: Vec<usize>,
+    /// Its configuration.
+    pub(crate) config: BTreeMap<String, Value>,
+}
+
+/// DeepSpeed's script, run by Python with a module that asks as DeepSpeed does.
+pub(crate) fn deepspeed(test: &str, text: &str) -> Option<DeepSpeed> {
     let stand_in = "
 import sys, types
 class PipelineModule:
-    def __init__(self, layers, num_stages, activation_checkpoint_interval):
-        self.layers, self.num_stages, self.interval = layers, num_stages, activation_checkpoint_interval
+    def __init__(self, layers, num_stages=None, topology=None, activation_checkpoint_interval=0):
+        assert (num_stages is None) != (topology is None)
+        self.layers, self.num_stages, self.interval = layers, num_stages or topology[0], activation_checkpoint_interval
         self._topo, self.global_rank = self, 0
     def get_coord(self, rank): return types.SimpleNamespace(pipe=rank)
-    def _set_bounds(self, start=None, stop=None): self.bounds = (start, stop)
-package, pipe = types.ModuleType('deepspeed'), types.ModuleType('deepspeed.pipe')
-pipe.PipelineModule = PipelineModule
-sys.modules['deepspeed'], sys.modules['deepspeed.pipe'] = package, pipe
+    def _set_bounds(self, start=None, stop=None): self._local_start, self._local_stop = start, stop
+names = ['deepspeed', 'deepspeed.pipe', 'deepspeed.runtime', 'deepspeed.runtime.pipe', 'deepspeed.runtime.pipe.topology']
+for name in names:
+    sys.modules[name] = types.ModuleType(name)
+sys.modules['deepspeed.pipe'].PipelineModule = PipelineModule
+sys.modules['deepspeed.runtime.pipe.topology'].PipeModelDataParallelTopology = lambda num_pp, num_mp, num_dp: (num_pp,)
 ";
     let ask = "
-module = build(list(range(PlannedPipelineModule.PARTS[-1])))
+import json
+module = build([object() for _ in range(PlannedPipelineModule.PARTS[-1])])
+parts, recomputed = [], []
 for rank in range(module.num_stages):
     module.global_rank = rank
     module._partition_layers()
-    assert module.bounds == (module.parts[rank], module.parts[rank + 1])
-    print(*module.bounds)
+    start, stop = module._local_start, module._local_stop
+    assert (start, stop) == (module.parts[rank], module.parts[rank + 1])
+    parts.append([start, stop])
+    module.forward_funcs = module.layers[start:stop]
+    if module.interval > 0:
+        blocks = range(0, stop - start, module.interval)
+        recomputed += [start + i for i in blocks if module._is_checkpointable(module.forward_funcs[i:i + module.interval])]
 assert len(module.parts) == module.num_stages + 1
-print(module.interval)
+print(json.dumps([parts, recomputed, CONFIG]))
 ";
     let printed = python(test, &format!("{stand_in}{text}{ask}"))?;
-    let mut lines: Vec<Vec<usize>> =
-        printed.lines().map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect();
-    let interval = lines.pop().expect("it prints the interval")[0];
-    let parts: Vec<(usize, usize)> = lines.iter().map(|line| (line[0], line[1])).collect();
+    let (parts, recomputed, config): (Vec<(usize, usize)>, Vec<usize>, BTreeMap<String, Value>) =
+        serde_json::from_str(&printed).expect("parts, entries and a configuration");
     assert_eq!(parts[0].0, 0);
     assert!(
         parts.windows(2).all(|pair| pair[0].1 == pair[1].0) && parts.iter().all(|part| part.0 < part.1),
         "{parts:?}"
     );
-    Some((parts, interval))
+    known("DeepSpeed", config.keys().map(String::as_str));
+    for inner in config.values().filter_map(Value::as_object) {
+        known("DeepSpeed", inner.keys().map(String::as_str));
+    }
+    // Pipelines refuse more than the first stage of ZeRO.
+    assert!(config.get("zero_optimization").is_none_or(|zero| zero["stage"] == 1), "{config:?}");
+    Some(DeepSpeed { parts, recomputed, config })
 }
 
-/// The modules in front of which `torch.distributed.pipelining` splits, and those that recompute, as Python reads them.
-pub(crate) fn torch(test: &str, text: &str) -> Option<(Vec<String>, Vec<String>)> {
+/// What `torch.distributed.pipelining` makes of its script.
+#[derive(Debug)]
+pub(crate) struct Torch {
+    /// The modules in front of which it splits.
+    pub(crate) splits: Vec<String>,
+    /// Those that recompute, wrapped after the split.
+    pub(crate) recompute: Vec<String>,
+    /// The class of the schedule.
+    pub(crate) schedule: String,
+    /// By rank: its stages.
+    pub(crate) stages: Vec<Vec<usize>>,
+}
+
+/// The script, run by Python on a model with the modules `names`: tracing refuses wrapped modules, as torch does.
+pub(crate) fn torch(test: &str, text: &str, names: &[String]) -> Option<Torch> {
     let stand_in = "
 import sys, types, enum
 class SplitPoint(enum.Enum):
     BEGINNING = 1
     END = 2
-for name in ['torch', 'torch.distributed', 'torch.distributed.pipelining']:
+class Module:
+    def __init__(self, names): self.names, self.wrapped = names, set()
+    def named_modules(self): return [('', self)] + [(name, self) for name in self.names]
+    def get_submodule(self, parent): return Owner(self, parent)
+class Owner:
+    def __init__(self, stage, parent): self.__dict__.update(stage=stage, parent=parent)
+    def __getattr__(self, child): return '.'.join(part for part in [self.parent, child] if part)
+    def __setattr__(self, child, wrapped):
+        name = getattr(self, child)
+        assert wrapped == ('wrapped', name) and name in self.stage.names
+        self.stage.wrapped.add(name)
+class Pipe:
+    def __init__(self, parts): self.stages, self.num_stages = [Module(part) for part in parts], len(parts)
+    def get_stage_module(self, index): return self.stages[index]
+    def build_stage(self, index, device, group): return index
+def pipeline(module, mb_args, split_spec):
+    assert not module.wrapped and isinstance(mb_args, tuple)
+    assert all(point is SplitPoint.BEGINNING for point in split_spec.values())
+    parts = [[]]
+    for name in module.names:
+        if name in split_spec: parts.append([])
+        parts[-1].append(name)
+    return Pipe(parts)
+played = []
+class Schedule:
+    def __init__(self, stages, n_microbatches, loss_fn):
+        assert n_microbatches > 0
+        played.append((type(self).__name__, stages if isinstance(stages, list) else [stages]))
+for name in ['torch', 'torch.distributed', 'torch.distributed.algorithms', 'torch.distributed.algorithms._checkpoint',
+             'torch.distributed.algorithms._checkpoint.checkpoint_wrapper', 'torch.distributed.pipelining']:
     sys.modules[name] = types.ModuleType(name)
-sys.modules['torch.distributed.pipelining'].SplitPoint = SplitPoint
+sys.modules['torch.distributed.algorithms._checkpoint.checkpoint_wrapper'].checkpoint_wrapper = lambda name: ('wrapped', name)
+home = sys.modules['torch.distributed.pipelining']
+home.SplitPoint, home.pipeline = SplitPoint, pipeline
+for name in ['Schedule1F1B', 'ScheduleGPipe', 'ScheduleInterleaved1F1B', 'ScheduleZBVZeroBubble']:
+    setattr(home, name, type(name, (Schedule,), {}))
 ";
-    let ask = "
+    let model = serde_json::to_string(names).expect("names serialise");
+    let ask = format!(
+        "
 import json
-assert all(point is SplitPoint.BEGINNING for point in split_spec.values())
-print(json.dumps([list(split_spec), recompute]))
-";
+pipe = split(Module({model}), 'example')
+wrapped = [name for stage in pipe.stages for name in stage.names if name in stage.wrapped]
+assert wrapped == recompute and pipe.num_stages == len(split_spec) + 1
+for rank in range(len(stages_of_rank)):
+    schedule(Module({model}), 'example', rank, 'cpu', None)
+assert sorted(sum(stages_of_rank, [])) == list(range(pipe.num_stages))
+assert len({{name for name, _ in played}}) == 1
+print(json.dumps([list(split_spec), wrapped, played[0][0], [stages for _, stages in played]]))
+"
+    );
     let printed = python(test, &format!("{stand_in}{text}{ask}"))?;
-    let [splits, recompute]: [Vec<String>; 2] = serde_json::from_str(&printed).expect("two lists of names");
+    let (splits, recompute, schedule, stages): (Vec<String>, Vec<String>, String, Vec<Vec<usize>>) =
+        serde_json::from_str(&printed).expect("splits, names, a class and stages");
+    known("PyTorch pipelining", [schedule.as_str()]);
     assert!(no_twins(&splits) && no_twins(&recompute), "{text}");
-    Some((splits, recompute))
+    Some(Torch { splits, recompute, schedule, stages })
 }
 
 fn no_twins(names: &[String]) -> bool {
     names.iter().collect::<std::collections::BTreeSet<_>>().len() == names.len()
 }
 
-/// The modules of every part of a torchtitan job; none is empty and none named twice.
-pub(crate) fn torchtitan(text: &str) -> Vec<Vec<String>> {
-    let job: toml::Table = text.parse().expect("it is TOML");
-    let section = &job["parallelism"];
-    let parts: Vec<Vec<String>> = section["module_fqns_per_model_part"].clone().try_into().expect("lists of names");
-    assert_eq!(section["pipeline_parallel_degree"].as_integer(), Some(parts.len() as i64));
-    assert!(["1F1B", "GPipe"].contains(&section["pipeline_parallel_schedule"].as_str().unwrap()));
-    assert!(["none", "full"].contains(&job["activation_checkpoint"]["mode"].as_str().unwrap()));
+/// What torchtitan makes of a function of its registry.
+#[derive(Debug)]
+pub(crate) struct TorchTitan {
+    /// The modules of every part; none is empty and none named twice.
+    pub(crate) parts: Vec<Vec<String>>,
+    /// What is assigned, by field.
+    pub(crate) fields: BTreeMap<String, String>,
+}
+
+/// A function of torchtitan's registry of configurations, its assignments read line by line.
+pub(crate) fn torchtitan(text: &str) -> TorchTitan {
+    assert!(
+        text.contains("\ndef planned():\n    config = base()\n") && text.ends_with("    return config\n"),
+        "{text}"
+    );
+    assert!(text.contains(".config_registry import "), "{text}");
+    let list = text.split("MODEL_PARTS = [\n").nth(1).expect("the parts are there").split("\n]\n").next().unwrap();
+    let part = |line: &str| -> Vec<String> { serde_json::from_str(line.trim().trim_end_matches(',')).expect(line) };
+    let parts: Vec<Vec<String>> = list.lines().map(part).collect();
+    let assigned =
+        text.lines().filter(|line| line.starts_with("    ")).filter_map(|line| line.trim().split_once(" = "));
+    let fields: BTreeMap<String, String> = assigned
+        .filter(|(field, _)| field.starts_with("config.") || field.starts_with("parallelism."))
+        .map(|(field, value)| (field.to_string(), value.to_string()))
+        .collect();
+    known("torchtitan", fields.keys().map(String::as_str));
+    let ranks: usize = fields["parallelism.pipeline_parallel_degree"].parse().expect("a number");
+    let schedule = fields["parallelism.pipeline_parallel_schedule"].trim_matches('"');
+    let each = parts.len() / ranks;
+    assert_eq!(each * ranks, parts.len(), "as many parts on every rank");
+    match schedule {
+        "1F1B" | "GPipe" => assert_eq!(each, 1),
+        "Interleaved1F1B" => assert!(each > 1),
+        "ZBVZeroBubble" => assert_eq!(each, 2),
+        other => panic!("torchtitan knows no schedule {other}"),
+    }
+    if ranks > 1 {
+        assert_eq!(fields["parallelism.module_fqns_per_model_part"], "MODEL_PARTS");
+        assert_eq!(fields["config.training.disable_cuda_graphs"], "True", "CUDA graphs refuse pipelines");
+    }
+    assert!(["None", "FullAC.Config()"].contains(&fields["config.activation_checkpoint"].as_str()));
+    // A batch is a whole number of microbatches; a field that is not known is asked for in a comment.
+    let number = |field: &str| -> Option<usize> { fields.get(field).map(|value| value.parse().expect("a number")) };
+    match (number("config.training.local_batch_size"), number("parallelism.pipeline_parallel_microbatch_size")) {
+        (Some(local), Some(micro)) => assert!(local.is_multiple_of(micro)),
+        (None, None) => assert!(text.contains("# fill in: config.training.local_batch_size")),
+        other => panic!("one without the other: {other:?}"),
+    }
     assert!(parts.iter().all(|part| !part.is_empty()) && no_twins(&parts.concat()), "{text}");
-    parts
+    for module in ["tok_embeddings", "norm", "lm_head"] {
+        assert!(parts.iter().flatten().any(|name| name == module), "its splitter drops {module}: {text}");
+    }
+    TorchTitan { parts, fields }
 }
 
 /// The blocks of every stage in Galvatron's strategy; its lists are as long as there are blocks.
 pub(crate) fn galvatron(text: &str) -> Vec<usize> {
     let strategy: BTreeMap<String, Value> = serde_json::from_str(text).expect("it is JSON");
+    known("Galvatron", strategy.keys().map(String::as_str));
+    assert!(["ddp", "zero2", "zero3"].contains(&strategy["default_dp_type"].as_str().unwrap()), "{text}");
+    assert!(["gpipe", "pipedream_flush"].contains(&strategy["pipeline_type"].as_str().unwrap()), "{text}");
     let list = |field: &str| -> Vec<usize> {
         let text = strategy[field].as_str().unwrap_or_else(|| panic!("{field} is no string"));
         text.split(',').map(|part| part.parse().unwrap_or_else(|_| panic!("{field}: {text}"))).collect()
@@ -181,7 +450,8 @@ pub(crate) fn galvatron(text: &str) -> Vec<usize> {
         assert_eq!(list(field).len(), blocks, "{field}");
     }
     assert!(list("tp_sizes_enc").iter().all(|t| *t > 0) && list("checkpoint").iter().all(|flag| *flag < 2));
-    for field in ["global_bsz", "chunks", "vtp"] {
+    assert!(strategy.get("global_bsz").is_none_or(|value| value.as_u64().is_some_and(|value| value > 0)), "{text}");
+    for field in ["chunks", "vtp"] {
         assert!(strategy[field].as_u64().is_some_and(|value| value > 0), "{field}");
     }
     division
@@ -191,27 +461,30 @@ pub(crate) fn galvatron(text: &str) -> Vec<usize> {
 pub(crate) fn vllm(text: &str) -> (Vec<usize>, usize) {
     let line = text.lines().find(|line| !line.starts_with('#')).expect("there is a command");
     let partition = line.split(' ').next().unwrap().strip_prefix("VLLM_PP_LAYER_PARTITION=").expect("it comes first");
+    known("vLLM", flags(line));
     let counts: Vec<usize> = partition.split(',').map(|count| count.parse().unwrap()).collect();
     assert_eq!(count(line, "--pipeline-parallel-size"), counts.len());
     assert!(counts.iter().all(|count| *count > 0), "{text}");
     (counts, count(line, "--tensor-parallel-size"))
 }
 
-/// A schedule for `torch.distributed.pipelining`: rows of one length, every operation once, on the rank of its stage, after
-/// what it needs. Gives stages and microbatches.
+/// A schedule for `torch.distributed.pipelining`: rows of one length, every operation once, on the rank of its stage (stages
+/// are dealt to the ranks round robin), after what it needs. Gives stages and microbatches.
 pub(crate) fn torch_schedule(text: &str) -> (usize, usize) {
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
-    let stages = rows.len();
+    let ranks = rows.len();
     assert!(rows.iter().all(|row| row.len() == rows[0].len()), "rows are padded with empty cells");
     let mut at: BTreeMap<(usize, char, usize), usize> = BTreeMap::new();
     for (rank, row) in rows.iter().enumerate() {
         for (step, cell) in row.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
             let place = cell.find(['F', 'B']).expect("F or B");
-            assert_eq!(cell[..place].parse::<usize>().unwrap(), rank);
-            let key = (rank, cell.as_bytes()[place] as char, cell[place + 1..].parse().unwrap());
+            let stage: usize = cell[..place].parse().unwrap();
+            assert_eq!(stage % ranks, rank, "{cell}");
+            let key = (stage, cell.as_bytes()[place] as char, cell[place + 1..].parse().unwrap());
             assert_eq!(at.insert(key, step), None, "{cell} twice");
         }
     }
+    let stages = at.keys().map(|key| key.0 + 1).max().expect("something is done");
     for (&(stage, operation, m), &step) in &at {
         let needs = match operation {
             'F' if stage > 0 => (stage - 1, 'F', m),
@@ -223,4 +496,10 @@ pub(crate) fn torch_schedule(text: &str) -> (usize, usize) {
     }
     assert_eq!(at.len() % (2 * stages), 0, "every stage works on every microbatch, forward and back");
     (stages, at.len() / (2 * stages))
+}
+
+/// The modules of a model with so many layers, in its order.
+pub(crate) fn llama(layers: usize) -> Vec<String> {
+    let blocks = (0..layers).map(|block| format!("layers.{block}"));
+    std::iter::once("tok_embeddings".into()).chain(blocks).chain(["norm".into(), "lm_head".into()]).collect()
 }

@@ -24,7 +24,6 @@ pub(crate) enum Modes {
 pub(crate) struct Rules {
     pub(crate) data_parallel: bool,
     pub(crate) tensor_parallel: bool,
-    pub(crate) engine_feasible: bool,
     pub(crate) modes: Modes,
     /// Exactly so many stages.
     pub(crate) stages: Option<usize>,
@@ -176,10 +175,7 @@ impl<'a> EveryPlan<'a> {
             .collect();
         degrees.sort_unstable();
         degrees.dedup();
-        let groups: Vec<Vec<(u32, u32)>> =
-            if rules.engine_feasible { degrees.iter().map(|&one| vec![one]).collect() } else { vec![degrees] };
-        let found = groups.iter().filter_map(|group| self.recurrence(group, rules, stage));
-        found.reduce(|best, next| if next.0 < best.0 { next } else { best })
+        self.recurrence(&degrees, rules, stage)
     }
 
     fn recurrence<'e>(

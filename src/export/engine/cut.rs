@@ -7,7 +7,7 @@ use crate::{
     workload::{
         Workload,
         layering::{LayerKind, Layering},
-        piper::RECOMPUTE,
+        piper::recomputes,
     },
 };
 
@@ -31,8 +31,8 @@ pub struct Cut {
     pub stages: Vec<CutStage>,
     /// Microbatches in a batch, over all replicas.
     pub microbatches: u32,
-    /// Samples in each of them, as the plan says or the user.
-    pub micro_batch_size: u32,
+    /// Samples in each of them, as the user, the plan or the workload says; `None` where nobody does.
+    pub micro_batch_size: Option<u32>,
 }
 
 impl CutStage {
@@ -99,8 +99,10 @@ impl Cut {
                 continue;
             }
             let recomputes = |&layer: &usize| {
-                let of = |v: &usize| stage.nodes.binary_search(v).is_ok_and(|at| stage.choices[at] == RECOMPUTE);
-                layering.layers[layer].nodes.iter().any(of)
+                // What stands before or behind the blocks does not recompute with the block it was joined to.
+                let joined = |v: &&usize| counted(layering.layers[layer].kind) && layering.at_ends[**v];
+                let of = |v: &usize| stage.nodes.binary_search(v).is_ok_and(|at| recomputes(&stage.choices[at]));
+                layering.layers[layer].nodes.iter().filter(|v| !joined(v)).any(of)
             };
             stages.push(CutStage {
                 layers: own.iter().map(|&layer| layering.layers[layer].kind).collect(),
@@ -110,15 +112,21 @@ impl Cut {
             });
         }
         let microbatches = limits.microbatches;
-        if problems.is_empty() { Ok(Cut { stages, microbatches, micro_batch_size: 1 }) } else { Err(problems) }
+        if problems.is_empty() { Ok(Cut { stages, microbatches, micro_batch_size: None }) } else { Err(problems) }
     }
 
-    /// Sets the microbatches by what the plan says of them, unless `asked` says how many samples one has. Where all
-    /// replicas of a stage share a plan's microbatch (DAPPLE), each has a microbatch of its own in an engine.
+    /// Sets the microbatches: how many samples one has is `asked`, or what a plan of a batch in samples says (DAPPLE, where
+    /// all replicas of a stage share a microbatch and each gets one of its own), or `known` of the workload.
     ///
     /// Gives a sentence about what an engine cannot express of them: it has whole samples only.
-    pub fn set_microbatches(&mut self, limits: &Limits, plan: &Plan, asked: Option<u32>) -> Option<String> {
-        self.micro_batch_size = asked.unwrap_or(1);
+    pub fn set_microbatches(
+        &mut self,
+        limits: &Limits,
+        plan: &Plan,
+        asked: Option<u32>,
+        known: Option<u32>,
+    ) -> Option<String> {
+        self.micro_batch_size = asked.or(known);
         let Measure::Speedup(model) = plan.measure else { return None };
         let (batch, replicas) = (limits.batch, self.data_parallel());
         let planned =
@@ -126,7 +134,7 @@ impl Cut {
         let largest = asked.unwrap_or(planned.floor().max(1.0) as u32);
         let fits = |size: u32| batch.is_multiple_of(size.saturating_mul(replicas));
         let size = (1..=largest).rev().find(|&size| fits(size)).unwrap_or(1);
-        self.micro_batch_size = size;
+        self.micro_batch_size = Some(size);
         self.microbatches = (batch / size).max(replicas);
         let told = || format!("a microbatch is {} samples on each of {replicas} replicas", units::number(planned));
         match asked {
@@ -171,7 +179,8 @@ pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan,
             let Ok(place) = own.binary_search(&layering.layer_of[*node]) else { continue };
             let modes = profile.nodes[*node].modes(stage.tensor_parallel)?;
             // A node without the wanted mode, such as a mask, keeps the one it has.
-            if let Some(mode) = modes.iter().find(|mode| (mode.id == RECOMPUTE) == (place < most)) {
+            let again = place < most && !layering.at_ends[*node];
+            if let Some(mode) = modes.iter().find(|mode| recomputes(&mode.id) == again) {
                 choice.clone_from(&mode.id);
             }
         }

@@ -1,57 +1,117 @@
-//! DeepSpeed: a `PipelineModule` that is cut where the plan says.
+//! DeepSpeed: a `PipelineModule` that is cut where the plan says, and its configuration.
 //!
 //! `partition_method` knows no given cut, so a subclass sets the bounds itself: `parts[s] .. parts[s + 1]` are the entries
-//! of the `layers` list that stage `s` builds.
+//! of the `layers` list that stage `s` builds. Checkpointing by interval would wrap whatever has parameters, the embedding
+//! included, whose gradients reentrant checkpointing then loses (its own GPT modules are spared for that reason); with an
+//! interval of 1 it asks `_is_checkpointable` for every entry, so the subclass answers by the plan, layer by layer.
 
-use super::{Cut, Settings, torch::modules};
+use super::{
+    job::Job,
+    python,
+    torch::{modules, modules_by_layer},
+};
+use crate::workload::recipe::Precision;
 
-pub(super) fn text(cut: &Cut, settings: &Settings) -> String {
-    let stages = modules(cut, &settings.names);
+pub(super) fn text(job: &Job<'_>) -> String {
+    let stages = modules(&job.parts.parts, job.names);
     let mut parts = vec![0];
     for stage in &stages {
         parts.push(parts.last().expect("it starts with one") + stage.len());
     }
     let bounds: Vec<String> = parts.iter().map(ToString::to_string).collect();
     let (entries, count) = (parts[stages.len()], stages.len());
-    let recompute = cut.stages.iter().flat_map(|stage| &stage.recompute).any(|recompute| *recompute);
-    let interval = u32::from(recompute);
-    let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
-    let accumulation = (cut.microbatches / d).max(1);
+    let recomputed = recomputed_entries(job);
+    let interval = u32::from(!recomputed.is_empty());
+    let recomputed: Vec<String> = recomputed.iter().map(ToString::to_string).collect();
+    let (d, t) = (job.data_parallel(), job.tensor_parallel());
+    let (import, topology) = if t > 1 {
+        (
+            "from deepspeed.runtime.pipe.topology import PipeModelDataParallelTopology\n",
+            format!("topology=PipeModelDataParallelTopology(num_pp={count}, num_mp={t}, num_dp={d})"),
+        )
+    } else {
+        ("", format!("num_stages={count}"))
+    };
     format!(
-        "# {devices} ranks: {count} stages x {d} replicas x tensor degree {t}
+        "# {layout}
 # `layers` has {entries} entries: {listed}
-# In the DeepSpeed configuration: \"train_micro_batch_size_per_gpu\": {micro}, \"gradient_accumulation_steps\": {accumulation}
+# DeepSpeed clips gradients at 1.0 unless \"gradient_clipping\" in its configuration says otherwise.
 from deepspeed.pipe import PipelineModule
-
+{import}
+# For deepspeed.initialize(config=CONFIG), with your optimizer added.
+CONFIG = {{
+{config}}}
+{sequence}
 
 class PlannedPipelineModule(PipelineModule):
-    \"\"\"Stage s builds layers[PARTS[s]:PARTS[s + 1]].\"\"\"
+    \"\"\"Stage s builds layers[PARTS[s]:PARTS[s + 1]]; the entries in RECOMPUTED recompute their activations.\"\"\"
 
     PARTS = [{bounds}]
+    RECOMPUTED = {{{recomputed}}}
 
     def _partition_layers(self, method=\"uniform\"):
         stage = self._topo.get_coord(self.global_rank).pipe
         self.parts = list(self.PARTS)
         self._set_bounds(start=self.parts[stage], stop=self.parts[stage + 1])
 
+    def _is_checkpointable(self, funcs):
+        entries = [i for i, func in enumerate(self.forward_funcs) if func is funcs[0]]
+        return any(self._local_start + i in self.RECOMPUTED for i in entries)
+
 
 def build(layers, **kwargs):
     assert len(layers) == {entries}, f\"the plan is for {entries} layers, here are {{len(layers)}}\"
     return PlannedPipelineModule(
-        layers=layers, num_stages={count}, activation_checkpoint_interval={interval}, **kwargs
+        layers=layers, {topology}, activation_checkpoint_interval={interval}, **kwargs
     )
 ",
-        devices = cut.devices(),
+        layout = job.layout_line(),
         listed = listed(&stages.concat()),
-        micro = cut.micro_batch_size,
+        config = config(job),
+        sequence =
+            python::assignment("", "SEQUENCE_LENGTH", python::sequence_length(&job.recipe), "tokens in a sequence"),
         bounds = bounds.join(", "),
+        recomputed = if recomputed.is_empty() { "*()".into() } else { recomputed.join(", ") },
     )
 }
 
-/// The first and the last few names.
+/// The lines of the configuration.
+fn config(job: &Job<'_>) -> String {
+    let mut lines = match job.cut.micro_batch_size {
+        Some(size) => format!("    \"train_micro_batch_size_per_gpu\": {size},\n"),
+        None => "    # fill in: \"train_micro_batch_size_per_gpu\": samples in a microbatch,\n".into(),
+    };
+    lines += &format!("    \"gradient_accumulation_steps\": {},\n", job.own_microbatches());
+    match job.recipe.precision {
+        Some(Precision::Bf16) => lines += "    \"bf16\": {\"enabled\": True},\n",
+        Some(Precision::Fp16) => lines += "    \"fp16\": {\"enabled\": True},\n",
+        Some(Precision::Fp32) => {}
+        None => lines += "    # fill in the precision, for example \"bf16\": {\"enabled\": True},\n",
+    }
+    if job.shards_optimizer() {
+        lines += "    \"zero_optimization\": {\"stage\": 1},\n";
+    }
+    lines
+}
+
+/// The entries of `layers` that recompute.
+fn recomputed_entries(job: &Job<'_>) -> Vec<usize> {
+    let mut entries = vec![];
+    let mut next = 0;
+    for (part, names) in job.parts.parts.iter().zip(modules_by_layer(&job.parts.parts, job.names)) {
+        for (recompute, names) in part.recompute.iter().zip(names) {
+            entries.extend((next..next + names.len()).filter(|_| *recompute));
+            next += names.len();
+        }
+    }
+    entries
+}
+
+/// The first and the last few names, as literals: a comment ends with its line.
 fn listed(names: &[String]) -> String {
-    match names {
+    let quoted: Vec<String> = names.iter().map(|name| python::string(name)).collect();
+    match &quoted[..] {
         [first, second, .., last] if names.len() > 6 => format!("{first}, {second}, .., {last}"),
-        _ => names.join(", "),
+        _ => quoted.join(", "),
     }
 }

@@ -1,14 +1,20 @@
 //! Galvatron: a strategy file, layer by layer.
 //!
 //! Lists are by transformer layer, comma-separated in one string. A microbatch is cut over a stage's replicas; where
-//! stages have different replicas, the batch is chunked for the one with most.
+//! stages have different replicas, the batch is chunked for the one with most. `default_dp_type` is how the memory was
+//! counted: `ddp` where every replica has the whole state, `zero2` where the optimizer's is divided. Version 2.4.0 reads
+//! `embed_sdp`, 2.4.1 reads `vocab_sdp` in its place: both are there.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::{Cut, CutStage};
-use crate::workload::layering::LayerKind;
+use super::{
+    cut::CutStage,
+    job::{Job, precision_word},
+};
+use crate::{simulate::Schedule, workload::layering::LayerKind};
 
-pub(super) fn text(cut: &Cut) -> String {
+pub(super) fn text(job: &Job<'_>) -> String {
+    let cut = job.cut;
     let per_block = |value: &dyn Fn(&CutStage, bool) -> String| -> String {
         let of = |stage: &CutStage| {
             let blocks = stage.layers.iter().zip(&stage.recompute);
@@ -28,14 +34,41 @@ pub(super) fn text(cut: &Cut) -> String {
         "dp_types_enc": per_block(&|_, _| "0".into()),
         "use_sp": per_block(&|_, _| "0".into()),
         "checkpoint": per_block(&|_, recompute| u8::from(recompute).to_string()),
-        "global_bsz": u64::from(cut.microbatches) * u64::from(cut.micro_batch_size),
+        "global_bsz": job.samples(),
         "chunks": (cut.microbatches / most).max(1),
         "pp_division": division.join(","),
-        "pipeline_type": "pipedream_flush",
-        "default_dp_type": "zero2",
+        "pipeline_type": if job.schedule == Schedule::GPipe { "gpipe" } else { "pipedream_flush" },
+        "default_dp_type": if job.shards_optimizer() { "zero2" } else { "ddp" },
         "vtp": cut.tensor_parallel(),
         "vsp": 0,
         "embed_sdp": 0,
+        "vocab_sdp": 0,
     });
+    let Value::Object(strategy) = strategy else { unreachable!("it was made as an object") };
+    // What is not known is left out.
+    let strategy: Map<String, Value> = strategy.into_iter().filter(|(_, value)| !value.is_null()).collect();
     serde_json::to_string_pretty(&strategy).expect("strings and numbers serialise") + "\n"
+}
+
+/// What the strategy has no field for: flags of the program that reads it, and what is left to fill in.
+pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
+    let mut notes = vec![];
+    if job.cut.micro_batch_size.is_none() {
+        let count = job.cut.microbatches;
+        notes.push(format!("fill in \"global_bsz\": {count} times the samples in a microbatch, which nobody states"));
+    }
+    let mut flags = vec![];
+    if let Some(length) = job.recipe.sequence_length {
+        flags.push(format!("--seq_length {length}"));
+    }
+    if let Some(precision) = job.recipe.precision {
+        flags.push(format!("--mixed_precision {}", precision_word(precision)));
+    }
+    if job.sequence_parallel() {
+        flags.push("--sequence_parallel".into());
+    }
+    if !flags.is_empty() {
+        notes.push(format!("a strategy has no field for these, give them when you start: {}", flags.join(" ")));
+    }
+    notes
 }

@@ -1,34 +1,99 @@
-//! Megatron-Core: `--pipeline-model-parallel-layout` and what goes with it.
+//! Megatron-LM: `--pipeline-model-parallel-layout` and what goes with it.
 //!
 //! In a layout `|` parts stages, `E` is the embedding, `t` a decoder layer, `L` the loss, `x*n` repeats. `E` stands in the
-//! first stage and `L` in the last, wherever the plan has the parts around the blocks; stages are never empty.
+//! first stage and `L` in the last, wherever the plan has the parts around the blocks; stages are never empty. Virtual
+//! stages are more parts in the order of the model: part `v · P + p` is on rank `p`. Flags whose values are not known are
+//! named in a comment, to be filled in.
 
-use super::{Cut, CutStage};
-use crate::workload::layering::LayerKind;
+use super::{
+    cut::{Cut, CutStage},
+    job::{Job, precision_word},
+};
+use crate::workload::{
+    layering::LayerKind,
+    recipe::{ModelShape, NormKind, Precision},
+};
 
-pub(super) fn text(cut: &Cut) -> String {
-    let blocks: usize = cut.stages.iter().map(CutStage::blocks).sum();
-    let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
-    let samples = u64::from(cut.microbatches) * u64::from(cut.micro_batch_size);
-    let mut flags = vec![
-        format!("--pipeline-model-parallel-size {}", cut.stages.len()),
-        format!("--tensor-model-parallel-size {t}"),
-        format!("--num-layers {blocks}"),
-        format!("--micro-batch-size {}", cut.micro_batch_size),
-        format!("--global-batch-size {samples}"),
-    ];
-    if cut.stages.len() > 1 {
-        flags.insert(1, format!("--pipeline-model-parallel-layout \"{}\"", layout(cut)));
+/// Bytes of state per parameter with 16-bit gradients beside 32-bit weights and moments.
+const SIXTEEN_BIT_GRADIENTS: f64 = 16.0;
+
+pub(super) fn text(job: &Job<'_>) -> String {
+    let (recipe, model) = (&job.recipe, job.model());
+    let mut flags = vec![format!("--pipeline-model-parallel-size {}", job.ranks())];
+    if job.ranks() > 1 {
+        flags.push(format!("--pipeline-model-parallel-layout \"{}\"", layout(&job.parts.parts)));
     }
-    flags.extend(recomputation(cut));
-    let world = cut.devices();
-    let ranks = format!("# {world} ranks: {} stages x {d} replicas x tensor degree {t}\n", cut.stages.len());
-    ranks + &flags.join(" \\\n  ") + "\n"
+    flags.push(format!("--tensor-model-parallel-size {}", job.tensor_parallel()));
+    if job.sequence_parallel() {
+        flags.push("--sequence-parallel".into());
+    }
+    if job.shards_optimizer() {
+        flags.push("--use-distributed-optimizer".into());
+    }
+    if recipe.state_bytes_per_parameter == Some(SIXTEEN_BIT_GRADIENTS) && recipe.precision == Some(Precision::Bf16) {
+        flags.push("--grad-reduce-in-bf16".into());
+    }
+    flags.push(format!("--num-layers {}", job.blocks()));
+    flags.extend(model.iter().flat_map(sizes));
+    let mut open = vec![];
+    let mut known = |flag: &str, value: Option<u64>| match value {
+        Some(value) => flags.push(format!("{flag} {value}")),
+        None => open.push(flag.to_string()),
+    };
+    known("--hidden-size", model.map(|model| model.hidden_size));
+    known("--num-attention-heads", model.map(|model| model.attention_heads));
+    known("--seq-length", recipe.sequence_length.map(u64::from));
+    known("--max-position-embeddings", model.map(|model| model.max_positions));
+    known("--micro-batch-size", job.cut.micro_batch_size.map(u64::from));
+    known("--global-batch-size", job.samples());
+    match recipe.precision {
+        Some(Precision::Fp32) => {}
+        Some(precision) => flags.push(format!("--{}", precision_word(precision))),
+        None => open.push("--bf16 (if that is the precision)".into()),
+    }
+    if recipe.keeps_attention_scores == Some(true) {
+        flags.push("--attention-backend unfused".into());
+    }
+    flags.extend(recomputation(&job.parts.parts));
+    let mut head = format!("# {}\n", job.layout_line());
+    if !open.is_empty() {
+        head += &format!("# fill in what the workload does not tell: {}\n", open.join(", "));
+    }
+    if job.cut.micro_batch_size.is_none() {
+        head += &format!("# a batch is {} microbatches over all replicas\n", job.cut.microbatches);
+    }
+    if let Some(model) = model {
+        head += &format!("# vocabulary: {} rows; tokenizer and data are yours to add\n", model.vocabulary);
+        if model.bidirectional {
+            head += "# an encoder: these flags are for pretrain_bert.py\n";
+        }
+    }
+    head + &flags.join(" \\\n  ") + "\n"
+}
+
+/// The model's own flags beside those that are always needed.
+fn sizes(model: &ModelShape) -> Vec<String> {
+    let mut flags = vec![format!("--ffn-hidden-size {}", model.feed_forward_size)];
+    let mut add = |wanted: bool, flag: String| {
+        if wanted {
+            flags.push(flag);
+        }
+    };
+    add(model.head_size * model.attention_heads != model.hidden_size, format!("--kv-channels {}", model.head_size));
+    let grouped = model.key_value_heads != model.attention_heads;
+    add(grouped, format!("--group-query-attention --num-query-groups {}", model.key_value_heads));
+    add(model.gated, "--swiglu".into());
+    add(model.norm == NormKind::Rms, "--normalization RMSNorm".into());
+    add(!model.bias, "--disable-bias-linear".into());
+    add(model.query_key_value_bias && !model.bias, "--add-qkv-bias".into());
+    add(!model.learned_positions, "--position-embedding-type rope".into());
+    add(!model.tied_embeddings, "--untie-embeddings-and-output-weights".into());
+    flags
 }
 
 /// The stages in Megatron's letters.
-pub(super) fn layout(cut: &Cut) -> String {
-    let last = cut.stages.len() - 1;
+fn layout(parts: &[CutStage]) -> String {
+    let last = parts.len() - 1;
     let stage = |(i, stage): (usize, &CutStage)| {
         let blocks = match stage.blocks() {
             0 => String::new(),
@@ -37,11 +102,11 @@ pub(super) fn layout(cut: &Cut) -> String {
         };
         format!("{}{blocks}{}", if i == 0 { "E" } else { "" }, if i == last { "L" } else { "" })
     };
-    cut.stages.iter().enumerate().map(stage).collect::<Vec<_>>().join("|")
+    parts.iter().enumerate().map(stage).collect::<Vec<_>>().join("|")
 }
 
-fn recomputation(cut: &Cut) -> Vec<String> {
-    let counts: Vec<(usize, usize)> = cut.stages.iter().map(CutStage::recomputed).collect();
+fn recomputation(parts: &[CutStage]) -> Vec<String> {
+    let counts: Vec<(usize, usize)> = parts.iter().map(CutStage::recomputed).collect();
     let most = counts.iter().map(|(some, _)| *some).max().unwrap_or(0);
     if most == 0 {
         return vec![];

@@ -2,18 +2,23 @@
 //!
 //! Engines cut a network between layers and, most of them, treat all stages alike. [`export`] first looks whether the
 //! engine can run the plan as it is. Where it cannot, it says why, takes the nearest plan that the engine can run (the
-//! same stages with the recomputation evened out, or the best plan with the same degrees everywhere,
-//! [`uniform`](crate::study::uniform)) and scores it with [`check`], so that the loss is a figure.
+//! same stages with the recomputation evened out, or the best plan that Piper makes for the engine) and scores it with
+//! [`check`], so that the loss is a figure.
 //!
-//! One file per engine turns a [`Cut`] into text. Sources: the engines' own parsers; see each file.
+//! One file per engine turns a [`Cut`] into text, with what the workload's [`Recipe`] tells of batch and model. Sources: the
+//! engines' own parsers; see each file.
 
 mod cut;
 mod deepspeed;
 mod galvatron;
+mod job;
+mod kind;
 mod megatron;
+mod python;
 mod torch;
 pub mod torch_schedule;
 mod torchtitan;
+mod virtual_stages;
 mod vllm;
 
 use std::sync::Arc;
@@ -21,51 +26,23 @@ use std::sync::Arc;
 use thiserror::Error;
 
 pub use cut::{Cut, CutStage};
+pub use kind::Engine;
+pub use virtual_stages::Parts;
+
+use job::Job;
 
 use crate::{
     cluster::Limits,
-    plan::{Plan, check::check},
+    export::fullness,
+    plan::{Plan, check::check, runner::Runner},
     planner::{Options, Planner, Problem, Search, piper::Piper},
     simulate::Schedule,
-    study::uniform,
     units,
     workload::{
-        Workload,
+        Recipe, Workload,
         layering::{Layering, LayeringError},
     },
 };
-
-/// An engine, or a part of one that takes a file of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Engine {
-    /// Megatron-Core's flags.
-    Megatron,
-    /// A DeepSpeed `PipelineModule`.
-    DeepSpeed,
-    /// `torch.distributed.pipelining`: where to split a module.
-    Torch,
-    /// `torch.distributed.pipelining`: who does what when.
-    TorchSchedule,
-    /// torchtitan's job configuration.
-    TorchTitan,
-    /// Galvatron's strategy file.
-    Galvatron,
-    /// vLLM's flags, for serving.
-    Vllm,
-}
-
-/// What differs between engines in what they can run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Recompute {
-    /// As the plan says, layer by layer.
-    PerLayer,
-    /// The first so many layers of every stage.
-    Count,
-    /// All layers or none.
-    AllOrNone,
-    /// It has none, and needs none.
-    Ignored,
-}
 
 /// How the engine's user names things.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,22 +60,26 @@ impl Default for Names {
         Names {
             block: "layers.{}".into(),
             first: vec!["tok_embeddings".into()],
-            last: vec!["norm".into(), "output".into()],
+            last: vec!["norm".into(), "lm_head".into()],
         }
     }
 }
 
 /// What an export needs to know beside the plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Names of modules.
     pub names: Names,
     /// Which nodes are blocks: a name with `*` for the number; `None`: what repeats.
     pub layers: Option<String>,
-    /// Samples in a microbatch; `None`: what the plan says, else one.
+    /// Samples in a microbatch; `None`: what the plan or the workload says.
     pub micro_batch_size: Option<u32>,
-    /// The schedule to ask for.
-    pub schedule: Schedule,
+    /// The schedule to ask for; `None`: what the engine does where nothing is asked.
+    pub schedule: Option<Schedule>,
+    /// Parts of the model on every rank under a schedule that interleaves them.
+    pub virtual_stages: u32,
+    /// What a plan's document says of the network where the workload says nothing.
+    pub recipe: Option<Recipe>,
     /// Refuse what cannot be expressed in place of taking the nearest plan.
     pub exact: bool,
 }
@@ -109,7 +90,9 @@ impl Default for Settings {
             names: Names::default(),
             layers: None,
             micro_batch_size: None,
-            schedule: Schedule::OneForwardOneBackward,
+            schedule: None,
+            virtual_stages: 2,
+            recipe: None,
             exact: false,
         }
     }
@@ -122,6 +105,8 @@ pub struct Exported {
     pub text: String,
     /// What of the plan the engine cannot express, a sentence each; empty if this is the plan.
     pub losses: Vec<String>,
+    /// What whoever starts the engine should know, a sentence each: what must be filled in, how memory was counted.
+    pub notes: Vec<String>,
     /// What the text was made from: the plan, or the nearest that the engine can run.
     pub plan: Plan,
     /// Objective of the plan that was given, and of the one that was written.
@@ -139,15 +124,15 @@ pub enum ExportError {
         "{0} counts repeated layers, and no name of the workload repeats; name them, for example --layers 'layers.*'"
     )]
     NoBlocks(&'static str),
-    /// The file holds a schedule, but not this one.
-    #[error("{engine} with one stage on a rank cannot run the schedule {schedule}; it can run {known}")]
+    /// The engine cannot run the schedule, or not with this plan.
+    #[error("{engine} cannot run the schedule {schedule}: {reason}")]
     Schedule {
         /// The engine's title.
         engine: &'static str,
         /// Id of the schedule that was asked for.
         schedule: &'static str,
-        /// Ids of those that would do.
-        known: String,
+        /// Why, and what would do.
+        reason: String,
     },
     /// The plan breaks a rule.
     #[error("the plan is not valid: {0}")]
@@ -162,171 +147,6 @@ pub enum ExportError {
     },
 }
 
-impl Engine {
-    /// All engines, in the order they are shown.
-    pub const ALL: [Engine; 7] = [
-        Engine::Megatron,
-        Engine::DeepSpeed,
-        Engine::Torch,
-        Engine::TorchSchedule,
-        Engine::TorchTitan,
-        Engine::Galvatron,
-        Engine::Vllm,
-    ];
-
-    /// What `--to` calls it.
-    pub fn id(self) -> &'static str {
-        match self {
-            Engine::Megatron => "megatron",
-            Engine::DeepSpeed => "deepspeed",
-            Engine::Torch => "torch",
-            Engine::TorchSchedule => "torch-schedule",
-            Engine::TorchTitan => "torchtitan",
-            Engine::Galvatron => "galvatron",
-            Engine::Vllm => "vllm",
-        }
-    }
-
-    /// What people call it.
-    pub fn title(self) -> &'static str {
-        match self {
-            Engine::Megatron => "Megatron-LM",
-            Engine::DeepSpeed => "DeepSpeed",
-            Engine::Torch => "PyTorch pipelining",
-            Engine::TorchSchedule => "PyTorch schedule",
-            Engine::TorchTitan => "torchtitan",
-            Engine::Galvatron => "Galvatron",
-            Engine::Vllm => "vLLM",
-        }
-    }
-
-    /// One line on what is written.
-    pub fn help(self) -> &'static str {
-        match self {
-            Engine::Megatron => "flags for Megatron-Core: layout of the stages, degrees, recomputation",
-            Engine::DeepSpeed => "a PipelineModule whose parts are the plan's stages, in Python",
-            Engine::Torch => "split_spec for torch.distributed.pipelining, in Python",
-            Engine::TorchSchedule => "schedule CSV for torch.distributed.pipelining: a row per rank, a cell per step",
-            Engine::TorchTitan => "the parallelism section of a torchtitan job, in TOML",
-            Engine::Galvatron => "a Galvatron strategy, in JSON",
-            Engine::Vllm => "flags for serving with vLLM",
-        }
-    }
-
-    /// The end of a proposed file name.
-    pub fn suffix(self) -> &'static str {
-        match self {
-            Engine::Megatron => "megatron.sh",
-            Engine::DeepSpeed => "deepspeed.py",
-            Engine::Torch => "torch.py",
-            Engine::TorchSchedule => "schedule.csv",
-            Engine::TorchTitan => "torchtitan.toml",
-            Engine::Galvatron => "galvatron.json",
-            Engine::Vllm => "vllm.sh",
-        }
-    }
-
-    /// The schedules that its file can ask for; `None` where the file names none.
-    fn schedules(self) -> Option<&'static [Schedule]> {
-        use Schedule::{EagerOneForwardOneBackward, GPipe, OneForwardOneBackward};
-        match self {
-            Engine::TorchSchedule => Some(&[OneForwardOneBackward, GPipe, EagerOneForwardOneBackward]),
-            Engine::TorchTitan => Some(&[OneForwardOneBackward, GPipe]),
-            Engine::Megatron | Engine::DeepSpeed | Engine::Torch | Engine::Galvatron | Engine::Vllm => None,
-        }
-    }
-
-    fn recompute(self) -> Recompute {
-        match self {
-            Engine::Megatron => Recompute::Count,
-            Engine::DeepSpeed | Engine::TorchTitan => Recompute::AllOrNone,
-            Engine::Torch | Engine::Galvatron => Recompute::PerLayer,
-            Engine::TorchSchedule | Engine::Vllm => Recompute::Ignored,
-        }
-    }
-
-    /// Whether it counts repeated blocks, rather than naming modules.
-    fn counts_blocks(self) -> bool {
-        matches!(self, Engine::Megatron | Engine::Galvatron | Engine::Vllm)
-    }
-
-    /// Whether what is no block has no place of its own.
-    fn merges_ends(self) -> bool {
-        matches!(self, Engine::Galvatron | Engine::Vllm)
-    }
-
-    /// What of the stages' degrees it cannot express.
-    fn uneven(self, cut: &Cut) -> Option<String> {
-        let degrees = |stage: &CutStage| (stage.data_parallel, stage.tensor_parallel);
-        let first = cut.stages.first().map(degrees)?;
-        let odd = cut.stages.iter().position(|stage| match self {
-            // Degrees may differ from stage to stage as long as the devices do not.
-            Engine::Galvatron => stage.devices() != cut.stages[0].devices(),
-            _ => degrees(stage) != first,
-        })?;
-        let (d, t) = degrees(&cut.stages[odd]);
-        let rule = match self {
-            Engine::Galvatron => "as many devices for every stage",
-            _ => "the same degrees for every stage",
-        };
-        Some(format!("stage 1 runs {} x {} and stage {} runs {d} x {t}; it takes {rule}", first.0, first.1, odd + 1))
-    }
-
-    /// What of the recomputation it cannot express.
-    fn partial(self, cut: &Cut) -> Option<String> {
-        let counts: Vec<(usize, usize)> = cut.stages.iter().map(CutStage::recomputed).collect();
-        let all = counts.iter().all(|(some, of)| some == of);
-        let none = counts.iter().all(|(some, _)| *some == 0);
-        let least = counts.iter().map(|(some, _)| *some).max().unwrap_or(0);
-        match self.recompute() {
-            Recompute::PerLayer | Recompute::Ignored => None,
-            _ if all || none => None,
-            Recompute::Count if counts.iter().all(|&(some, of)| some == least.min(of)) => None,
-            Recompute::Count => {
-                Some("stages recompute different numbers of layers; it takes one number for all".into())
-            }
-            Recompute::AllOrNone => {
-                Some("some layers recompute and some do not; it recomputes all layers or none".into())
-            }
-        }
-    }
-
-    /// All that it cannot express.
-    fn losses(self, cut: &Cut) -> Vec<String> {
-        let nameless = megatron::nameless(cut).filter(|_| self == Engine::Megatron);
-        let nameless =
-            nameless.map(|stage| format!("stage {} holds no block; its layout has no letter for that", stage + 1));
-        self.uneven(cut).into_iter().chain(self.partial(cut)).chain(nameless).collect()
-    }
-
-    /// How many layers of every stage could recompute in place of what the plan says.
-    fn evened(self, cut: &Cut) -> Vec<usize> {
-        let most = cut.stages.iter().map(|stage| stage.recomputed().0).max().unwrap_or(0);
-        match self.recompute() {
-            Recompute::Count => vec![most, usize::MAX],
-            Recompute::AllOrNone => vec![0, usize::MAX],
-            Recompute::PerLayer | Recompute::Ignored => vec![],
-        }
-    }
-
-    /// Sets the microbatches; gives what of them it cannot express. Serving has none.
-    fn microbatches(self, cut: &mut Cut, limits: &Limits, plan: &Plan, settings: &Settings) -> Option<String> {
-        cut.set_microbatches(limits, plan, settings.micro_batch_size).filter(|_| self != Engine::Vllm)
-    }
-
-    fn text(self, cut: &Cut, settings: &Settings) -> String {
-        match self {
-            Engine::Megatron => megatron::text(cut),
-            Engine::DeepSpeed => deepspeed::text(cut, settings),
-            Engine::Torch => torch::text(cut, settings),
-            Engine::TorchSchedule => torch_schedule::text(cut, settings),
-            Engine::TorchTitan => torchtitan::text(cut, settings),
-            Engine::Galvatron => galvatron::text(cut),
-            Engine::Vllm => vllm::text(cut),
-        }
-    }
-}
-
 /// Writes a plan for an engine.
 ///
 /// # Errors
@@ -338,12 +158,10 @@ pub fn export(
     plan: &Plan,
     settings: &Settings,
 ) -> Result<Exported, ExportError> {
-    if let Some(known) = engine.schedules().filter(|known| !known.contains(&settings.schedule))
-        && settings.schedule != Schedule::SingleSample
-    {
-        let ids: Vec<&str> = known.iter().map(|schedule| schedule.id()).collect();
-        let (engine, schedule) = (engine.title(), settings.schedule.id());
-        return Err(ExportError::Schedule { engine, schedule, known: ids.join(", ") });
+    let schedule = settings.schedule.unwrap_or(engine.default_schedule());
+    if !engine.schedules().contains(&schedule) && schedule != Schedule::SingleSample {
+        let known: Vec<&str> = engine.schedules().iter().map(|schedule| schedule.id()).collect();
+        return Err(refused(engine, schedule, format!("it runs {} only", known.join(", "))));
     }
     let mut layering = Layering::of(workload, settings.layers.as_deref())?;
     if engine.merges_ends() {
@@ -356,21 +174,22 @@ pub fn export(
     if let Some(violation) = score.violations.first() {
         return Err(ExportError::Invalid(violation.to_string()));
     }
+    let impossible = |losses: Vec<String>| ExportError::Impossible { engine: engine.title(), losses };
+    let task = Task { engine, workload, limits, settings, schedule };
     let mut losses = match Cut::of(workload, limits, &layering, plan) {
         Ok(mut cut) => {
-            let losses = engine.losses(&cut);
-            let rounded = engine.microbatches(&mut cut, limits, plan, settings);
-            if losses.is_empty() && (rounded.is_none() || !settings.exact) {
-                let losses: Vec<String> = rounded.into_iter().collect();
-                let values = (score.value, score.value);
-                let text = headed(engine, &losses, None, engine.text(&cut, settings));
-                return Ok(Exported { text, losses, plan: plan.clone(), values });
+            let mut losses = engine.losses(&cut);
+            if losses.is_empty() {
+                let (written, more) = task.write(&mut cut, plan)?;
+                if more.is_empty() || !settings.exact {
+                    return Ok(task.exported(written, more, plan.clone(), (score.value, score.value), None));
+                }
+                losses = more;
             }
-            losses.into_iter().chain(rounded).collect()
+            losses
         }
         Err(problems) => problems,
     };
-    let impossible = |losses: Vec<String>| ExportError::Impossible { engine: engine.title(), losses };
     if settings.exact {
         return Err(impossible(losses));
     }
@@ -387,47 +206,116 @@ pub fn export(
         return Err(impossible(losses));
     };
     let mut cut = Cut::of(workload, limits, &layering, &nearest).map_err(impossible)?;
-    losses.extend(engine.microbatches(&mut cut, limits, &nearest, settings));
+    let (written, more) = task.write(&mut cut, &nearest)?;
+    losses.extend(more);
     let values = (score.value, nearest_score.value);
-    let text = headed(engine, &losses, Some(loss(values, score.measure)), engine.text(&cut, settings));
-    Ok(Exported { text, losses, plan: nearest, values })
+    let cost = Some(loss(values, score.measure));
+    Ok(task.exported(written, losses, nearest, values, cost))
 }
 
-/// Plans that the engine can run, from near to far: the plan with its recomputation evened out; the best plan with the
-/// same degrees on every stage, with its recomputation as it is or evened out; the best whose stages recompute alike.
+fn refused(engine: Engine, schedule: Schedule, reason: String) -> ExportError {
+    ExportError::Schedule { engine: engine.title(), schedule: schedule.id(), reason }
+}
+
+/// A text and what is to be told beside it.
+struct Written {
+    text: String,
+    notes: Vec<String>,
+}
+
+/// What is to be written, whichever plan it is.
+struct Task<'a> {
+    engine: Engine,
+    workload: &'a Workload,
+    limits: &'a Limits,
+    settings: &'a Settings,
+    schedule: Schedule,
+}
+
+impl Task<'_> {
+    /// The recipe: the workload's, and where that is silent the plan document's.
+    fn recipe(&self) -> Recipe {
+        let of_plan = self.settings.recipe.unwrap_or_default();
+        self.workload.recipe.unwrap_or_default().or(&of_plan)
+    }
+
+    /// The text for a plan, and what of its microbatches and of its interleaving the engine cannot express.
+    fn write(&self, cut: &mut Cut, plan: &Plan) -> Result<(Written, Vec<String>), ExportError> {
+        let Task { engine, settings, schedule, .. } = *self;
+        let recipe = self.recipe();
+        let rounded = cut.set_microbatches(self.limits, plan, settings.micro_batch_size, recipe.micro_batch);
+        // Serving has no microbatches.
+        let mut losses: Vec<String> = rounded.into_iter().filter(|_| engine != Engine::Vllm).collect();
+        let mut job = Job::new(cut, schedule, settings.virtual_stages, &settings.names, recipe)
+            .map_err(|reason| refused(engine, schedule, reason))?;
+        losses.extend(job.even_out(engine));
+        let text = match engine {
+            Engine::Megatron => megatron::text(&job),
+            Engine::DeepSpeed => deepspeed::text(&job),
+            Engine::Torch => torch::text(&job),
+            Engine::TorchSchedule => torch_schedule::text(&job),
+            Engine::TorchTitan => torchtitan::text(&job),
+            Engine::Galvatron => galvatron::text(&job),
+            Engine::Vllm => vllm::text(&job),
+        };
+        let mut notes = job.notes(engine);
+        notes.extend(match engine {
+            Engine::Torch => torch::notes(&job),
+            Engine::TorchTitan => torchtitan::notes(&job),
+            Engine::Galvatron => galvatron::notes(&job),
+            _ => vec![],
+        });
+        Ok((Written { text, notes }, losses))
+    }
+
+    fn exported(
+        &self,
+        written: Written,
+        losses: Vec<String>,
+        plan: Plan,
+        values: (f64, f64),
+        cost: Option<String>,
+    ) -> Exported {
+        let full = fullness::warning(&check(self.workload, self.limits, &plan), self.limits);
+        let notes: Vec<String> = full.into_iter().chain(written.notes).collect();
+        let text = headed(self.engine, &losses, cost, &notes, written.text);
+        Exported { text, losses, notes, plan, values }
+    }
+}
+
+/// Plans that the engine can run: the plan with its recomputation evened out, and the best that Piper makes for it.
 fn candidates(engine: Engine, workload: &Workload, limits: &Limits, plan: &Plan, layering: &Layering) -> Vec<Plan> {
-    let ways = uniform::Settings { recompute: &[false, true], tensor_parallel: true };
-    let mut plans: Vec<Plan> =
-        uniform::best(workload, limits, layering, &ways, &Search::default()).plan.into_iter().collect();
-    let options = Options::parse("piper", Piper.options(), ["engine_feasible=true"]);
-    let options = options.expect("Piper takes this option");
-    let same_degrees = if Piper.can_plan(workload).is_ok() {
+    let runner = engine.runner().unwrap_or(Runner::Any);
+    let asked = format!("engine={}", runner.id());
+    let settings = ["engine_feasible=true", asked.as_str()];
+    let options = Options::parse("piper", Piper.options(), settings).expect("Piper takes these options");
+    let best = if Piper.can_plan(workload).is_ok() {
         let problem = Problem { workload: Arc::new(workload.clone()), limits: *limits, options };
         Piper.plan(&problem, &Search::default()).plan
     } else {
         None
     };
-    for plan in std::iter::once(plan.clone()).chain(same_degrees) {
-        let Ok(cut) = Cut::of(workload, limits, layering, &plan) else { continue };
-        if engine.uneven(&cut).is_none() {
-            plans.extend(
-                engine.evened(&cut).into_iter().filter_map(|most| cut::recomputing(workload, layering, &plan, most)),
-            );
-        }
-        plans.push(plan);
+    let mut plans: Vec<Plan> = best.into_iter().collect();
+    if let Ok(cut) = Cut::of(workload, limits, layering, plan)
+        && engine.uneven(&cut).is_none()
+    {
+        plans.extend(
+            engine.evened(&cut).into_iter().filter_map(|most| cut::recomputing(workload, layering, plan, most)),
+        );
     }
     plans.retain(|plan| Cut::of(workload, limits, layering, plan).is_ok_and(|cut| engine.losses(&cut).is_empty()));
     plans
 }
 
 /// The text with what it is and what was lost above it, where the format takes comments.
-fn headed(engine: Engine, losses: &[String], cost: Option<String>, text: String) -> String {
-    if matches!(engine, Engine::Galvatron | Engine::TorchSchedule) {
+fn headed(engine: Engine, losses: &[String], cost: Option<String>, notes: &[String], text: String) -> String {
+    if !engine.takes_comments() {
         return text;
     }
     let mut head: Vec<String> = vec![format!("{}, written by plantui", engine.title())];
     head.extend(losses.iter().map(|loss| format!("not expressed: {loss}")));
     head.extend(cost);
+    head.extend(notes.iter().map(|note| format!("note: {note}")));
     head.iter().map(|line| format!("# {line}\n")).collect::<String>() + &text
 }
 

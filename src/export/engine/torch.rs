@@ -1,10 +1,13 @@
-//! `torch.distributed.pipelining`: the modules in front of which a traced model is split.
+//! `torch.distributed.pipelining`: the modules in front of which a traced model is split, and what follows.
+//!
+//! Tracing fails on wrapped modules, so recomputation is wrapped after `pipeline()` has split: the stages keep the names of
+//! their modules. Where a schedule interleaves, a rank builds several stages.
 
-use super::{Cut, Names, Settings};
-use crate::workload::layering::LayerKind;
+use super::{Names, cut::CutStage, job::Job, python};
+use crate::{simulate::Schedule, workload::layering::LayerKind};
 
-/// The names of the modules of each stage; nodes without a number of their own are counted on.
-pub(super) fn modules(cut: &Cut, names: &Names) -> Vec<Vec<String>> {
+/// The names of the modules of each part; nodes without a number of their own are counted on.
+pub(super) fn modules(parts: &[CutStage], names: &Names) -> Vec<Vec<String>> {
     let mut next = 0;
     let block = |number: usize| names.block.replace("{}", &number.to_string());
     let mut of = |kind: LayerKind| match kind {
@@ -16,59 +19,124 @@ pub(super) fn modules(cut: &Cut, names: &Names) -> Vec<Vec<String>> {
             vec![block(next - 1)]
         }
     };
-    cut.stages.iter().map(|stage| stage.layers.iter().flat_map(|&kind| of(kind)).collect()).collect()
+    parts.iter().map(|stage| stage.layers.iter().flat_map(|&kind| of(kind)).collect()).collect()
 }
 
-pub(super) fn text(cut: &Cut, settings: &Settings) -> String {
-    let stages = modules(cut, &settings.names);
-    let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
+/// The class of a schedule.
+fn class(schedule: Schedule) -> &'static str {
+    match schedule {
+        Schedule::GPipe => "ScheduleGPipe",
+        Schedule::Interleaved => "ScheduleInterleaved1F1B",
+        Schedule::ZeroBubbleV => "ScheduleZBVZeroBubble",
+        _ => "Schedule1F1B",
+    }
+}
+
+pub(super) fn text(job: &Job<'_>) -> String {
+    let stages = modules(&job.parts.parts, job.names);
     let splits: String = stages
         .iter()
         .skip(1)
         .filter_map(|stage| stage.first())
-        .map(|name| format!("    {}: SplitPoint.BEGINNING,\n", quoted(name)))
+        .map(|name| format!("    {}: SplitPoint.BEGINNING,\n", python::string(name)))
         .collect();
-    let wrapped: String = cut
-        .stages
+    let wrapped: String = job
+        .parts
+        .parts
         .iter()
-        .zip(&modules_by_layer(cut, &settings.names))
+        .zip(&modules_by_layer(&job.parts.parts, job.names))
         .flat_map(|(stage, names)| stage.recompute.iter().zip(names))
         .filter(|(recompute, _)| **recompute)
         .flat_map(|(_, names)| names)
-        .map(|name| format!("    {},\n", quoted(name)))
+        .map(|name| format!("    {},\n", python::string(name)))
         .collect();
+    let of_rank: Vec<String> = (0..job.ranks())
+        .map(|rank| {
+            let own = job.parts.ranks.iter().enumerate().filter(|(_, of)| **of == rank);
+            format!("[{}]", own.map(|(part, _)| part.to_string()).collect::<Vec<_>>().join(", "))
+        })
+        .collect();
+    let class = class(job.schedule);
+    let played = if job.parts.each() > 1 { "stages" } else { "stages[0]" };
     format!(
-        "# {} ranks: {} stages x {d} replicas x tensor degree {t}; n_microbatches = {}
-from torch.distributed.pipelining import SplitPoint
+        "# {layout}
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+from torch.distributed.pipelining import {class}, SplitPoint, pipeline
 
-# pipe = pipeline(module, mb_args=(example,), split_spec=split_spec)
+# Microbatches that each replica splits its share of a batch into.
+n_microbatches = {microbatches}
+{micro}{length}
+# The module in front of which each later stage begins.
 split_spec = {{
 {splits}}}
 
-# Modules to wrap with torch.distributed.algorithms._checkpoint.checkpoint_wrapper.checkpoint_wrapper.
+# Modules that recompute their activations.
 recompute = [
 {wrapped}]
+
+# By rank in the pipeline: its stages.
+stages_of_rank = [{of_rank}]
+
+
+def split(module, example):
+    \"\"\"The stages. Recomputation is wrapped after the split: pipeline() cannot trace modules that are wrapped already.\"\"\"
+    pipe = pipeline(module, mb_args=(example,), split_spec=split_spec)
+    left = set(recompute)
+    for index in range(pipe.num_stages):
+        stage = pipe.get_stage_module(index)
+        held = {{name for name, _ in stage.named_modules()}}
+        for name in sorted(left & held):
+            parent, _, child = name.rpartition(\".\")
+            owner = stage.get_submodule(parent)
+            setattr(owner, child, checkpoint_wrapper(getattr(owner, child)))
+            left.remove(name)
+    assert not left, f\"no stage has the modules {{sorted(left)}}\"
+    return pipe
+
+
+def schedule(module, example, rank, device, loss_fn, group=None):
+    \"\"\"What rank `rank` of the pipeline runs; `example` is one microbatch.\"\"\"
+    pipe = split(module, example)
+    stages = [pipe.build_stage(index, device, group) for index in stages_of_rank[rank]]
+    return {class}({played}, n_microbatches=n_microbatches, loss_fn=loss_fn)
 ",
-        cut.devices(),
-        cut.stages.len(),
-        (cut.microbatches / d).max(1),
+        layout = job.layout_line(),
+        microbatches = job.own_microbatches(),
+        micro = python::assignment("", "micro_batch_size", job.cut.micro_batch_size.map(u64::from), "samples in a microbatch"),
+        length = python::assignment("", "sequence_length", python::sequence_length(&job.recipe), "tokens in a sequence"),
+        of_rank = of_rank.join(", "),
     )
 }
 
-/// The names of [`modules`], by stage and layer.
-fn modules_by_layer(cut: &Cut, names: &Names) -> Vec<Vec<Vec<String>>> {
-    let mut all = modules(cut, names).concat().into_iter();
+/// What the script cannot say itself.
+pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
+    let mut notes = vec![];
+    if job.data_parallel() > 1 {
+        let how = if job.shards_optimizer() {
+            "with the optimizer's state divided over them (ZeroRedundancyOptimizer or fully_shard)"
+        } else {
+            "with DistributedDataParallel"
+        };
+        notes.push(format!("wrap each stage for its {} replicas {how}", job.data_parallel()));
+    }
+    if job.tensor_parallel() > 1 {
+        let sequence = if job.sequence_parallel() { ", along the sequence as well (SequenceParallel)" } else { "" };
+        notes.push(format!(
+            "split tensors {} ways before the split into stages, with parallelize_module{sequence}",
+            job.tensor_parallel()
+        ));
+    }
+    notes
+}
+
+/// The names of [`modules`], by part and layer.
+pub(super) fn modules_by_layer(parts: &[CutStage], names: &Names) -> Vec<Vec<Vec<String>>> {
+    let mut all = modules(parts, names).concat().into_iter();
     let count = |kind: &LayerKind| match kind {
         LayerKind::First => names.first.len(),
         LayerKind::Last => names.last.len(),
         LayerKind::Block(_) | LayerKind::Single => 1,
     };
-    let stage =
-        |stage: &super::CutStage| stage.layers.iter().map(|kind| all.by_ref().take(count(kind)).collect()).collect();
-    cut.stages.iter().map(stage).collect()
-}
-
-/// A string in Python and in TOML: their escapes agree on what names of modules may hold.
-pub(super) fn quoted(name: &str) -> String {
-    serde_json::to_string(name).expect("strings serialise")
+    let stage = |stage: &CutStage| stage.layers.iter().map(|kind| all.by_ref().take(count(kind)).collect()).collect();
+    parts.iter().map(stage).collect()
 }

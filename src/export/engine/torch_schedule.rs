@@ -2,9 +2,9 @@
 //!
 //! A cell is `<stage><operation><microbatch>` with operation `F` or `B`; an empty one is a bubble. Every operation takes one
 //! step here: the loader wants the order, times are the machine's. A step holds the next operation of a rank's own order
-//! as soon as what it needs was done in an earlier step.
+//! as soon as what it needs was done in an earlier step. Interleaved, rank `r` of `R` has the stages `r`, `r + R`, ..
 
-use super::{Cut, Settings};
+use super::job::Job;
 use crate::simulate::Schedule;
 
 /// An operation on a microbatch.
@@ -14,41 +14,46 @@ enum Operation {
     Backward(u32),
 }
 
-pub(super) fn text(cut: &Cut, settings: &Settings) -> String {
-    let microbatches = (cut.microbatches / cut.data_parallel()).max(1);
-    csv(cut.stages.len(), microbatches, settings.schedule)
+pub(super) fn text(job: &Job<'_>) -> String {
+    csv(job.ranks(), job.parts.each(), job.own_microbatches(), job.schedule)
 }
 
-/// The schedule of `stages` ranks with one stage each.
-pub fn csv(stages: usize, microbatches: u32, schedule: Schedule) -> String {
-    let orders: Vec<Vec<Operation>> = (0..stages).map(|stage| order(stage, stages, microbatches, schedule)).collect();
-    let mut next = vec![0usize; stages];
+/// The schedule of `ranks` ranks with `each` stages each; 1 unless it is interleaved.
+pub fn csv(ranks: usize, each: usize, microbatches: u32, schedule: Schedule) -> String {
+    let orders: Vec<Vec<(usize, Operation)>> = (0..ranks)
+        .map(|rank| match schedule {
+            Schedule::Interleaved => interleaved(rank, ranks, each, microbatches),
+            _ => alternating(rank, ranks, microbatches, schedule),
+        })
+        .collect();
+    let stages = ranks * each;
+    let mut next = vec![0usize; ranks];
     // By stage: forwards and backwards done before the current step.
     let mut done = vec![(0u32, 0u32); stages];
-    let mut rows = vec![String::new(); stages];
+    let mut rows = vec![String::new(); ranks];
     let mut first = true;
-    while (0..stages).any(|stage| next[stage] < orders[stage].len()) {
+    while (0..ranks).any(|rank| next[rank] < orders[rank].len()) {
         let before = done.clone();
-        for stage in 0..stages {
+        for rank in 0..ranks {
             if !first {
-                rows[stage].push(',');
+                rows[rank].push(',');
             }
-            let Some(&operation) = orders[stage].get(next[stage]) else { continue };
+            let Some(&(stage, operation)) = orders[rank].get(next[rank]) else { continue };
             let ready = match operation {
                 Operation::Forward(m) => stage == 0 || before[stage - 1].0 > m,
                 Operation::Backward(m) if stage + 1 == stages => before[stage].0 > m,
                 Operation::Backward(m) => before[stage + 1].1 > m,
             };
             if ready {
-                next[stage] += 1;
+                next[rank] += 1;
                 match operation {
                     Operation::Forward(m) => {
                         done[stage].0 += 1;
-                        rows[stage] += &format!("{stage}F{m}");
+                        rows[rank] += &format!("{stage}F{m}");
                     }
                     Operation::Backward(m) => {
                         done[stage].1 += 1;
-                        rows[stage] += &format!("{stage}B{m}");
+                        rows[rank] += &format!("{stage}B{m}");
                     }
                 }
             }
@@ -58,8 +63,8 @@ pub fn csv(stages: usize, microbatches: u32, schedule: Schedule) -> String {
     rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
-/// What a stage does in turn.
-fn order(stage: usize, stages: usize, microbatches: u32, schedule: Schedule) -> Vec<Operation> {
+/// What a rank with one stage does in turn.
+fn alternating(stage: usize, stages: usize, microbatches: u32, schedule: Schedule) -> Vec<(usize, Operation)> {
     let warm_up = match schedule {
         Schedule::GPipe => microbatches,
         Schedule::EagerOneForwardOneBackward => (2 * (stages - stage) as u32 - 1).min(microbatches),
@@ -73,6 +78,23 @@ fn order(stage: usize, stages: usize, microbatches: u32, schedule: Schedule) -> 
             order.push(Operation::Forward(m + warm_up));
         }
     }
+    order.into_iter().map(|operation| (stage, operation)).collect()
+}
+
+/// What a rank with several stages does in turn (Narayanan et al., SC 2021): microbatches go in groups as many as there are
+/// ranks, a group through all stages of the rank before the next. `microbatches` is a multiple of `ranks`.
+fn interleaved(rank: usize, ranks: usize, each: usize, microbatches: u32) -> Vec<(usize, Operation)> {
+    let round = ranks * each;
+    let all = microbatches as usize * each;
+    let number = |k: usize| (k / round * ranks + k % ranks) as u32;
+    let forward = |k: usize| (k % round / ranks * ranks + rank, Operation::Forward(number(k)));
+    let backward = |k: usize| ((each - 1 - k % round / ranks) * ranks + rank, Operation::Backward(number(k)));
+    let warm_up = (2 * (ranks - 1 - rank) + (each - 1) * ranks).min(all);
+    let mut order: Vec<(usize, Operation)> = (0..warm_up).map(forward).collect();
+    for k in 0..all - warm_up {
+        order.extend([forward(warm_up + k), backward(k)]);
+    }
+    order.extend((all - warm_up..all).map(backward));
     order
 }
 
@@ -82,7 +104,7 @@ mod tests {
 
     #[test]
     fn two_stages_and_three_microbatches() {
-        let text = csv(2, 3, Schedule::OneForwardOneBackward);
+        let text = csv(2, 1, 3, Schedule::OneForwardOneBackward);
         assert_eq!(
             text,
             "0F0,0F1,,0B0,0F2,0B1,,0B2\n,1F0,1B0,1F1,1B1,,1F2,1B2\n".replace("1B1,,1F2,1B2", "1B1,1F2,1B2,")

@@ -1,40 +1,124 @@
-//! torchtitan: the job's `parallelism` section, with the modules of every stage by name.
+//! torchtitan 0.3: a function for its registry of configurations, with the modules of every stage by name.
+//!
+//! Its splitter replaces every module that no part names by nothing, without a word: so all are named, and the function
+//! counts the model's layers before it hands them over. CUDA graphs, on by default, refuse pipelines. bf16 comes with
+//! sharding: without it parameters stay in 32 bits.
 
-use super::{
-    Cut, Settings,
-    torch::{modules, quoted},
+use super::{Names, job::Job, python, torch::modules};
+use crate::{
+    simulate::Schedule,
+    workload::recipe::{ModelShape, Precision},
 };
-use crate::simulate::Schedule;
 
-pub(super) fn text(cut: &Cut, settings: &Settings) -> String {
-    let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
-    let schedule = match settings.schedule {
+/// Configurations that torchtitan has itself, by layers, hidden size and vocabulary.
+const OWN: [(u32, u64, u64, &str); 3] =
+    [(32, 4096, 128_256, "llama3_8b"), (80, 8192, 128_256, "llama3_70b"), (126, 16384, 128_256, "llama3_405b")];
+
+/// torchtitan's word for a schedule.
+fn word(schedule: Schedule) -> &'static str {
+    match schedule {
         Schedule::GPipe => "GPipe",
+        Schedule::Interleaved => "Interleaved1F1B",
+        Schedule::ZeroBubbleV => "ZBVZeroBubble",
         _ => "1F1B",
-    };
-    let parts: Vec<String> = modules(cut, &settings.names)
-        .iter()
-        .map(|stage| format!("  [{}]", stage.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")))
-        .collect();
-    let recompute = cut.stages.iter().flat_map(|stage| &stage.recompute).any(|recompute| *recompute);
-    let stages = cut.stages.len();
-    format!(
-        "# {} ranks: {stages} stages x {d} replicas x tensor degree {t}
-# As flags: --parallelism.pipeline_parallel_degree {stages} --parallelism.tensor_parallel_degree {t} --parallelism.pipeline_parallel_schedule {schedule}
-[parallelism]
-pipeline_parallel_degree = {stages}
-tensor_parallel_degree = {t}
-data_parallel_replicate_degree = {d}
-pipeline_parallel_schedule = \"{schedule}\"
-module_fqns_per_model_part = [
-{},
-]
+    }
+}
 
-[activation_checkpoint]
-mode = \"{}\"
+pub(super) fn text(job: &Job<'_>) -> String {
+    let (d, t) = (job.data_parallel(), job.tensor_parallel());
+    let (replicate, shard) = if job.shards_optimizer() { (1, d) } else { (d, 1) };
+    let (parts, _) = complete(modules(&job.parts.parts, job.names), job.names);
+    let parts: String = parts
+        .iter()
+        .map(|part| format!("    [{}],\n", part.iter().map(|name| python::string(name)).collect::<Vec<_>>().join(", ")))
+        .collect();
+    let (base, fill) = match job.model().and_then(|model| own(&model)) {
+        Some(own) => (own, ""),
+        None => ("llama3_8b", "  # fill in: the configuration of your model"),
+    };
+    let recompute = job.recomputes();
+    let import = if recompute { "from torchtitan.distributed.activation_checkpoint import FullAC\n" } else { "" };
+    let micro = job.cut.micro_batch_size.map(u64::from);
+    let local = micro.map(|micro| micro * u64::from(job.own_microbatches()));
+    let (stages, schedule) = (job.ranks(), word(job.schedule));
+    let graphs = if stages > 1 { "    config.training.disable_cuda_graphs = True\n" } else { "" };
+    format!(
+        "# {layout}
+# Save it as planned.py where Python finds it, and start torchtitan with --module planned --config planned.
+# The degrees as flags: --parallelism.pipeline_parallel_degree {stages} --parallelism.tensor_parallel_degree {t} --parallelism.pipeline_parallel_schedule {schedule}
+{import}from torchtitan.models.llama3.config_registry import {base} as base{fill}
+
+# The splitter drops modules that no part names: all of them are here.
+MODEL_PARTS = [
+{parts}]
+
+
+def planned():
+    config = base()
+    layers = len(config.model_spec.model.layers)
+    assert layers == {blocks}, f\"the plan is for {blocks} layers, the model has {{layers}}\"
+    parallelism = config.parallelism
+    parallelism.pipeline_parallel_degree = {stages}
+    parallelism.pipeline_parallel_schedule = \"{schedule}\"
+    parallelism.module_fqns_per_model_part = {given}
+    parallelism.tensor_parallel_degree = {t}
+    parallelism.enable_sequence_parallel = {sequence}
+    parallelism.data_parallel_replicate_degree = {replicate}
+    parallelism.data_parallel_shard_degree = {shard}
+{micro}{local}{length}{graphs}    config.activation_checkpoint = {checkpoint}
+    return config
 ",
-        cut.devices(),
-        parts.join(",\n"),
-        if recompute { "full" } else { "none" },
+        layout = job.layout_line(),
+        blocks = job.blocks(),
+        given = if stages > 1 { "MODEL_PARTS" } else { "None" },
+        sequence = python::truth(job.sequence_parallel()),
+        micro = python::assignment("    ", "parallelism.pipeline_parallel_microbatch_size", micro, "samples in a microbatch"),
+        local = python::assignment(
+            "    ",
+            "config.training.local_batch_size",
+            local,
+            &format!("{} times that", job.own_microbatches())
+        ),
+        length = python::assignment("    ", "config.training.seq_len", python::sequence_length(&job.recipe), "tokens in a sequence"),
+        checkpoint = if recompute { "FullAC.Config()" } else { "None" },
     )
+}
+
+/// Its own configuration of this model.
+fn own(model: &ModelShape) -> Option<&'static str> {
+    let same = |(layers, hidden, vocabulary, _): &&(u32, u64, u64, &str)| {
+        (*layers, *hidden, *vocabulary) == (model.layers, model.hidden_size, model.vocabulary)
+    };
+    OWN.iter().find(same).map(|own| own.3)
+}
+
+/// The parts with every module in them: what the workload has no node for goes to the outer parts. Gives what was added.
+fn complete(mut parts: Vec<Vec<String>>, names: &Names) -> (Vec<Vec<String>>, Vec<String>) {
+    let there = |parts: &[Vec<String>], name: &String| parts.iter().flatten().any(|own| own == name);
+    let first: Vec<String> = names.first.iter().filter(|name| !there(&parts, name)).cloned().collect();
+    let last: Vec<String> = names.last.iter().filter(|name| !there(&parts, name)).cloned().collect();
+    let added = [first.clone(), last.clone()].concat();
+    if let Some(part) = parts.first_mut() {
+        part.splice(0..0, first);
+    }
+    if let Some(part) = parts.last_mut() {
+        part.extend(last);
+    }
+    (parts, added)
+}
+
+/// What whoever starts it should know.
+pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
+    let mut notes = vec![];
+    let (_, added) = complete(modules(&job.parts.parts, job.names), job.names);
+    if !added.is_empty() {
+        let names: Vec<String> = added.iter().map(|name| python::string(name)).collect();
+        notes.push(format!("the workload has no node for {}: they are with the outer stages", names.join(", ")));
+    }
+    if job.recipe.precision == Some(Precision::Bf16) && !job.shards_optimizer() {
+        notes.push(
+            "in a pipeline torchtitan has bf16 parameters only where they are sharded; these stay in 32 bits".into(),
+        );
+    }
+    notes
 }

@@ -1,10 +1,10 @@
 //! vLLM: how many layers each pipeline stage serves. Replicas are servers of their own, recomputation has no meaning.
 
-use super::{Cut, CutStage};
+use super::{cut::CutStage, job::Job};
 
-pub(super) fn text(cut: &Cut) -> String {
-    let layers: Vec<String> = cut.stages.iter().map(CutStage::blocks).map(|count| count.to_string()).collect();
-    let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
+pub(super) fn text(job: &Job<'_>) -> String {
+    let layers: Vec<String> = job.cut.stages.iter().map(CutStage::blocks).map(|count| count.to_string()).collect();
+    let (d, t) = (job.data_parallel(), job.tensor_parallel());
     let replicas = if d > 1 {
         format!("# the plan has {d} replicas: run {d} such servers behind a balancer\n")
     } else {
@@ -13,6 +13,6 @@ pub(super) fn text(cut: &Cut) -> String {
     format!(
         "{replicas}VLLM_PP_LAYER_PARTITION={} vllm serve \"$MODEL\" --pipeline-parallel-size {} --tensor-parallel-size {t}\n",
         layers.join(","),
-        cut.stages.len(),
+        job.ranks(),
     )
 }

@@ -42,23 +42,9 @@ pub(super) struct Ended {
     pub(super) probes: u32,
 }
 
-/// What may be combined in one plan: every degree with every number of replicas, or, for training engines, one group for
-/// every (tensor degree, replicas).
-pub(super) fn groups(model: &Model<'_>, settings: &Settings) -> Vec<Vec<Allowed>> {
-    if !settings.engine_feasible {
-        return vec![
-            (0..model.degrees.len()).map(|degree| Allowed { degree, replicas: model.replicas.clone() }).collect(),
-        ];
-    }
-    let mut groups = vec![];
-    for degree in 0..model.degrees.len() {
-        for &d in &model.replicas {
-            if model.degrees[degree].t.saturating_mul(d) <= model.limits.devices {
-                groups.push(vec![Allowed { degree, replicas: vec![d] }]);
-            }
-        }
-    }
-    groups
+/// What may be combined in one plan: every degree with every number of replicas.
+pub(super) fn groups(model: &Model<'_>, _: &Settings) -> Vec<Vec<Allowed>> {
+    vec![(0..model.degrees.len()).map(|degree| Allowed { degree, replicas: model.replicas.clone() }).collect()]
 }
 
 /// The least load over all groups, starting from a plan already known.

@@ -12,6 +12,7 @@
 //! topological orders, which gives a valid plan without proof; the outcome says so.
 
 mod bisection;
+mod for_engine;
 mod infeasible;
 mod knapsack;
 mod many;
@@ -78,14 +79,18 @@ impl Planner for Piper {
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let Some(profile) = problem.workload.piper() else { return Outcome::new(Status::Infeasible) };
         let settings = Settings::new(&problem.options);
-        let mut outcome = plan(&problem.workload, profile, &problem.limits, &settings, search);
+        let (workload, limits) = (&problem.workload, &problem.limits);
+        let mut outcome = match settings.engine {
+            Some(runner) => for_engine::plan(workload, profile, limits, &settings, runner, search),
+            None => plan(workload, profile, limits, &settings, search),
+        };
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
     }
 
     fn answers_many(&self, problem: &Problem) -> bool {
-        // Engines want a group of its own for every number of replicas and degree, which leaves little to share.
-        problem.workload.piper().is_some() && !Settings::new(&problem.options).engine_feasible
+        // Plans for engines are searched another way, which leaves little to share.
+        problem.workload.piper().is_some() && Settings::new(&problem.options).engine.is_none()
     }
 
     fn plan_many(&self, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {

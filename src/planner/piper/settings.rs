@@ -1,6 +1,9 @@
 //! The options of the planner, read once from what the user set.
 
-use crate::planner::{Lever, OptionKind, OptionSpec, Options};
+use crate::{
+    plan::runner::Runner,
+    planner::{Lever, OptionKind, OptionSpec, Options},
+};
 
 /// When activations are recomputed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +34,8 @@ pub(super) struct Settings {
     pub(super) tensor_parallel: bool,
     pub(super) recompute: Recompute,
     pub(super) knapsack: Knapsack,
-    pub(super) engine_feasible: bool,
+    /// The engine that must be able to run the plan unchanged, if one must.
+    pub(super) engine: Option<Runner>,
     /// Exactly so many stages, if that is asked.
     pub(super) stages: Option<usize>,
     /// Replicas of all stages together, at most; `u32::MAX` where only devices and microbatches bound them.
@@ -39,7 +43,7 @@ pub(super) struct Settings {
 }
 
 /// What the planner declares.
-pub(super) static OPTIONS: [OptionSpec; 7] = [
+pub(super) static OPTIONS: [OptionSpec; 8] = [
     OptionSpec {
         name: "data_parallel",
         label: "data parallel",
@@ -77,9 +81,25 @@ pub(super) static OPTIONS: [OptionSpec; 7] = [
     },
     OptionSpec {
         name: "engine_feasible",
-        label: "same degrees",
-        help: "the same replicas and tensor degree on every stage, as most engines need; some need more: their exports say",
+        label: "for engines",
+        help: "a plan that the training engine named by `engine` runs unchanged; naming one asks for it too",
         kind: OptionKind::Flag { default: false },
+    },
+    OptionSpec {
+        name: "engine",
+        label: "engine",
+        help: "whose rules such a plan keeps; any: those of all of them",
+        kind: OptionKind::Choice {
+            choices: &[
+                ("any", "all of them"),
+                ("megatron", "Megatron-LM: as many recomputed layers on every stage"),
+                ("deepspeed", "DeepSpeed: layers recompute one by one"),
+                ("torch", "torch.distributed.pipelining: layers recompute one by one"),
+                ("torchtitan", "torchtitan: all layers recompute or none"),
+                ("galvatron", "Galvatron: layers recompute one by one, ends with the outer layers"),
+            ],
+            default: "any",
+        },
     },
     OptionSpec {
         name: "stages",
@@ -137,7 +157,8 @@ impl Settings {
                 _ => Recompute::Auto,
             },
             knapsack: if options.choice("knapsack") == "greedy" { Knapsack::Greedy } else { Knapsack::Exact },
-            engine_feasible: options.flag("engine_feasible"),
+            engine: Runner::find(options.choice("engine"))
+                .filter(|runner| options.flag("engine_feasible") || *runner != Runner::Any),
             stages: Some(options.number("stages") as usize).filter(|&stages| stages > 0),
             most_replicas: match options.number("most_replicas") as u32 {
                 0 => u32::MAX,

@@ -6,10 +6,9 @@ use super::{Base, Change, Question};
 use crate::{
     cluster::Limits,
     plan::{Measure, Plan, Score, check::check},
-    planner::{self, Outcome, Search, Status},
-    study::uniform,
+    planner::{self, Options, Outcome, Planner, Problem, Search, Status, piper::Piper},
     units,
-    workload::{Workload, layering::Layering},
+    workload::Workload,
 };
 
 /// How sure a difference is.
@@ -109,7 +108,7 @@ impl Base {
         let search = whole.part(share);
         let asked = question.change.apply(&self.problem, self.planner);
         let (mut outcome, mut score) = match question.change {
-            Change::EngineFeasible => engine_feasible(&asked.workload, &asked.limits, &search),
+            Change::EngineFeasible => engine_feasible(&asked, &search),
             _ => planner::run(self.planner, &asked, &search),
         };
         if whole.cancelled() {
@@ -180,12 +179,7 @@ impl Base {
 }
 
 /// The best plan that training engines run as it is.
-fn engine_feasible(workload: &Workload, limits: &Limits, search: &Search) -> (Outcome, Option<Score>) {
-    let ways = uniform::Settings { recompute: &[false, true], tensor_parallel: true };
-    let outcome = match Layering::of(workload, None) {
-        Ok(layering) => uniform::best(workload, limits, &layering, &ways, search),
-        Err(error) => Outcome::refused(error.to_string()),
-    };
-    let score = outcome.plan.as_ref().map(|plan| check(workload, limits, plan));
-    (outcome, score)
+fn engine_feasible(problem: &Problem, search: &Search) -> (Outcome, Option<Score>) {
+    let options = Options::parse("piper", Piper.options(), ["engine_feasible=true"]).unwrap_or_default();
+    planner::run(&Piper, &Problem { options, ..problem.clone() }, search)
 }

@@ -65,6 +65,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
         (format!("✗ {error}"), Role::Bad)
     } else if form.overwrite {
         (format!("! {} is there: Enter writes over it, Esc leaves it", printable(form.path.value())), Role::Warning)
+    } else if let Some(warning) = &form.warning {
+        (format!("! {warning}"), Role::Warning)
     } else if form.format.help().width() > width.saturating_sub(TITLE + 2) {
         // What is cut in the list is said in full here.
         (form.format.help().to_string(), Role::Muted)

@@ -1,0 +1,175 @@
+//! Everything that a writer needs: the stages, the parts on every rank, the recipe; and what is to be told beside the text.
+
+use super::{Cut, CutStage, Engine, Names, Parts};
+use crate::{
+    plan::runner::RecomputeRule,
+    simulate::Schedule,
+    units,
+    workload::{
+        layering::LayerKind,
+        recipe::{ModelShape, Precision, Recipe},
+    },
+};
+
+/// What is written.
+#[derive(Debug, Clone)]
+pub(super) struct Job<'a> {
+    /// The plan.
+    pub(super) cut: &'a Cut,
+    /// What it plays: the stages, or several parts on every rank.
+    pub(super) parts: Parts,
+    pub(super) schedule: Schedule,
+    pub(super) names: &'a Names,
+    /// How the network is built and run, as far as it is known.
+    pub(super) recipe: Recipe,
+}
+
+/// Adam in mixed precision takes at least so many bytes per parameter.
+const LEAST_TRAINING_STATE: f64 = 12.0;
+
+impl<'a> Job<'a> {
+    /// Puts together what is written.
+    ///
+    /// # Errors
+    /// Why the schedule cannot interleave this plan.
+    pub(super) fn new(
+        cut: &'a Cut,
+        schedule: Schedule,
+        virtual_stages: u32,
+        names: &'a Names,
+        recipe: Recipe,
+    ) -> Result<Self, String> {
+        let parts = Parts::of(cut, schedule, virtual_stages)?;
+        Ok(Job { cut, parts, schedule, names, recipe })
+    }
+
+    /// Replicas of every stage.
+    pub(super) fn data_parallel(&self) -> u32 {
+        self.cut.data_parallel()
+    }
+
+    /// Tensor degree of every stage.
+    pub(super) fn tensor_parallel(&self) -> u32 {
+        self.cut.tensor_parallel()
+    }
+
+    /// Ranks of a pipeline.
+    pub(super) fn ranks(&self) -> usize {
+        self.cut.stages.len()
+    }
+
+    /// Microbatches that each replica works on in a batch.
+    pub(super) fn own_microbatches(&self) -> u32 {
+        (self.cut.microbatches / self.data_parallel()).max(1)
+    }
+
+    /// Samples in a batch over all replicas, if it is known how many a microbatch has.
+    pub(super) fn samples(&self) -> Option<u64> {
+        self.cut.micro_batch_size.map(|size| u64::from(size) * u64::from(self.cut.microbatches))
+    }
+
+    /// Repeated layers in all.
+    pub(super) fn blocks(&self) -> usize {
+        self.cut.stages.iter().map(CutStage::blocks).sum()
+    }
+
+    /// The model's sizes, if they are of this network: a file may have been edited.
+    pub(super) fn model(&self) -> Option<ModelShape> {
+        self.recipe.model.filter(|model| model.layers as usize == self.blocks())
+    }
+
+    /// Whether memory was counted with the optimizer's state divided over replicas.
+    pub(super) fn shards_optimizer(&self) -> bool {
+        self.recipe.optimizer_shards.is_some()
+    }
+
+    /// Whether norms and dropouts are divided along the sequence; it takes several devices that share tensors.
+    pub(super) fn sequence_parallel(&self) -> bool {
+        self.recipe.sequence_parallel == Some(true) && self.tensor_parallel() > 1
+    }
+
+    /// Whether any layer recomputes.
+    pub(super) fn recomputes(&self) -> bool {
+        self.parts.parts.iter().any(|part| part.recompute.contains(&true))
+    }
+
+    /// The comment on how many ranks there are and what each does.
+    pub(super) fn layout_line(&self) -> String {
+        let (d, t) = (self.data_parallel(), self.tensor_parallel());
+        let virtual_stages = match self.parts.each() {
+            1 => String::new(),
+            each => format!(", {each} virtual stages on every rank"),
+        };
+        format!(
+            "{} ranks: {} stages x {d} replicas x tensor degree {t}{virtual_stages}",
+            self.cut.devices(),
+            self.ranks()
+        )
+    }
+
+    /// One number of recomputed layers for all parts where the engine knows nothing else; what that changes, if it does.
+    pub(super) fn even_out(&mut self, engine: Engine) -> Option<String> {
+        let count = engine.runner()?.recompute() == RecomputeRule::Count;
+        let counts: Vec<(usize, usize)> = self.parts.parts.iter().map(CutStage::recomputed).collect();
+        let most = counts.iter().map(|(some, _)| *some).max().unwrap_or(0);
+        if !count || counts.iter().all(|&(some, of)| some == most.min(of)) {
+            return None;
+        }
+        let mut more = 0;
+        for part in &mut self.parts.parts {
+            let mut place = 0;
+            for (kind, recompute) in part.layers.iter().zip(&mut part.recompute) {
+                if matches!(kind, LayerKind::Block(_)) {
+                    more += usize::from(place < most && !*recompute);
+                    *recompute = place < most;
+                    place += 1;
+                }
+            }
+        }
+        Some(format!(
+            "the recomputed layers of a stage are no whole number for each of its virtual stages; {more} more recompute"
+        ))
+    }
+
+    /// What whoever starts it should know: how memory was counted and what the plan leaves open.
+    pub(super) fn notes(&self, engine: Engine) -> Vec<String> {
+        if engine == Engine::Vllm {
+            return vec![
+                "the plan was made for training: its memory is of gradients, optimizer and activations, not of a cache \
+                 of keys and values"
+                    .into(),
+            ];
+        }
+        if engine == Engine::TorchSchedule {
+            return vec![];
+        }
+        let mut notes = vec![];
+        let d = self.data_parallel();
+        match self.recipe.optimizer_shards {
+            Some(shards) if shards != d => notes.push(format!(
+                "memory was counted with the optimizer's state divided over {shards} replicas; the plan has {d}"
+            )),
+            _ => {}
+        }
+        match self.recipe.state_bytes_per_parameter {
+            Some(bytes) if bytes < LEAST_TRAINING_STATE && !self.shards_optimizer() => notes.push(format!(
+                "memory was counted with {} bytes of state per parameter; training with Adam takes 16 to 18",
+                units::number(bytes)
+            )),
+            _ => {}
+        }
+        if self.parts.each() > 1 {
+            notes.push("every rank keeps as many layers as its stage has in the plan; which ones they are follows the schedule".into());
+        }
+        notes
+    }
+}
+
+/// The word for a precision in flags.
+pub(super) fn precision_word(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Bf16 => "bf16",
+        Precision::Fp16 => "fp16",
+        Precision::Fp32 => "fp32",
+    }
+}

@@ -1,0 +1,201 @@
+//! The engines, and what differs between them in what they can run.
+
+use super::cut::{Cut, CutStage};
+use super::megatron;
+use crate::{
+    plan::runner::{RecomputeRule, Runner},
+    simulate::Schedule,
+};
+
+/// An engine, or a part of one that takes a file of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Engine {
+    /// Megatron-Core's flags.
+    Megatron,
+    /// A DeepSpeed `PipelineModule`.
+    DeepSpeed,
+    /// `torch.distributed.pipelining`: where to split a module.
+    Torch,
+    /// `torch.distributed.pipelining`: who does what when.
+    TorchSchedule,
+    /// torchtitan's job configuration.
+    TorchTitan,
+    /// Galvatron's strategy file.
+    Galvatron,
+    /// vLLM's flags, for serving.
+    Vllm,
+}
+
+impl Engine {
+    /// All engines, in the order they are shown.
+    pub const ALL: [Engine; 7] = [
+        Engine::Megatron,
+        Engine::DeepSpeed,
+        Engine::Torch,
+        Engine::TorchSchedule,
+        Engine::TorchTitan,
+        Engine::Galvatron,
+        Engine::Vllm,
+    ];
+
+    /// What `--to` calls it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Engine::Megatron => "megatron",
+            Engine::DeepSpeed => "deepspeed",
+            Engine::Torch => "torch",
+            Engine::TorchSchedule => "torch-schedule",
+            Engine::TorchTitan => "torchtitan",
+            Engine::Galvatron => "galvatron",
+            Engine::Vllm => "vllm",
+        }
+    }
+
+    /// What people call it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Engine::Megatron => "Megatron-LM",
+            Engine::DeepSpeed => "DeepSpeed",
+            Engine::Torch => "PyTorch pipelining",
+            Engine::TorchSchedule => "PyTorch schedule",
+            Engine::TorchTitan => "torchtitan",
+            Engine::Galvatron => "Galvatron",
+            Engine::Vllm => "vLLM",
+        }
+    }
+
+    /// One line on what is written.
+    pub fn help(self) -> &'static str {
+        match self {
+            Engine::Megatron => {
+                "flags for Megatron-Core: layout of the stages, degrees, recomputation, the model's sizes"
+            }
+            Engine::DeepSpeed => "a PipelineModule whose parts are the plan's stages, and its configuration, in Python",
+            Engine::Torch => "split_spec, recomputation and schedule for torch.distributed.pipelining, in Python",
+            Engine::TorchSchedule => "schedule CSV for torch.distributed.pipelining: a row per rank, a cell per step",
+            Engine::TorchTitan => "a function for torchtitan's registry of configurations, in Python",
+            Engine::Galvatron => "a Galvatron strategy, in JSON",
+            Engine::Vllm => "flags for serving with vLLM",
+        }
+    }
+
+    /// The end of a proposed file name.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Engine::Megatron => "megatron.sh",
+            Engine::DeepSpeed => "deepspeed.py",
+            Engine::Torch => "torch.py",
+            Engine::TorchSchedule => "schedule.csv",
+            Engine::TorchTitan => "torchtitan.py",
+            Engine::Galvatron => "galvatron.json",
+            Engine::Vllm => "vllm.sh",
+        }
+    }
+
+    /// What can run of a plan, for planners: `None` for serving, which trains nothing.
+    pub fn runner(self) -> Option<Runner> {
+        match self {
+            Engine::Megatron => Some(Runner::Megatron),
+            Engine::DeepSpeed => Some(Runner::DeepSpeed),
+            Engine::Torch | Engine::TorchSchedule => Some(Runner::Torch),
+            Engine::TorchTitan => Some(Runner::TorchTitan),
+            Engine::Galvatron => Some(Runner::Galvatron),
+            Engine::Vllm => None,
+        }
+    }
+
+    /// The schedule where none is asked for.
+    pub fn default_schedule(self) -> Schedule {
+        if self == Engine::Vllm { Schedule::Inference } else { Schedule::OneForwardOneBackward }
+    }
+
+    /// The schedules that its file can ask for.
+    pub fn schedules(self) -> &'static [Schedule] {
+        use Schedule::{EagerOneForwardOneBackward, GPipe, Inference, Interleaved, OneForwardOneBackward, ZeroBubbleV};
+        match self {
+            Engine::Megatron => &[OneForwardOneBackward, Interleaved],
+            Engine::DeepSpeed => &[OneForwardOneBackward],
+            Engine::Torch | Engine::TorchTitan => &[OneForwardOneBackward, GPipe, Interleaved, ZeroBubbleV],
+            Engine::TorchSchedule => &[OneForwardOneBackward, GPipe, EagerOneForwardOneBackward, Interleaved],
+            Engine::Galvatron => &[OneForwardOneBackward, GPipe],
+            Engine::Vllm => &[Inference],
+        }
+    }
+
+    /// Whether the format takes lines that begin with `#`.
+    pub(super) fn takes_comments(self) -> bool {
+        !matches!(self, Engine::Galvatron | Engine::TorchSchedule)
+    }
+
+    /// How it recomputes; `None` where the file says nothing of it.
+    fn recompute(self) -> Option<RecomputeRule> {
+        match self {
+            Engine::TorchSchedule => None,
+            _ => self.runner().map(Runner::recompute),
+        }
+    }
+
+    /// Whether it counts repeated blocks, rather than naming modules.
+    pub(super) fn counts_blocks(self) -> bool {
+        self.runner().is_none_or(Runner::counts_blocks)
+    }
+
+    /// Whether what is no block has no place of its own.
+    pub(super) fn merges_ends(self) -> bool {
+        self.runner().is_none_or(Runner::merges_ends)
+    }
+
+    /// What of the stages' degrees it cannot express.
+    pub(super) fn uneven(self, cut: &Cut) -> Option<String> {
+        let degrees = |stage: &CutStage| (stage.data_parallel, stage.tensor_parallel);
+        let first = cut.stages.first().map(degrees)?;
+        let odd = cut.stages.iter().position(|stage| match self {
+            // Degrees may differ from stage to stage as long as the devices do not.
+            Engine::Galvatron => stage.devices() != cut.stages[0].devices(),
+            _ => degrees(stage) != first,
+        })?;
+        let (d, t) = degrees(&cut.stages[odd]);
+        let rule = match self {
+            Engine::Galvatron => "as many devices for every stage",
+            _ => "the same degrees for every stage",
+        };
+        Some(format!("stage 1 runs {} x {} and stage {} runs {d} x {t}; it takes {rule}", first.0, first.1, odd + 1))
+    }
+
+    /// What of the recomputation it cannot express.
+    fn partial(self, cut: &Cut) -> Option<String> {
+        let counts: Vec<(usize, usize)> = cut.stages.iter().map(CutStage::recomputed).collect();
+        let all = counts.iter().all(|(some, of)| some == of);
+        let none = counts.iter().all(|(some, _)| *some == 0);
+        let most = counts.iter().map(|(some, _)| *some).max().unwrap_or(0);
+        match self.recompute()? {
+            RecomputeRule::PerLayer => None,
+            _ if all || none => None,
+            RecomputeRule::Count if counts.iter().all(|&(some, of)| some == most.min(of)) => None,
+            RecomputeRule::Count => {
+                Some("stages recompute different numbers of layers; it takes one number for all".into())
+            }
+            RecomputeRule::AllOrNone => {
+                Some("some layers recompute and some do not; it recomputes all layers or none".into())
+            }
+        }
+    }
+
+    /// All that it cannot express.
+    pub(super) fn losses(self, cut: &Cut) -> Vec<String> {
+        let nameless = megatron::nameless(cut).filter(|_| self == Engine::Megatron);
+        let nameless =
+            nameless.map(|stage| format!("stage {} holds no block; its layout has no letter for that", stage + 1));
+        self.uneven(cut).into_iter().chain(self.partial(cut)).chain(nameless).collect()
+    }
+
+    /// How many layers of every stage could recompute in place of what the plan says.
+    pub(super) fn evened(self, cut: &Cut) -> Vec<usize> {
+        let most = cut.stages.iter().map(|stage| stage.recomputed().0).max().unwrap_or(0);
+        match self.recompute() {
+            Some(RecomputeRule::Count) => vec![most, usize::MAX],
+            Some(RecomputeRule::AllOrNone) => vec![0, usize::MAX],
+            Some(RecomputeRule::PerLayer) | None => vec![],
+        }
+    }
+}

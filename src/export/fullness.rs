@@ -1,0 +1,45 @@
+//! Whether a plan leaves its devices any room: what a planner counts is not all that a device holds.
+
+use crate::{cluster::Limits, plan::Score, units};
+
+/// Above this share of a device's memory a plan is likely not to start.
+const FULL: f64 = 0.95;
+
+/// A warning where the fullest device of a valid plan is almost full, for people.
+pub fn warning(score: &Score, limits: &Limits) -> Option<String> {
+    if limits.memory_bytes >= f64::MAX {
+        return None;
+    }
+    let bytes = score.peak_memory_bytes();
+    let stage = score.stages.iter().position(|stage| stage.memory_bytes >= bytes)?;
+    let share = bytes / limits.memory_bytes;
+    (share > FULL).then(|| {
+        format!(
+            "stage {} takes {} of the {} on each of its devices ({}); allocator, communication and context need room too: plan \
+             with less --memory",
+            stage + 1,
+            units::bytes(bytes),
+            units::bytes(limits.memory_bytes),
+            units::percent(share)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::StageScore;
+
+    #[test]
+    fn only_full_devices_are_told() {
+        let score = |bytes| Score {
+            stages: vec![StageScore::default(), StageScore { memory_bytes: bytes, ..StageScore::default() }],
+            ..Score::default()
+        };
+        let limits = Limits { memory_bytes: 1000.0, ..Limits::NEUTRAL };
+        assert_eq!(warning(&score(950.0), &limits), None);
+        let told = warning(&score(951.0), &limits).unwrap();
+        assert!(told.starts_with("stage 2 takes 951 B of the 1000 B") && told.contains("95.1%"), "{told}");
+        assert_eq!(warning(&score(1e9), &Limits::NEUTRAL), None);
+    }
+}
