@@ -81,7 +81,9 @@ fn drawn(program: &Program, schedule: Schedule, most_events: usize) -> u32 {
     if events.saturating_mul(program.microbatches as usize) <= most_events {
         program.microbatches
     } else {
-        (most_events / 2 / events).max(1) as u32
+        // The last of every replica tells when it is done.
+        let replicas = program.groups.iter().map(|group| group.replicas).max().unwrap_or(1);
+        ((most_events / 2 / events) as u32).max(replicas)
     }
 }
 
@@ -91,6 +93,30 @@ mod tests {
 
     use super::*;
     use crate::simulate::{LinkModel, PipelineStage, Settings, Transfer};
+
+    #[test]
+    fn a_length_without_events_is_that_with_them() {
+        for (replicas, microbatches) in [(&[8, 15, 4, 12, 5][..], 960), (&[1, 1, 1], 500), (&[16, 5, 4, 4, 1], 1920)] {
+            let stage = |&replicas: &u32| PipelineStage {
+                forward_s: 1.0 + f64::from(replicas),
+                backward_s: 2.0 * f64::from(replicas),
+                replicas,
+                all_reduce_s: 0.25,
+                ..PipelineStage::default()
+            };
+            let transfer = |from| Transfer { from, to: from + 1, seconds: 0.125, bytes: 1.0 };
+            let pipeline = Pipeline {
+                stages: replicas.iter().map(stage).collect(),
+                transfers: (0..replicas.len() - 1).map(transfer).collect(),
+                microbatches,
+                ..Pipeline::default()
+            };
+            for schedule in [Schedule::OneForwardOneBackward, Schedule::GPipe, Schedule::ZeroBubbleH1] {
+                let whole = simulate(&pipeline, schedule).iteration_s;
+                assert_eq!(length_unless(&pipeline, schedule, &|| false), Some(whole), "{replicas:?} {schedule:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_long_run_is_given_up_when_nobody_waits_for_it() {

@@ -200,7 +200,8 @@ fn leap(
             if history.len() > 2 * longest + 1 {
                 history.pop_front();
             }
-            let Some(period) = repeats(&history) else { continue };
+            // A period that does not fit any more leads beyond the phase, and at its end beyond the orders.
+            let Some(period) = repeats(&history).filter(|&period| period as u64 <= end - round) else { continue };
             let then = &history[history.len() - 1 - period];
             let times = repetitions(program, phase, run, then, patience, round, period as u64);
             let times = times.min((end - round) / period as u64).min(room(phase, run, then));

@@ -117,7 +117,7 @@ pub fn group(entry: &Entry) -> Option<&'static str> {
 pub fn group_title(measure: Measure) -> String {
     let name = measure.name().replace('_', " ");
     let played = if matches!(measure, Measure::Latency { .. }) { "; one sample alone" } else { "" };
-    format!("{name}, {}; gap to the {}{played}", measure.unit(), measure.goal())
+    format!("{name}, {}{played}; gap to the {}", measure.unit(), measure.goal())
 }
 
 /// Sorts by a column, best first, within groups of one objective; the groups stay in the order in which they first come.

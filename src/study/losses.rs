@@ -16,8 +16,11 @@ use crate::{
     units,
 };
 
-/// Operations of the longest run.
+/// Operations of a run.
 const MOST_OPERATIONS: u64 = 1 << 21;
+
+/// A run that must be longer, since so many replicas have microbatches in flight, may have so many times as many.
+const MOST_LONG: u64 = 4;
 
 /// Shares below this are not told: a tenth of a percent shows nothing of them.
 const TOLD: f64 = 5e-4;
@@ -161,15 +164,15 @@ impl<'a> Runs<'a> {
         // Twice what may be in flight, so that the second half of twice as many is in the midst.
         let least = 2 * parts * replicas().sum::<u64>();
         let microbatches = u64::from(pipeline.microbatches);
-        let run = if microbatches <= most {
+        let run = if microbatches <= most.max(least) {
             microbatches * least.div_ceil(microbatches)
         } else {
             // Every replica has as many microbatches as the others of its stage, and parts come round.
             let all = replicas().try_fold(1, |all: u64, own| (all <= most).then(|| all / gcd(all, own) * own))?;
             let period = if parts > 1 { all * pipeline.stages.len() as u64 } else { all };
-            most / period * period
+            Some(most / period * period).filter(|run| *run >= least)?
         };
-        let fits = run > 0 && run >= least.min(microbatches) && run <= most.max(least);
+        let fits = 2 * run * operations <= MOST_LONG * MOST_OPERATIONS;
         let run = u32::try_from(run).ok().filter(|run| fits && run.checked_mul(2).is_some())?;
         Some(Runs { schedule, stopped, microbatches: pipeline.microbatches, run })
     }
@@ -259,13 +262,13 @@ mod tests {
         let waiting = losses(&pipeline(&[1, 1, 1], 3.0, 60));
         assert!(waiting.transfers_s > waiting.fill_s && near(waiting.uneven_s, 0.0), "{waiting:?}");
         // Uneven replicas lose time in every round, however free transfers are.
-        let uneven = [(&[8, 15, 4, 12, 5][..], 960), (&[3, 2], 960)].map(|(d, m)| losses(&pipeline(d, 0.0, m)));
+        let uneven = [(&[8, 15, 4, 12, 5][..], 9600), (&[3, 2], 9600)].map(|(d, m)| losses(&pipeline(d, 0.0, m)));
         assert!(uneven[0].uneven_s > 10.0 * uneven[0].fill_s && near(uneven[0].transfers_s, 0.0), "{uneven:?}");
     }
 
     #[test]
     fn long_batches_are_measured_on_short_ones_and_some_not_at_all() {
-        let short = losses(&pipeline(&[3, 2], 0.5, 6 * 50_000));
+        let short = losses(&pipeline(&[3, 2], 0.5, 6 * 20_000));
         let long = losses(&pipeline(&[3, 2], 0.5, 6 * 500_000));
         for (a, b) in short.shares().iter().zip(long.shares()) {
             assert!(a.0 == b.0 && (a.1 - b.1).abs() < 1e-4, "{short:?} {long:?}");
