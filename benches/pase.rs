@@ -61,7 +61,7 @@ fn data_parallel(profile: &OperatorProfile, settings: &Settings) -> f64 {
     use plantui::planner::pase::space::Space;
     let ways = data_parallel::ways(profile, settings.devices, 1);
     let only = |_: usize, operator: &_| Some(Space::single(data_parallel::split(operator, ways)));
-    let model = Model::with_spaces(profile, settings, only).expect("one configuration fits");
+    let model = Model::with_spaces(profile, settings, only, &|| false).expect("one configuration fits");
     model.pairwise.cost(&vec![0; model.spaces.len()])
 }
 

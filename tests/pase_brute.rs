@@ -24,7 +24,7 @@ use plantui::{
     },
     workload::{
         OperatorProfile, Workload,
-        operators::{BatchNorm, CostRules},
+        operators::{BatchNorm, CostRules, Given, Operator, OperatorKind, Source},
     },
 };
 
@@ -152,7 +152,7 @@ fn bounds_hold_after_every_sweep_and_keep_a_best_labelling() {
         let least = case.minimum(|_| true).unwrap();
         let mut bounds = Bounds::new(case.model.pairwise.clone(), vec![0; case.model.spaces.len()]);
         for sweep in 0..20 {
-            bounds.sweep();
+            bounds.sweep(&Search::default());
             let (lower, upper) = (bounds.lower, bounds.upper);
             assert!(lower <= least * (1.0 + 1e-12) && upper >= least * (1.0 - 1e-12), "seed {seed}: {lower} {upper}");
             let mut left = None;
@@ -229,4 +229,48 @@ fn what_fits_into_memory_is_the_least_of_all_that_fits() {
         }
     }
     assert!(limited > 300, "{limited} limited plans");
+}
+
+/// PaSE on a workload with a search that was cancelled before it began.
+fn stopped(problem: &Problem) -> planner::Outcome {
+    let search = Search::default();
+    search.cancel();
+    let outcome = planner::find("pase").unwrap().plan(problem, &search);
+    assert_eq!(outcome.status, Status::Cancelled);
+    outcome
+}
+
+#[test]
+fn before_any_search_there_are_a_plan_and_a_bound_that_holds() {
+    for seed in 0..60 {
+        let case = Case::new(seed);
+        let workload = Arc::new(loaded(&case.profile));
+        let outcome = stopped(&case.problem(&workload, f64::MAX));
+        let score = check(&workload, &case.limits(f64::MAX), outcome.plan.as_ref().unwrap());
+        assert!(score.is_valid() && close(score.value, outcome.objective.unwrap()), "seed {seed}");
+        let least = case.minimum(|_| true).unwrap();
+        assert!(outcome.lower_bound.unwrap() <= least * (1.0 + 1e-9), "seed {seed}: bound above {least}");
+    }
+}
+
+#[test]
+fn a_chain_of_twenty_thousand_operators_has_a_plan_before_any_search() {
+    let mut operators: Vec<Operator> = vec![];
+    for node in 0..20_000 {
+        let input = match node {
+            0 => Given::outside(vec![64, 8]),
+            _ => Given::output(&operators, Source { node: node - 1, output: 0 }).unwrap(),
+        };
+        operators
+            .push(Operator::new(OperatorKind::Dense { units: 8 + node as u64 % 8, pointwise: 0 }, &[input]).unwrap());
+    }
+    let workload = Arc::new(loaded(&OperatorProfile { operators, cutoff: 1 }));
+    let limits = Limits { devices: 8, flops_per_s: 1e12, bandwidth_bytes_per_s: 1e10, ..Limits::NEUTRAL };
+    let options = Options::defaults(planner::find("pase").unwrap().options());
+    let problem = Problem { workload: workload.clone(), limits, options };
+    let outcome = stopped(&problem);
+    assert!(check(&workload, &limits, outcome.plan.as_ref().unwrap()).is_valid());
+    let (found, score) = planner::run(planner::find("pase").unwrap(), &problem, &Search::default());
+    assert_eq!(found.status, Status::Optimal);
+    assert!(score.unwrap().value <= outcome.objective.unwrap());
 }

@@ -230,6 +230,10 @@ fn a_cancelled_search_says_so() {
     let instance = instance(&mut random);
     let placed = dp::plan(&instance.dag, &instance.profile, &instance.limits, &DpOptions::default(), &search);
     assert_eq!(placed.status, Status::Cancelled);
+    // What fits along one order is there all the same.
+    if let Some(split) = placed.split {
+        assert_eq!(placed.max_load, Some(split.score(&instance.dag, &instance.profile).max_load));
+    }
 }
 
 /// The same graph with costs of every magnitude from 1 to 1e30, or with tensors that must never be sent.

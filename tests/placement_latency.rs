@@ -217,7 +217,8 @@ fn a_cancelled_search_keeps_the_best_start() {
     let cancelled = Search::default();
     cancelled.cancel();
     let found = search(&question, &Settings::default(), &[], &cancelled, &|_| ());
-    assert_eq!((found.status, found.lower_bound), (Status::Cancelled, None));
+    assert_eq!(found.status, Status::Cancelled);
+    assert!(found.lower_bound.is_some_and(|bound| bound > 0.0 && bound <= found.schedule.latency));
     assert_eq!(found.as_pieces.unwrap().latency, found.schedule.latency);
 }
 

@@ -90,6 +90,8 @@ struct Report {
 pub struct Search {
     control: Arc<Control>,
     report: Arc<Report>,
+    /// Whether bounds and progress are reported, too, and not only plans.
+    bounds: bool,
     seed: u64,
 }
 
@@ -113,21 +115,32 @@ impl Default for Search {
 impl Search {
     /// A search that may last `deadline` from now and draws its random numbers from `seed`.
     pub fn new(deadline: Option<Duration>, seed: u64) -> Self {
-        Search { control: Control::new(deadline, None), report: Arc::new(Report::default()), seed }
+        Search { control: Control::new(deadline, None), report: Arc::new(Report::default()), bounds: true, seed }
     }
 
     /// A search of its own that may last `deadline` from now and ends with this one: one of many that are waited for.
     #[must_use]
     pub fn part(&self, deadline: Option<Duration>) -> Search {
         let control = Control::new(deadline, Some(Arc::clone(&self.control)));
-        Search { control, report: Arc::new(Report::default()), seed: self.seed }
+        Search { control, report: Arc::new(Report::default()), bounds: true, seed: self.seed }
     }
 
     /// A handle that stops together with this one but reports to nobody: for parts of a search whose bounds do not hold
     /// for the whole.
     #[must_use]
     pub fn quiet(&self) -> Search {
-        Search { control: Arc::clone(&self.control), report: Arc::new(Report::default()), seed: self.seed }
+        Search {
+            control: Arc::clone(&self.control),
+            report: Arc::new(Report::default()),
+            bounds: true,
+            seed: self.seed,
+        }
+    }
+
+    /// A handle that publishes plans but neither bounds nor progress: for a search among some of the plans only.
+    #[must_use]
+    pub fn plans_only(&self) -> Search {
+        Search { bounds: false, ..self.clone() }
     }
 
     /// Asks the planner to stop.
@@ -163,12 +176,18 @@ impl Search {
 
     /// Reports the share of the work done.
     pub fn report_fraction(&self, fraction: f64) {
+        if !self.bounds {
+            return;
+        }
         self.report.fraction.store(fraction.clamp(0.0, 1.0).to_bits(), Ordering::Relaxed);
     }
 
     /// Reports a proven lower bound; a worse one than known is ignored.
     pub fn report_bound(&self, bound: f64) {
         let known = f64::from_bits(self.report.bound.load(Ordering::Relaxed));
+        if !self.bounds {
+            return;
+        }
         if known.is_nan() || bound > known {
             self.report.bound.store(bound.to_bits(), Ordering::Relaxed);
         }

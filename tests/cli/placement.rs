@@ -1,5 +1,12 @@
 //! Device placement: latency planners, splits of experts, and published split files.
 
+use std::sync::Arc;
+
+use plantui::{
+    cluster::{Limits, Overrides},
+    planner::{self, Options, Planner, Problem, Search, Status},
+    workload::{self, Workload},
+};
 use serde_json::{Value, json as value};
 
 use crate::{Folder, TINY, json, plantui, refusal, stdout};
@@ -397,5 +404,104 @@ fn without_cpus_no_latency_plan_uses_one() {
         let story = plan(planner, settings);
         assert_eq!(story["status"], "infeasible", "{story}");
         assert!(story["infeasible"]["explanation"].as_str().unwrap().contains("--cpus 1"), "{story}");
+    }
+}
+
+/// A graph of nodes in layers, each reading two of the layer before; layers of one make a chain.
+fn layers(nodes: usize, width: usize) -> Arc<Workload> {
+    let mut state = 7u64;
+    let mut draw = move |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let node = |id: usize, draw: &mut dyn FnMut(usize) -> usize| {
+        let (cpu, accelerator) = (500 + draw(500), 100 + draw(100));
+        value!({"id": id, "supportedOnFpga": true, "cpuLatency": cpu, "fpgaLatency": accelerator, "isBackwardNode": false,
+            "size": 100})
+    };
+    let list: Vec<Value> = (0..nodes).map(|id| node(id, &mut draw)).collect();
+    let costs: Vec<usize> = (0..nodes).map(|_| 1 + draw(50)).collect();
+    let mut edges = vec![];
+    for id in width..nodes {
+        let layer = (id / width - 1) * width;
+        let mut from = [layer + draw(width), layer + draw(width)].to_vec();
+        from.dedup();
+        edges.extend(from.into_iter().map(|from| value!({"sourceId": from, "destId": id, "cost": costs[from]})));
+    }
+    let file = value!({"maxSizePerFPGA": 100 * nodes / 4, "maxFPGAs": 6, "maxCPUs": 1, "nodes": list, "edges": edges});
+    let text = serde_json::to_vec(&file).unwrap();
+    Arc::new(workload::load_bytes(&text, "layers.json", "layers").unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn problem(id: &str, workload: &Arc<Workload>, settings: &[&str]) -> (&'static dyn Planner, Problem) {
+    let planner = planner::find(id).unwrap();
+    let limits = Limits::resolve(workload, &Overrides::default()).unwrap();
+    let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
+    (planner, Problem { workload: workload.clone(), limits, options })
+}
+
+#[test]
+fn however_large_a_graph_there_is_a_plan_before_any_search() {
+    let planners = [
+        "placement-dp",
+        "placement-dpl",
+        "placement-pipedream",
+        "placement-ip",
+        "placement-local-search",
+        "placement-multilevel",
+        "placement-latency-ip",
+        "placement-latency-dp",
+        "placement-latency-greedy",
+    ];
+    let stopped = Search::default();
+    stopped.cancel();
+    for width in [1, 8] {
+        let graph = layers(20_000, width);
+        for id in planners {
+            // PipeDream merges what branches, and then nothing may fit.
+            if id == "placement-pipedream" && width > 1 {
+                continue;
+            }
+            let (planner, problem) = problem(id, &graph, &[]);
+            let outcome = planner.plan(&problem, &stopped.part(None));
+            let plan = outcome.plan.as_ref().unwrap_or_else(|| panic!("{id}, {width} wide: {:?}", outcome.infeasible));
+            let score = plantui::plan::check::check(&graph, &problem.limits, plan);
+            assert!(score.is_valid(), "{id}: {}", score.violations[0]);
+            assert!((score.value - outcome.objective.unwrap()).abs() <= 1e-9 * score.value, "{id}");
+            let bound = outcome.lower_bound.unwrap_or_else(|| panic!("{id} tells no bound"));
+            assert!(bound > 0.0 && bound <= score.value, "{id}: {bound} above {}", score.value);
+            if !id.contains("latency") && id != "placement-local-search" {
+                assert!(score.value <= 1.5 * bound, "{id}, {width} wide: {} is far above {bound}", score.value);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_chain_of_ten_thousand_nodes_is_planned_with_proof() {
+    let (planner, problem) = problem("placement-dp", &layers(10_000, 1), &[]);
+    let outcome = planner.plan(&problem, &Search::default());
+    assert_eq!((outcome.status, outcome.objective), (Status::Optimal, outcome.lower_bound));
+}
+
+#[test]
+fn threads_change_no_placement() {
+    let graph = layers(60, 4);
+    for (id, settings) in [
+        ("placement-dp", &[][..]),
+        ("placement-dpl", &[]),
+        ("placement-local-search", &["restarts=20"]),
+        ("placement-multilevel", &["restarts=6"]),
+        ("placement-latency-ip", &["rounds=0"]),
+        ("placement-latency-dp", &[]),
+    ] {
+        let (planner, problem) = problem(id, &graph, settings);
+        let planned = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut outcome = pool.install(|| planner.plan(&problem, &Search::new(None, 3)));
+            outcome.statistics.seconds = 0.0;
+            outcome
+        };
+        assert_eq!(planned(1), planned(4), "{id}");
     }
 }

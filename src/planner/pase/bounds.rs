@@ -10,6 +10,7 @@
 //! The surprising fact: on all published networks the two bounds meet, so no large table is ever made.
 
 use super::pairwise::{Pairwise, select};
+use crate::planner::Search;
 
 /// Labels whose lower bound exceeds the best cost by less than this share of it are kept: sums differ in their last bits.
 const TOLERANCE: f64 = 1e-10;
@@ -59,10 +60,13 @@ impl Bounds {
         }
     }
 
-    /// One sweep in each direction, then the deletion of labels that were ruled out.
-    pub fn sweep(&mut self) {
-        self.pass(Direction::Forward);
-        let bound = self.pass(Direction::Backward);
+    /// One sweep in each direction, then the deletion of labels that were ruled out. A sweep that is cancelled on its way
+    /// proves nothing and deletes nothing.
+    pub fn sweep(&mut self, search: &Search) {
+        if self.pass(Direction::Forward, search).is_none() {
+            return;
+        }
+        let Some(bound) = self.pass(Direction::Backward, search) else { return };
         self.lower = self.lower.max(bound);
         self.delete();
     }
@@ -72,13 +76,16 @@ impl Bounds {
         if self.upper > 0.0 { ((self.upper - self.lower) / self.upper).max(0.0) } else { 0.0 }
     }
 
-    /// Visits every variable; returns the constants taken out.
-    fn pass(&mut self, direction: Direction) -> f64 {
+    /// Visits every variable; returns the constants taken out, none if the search was cancelled.
+    fn pass(&mut self, direction: Direction, search: &Search) -> Option<f64> {
         let count = self.model.len();
         let mut chosen = vec![0; count];
         let mut constants = 0.0;
         let mut scratch = vec![];
         for i in 0..count {
+            if i % 64 == 0 && search.cancelled() {
+                return None;
+            }
             let v = if direction == Direction::Forward { i } else { count - 1 - i };
             let (mut reduced, choice) = self.visit(v, direction, &chosen);
             chosen[v] = choice;
@@ -97,7 +104,7 @@ impl Bounds {
             self.upper = cost;
             self.labels = chosen.iter().zip(&self.alive).map(|(&label, alive)| alive[label] as usize).collect();
         }
-        constants
+        Some(constants)
     }
 
     /// The costs of a variable's labels with all messages, and the label that suits those chosen before best.

@@ -43,7 +43,9 @@ pub fn fits(effort: &Effort) -> bool {
 /// Finds the minimum of a model in the given order; `None` if the search was stopped.
 pub fn minimum(model: &Pairwise, sequence: &Sequence, search: &Search) -> Option<Minimum> {
     let sizes: Vec<usize> = model.unary.iter().map(|costs| costs.len()).collect();
-    let mut tables: Vec<Table> = vec![];
+    // Tables that are not absorbed yet, and by variable those that were made with it, oldest first.
+    let mut tables: Vec<Option<Table>> = vec![];
+    let mut mentions: Vec<Vec<usize>> = vec![vec![]; model.len()];
     let mut used = vec![false; model.factors.len()];
     let mut choices: Vec<Vec<u32>> = Vec::with_capacity(sequence.steps.len());
     let mut constant = 0.0;
@@ -55,9 +57,8 @@ pub fn minimum(model: &Pairwise, sequence: &Sequence, search: &Search) -> Option
                 parts.push(pair(model, f, v));
             }
         }
-        let (absorbed, others) = tables.into_iter().partition(|table: &Table| table.variables.contains(&v));
-        tables = others;
-        parts.extend(absorbed.into_iter().map(|table| innermost(table, v, &sizes)));
+        let absorbed = std::mem::take(&mut mentions[v]).into_iter().filter_map(|made| tables[made].take());
+        parts.extend(absorbed.map(|table| innermost(table, v, &sizes)));
         let mut pass = Pass {
             sizes: step.dependent.iter().map(|&u| sizes[u]).collect(),
             levels: vec![vec![]; step.dependent.len() + 1],
@@ -75,7 +76,10 @@ pub fn minimum(model: &Pairwise, sequence: &Sequence, search: &Search) -> Option
         let table = Table { variables: step.dependent.clone(), values: pass.values };
         match table.variables.is_empty() {
             true => constant += table.values[0],
-            false => tables.push(table),
+            false => {
+                table.variables.iter().for_each(|&u| mentions[u].push(tables.len()));
+                tables.push(Some(table));
+            }
         }
     }
     let mut labels = vec![0; model.len()];

@@ -108,7 +108,7 @@ impl Rest<'_> {
             if search.cancelled() {
                 return None;
             }
-            bounds.sweep();
+            bounds.sweep(search);
         }
         let alive = &bounds.alive;
         let bytes = alive.iter().zip(&self.budget.bytes).map(|(alive, bytes)| select(bytes, alive));

@@ -16,12 +16,12 @@ use super::{
 };
 use crate::workload::operators::{Dimension, Link, Operator, OperatorKind, OperatorProfile, Tensor};
 
-/// Cells of all distinct tables at the most; 1.2 GB.
-const MOST_CELLS: usize = 150_000_000;
+/// Cells of all distinct tables at the most; 0.8 GB.
+const MOST_CELLS: usize = 100_000_000;
 
-/// Why a graph is too large to be searched on so many devices.
+/// Why a graph is not priced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum TooLarge {
+pub enum Unpriced {
     /// One operator has too many configurations.
     #[error(
         "operator {node} (counted from 0) has more than {MOST_CONFIGURATIONS} configurations; take fewer devices or a \
@@ -40,6 +40,9 @@ pub enum TooLarge {
         /// Node index.
         node: usize,
     },
+    /// There was no time.
+    #[error("stopped before every split of every operator was priced")]
+    Stopped,
 }
 
 /// An operator graph with everything priced.
@@ -100,29 +103,45 @@ impl Model {
     /// Prices every configuration of every operator on at most `settings.devices` devices.
     ///
     /// # Errors
-    /// [`TooLarge`] if an operator has too many configurations, or their tables take too much memory.
-    pub fn new(profile: &OperatorProfile, settings: &Settings) -> Result<Self, TooLarge> {
+    /// [`Unpriced`] if an operator has too many configurations, or their tables take too much memory.
+    pub fn new(profile: &OperatorProfile, settings: &Settings) -> Result<Self, Unpriced> {
+        Self::unless_stopped(profile, settings, &|| false)
+    }
+
+    /// As [`Model::new`], unless `stopped` says so meanwhile.
+    ///
+    /// # Errors
+    /// [`Unpriced`].
+    pub fn unless_stopped(
+        profile: &OperatorProfile,
+        settings: &Settings,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Self, Unpriced> {
         let enumerate = |_: usize, operator: &Operator| Space::new(operator, settings.devices, settings.cutoff);
-        Self::with_spaces(profile, settings, enumerate)
+        Self::with_spaces(profile, settings, enumerate, stopped)
     }
 
     /// The model with the configurations that `enumerate` gives. Operators of one kind and shape must get equal ones.
     ///
     /// # Errors
-    /// [`TooLarge`] where it gives none, or the tables take too much memory.
+    /// [`Unpriced`] where it gives none, the tables take too much memory, or `stopped` says so.
     pub fn with_spaces(
         profile: &OperatorProfile,
         settings: &Settings,
         enumerate: impl Fn(usize, &Operator) -> Option<Space>,
-    ) -> Result<Self, TooLarge> {
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Self, Unpriced> {
         let mut known: FxHashMap<Shape<'_>, usize> = FxHashMap::default();
         let mut distinct: Vec<(Arc<Space>, Arc<Vec<f64>>)> = vec![];
         let mut kinds = Vec::with_capacity(profile.operators.len());
         for (v, operator) in profile.operators.iter().enumerate() {
+            if v % 64 == 0 && stopped() {
+                return Err(Unpriced::Stopped);
+            }
             let kind = match known.entry(shape(operator)) {
                 Entry::Occupied(entry) => *entry.get(),
                 Entry::Vacant(entry) => {
-                    let space = enumerate(v, operator).ok_or(TooLarge::Operator { node: v })?;
+                    let space = enumerate(v, operator).ok_or(Unpriced::Operator { node: v })?;
                     let price = |splits: &[u32]| {
                         cost::operator(operator, splits, settings.rules.batch_norm).total(settings.ratio())
                     };
@@ -135,7 +154,7 @@ impl Model {
         }
         let spaces: Vec<Arc<Space>> = kinds.iter().map(|&kind| Arc::clone(&distinct[kind].0)).collect();
         let factors = Tables { profile, settings, spaces: &spaces, kinds: &kinds, ..Tables::empty(profile, settings) }
-            .factors()?;
+            .factors(stopped)?;
         let unary = kinds.iter().map(|&kind| Arc::clone(&distinct[kind].1)).collect();
         Ok(Model { pairwise: Pairwise::new(unary, factors), spaces, kinds })
     }
@@ -161,11 +180,12 @@ impl<'a> Tables<'a> {
         Tables { profile, settings, spaces: &[], kinds: &[], sides, tables, cells: 0 }
     }
 
-    fn factors(mut self) -> Result<Vec<Factor>, TooLarge> {
-        self.profile.links().iter().map(|link| self.factor(link)).collect()
+    fn factors(mut self, stopped: &dyn Fn() -> bool) -> Result<Vec<Factor>, Unpriced> {
+        let links = self.profile.links();
+        links.iter().map(|link| if stopped() { Err(Unpriced::Stopped) } else { self.factor(link) }).collect()
     }
 
-    fn factor(&mut self, link: &Link) -> Result<Factor, TooLarge> {
+    fn factor(&mut self, link: &Link) -> Result<Factor, Unpriced> {
         let profile = self.profile;
         let consumer = &profile.operators[link.consumer];
         let slots = paid(link, self.settings);
@@ -181,7 +201,7 @@ impl<'a> Tables<'a> {
         if !self.tables.contains_key(&keys) {
             self.cells += cells;
             if self.cells > MOST_CELLS {
-                return Err(TooLarge::Tables { node: link.consumer });
+                return Err(Unpriced::Tables { node: link.consumer });
             }
         }
         let table = self.tables.entry(keys).or_insert_with(|| {

@@ -2,7 +2,7 @@
 //!
 //! `GenerateSeq` of the paper: always the vertex with the fewest neighbours left, the earliest on ties. Its yardstick is
 //! a breadth-first order from the first vertex. Either way the tables follow from the order alone, so they are counted
-//! before any is made. `O(V² + fill)`.
+//! before any is made. `O((V + fill) log V)`.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -57,18 +57,21 @@ impl Sequence {
             left[b].insert(a);
         }
         let fixed = (order == Order::BreadthFirst).then(|| breadth_first(&left));
-        let mut open: BTreeSet<usize> = (0..model.len()).collect();
+        // By number of neighbours left, then by number.
+        let mut open: BTreeSet<(usize, usize)> = (0..model.len()).map(|v| (left[v].len(), v)).collect();
         let mut steps = Vec::with_capacity(model.len());
         while steps.len() < model.len() {
             let next = match &fixed {
                 Some(order) => order[steps.len()],
-                None => open.iter().copied().min_by_key(|&v| left[v].len()).unwrap_or_default(),
+                None => open.first().map_or(0, |&(_, v)| v),
             };
-            open.remove(&next);
+            open.remove(&(left[next].len(), next));
             let dependent = std::mem::take(&mut left[next]);
             for &u in &dependent {
+                open.remove(&(left[u].len(), u));
                 left[u].remove(&next);
                 left[u].extend(dependent.iter().copied().filter(|&w| w != u));
+                open.insert((left[u].len(), u));
             }
             steps.push(Step { variable: next, dependent: dependent.into_iter().collect() });
         }

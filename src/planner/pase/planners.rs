@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{
     Settings, data_parallel, memory,
     memory::Budget,
-    model::Model,
+    model::{Model, Unpriced},
     order::Order,
     solve::{Method, Solution, Work, solve},
     space::Space,
@@ -165,7 +165,26 @@ impl<'a> Task<'a> {
 
     /// The model of a single configuration for every operator.
     fn fixed(&self, splits: impl Fn(&crate::workload::Operator) -> Vec<u32>) -> Option<Model> {
-        Model::with_spaces(self.profile, &self.settings, |_, operator| Some(Space::single(splits(operator)))).ok()
+        let single = |_: usize, operator: &crate::workload::Operator| Some(Space::single(splits(operator)));
+        Model::with_spaces(self.profile, &self.settings, single, &|| false).ok()
+    }
+
+    /// The batch split as many ways as the cutoff allows: the plan that is there before anything is searched, if it fits.
+    fn first(&self) -> Option<(f64, Plan)> {
+        let ways = data_parallel::ways(self.profile, self.settings.devices, self.settings.cutoff);
+        let split = |operator: &crate::workload::Operator| data_parallel::split(operator, ways);
+        let model = self.fixed(split)?;
+        let pairs = self.profile.operators.iter().zip(&model.spaces);
+        let needed: f64 = pairs.map(|(operator, space)| memory::bytes(operator, space.get(0))).sum();
+        let cost = model.pairwise.cost(&vec![0; model.spaces.len()]);
+        (needed <= self.memory_bytes).then(|| (cost, self.plan(model.spaces.iter().map(|space| space.get(0)))))
+    }
+
+    /// A cost that no plan is below: the work of one device shared evenly, nothing sent.
+    fn floor(&self) -> f64 {
+        let whole = self.fixed(|operator| vec![1; operator.dims.len()]);
+        let cost = whole.map_or(0.0, |model| model.pairwise.cost(&vec![0; model.spaces.len()]));
+        cost / f64::from(self.settings.devices.max(1)) * (1.0 - 1e-9)
     }
 
     /// What data parallelism and one device cost.
@@ -257,12 +276,12 @@ impl Planner for Pase {
 
 fn search_splits(task: &Task<'_>, method: Method, search: &Search) -> Outcome {
     let settings = &task.settings;
-    let model = match Model::new(task.profile, settings) {
+    let (first, floor) = (task.first(), task.floor());
+    first.iter().for_each(|(cost, plan)| search.improve(*cost, plan));
+    search.report_bound(floor);
+    let model = match Model::unless_stopped(task.profile, settings, &|| search.cancelled()) {
         Ok(model) => model,
-        Err(too_large) => {
-            let notes = vec![too_large.to_string()];
-            return Outcome { notes, ..Outcome::new(Status::Cancelled) };
-        }
+        Err(unpriced) => return unsearched(first, floor, unpriced),
     };
     let baselines = task.baselines();
     let plan = |labels: &[usize]| task.plan(model.spaces.iter().zip(labels).map(|(space, &label)| space.get(label)));
@@ -287,6 +306,17 @@ fn search_splits(task: &Task<'_>, method: Method, search: &Search) -> Outcome {
         solution = memory::within(&model.pairwise, &budget, &solution, method, search, improved);
     }
     outcome(task, &solution, method, baselines, plan(&solution.labels))
+}
+
+/// The outcome where not all splits could be priced: data parallelism, if it fits.
+fn unsearched(first: Option<(f64, Plan)>, floor: f64, unpriced: Unpriced) -> Outcome {
+    let status = if unpriced == Unpriced::Stopped || first.is_none() { Status::Cancelled } else { Status::Feasible };
+    let mut notes = vec![unpriced.to_string()];
+    if first.is_some() {
+        notes.push("the plan is data parallelism; no other was looked at".into());
+    }
+    let (objective, plan) = first.unzip();
+    Outcome { notes, objective, plan, lower_bound: Some(floor), ..Outcome::new(status) }
 }
 
 /// Bytes of every configuration, shared as the model shares them.

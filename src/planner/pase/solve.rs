@@ -18,6 +18,8 @@ const MOST_SWEEPS: usize = 300;
 const CHEAP_COMBINATIONS: f64 = 1e6;
 /// Combinations that are worth going through once sweeps have ended.
 const MOST_COMBINATIONS: f64 = 2e10;
+/// Sums of many costs differ in their last bits.
+const ROUNDING: f64 = 1e-11;
 /// A gap that is nothing but rounding.
 const CLOSED: f64 = 1e-13;
 
@@ -86,12 +88,16 @@ pub fn solve(
     // No cost is negative.
     bounds.lower = if method.bounds { f64::NEG_INFINITY } else { 0.0 };
     improved(bounds.upper, &bounds.labels);
+    // Every variable at its cheapest, and every factor: what is known before the first sweep.
+    let least = |costs: &[f64]| costs.iter().copied().fold(f64::INFINITY, f64::min);
+    let floor = model.unary.iter().map(|costs| least(costs)).sum::<f64>() * (1.0 - ROUNDING);
+    search.report_bound(floor);
     let sequence = Sequence::new(model, method.order);
     let whole = sequence.effort(model);
     let mut work = Work { labels: model.labels(), whole, ..Work::default() };
     while method.bounds && work.sweeps < MOST_SWEEPS && bounds.gap() > CLOSED && !search.cancelled() {
         let before = bounds.upper;
-        bounds.sweep();
+        bounds.sweep(search);
         work.sweeps += 1;
         if bounds.upper < before {
             improved(bounds.upper, &bounds.labels);
@@ -106,7 +112,7 @@ pub fn solve(
     work.rest = sequence.effort(&bounds.model);
     let mut solution = Solution {
         cost: bounds.upper,
-        lower: bounds.lower.min(bounds.upper),
+        lower: bounds.lower.max(floor).min(bounds.upper),
         proven: bounds.gap() <= CLOSED,
         stopped: false,
         labels: bounds.labels,

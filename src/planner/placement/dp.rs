@@ -17,9 +17,14 @@
 //! is none. A result above what was good enough is exact; one below is the next bound, and good enough is then what lies
 //! further down. GNMT's training takes 0.2 million pairs so, not the 9.3 million of one exact table.
 //!
+//! A walk also stops where what it holds sends so much to classes outside its ideal, which it never reaches, that no device
+//! has the time. Ideals of one size are independent of one another; where they take long they are shared among threads.
+//!
 //! Each table is filled with costs cut off at twice its bound ([`ClassCosts::bounded`]), so that what enters a sum of
 //! transfers leaves it without a trace; the bound of the next is the split's load added up from its parts. With costs from
 //! 1 to 1e30 the first table may be wrong by 1e14, and the next one knows.
+
+use rayon::prelude::*;
 
 use super::{
     DeviceKind, Placed, PlacementLimits,
@@ -47,8 +52,8 @@ const FIRST_SHARE: f64 = 0.2;
 const COARSEST: f64 = 64.0;
 /// A split is better if it is by more than this, relative: what sums of costs up to twice the bound may be off by.
 const ROUNDING: f64 = 1e-11;
-/// The largest table, in numbers.
-const MOST_CELLS: usize = 1 << 27;
+/// The largest table, in numbers (512 MiB).
+const MOST_CELLS: usize = 1 << 26;
 
 /// Options of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,15 +136,17 @@ pub fn plan(
     search: &Search,
 ) -> Placed {
     let prepared = Prepared::with_options(dag, profile, options.contract_layers);
-    let bound = lower_bound(&prepared.costs, limits);
-    search.report_bound(bound);
-    let linear = match linearise::search(&prepared, limits, search) {
-        Ok(found) => found,
-        Err(refused) => return linearise::without_split(refused, bound),
-    };
-    let upper = linear.best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
-    let mut counts = vec![("classes", prepared.costs.len() as f64)];
+    let linear = linearise::along(&prepared, limits, search);
     let order = prepared.graph.order();
+    // There is no other order: what is best along this one is best.
+    if is_chain(&order) && linear.found.as_ref().is_ok_and(|found| found.proven) {
+        let status = if linear.best.is_some() { Status::Optimal } else { Status::Infeasible };
+        let placed = linear.placed(&prepared);
+        return Placed { status, lower_bound: placed.max_load.or(placed.lower_bound), ..placed };
+    }
+    let upper = linear.value().unwrap_or(f64::INFINITY);
+    let bound = linear.bound;
+    let mut counts = vec![("classes", prepared.costs.len() as f64)];
     let (status, best, lower_bound, notes) =
         match solve(&order, &prepared.costs, limits, upper, options.most_ideals, search) {
             Ok(found) => {
@@ -171,6 +178,12 @@ pub fn plan(
         notes,
         counts,
     }
+}
+
+/// Whether the order is of all classes: then there is one way to linearise it.
+fn is_chain(order: &Dag) -> bool {
+    let follows = |pair: &[u32]| order.successors(pair[0] as usize).any(|next| next == pair[1] as usize);
+    order.topological_order().windows(2).all(follows)
 }
 
 /// The best split along an order that is better than `upper`.
@@ -240,7 +253,7 @@ pub fn solve_over(
 /// The values of all ideals, by CPUs and accelerators.
 struct Table<'a> {
     lattice: &'a Lattice,
-    walk: Walk<'a>,
+    costs: &'a ClassCosts,
     /// What every ideal sums to.
     sums: Vec<Sums>,
     cpus: usize,
@@ -249,15 +262,34 @@ struct Table<'a> {
     memory: f64,
     /// `values[(ideal · (cpus + 1) + c) · (accelerators + 1) + f]`; infinite where not below the bound or of no use.
     values: Vec<f64>,
-    /// The least value of each ideal.
-    least: Vec<f64>,
-    /// The most compute on accelerators, and on CPUs, of an ideal with a value within each ideal.
-    nearest: Vec<(f64, f64)>,
+    marks: Vec<Mark>,
     need: Need,
     prefixes: Packing,
     suffixes: Packing,
     full: Sums,
 }
+
+/// What larger ideals ask of one before they look at its values.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    /// The least of its values.
+    least: f64,
+    /// The most compute on accelerators, and on CPUs, of an ideal with a value within it, itself included.
+    nearest: (f64, f64),
+}
+
+/// A number of CPUs, and the least and most accelerators with which an ideal is of use beside them.
+type Useful = (usize, usize, usize);
+
+/// What an ideal's walk gave.
+#[derive(Debug, Clone, Copy)]
+struct Visited {
+    mark: Mark,
+    pairs: u64,
+}
+
+/// Levels of which the one before took so many pairs are shared among threads.
+const SHARED_PAIRS: u64 = 4_000;
 
 impl<'a> Table<'a> {
     fn new(
@@ -271,21 +303,20 @@ impl<'a> Table<'a> {
         let cells = (cpus + 1) * (accelerators + 1);
         let mut values = vec![f64::INFINITY; cells * lattice.len()];
         values[..cells].fill(0.0);
-        let mut least = vec![f64::INFINITY; lattice.len()];
-        least[0] = 0.0;
+        let mut marks = vec![Mark { least: f64::INFINITY, nearest: (0.0, 0.0) }; lattice.len()];
+        marks[0].least = 0.0;
         let sums = lattice.sums(costs);
         let full = sums[lattice.len() - 1];
         Table {
             lattice,
+            costs,
             sums,
-            walk: Walk::new(lattice, costs),
             cpus,
             accelerators,
             upper,
             memory,
             values,
-            least,
-            nearest: vec![(0.0, 0.0); lattice.len()],
+            marks,
             need: Need::new(costs, cpus, upper, memory),
             prefixes: Packing::of_prefixes(lattice, costs, cpus, upper),
             suffixes: Packing::of_suffixes(lattice, costs, cpus, upper),
@@ -300,7 +331,7 @@ impl<'a> Table<'a> {
             accelerator: self.full.accelerator - inside.accelerator,
             cut: inside.cut,
             size: self.full.size - inside.size,
-            unsupported: 0,
+            ..Sums::default()
         };
         let least = self.need.accelerators(c, inside).max(self.prefixes.fewest(ideal, c) as usize);
         let rest = self.need.accelerators(self.cpus - c, &outside);
@@ -309,105 +340,129 @@ impl<'a> Table<'a> {
     }
 
     /// Fills the table by size of ideal, where values up to `enough` need not be the least; the number of pairs looked at.
+    /// Ideals of one size know nothing of one another: where there is much to do they are shared among threads.
     fn fill(&mut self, enough: f64, round: i32, search: &Search) -> Result<u64, Refused> {
         // How many rounds there will be is not known: each is half of what is left.
         let share = 0.5_f64.powi(round);
+        let cells = (self.cpus + 1) * (self.accelerators + 1);
+        let mut values = std::mem::take(&mut self.values);
+        let mut walk = Walk::new(self.lattice, self.costs);
+        let (mut pairs, mut before) = (0, 0);
+        for level in self.lattice.levels().into_iter().skip(1) {
+            if search.cancelled() {
+                return Err(Refused::Cancelled);
+            }
+            search.report_fraction(1.0 - share * (2.0 - level.end as f64 / self.lattice.len() as f64));
+            let (below, rest) = values.split_at_mut(level.start * cells);
+            let rows = &mut rest[..level.len() * cells];
+            let visited: Vec<Visited> = if level.len() > 1 && before > SHARED_PAIRS {
+                let one = |walk: &mut Walk<'_>, (ideal, row): (usize, &mut [f64])| {
+                    self.visit(ideal, enough, below, row, walk, search)
+                };
+                let walks = || Walk::new(self.lattice, self.costs);
+                let rows = rows.par_chunks_exact_mut(cells).with_max_len(1);
+                level.clone().into_par_iter().with_max_len(1).zip(rows).map_init(walks, one).collect()
+            } else {
+                let rows = level.clone().zip(rows.chunks_exact_mut(cells));
+                rows.map(|(ideal, row)| self.visit(ideal, enough, below, row, &mut walk, search)).collect()
+            };
+            before = 0;
+            for (ideal, visited) in level.zip(visited) {
+                self.marks[ideal] = visited.mark;
+                before += visited.pairs;
+            }
+            pairs += before;
+        }
+        self.values = values;
+        if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
+    }
+
+    /// Finds the values of one ideal from those below it.
+    fn visit(
+        &self,
+        ideal: usize,
+        enough: f64,
+        below: &[f64],
+        here: &mut [f64],
+        walk: &mut Walk<'_>,
+        search: &Search,
+    ) -> Visited {
         let row = self.accelerators + 1;
         let cells = (self.cpus + 1) * row;
+        let mut nearest = (0.0, 0.0);
+        for &(below, _) in self.lattice.below(ideal) {
+            let (accelerator, cpu) = self.marks[below as usize].nearest;
+            nearest = (f64::max(nearest.0, accelerator), f64::max(nearest.1, cpu));
+        }
+        let inside = self.sums[ideal];
+        let mut visited = Visited { mark: Mark { least: f64::INFINITY, nearest }, pairs: 0 };
+        let useful = (0..=self.cpus).map(|c| (c, self.useful(ideal, c, &inside)));
+        let ranges: Vec<Useful> =
+            useful.filter(|(_, (least, most))| least <= most).map(|(c, (least, most))| (c, least, most)).collect();
+        // No device reaches from here down to an ideal with a value. A little less, so that rounding rules out nothing.
+        let (accelerator_reach, cpu_reach) =
+            (inside.accelerator - self.upper * (1.0 + 1e-9), inside.cpu - self.upper * (1.0 + 1e-9));
+        let any_cpu = self.cpus > 0;
+        let far = |nearest: (f64, f64), locked: f64| {
+            nearest.0 < accelerator_reach + locked && !(any_cpu && nearest.1 >= cpu_reach)
+        };
+        if ranges.is_empty() || far(nearest, 0.0) || search.cancelled() {
+            return visited;
+        }
+        let (upper, memory) = (self.upper, self.memory);
+        let is_enough = |value: f64| value < upper && value <= enough;
         let mut pairs = 0;
-        let mut ranges: Vec<(usize, usize, usize)> = vec![];
-        for ideal in 1..self.lattice.len() {
-            if ideal % 64 == 0 {
-                if search.cancelled() {
-                    return Err(Refused::Cancelled);
-                }
-                search.report_fraction(1.0 - share * (2.0 - ideal as f64 / self.lattice.len() as f64));
-            }
-            let mut nearest = (0.0, 0.0);
-            for &(below, _) in self.lattice.below(ideal) {
-                let (accelerator, cpu) = self.nearest[below as usize];
-                nearest = (f64::max(nearest.0, accelerator), f64::max(nearest.1, cpu));
-            }
-            self.nearest[ideal] = nearest;
-            ranges.clear();
-            let inside = self.sums[ideal];
-            for c in 0..=self.cpus {
-                let (least, most) = self.useful(ideal, c, &inside);
-                if least <= most {
-                    ranges.push((c, least, most));
-                }
-            }
-            // No device reaches from here down to an ideal with a value. A little less, so that rounding rules out nothing.
-            let (accelerator_reach, cpu_reach) =
-                (inside.accelerator - self.upper * (1.0 + 1e-9), inside.cpu - self.upper * (1.0 + 1e-9));
-            let any_cpu = self.cpus > 0;
-            let far = |nearest: (f64, f64)| nearest.0 < accelerator_reach && !(any_cpu && nearest.1 >= cpu_reach);
-            if ranges.is_empty() || far(nearest) {
-                continue;
-            }
-            let (below, here) = self.values.split_at_mut(ideal * cells);
-            let here = &mut here[..cells];
-            let (upper, memory, least, known) = (self.upper, self.memory, &self.least, &self.nearest);
-            let is_enough = |value: f64| value < upper && value <= enough;
-            self.walk.down(ideal, |j, sums| {
-                pairs += 1;
-                let mut better = false;
-                let accelerator_ends =
-                    sums.accelerator >= upper || sums.size > memory || sums.unsupported > 0 || row == 1;
-                let cpu = if any_cpu { sums.cpu } else { f64::INFINITY };
-                if least[j] < upper {
-                    let there = &below[j * cells..(j + 1) * cells];
-                    let load = if accelerator_ends { f64::INFINITY } else { sums.accelerator + sums.cut };
-                    if load < upper {
-                        for &(c, from, to) in &ranges {
-                            let from = from.max(1);
-                            let base = c * row;
-                            if from <= to {
-                                let target = &mut here[base + from..=base + to];
-                                for (t, &s) in target.iter_mut().zip(&there[base + from - 1..base + to]) {
-                                    let value = if s > load { s } else { load };
-                                    better |= value < *t;
-                                    *t = if value < *t { value } else { *t };
-                                }
-                            }
-                        }
-                    }
-                    if cpu < upper {
-                        for &(c, from, to) in ranges.iter().filter(|range| range.0 > 0) {
-                            let base = c * row;
-                            let target = &mut here[base + from..=base + to];
-                            for (t, &s) in target.iter_mut().zip(&there[base - row + from..=base - row + to]) {
-                                let value = if s > cpu { s } else { cpu };
-                                better |= value < *t;
-                                *t = if value < *t { value } else { *t };
-                            }
+        walk.down(ideal, |j, sums| {
+            pairs += 1;
+            let mut better = false;
+            let accelerator_ends =
+                sums.accelerator + sums.locked >= upper || sums.size > memory || sums.unsupported > 0 || row == 1;
+            let cpu = if any_cpu { sums.cpu } else { f64::INFINITY };
+            let Mark { least, nearest } = self.marks[j];
+            if least < upper {
+                let there = &below[j * cells..(j + 1) * cells];
+                let load = if accelerator_ends { f64::INFINITY } else { sums.accelerator + sums.cut };
+                if load < upper {
+                    for &(c, from, to) in &ranges {
+                        let (from, base) = (from.max(1), c * row);
+                        if from <= to {
+                            let source = &there[base + from - 1..base + to];
+                            better |= improve(&mut here[base + from..=base + to], source, load);
                         }
                     }
                 }
-                if better && ranges.iter().all(|&(c, from, _)| is_enough(here[c * row + from])) {
-                    Onward::Stop
-                } else if (!accelerator_ends || cpu < upper) && !far(known[j]) {
-                    Onward::Below
-                } else {
-                    Onward::Past
-                }
-            });
-            // A device may stay empty; and what is not below the bound is of no use.
-            for &(c, from, to) in &ranges {
-                for f in from..=to {
-                    let at = c * row + f;
-                    let fewer_accelerators = if f > 0 { here[at - 1] } else { f64::INFINITY };
-                    let fewer_cpus = if c > 0 { here[at - row] } else { f64::INFINITY };
-                    let value = here[at].min(fewer_accelerators).min(fewer_cpus);
-                    here[at] = if value < upper { value } else { f64::INFINITY };
-                    self.least[ideal] = self.least[ideal].min(here[at]);
+                if cpu < upper {
+                    for &(c, from, to) in ranges.iter().filter(|range| range.0 > 0) {
+                        let base = c * row;
+                        let source = &there[base - row + from..=base - row + to];
+                        better |= improve(&mut here[base + from..=base + to], source, cpu);
+                    }
                 }
             }
-            if self.least[ideal].is_finite() {
-                self.nearest[ideal] = (inside.accelerator, inside.cpu);
+            if better && ranges.iter().all(|&(c, from, _)| is_enough(here[c * row + from])) {
+                Onward::Stop
+            } else if (!accelerator_ends || cpu < upper) && !far(nearest, sums.locked) {
+                Onward::Below
+            } else {
+                Onward::Past
+            }
+        });
+        visited.pairs = pairs;
+        // A device may stay empty; and what is not below the bound is of no use.
+        for &(c, from, to) in &ranges {
+            for f in from..=to {
+                let at = c * row + f;
+                let fewer_accelerators = if f > 0 { here[at - 1] } else { f64::INFINITY };
+                let fewer_cpus = if c > 0 { here[at - row] } else { f64::INFINITY };
+                let value = here[at].min(fewer_accelerators).min(fewer_cpus);
+                here[at] = if value < upper { value } else { f64::INFINITY };
+                visited.mark.least = visited.mark.least.min(here[at]);
             }
         }
-        Ok(pairs)
+        if visited.mark.least.is_finite() {
+            visited.mark.nearest = (inside.accelerator, inside.cpu);
+        }
+        visited
     }
 
     fn value(&self, ideal: usize, c: usize, f: usize) -> f64 {
@@ -419,7 +474,8 @@ impl<'a> Table<'a> {
     }
 
     /// The stages of the best split, first to last: the choices are found again by walking once per stage.
-    fn stages(&mut self) -> Vec<Stage> {
+    fn stages(&self) -> Vec<Stage> {
+        let mut walk = Walk::new(self.lattice, self.costs);
         let mut stages = vec![];
         let (mut ideal, mut c, mut f) = (self.lattice.len() - 1, self.cpus, self.accelerators);
         while ideal > 0 {
@@ -435,7 +491,7 @@ impl<'a> Table<'a> {
             let mut choice = None;
             let (values, row, cells) = (&self.values, self.accelerators + 1, (self.cpus + 1) * (self.accelerators + 1));
             let (upper, memory) = (self.upper, self.memory);
-            self.walk.down(ideal, |j, sums| {
+            walk.down(ideal, |j, sums| {
                 let at = j * cells + c * row + f;
                 let load = sums.on_accelerator(memory);
                 if f > 0 && values[at - 1].max(load) == value {
@@ -465,4 +521,16 @@ impl<'a> Table<'a> {
         stages.reverse();
         stages
     }
+}
+
+/// Takes over where a device of a load makes something better of the values below; whether it did anywhere.
+#[inline]
+fn improve(target: &mut [f64], source: &[f64], load: f64) -> bool {
+    let mut better = false;
+    for (t, &s) in target.iter_mut().zip(source) {
+        let value = if s > load { s } else { load };
+        better |= value < *t;
+        *t = if value < *t { value } else { *t };
+    }
+    better
 }

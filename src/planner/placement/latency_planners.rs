@@ -10,7 +10,9 @@ use super::{
     DeviceKind, PlacementLimits, Split,
     dp::{self, DpOptions},
     latency::{
-        Instance, Question, Settings, SlotSchedule, evaluate, greedy,
+        Instance, Question, Settings, SlotSchedule,
+        bound::critical_path,
+        evaluate, greedy,
         search::{Best, search as anytime_search},
     },
     linearise,
@@ -152,6 +154,11 @@ impl Planner for LatencyPlanner {
             Algorithm::Search => of_search(problem, profile, search),
         };
         outcome = without_absent_cpus(problem, outcome);
+        if outcome.plan.is_some() && outcome.lower_bound.is_none() {
+            let limits = &problem.limits;
+            let instance = Instance::new(dag, profile, limits.devices as usize, 1, limits.memory_bytes);
+            outcome.lower_bound = Some(critical_path(&instance));
+        }
         if let (Some(plan), Some(value)) = (&outcome.plan, outcome.objective) {
             search.improve(value, plan);
             outcome.notes.push("any number of nodes run on CPUs at once: the limit on CPUs is not heeded".into());
@@ -235,7 +242,7 @@ fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> 
             search.improve(schedule.latency, &plan(schedule));
         }
     };
-    at_once(&question, &improved);
+    at_once(&question, &improved, search);
     let quiet = search.quiet();
     let options = DpOptions { most_ideals: MOST_IDEALS, ..DpOptions::default() };
     let starts: Vec<Vec<Vec<u32>>> =
@@ -281,13 +288,15 @@ fn answer(
     anytime_search(question, settings, starts, search, improved)
 }
 
-/// Publishes the greedy split, or where that is not admissible everything on CPUs, before anything takes time.
-fn at_once(question: &Question<'_>, improved: &dyn Fn(&SlotSchedule)) {
+/// Publishes the better of the greedy split and everything on CPUs, and the bound that takes no time, before anything does.
+fn at_once(question: &Question<'_>, improved: &dyn Fn(&SlotSchedule), search: &Search) {
     let Question { dag, profile, accelerators, subgraphs, memory_bytes } = *question;
     let instance = Instance::new(dag, profile, accelerators, subgraphs, memory_bytes);
     let filled = instance.first_slots(&greedy(dag, profile, accelerators, memory_bytes));
-    let first = instance.schedule(&filled).or_else(|| instance.schedule(&vec![0; dag.len()]));
+    let schedules = [filled, vec![0; dag.len()]].map(|slots| instance.schedule(&slots));
+    let first = schedules.into_iter().flatten().min_by(|a, b| a.latency.total_cmp(&b.latency));
     first.iter().for_each(improved);
+    search.report_bound(critical_path(&instance));
 }
 
 /// A split as a plan, scored by the published evaluation; infeasible where it cannot run.

@@ -24,6 +24,11 @@ pub struct Lattice {
     places: Vec<u32>,
 }
 
+/// Bytes that the sets may take while they are enumerated.
+const MOST_BYTES: usize = 1 << 28;
+/// Lattices of more classes are walked without what is locked: finding it would take longer than it saves.
+const MOST_LOCKED: usize = 4_000;
+
 /// Why there is no lattice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
@@ -39,6 +44,11 @@ impl Lattice {
     /// # Errors
     /// [`Refused`] if there are more, or the search was cancelled.
     pub fn new(order: &Dag, limit: usize, search: &Search) -> Result<Self, Refused> {
+        // A set is a bit for every class, and there is one of every size.
+        let limit = limit.min(MOST_BYTES / (order.len() / 8 + 8));
+        if order.len() >= limit {
+            return Err(Refused::TooMany(limit));
+        }
         let reversed = order.edges().iter().map(|&(u, v)| (v, u)).collect();
         let reversed = Dag::new(order.len(), reversed).expect("the reverse of an acyclic graph is acyclic");
         let sets = match DownSets::enumerate(&reversed, limit, &|| search.cancelled()) {
@@ -111,6 +121,26 @@ impl Lattice {
         sums
     }
 
+    /// The ideals by size: the range of each size in turn.
+    pub fn levels(&self) -> Vec<std::ops::Range<usize>> {
+        let mut size = vec![0u32; self.len()];
+        let mut levels = vec![0..1];
+        for ideal in 1..self.len() {
+            size[ideal] = size[self.below(ideal)[0].0 as usize] + 1;
+            match levels.get_mut(size[ideal] as usize) {
+                Some(level) => level.end = ideal + 1,
+                None => levels.push(ideal..ideal + 1),
+            }
+        }
+        levels
+    }
+
+    /// The classes of an ideal, the last first.
+    fn classes(&self, ideal: usize) -> impl Iterator<Item = usize> + Clone {
+        let step = |ideal: usize| self.below(ideal).first().copied();
+        std::iter::successors(step(ideal), move |&(below, _)| step(below as usize)).map(|(_, class)| class as usize)
+    }
+
     /// Number of ideals.
     pub fn len(&self) -> usize {
         self.start.len() - 1
@@ -129,12 +159,8 @@ impl Lattice {
 
     /// The classes of an ideal that are not in another one below it, ascending.
     pub fn between(&self, ideal: usize, below: usize) -> Vec<usize> {
-        let members = |mut ideal: usize| {
-            let mut classes = vec![];
-            while let Some(&(next, class)) = self.below(ideal).first() {
-                classes.push(class as usize);
-                ideal = next as usize;
-            }
+        let members = |ideal: usize| {
+            let mut classes: Vec<usize> = self.classes(ideal).collect();
             classes.sort_unstable();
             classes
         };
@@ -149,6 +175,8 @@ pub struct Walk<'a> {
     lattice: &'a Lattice,
     holding: Holding<'a>,
     path: Vec<Level>,
+    /// Whether it tells what is locked.
+    locks: bool,
 }
 
 /// Where a walk goes from a set.
@@ -176,13 +204,16 @@ struct Level {
 impl<'a> Walk<'a> {
     /// A walker over a lattice.
     pub fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
-        Walk { lattice, holding: Holding::new(costs), path: vec![] }
+        Walk { lattice, holding: Holding::new(costs), path: vec![], locks: costs.len() <= MOST_LOCKED }
     }
 
     /// Visits each ideal strictly below `ideal` once, with the sums of the classes between the two. `visit` says whether
     /// to go on below: the differences further down contain this one.
     pub fn down(&mut self, ideal: usize, mut visit: impl FnMut(usize, &Sums) -> Onward) {
-        let Walk { lattice, holding, path } = self;
+        let Walk { lattice, holding, path, locks } = self;
+        if *locks {
+            holding.within(lattice.classes(ideal));
+        }
         let level = |ideal: usize, class: u32, place: u32, sums: Sums| {
             let (mut next, end) = (lattice.start[ideal], lattice.start[ideal + 1]);
             // Steps lie in the order of their classes, the last first: in front are those that come too late.

@@ -2,14 +2,16 @@
 //!
 //! With `n` classes there are `n + 1` ideals, so it takes `O(n²)` at worst. The order is that of the published program: a
 //! topological sort with a stack, in which the smallest class number among the sources comes first and successors are
-//! seen in ascending number, those of artificial edges before the others. Another order gives another value.
+//! seen in ascending number, those of artificial edges before the others. Another order gives another value. The search
+//! begins below the value of devices filled along the order ([`first_plan`]), which is published before it.
 
 use super::{
     Placed, PlacementLimits,
     classes::ClassGraph,
-    dp::{self, DpOptions, Found, Prepared},
+    dp::{self, DpOptions, Found, Prepared, Stage},
+    first_plan,
     lattice::{Lattice, Refused},
-    need,
+    need, planners,
 };
 use crate::{
     graph::Dag,
@@ -46,13 +48,69 @@ pub fn order(graph: &ClassGraph) -> Vec<u32> {
     order
 }
 
-/// The best split along the order.
-///
-/// # Errors
-/// [`Refused`] if the search was cancelled, or the table would be too large.
-pub fn search(prepared: &Prepared, limits: &PlacementLimits, search: &Search) -> Result<Found, Refused> {
-    let chain = Lattice::chain(&order(&prepared.graph));
-    dp::solve_over(&chain, &prepared.costs, limits, f64::INFINITY, search)
+/// What the order gives.
+#[derive(Debug)]
+pub(super) struct Linear {
+    /// No split over these classes is below.
+    pub(super) bound: f64,
+    /// The best split known, first stage first, with its max-load.
+    pub(super) best: Option<(f64, Vec<Stage>)>,
+    /// How the search along the order ended; its split is `best`.
+    pub(super) found: Result<Found, Refused>,
+}
+
+/// Fills devices along the order, publishes that, and searches for the best split along the order.
+pub(super) fn along(prepared: &Prepared, limits: &PlacementLimits, handle: &Search) -> Linear {
+    let costs = &prepared.costs;
+    let bound = need::lower_bound(costs, limits);
+    handle.report_bound(bound);
+    let order = order(&prepared.graph);
+    let first = first_plan::along(&order, costs, limits, bound);
+    if let Some((value, stages)) = &first {
+        handle.improve(*value, &planners::plan(&prepared.split(stages), limits));
+    }
+    let upper = first.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+    let mut found = dp::solve_over(&Lattice::chain(&order), costs, limits, upper, handle);
+    let better = found.as_mut().ok().and_then(|found| found.best.take());
+    Linear { bound, best: better.or(first), found }
+}
+
+impl Linear {
+    /// The max-load of the best split known.
+    pub(super) fn value(&self) -> Option<f64> {
+        self.best.as_ref().map(|(value, _)| *value)
+    }
+
+    /// As a result.
+    pub(super) fn placed(self, prepared: &Prepared) -> Placed {
+        let max_load = self.value();
+        let mut placed = Placed {
+            split: self.best.map(|(_, stages)| prepared.split(&stages)),
+            max_load,
+            lower_bound: Some(self.bound),
+            ..Placed::without(Status::Feasible)
+        };
+        match self.found {
+            Err(Refused::Cancelled) => placed.status = Status::Cancelled,
+            Err(Refused::TooMany(prefixes)) => placed
+                .notes
+                .push(format!("{prefixes} prefixes with so many devices are too many to search: allow fewer devices")),
+            Ok(found) => {
+                // Optimal along this order only: no proof for the graph, unless the bound happens to be met.
+                placed.status = match max_load {
+                    Some(value) if value <= self.bound => Status::Optimal,
+                    _ if !found.proven => Status::Cancelled,
+                    _ => Status::Feasible,
+                };
+                placed.counts = vec![
+                    ("classes", prepared.costs.len() as f64),
+                    ("ideals", found.ideals as f64),
+                    ("pairs", found.pairs as f64),
+                ];
+            }
+        }
+        placed
+    }
 }
 
 /// The best split along the order, as a result.
@@ -64,46 +122,5 @@ pub fn plan(
     search: &Search,
 ) -> Placed {
     let prepared = Prepared::with_options(dag, profile, options.contract_layers);
-    place(&prepared, limits, search)
-}
-
-/// The result of the search along the order of classes that were prepared already.
-pub(super) fn place(prepared: &Prepared, limits: &PlacementLimits, handle: &Search) -> Placed {
-    let bound = need::lower_bound(&prepared.costs, limits);
-    handle.report_bound(bound);
-    match search(prepared, limits, handle) {
-        Err(refused) => without_split(refused, bound),
-        Ok(found) => {
-            let max_load = found.best.as_ref().map(|(value, _)| *value);
-            Placed {
-                // Optimal along this order only: no proof for the graph, unless the bound happens to be met.
-                status: match max_load {
-                    Some(value) if value <= bound => Status::Optimal,
-                    _ if !found.proven => Status::Cancelled,
-                    _ => Status::Feasible,
-                },
-                split: found.best.map(|(_, stages)| prepared.split(&stages)),
-                max_load,
-                lower_bound: Some(bound),
-                notes: vec![],
-                counts: vec![
-                    ("classes", prepared.costs.len() as f64),
-                    ("ideals", found.ideals as f64),
-                    ("pairs", found.pairs as f64),
-                ],
-            }
-        }
-    }
-}
-
-/// The result where not even one order could be searched.
-pub(super) fn without_split(refused: Refused, bound: f64) -> Placed {
-    let (status, notes) = match refused {
-        Refused::Cancelled => (Status::Cancelled, vec![]),
-        Refused::TooMany(prefixes) => {
-            let note = format!("{prefixes} prefixes with so many devices are too many to search: allow fewer devices");
-            (Status::Feasible, vec![note])
-        }
-    };
-    Placed { lower_bound: Some(bound), notes, ..Placed::without(status) }
+    along(&prepared, limits, search).placed(&prepared)
 }

@@ -151,6 +151,8 @@ pub struct Sums {
     pub size: f64,
     /// Classes that no accelerator can run.
     pub unsupported: u32,
+    /// The part of `cut` that stays however the set grows: nets that lead to where it never will.
+    pub locked: f64,
 }
 
 impl Sums {
@@ -167,25 +169,45 @@ impl Sums {
 pub struct Holding<'a> {
     costs: &'a ClassCosts,
     inside: Vec<u32>,
+    /// What each net costs that leads to classes the set never holds; 0 for the others.
+    locked: Vec<f64>,
 }
 
 impl<'a> Holding<'a> {
-    /// The empty set.
+    /// The empty set, which may grow to hold everything.
     pub fn new(costs: &'a ClassCosts) -> Self {
-        Holding { costs, inside: vec![0; costs.net_count()] }
+        Holding { costs, inside: vec![0; costs.net_count()], locked: vec![0.0; costs.net_count()] }
+    }
+
+    /// The empty set, which from now on grows within the given classes only. `O(nets of the classes)`.
+    pub fn within(&mut self, classes: impl Iterator<Item = usize> + Clone) {
+        let costs = self.costs;
+        self.locked.fill(0.0);
+        for class in classes.clone() {
+            costs.nets(class).iter().for_each(|&net| self.inside[net as usize] += 1);
+        }
+        for class in classes {
+            for &net in costs.nets(class) {
+                let inside = std::mem::take(&mut self.inside[net as usize]);
+                if inside > 0 && inside < costs.net_pins(net as usize) {
+                    self.locked[net as usize] = costs.net_cost(net as usize);
+                }
+            }
+        }
     }
 
     /// Adds a class to a set that sums to `sums`; what it sums to then.
     #[inline]
     pub fn add(&mut self, class: usize, sums: Sums) -> Sums {
         let costs = self.costs;
-        let mut cut = sums.cut;
+        let (mut cut, mut locked) = (sums.cut, sums.locked);
         for &net in costs.nets(class) {
             let net = net as usize;
             let inside = &mut self.inside[net];
             *inside += 1;
             if *inside == 1 {
                 cut += costs.net_cost[net];
+                locked += self.locked[net];
             } else if *inside == costs.net_pins[net] {
                 cut -= costs.net_cost[net];
             }
@@ -196,6 +218,7 @@ impl<'a> Holding<'a> {
             cut,
             size: sums.size + costs.size[class],
             unsupported: sums.unsupported + u32::from(!costs.supported[class]),
+            locked,
         }
     }
 

@@ -5,12 +5,16 @@
 //! accelerators involved only, by its own time and its own nets, so a move is priced in `O(nets of the class)` with a
 //! counter per net and accelerator. Only moves out of or into the busiest accelerator can help, so only they are priced:
 //! the best move is the same. The published program draws its starts from the C library without a seed, which cannot be
-//! repeated elsewhere; ours come from the seed of the search.
+//! repeated elsewhere; ours come from the seed of the search. Descents know nothing of one another and are shared among
+//! threads.
+
+use rayon::prelude::*;
 
 use super::{
     DeviceKind, PlacementLimits, Split,
     baselines::scored,
     classes::{ClassGraph, Partition},
+    first_plan::{self, First},
     load::ClassCosts,
     random::SplitMix,
 };
@@ -20,6 +24,10 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
+/// Descents that are shared among threads together; their starts are drawn one after the other.
+const TOGETHER: usize = 16;
+/// Counters that one descent may have (128 MiB).
+const MOST_COUNTERS: usize = 1 << 25;
 /// A move has to gain at least this much.
 pub const LEAST_GAIN: f64 = 1e-5;
 
@@ -48,40 +56,63 @@ pub fn plan(
     }
     let graph = ClassGraph::new(dag, profile, &Partition::by_colour(profile));
     let costs = ClassCosts::new(dag, profile, &graph.partition);
+    let accelerators = limits.accelerators as usize;
+    // On a large graph a descent takes long: a plan that is there at once stands in where it is stopped.
+    let First { lower_bound, split: first } = first_plan::plan(dag, profile, limits);
+    search.report_bound(lower_bound);
+    if costs.net_count().saturating_mul(accelerators) > MOST_COUNTERS {
+        let note = "too many nets and accelerators for local search: the split is the first along one order".into();
+        let placed = first.map(|(_, split)| scored(dag, profile, limits, split));
+        let placed = placed.unwrap_or_else(|| Placed::without(Status::Cancelled));
+        return (Placed { notes: vec![note], lower_bound: Some(lower_bound), ..placed }, vec![]);
+    }
     let mut random = SplitMix::new(search.seed());
     let mut best: Option<(f64, Vec<u32>)> = None;
-    let mut descents = vec![];
-    for restart in 0..restarts.max(1) {
-        search.report_fraction(f64::from(restart) / f64::from(restarts.max(1)));
-        let start = (0..costs.len()).map(|_| (random.next() % u64::from(limits.accelerators)) as u32).collect();
-        let mut state = Assignment::new(&costs, limits.accelerators as usize, start);
-        let started = state.max_load();
-        let mut moves = 0;
-        while !search.cancelled() && state.improve() {
-            moves += 1;
-        }
-        let end = state.max_load();
-        descents.push(Descent { start: started, end, moves });
-        if best.as_ref().is_none_or(|(value, _)| end < *value) {
-            best = Some((end, state.device));
-        }
-        if search.cancelled() {
-            break;
+    let mut descents: Vec<Descent> = vec![];
+    let restarts = restarts.max(1) as usize;
+    while descents.len() < restarts && !(search.cancelled() && !descents.is_empty()) {
+        search.report_fraction(descents.len() as f64 / restarts as f64);
+        let at_once = TOGETHER.min(restarts - descents.len());
+        let mut start = || (0..costs.len()).map(|_| (random.next() % u64::from(limits.accelerators)) as u32).collect();
+        let starts: Vec<Vec<u32>> = (0..at_once).map(|_| start()).collect();
+        let ended: Vec<(Descent, Vec<u32>)> =
+            starts.into_par_iter().map(|start| descend(&costs, accelerators, start, search)).collect();
+        for (descent, device) in ended {
+            if best.as_ref().is_none_or(|(value, _)| descent.end < *value) {
+                best = Some((descent.end, device));
+            }
+            descents.push(descent);
         }
     }
-    let (_, device) = best.expect("at least one descent");
-    let mut stages = vec![(DeviceKind::Accelerator, vec![]); limits.accelerators as usize];
+    let (end, device) = best.expect("at least one descent");
+    let mut stages = vec![(DeviceKind::Accelerator, vec![]); accelerators];
     for node in 0..dag.len() {
         stages[device[graph.partition.class(node)] as usize].1.push(node);
     }
     stages.retain(|(_, nodes)| !nodes.is_empty());
     let mut placed = scored(dag, profile, limits, Split::from_stages(stages));
+    if let Some((_, split)) = first.filter(|(value, _)| search.cancelled() && *value < end) {
+        placed = scored(dag, profile, limits, split);
+        placed.notes.push("stopped before a descent was as good: the split fills devices along one order".into());
+    }
+    placed.lower_bound = Some(lower_bound);
     let moves: usize = descents.iter().map(|descent| descent.moves).sum();
     placed.counts = vec![("classes", costs.len() as f64), ("restarts", descents.len() as f64), ("moves", moves as f64)];
     if search.cancelled() {
         placed.status = Status::Cancelled;
     }
     (placed, descents)
+}
+
+/// Always the best move, from a start until none helps or the search is cancelled.
+fn descend(costs: &ClassCosts, accelerators: usize, start: Vec<u32>, search: &Search) -> (Descent, Vec<u32>) {
+    let mut state = Assignment::new(costs, accelerators, start);
+    let start = state.max_load();
+    let mut moves = 0;
+    while !search.cancelled() && state.improve() {
+        moves += 1;
+    }
+    (Descent { start, end: state.max_load(), moves }, state.device)
 }
 
 /// Classes on accelerators.

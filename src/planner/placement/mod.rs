@@ -4,7 +4,7 @@
 //! Operators*, NeurIPS 2020, with the choices its published program makes where the paper leaves them open.
 //!
 //! [`classes`] finds what must stay together, [`load`] prices a device, [`dp`] finds the best contiguous split and
-//! [`linearise`] a nearly as good one fast; [`pipedream`], [`local_search`] and [`baselines`] are what the paper compares with;
+//! [`linearise`] a nearly as good one fast, [`first_plan`] one at once; [`pipedream`], [`local_search`] and [`baselines`] are what the paper compares with;
 //! [`split`] scores any split and reads and writes the published file. All are plain functions over a graph, a profile
 //! and [`PlacementLimits`].
 //!
@@ -15,6 +15,7 @@ pub mod baselines;
 pub mod classes;
 pub mod dp;
 pub mod expert_planner;
+pub mod first_plan;
 pub mod ip;
 pub mod ip_planner;
 pub mod latency;

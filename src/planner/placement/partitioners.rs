@@ -3,10 +3,10 @@
 //! Their splits need not be contiguous and prove nothing. Either can be scored by max-load or by single-sample latency.
 
 use super::{
-    Placed, PlacementLimits,
+    Placed, PlacementLimits, Split,
     latency_planners::{accelerators, scored},
     multilevel,
-    planners::{PAPER, outcome, placement_profile},
+    planners::{PAPER, outcome, placement_profile, plan},
     scotch,
 };
 use crate::{
@@ -140,7 +140,14 @@ impl Planner for Multilevel {
         let Some(profile) = problem.workload.placement() else { return Outcome::new(Status::Infeasible) };
         let limits = PlacementLimits::from(&problem.limits);
         let runs = problem.options.number("restarts") as u32;
-        let placed = multilevel::plan(&problem.workload.dag, profile, &limits, runs, search);
+        let by_load = problem.options.choice("objective") == "max-load";
+        let improved = |value: f64, split: &Split| {
+            if by_load {
+                search.improve(value, &plan(split, &limits));
+            }
+        };
+        let handle = if by_load { search.clone() } else { search.quiet() };
+        let placed = multilevel::plan(&problem.workload.dag, profile, &limits, runs, &handle, &improved);
         finished(problem, profile, placed, search)
     }
 }

@@ -20,7 +20,8 @@ const LEFT_OUT: [(usize, &[i64]); 4] =
 
 /// The best split along the order of the merged classes.
 pub fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits, search: &Search) -> Placed {
-    linearise::place(&Prepared::new(dag, profile, &merged(dag, profile)), limits, search)
+    let prepared = Prepared::new(dag, profile, &merged(dag, profile));
+    linearise::along(&prepared, limits, search).placed(&prepared)
 }
 
 /// Colour classes, those that produce for the same biconnected component united.

@@ -7,7 +7,7 @@
 use super::{
     DeviceKind, Placed, PlacementLimits, Split, baselines,
     dp::{self, DpOptions},
-    linearise, local_search, pipedream, smallest_memory,
+    first_plan, linearise, local_search, pipedream, smallest_memory,
 };
 use crate::{
     cluster::LimitKind,
@@ -137,24 +137,27 @@ impl Planner for PlacementPlanner {
         let limits = PlacementLimits::from(&problem.limits);
         let dag = &workload.dag;
         // Bounds of narrower questions must not reach whoever watches.
-        let quiet = search.quiet();
+        let (quiet, narrower) = (search.quiet(), search.plans_only());
         let placed = match self.algorithm {
             Algorithm::Dp => {
                 let contract_layers = problem.options.flag("contract_layers");
                 dp::plan(dag, profile, &limits, &DpOptions { contract_layers, ..DpOptions::default() }, search)
             }
-            Algorithm::Linearised => linearise::plan(dag, profile, &limits, &DpOptions::default(), &quiet),
+            Algorithm::Linearised => linearise::plan(dag, profile, &limits, &DpOptions::default(), &narrower),
             Algorithm::One => baselines::one_accelerator(dag, profile, &limits),
             Algorithm::LocalSearch => {
                 let restarts = problem.options.number("restarts") as u32;
-                local_search::plan(dag, profile, &limits, restarts, &quiet).0
+                local_search::plan(dag, profile, &limits, restarts, search).0
             }
-            Algorithm::PipeDream => pipedream::plan(dag, profile, &limits, &quiet),
+            Algorithm::PipeDream => pipedream::plan(dag, profile, &limits, &narrower),
         };
         let mut outcome = outcome(workload, profile, &limits, placed, search);
-        // Only the DP over all contiguous splits proves anything about contiguous splits.
+        // Only the DP over all contiguous splits proves anything about contiguous splits; what holds for all splits is told
+        // beside any of them.
         if self.algorithm != Algorithm::Dp {
-            outcome.lower_bound = None;
+            let bound = first_plan::lower_bound_of_all(dag, profile, &limits);
+            search.report_bound(bound);
+            outcome.lower_bound = outcome.objective.map(|value| bound.min(value));
             if outcome.status == Status::Optimal {
                 outcome.status = Status::Feasible;
             }

@@ -141,6 +141,10 @@ pub fn anneal(
             }
             walker.aim(best);
             energy = walker.energy();
+            // Adding up a large model takes as long as hundreds of candidates.
+            if search.cancelled() {
+                break;
+            }
         }
     }
     best_devices.map(|devices| (best, devices))

@@ -21,6 +21,7 @@ use crate::{
             PlacementLimits, Split,
             classes::Partition,
             dp::{self, DpOptions},
+            first_plan, multilevel,
         },
     },
     workload::placement::PlacementProfile,
@@ -86,17 +87,29 @@ pub struct Best {
 
 /// Relative difference below which value and bound count as equal.
 const CLOSED: f64 = 3.0 * SAFETY;
+/// Models with more classes are not given to branch and bound, which would not come to an end.
+const MOST_BRANCHED: usize = 4_000;
+/// Bytes that the sets of the contiguous variant may take.
+const MOST_BYTES: usize = 1 << 28;
+/// From so many nodes on, only improvements by a thousandth are published: writing a plan down takes longer than finding it.
+const MANY_NODES: usize = 10_000;
+/// Counters of a net's classes on an accelerator that a walk may keep (128 MiB).
+const MOST_COUNTERS: usize = 1 << 25;
+/// Runs of the multilevel partitioner to begin with.
+const PARTITIONS: u32 = 4;
 
 /// Who is told of better splits.
 struct Published<'p> {
     best: Mutex<f64>,
+    /// Improvements by less than this share are not told.
+    share: f64,
     tell: &'p (dyn Fn(f64, &[u32]) + Sync),
 }
 
 impl Published<'_> {
     fn offer(&self, value: f64, device: &[u32]) {
         let mut best = self.best.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if value < *best {
+        if value < *best * (1.0 - self.share) {
             *best = value;
             (self.tell)(value, device);
         }
@@ -114,30 +127,53 @@ pub fn search(
     let Question { dag, profile, limits, contiguity, objective } = *question;
     let partition = Partition::by_colour(profile);
     let model = Model::new(dag, profile, &partition, &limits, objective);
-    let convexity = (contiguity == Contiguity::Contiguous).then(|| Convexity::new(dag, profile, &partition));
+    let average = slack::average_bound(&model);
+    if model.homeless().is_some() || average.is_infinite() {
+        return Best { status: Status::Infeasible, split: None, lower_bound: f64::INFINITY, rounds: 0 };
+    }
+    handle.report_bound(average * (1.0 - SAFETY));
+    let as_split = |device: &[u32]| along_the_graph(dag, model.split(&partition, device));
+    let tell = |value: f64, device: &[u32]| improved(value, &as_split(device));
+    let share = if dag.len() < MANY_NODES { 0.0 } else { 1e-3 };
+    let published = Published { best: Mutex::new(f64::INFINITY), share, tell: &tell };
+    // A plan first, whatever takes time after it.
+    let first =
+        first_plan::plan(dag, profile, &limits).split.and_then(|(_, split)| model.assignment(&partition, &split));
+    let mut best = first.and_then(|device| valued(&model, device));
+    best.iter().for_each(|(value, device)| published.offer(*value, device));
+    if model.net_count().saturating_mul(model.accelerators) > MOST_COUNTERS {
+        let split = best.map(|(value, device)| (value, as_split(&device)));
+        let status = if handle.cancelled() { Status::Cancelled } else { Status::Feasible };
+        return Best { status, split, lower_bound: average * (1.0 - SAFETY), rounds: 0 };
+    }
+
     let mut bounds = Bounds::new(&model, handle);
-    if model.homeless().is_some() || bounds.proven.is_infinite() {
+    if bounds.proven.is_infinite() {
         return Best { status: Status::Infeasible, split: None, lower_bound: f64::INFINITY, rounds: 0 };
     }
     handle.report_bound(bounds.proven);
+    let (fallback, found) = begin(question, &model, &partition, handle);
+    if let Some(found) = found.filter(|found| best.as_ref().is_none_or(|known| found.0 <= known.0)) {
+        published.offer(found.0, &found.1);
+        best = Some(found);
+    }
+    // Sets of what is before and after every node, and of every class.
+    let too_large = 5 * dag.len().saturating_mul(dag.len()) / 8 > MOST_BYTES;
+    let contiguous = contiguity == Contiguity::Contiguous;
+    let convexity = (contiguous && !too_large).then(|| Convexity::new(dag, profile, &partition));
+    let rounds_asked = if contiguous && too_large { 0 } else { settings.rounds };
     let order = order(dag, profile, &partition);
     let ground = Ground { model: &model, convexity: convexity.as_ref(), order: &order };
-    let as_split = |device: &[u32]| along_the_graph(dag, model.split(&partition, device));
-    let tell = |value: f64, device: &[u32]| improved(value, &as_split(device));
-    let published = Published { best: Mutex::new(f64::INFINITY), tell: &tell };
-
-    let (fallback, mut best) = begin(question, &model, &partition, handle);
-    best.iter().for_each(|(value, device)| published.offer(*value, device));
     let mut pool: Vec<Vec<u32>> = vec![best.as_ref().map_or(fallback, |(_, device)| device.clone())];
     let mut exhausted = false;
     let mut rounds = 0;
-    for round in 0..settings.rounds {
+    for round in 0..rounds_asked {
         let value = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
         if handle.cancelled() || closed(value, bounds.proven) {
             break;
         }
         rounds += 1;
-        if round == 0 {
+        if round == 0 && model.len() <= MOST_BRANCHED {
             match whole_search(&model, convexity.as_ref(), value, settings.branches, handle) {
                 Exhausted::NothingBetter => exhausted = true,
                 Exhausted::Better(value, device) => {
@@ -222,16 +258,22 @@ fn begin(
     // One device holds everything: convex, and on a CPU admissible.
     let home = if model.cpus > 0 { model.accelerators } else { 0 };
     let together = vec![home as u32; model.len()];
-    let placed = dp::plan(dag, profile, &limits, &DpOptions::default(), &handle.quiet());
-    let candidates = [placed.split.and_then(|split| model.assignment(partition, &split)), Some(together.clone())];
+    let quiet = handle.quiet();
+    let mut splits = vec![dp::plan(dag, profile, &limits, &DpOptions::default(), &quiet).split];
+    if question.contiguity == Contiguity::Free {
+        splits.push(multilevel::plan(dag, profile, &limits, PARTITIONS, &quiet, &|_, _| ()).split);
+    }
+    let candidates = splits.into_iter().flatten().filter_map(|split| model.assignment(partition, &split));
     let best = candidates
-        .into_iter()
-        .flatten()
-        .map(|device| State::new(model, device))
-        .filter(State::admissible)
-        .map(|state| (state.value(), state.devices().to_vec()))
+        .chain([together.clone()])
+        .filter_map(|device| valued(model, device))
         .min_by(|a, b| a.0.total_cmp(&b.0));
     (together, best)
+}
+
+/// An assignment with its value, if it is admissible.
+fn valued(model: &Model, device: Vec<u32>) -> Option<(f64, Vec<u32>)> {
+    Some((model.value(&device)?, device))
 }
 
 /// Branch and bound over what the incumbent's slack leaves apart.

@@ -201,6 +201,39 @@ impl Model {
         (0..self.len()).find(|&class| self.cpus == 0 && (self.accelerators == 0 || !self.fits[class]))
     }
 
+    /// The objective of an assignment, added up from its parts; none if a class is where it cannot be, or an accelerator has
+    /// not the memory. `O(classes + pins log pins)`.
+    pub fn value(&self, device: &[u32]) -> Option<f64> {
+        let mut loads = vec![[0.0; 2]; self.devices()];
+        let mut sizes = vec![0.0; self.devices()];
+        for (class, &d) in device.iter().enumerate() {
+            let d = d as usize;
+            if !self.is_cpu(d) && !self.fits[class] {
+                return None;
+            }
+            let time = if self.is_cpu(d) { self.cpu_time[class] } else { self.accelerator_time[class] };
+            (0..2).for_each(|part| loads[d][part] += time[part]);
+            sizes[d] += self.size[class];
+        }
+        if sizes[..self.accelerators].iter().any(|&size| size > self.memory) {
+            return None;
+        }
+        let mut holders: Vec<u32> = vec![];
+        for (net, cost) in self.net_cost.iter().enumerate() {
+            holders.clear();
+            holders.extend(self.pins(net).iter().map(|&class| device[class as usize]));
+            holders.sort_unstable();
+            holders.dedup();
+            if holders.len() > 1 {
+                for &d in holders.iter().filter(|&&d| !self.is_cpu(d as usize)) {
+                    (0..2).for_each(|part| loads[d as usize][part] += cost[part]);
+                }
+            }
+        }
+        let most = |part: usize| loads.iter().map(|load: &Time| load[part]).fold(0.0, f64::max);
+        Some(most(0) + most(1))
+    }
+
     /// The split of an assignment: a device for every device that holds something.
     pub fn split(&self, partition: &Partition, device: &[u32]) -> Split {
         let mut stages = vec![vec![]; self.devices()];

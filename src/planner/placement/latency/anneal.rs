@@ -18,6 +18,10 @@ use crate::planner::Search;
 const LOAD_WEIGHT: f64 = 1e-3;
 /// Steps between two re-cuts of the running order.
 const RECUT_EVERY: u64 = 4096;
+/// Nodes and edges that may be scored between two looks at whether the search was cancelled.
+const UNSEEN_WORK: u64 = 200_000;
+/// Nodes and edges that all steps of a walk may score together; on large graphs a walk takes fewer steps.
+const MOST_WORK: u64 = 4_000_000_000;
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
@@ -92,13 +96,16 @@ pub fn anneal(
         return (best, best_slots);
     }
     annealer.describe();
+    let size = (instance.dag.len() + instance.dag.edges().len()) as u64;
+    let look_every = (UNSEEN_WORK / size.max(1)).clamp(1, 64);
+    let steps = walk.steps.min((MOST_WORK / size.max(1)).max(1));
     let (hot, cold) = (walk.hot * best, walk.cold * best);
-    for step in 0..walk.steps {
-        if best <= walk.enough || (step % 64 == 0 && search.cancelled()) {
+    for step in 0..steps {
+        if best <= walk.enough || (step % look_every == 0 && search.cancelled()) {
             break;
         }
-        let temperature = hot * (cold / hot).powf(step as f64 / walk.steps as f64);
-        annealer.propose(step);
+        let temperature = hot * (cold / hot).powf(step as f64 / steps as f64);
+        annealer.propose(step, search);
         if annealer.changed.is_empty() {
             continue;
         }
@@ -177,10 +184,10 @@ impl<'i, 'a> Annealer<'i, 'a> {
     }
 
     /// Changes the assignment to a candidate and notes what changed.
-    fn propose(&mut self, step: u64) {
+    fn propose(&mut self, step: u64, search: &Search) {
         self.changed.clear();
         if step % RECUT_EVERY == RECUT_EVERY - 1 {
-            return self.recut();
+            return self.recut(search);
         }
         let kind = self.random.below(100);
         if kind < 3 && self.occupied.len() > 1 {
@@ -326,7 +333,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
     }
 
     /// Replaces the assignment by the best segmentation of the order in which it runs, a little disturbed.
-    fn recut(&mut self) {
+    fn recut(&mut self, search: &Search) {
         let instance = self.instance;
         let noise = self.random.unit() * 0.1;
         let span = self.scorer.finish.iter().copied().fold(0.0, f64::max);
@@ -335,7 +342,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
             let finish = block.iter().map(|&v| self.scorer.finish[v as usize]).fold(0.0, f64::max);
             key.push(finish + noise * span * self.random.unit());
         }
-        let (slots, _) = segment(instance, &order_by_key(instance, &key));
+        let Some((slots, _)) = segment(instance, &order_by_key(instance, &key), search) else { return };
         for (v, &slot) in slots.iter().enumerate() {
             if self.slots[v] != slot {
                 self.put(v as u32, slot);

@@ -15,12 +15,16 @@
 //! this is the critical path with every node on its faster device.
 //!
 //! `O(m l (n / 64 (1 + d) + k))` for `m` edges and segments of at most `l` vertices whose closures grow by `d` nodes each;
-//! memory `O(n^2 / 8)` bytes for reachability. On the published graphs it takes well under a second.
+//! memory `O(n^2 / 8)` bytes for reachability. On the published graphs it takes well under a second. Where the sets would
+//! take too much memory, and where there is no time, [`critical_path`] is the bound, in linear time.
 
 use fixedbitset::FixedBitSet;
 
 use super::slots::Instance;
 use crate::planner::Search;
+
+/// Bytes that the reachability sets and the tree of paths may take together.
+const MOST_BYTES: usize = 1 << 28;
 
 /// What reaches what.
 struct Reach {
@@ -180,9 +184,30 @@ fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// A value that no admissible assignment of `instance` goes below; `None` if `search` was cancelled meanwhile.
+/// The longest path with every node on its faster device, nothing sent. No admissible assignment is below. `O(n + m)`.
+pub fn critical_path(instance: &Instance<'_>) -> f64 {
+    let mut done = vec![0.0f64; instance.dag.len()];
+    let mut longest = 0.0f64;
+    for &v in instance.dag.topological_order() {
+        let v = v as usize;
+        let node = &instance.profile.nodes[v];
+        let alone = node.size_bytes <= instance.memory_bytes * (1.0 + 1e-12);
+        let on_accelerator = instance.accelerators > 0 && node.supported && alone;
+        let least = if on_accelerator { node.cpu_time.min(node.accelerator_time) } else { node.cpu_time };
+        done[v] = instance.dag.predecessors(v).map(|u| done[u]).fold(0.0, f64::max) + least;
+        longest = longest.max(done[v]);
+    }
+    longest * (1.0 - 1e-12)
+}
+
+/// A value that no admissible assignment of `instance` goes below, better than [`critical_path`]; `None` if `search` was
+/// cancelled meanwhile, or it would take more than 256 MiB.
 pub fn lower_bound(instance: &Instance<'_>, search: &Search) -> Option<f64> {
     let (n, width) = (instance.dag.len(), instance.slots());
+    // Three sets and a row of the tree for every node.
+    if n.saturating_mul(3 * n / 8 + 8 * width) > MOST_BYTES {
+        return None;
+    }
     let reach = Reach::new(instance);
     let closure = Closure::new(instance, &reach);
     let mut paths =

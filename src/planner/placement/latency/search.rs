@@ -8,7 +8,7 @@
 //!
 //! The result depends on the settings and the seed only, not on threads or time, unless the search is cancelled or its
 //! deadline passes: walks share nothing within a round, and their number does not follow the number of threads.
-//! Memory `O(walks (n + m) + n^2 / 8)` (the bound's reachability sets).
+//! Memory `O(walks (n + m) + n^2 / 8)` (the bound's reachability sets, left out where they are too large).
 
 use std::sync::Mutex;
 
@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use super::{
     anneal::{Random, Walk, anneal},
-    bound::lower_bound,
+    bound::{critical_path, lower_bound},
     evaluate::{LatencyError, Schedule, evaluate},
     exact::{Exhausted, exhaust},
     greedy::greedy,
@@ -76,7 +76,7 @@ pub struct Best {
     pub split: Vec<Vec<u32>>,
     /// The published evaluator's score of `split`: the same latency for one subgraph per accelerator.
     pub as_pieces: Result<Schedule, LatencyError>,
-    /// Proven: no admissible assignment is below. `None` if the search was stopped before it was known.
+    /// Proven: no admissible assignment is below. There is always one here; a solver that begins elsewhere may have none.
     pub lower_bound: Option<f64>,
     /// Optimal, feasible, or cancelled.
     pub status: Status,
@@ -84,6 +84,10 @@ pub struct Best {
 
 /// Relative difference below which value and bound count as equal.
 const CLOSED: f64 = 1e-9;
+/// Nodes and edges that all orders to begin with may have together: large graphs are cut along fewer orders.
+const MOST_ORDERED: usize = 2_000_000;
+/// But along so many.
+const FEWEST_ORDERS: usize = 4;
 /// Graphs up to this many nodes are given to branch and bound.
 const SMALL: usize = 64;
 
@@ -122,10 +126,12 @@ pub fn search(
     let Question { dag, profile, accelerators, subgraphs, memory_bytes } = *question;
     let instance = Instance::new(dag, profile, accelerators, subgraphs, memory_bytes);
     let published = Published { instance: &instance, best: Mutex::new(f64::INFINITY), improved };
+    let mut bound = critical_path(&instance);
+    search.report_bound(bound);
     let mut pool = begin(&instance, settings, starts, search);
     published.offer(pool[0].0, &pool[0].1);
-    let mut bound = lower_bound(&instance, search);
-    bound.inspect(|&bound| search.report_bound(bound));
+    bound = lower_bound(&instance, search).map_or(bound, |better| better.max(bound));
+    search.report_bound(bound);
     let mut tried_below = f64::INFINITY;
     for round in 0..=settings.rounds {
         if search.cancelled() || closed(pool[0].0, bound) {
@@ -144,7 +150,7 @@ pub fn search(
                 pool.insert(0, better);
             }
             if proven {
-                bound = Some(pool[0].0);
+                bound = pool[0].0;
             }
         }
         if round == settings.rounds || closed(pool[0].0, bound) {
@@ -159,16 +165,16 @@ pub fn search(
         (false, true) => Status::Cancelled,
         (false, false) => Status::Feasible,
     };
-    let lower_bound = bound.map(|bound| if status == Status::Optimal { latency } else { bound });
-    lower_bound.inspect(|&bound| search.report_bound(bound));
+    let lower_bound = if status == Status::Optimal { latency } else { bound };
+    search.report_bound(lower_bound);
     let split = instance.split(&slots);
     let as_pieces = evaluate(dag, profile, memory_bytes, &split);
     let schedule = instance.schedule(&slots).expect("only admissible assignments enter the pool");
-    Best { schedule, slots, split, as_pieces, lower_bound, status }
+    Best { schedule, slots, split, as_pieces, lower_bound: Some(lower_bound), status }
 }
 
-fn closed(latency: f64, bound: Option<f64>) -> bool {
-    bound.is_some_and(|bound| latency <= bound * (1.0 + CLOSED) + f64::MIN_POSITIVE)
+fn closed(latency: f64, bound: f64) -> bool {
+    latency <= bound * (1.0 + CLOSED) + f64::MIN_POSITIVE
 }
 
 /// Admissible assignments to begin with, best first, none twice.
@@ -187,13 +193,14 @@ fn begin(
     }
     let mut random = Random::new(search.seed());
     let blocks = instance.blocks.blocks.len();
-    for i in 0..settings.orders {
+    let size = instance.dag.len() + instance.dag.edges().len();
+    for i in 0..settings.orders.min((MOST_ORDERED / size.max(1)).max(FEWEST_ORDERS)) {
         if search.cancelled() {
             break;
         }
         let key: Vec<f64> = (0..blocks).map(|block| if i < 2 { block as f64 } else { random.unit() }).collect();
         let order = if i % 4 == 1 { order_by_key(instance, &key) } else { depth_first_order(instance, &key) };
-        let (slots, _) = segment(instance, &order);
+        let Some((slots, _)) = segment(instance, &order, search) else { break };
         pool.extend(scorer.score(instance, &slots).map(|latency| (latency, slots)));
     }
     // The sort is stable: the order of the starts breaks ties.
@@ -209,7 +216,7 @@ fn anneal_round(
     settings: &Settings,
     pool: &[(f64, Vec<u32>)],
     round: usize,
-    bound: Option<f64>,
+    bound: f64,
     search: &Search,
     published: &Published<'_, '_>,
 ) -> Vec<(f64, Vec<u32>)> {
@@ -221,7 +228,7 @@ fn anneal_round(
             steps: settings.steps,
             hot: [0.02, 0.005, 0.05, 0.001][index % 4],
             cold: 1e-5,
-            enough: bound.map_or(0.0, |bound| bound * (1.0 + CLOSED)),
+            enough: bound * (1.0 + CLOSED),
         };
         anneal(instance, &from.1, &walk, search, |latency, slots| published.offer(latency, slots))
     };

@@ -7,8 +7,16 @@
 //! where `load` has receive, compute and send time of the segment. Loads are kept up while `j` grows, so one order costs
 //! `O(m l + n l k)` for segments of at most `l` blocks (memory limits `l`). A total over everything in sequence is never
 //! below the latency, and equal to it for a chain; graphs with parallel branches are what [`anneal`](super::anneal) is for.
+//!
+//! Thousands of blocks are cut only between runs of a fixed length, so that one order never takes more than a second or so.
 
 use super::slots::Instance;
+use crate::planner::Search;
+
+/// Nodes and edges that are looked at for one order at the most.
+const MOST_STEPS: usize = 200_000_000;
+/// Pairs of cuts, by number of accelerators, that are compared for one order at the most.
+const MOST_PAIRS: usize = 1_000_000_000;
 
 /// Puts blocks in topological order by smallest key first; ties by block number.
 pub fn order_by_key(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
@@ -54,11 +62,28 @@ pub fn depth_first_order(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
     order
 }
 
+/// How many blocks stand between two places at which an order may be cut, and the most accelerators of use then.
+fn stride(instance: &Instance<'_>, length: usize) -> (usize, usize) {
+    let size = instance.dag.len() + instance.dag.edges().len();
+    let (mut stride, mut cuts) = (1, length);
+    loop {
+        let most = instance.accelerators.min(cuts);
+        if cuts <= 64 || (cuts * size <= MOST_STEPS && cuts * cuts * most <= MOST_PAIRS) {
+            return (stride, most);
+        }
+        stride += 1 + stride / 4;
+        cuts = length.div_ceil(stride);
+    }
+}
+
 /// Slots of the best segmentation of `order` (every block once, topological), each segment in the first slot of an
-/// accelerator of its own, and its total time.
-pub fn segment(instance: &Instance<'_>, order: &[u32]) -> (Vec<u32>, f64) {
+/// accelerator of its own, and its total time; `None` if the search was cancelled.
+pub fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -> Option<(Vec<u32>, f64)> {
     let (blocks, nodes) = (&instance.blocks, &instance.profile.nodes);
-    let (n, length, most) = (instance.dag.len(), order.len(), instance.accelerators);
+    let (n, length) = (instance.dag.len(), order.len());
+    let (stride, most) = stride(instance, length);
+    let cuts = length.div_ceil(stride);
+    let run = |cut: usize| cut * stride..((cut + 1) * stride).min(length);
     let mut place = vec![0u32; length];
     order.iter().enumerate().for_each(|(i, &b)| place[b as usize] = i as u32);
     let of = |v: u32| place[blocks.block_of[v as usize] as usize];
@@ -71,16 +96,19 @@ pub fn segment(instance: &Instance<'_>, order: &[u32]) -> (Vec<u32>, f64) {
             ends_at[last[v as usize] as usize].push(v);
         }
     }
-    let cpu: Vec<f64> =
-        order.iter().map(|&b| blocks.blocks[b as usize].iter().map(|&v| nodes[v as usize].cpu_time).sum()).collect();
-    // Total and origin of the best prefix, by (prefix length, accelerators used); origin == length - 1 with the same
-    // number of accelerators is a CPU block.
+    let cpu_of = |b: u32| -> f64 { blocks.blocks[b as usize].iter().map(|&v| nodes[v as usize].cpu_time).sum() };
+    let cpu: Vec<f64> = (0..cuts).map(|cut| order[run(cut)].iter().map(|&b| cpu_of(b)).sum()).collect();
+    // Total and origin of the best prefix, by (runs of blocks, accelerators used); an origin one run before with the same
+    // number of accelerators is on CPUs.
     let width = most + 1;
-    let mut total = vec![f64::INFINITY; (length + 1) * width];
-    let mut origin: Vec<(u32, bool)> = vec![(0, false); (length + 1) * width];
+    let mut total = vec![f64::INFINITY; (cuts + 1) * width];
+    let mut origin: Vec<(u32, bool)> = vec![(0, false); (cuts + 1) * width];
     total[0] = 0.0;
     let mut heard = vec![u32::MAX; n];
     for (i, on_cpus) in cpu.iter().enumerate() {
+        if search.cancelled() {
+            return None;
+        }
         for used in 0..width {
             let (from, to) = (i * width + used, (i + 1) * width + used);
             if total[from] + on_cpus < total[to] {
@@ -88,33 +116,36 @@ pub fn segment(instance: &Instance<'_>, order: &[u32]) -> (Vec<u32>, f64) {
                 origin[to] = (i as u32, false);
             }
         }
-        // All segments that begin at place i.
+        // All segments that begin with run i.
+        let begin = i * stride;
         let (mut bytes, mut busy, mut unsent) = (0.0, 0.0, 0.0);
-        for j in i..length {
-            let members = &blocks.blocks[order[j] as usize];
-            bytes += members.iter().map(|&v| nodes[v as usize].size_bytes).sum::<f64>();
-            if bytes > instance.memory_bytes || members.iter().any(|&v| !nodes[v as usize].supported) {
-                break;
-            }
-            for &v in members {
-                busy += nodes[v as usize].accelerator_time;
-                if last[v as usize] as usize > j {
-                    unsent += nodes[v as usize].transfer;
+        'segments: for end in i..cuts {
+            for j in run(end) {
+                let members = &blocks.blocks[order[j] as usize];
+                bytes += members.iter().map(|&v| nodes[v as usize].size_bytes).sum::<f64>();
+                if bytes > instance.memory_bytes || members.iter().any(|&v| !nodes[v as usize].supported) {
+                    break 'segments;
                 }
-                for u in instance.dag.predecessors(v as usize) {
-                    if (of(u as u32) as usize) < i && heard[u] != i as u32 {
-                        heard[u] = i as u32;
-                        busy += nodes[u].transfer;
+                for &v in members {
+                    busy += nodes[v as usize].accelerator_time;
+                    if last[v as usize] as usize > j {
+                        unsent += nodes[v as usize].transfer;
+                    }
+                    for u in instance.dag.predecessors(v as usize) {
+                        if (of(u as u32) as usize) < begin && heard[u] != i as u32 {
+                            heard[u] = i as u32;
+                            busy += nodes[u].transfer;
+                        }
+                    }
+                }
+                for &v in &ends_at[j] {
+                    if of(v) as usize >= begin {
+                        unsent -= nodes[v as usize].transfer;
                     }
                 }
             }
-            for &v in &ends_at[j] {
-                if of(v) as usize >= i {
-                    unsent -= nodes[v as usize].transfer;
-                }
-            }
             for used in 0..most {
-                let (from, to) = (i * width + used, (j + 1) * width + used + 1);
+                let (from, to) = (i * width + used, (end + 1) * width + used + 1);
                 if total[from] + busy + unsent < total[to] {
                     total[to] = total[from] + busy + unsent;
                     origin[to] = (i as u32, true);
@@ -122,19 +153,19 @@ pub fn segment(instance: &Instance<'_>, order: &[u32]) -> (Vec<u32>, f64) {
             }
         }
     }
-    let best = (0..width).min_by(|&a, &b| total[length * width + a].total_cmp(&total[length * width + b])).unwrap_or(0);
+    let best = (0..width).min_by(|&a, &b| total[cuts * width + a].total_cmp(&total[cuts * width + b])).unwrap_or(0);
     let mut slots = vec![0; n];
-    let (mut end, mut used) = (length, best);
+    let (mut end, mut used) = (cuts, best);
     while end > 0 {
         let (begin, accelerated) = origin[end * width + used];
         if accelerated {
             used -= 1;
             let slot = (used * instance.subgraphs) as u32 + 1;
-            for &b in &order[begin as usize..end] {
+            for &b in &order[begin as usize * stride..(end * stride).min(length)] {
                 blocks.blocks[b as usize].iter().for_each(|&v| slots[v as usize] = slot);
             }
         }
         end = begin as usize;
     }
-    (slots, total[length * width + best])
+    Some((slots, total[cuts * width + best]))
 }

@@ -157,11 +157,11 @@ impl<'a> Instance<'a> {
         let mut scorer = Scorer::new(self);
         let latency = scorer.score(self, slots)?;
         let mut runs: Vec<SlotRun> = vec![];
-        for slot in 1..self.slots() as u32 {
-            let nodes: Vec<u32> = (0..slots.len() as u32).filter(|&v| slots[v as usize] == slot).collect();
-            let start = scorer.start[slot as usize];
-            let finish = start + scorer.load[slot as usize];
-            if let (Some(accelerator), false) = (self.owner(slot), nodes.is_empty()) {
+        for slot in 1..self.slots() {
+            let nodes = scorer.members(slot).to_vec();
+            let start = scorer.start[slot];
+            let finish = start + scorer.load[slot];
+            if let (Some(accelerator), false) = (self.owner(slot as u32), nodes.is_empty()) {
                 runs.push(SlotRun { accelerator, nodes, start, finish });
             }
         }

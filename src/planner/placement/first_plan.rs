@@ -1,0 +1,261 @@
+//! A split before anything takes time: devices filled one after the other along one order of the classes.
+//!
+//! For a threshold on the load, an accelerator takes the classes along the order up to the furthest place at which it
+//! keeps the threshold, transfers and memory; a CPU helps where an accelerator gets no further, or there is none left.
+//! Bisection finds a threshold that is just enough for the devices there are. `O(classes + nets)` for each of some forty
+//! thresholds: a graph of 100,000 nodes has its first plan in a fraction of a second, contiguous, within memory, and on
+//! chains within a percent of the bound. Nothing is proven.
+//!
+//! What a device sends changes by what enters and leaves it; the two are summed with their rounding errors, so that a
+//! tensor that is never to be sent leaves nothing behind once it is inside.
+
+use std::ops::Range;
+
+use super::{
+    DeviceKind, PlacementLimits, Split,
+    classes::Partition,
+    dp::{Prepared, Stage},
+    linearise,
+    load::ClassCosts,
+    need::lower_bound,
+};
+use crate::{graph::Dag, workload::placement::PlacementProfile};
+
+/// Thresholds that are tried at the most.
+const MOST_THRESHOLDS: usize = 60;
+/// Thresholds closer together than this share are not told apart.
+const RESOLUTION: f64 = 1e-4;
+/// A threshold at which so many times all classes were looked at has too few places to cut at.
+const MOST_PASSES: usize = 24;
+
+/// A split found at once, and what no split is below.
+#[derive(Debug, Clone, PartialEq)]
+pub struct First {
+    /// No split is below this max-load, contiguous or not.
+    pub lower_bound: f64,
+    /// The split with its max-load; none where the order has no place to cut that keeps the memory.
+    pub split: Option<(f64, Split)>,
+}
+
+/// A max-load that no split is below, contiguous or not.
+pub fn lower_bound_of_all(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> f64 {
+    lower_bound(&ClassCosts::new(dag, profile, &Partition::by_colour(profile)), limits)
+}
+
+/// The first split of a graph.
+pub fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> First {
+    let colours = Partition::by_colour(profile);
+    let lower_bound = lower_bound(&ClassCosts::new(dag, profile, &colours), limits);
+    let prepared = Prepared::new(dag, profile, &colours);
+    let found = along(&linearise::order(&prepared.graph), &prepared.costs, limits, lower_bound);
+    First { lower_bound, split: found.map(|(value, stages)| (value, prepared.split(&stages))) }
+}
+
+/// The stages of a split along an order with its max-load, which is not below `lower`.
+pub fn along(order: &[u32], costs: &ClassCosts, limits: &PlacementLimits, lower: f64) -> Option<(f64, Vec<Stage>)> {
+    let mut filler = Filler { order, costs, limits, inside: vec![0; costs.net_count()] };
+    let mut best = filler.filled(f64::INFINITY)?;
+    let (mut low, mut high) = (lower.min(best.0), best.0);
+    for _ in 0..MOST_THRESHOLDS {
+        if high - low <= RESOLUTION * high {
+            break;
+        }
+        // Loads may be of any order of magnitude.
+        let middle = if high > 4.0 * low { (low * high).sqrt().max(high * 1e-6) } else { (low + high) / 2.0 };
+        match filler.filled(middle) {
+            Some(found) => {
+                high = middle.min(found.0).max(low);
+                if found.0 < best.0 {
+                    best = found;
+                }
+            }
+            None => low = middle,
+        }
+    }
+    let classes = |range: Range<usize>| order[range].iter().map(|&class| class as usize).collect();
+    let stages = best.1.into_iter().map(|(kind, range)| Stage { kind, classes: classes(range) });
+    Some((best.0, stages.collect()))
+}
+
+/// Devices over ranges of the order.
+type Ranges = Vec<(DeviceKind, Range<usize>)>;
+
+struct Filler<'a> {
+    order: &'a [u32],
+    costs: &'a ClassCosts,
+    limits: &'a PlacementLimits,
+    /// Classes of each net on the device in hand; all zero between devices.
+    inside: Vec<u32>,
+}
+
+impl Filler<'_> {
+    /// Devices filled up to a threshold, and the largest of their loads.
+    fn filled(&mut self, threshold: f64) -> Option<(f64, Ranges)> {
+        let (mut accelerators, mut cpus) = (self.limits.accelerators, self.limits.cpus);
+        let mut ranges: Ranges = vec![];
+        let (mut at, mut seen) = (0, 0);
+        while at < self.order.len() {
+            let (mut end, mut kind) = (at, DeviceKind::Accelerator);
+            if accelerators > 0 {
+                let looked_at;
+                (end, looked_at) = self.on_accelerator(at, threshold);
+                seen += looked_at - at;
+            }
+            if end == at && cpus > 0 {
+                kind = DeviceKind::Cpu;
+                end = self.on_cpu(at, threshold);
+            }
+            if end == at || seen > MOST_PASSES * self.order.len() {
+                return None;
+            }
+            match kind {
+                DeviceKind::Accelerator => accelerators -= 1,
+                DeviceKind::Cpu => cpus -= 1,
+            }
+            ranges.push((kind, at..end));
+            at = end;
+        }
+        let value = ranges.iter().map(|(kind, range)| self.load(*kind, range.clone())).fold(0.0, f64::max);
+        Some((value, ranges))
+    }
+
+    /// The furthest place up to which an accelerator can hold the classes from `from` on, and how far was looked.
+    fn on_accelerator(&mut self, from: usize, threshold: f64) -> (usize, usize) {
+        let costs = self.costs;
+        let (mut time, mut size, mut cut) = (0.0, 0.0, Balance::default());
+        let (mut end, mut place) = (from, from);
+        while let Some(&class) = self.order.get(place) {
+            let class = class as usize;
+            time += costs.accelerator[class];
+            size += costs.size[class];
+            if !costs.supported[class] || time > threshold || size > self.limits.memory_bytes {
+                break;
+            }
+            place += 1;
+            for &net in costs.nets(class) {
+                let net = net as usize;
+                self.inside[net] += 1;
+                if self.inside[net] == 1 {
+                    cut.add(costs.net_cost(net));
+                } else if self.inside[net] == costs.net_pins(net) {
+                    cut.add(-costs.net_cost(net));
+                }
+            }
+            if time + cut.value() <= threshold {
+                end = place;
+            }
+        }
+        self.empty(from..place);
+        (end, place)
+    }
+
+    /// The furthest place up to which a CPU can run the classes from `from` on.
+    fn on_cpu(&self, from: usize, threshold: f64) -> usize {
+        let mut time = 0.0;
+        let fits = |&&class: &&u32| {
+            time += self.costs.cpu[class as usize];
+            time <= threshold
+        };
+        from + self.order[from..].iter().take_while(fits).count()
+    }
+
+    /// The load of a device, added up from its parts.
+    fn load(&mut self, kind: DeviceKind, range: Range<usize>) -> f64 {
+        let costs = self.costs;
+        let held = &self.order[range.clone()];
+        if kind == DeviceKind::Cpu {
+            return held.iter().map(|&class| costs.cpu[class as usize]).sum();
+        }
+        let mut load: f64 = held.iter().map(|&class| costs.accelerator[class as usize]).sum();
+        for &class in held {
+            costs.nets(class as usize).iter().for_each(|&net| self.inside[net as usize] += 1);
+        }
+        for &class in held {
+            for &net in costs.nets(class as usize) {
+                let inside = std::mem::take(&mut self.inside[net as usize]);
+                if inside > 0 && inside < costs.net_pins(net as usize) {
+                    load += costs.net_cost(net as usize);
+                }
+            }
+        }
+        load
+    }
+
+    fn empty(&mut self, range: Range<usize>) {
+        for &class in &self.order[range] {
+            self.costs.nets(class as usize).iter().for_each(|&net| self.inside[net as usize] = 0);
+        }
+    }
+}
+
+/// A sum of two parts, the second what rounding took from the first (Knuth's two-sum).
+#[derive(Debug, Clone, Copy, Default)]
+struct Balance {
+    high: f64,
+    low: f64,
+}
+
+impl Balance {
+    fn add(&mut self, value: f64) {
+        let high = self.high + value;
+        let own = high - self.high;
+        self.low += (self.high - (high - own)) + (value - own);
+        self.high = high;
+    }
+
+    fn value(&self) -> f64 {
+        (self.high + self.low).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::PlacementNode;
+
+    fn chain(times: &[f64], transfers: &[f64]) -> (Dag, PlacementProfile) {
+        let node = |(&accelerator_time, &transfer): (&f64, &f64)| PlacementNode {
+            cpu_time: 10.0 * accelerator_time,
+            accelerator_time,
+            supported: true,
+            backward: false,
+            size_bytes: 1.0,
+            colour_class: None,
+            layer: None,
+            transfer,
+        };
+        let nodes: Vec<PlacementNode> = times.iter().zip(transfers).map(node).collect();
+        let dag = Dag::new(times.len(), (1..times.len() as u32).map(|v| (v - 1, v)).collect()).unwrap();
+        (dag, nodes.into())
+    }
+
+    fn first(times: &[f64], transfers: &[f64], accelerators: u32, cpus: u32, memory_bytes: f64) -> First {
+        let (dag, profile) = chain(times, transfers);
+        let first = plan(&dag, &profile, &PlacementLimits { accelerators, cpus, memory_bytes });
+        if let Some((value, split)) = &first.split {
+            assert_eq!(split.score(&dag, &profile).max_load, *value);
+            assert!(first.lower_bound <= value * (1.0 + 1e-12));
+        }
+        first
+    }
+
+    #[test]
+    fn devices_are_filled_evenly_and_cut_where_it_is_cheap() {
+        let found = first(&[1.0; 6], &[5.0, 5.0, 0.5, 5.0, 5.0, 0.0], 2, 0, 10.0);
+        assert_eq!(found.split.map(|(value, _)| value), Some(3.5));
+        assert!(found.lower_bound <= 3.0);
+    }
+
+    #[test]
+    fn an_edge_never_to_be_cut_leaves_nothing_behind() {
+        let found = first(&[1.1, 1.25, 1.375], &[1e30, 0.125, 0.0], 2, 0, 10.0);
+        assert_eq!(found.split.map(|(value, _)| value), Some(1.1 + 1.25 + 0.125));
+    }
+
+    #[test]
+    fn memory_is_kept_and_cpus_help_where_it_is_short() {
+        assert_eq!(first(&[1.0; 4], &[0.0; 4], 2, 0, 1.0).split, None);
+        let found = first(&[1.0; 4], &[0.0; 4], 2, 1, 1.0).split.unwrap();
+        assert_eq!((found.0, found.1.used(DeviceKind::Accelerator), found.1.used(DeviceKind::Cpu)), (20.0, 2, 1));
+    }
+}
