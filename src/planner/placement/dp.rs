@@ -137,6 +137,9 @@ pub fn plan(
 ) -> Placed {
     let prepared = Prepared::with_options(dag, profile, options.contract_layers);
     let linear = linearise::along(&prepared, limits, search);
+    if matches!(linear.found, Err(Refused::Cancelled)) {
+        return linear.placed(&prepared);
+    }
     let order = prepared.graph.order();
     // There is no other order: what is best along this one is best.
     if is_chain(&order) && linear.found.as_ref().is_ok_and(|found| found.proven) {

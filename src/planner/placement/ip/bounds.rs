@@ -26,13 +26,18 @@ pub const SAFETY: f64 = 1e-10;
 
 /// How hard prices are looked for, one after the other.
 const EFFORTS: [Effort; 3] = [
-    Effort { steps: 150, patience: 8, combinations: COMBINATIONS, coarse: 8_000_000, fine: 100_000_000 },
+    Effort { steps: 800, patience: 25, combinations: COMBINATIONS, coarse: 8_000_000, fine: 100_000_000 },
     Effort { steps: 1200, patience: 40, combinations: COMBINATIONS, coarse: 8_000_000, fine: 200_000_000 },
     Effort { steps: 3000, patience: 100, combinations: COMBINATIONS, coarse: 16_000_000, fine: 400_000_000 },
 ];
+/// How far up from what is proven to the incumbent the next threshold lies, as long as none resisted. Prices that are good for
+/// one threshold are nearly so for those near it, and what they prove counts even where it is less: low ones cost time only.
+const AMBITION: f64 = 0.9;
 /// How hard in pieces of a threshold.
 const IN_PIECES: Effort =
     Effort { steps: 400, patience: 20, combinations: COMBINATIONS, coarse: 8_000_000, fine: 100_000_000 };
+/// Vertices of networks in which minimum cuts are found, all together.
+const MOST_CUT_WORK: usize = 20_000_000;
 /// Wider models are not priced.
 const COMBINATIONS: usize = 400_000;
 /// Thresholds closer together than this, relative to the incumbent, are not told apart by prices.
@@ -58,7 +63,7 @@ impl<'m> Bounds<'m> {
         let mut proven = slack::average_bound(model);
         if proven.is_finite() {
             let mut network = CutNetwork::new(model);
-            for class in 0..model.len() {
+            for class in heaviest(model) {
                 if search.cancelled() {
                     break;
                 }
@@ -90,7 +95,9 @@ impl<'m> Bounds<'m> {
         if high <= self.proven {
             return;
         }
-        let threshold = if high - self.proven < RESOLUTION * incumbent { high } else { (self.proven + high) / 2.0 };
+        let share = if self.resisted.is_infinite() { AMBITION } else { 0.5 };
+        let threshold =
+            if high - self.proven < RESOLUTION * incumbent { high } else { self.proven + (high - self.proven) * share };
         let refuted = match EFFORTS.get(self.effort) {
             Some(effort) => self.refute(threshold, effort, search),
             None => branching::refute(self.model, threshold, &self.price, &IN_PIECES, self.pieces, search),
@@ -138,11 +145,23 @@ fn side(model: &Model, class: usize, held: usize) -> Side {
     }
 }
 
+/// The classes whose cheapest sets are worth finding: all, or where the network is large, the slowest.
+fn heaviest(model: &Model) -> Vec<usize> {
+    let mut classes: Vec<usize> = (0..model.len()).collect();
+    let most = MOST_CUT_WORK / (model.len() + model.net_count()).max(1);
+    if classes.len() > most {
+        let time = |class: usize| whole(model.accelerator_time[class]).min(whole(model.cpu_time[class]));
+        classes.sort_by(|&a, &b| time(b).total_cmp(&time(a)));
+        classes.truncate(most.max(1));
+    }
+    classes
+}
+
 /// Whether some class is too much for every device.
 fn too_much(model: &Model, threshold: f64, search: &Search) -> bool {
     let limit = threshold * (1.0 + MARGIN);
     let mut network = CutNetwork::new(model);
-    (0..model.len()).any(|class| {
+    heaviest(model).into_iter().any(|class| {
         !search.cancelled()
             && (model.cpus == 0 || whole(model.cpu_time[class]) > limit)
             && (!model.fits[class] || network.least_load(|c| side(model, c, class), 2.0 * limit) > limit)

@@ -139,9 +139,9 @@ pub fn search(
     // A plan first, whatever takes time after it.
     let first =
         first_plan::plan(dag, profile, &limits).split.and_then(|(_, split)| model.assignment(&partition, &split));
-    let mut best = first.and_then(|device| valued(&model, device));
+    let mut best = first.and_then(|device| valued(&model, device)).or_else(|| valued(&model, together(&model)));
     best.iter().for_each(|(value, device)| published.offer(*value, device));
-    if model.net_count().saturating_mul(model.accelerators) > MOST_COUNTERS {
+    if handle.cancelled() || model.net_count().saturating_mul(model.accelerators) > MOST_COUNTERS {
         let split = best.map(|(value, device)| (value, as_split(&device)));
         let status = if handle.cancelled() { Status::Cancelled } else { Status::Feasible };
         return Best { status, split, lower_bound: average * (1.0 - SAFETY), rounds: 0 };
@@ -255,9 +255,7 @@ fn begin(
     handle: &Search,
 ) -> (Vec<u32>, Option<(f64, Vec<u32>)>) {
     let Question { dag, profile, limits, .. } = *question;
-    // One device holds everything: convex, and on a CPU admissible.
-    let home = if model.cpus > 0 { model.accelerators } else { 0 };
-    let together = vec![home as u32; model.len()];
+    let together = together(model);
     let quiet = handle.quiet();
     let mut splits = vec![dp::plan(dag, profile, &limits, &DpOptions::default(), &quiet).split];
     if question.contiguity == Contiguity::Free {
@@ -269,6 +267,12 @@ fn begin(
         .filter_map(|device| valued(model, device))
         .min_by(|a, b| a.0.total_cmp(&b.0));
     (together, best)
+}
+
+/// Everything on one device: convex, and on a CPU admissible.
+fn together(model: &Model) -> Vec<u32> {
+    let home = if model.cpus > 0 { model.accelerators } else { 0 };
+    vec![home as u32; model.len()]
 }
 
 /// An assignment with its value, if it is admissible.

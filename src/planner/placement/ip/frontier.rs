@@ -14,6 +14,9 @@ use rustc_hash::FxHashMap;
 use super::model::{Model, whole};
 use crate::planner::Search;
 
+/// Even a chain of more classes has so many combinations that filling them once takes seconds.
+const MOST_CLASSES: usize = 20_000;
+
 /// Nothing is worth this little.
 const NEVER: f32 = f32::MIN / 4.0;
 
@@ -32,6 +35,8 @@ pub struct Frontier {
     order: Vec<u32>,
     /// By class in order: a step for each combination.
     steps: Vec<Vec<Step>>,
+    /// By class in order: its time, and the time of all up to it.
+    times: Vec<(f64, f64)>,
 }
 
 /// Rounding of loads.
@@ -48,6 +53,9 @@ impl Frontier {
     /// that cost less than `negligible` are left out, which only makes sets cheaper. No set has both classes of a pair that
     /// is `apart`.
     pub fn new(model: &Model, apart: &[(u32, u32)], threshold: f64, negligible: f64, most: usize) -> Option<Self> {
+        if model.len() > MOST_CLASSES {
+            return None;
+        }
         let nets: Vec<bool> = model.net_cost.iter().map(|&cost| whole(cost) > negligible).collect();
         let order = narrow_order(model, &nets);
         let mut slot = vec![usize::MAX; model.net_count()];
@@ -153,7 +161,14 @@ impl Frontier {
             steps.push(layer);
             now = next;
         }
-        Some(Frontier { order, steps })
+        let mut sum = 0.0;
+        let time = |&class: &u32| {
+            let time = whole(model.accelerator_time[class as usize]);
+            sum += time;
+            (time, sum)
+        };
+        let times = order.iter().map(time).collect();
+        Some(Frontier { order, steps, times })
     }
 
     /// Number of combinations in all.
@@ -213,18 +228,18 @@ impl Frontier {
             let value = rows[layer + 1][at];
             let worth = price[self.order[layer] as usize];
             let before = &rows[layer];
-            let from = |(target, cost): (u32, f64), source: usize, gain: f32| {
-                let weight = weigh(cost, cell, Rounding::Nearest)?;
+            let from = |(target, cost): (u32, f64), source: usize, gain: f32, inside: bool| {
+                let weight = self.weigh(layer, inside, cost, cell, Rounding::Nearest)?;
                 let here = source * width + load.checked_sub(weight)?;
                 (target == row && before[here] > NEVER && before[here] + gain == value).then_some(here)
             };
             let mut found = None;
             for (source, step) in self.steps[layer].iter().enumerate() {
-                if let Some(here) = from(step.outside, source, 0.0) {
+                if let Some(here) = from(step.outside, source, 0.0, false) {
                     found = Some((here, false));
                     break;
                 }
-                if let Some(here) = from(step.inside, source, worth) {
+                if let Some(here) = from(step.inside, source, worth, true) {
                     found = Some((here, true));
                     break;
                 }
@@ -256,8 +271,9 @@ impl Frontier {
         after.resize(rows * width, NEVER);
         let worth = price[self.order[layer] as usize];
         for (step, row) in self.steps[layer].iter().zip(before.chunks_exact(width)) {
-            for ((target, cost), gain) in [(step.inside, worth), (step.outside, 0.0)] {
-                let Some(weight) = weigh(cost, cell, rounding).filter(|&weight| weight <= cells) else { continue };
+            for ((target, cost), gain, inside) in [(step.inside, worth, true), (step.outside, 0.0, false)] {
+                let weight = self.weigh(layer, inside, cost, cell, rounding);
+                let Some(weight) = weight.filter(|&weight| weight <= cells) else { continue };
                 let start = target as usize * width;
                 let to = &mut after[start + weight..start + width];
                 for (to, from) in to.iter_mut().zip(row) {
@@ -269,17 +285,26 @@ impl Frontier {
     }
 }
 
-const MIXED: u64 = 2;
-
-/// A cost in cells; none if it is infinite.
-#[inline]
-fn weigh(cost: f64, cell: f64, rounding: Rounding) -> Option<usize> {
-    cost.is_finite().then(|| match rounding {
-        // A little less, so that rounding never makes heavier what weighs a whole number of cells.
-        Rounding::Down => (cost / cell * (1.0 - 1e-10)).floor() as usize,
-        Rounding::Nearest => (cost / cell).round() as usize,
-    })
+impl Frontier {
+    /// The cost of a step in cells; none if it is infinite. To the nearest means that the class's time counts as many cells
+    /// as there are between it and the class before when all are laid in a row: what many small classes weigh together is
+    /// then right to a cell, however coarse the cells are.
+    #[inline]
+    fn weigh(&self, layer: usize, inside: bool, cost: f64, cell: f64, rounding: Rounding) -> Option<usize> {
+        cost.is_finite().then(|| match rounding {
+            // A little less, so that rounding never makes heavier what weighs a whole number of cells.
+            Rounding::Down => (cost / cell * (1.0 - 1e-10)).floor() as usize,
+            Rounding::Nearest if inside => {
+                let (time, end) = self.times[layer];
+                let cells = (end / cell).round() - ((end - time) / cell).round();
+                cells as usize + ((cost - time).max(0.0) / cell).round() as usize
+            }
+            Rounding::Nearest => (cost / cell).round() as usize,
+        })
+    }
 }
+
+const MIXED: u64 = 2;
 
 /// An order along which few nets are open: of several greedy ones, from starts all over the graph, the one with the fewest
 /// combinations at most.
