@@ -124,7 +124,7 @@ fn errors_name_file_field_and_repair() {
     let text = |text: &str| generate::from_hugging_face(text, "config.json").unwrap_err().to_string();
     assert_eq!(
         text("[]"),
-        "config.json: is not a model configuration: it looks like a JSON array (a Chrome trace?); give a Hugging Face config.json"
+        "config.json: is not a model configuration: it looks like a JSON array; give a Hugging Face config.json"
     );
     assert_eq!(text("{\n\"a\""), "config.json:2: ends before its JSON is complete; it looks truncated: copy it again");
 }

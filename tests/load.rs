@@ -312,22 +312,23 @@ fn what_is_read_generously() {
 #[test]
 fn what_is_no_workload_is_named() {
     let hint = "plantui reads JSON of Piper or device placement (an object with `nodes` and `edges`), operator graphs (`operators`) and PipeDream's graph.txt";
+    let model = "it holds no times: `plantui generate config.json` makes a workload of a model's Hugging Face configuration; or give a measured profile";
     let piper = "plantui plans Piper workloads (nodes with `TMPCs`)";
     let cases: Vec<(&[u8], String)> = vec![
         (b"", "w.json: is empty; give a workload, or make one with `plantui generate bert-32`".into()),
         (b" \n\t ", "w.json: is empty; give a workload, or make one with `plantui generate bert-32`".into()),
-        (b"PK\x03\x04rest", "w.json: is a zip archive (a PyTorch checkpoint is one), not a workload; give the JSON profile of a network".into()),
+        (b"PK\x03\x04rest", "w.json: is a zip archive; unpack it first".into()),
         (b"{\"nodes\"\0\0", "w.json: is binary data, not a workload; give the JSON profile of a network".into()),
-        (b"\x80\x04K.", "w.json: is a Python pickle, not a workload; give the JSON profile of a network".into()),
+        (b"\x80\x04K.", format!("w.json: is a Python pickle, not a workload; {model}")),
         (b"{\n\n\"nodes\": \"\xff\"}", "w.json:3: is not text in UTF-8; save it as JSON in UTF-8".into()),
-        (b"[1, 2]", format!("w.json: is not a workload: it looks like a JSON array (a Chrome trace?); {hint}")),
+        (b"[1, 2]", format!("w.json: is not a workload: it looks like a JSON array; {hint}")),
         (b"node1 -- Input -- forward_compute_time=0.00, backward_compute_time=0.00", "w.json:1: has 2 figures where a node has 4, in `forward_compute_time=0.00, backward_compute_time=0.00`; write `ID -- NAME -- forward_compute_time=.., backward_compute_time=.., activation_size=.., parameter_size=..`, and ` -- stage_id=N` after it if you like".into()),
         (b"nodes:\n  - id: 1\n", format!("w.json: is not a workload: it looks like YAML; {hint}")),
         (b"digraph g { a -> b }", format!("w.json: is not a workload: it looks like a Graphviz graph; {hint}")),
-        (b"<html>", format!("w.json: is not a workload: it looks like XML or HTML; {hint}")),
-        (b"import torch\n", format!("w.json: is not a workload: it looks like a script; {hint}")),
+        (b"<html>", format!("w.json: is not a workload: it looks like an HTML page; {hint}")),
+        (b"import torch\n", format!("w.json: is not a workload: it looks like Python source; {hint}")),
         (b"id,time,memory\n", format!("w.json: is not a workload: it looks like CSV; {hint}")),
-        (b"devices = 4\n", format!("w.json: is not a workload: it looks like TOML or an INI file; {hint}")),
+        (b"devices = 4\n", format!("w.json: is not a workload: it looks like TOML; {hint}")),
         (b"Hello", format!("w.json: is not a workload: it looks like plain text; {hint}")),
         (b"{\"maxFPGAs\": 6, \"nodes\": []}", "w.json:1: lacks the field `edges`; add `edges`".into()),
         (b"{\"model_type\": \"llama\"}", format!("w.json: looks like a Hugging Face model configuration: make a workload of it with `plantui generate FILE`; {piper}")),

@@ -19,7 +19,7 @@ fn files_that_are_something_else() {
         (b" \n\t", "is empty"),
         (b"{\"nodes\": [", "before its JSON is complete"),
         (b"\x7fELF\x02\x01", "is a program"),
-        (b"PK\x03\x04", "zip archive"),
+        (b"PK\x03\x04", "is a zip archive\nhint: unpack it first"),
         (b"\x00\x01\x02\x03", "binary data"),
         (b"{\"nodes\": [\xff]}", "UTF-8"),
         (b"digraph { a -> b }", "Graphviz"),
@@ -34,6 +34,57 @@ fn files_that_are_something_else() {
         let error = planning("workload.json", content);
         assert!(error.contains(part), "{:?}: {error}", String::from_utf8_lossy(content));
     }
+}
+
+/// What a name says only where the content says nothing, what is in the file otherwise.
+#[test]
+fn what_people_bring_is_called_what_it_is() {
+    let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let tensors = [&40u64.to_le_bytes()[..], b"{\"a\": {\"dtype\": \"F32\"}}"].concat();
+    let model = "plantui generate config.json";
+    for (name, content, is, repair) in [
+        ("Cargo.toml", b"[package]\nname = \"plantui\"\n".to_vec(), "TOML", ""),
+        ("deploy.yaml", b"kind: Pod\nspec:\n  - a\n".to_vec(), "YAML", ""),
+        ("setup.cfg", b"[metadata]\nname = a b\n".to_vec(), "an INI file", ""),
+        ("net.onnx", b"\x08\x07\x12\x07pytorch:\x04\x0a\x02\x0a\x00".to_vec(), "an ONNX model", model),
+        ("net.onnx", b"stub".to_vec(), "an ONNX model, by its name", model),
+        ("net.pt", b"PK\x03\x04\0\0\0\0net/data.pkl".to_vec(), "a PyTorch checkpoint", model),
+        ("old.pt", b"\x80\x02\x8a\x0al\xfc".to_vec(), "a Python pickle", model),
+        ("model.safetensors", tensors, "a safetensors checkpoint", model),
+        ("model.safetensors.index.json", b"{\"weight_map\": {}}".to_vec(), "a safetensors index", model),
+        ("config.json", b"{\"model_type\": \"llama\"}".to_vec(), "a Hugging Face model", "plantui generate FILE"),
+        ("tokenizer.json", b"{\"added_tokens\": []}".to_vec(), "a tokenizer", model),
+        ("model.gguf", b"GGUF\x03\0\0\0".to_vec(), "a GGUF model", model),
+        (
+            "model.safetensors",
+            b"version https://git-lfs.github.com/spec/v1\n".to_vec(),
+            "a pointer of Git LFS",
+            "git lfs pull",
+        ),
+        ("times.csv", b"layer,time\n0,1.5\n".to_vec(), "CSV", ""),
+        ("w.json.gz", b"\x1f\x8b\x08\0".to_vec(), "gzip-compressed", "unpack it first"),
+        ("page.html", b"<!DOCTYPE html><html></html>".to_vec(), "an HTML page", ""),
+        ("paper.pdf", b"%PDF-1.7\n%\xe2\xe3".to_vec(), "a PDF", ""),
+        ("model.py", b"\"\"\"A model.\"\"\"\nimport torch\n".to_vec(), "Python source", ""),
+        ("a.out", b"\x7fELF\x02\x01\x01".to_vec(), "a program", ""),
+        ("loss.png", b"\x89PNG\r\n\x1a\n\0".to_vec(), "a picture", ""),
+        ("photo.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF".to_vec(), "a picture", ""),
+        ("wide.json", wide("\u{feff}{\"nodes\": []}"), "text in UTF-16", "save it in UTF-8"),
+        ("wide.json", wide("{\"nodes\": [], \"edges\": []}"), "text in UTF-16", "save it in UTF-8"),
+        ("log.jsonl", b"{\"step\": 1}\n{\"step\": 2}\n".to_vec(), "JSON Lines", ""),
+        ("run.ipynb", b"{\"cells\": [], \"nbformat\": 4}".to_vec(), "a Jupyter notebook", ""),
+        ("empty", vec![], "is empty", "plantui generate"),
+    ] {
+        let error = planning(name, content);
+        assert!(error.contains(is) && error.contains(repair), "{name}: {error}");
+    }
+    let folder = Folder::new();
+    folder.file("config.json", "{\"model_type\": \"llama\"}");
+    let error = refusal(&["lint", &argument(&folder.path(""))]);
+    assert!(error.contains("is a directory") && error.contains("plantui generate"), "{error}");
+    let index = folder.file("index.json", "{\"weight_map\": {}}");
+    let error = refusal(&["generate", &index]);
+    assert!(error.contains("a safetensors index") && error.contains("the config.json that lies beside it"), "{error}");
 }
 
 #[test]

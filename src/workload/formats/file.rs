@@ -38,7 +38,13 @@ pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, LoadError> {
     let shown = printable(&path.display().to_string());
     let metadata = fs::metadata(path).map_err(|error| unreadable(&shown, &error))?;
     if metadata.is_dir() {
-        return Err(LoadError::file(&shown, "is a directory", "name a file in it"));
+        let model = path.join("config.json").is_file();
+        let repair = if model {
+            "name a file in it, such as its config.json for `plantui generate`"
+        } else {
+            "name a file in it"
+        };
+        return Err(LoadError::file(&shown, "is a directory", repair));
     }
     if !metadata.is_file() && path != Path::new(NOTHING) && !is_pipe_of_a_shell(path, &metadata) {
         return Err(LoadError::file(

@@ -5,6 +5,7 @@
 
 pub(crate) mod detect;
 pub mod file;
+mod foreign;
 mod locate;
 pub mod operators;
 pub mod piper;
@@ -18,7 +19,6 @@ use std::{fmt, io::Read, path::Path};
 
 use super::{LoadError, Workload};
 
-pub use detect::looks_like;
 pub use file::{MAX_FILE_BYTES, read_all, read_file};
 
 /// The formats that can be planned.

@@ -1,0 +1,86 @@
+//! JSON objects, told by their keys.
+
+use super::{Kind, model, other};
+
+/// Other documents that plantui writes; the first schema of a text is its own.
+const OWN: [(&str, &str); 6] = [
+    (
+        "plantui.compare/",
+        "what `plantui compare --json` wrote, not a workload: give the workload, and plans of `plantui plan --json` to compare with",
+    ),
+    ("plantui.sweep/", "what `plantui sweep --json` wrote, not a workload: give the workload that was swept"),
+    ("plantui.explain/", "what `plantui explain --json` wrote, not a workload: give the workload that is explained"),
+    (
+        "plantui.simulation/",
+        "what `plantui simulate` wrote, not a workload: give the workload, or the plan that was played",
+    ),
+    ("plantui.lint/", "what `plantui lint --json` wrote, not a workload: give the workload that was looked at"),
+    ("plantui.sessions/", "plantui's list of sessions, not a workload"),
+];
+
+/// What a JSON object is, when its keys show that it is no workload; `has` tells whether it has a key.
+pub(in crate::workload::formats) fn of_json(text: &str, has: &dyn Fn(&str) -> bool) -> Option<Kind> {
+    let any = |keys: &[&str]| keys.iter().any(|key| has(key));
+    let own = || OWN.iter().find(|(schema, _)| text.contains(&format!("\"{schema}"))).map(|(_, is)| *is);
+    if let Some(is) = has("schema").then(own).flatten() {
+        return Some(other(is));
+    }
+    if any(&["nodes", "maxFPGAs", "maxSizePerFPGA", "operators"]) {
+        return None;
+    }
+    Some(match () {
+        () if has("weight_map") => model("a safetensors index, which lists the files of a model's weights"),
+        () if any(&["irVersion", "opsetImport"]) => model("an ONNX model as JSON"),
+        () if has("_class_name") => other("a configuration of Diffusers, which `plantui generate` does not read"),
+        () if any(&["hidden_size", "n_embd", "model_type", "architectures"]) => {
+            other("a Hugging Face model configuration: make a workload of it with `plantui generate FILE`")
+        }
+        () if any(&["added_tokens", "tokenizer_class", "added_tokens_decoder"]) => other(
+            "a tokenizer of Hugging Face: the model's config.json lies beside it, for `plantui generate config.json`",
+        ),
+        () if has("transformers_version") => other(
+            "a generation configuration of Hugging Face: the model's config.json lies beside it, for `plantui generate config.json`",
+        ),
+        () if any(&["train_batch_size", "train_micro_batch_size_per_gpu", "zero_optimization"]) => {
+            other("a DeepSpeed configuration: plantui writes those, with `plantui export --to deepspeed`")
+        }
+        () if has("schema") && text.contains("plantui.plan/") => {
+            other("a plan, not a workload: `plantui check WORKLOAD PLAN` scores it")
+        }
+        () if has("stages") => {
+            other("a plan in Piper's result format, not a workload: `plantui check WORKLOAD PLAN` scores it")
+        }
+        () if has("traceEvents") && any(&["schemaVersion", "deviceProperties"]) => {
+            other("a trace of the PyTorch profiler, which tells no sizes of what layers hold and send")
+        }
+        () if has("traceEvents") => other("a Chrome trace"),
+        () if has("fpgas") => other("a split in the device-placement format, not a workload"),
+        () if has("nbformat") => other("a Jupyter notebook"),
+        () if any(&["devDependencies", "scripts"]) && has("name") => other("a package.json of npm"),
+        () if has("$schema") => other("a JSON schema, or a file that names one"),
+        () => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_frameworks_write_is_known_by_its_keys() {
+        for (key, part) in [
+            ("weight_map", "safetensors index"),
+            ("model_type", "Hugging Face model configuration"),
+            ("tokenizer_class", "tokenizer"),
+            ("zero_optimization", "DeepSpeed"),
+            ("nbformat", "notebook"),
+            ("_class_name", "Diffusers"),
+            ("opsetImport", "ONNX"),
+        ] {
+            let kind = of_json("{}", &|asked| asked == key).expect("it is known");
+            assert!(kind.is.contains(part), "{key}: {}", kind.is);
+        }
+        assert_eq!(of_json("{}", &|_| false), None);
+        assert_eq!(of_json("{}", &|asked| ["nodes", "weight_map"].contains(&asked)), None);
+    }
+}
