@@ -1,8 +1,8 @@
 //! Quantities as people write them: sizes, bandwidths, durations and counts, parsed and printed.
 //!
 //! Everything inside plantui is in bytes, bytes per second and seconds, as `f64`. This module is the only place
-//! where units are spelled. Bare numbers are always the base unit (bytes, bytes per second, seconds), so a script
-//! can pass exact values. `K`, `M`, `G`, `T` are decimal; `Ki`, `Mi`, `Gi`, `Ti` are binary; a lower-case `b` after
+//! where units are spelled. Bare numbers of sizes and rates are the base unit (bytes, bytes per second), so a
+//! script can pass exact values; a duration always needs its unit, because a bare `1` may mean a second, a minute or a millisecond. `K`, `M`, `G`, `T` are decimal; `Ki`, `Mi`, `Gi`, `Ti` are binary; a lower-case `b` after
 //! a capital prefix in a *bandwidth* means bits (`200Gb/s`), and `gb/s` is refused, since it may mean either; in a *size*
 //! it is read as bytes, as everyone writes `80gb`.
 //!
@@ -42,6 +42,7 @@ const EXPECTED_BYTES: &str = "not a size in bytes: write a positive number and a
 const EXPECTED_BANDWIDTH: &str =
     "not a bandwidth: write a positive number and a unit, such as 25GB/s, 25GiB/s or 200Gb/s (bits)";
 const EXPECTED_SECONDS: &str = "not a duration: write a number and a unit, such as 1.5ms, 60s or 2min";
+const UNITLESS: &str = "a duration without a unit: write one behind it, such as 1.5ms, 60s or 2min";
 const NO_TIME: &str = "no time to plan in: write a duration above 0, such as 10s or 2min";
 const EXPECTED_FLOPS: &str =
     "not a rate: write a positive number of operations per second, such as 10e12, 10T or 312TFLOPS";
@@ -161,15 +162,17 @@ pub fn is_larger(text: &str, bound: f64) -> bool {
     split_number(text).and_then(|(value, unit)| Some(value * prefix(unit)?)).is_some_and(|value| value > bound)
 }
 
-/// Reads a duration: `1.5ms`, `60s`, `2min`, `0.25`. Seconds, at least 0.
+/// Reads a duration: `1.5ms`, `60s`, `2min`. Seconds, at least 0.
 ///
 /// # Errors
-/// If the text is no finite number of at least 0 with a unit of time.
+/// If the text is no finite number of at least 0 with a unit of time; none but 0 goes without one.
 pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
     let error = || UnitError::new(text, EXPECTED_SECONDS);
     let (value, unit) = split_number(text).ok_or_else(error)?;
     let factor = match unit {
-        "" | "s" => 1.0,
+        "" if value == 0.0 => 1.0,
+        "" if value > 0.0 => return Err(UnitError::new(text, UNITLESS)),
+        "s" => 1.0,
         "ns" => 1e-9,
         "us" | "µs" => 1e-6,
         "ms" => 1e-3,
@@ -410,10 +413,14 @@ mod tests {
     fn durations_and_counts() {
         assert_eq!(parse_seconds("1.5ms"), Ok(0.0015));
         assert_eq!(parse_seconds("2min"), Ok(120.0));
-        assert_eq!(parse_seconds("60"), Ok(60.0));
+        assert_eq!(parse_seconds("0"), Ok(0.0));
+        for text in ["1", "60", "0.25", "1e300"] {
+            let error = parse_deadline(text).unwrap_err().to_string();
+            assert!(error.contains("without a unit") && error.contains("60s"), "{error}");
+        }
         assert!(parse_seconds("-1s").is_err());
         assert_eq!(parse_deadline("1.5s"), Ok(Duration::from_millis(1500)));
-        for (text, part) in [("0s", "no time"), ("1e-12ns", "no time"), ("1e300", "longer"), ("-1s", "not a duration")]
+        for (text, part) in [("0s", "no time"), ("1e-12ns", "no time"), ("1e300s", "longer"), ("-1s", "not a duration")]
         {
             let error = parse_deadline(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
