@@ -1,6 +1,6 @@
 //! Conversions between Piper's profile and device placements, and planners that plan through them.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use assert_cmd::Command;
 use plantui::{
@@ -131,6 +131,29 @@ fn either_family_plans_the_others_workload() {
             assert!(id != "piper" || value < 1.5 * best, "{file}: {id} is worth {value}, the optimum {best}");
         }
     }
+}
+
+/// What a planner says its values are is what its plans are measured by, whether it converts or not.
+#[test]
+fn a_planners_values_are_of_the_measure_of_its_plans() {
+    let mut asked = 0;
+    for file in ["tiny-branch.json", "llama-3-8b-training.json", "alexnet-operators.json"] {
+        let workload = Arc::new(input(file));
+        let limits = limits(&workload);
+        for planner in planner::all() {
+            let options = Options::defaults(planner.options());
+            let problem = Problem { workload: workload.clone(), limits, options };
+            if planner.can_plan(&workload).is_err() || planner.check_options(&problem).is_err() {
+                continue;
+            }
+            let search = Search::new(Some(Duration::from_millis(300)), 0);
+            let Some(plan) = planner.plan(&problem, &search).plan else { continue };
+            let said = planner.measure(&workload, &problem.options);
+            assert_eq!((said.name(), said.unit()), (plan.measure.name(), plan.measure.unit()), "{}", planner.info().id);
+            asked += 1;
+        }
+    }
+    assert!(asked > 15, "{asked}");
 }
 
 #[test]

@@ -24,9 +24,10 @@ use super::{
 };
 use crate::{
     cluster::Limits,
+    notice,
     plan::document::{LimitsPart, ObjectivePart, WorkloadPart},
     planner::{self, Options, Planner, Problem, Search, Status},
-    simulate::Play,
+    simulate::{Pipeline, Play, Schedule},
     study::{
         columns::{self, Column},
         compare::{self, Entry, TIME_FOR_EACH},
@@ -179,6 +180,7 @@ impl CompareArgs {
             entries.push(compare::given(&input::shown(path), &workload, &limits, loaded.plan, play));
         }
         let stopped = self.ask(&able, &workload, &limits, play, &mut entries)?;
+        self.say_what_nothing_heeds(&workload, &limits, play, &entries);
         columns::sort(&mut entries, |entry| entry, self.sort.column(), false);
         let text = if self.json {
             output::json(&CompareDocument {
@@ -199,6 +201,18 @@ impl CompareArgs {
             (false, true) => Ending::Stopped,
             (false, false) => Ending::NoPlan,
         })
+    }
+
+    /// Says which flags change nothing about any of the plans.
+    fn say_what_nothing_heeds(&self, workload: &Workload, limits: &Limits, play: Play, entries: &[Entry]) {
+        let pipelines: Vec<(Schedule, Pipeline)> = entries
+            .iter()
+            .filter_map(|entry| entry.plan.as_ref().zip(entry.played.as_ref()))
+            .map(|(plan, played)| (played.schedule, Pipeline::from_plan(workload, limits, plan, &play.settings)))
+            .collect();
+        for told in self.play.unheeded(pipelines.iter().map(|(schedule, pipeline)| (*schedule, pipeline))) {
+            notice::note(&told);
+        }
     }
 
     /// The planners to ask, and why the others are not.
@@ -252,10 +266,11 @@ impl CompareArgs {
             }
             let search = Search::new(Some(self.deadline.unwrap_or(TIME_FOR_EACH)), self.seed);
             let (done, running) = mpsc::channel::<()>();
+            let measure = planner.measure(workload, &Options::defaults(planner.options()));
             let (name, search, interrupt) = (planner.info().name, &search, &interrupt);
             entries.push(thread::scope(|scope| {
                 scope.spawn(move || {
-                    let mut bar = Bar::new(name);
+                    let mut bar = Bar::new(name, measure);
                     while running.recv_timeout(FRAME) == Err(mpsc::RecvTimeoutError::Timeout) {
                         if interrupt.pressed() {
                             search.cancel();

@@ -25,7 +25,10 @@ use super::{
 };
 use crate::{
     export::plan_json::status_word,
-    plan::document::{LimitsPart, ObjectivePart, PlannerPart, WorkloadPart},
+    plan::{
+        Measure,
+        document::{LimitsPart, ObjectivePart, PlannerPart, WorkloadPart},
+    },
     planner::{self, Search},
     simulate::Schedule,
     study::{
@@ -119,9 +122,10 @@ impl ExplainArgs {
             .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
         let Task { planner, problem, unheeded, assumed } = task;
         let search = whole.part(self.planning.deadline);
+        let measure = planner.measure(&problem.workload, &problem.options);
         let started = Instant::now();
         let (mut outcome, score) =
-            watched(planner.info().name, &search, &interrupt, || planner::run(planner, &problem, &search));
+            watched((planner.info().name, measure), &search, &interrupt, || planner::run(planner, &problem, &search));
         outcome.notes.extend(unheeded.iter().map(|kind| planning::ignored(planner, *kind)).chain(assumed));
         let each = self.each.unwrap_or_else(|| LEAST_SHARE.max(2 * started.elapsed()));
         let simulation = outcome
@@ -135,7 +139,8 @@ impl ExplainArgs {
         let mut explanation = Explanation::default();
         let questions = base.questions();
         for question in &questions {
-            let asked = watched("re-planning", &whole, &interrupt, || base.ask(question, Some(each), &whole));
+            let asked =
+                watched(("re-planning", measure), &whole, &interrupt, || base.ask(question, Some(each), &whole));
             let Some(answer) = asked else { break };
             explanation.add(answer);
             whole.report_fraction(explanation.answers().len() as f64 / questions.len() as f64);
@@ -149,11 +154,16 @@ impl ExplainArgs {
 }
 
 /// Does something while a second thread draws how far it is.
-fn watched<T: Send>(title: &'static str, search: &Search, interrupt: &Interrupt, work: impl FnOnce() -> T) -> T {
+fn watched<T: Send>(
+    (title, measure): (&'static str, Measure),
+    search: &Search,
+    interrupt: &Interrupt,
+    work: impl FnOnce() -> T,
+) -> T {
     let (done, running) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
-            let mut bar = Bar::new(title);
+            let mut bar = Bar::new(title, measure);
             while running.recv_timeout(FRAME) == Err(mpsc::RecvTimeoutError::Timeout) {
                 bar.update(search, interrupt.pressed());
             }

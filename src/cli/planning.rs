@@ -107,10 +107,11 @@ impl Task {
         let interrupt = Interrupt::cancels(&search)
             .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
         let (done, running) = mpsc::channel::<()>();
+        let measure = self.planner.measure(&self.problem.workload, &self.problem.options);
         let (name, search, interrupt) = (self.planner.info().name, &search, &interrupt);
         Ok(thread::scope(|scope| {
             scope.spawn(move || {
-                let mut bar = Bar::new(name);
+                let mut bar = Bar::new(name, measure);
                 while running.recv_timeout(FRAME) == Err(mpsc::RecvTimeoutError::Timeout) {
                     bar.update(search, interrupt.pressed());
                 }

@@ -3,7 +3,7 @@
 use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
-    simulate::{LinkModel, Play, Schedule, Setting, Settings},
+    simulate::{LinkModel, Pipeline, Play, Schedule, Setting, Settings},
     units,
 };
 
@@ -55,6 +55,48 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl PlayArgs {
+    /// The flags that were given.
+    fn given(&self) -> impl Iterator<Item = Setting> + '_ {
+        Setting::ALL.into_iter().filter(|setting| match setting {
+            Setting::Overlap => self.no_overlap,
+            Setting::Links => self.links != LinkModel::default().id(),
+            Setting::VirtualStages => self.virtual_stages.is_some(),
+            Setting::ExtraWarmUp => self.extra_warmup.is_some(),
+            Setting::WeightGradientShare => self.weight_gradient_share.is_some(),
+            Setting::ForwardShare => self.forward_share.is_some(),
+            Setting::Buckets => self.buckets.is_some(),
+            Setting::OptimizerStep => self.optimizer_step.is_some(),
+        })
+    }
+
+    /// What was asked for in vain of every one of these plans, in a sentence each: what no plan listens to, as each is
+    /// simulated.
+    pub(super) fn unheeded<'a>(
+        &self,
+        simulated: impl Iterator<Item = (Schedule, &'a Pipeline)> + Clone,
+    ) -> Vec<String> {
+        let wanted = self.play();
+        let mut told = vec![];
+        let once = simulated.clone().next().is_some() && simulated.clone().all(|(_, pipeline)| pipeline.plays_once());
+        if once && wanted.schedule != Schedule::ALL[0] {
+            told.push(
+                "--schedule changes nothing here: what is simulated runs once, in an order that nothing changes".into(),
+            );
+        }
+        for setting in self.given() {
+            let flag = if setting == Setting::Overlap { "no-overlap" } else { setting.id() };
+            let mut reasons = simulated
+                .clone()
+                .map(|(schedule, pipeline)| setting.unused(&Play { schedule, ..wanted }, Some(pipeline)));
+            if let Some(Some(reason)) = reasons.next()
+                && reasons.all(|reason| reason.is_some())
+            {
+                told.push(format!("--{flag} changes nothing here: {reason}"));
+            }
+        }
+        told
+    }
+
     /// The schedule and the settings asked for.
     pub(super) fn play(&self) -> Play {
         let default = Settings::default();

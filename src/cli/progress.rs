@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::{planner::Search, units};
+use crate::{plan::Measure, planner::Search};
 
 /// A search shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -13,13 +13,14 @@ const STEPS: u64 = 1000;
 /// A bar that appears once the search has lasted a while.
 pub(super) struct Bar {
     title: &'static str,
+    measure: Measure,
     bar: Option<ProgressBar>,
 }
 
 impl Bar {
-    /// A bar with the planner's name.
-    pub(super) fn new(title: &'static str) -> Self {
-        Bar { title, bar: None }
+    /// A bar with the planner's name; values it finds on its way are of this measure.
+    pub(super) fn new(title: &'static str, measure: Measure) -> Self {
+        Bar { title, measure, bar: None }
     }
 
     /// Shows how far the search is; `stopping` once it was asked to end.
@@ -35,9 +36,9 @@ impl Bar {
         });
         let progress = search.progress();
         bar.set_position((progress.fraction * STEPS as f64) as u64);
-        let mut message = progress.best.map(|best| format!("best {}", units::seconds(best))).unwrap_or_default();
+        let mut message = progress.best.map(|best| format!("best {}", self.measure.show(best))).unwrap_or_default();
         if let Some(bound) = progress.bound {
-            message += &format!(" bound {}", units::seconds(bound));
+            message += &format!(" bound {}", self.measure.show(bound));
         }
         if stopping {
             message += " stopping, Ctrl-C again to give up";

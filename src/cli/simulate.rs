@@ -98,6 +98,9 @@ impl SimulateArgs {
                 return Err(Failure::refused(reason, format!("this plan can play {}", playable.join(", "))));
             }
         };
+        for told in self.play.unheeded(std::iter::once((schedule, &pipeline))) {
+            notice::note(&told);
+        }
         let timeline = simulate(&pipeline, schedule);
         let simulation = Simulation { schedule, pipeline, timeline };
         let format = if self.json { TimelineFormat::Json } else { self.format };

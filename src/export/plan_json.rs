@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     cluster::Limits,
     plan::{
-        Score,
+        Measure, Score,
         document::{
             Document, InfeasiblePart, LimitsPart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, operator_parts,
             stage_parts,
@@ -60,11 +60,12 @@ pub fn status_word(status: Status) -> &'static str {
 pub fn document(run: &Run<'_>) -> Document {
     let Run { workload, limits, planner, options, outcome, score, simulation } = *run;
     let finite = |value: &f64| value.is_finite();
+    let measure = outcome.plan.as_ref().map_or_else(|| Measure::of(&workload.profile), |plan| plan.measure);
     let objective = outcome.objective.filter(finite).map(|value| ObjectivePart {
-        name: outcome.plan.as_ref().map_or(planner.objective, |plan| plan.measure.name()).into(),
+        name: measure.name().into(),
         value,
-        unit: outcome.plan.as_ref().map_or(planner.unit, |plan| plan.measure.unit()).into(),
-        parameters: outcome.plan.as_ref().map(|plan| plan.measure.parameters()).unwrap_or_default(),
+        unit: measure.unit().into(),
+        parameters: measure.parameters(),
     });
     let infeasible = outcome.infeasible.as_ref().map(|story| InfeasiblePart {
         limits: story.limits.iter().map(|limit| limit.label().to_string()).collect(),

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Plan, Score, check, devices},
+    plan::{Measure, Plan, Score, check, devices},
     workload::Workload,
 };
 
@@ -81,6 +81,16 @@ pub trait Planner: Sync + Send {
     /// # Errors
     /// A reason a user can act on.
     fn can_plan(&self, workload: &Workload) -> Result<(), String>;
+
+    /// What its plans of a workload are measured by, and with them the values and bounds that a search tells on its way.
+    /// [`PlannerInfo::objective`] is that of the workloads it is made for: plans of a converted one are measured as that
+    /// workload's family measures plans.
+    fn measure(&self, workload: &Workload, options: &Options) -> Measure {
+        let options = options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
+        let own = self.info().objective;
+        let known = Measure::all(&workload.profile, &options).into_iter().find(|measure| measure.name() == own);
+        known.unwrap_or_else(|| Measure::of(&workload.profile))
+    }
 
     /// Whether the options suffice to plan, files that they name included.
     ///

@@ -120,23 +120,23 @@ impl Model {
 
     /// Keeps in mind who planned last for the objective in force.
     pub(super) fn remember_planner(&mut self) {
-        let objective = self.current_planner().info().objective;
+        let objective = self.objective_of(self.planner);
         self.last_for.retain(|(known, _)| *known != objective);
         self.last_for.push((objective, self.planner));
     }
 
     /// Goes to the next objective that this workload can be planned for: to the planner last used for it, else the first.
     pub(super) fn next_objective(&mut self) -> Effects {
-        // Planners of converted workloads have the objectives of another profile.
+        // Who converts the workload measures as those who need not.
         let able = (0..self.planners.len()).filter(|&i| self.refusals[i].is_none() && self.is_native(i));
         let mut objectives: Vec<(&str, usize)> = vec![];
         for planner in able {
-            let objective = self.planners[planner].info().objective;
+            let objective = self.objective_of(planner);
             if !objectives.iter().any(|(known, _)| *known == objective) {
                 objectives.push((objective, planner));
             }
         }
-        let now = self.current_planner().info().objective;
+        let now = self.objective_of(self.planner);
         let at = objectives.iter().position(|(objective, _)| *objective == now);
         let next = at.map_or(0, |at| (at + 1) % objectives.len());
         let words = |objective: &str| objective.replace('_', " ");

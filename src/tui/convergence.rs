@@ -3,6 +3,8 @@
 //! The planner is asked for nothing: the loop reads what [`crate::planner::Search::progress`] has and keeps what changed.
 //! A search that improves for hours would fill memory, so a history that is full keeps every other point.
 
+use crate::plan::Measure;
+
 /// The most points that are kept.
 const MOST: usize = 2048;
 
@@ -21,11 +23,18 @@ pub(super) struct Point {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Convergence {
     points: Vec<Point>,
+    /// What its values are.
+    pub measure: Measure,
     /// Seconds it has lasted.
     pub lasted_s: f64,
 }
 
 impl Convergence {
+    /// The course of a search that begins, with values of this measure.
+    pub(super) fn of(measure: Measure) -> Self {
+        Convergence { measure, ..Convergence::default() }
+    }
+
     /// Takes what is known now; what is not known any more stays as it was.
     pub(super) fn sample(&mut self, point: Point) {
         // The planner's clock and the screen's differ by what a job waits; time does not run back.

@@ -35,7 +35,8 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
-    planner::{OptionSpec, Options, Planner, PlannerInfo, Problem, Search},
+    plan::Measure,
+    planner::{OptionSpec, Options, Planner, Problem, Search},
     simulate::{Play, Settings},
     study::columns::Column,
     workload::{Workload, lint},
@@ -200,9 +201,8 @@ pub(super) struct Model {
     pub running: Option<Running>,
     /// What was seen last of its best plan so far.
     pub looked: Option<Looked>,
-    /// The course of the last search, and who searched.
+    /// The course of the last search.
     pub convergence: Convergence,
-    pub(crate) searched: Option<usize>,
     /// Whether that course is shown; `None`: while the search goes on.
     pub chart: Option<bool>,
     /// Why the chosen planner cannot plan this.
@@ -305,9 +305,20 @@ impl Model {
         self.chart.unwrap_or_else(|| self.planning_shown() && waited() && !self.convergence.is_empty())
     }
 
-    /// Who searched last.
-    pub(super) fn converged_by(&self) -> &'static PlannerInfo {
-        self.planners[self.searched.unwrap_or(self.planner)].info()
+    /// What plans of the planner in force are measured by.
+    pub(super) fn measure(&self) -> Measure {
+        self.current_planner().measure(&self.workload, &self.options[self.planner])
+    }
+
+    /// Name of what a planner's plans of this workload are best in: its own objective, or that of the workload's family
+    /// where it converts.
+    pub(super) fn objective_of(&self, planner: usize) -> &'static str {
+        let (info, options) = (self.planners[planner].info(), &self.options[planner]);
+        if self.is_native(planner) {
+            info.objective
+        } else {
+            self.planners[planner].measure(&self.workload, options).name()
+        }
     }
 
     /// Whether a plan has been waited for long enough to say so.
@@ -382,7 +393,6 @@ impl Model {
             running: None,
             looked: None,
             convergence: Convergence::default(),
-            searched: None,
             chart: None,
             refusal: None,
             stopped: false,

@@ -344,8 +344,7 @@ impl Model {
         let planning = matches!(task, Task::Plan { .. });
         let since = self.running.as_ref().filter(|r| r.planning && planning).map_or(self.now, |r| r.since);
         if planning {
-            self.convergence = Convergence::default();
-            self.searched = Some(self.planner);
+            self.convergence = Convergence::of(self.measure());
             // Hidden was the course of the last search.
             self.chart = self.chart.filter(|shown| *shown);
         }

@@ -335,6 +335,38 @@ fn simulate_plays_as_it_is_told() {
 }
 
 #[test]
+fn flags_that_nothing_listens_to_are_named() {
+    let folder = Folder::new();
+    let plan = folder.file("plan.json", tiny_plan().to_string());
+    for (flags, told) in [
+        (&["--virtual-stages", "4"][..], "note: --virtual-stages changes nothing here: only interleaved 1F1B "),
+        (&["--extra-warmup", "2"], "note: --extra-warmup changes nothing here: only eager 1F1B "),
+        (
+            &["--weight-gradient-share", "0.4"],
+            "note: --weight-gradient-share changes nothing here: only ZB-H1 and ZB-V ",
+        ),
+        (&["--schedule", "inference", "--buckets", "4"], "note: --buckets changes nothing here: inference has no "),
+        (&["--schedule", "inference", "--optimizer-step", "1ms"], "note: --optimizer-step changes nothing here: "),
+        (&["--no-overlap", "--buckets", "4"], "note: --buckets changes nothing here: without overlap "),
+        (&["--schedule", "eager-1f1b", "--extra-warmup", "2", "--links", "shared"], ""),
+        (&["--no-overlap"], ""),
+    ] {
+        for command in [&["simulate", TINY, &plan][..], &["compare", TINY, "--planner", "piper"]] {
+            let output = plantui().args(command).args(flags).assert().code(0).get_output().clone();
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert!(
+                error.starts_with(told) && error.lines().count() == usize::from(!told.is_empty()),
+                "{flags:?}: {error}"
+            );
+        }
+    }
+    let placement = "inputs/mistral-7b-latency.json";
+    let flags = ["--planner", "placement-latency-greedy", "--schedule", "gpipe"];
+    let error = plantui().args(["compare", placement]).args(flags).assert().code(0).get_output().stderr.clone();
+    assert!(String::from_utf8(error).unwrap().contains("note: --schedule changes nothing here"));
+}
+
+#[test]
 fn simulate_refuses_what_it_cannot_play() {
     let folder = Folder::new();
     let plan = folder.file("plan.json", tiny_plan().to_string());
@@ -348,6 +380,7 @@ fn simulate_refuses_what_it_cannot_play() {
     assert!(refused(&["--weight-gradient-share", "1.5"]).contains("a share from 0 to 1"));
     assert!(refused(&["--virtual-stages", "0"]).contains("a whole number from 1"));
     assert!(refused(&["--optimizer-step", "-1s"]).contains("--optimizer-step"));
+    assert!(refused(&["--optimizer-step", "20"]).contains("without a unit"));
     assert!(refused(&["--json", "--format", "summary"]).contains("cannot be used with"));
 }
 

@@ -1,11 +1,12 @@
 //! A search that takes its time: how far it is, and how it went.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use plantui::{
     cluster::{Limits, Overrides},
     plan::{Plan, Stage, check::check},
     tui::Offscreen,
+    workload,
 };
 use ratatui::crossterm::event::KeyCode;
 
@@ -79,6 +80,28 @@ fn the_course_of_a_search_goes_with_its_end_and_comes_back_by_a_key() {
     assert!(line(&text, "over time").contains("best 54.00 ms/sample"), "{text}");
     screen.keys("b");
     assert!(!screen.text().contains("over time"));
+}
+
+/// A value belongs to the workload's family, whoever planned: seconds a sample of Piper's profile, milliseconds of a placement.
+#[test]
+fn values_of_who_plans_a_converted_workload_are_told_in_its_own_unit() {
+    for (file, planner, unit, not) in [
+        ("inputs/llama-3-8b-training.json", "piper", " ms", "/sample"),
+        ("inputs/llama-3-8b-training.json", "equal-partition", " ms", "/sample"),
+        ("inputs/tiny-branch.json", "placement-dp", "ms/sample", " ms  "),
+    ] {
+        let workload = workload::load(std::path::Path::new(file)).expect("it is valid");
+        let mut request = request(Arc::new(workload));
+        request.planner = planner.into();
+        request.planner_asked = true;
+        let mut screen = Offscreen::new(request, 120, 36).expect("the request can be met");
+        screen.keys("b");
+        let text = screen.text();
+        let title = line(&text, "over time");
+        assert!(title.contains(unit) && !title.contains(not), "{file} by {planner}: {title}");
+        let value = title.split("best ").nth(1).and_then(|rest| rest.split(" over").next()).expect("a best value");
+        assert!(text.lines().next().unwrap().contains(value.trim()), "the header says {value} too: {text}");
+    }
 }
 
 /// All nodes of the example in their first modes on one device, or two by two.

@@ -10,9 +10,8 @@
 
 use ratatui::{Frame, buffer::Buffer, layout::Rect, style::Style, text::Span};
 
-use super::{fit_right, objective, rows};
+use super::{fit_right, rows};
 use crate::{
-    planner::PlannerInfo,
     tui::{
         convergence::Convergence,
         theme::{Role, Theme},
@@ -25,13 +24,14 @@ const LABEL: u16 = 14;
 /// Lines that the chart takes of a view.
 pub(super) const HEIGHT: u16 = 9;
 
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, course: &Convergence, info: &PlannerInfo, theme: &Theme) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, course: &Convergence, theme: &Theme) {
+    let objective = |value: f64| course.measure.show(value);
     let muted = theme.fg(Role::Muted);
     let width = area.width as usize;
     let last = course.last();
     let values = |words: [&str; 2]| -> String {
-        let best = last.and_then(|p| p.best).map(|best| format!("━{} {}", words[0], objective(info, best)));
-        let bound = last.and_then(|p| p.bound).map(|bound| format!("┄{} {}", words[1], objective(info, bound)));
+        let best = last.and_then(|p| p.best).map(|best| format!("━{} {}", words[0], objective(best)));
+        let bound = last.and_then(|p| p.bound).map(|bound| format!("┄{} {}", words[1], objective(bound)));
         [best, bound].into_iter().flatten().collect::<Vec<_>>().join("  ")
     };
     // The signs say enough where words have no room.
@@ -51,7 +51,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, course: &Convergence, info
         return;
     };
     for (value, y) in [(high, grid.y), (low, grid.bottom() - 1)] {
-        let text = fit_right(&objective(info, value), LABEL as usize - 2) + " ┤";
+        let text = fit_right(&objective(value), LABEL as usize - 2) + " ┤";
         frame.render_widget(Span::styled(text, muted), Rect { y, height: 1, ..grid });
     }
     let place = Rect { x: grid.x + LABEL, width: grid.width - LABEL, ..grid };

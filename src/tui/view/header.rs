@@ -98,11 +98,9 @@ fn result(model: &Model) -> Vec<Span<'static>> {
     let maker = model.visited().unwrap_or(shown.planner.name);
     let mut spans = vec![name(maker), status(shown.outcome.status, shown.outcome.gap(), theme)];
     if let Some(objective) = shown.outcome.objective {
-        let text = match &shown.score {
-            Some(score) => score.measure.show(objective),
-            None => super::objective(shown.planner, objective),
-        };
-        spans.push(Span::styled(format!("  {text}"), theme.bold(Role::Text)));
+        // A value without a plan would be nobody's.
+        let text = shown.plan().map(|(plan, _)| format!("  {}", plan.measure.show(objective)));
+        spans.extend(text.map(|text| Span::styled(text, theme.bold(Role::Text))));
     }
     // The model's value is never without the simulated one.
     let played = model.played.as_ref().filter(|played| std::ptr::eq(played.shown.as_ref(), shown.as_ref()));
@@ -140,7 +138,7 @@ fn planning(model: &Model) -> Vec<Span<'static>> {
     let theme = &model.theme;
     let Some(running) = &model.running else { return vec![] };
     let progress = running.search.progress();
-    let info = model.current_planner().info();
+    let (info, measure) = (model.current_planner().info(), model.convergence.measure);
     let mut spans = vec![
         Span::styled(format!("{}  ", info.name), theme.bold(Role::Text)),
         Span::styled("… planning ", theme.bold(Role::Accent)),
@@ -150,10 +148,10 @@ fn planning(model: &Model) -> Vec<Span<'static>> {
         Span::styled(format!("{:3.0}% ", progress.fraction * 100.0), plain()),
     ];
     if let Some(best) = progress.best {
-        spans.push(Span::styled(format!(" best {} ", super::objective(info, best)), plain()));
+        spans.push(Span::styled(format!(" best {} ", measure.show(best)), plain()));
     }
     if let Some(bound) = progress.bound {
-        spans.push(Span::styled(format!(" bound {} ", super::objective(info, bound)), theme.fg(Role::Muted)));
+        spans.push(Span::styled(format!(" bound {} ", measure.show(bound)), theme.fg(Role::Muted)));
     }
     let waited = model.now.saturating_duration_since(running.since).as_secs_f64();
     spans.push(Span::styled(format!(" {waited:.1} s "), theme.fg(Role::Muted)));

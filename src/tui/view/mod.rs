@@ -120,7 +120,7 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         let height = convergence::HEIGHT.min(inner.height / 2);
         let chart = rows(inner, inner.height - height, height);
         inner.height -= height;
-        convergence::draw(frame, chart, &model.convergence, model.converged_by(), &model.theme);
+        convergence::draw(frame, chart, &model.convergence, &model.theme);
     }
     if model.view == View::Workload {
         workload::draw(frame, inner, model);
@@ -354,15 +354,6 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 /// Nothing but a style, for texts that take it from their line.
 fn plain() -> Style {
     Style::new()
-}
-
-/// A value in the unit of a planner's objective: seconds per sample as a duration, all else as a number.
-fn objective(info: &crate::planner::PlannerInfo, value: f64) -> String {
-    match (info.unit, info.objective) {
-        ("s", "time_per_sample") => format!("{}/sample", crate::units::seconds(value)),
-        ("s", _) => crate::units::seconds(value),
-        (unit, _) => format!("{} {unit}", crate::units::number(value)),
-    }
 }
 
 /// The first row to show of `count`, so that the selected one is among the `visible`.
