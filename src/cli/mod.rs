@@ -133,9 +133,21 @@ pub fn main() -> ExitCode {
     if let Some(failure) = mistyped::failure(first_word.as_deref().and_then(OsStr::to_str)) {
         return failure.report();
     }
-    match Cli::parse().run() {
-        Ok(ending) => ending.exit_code(),
-        Err(failure) => failure.report(),
+    match Cli::try_parse() {
+        Ok(cli) => match cli.run() {
+            Ok(ending) => ending.exit_code(),
+            Err(failure) => failure.report(),
+        },
+        Err(told) => tell(&told),
+    }
+}
+
+/// Prints help, the version, or what is wrong with the arguments.
+fn tell(told: &clap::Error) -> ExitCode {
+    match told.print() {
+        // Help that was asked for is a result like any other.
+        Err(error) if !told.use_stderr() => Failure::writing("standard output", &error).report(),
+        _ => ExitCode::from(told.exit_code() as u8),
     }
 }
 

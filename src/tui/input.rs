@@ -16,18 +16,39 @@ use super::{
     widget::filter::Filter,
 };
 
+/// Characters of a pasted text that are taken: more than any path or value has.
+const MOST_PASTED: usize = 1024;
+
 impl Model {
     /// Takes an event of the terminal.
     pub(super) fn on_event(&mut self, event: &Event) -> Effects {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.on_key(key),
             Event::Mouse(mouse) => self.on_mouse(*mouse),
+            Event::Paste(text) => self.paste(text),
             Event::Resize(width, height) => {
                 self.start_at((*width, *height));
                 vec![]
             }
             _ => vec![],
         }
+    }
+
+    /// Types a text where something is typed, line breaks as blanks; elsewhere its letters would be taken for keys.
+    fn paste(&mut self, text: &str) -> Effects {
+        if self.demo.is_some() {
+            return vec![];
+        }
+        if self.overlay.is_none() && self.editing.is_none() {
+            self.message = Some((Tone::Refused, "nothing is typed here: the pasted text is left out".into()));
+            return vec![];
+        }
+        let typed = text.trim().chars().map(|c| if c.is_whitespace() { ' ' } else { c });
+        let mut effects = vec![];
+        for c in typed.filter(|c| !c.is_control()).take(MOST_PASTED) {
+            effects.append(&mut self.on_key(&KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)));
+        }
+        effects
     }
 
     fn on_key(&mut self, key: &KeyEvent) -> Effects {

@@ -20,7 +20,7 @@ use ratatui::{
     backend::CrosstermBackend,
     crossterm::{
         cursor::Show,
-        event::{DisableMouseCapture, EnableMouseCapture},
+        event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture},
         execute,
         terminal::{
             BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
@@ -134,7 +134,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 fn enter(mouse: bool) -> io::Result<()> {
     TAKEN.store(true, Ordering::SeqCst);
     enable_raw_mode()?;
-    execute!(io::stdout(), EnterAlternateScreen)?;
+    // What is pasted comes as one event: as keys it would quit at the first q.
+    execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
     if mouse {
         execute!(io::stdout(), EnableMouseCapture)?;
     }
@@ -147,7 +148,7 @@ fn leave() {
         return;
     }
     let mut out = io::stdout();
-    drop(execute!(out, EndSynchronizedUpdate, DisableMouseCapture));
+    drop(execute!(out, EndSynchronizedUpdate, DisableMouseCapture, DisableBracketedPaste));
     drop(execute!(out, LeaveAlternateScreen, Show));
     drop(disable_raw_mode());
 }

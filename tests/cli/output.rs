@@ -84,6 +84,56 @@ fn a_reader_that_leaves_is_success() {
     }
 }
 
+/// A command with its streams as given: how it ended.
+#[cfg(unix)]
+fn ended(arguments: &[&str], stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> std::process::ExitStatus {
+    let mut command = Command::new(cargo_bin("plantui"));
+    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
+    command.stdout(stdout).stderr(stderr).status().unwrap()
+}
+
+/// Neither a full disk nor a reader that has gone makes a program panic, whichever stream it is.
+#[cfg(unix)]
+#[test]
+fn streams_that_take_nothing_change_no_exit_code_but_that_of_the_result() {
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let closed = || std::io::pipe().unwrap().1;
+    let folder = Folder::new();
+    let plan = folder.file("plan.json", stdout(&["plan", TINY, "--json"], 0));
+    for (arguments, code) in [
+        (&["plan", TINY][..], 0),
+        (&["plan", TINY, "--devices", "1"], 1),
+        (&["plan", TINY, "--devices", "1", "--format", "piper-result"], 1),
+        (&["plan", "missing.json"], 2),
+        (&["plan", TINY, "--deadline", "soon"], 2),
+        (&["plna"], 2),
+        (&[TINY], 0),
+        (&["check", TINY, &plan], 0),
+        (&["simulate", TINY, &plan, "--virtual-stages", "4"], 0),
+        (&["compare", TINY, "--planner", "piper"], 0),
+        (&["explain", TINY], 0),
+        (&["sweep", TINY, "--devices", "1,2"], 0),
+        (&["export", &plan, "--workload", TINY, "--to", "torch"], 0),
+        (&["generate", "tiny-branch"], 0),
+        (&["lint", TINY], 0),
+        (&["--help"], 0),
+        (&["--version"], 0),
+        (&["man"], 0),
+        (&["completions", "bash"], 0),
+    ] {
+        let say = |what: &str, status: std::process::ExitStatus, codes: &[i32]| {
+            assert!(status.code().is_some_and(|code| codes.contains(&code)), "{arguments:?} with {what}: {status:?}");
+        };
+        let lost = if code == 0 { vec![2] } else { vec![code, 2] };
+        say("standard error full", ended(arguments, Stdio::null(), full()), &[code]);
+        say("standard error closed", ended(arguments, Stdio::null(), closed()), &[code]);
+        // Whoever reads no more wants no more; a result that is lost is an error, unless there was none to write.
+        say("standard output closed", ended(arguments, closed(), Stdio::null()), &[code, 0]);
+        say("standard output full", ended(arguments, full(), Stdio::null()), &lost);
+        say("both full", ended(arguments, full(), full()), &lost);
+    }
+}
+
 #[test]
 fn json_leaves_standard_error_alone() {
     plantui().args(["plan", TINY, "--json"]).assert().success().stderr("");

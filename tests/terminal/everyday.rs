@@ -85,6 +85,29 @@ fn without_colour_there_is_none() {
 }
 
 #[test]
+fn a_pasted_text_is_typed_and_never_taken_for_keys() {
+    let mut session = Session::plantui(&["inputs/tiny-branch.json"]);
+    session.wait_for("of 4 devices");
+    session.wait_until("bracketed paste", vt100::Screen::bracketed_paste);
+    let paste = |text: &str| format!("\x1b[200~{text}\x1b[201~");
+    // As keys it would quit, or change a limit.
+    session.send(&paste(&"quit lll\n".repeat(2000)));
+    session.wait_for("the pasted text is left out");
+    session.send("\r");
+    session.send(&paste("\x0512\n"));
+    session.send("\r");
+    session.wait_for("of 12 devices");
+    session.send("?");
+    session.wait_for("type to search");
+    session.send(&paste("fold\nall"));
+    session.wait_for("> fold all");
+    session.send("\x1b");
+    session.send("q");
+    assert!(session.wait().success());
+    session.assert_given_back();
+}
+
+#[test]
 fn a_watched_file_that_is_moved_into_place_is_planned_again() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let [file, new] = ["model.json", "new.json"].map(|name| folder.path().join(name));

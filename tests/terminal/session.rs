@@ -149,11 +149,12 @@ impl Session {
         std::fs::read_to_string(self.home.path().join("plantui/sessions.json")).unwrap_or_default()
     }
 
-    /// The terminal is as it was: main screen, cursor to be seen, no mouse.
+    /// The terminal is as it was: main screen, cursor to be seen, no mouse, pastes as they come.
     pub(crate) fn assert_given_back(&self) {
         self.wait_until("the main screen", |screen| {
             !screen.alternate_screen()
                 && !screen.hide_cursor()
+                && !screen.bracketed_paste()
                 && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
         });
     }
