@@ -238,3 +238,34 @@ fn the_published_gnmt_and_resnet_times_look_like_milliseconds() {
         assert_eq!(found.iter().filter(|f| f.rule == "milliseconds").count(), 1, "{name}: {found:?}");
     }
 }
+
+#[test]
+fn figures_that_mean_never() {
+    let mut value = chain(&[&[(1, SOUND)], &[(1, SOUND)], &[(1, SOUND)], &[(1, SOUND)]]);
+    value["edges"][1]["communicationCost"] = json!(1e18);
+    let (nodes, what) = only(&value, "far-apart");
+    assert_eq!(nodes, [1]);
+    assert!(what.starts_with("size of an edge out of it is up to") && what.contains("1.0e12 times"), "{what}");
+    let never: Modes<'_> = &[("vanilla", 1e6, 1e6, 5e6, 9e6), ("recomp", 1.3e6, 1e6, 1e6, 9e6)];
+    let found = findings(&chain(&[&[(1, SOUND)], &[(1, never)], &[(1, SOUND)]]));
+    assert!(found.iter().any(|finding| finding.rule == "far-apart" && finding.nodes == [1]), "{found:?}");
+}
+
+#[test]
+fn layers_that_mean_never() {
+    let layer = |i: usize, forward: f64, activation: f64| {
+        format!(
+            "node{i} -- layer{i} -- forward_compute_time={forward}, backward_compute_time=1, activation_size={activation}, \
+             parameter_size=8\n"
+        )
+    };
+    let load = |forward: f64, activation: f64| {
+        let text = layer(1, 1.0, 100.0) + &layer(2, forward, activation) + &layer(3, 1.0, 100.0);
+        let text = text + "\tnode1 -- node2\n\tnode2 -- node3\n";
+        workload::load_bytes(text.as_bytes(), "layers.txt", "layers").unwrap_or_else(|error| panic!("{error}"))
+    };
+    let rules = |workload: &Workload| lint::lint(workload).into_iter().map(|f| (f.rule, f.nodes)).collect::<Vec<_>>();
+    assert_eq!(rules(&load(1.0, 100.0)), []);
+    assert_eq!(rules(&load(1e9, 100.0)), [("far-apart", vec![1])]);
+    assert_eq!(rules(&load(1.0, 1e18)), [("far-apart", vec![1])]);
+}

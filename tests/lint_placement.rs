@@ -207,3 +207,21 @@ fn parts_that_share_no_edge() {
     assert_eq!((rule, severity, nodes), ("disconnected", Severity::Note, vec![6]));
     assert!(what.contains("the graph has 2 parts"), "{what}");
 }
+
+#[test]
+fn costs_that_mean_never() {
+    let far = |field: &'static str, value: f64| only(move |w| set(w, 1, field, value));
+    let (rule, severity, nodes, what) = far("cpuLatency", 5e7);
+    assert_eq!((rule, severity, nodes), ("far-apart", Severity::Warning, vec![1]));
+    assert!(what.contains("time on a CPU is up to 5e7 ms, 1.2e7 times the 4 ms"), "{what}");
+    assert_eq!(found(|w| set(w, 1, "cpuLatency", 4e7)), [], "as much as is not far");
+    let (rule, _, nodes, what) = only(|w| {
+        for edge in [1, 6] {
+            w["edges"][edge]["cost"] = json!(1e30);
+        }
+    });
+    assert_eq!((rule, nodes), ("far-apart", vec![1]));
+    assert!(what.starts_with("sending its output is up to"), "{what}");
+    // What is small beside the usual misleads nobody.
+    assert_eq!(found(|w| set(w, 1, "cpuLatency", 1e-9)).iter().filter(|f| f.0 == "far-apart").count(), 0);
+}

@@ -1,6 +1,6 @@
 //! Findings about layer-wise profiles.
 
-use super::{Findings, Severity};
+use super::{Findings, Severity, spread};
 use crate::workload::{
     LayerProfile, Workload,
     states::{self, States, StatesError},
@@ -16,6 +16,7 @@ pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut F
             "edges come last in the file: it may have been cut off, and nothing says what runs after what",
         );
     }
+    spread::layers(profile, findings);
     let kept = states::kept(workload);
     let costly = |v: usize| profile.nodes[v].seconds() > 0.0;
     let dropped: Vec<usize> = (0..kept.len()).filter(|&v| !kept[v] && costly(v)).collect();

@@ -8,6 +8,7 @@ mod layers;
 mod operators;
 mod piper;
 mod placement;
+mod spread;
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! What misleads planners of Piper's profile. `O(nodes · modes² + edges)` time.
 
-use super::{Findings, Severity};
+use super::{Findings, Severity, spread};
 use crate::{
     units,
     workload::{
@@ -22,6 +22,7 @@ pub(super) fn lint(workload: &Workload, profile: &PiperProfile, findings: &mut F
     }
     degrees(profile, findings);
     shared_tensors(workload, profile, findings);
+    spread::piper(workload, profile, findings);
 }
 
 /// A node that cannot be held by any device: its least memory over degrees and modes, one microbatch in flight.

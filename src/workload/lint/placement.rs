@@ -3,7 +3,7 @@
 //! The surprising decision: classes are put in order here once more, without the planners' code, so that a finding on a
 //! cycle tells what the file says and not what a planner made of it.
 
-use super::{Findings, Severity};
+use super::{Findings, Severity, spread};
 use crate::{
     units,
     workload::{Workload, colour::Classes, placement::PlacementProfile},
@@ -20,6 +20,7 @@ pub(super) fn lint(workload: &Workload, profile: &PlacementProfile, findings: &m
     orphans(profile, &classes, findings);
     transfers(workload, profile, &classes, findings);
     zero_time(profile, findings);
+    spread::placement(profile, findings);
     disconnected(workload, &classes, findings);
 }
 
