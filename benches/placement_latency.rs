@@ -15,7 +15,7 @@ fn plan(id: &str, workload: &Arc<Workload>, limits: &Limits) -> Outcome {
     let planner = planner::find(id).expect("a registered planner");
     let options = Options::defaults(planner.options());
     let problem = Problem { workload: workload.clone(), limits: *limits, options };
-    planner::run(planner, &problem, &Search::default()).0
+    planner::run(planner, &problem, &Search::default()).unwrap().0
 }
 
 fn main() {

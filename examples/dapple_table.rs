@@ -49,7 +49,7 @@ fn main() {
                 options.set(name, OptionValue::Number(number(4 + i)));
             }
             let problem = Problem { workload: Arc::clone(&workload), limits, options };
-            planner::run(planner, &problem, &Search::default()).0
+            planner::run(planner, &problem, &Search::default()).unwrap().0
         };
         let simulated = |plan: &Plan| {
             let pipeline = Pipeline::from_plan(&workload, &limits, plan, &Settings::default());

@@ -17,6 +17,11 @@ pub(crate) fn error(text: &str) {
     whole(&format!("error: {}\n", single_line(text)));
 }
 
+/// Says what the program itself did wrong.
+pub(crate) fn bug(text: &str) {
+    whole(&format!("bug: {}\n", single_line(text)));
+}
+
 /// Says what to do about it; nothing if there is nothing to do.
 pub(crate) fn hint(text: &str) {
     if !text.is_empty() {

@@ -32,7 +32,7 @@ fn planned(id: &str, workload: &Arc<Workload>, limits: Limits) -> Outcome {
     let planner = planner::find(id).unwrap();
     assert_eq!(planner.can_plan(workload), Ok(()), "{id}");
     let options = Options::defaults(planner.options());
-    planner::run(planner, &Problem { workload: workload.clone(), limits, options }, &Search::default()).0
+    planner::run(planner, &Problem { workload: workload.clone(), limits, options }, &Search::default()).unwrap().0
 }
 
 /// A chain of three nodes in Piper's format whose tensors have one reader each.

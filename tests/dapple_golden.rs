@@ -197,7 +197,7 @@ fn no_plan_is_slower_than_the_published_planners_when_both_are_simulated() {
                 options.set(name, OptionValue::Number(value));
             }
             let problem = Problem { workload: Arc::clone(&workload), limits, options };
-            let (outcome, _) = planner::run(planner, &problem, &Search::default());
+            let (outcome, _) = planner::run(planner, &problem, &Search::default()).unwrap();
             let plan = outcome.plan.as_ref().unwrap_or_else(|| panic!("case {at}: {id} finds no plan"));
             let pipeline = Pipeline::from_plan(&workload, &limits, plan, &Settings::default());
             (simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s, outcome.status)

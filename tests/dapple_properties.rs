@@ -11,7 +11,7 @@ use plantui::{
 
 /// The proven best speed-up; 0 where nothing fits.
 fn best(problem: &Problem) -> f64 {
-    let (outcome, _) = planner::run(planner::find("dapple").unwrap(), problem, &Search::default());
+    let (outcome, _) = planner::run(planner::find("dapple").unwrap(), problem, &Search::default()).unwrap();
     assert!(outcome.plan.is_none() || outcome.proven_among.is_none());
     outcome.lower_bound.unwrap_or(0.0)
 }

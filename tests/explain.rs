@@ -53,7 +53,7 @@ fn limits(devices: u32, memory_bytes: f64, microbatches: u32, bandwidth_bytes_pe
 fn base(workload: &Arc<Workload>, limits: Limits, settings: &[&str]) -> Option<Base> {
     let options = Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
     let problem = Problem { workload: Arc::clone(workload), limits, options };
-    let (outcome, score) = planner::run(&Piper, &problem, &Search::default());
+    let (outcome, score) = planner::run(&Piper, &problem, &Search::default()).unwrap();
     Base::new(&Piper, &problem, &outcome, score.as_ref())
 }
 
@@ -197,7 +197,7 @@ fn every_gain_is_that_of_a_plan_of_its_own() {
         }
         for answer in explained(&base).answers() {
             let Some(problem) = asked(&base, &answer.question.change) else { continue };
-            let alone = planner::run(&Piper, &problem, &Search::default()).0;
+            let alone = planner::run(&Piper, &problem, &Search::default()).unwrap().0;
             assert_eq!(answer.value.is_some(), alone.plan.is_some(), "seed {seed}: {answer:?}");
             let Some(value) = alone.objective else {
                 none += 1;

@@ -100,7 +100,7 @@ fn every_file_can_be_planned_with_the_limits_it_brings() {
         let planner = planner::find(id).unwrap();
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: Arc::new(workload), limits, options };
-        let (outcome, score) = planner::run(planner, &problem, &Search::default());
+        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
         assert_eq!(outcome.status, Status::Optimal, "{file}: {:?}", outcome.infeasible);
         let stages = outcome.plan.as_ref().map_or(0, |plan| plan.stages.len());
         let seconds = outcome.statistics.seconds;

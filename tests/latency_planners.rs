@@ -32,7 +32,7 @@ fn run(workload: &Arc<Workload>, limits: &Limits, id: &str, settings: &[&str]) -
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
     let problem = Problem { workload: workload.clone(), limits: *limits, options };
     let search = Search::default();
-    let (outcome, score) = planner::run(planner, &problem, &search);
+    let (outcome, score) = planner::run(planner, &problem, &search).unwrap();
     if let (Some(plan), Some(value)) = (&outcome.plan, outcome.objective) {
         assert_eq!(search.progress().best, Some(value), "{id} published something else than its result");
         plays(workload, limits, plan, value);
@@ -252,7 +252,7 @@ fn run_unplayed(workload: &Arc<Workload>, limits: &Limits, id: &str, settings: &
     let planner = planner::find(id).unwrap();
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
     let problem = Problem { workload: workload.clone(), limits: *limits, options };
-    planner::run(planner, &problem, &Search::default())
+    planner::run(planner, &problem, &Search::default()).unwrap()
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn a_stopped_search_has_a_plan() {
     let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
     let search = Search::default();
     search.cancel();
-    let (outcome, score) = planner::run(planner, &problem, &search);
+    let (outcome, score) = planner::run(planner, &problem, &search).unwrap();
     assert_eq!(outcome.status, Status::Cancelled);
     assert!(outcome.lower_bound.is_some_and(|bound| bound > 0.0 && Some(bound) <= outcome.objective));
     assert_eq!(score.unwrap().value, search.incumbent().unwrap().objective);

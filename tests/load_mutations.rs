@@ -36,7 +36,7 @@ fn plan_operators(workload: Workload) {
     };
     let pase = planner::find("pase").expect("it is registered");
     let problem = Problem { workload: Arc::new(workload), limits, options: Options::defaults(pase.options()) };
-    planner::run(pase, &problem, &Search::default());
+    planner::run(pase, &problem, &Search::default()).unwrap();
 }
 
 /// A valid file of one of the formats.

@@ -226,7 +226,7 @@ fn a_file_may_allow_cpus_alone() {
     for planner in planner::all().iter().filter(|planner| planner.can_plan(&workload).is_ok()) {
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: workload.clone(), limits, options };
-        let (outcome, _) = planner::run(*planner, &problem, &Search::default());
+        let (outcome, _) = planner::run(*planner, &problem, &Search::default()).unwrap();
         if let Some(plan) = &outcome.plan {
             assert!(plan.stages.iter().flat_map(|stage| &stage.choices).all(|choice| choice == CPU));
             planned += 1;

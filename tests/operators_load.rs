@@ -114,7 +114,7 @@ fn every_kind_of_operator_is_planned_checked_and_exported() {
         let planner = planner::find(id).unwrap();
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: workload.clone(), limits, options };
-        let (outcome, score) = planner::run(planner, &problem, &Search::default());
+        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
         assert_eq!(outcome.status == Status::Optimal, id == "pase");
         let (plan, score) = (outcome.plan.unwrap(), score.unwrap());
         let dot = operator_dot::to_dot(&workload, &plan, &score);

@@ -213,14 +213,14 @@ fn what_fits_into_memory_is_the_least_of_all_that_fits() {
             // Nothing but views.
             continue;
         }
-        let (outcome, _) = planner::run(pase, &case.problem(&workload, least * 0.99), &Search::default());
+        let (outcome, _) = planner::run(pase, &case.problem(&workload, least * 0.99), &Search::default()).unwrap();
         assert_eq!(outcome.status, Status::Infeasible, "seed {seed}");
         let smallest = outcome.infeasible.unwrap().smallest_memory_bytes.unwrap();
         assert!(close(smallest, least), "seed {seed}: {smallest} {least}");
         for share in [0.0, 0.3, 0.7] {
             let limit = least * (1.0 + 1e-9) + share * (most - least);
             let best = case.minimum(|labels| bytes(labels) <= limit).unwrap();
-            let (outcome, score) = planner::run(pase, &case.problem(&workload, limit), &Search::default());
+            let (outcome, score) = planner::run(pase, &case.problem(&workload, limit), &Search::default()).unwrap();
             let (value, lower) = (outcome.objective.unwrap(), outcome.lower_bound.unwrap_or(0.0));
             assert!(score.unwrap().peak_memory_bytes() <= limit, "seed {seed}");
             assert_eq!(outcome.status, Status::Optimal, "seed {seed}");

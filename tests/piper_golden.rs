@@ -42,7 +42,7 @@ fn compare(name: &str, extra: Option<&str>, wanted: impl Fn(&str) -> bool, may_b
         let planner = planner::find(id).unwrap();
         let options = Options::parse(id, planner.options(), set.into_iter().chain(extra)).unwrap();
         let problem = Problem { workload, limits: case.limits, options };
-        let (outcome, score) = planner::run(planner, &problem, &Search::default());
+        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
         count += 1;
         let ours = score.map(|score| score.value);
         let right = match (ours, case.time_per_sample) {

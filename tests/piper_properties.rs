@@ -21,7 +21,7 @@ fn problem(workload: &Workload, limits: Limits, settings: &[&str]) -> Problem {
 
 /// Plans, and checks the plan independently.
 fn plan(problem: &Problem) -> Outcome {
-    planner::run(&Piper, problem, &Search::default()).0
+    planner::run(&Piper, problem, &Search::default()).unwrap().0
 }
 
 /// The objective; infinite where nothing is feasible.
@@ -265,7 +265,7 @@ fn cancelling_ends_in_a_plan_or_in_none() {
                 thread::sleep(Duration::from_millis(wait));
                 other.cancel();
             });
-            let (outcome, _) = planner::run(&Piper, &problem, &search);
+            let (outcome, _) = planner::run(&Piper, &problem, &search).unwrap();
             stopper.join().unwrap();
             assert!(
                 search.cancelled() && matches!(outcome.status, Status::Cancelled | Status::Feasible | Status::Optimal),
@@ -283,7 +283,7 @@ fn a_search_cancelled_before_it_begins_plans_nothing() {
     let (workload, limits, _) = random_problem(2);
     let search = Search::default();
     search.cancel();
-    let (outcome, _) = planner::run(&Piper, &problem(&workload, limits, &[]), &search);
+    let (outcome, _) = planner::run(&Piper, &problem(&workload, limits, &[]), &search).unwrap();
     assert_eq!((outcome.status, outcome.plan), (Status::Cancelled, None));
 }
 

@@ -25,7 +25,7 @@ fn planned(id: &str, workload: &Arc<Workload>, seed: u64, settings: &[&str]) -> 
     let planner = planner::find(id).unwrap();
     let limits = Limits::resolve(workload, &Overrides::default()).unwrap();
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
-    planner::run(planner, &Problem { workload: workload.clone(), limits, options }, &Search::new(None, seed)).0
+    planner::run(planner, &Problem { workload: workload.clone(), limits, options }, &Search::new(None, seed)).unwrap().0
 }
 
 #[test]

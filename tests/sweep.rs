@@ -130,7 +130,7 @@ fn many(problem: &Problem, devices: &[u32]) -> Vec<(u32, Outcome)> {
 
 fn alone(problem: &Problem, devices: u32) -> Outcome {
     let limits = problem.limits.with(LimitKind::Devices, f64::from(devices));
-    planner::run(planner::find("piper").unwrap(), &Problem { limits, ..problem.clone() }, &Search::default()).0
+    planner::run(planner::find("piper").unwrap(), &Problem { limits, ..problem.clone() }, &Search::default()).unwrap().0
 }
 
 fn problem(workload: &Arc<Workload>, limits: Limits, settings: &[&str]) -> Problem {

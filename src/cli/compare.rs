@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::{
     Ending, Failure,
     arguments::{self, LimitArgs},
+    failure::tell_bug,
     input,
     interrupt::Interrupt,
     output::{self, Destination},
@@ -45,7 +46,8 @@ Examples:
 Every planner plans with its default options under the same limits; every plan is played in the same simulator under the
 same schedule. `predicted` is how far a planner's own time per sample is from the simulated one: below zero it promises
 too much. Plans from files are scored under the same limits.
-Exit codes: 0 there is a plan, 1 no planner found one, 2 wrong use or input, 3 stopped before any plan.";
+Exit codes: 0 there is a plan, 1 no planner found one, 2 wrong use or input, 3 stopped before any plan,
+70 a bug of plantui.";
 
 /// How often the bar is drawn.
 const FRAME: Duration = Duration::from_millis(50);
@@ -136,6 +138,9 @@ struct EntryPart<'a> {
     prediction_error: Option<f64>,
     seconds: Option<f64>,
     remarks: &'a [String],
+    /// What the planner did that is a bug.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bug: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -196,8 +201,10 @@ impl CompareArgs {
         };
         destination.write(&text)?;
         let found = entries.iter().any(|entry| entry.value().is_some());
+        let failed = entries.iter().any(|entry| entry.fault.is_some());
         Ok(match (found, stopped) {
             (true, _) => Ending::Done,
+            (false, _) if failed => Ending::Bug,
             (false, true) => Ending::Stopped,
             (false, false) => Ending::NoPlan,
         })
@@ -268,7 +275,7 @@ impl CompareArgs {
             let (done, running) = mpsc::channel::<()>();
             let measure = planner.measure(workload, &Options::defaults(planner.options()));
             let (name, search, interrupt) = (planner.info().name, &search, &interrupt);
-            entries.push(thread::scope(|scope| {
+            let entry = thread::scope(|scope| {
                 scope.spawn(move || {
                     let mut bar = Bar::new(name, measure);
                     while running.recv_timeout(FRAME) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -281,7 +288,9 @@ impl CompareArgs {
                 // Should the planner panic, the bar ends with the sender.
                 let _done = done;
                 compare::planned(planner, workload, limits, play, search)
-            }));
+            });
+            entry.fault.iter().for_each(|fault| tell_bug(fault));
+            entries.push(entry);
         }
         Ok(interrupt.pressed())
     }
@@ -314,6 +323,7 @@ impl<'a> From<&'a Entry> for EntryPart<'a> {
             prediction_error: entry.prediction_error(),
             seconds: entry.seconds,
             remarks: &entry.remarks,
+            bug: entry.fault.as_ref().map(ToString::to_string),
         }
     }
 }
@@ -326,6 +336,7 @@ fn table(entries: &[Entry]) -> Vec<Vec<String>> {
         let status = match entry.status {
             Some(Status::Infeasible) => " (no plan)",
             Some(Status::Cancelled) => " (stopped)",
+            None if entry.fault.is_some() => " (bug)",
             None if entry.value().is_none() => " (not valid)",
             _ => "",
         };

@@ -16,6 +16,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     Ending, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
+    failure::tell_bug,
     input,
     interrupt::Interrupt,
     output::{self, Destination},
@@ -48,7 +49,8 @@ Examples:
 Plans, and then plans again with one thing changed at a time; every figure is that of such a plan. A limit binds if the
 plan gets better without it. Differences are relative to the plan at hand; `at least` and `at most` mark those that rest
 on a plan which is not proven to be the best.
-Exit codes: 0 done, 1 no feasible plan, 2 wrong use or input, 3 stopped before any plan.";
+Exit codes: 0 done, 1 no feasible plan, 2 wrong use or input, 3 stopped before any plan,
+70 a bug of plantui.";
 
 /// How often the bar is drawn.
 const FRAME: Duration = Duration::from_millis(50);
@@ -115,7 +117,8 @@ impl ExplainArgs {
         Ok(planned.ending())
     }
 
-    /// Plans, then asks one question after the other. Ctrl-C ends the plan or the questions and keeps what is there.
+    /// Plans, then asks one question after the other. Ctrl-C ends the plan or the questions and keeps what is there; so does
+    /// a re-plan that fails.
     fn explain(&self, task: Task) -> Result<(Planned, Option<Explained>), Failure> {
         let whole = Search::new(None, self.planning.seed);
         let interrupt = Interrupt::cancels(&whole)
@@ -125,7 +128,7 @@ impl ExplainArgs {
         let measure = planner.measure(&problem.workload, &problem.options);
         let started = Instant::now();
         let (mut outcome, score) =
-            watched((planner.info().name, measure), &search, &interrupt, || planner::run(planner, &problem, &search));
+            watched((planner.info().name, measure), &search, &interrupt, || planner::run(planner, &problem, &search))?;
         outcome.notes.extend(unheeded.iter().map(|kind| planning::ignored(planner, *kind)).chain(assumed));
         let each = self.each.unwrap_or_else(|| LEAST_SHARE.max(2 * started.elapsed()));
         let simulation = outcome
@@ -142,6 +145,7 @@ impl ExplainArgs {
             let asked =
                 watched(("re-planning", measure), &whole, &interrupt, || base.ask(question, Some(each), &whole));
             let Some(answer) = asked else { break };
+            answer.fault.iter().for_each(|fault| tell_bug(&format!("{}: {fault}", answer.label)));
             explanation.add(answer);
             whole.report_fraction(explanation.answers().len() as f64 / questions.len() as f64);
         }

@@ -1,8 +1,13 @@
-//! How a command ends: exit codes, and the two lines of an expected error.
+//! How a command ends: exit codes, and the two lines of an expected error or of a bug.
 
 use std::{io, process::ExitCode};
 
-use crate::{cluster::MissingLimit, notice, planner::OptionError, workload::LoadError};
+use crate::{
+    cluster::MissingLimit,
+    notice,
+    planner::{Fault, OptionError, REPORT},
+    workload::LoadError,
+};
 
 /// How a command ended that was used rightly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,15 +18,21 @@ pub enum Ending {
     NoPlan,
     /// The deadline or Ctrl-C came before any plan was found.
     Stopped,
+    /// Nothing came of it but a planner's bug.
+    Bug,
 }
 
+/// The exit code of a bug, which `sysexits.h` calls an internal software error.
+const BUG: u8 = 70;
+
 impl Ending {
-    /// The exit code: 0, 1 or 3. Code 2 is a [`Failure`].
+    /// The exit code: 0, 1, 3 or 70. Code 2 is a [`Failure`].
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             Ending::Done => 0,
             Ending::NoPlan => 1,
             Ending::Stopped => 3,
+            Ending::Bug => BUG,
         })
     }
 }
@@ -36,6 +47,8 @@ pub enum Failure {
         /// The repair.
         hint: String,
     },
+    /// A planner did what no input excuses.
+    Bug(String),
     /// Whoever read standard output has gone; nothing is wrong.
     ReaderLeft,
 }
@@ -62,10 +75,29 @@ impl Failure {
 
     /// Prints the error to standard error and gives the exit code.
     pub fn report(&self) -> ExitCode {
-        let Failure::Refused { message, hint } = self else { return ExitCode::SUCCESS };
+        let (message, hint) = match self {
+            Failure::Refused { message, hint } => (message, hint),
+            Failure::Bug(what) => {
+                tell_bug(what);
+                return ExitCode::from(BUG);
+            }
+            Failure::ReaderLeft => return ExitCode::SUCCESS,
+        };
         notice::error(message);
         notice::hint(hint);
         ExitCode::from(2)
+    }
+}
+
+/// Says on standard error what a planner did, and what to do about it.
+pub(super) fn tell_bug(what: &(impl ToString + ?Sized)) {
+    notice::bug(&what.to_string());
+    notice::hint(REPORT);
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Failure::Bug(fault.to_string())
     }
 }
 

@@ -60,7 +60,8 @@ Examples:
   plantui sweep model.json --devices 8..512     over a range of a limit
   plantui generate bert-32 > model.json         make a workload
 
-Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan.";
+Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan,
+70 a bug of plantui.";
 
 /// Plan how a neural network that is too large for one device is cut over many.
 ///

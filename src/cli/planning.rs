@@ -1,7 +1,6 @@
 //! Runs a planner for a command: chooses it, sets it, watches Ctrl-C and the deadline, simulates what it found.
 
 use std::{
-    panic,
     sync::{Arc, mpsc},
     thread,
     time::Duration,
@@ -86,7 +85,7 @@ impl Task {
     /// Plans and simulates.
     ///
     /// # Errors
-    /// [`Failure`] if the system refuses threads or signal handlers.
+    /// [`Failure`] if the system refuses threads or signal handlers, or the planner's claim is not confirmed.
     pub fn run(self, args: &PlannerArgs) -> Result<Planned, Failure> {
         let (mut outcome, score) = match args.threads {
             None => self.search(args)?,
@@ -109,20 +108,19 @@ impl Task {
         let (done, running) = mpsc::channel::<()>();
         let measure = self.planner.measure(&self.problem.workload, &self.problem.options);
         let (name, search, interrupt) = (self.planner.info().name, &search, &interrupt);
-        Ok(thread::scope(|scope| {
+        let run = thread::scope(|scope| {
             scope.spawn(move || {
                 let mut bar = Bar::new(name, measure);
                 while running.recv_timeout(FRAME) == Err(mpsc::RecvTimeoutError::Timeout) {
                     bar.update(search, interrupt.pressed());
                 }
             });
-            // The planner stays on this thread, which may belong to a pool of the size asked for. Should it panic, the
-            // bar must end first, or the scope would wait for it for ever.
-            let found =
-                panic::catch_unwind(panic::AssertUnwindSafe(|| planner::run(self.planner, &self.problem, search)));
-            drop(done);
-            found.unwrap_or_else(|bug| panic::resume_unwind(bug))
-        }))
+            // The planner stays on this thread, which may belong to a pool of the size asked for. The bar ends with the
+            // sender, whatever happens: else the scope would wait for it for ever.
+            let _done = done;
+            planner::run(self.planner, &self.problem, search)
+        });
+        Ok(run?)
     }
 }
 
@@ -130,23 +128,23 @@ impl Planned {
     /// Plans and simulates tasks in parallel, without a progress bar.
     ///
     /// # Errors
-    /// [`Failure`] if the system refuses threads.
+    /// [`Failure`] if the system refuses threads, or a planner's claim is not confirmed.
     pub fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Planned>, Failure> {
         let one = |task: Task| {
             let search = Search::new(args.deadline, args.seed);
             let Task { planner, problem, unheeded, assumed } = task;
-            let (mut outcome, score) = planner::run(planner, &problem, &search);
+            let (mut outcome, score) = planner::run(planner, &problem, &search)?;
             outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
             let simulation = outcome
                 .plan
                 .as_ref()
                 .map(|plan| Simulation::of(&problem.workload, &problem.limits, plan, Schedule::OneForwardOneBackward));
-            Planned { planner, problem, outcome, score, simulation }
+            Ok(Planned { planner, problem, outcome, score, simulation })
         };
         let all = || tasks.into_par_iter().map(one).collect();
         match args.threads {
-            None => Ok(all()),
-            Some(threads) => Ok(pool(threads)?.install(all)),
+            None => all(),
+            Some(threads) => pool(threads)?.install(all),
         }
     }
 }
@@ -249,4 +247,23 @@ pub(super) fn choose(id: Option<&str>, workload: &Workload) -> Result<&'static d
         }
     }
     Err(Failure::refused(reasons.join("; "), "`plantui planners` lists every planner"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{cluster::Overrides, planner::liar::Liar, workload};
+
+    #[test]
+    fn a_planner_that_fails_is_a_bug_of_its_own_code() {
+        let workload = Arc::new(workload::builtin());
+        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let problem = Problem { workload, limits, options: Options::defaults(Liar::Claims.options()) };
+        let task = Task { planner: &Liar::Claims, problem, unheeded: vec![], assumed: vec![] };
+        let args = PlannerArgs { planner: None, settings: vec![], deadline: None, threads: None, seed: 0 };
+        let failure = Planned::all(vec![task], &args).err().unwrap();
+        let Failure::Bug(what) = &failure else { panic!("{failure:?}") };
+        assert!(what.starts_with("planner liar claims") && what.contains("its plan is worth"), "{what}");
+        assert_eq!(failure.report(), std::process::ExitCode::from(70));
+    }
 }

@@ -1,6 +1,7 @@
 //! `plantui sweep`: what a plan is worth over one or two limits, for one or more planners or settings.
 
 use std::{
+    collections::BTreeSet,
     panic,
     path::PathBuf,
     sync::{Arc, mpsc},
@@ -11,7 +12,9 @@ use std::{
 use clap::{Args, builder::PossibleValuesParser};
 
 use super::{
-    Ending, Failure, arguments, input,
+    Ending, Failure, arguments,
+    failure::tell_bug,
+    input,
     interrupt::Interrupt,
     output::{self, Destination},
     planning,
@@ -46,7 +49,8 @@ may have a name in front: NAME:PLANNER,SETTING=VALUE,.. The ends and the middle 
 there. --resume takes up a table again: points that are in it are not computed twice, if seed, deadline and workload
 are what they were, and it is kept up to date. Where a
 planner answers many numbers of devices in one run, one run is made.
-Exit codes: 0 some point has a plan, 1 none has, 2 wrong use or input, 3 stopped before any plan.";
+Exit codes: 0 some point has a plan, 1 none has, 2 wrong use or input, 3 stopped before any plan,
+70 a bug of plantui.";
 
 /// How often the bar is drawn.
 const FRAME: Duration = Duration::from_millis(50);
@@ -180,10 +184,14 @@ impl SweepArgs {
         if *json || *csv || printed == 0 {
             output::print(&text)?;
         }
+        let faults: BTreeSet<String> =
+            answers.iter().flatten().filter_map(|answer| answer.fault.as_ref()).map(ToString::to_string).collect();
+        faults.iter().for_each(tell_bug);
         let stopped = stopped || answers.iter().flatten().any(|answer| answer.status == Status::Cancelled);
         let found = answers.iter().flatten().any(Answer::has_plan);
         Ok(match (found, stopped) {
             (true, _) => Ending::Done,
+            (false, _) if !faults.is_empty() => Ending::Bug,
             (false, true) => Ending::Stopped,
             (false, false) => Ending::NoPlan,
         })

@@ -128,6 +128,7 @@ fn why<'a>(chart: &Chart, one: &Line, answers: &'a [Option<Answer>]) -> Option<(
 fn no_plan(answer: &Answer, sweep: &Sweep, place: usize) -> &'static str {
     let point = &sweep.points[place];
     match answer.status {
+        _ if answer.fault.is_some() => "bug",
         Status::Cancelled => "stopped",
         _ if sweep.refusal(point.series, point.workload).is_some() => "cannot",
         _ => "no plan",

@@ -119,6 +119,7 @@ impl Outcome {
             }),
             seconds: self.seconds,
             why: self.why.clone(),
+            fault: None,
         }
     }
 }

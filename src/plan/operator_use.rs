@@ -91,7 +91,7 @@ mod tests {
         let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
         let pase = planner::find("pase").unwrap();
         let problem = Problem { workload: workload.clone(), limits, options: Options::defaults(pase.options()) };
-        let (outcome, score) = planner::run(pase, &problem, &Search::default());
+        let (outcome, score) = planner::run(pase, &problem, &Search::default()).unwrap();
         let (mut plan, score) = (outcome.plan.unwrap(), score.unwrap());
         let used = of(&workload, &limits, &plan).unwrap();
         let handed: f64 = used.edges.iter().map(|edge| edge.seconds).sum();

@@ -6,6 +6,9 @@
 pub mod converted;
 pub mod dapple;
 pub mod equal_partition;
+mod fault;
+#[cfg(test)]
+pub(crate) mod liar;
 pub mod options;
 mod outcome;
 pub mod pase;
@@ -22,6 +25,7 @@ use crate::{
     workload::Workload,
 };
 
+pub use fault::{Fault, REPORT, panic_message};
 pub use options::{Lever, OptionError, OptionKind, OptionSpec, OptionValue, Options, Unit};
 pub use outcome::{Infeasible, Outcome, Statistics, Status};
 pub use proof::Proof;
@@ -175,27 +179,43 @@ pub fn find(id: &str) -> Option<&'static dyn Planner> {
 
 /// Runs a planner and passes its plan through [`check`]: nobody sees a plan that was not measured independently.
 ///
-/// # Panics
-/// If the planner's plan breaks a rule or its claimed objective differs from the recomputed one by more than 1e-9
-/// relative: that is a bug in the planner, never a property of the input.
-pub fn run(planner: &dyn Planner, problem: &Problem, search: &Search) -> (Outcome, Option<Score>) {
-    let mut outcome = planner.plan(problem, search);
+/// # Errors
+/// [`Fault`] if the planner panics, its plan breaks a rule, or its claimed objective differs from the recomputed one by
+/// more than 1e-9 relative: that is a bug in the planner, never a property of the input.
+pub fn run(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
+    let mut outcome = fault::guarded(planner, || planner.plan(problem, search))?;
     let idle = outcome.plan.as_ref().and_then(|plan| devices::idle(&problem.workload, &problem.limits, plan));
     outcome.notes.extend(idle);
-    let score = outcome.plan.as_ref().map(|plan| verified(planner, problem, plan, outcome.objective));
-    (outcome, score)
+    let score = outcome.plan.as_ref().map(|plan| verified(planner, problem, plan, outcome.objective)).transpose()?;
+    Ok((outcome, score))
+}
+
+/// Runs a planner for several numbers of devices, as [`Planner::plan_many`]; what was handed over before a fault stands.
+///
+/// # Errors
+/// [`Fault::Panic`].
+pub fn run_many(
+    planner: &dyn Planner,
+    problem: &Problem,
+    devices: &[u32],
+    runs: &mut dyn ManyRuns,
+) -> Result<(), Fault> {
+    fault::guarded(planner, || planner.plan_many(problem, devices, runs))
 }
 
 /// The score of a planner's plan, after it was found to be what the planner says.
 ///
-/// # Panics
-/// As [`run`].
-pub fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: Option<f64>) -> Score {
-    let score = check::check(&problem.workload, &problem.limits, plan);
-    let id = planner.info().id;
-    assert!(score.is_valid(), "planner {id} broke a rule: {}", score.violations[0]);
-    let value = score.value;
-    let claimed = claimed.unwrap_or(f64::NAN);
-    assert!((value - claimed).abs() <= 1e-9 * value.abs(), "planner {id} claims {claimed}, its plan is worth {value}");
-    score
+/// # Errors
+/// [`Fault`] if it is not.
+pub fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: Option<f64>) -> Result<Score, Fault> {
+    let score = fault::guarded(planner, || check::check(&problem.workload, &problem.limits, plan))?;
+    let PlannerInfo { id, .. } = *planner.info();
+    if let Some(violation) = score.violations.first() {
+        return Err(Fault::Rule { planner: id, violation: violation.to_string() });
+    }
+    let (value, claimed) = (score.value, claimed.unwrap_or(f64::NAN));
+    if (value - claimed).abs() <= 1e-9 * value.abs() {
+        return Ok(score);
+    }
+    Err(Fault::Claim { planner: id, claimed, value, unit: score.measure.unit() })
 }

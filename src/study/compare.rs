@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     cluster::Limits,
     plan::{Plan, Score, check::check},
-    planner::{self, Options, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{self, Fault, Options, Outcome, Planner, PlannerInfo, Problem, REPORT, Search, Status},
     simulate::{self, Pipeline, Play, Schedule, Timeline},
     study::promise::times_s,
     workload::Workload,
@@ -42,7 +42,7 @@ pub struct Entry {
     pub id: String,
     /// What people call it.
     pub name: String,
-    /// How the run ended; `None` for a plan from a file.
+    /// How the run ended; `None` for a plan from a file, and where the planner failed.
     pub status: Option<Status>,
     /// The plan.
     pub plan: Option<Plan>,
@@ -58,6 +58,8 @@ pub struct Entry {
     pub seconds: Option<f64>,
     /// Why there is no plan, or what the result rests on.
     pub remarks: Vec<String>,
+    /// What the planner did that is a bug; then there is no plan.
+    pub fault: Option<Fault>,
 }
 
 impl Entry {
@@ -110,7 +112,7 @@ impl Played {
     }
 }
 
-/// Runs one planner with its default options and plays its plan.
+/// Runs one planner with its default options and plays its plan. One that fails has a line that says so.
 pub fn planned(
     planner: &'static dyn Planner,
     workload: &Arc<Workload>,
@@ -120,7 +122,10 @@ pub fn planned(
 ) -> Entry {
     let problem =
         Problem { workload: Arc::clone(workload), limits: *limits, options: Options::defaults(planner.options()) };
-    let (outcome, score) = planner::run(planner, &problem, search);
+    let (outcome, score) = match planner::run(planner, &problem, search) {
+        Ok(found) => found,
+        Err(fault) => return failed(planner.info(), fault, search.elapsed().as_secs_f64()),
+    };
     let seconds = search.elapsed().as_secs_f64();
     let played = outcome.plan.as_ref().map(|plan| Played::new(workload, limits, plan, play));
     run(planner.info(), &outcome, score.as_ref(), seconds, played)
@@ -147,6 +152,24 @@ pub fn run(
         played,
         seconds: Some(seconds),
         remarks: story.chain(among).chain(outcome.notes.iter().cloned()).collect(),
+        fault: None,
+    }
+}
+
+/// The line of a planner that failed.
+fn failed(planner: &PlannerInfo, fault: Fault, seconds: f64) -> Entry {
+    Entry {
+        id: planner.id.into(),
+        name: planner.name.into(),
+        status: None,
+        plan: None,
+        score: None,
+        bound: None,
+        proven_among: None,
+        played: None,
+        seconds: Some(seconds),
+        remarks: vec![format!("a bug of plantui: {fault}; {REPORT}")],
+        fault: Some(fault),
     }
 }
 
@@ -165,5 +188,25 @@ pub fn given(id: &str, workload: &Workload, limits: &Limits, plan: Plan, play: i
         proven_among: None,
         played,
         seconds: None,
+        fault: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{cluster::Overrides, planner::liar::Liar, workload};
+
+    #[test]
+    fn a_planner_that_fails_has_a_line_that_says_so() {
+        let workload = Arc::new(workload::builtin());
+        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let play = Schedule::OneForwardOneBackward;
+        let entry = planned(&Liar::Claims, &workload, &limits, play, &Search::default());
+        assert!(matches!(entry.fault, Some(Fault::Claim { planner: "liar", .. })));
+        assert_eq!((entry.status, entry.value(), &entry.plan), (None, None, &None));
+        assert!(entry.remarks[0].contains("claims") && entry.remarks[0].contains(REPORT), "{:?}", entry.remarks);
+        let other = planned(planner::find("piper").unwrap(), &workload, &limits, play, &Search::default());
+        assert!(other.fault.is_none() && other.value().is_some());
     }
 }

@@ -22,10 +22,9 @@ use super::{
     studies::{Finding, StudyKind, Work},
     update::{Effects, moved},
     visit::Visit,
-    worker::panic_message,
 };
 use crate::{
-    planner::{self, Planner, Problem, Search, Status},
+    planner::{self, Planner, Problem, Search, Status, panic_message},
     simulate::{Play, Schedule},
     study::{
         columns::{self, Column},
@@ -520,7 +519,12 @@ fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, play: 
     }
     let begun = Instant::now();
     let asked = catch_unwind(AssertUnwindSafe(|| {
-        let (mut outcome, mut score) = planner::run(planner, problem, search);
+        let (mut outcome, mut score) = match planner::run(planner, problem, search) {
+            Ok(found) => found,
+            Err(fault) => {
+                return Some(Answer::Failed(format!("a bug of plantui, please report it: {fault}")));
+            }
+        };
         keep_incumbent(problem, search, &mut outcome, &mut score);
         if outcome.status == Status::Cancelled && outcome.plan.is_none() {
             let why = "the time was up before it had a plan";
@@ -532,6 +536,6 @@ fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, play: 
     }));
     asked.unwrap_or_else(|payload| {
         let what = panic_message(payload.as_ref());
-        Some(Answer::Failed(format!("it failed, which is a bug of plantui: {what}")))
+        Some(Answer::Failed(format!("a bug of plantui, please report it: {what}")))
     })
 }

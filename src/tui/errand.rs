@@ -12,9 +12,9 @@ use super::{
     export_form::{ExportFormat, Source},
     files::{self, SaveError},
     pins::{self, PinTerms},
-    worker::{News, Report, panic_message},
+    worker::{News, Report},
 };
-use crate::workload;
+use crate::{planner::panic_message, workload};
 
 /// One piece of such work.
 pub(super) enum Errand {

@@ -9,9 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::{
     model::Model,
     update::Effect,
-    worker::{News, Report, panic_message},
+    worker::{News, Report},
 };
-use crate::planner::Search;
+use crate::planner::{Search, panic_message};
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

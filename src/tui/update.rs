@@ -375,7 +375,7 @@ impl Model {
             }
             News::Crashed(what) if latest => {
                 self.stopped = true;
-                self.message = Some((Tone::Refused, format!("the planner failed, which is a bug of plantui: {what}")));
+                self.message = Some((Tone::Refused, format!("a bug of plantui, please report it: {what}")));
             }
             News::Loaded(Ok(workload)) => return self.take_workload(workload),
             News::Loaded(Err(error)) => self.not_loaded(error.to_string()),
@@ -388,7 +388,8 @@ impl Model {
                 }
             }
             News::ErrandCrashed(what) => {
-                self.message = Some((Tone::Refused, format!("that failed, which is a bug of plantui: {what}")));
+                self.message =
+                    Some((Tone::Refused, format!("that failed, which is a bug of plantui, please report it: {what}")));
             }
             News::Found { kind, id, finding } => self.take_finding(kind, id, finding),
             News::Done if latest => self.running = None,

@@ -6,7 +6,6 @@
 //! report says so and the thread goes on.
 
 use std::{
-    any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread,
@@ -24,7 +23,7 @@ use super::{
     studies::{self, Finding, Study, StudyKind},
 };
 use crate::{
-    planner::{self, Planner, Problem, Search},
+    planner::{self, Planner, Problem, Search, panic_message},
     simulate::Play,
     workload::{LoadError, Workload},
 };
@@ -129,7 +128,10 @@ fn work(job: &Job, tell: &mut dyn FnMut(Report)) {
     match &job.task {
         Task::Plan { planner, problem, play: how } => {
             let started = Instant::now();
-            let (mut outcome, mut score) = planner::run(*planner, problem, &job.search);
+            let (mut outcome, mut score) = match planner::run(*planner, problem, &job.search) {
+                Ok(found) => found,
+                Err(fault) => return tell(News::Crashed(fault.to_string())),
+            };
             keep_incumbent(problem, &job.search, &mut outcome, &mut score);
             let seconds = started.elapsed().as_secs_f64();
             let shown = Arc::new(Shown::new(planner.info(), problem, outcome, score, seconds));
@@ -145,13 +147,6 @@ fn play(shown: &Arc<Shown>, how: Play, search: &Search, tell: &mut dyn FnMut(New
     if let Some(played) = Played::new(shown, how, search) {
         tell(News::Played(Arc::new(played)));
     }
-}
-
-/// What a panic said.
-pub(super) fn panic_message(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<String>().cloned();
-    text.or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string))
-        .unwrap_or_else(|| "no message was left".into())
 }
 
 /// The screen's end of the planning thread.
@@ -258,7 +253,7 @@ mod tests {
     use super::*;
     use crate::{
         cluster::{Limits, Overrides},
-        planner::{OptionSpec, Options, Outcome, PlannerInfo, Status},
+        planner::{OptionSpec, Options, Outcome, PlannerInfo, Status, liar::Liar},
         workload,
     };
 
@@ -292,6 +287,20 @@ mod tests {
         let problem = Problem { workload, limits, options: Options::default() };
         let task = Task::Plan { planner: &Patient, problem: problem.into(), play: Play::default() };
         Job { id, task, search: Search::default() }
+    }
+
+    #[test]
+    fn a_planner_that_fails_is_told_and_the_next_job_runs() {
+        for (liar, what) in [(&Liar::Claims, "its plan is worth"), (&Liar::Panics, "no such table")] {
+            let mut job = job(1);
+            let Task::Plan { planner, problem, .. } = &mut job.task else { panic!("it plans") };
+            *planner = liar;
+            let options = Options::defaults(liar.options());
+            *problem = Problem { options, ..(**problem).clone() }.into();
+            let mut news = vec![];
+            perform(&job, &mut |report| news.push(report.news));
+            assert!(matches!(&news[..], [News::Crashed(told), News::Done] if told.contains(what)));
+        }
     }
 
     #[test]

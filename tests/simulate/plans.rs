@@ -177,7 +177,7 @@ fn published_bert_plans_simulate_as_checked() {
         let limits = Limits::resolve(&workload, &overrides).unwrap();
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: workload.clone(), limits, options };
-        let (outcome, score) = planner::run(planner, &problem, &Search::default());
+        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
         let (plan, score) = (outcome.plan.unwrap(), score.unwrap());
         let pipeline = Pipeline::from_plan(&workload, &limits, &plan, &Settings::default());
         for schedule in pipeline.playable() {

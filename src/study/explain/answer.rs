@@ -6,7 +6,7 @@ use super::{Base, Change, Question};
 use crate::{
     cluster::Limits,
     plan::{Measure, Plan, Score, check::check},
-    planner::{self, Options, Outcome, Planner, Problem, Search, Status, piper::Piper},
+    planner::{self, Fault, Infeasible, Options, Outcome, Planner, Problem, REPORT, Search, Status, piper::Piper},
     units,
     workload::Workload,
 };
@@ -47,6 +47,8 @@ pub struct Answer {
     pub reason: Option<String>,
     /// Seconds that the re-plan took.
     pub seconds: f64,
+    /// What the planner did in the re-plan that is a bug; then the re-plan says nothing.
+    pub fault: Option<Fault>,
 }
 
 impl Answer {
@@ -107,15 +109,20 @@ impl Base {
     pub fn ask(&self, question: &Question, share: Option<Duration>, whole: &Search) -> Option<Answer> {
         let search = whole.part(share);
         let asked = question.change.apply(&self.problem, self.planner);
-        let (mut outcome, mut score) = match question.change {
+        let run = match question.change {
             Change::EngineFeasible => engine_feasible(&asked, &search),
             _ => planner::run(self.planner, &asked, &search),
+        };
+        let (mut outcome, mut score, fault) = match run {
+            Ok((outcome, score)) => (outcome, score, None),
+            Err(fault) => (unanswered(&fault), None, Some(fault)),
         };
         if whole.cancelled() {
             return None;
         }
         // A run that was cut short still published the best it had.
         if outcome.plan.is_none()
+            && fault.is_none()
             && outcome.status == Status::Cancelled
             && let Some(incumbent) = search.incumbent()
         {
@@ -149,6 +156,7 @@ impl Base {
             plan,
             reason: outcome.infeasible.map(|story| story.explanation),
             seconds: search.elapsed().as_secs_f64(),
+            fault,
         })
     }
 
@@ -178,8 +186,41 @@ impl Base {
     }
 }
 
+/// The outcome of a planner that failed: nothing is known.
+fn unanswered(fault: &Fault) -> Outcome {
+    let explanation = format!("a bug of plantui: {fault}; {REPORT}");
+    let story = Infeasible { explanation, ..Infeasible::default() };
+    Outcome { infeasible: Some(story), ..Outcome::new(Status::Cancelled) }
+}
+
 /// The best plan that training engines run as it is.
-fn engine_feasible(problem: &Problem, search: &Search) -> (Outcome, Option<Score>) {
+fn engine_feasible(problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
     let options = Options::parse("piper", Piper.options(), ["engine_feasible=true"]).unwrap_or_default();
     planner::run(&Piper, &Problem { options, ..problem.clone() }, search)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        cluster::Overrides,
+        planner::{converted::EQUAL_PARTITION, liar::Liar},
+        workload,
+    };
+
+    #[test]
+    fn a_planner_that_fails_in_a_replan_ends_no_other() {
+        let workload = Arc::new(workload::builtin());
+        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let problem = Problem { workload, limits, options: Options::defaults(EQUAL_PARTITION.options()) };
+        let (outcome, score) = planner::run(&EQUAL_PARTITION, &problem, &Search::default()).unwrap();
+        let base = Base::new(&Liar::Panics, &problem, &outcome, score.as_ref()).unwrap();
+        let questions = base.questions();
+        let answers = questions.iter().map(|question| base.ask(question, None, &Search::default()).unwrap());
+        let (failed, others): (Vec<Answer>, Vec<Answer>) = answers.partition(|answer| answer.fault.is_some());
+        assert!(failed.len() > 5 && others.iter().all(|answer| answer.question.change == Change::EngineFeasible));
+        assert!(failed.iter().all(|answer| answer.reason.as_ref().is_some_and(|why| why.contains("no such table"))));
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     plan::Score,
-    planner::{Outcome, Status},
+    planner::{Fault, Outcome, REPORT, Status},
     study::compare::Played,
     units,
 };
@@ -67,6 +67,8 @@ pub struct Answer {
     pub seconds: f64,
     /// Why there is no plan; else empty.
     pub why: String,
+    /// What the planner did that is a bug; then there is no plan. Not kept in files: such a point is asked again.
+    pub fault: Option<Fault>,
 }
 
 /// A figure of an answer to put on a chart.
@@ -184,7 +186,14 @@ impl Answer {
             }),
             seconds,
             why,
+            fault: None,
         }
+    }
+
+    /// The answer of a planner that failed.
+    pub(super) fn failed(fault: Fault, seconds: f64) -> Self {
+        let nothing = Answer::new(&Outcome::new(Status::Cancelled), None, None, seconds);
+        Answer { why: format!("a bug of plantui: {fault}; {REPORT}"), fault: Some(fault), ..nothing }
     }
 
     /// Whether there is a plan.

@@ -2,7 +2,8 @@
 //!
 //! Every thread of the pool takes the next task in the order of interest. A task is one point, or all points that differ in
 //! nothing but devices where the planner answers those in one run; their order within the run is that of interest, too.
-//! What a task answers depends on nothing another does, so the answers are the same for any number of threads.
+//! What a task answers depends on nothing another does, so the answers are the same for any number of threads. A planner that
+//! fails answers its points with that, and takes down no other.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +14,8 @@ use std::{
 use super::{Answer, Point, Sweep, order};
 use crate::{
     cluster::LimitKind,
-    planner::{self, ManyRuns, Outcome, Problem, Search, Status},
+    plan::Score,
+    planner::{self, Fault, ManyRuns, Outcome, Problem, Search, Status},
     simulate::Schedule,
     study::compare,
 };
@@ -35,7 +37,7 @@ pub fn run(
             if search.cancelled() {
                 return;
             }
-            Run { sweep, task, deadline, search, found, begun: None }.go();
+            Run { sweep, task, deadline, search, found, begun: None, open: task.clone() }.go();
         }
     };
     rayon::scope(|scope| {
@@ -89,6 +91,8 @@ struct Run<'r> {
     search: &'r Search,
     found: &'r (dyn Fn(usize, Answer) + Sync),
     begun: Option<Search>,
+    /// Places that have no answer yet.
+    open: Task,
 }
 
 impl Run<'_> {
@@ -99,30 +103,36 @@ impl Run<'_> {
         if let [place] = self.task[..] {
             let search = self.search.part(self.deadline);
             let problem = problem(sweep, first);
-            let outcome = match planner.can_plan(&problem.workload) {
-                Ok(()) => planner.plan(&problem, &search),
-                Err(reason) => Outcome::refused(reason),
+            let run = match planner.can_plan(&problem.workload) {
+                Ok(()) => planner::run(planner, &problem, &search),
+                Err(reason) => Ok((Outcome::refused(reason), None)),
             };
-            return self.tell(place, &outcome, search.elapsed().as_secs_f64());
+            return self.tell(place, run, search.elapsed().as_secs_f64());
         }
         let devices: Vec<u32> = self.task.iter().map(|&place| sweep.points[place].limits.devices).collect();
-        planner.plan_many(&problem(sweep, first), &devices, self);
+        if let Err(fault) = planner::run_many(planner, &problem(sweep, first), &devices, self) {
+            for place in std::mem::take(&mut self.open) {
+                self.tell(place, Err(fault.clone()), 0.0);
+            }
+        }
     }
 
-    /// Checks, plays and hands over an outcome, unless it was cut short.
-    fn tell(&self, place: usize, outcome: &Outcome, seconds: f64) {
+    /// Plays and hands over what was checked, unless it was cut short.
+    fn tell(&self, place: usize, run: Result<(Outcome, Option<Score>), Fault>, seconds: f64) {
+        let (outcome, score) = match run {
+            Ok(found) => found,
+            Err(fault) => return (self.found)(place, Answer::failed(fault, seconds)),
+        };
         let whole = matches!(outcome.status, Status::Optimal | Status::Infeasible);
         if !whole && self.search.cancelled() {
             return;
         }
         let point = &self.sweep.points[place];
         let problem = problem(self.sweep, point);
-        let planner = self.sweep.series[point.series].planner;
-        let score = outcome.plan.as_ref().map(|plan| planner::verified(planner, &problem, plan, outcome.objective));
         let played = outcome.plan.as_ref().map(|plan| {
             compare::Played::new(&problem.workload, &problem.limits, plan, Schedule::OneForwardOneBackward)
         });
-        (self.found)(place, Answer::new(outcome, score.as_ref(), played.as_ref(), seconds));
+        (self.found)(place, Answer::new(&outcome, score.as_ref(), played.as_ref(), seconds));
     }
 }
 
@@ -136,6 +146,60 @@ impl ManyRuns for Run<'_> {
     fn end(&mut self, devices: u32, outcome: Outcome) {
         let seconds = self.begun.take().map_or(0.0, |search| search.elapsed().as_secs_f64());
         let place = self.task.iter().find(|&&place| self.sweep.points[place].limits.devices == devices);
-        self.tell(*place.expect("only devices of the task are asked for"), &outcome, seconds);
+        let place = *place.expect("only devices of the task are asked for");
+        self.open.retain(|&open| open != place);
+        let problem = problem(self.sweep, &self.sweep.points[place]);
+        let planner = self.sweep.series[self.sweep.points[place].series].planner;
+        let verified = |plan| planner::verified(planner, &problem, plan, outcome.objective);
+        let run = match outcome.plan.as_ref().map(verified).transpose() {
+            Ok(score) => Ok((outcome, score)),
+            Err(fault) => Err(fault),
+        };
+        self.tell(place, run, seconds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, sync::Mutex};
+
+    use super::*;
+    use crate::{
+        cluster::Overrides,
+        planner::{Options, Planner, converted::EQUAL_PARTITION, liar::Liar},
+        study::sweep::{Series, Values},
+        workload,
+    };
+
+    /// By series and devices: what the planner did that is a bug.
+    fn faults(planners: [&'static dyn Planner; 2]) -> BTreeMap<(usize, u32), Option<Fault>> {
+        let series = planners.map(|planner| Series::new(planner, Options::defaults(planner.options()))).to_vec();
+        let values = [Values { kind: LimitKind::Devices, values: vec![64.0, 128.0, 256.0] }];
+        let workloads = vec![workload::builtin().into()];
+        let sweep = Sweep::grid(workloads, series, &values, &Overrides::default()).unwrap();
+        let found = Mutex::new(BTreeMap::new());
+        let wanted: Vec<usize> = (0..sweep.points.len()).collect();
+        run(&sweep, &wanted, None, &Search::default(), &|place, answer| {
+            let Point { series, limits, .. } = sweep.points[place];
+            assert_eq!(answer.fault.is_some(), answer.why.contains("a bug of plantui"), "{answer:?}");
+            found.lock().unwrap().insert((series, limits.devices), answer.fault);
+        });
+        found.into_inner().unwrap()
+    }
+
+    #[test]
+    fn a_planner_that_fails_takes_down_no_other() {
+        for liar in [&Liar::Claims, &Liar::Breaks, &Liar::Panics] {
+            let found = faults([liar, &EQUAL_PARTITION]);
+            assert_eq!(found.len(), 6);
+            assert!(found.iter().all(|(&(series, _), fault)| fault.is_some() == (series == 0)), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_answered_before_a_panic_stands() {
+        let found = faults([&Liar::Tires, &EQUAL_PARTITION]);
+        assert_eq!(found.len(), 6);
+        assert_eq!(found.values().filter(|fault| fault.is_some()).count(), 2, "{found:?}");
     }
 }

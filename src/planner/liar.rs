@@ -1,0 +1,61 @@
+//! Planners with bugs, for tests of what becomes of them.
+
+use super::{ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, converted::EQUAL_PARTITION};
+use crate::{cluster::LimitKind, workload::Workload};
+
+/// What is wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Liar {
+    /// It says that its plan is half of what it is worth.
+    Claims,
+    /// It forgets the last stage.
+    Breaks,
+    /// It panics.
+    Panics,
+    /// Asked for many numbers of devices it answers the first, and then panics.
+    Tires,
+}
+
+impl Planner for Liar {
+    fn info(&self) -> &'static PlannerInfo {
+        static INFO: PlannerInfo = PlannerInfo {
+            id: "liar",
+            name: "Liar",
+            paper: "none",
+            summary: "has a bug",
+            objective: "time_per_sample",
+            unit: "s",
+        };
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        EQUAL_PARTITION.options()
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        EQUAL_PARTITION.can_plan(workload)
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let mut outcome = EQUAL_PARTITION.plan(problem, search);
+        match self {
+            Liar::Claims => outcome.objective = outcome.objective.map(|value| value / 2.0),
+            Liar::Breaks => drop(outcome.plan.as_mut().and_then(|plan| plan.stages.pop())),
+            Liar::Panics => panic!("no such table"),
+            Liar::Tires => {}
+        }
+        outcome
+    }
+
+    fn answers_many(&self, _: &Problem) -> bool {
+        *self == Liar::Tires
+    }
+
+    fn plan_many(&self, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
+        let search = run.begin(devices[0]);
+        let limits = problem.limits.with(LimitKind::Devices, f64::from(devices[0]));
+        run.end(devices[0], self.plan(&Problem { limits, ..problem.clone() }, &search));
+        panic!("out of breath");
+    }
+}
