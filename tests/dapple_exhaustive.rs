@@ -104,7 +104,7 @@ fn nothing_beats_what_the_planner_proves() {
         ]);
         problem.options.set("recompute", OptionValue::Choice(recompute));
         problem.options.set("whole_samples", OptionValue::Flag(dice.below(3) == 0));
-        let (outcome, score) = planner::run(planner, &problem, &Search::default());
+        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
         let measure = outcome
             .plan
             .as_ref()
@@ -153,11 +153,11 @@ fn nothing_with_as_many_stages_beats_what_the_planner_proves() {
         let settings = [("profile_batch", 4.0), ("optimizer_memory_scaling", 2.0)];
         let mut problem = problem(planner, workload, limits, &settings);
         problem.options.set("whole_samples", OptionValue::Flag(dice.below(3) == 0));
-        let free = planner::run(planner, &problem, &Search::default()).0;
+        let free = planner::run(planner, &problem, &Search::default()).unwrap().0;
         let mut most: Option<f64> = None;
         for stages in 1..=limits.devices as usize + 1 {
             problem.options.set("stages", OptionValue::Number(stages as f64));
-            let (outcome, score) = planner::run(planner, &problem, &Search::default());
+            let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
             let plan = outcome.plan.as_ref();
             let measure =
                 plan.map_or_else(|| Measure::all(&problem.workload.profile, &json(&problem))[0], |p| p.measure);
@@ -187,6 +187,44 @@ fn nothing_with_as_many_stages_beats_what_the_planner_proves() {
     }
     println!("{proven} proven, {worse} of them worse than with any number of stages, {infeasible} infeasible");
     assert!(proven > 400 && worse > 200 && infeasible > 100);
+}
+
+/// Times and bytes of every magnitude from 1 to 1e30: what is small still counts where it decides.
+#[test]
+fn what_is_small_counts_beside_what_is_large() {
+    let planner = planner::find("dapple").unwrap();
+    let mut several = 0;
+    for seed in 0..300u64 {
+        let mut dice = Dice::new(seed + 90_000);
+        let (layers, machines): (usize, &[u16]) =
+            dice.pick::<(usize, &[u16])>(&[(5, &[3]), (4, &[2, 2]), (5, &[2, 1]), (4, &[1, 1, 1]), (3, &[4])]);
+        let mut workload = workload(&mut dice, layers);
+        let plantui::workload::Profile::Layers(profile) = &mut workload.profile else { panic!("made above") };
+        let kind = dice.below(4);
+        for node in &mut profile.nodes {
+            let far = dice.pick(&[1.0, 1.0, 1e8, 1e18, 1e30]) / 7.0;
+            match kind {
+                0 => node.parameter_bytes *= far,
+                1 => node.activation_bytes.iter_mut().for_each(|bytes| *bytes *= far),
+                2 => (node.forward_ms, node.backward_ms) = (node.forward_ms * far, node.backward_ms * far),
+                _ => (node.forward_ms, node.parameter_bytes) = (node.forward_ms * far, node.parameter_bytes / far),
+            }
+        }
+        let limits = limits(machines, dice.pick(&[4, 16, 64]), 1e45);
+        let settings = [("profile_batch", 4.0), ("optimizer_memory_scaling", 2.0)];
+        let problem = problem(planner, workload, limits, &settings);
+        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
+        let (plan, value) = (outcome.plan.unwrap(), score.unwrap().value);
+        let (best, _) = best_of_all(&problem, plan.measure, &[VANILLA, RECOMPUTE], None);
+        let (best, bound) = (best.unwrap(), outcome.lower_bound.unwrap());
+        assert!((best - bound).abs() <= 1e-9 * best, "seed {seed}: {bound}, but {best} is possible");
+        assert!(value <= best * (1.0 + 1e-9), "seed {seed}: {value}, but {best} is possible");
+        several += usize::from(plan.stages.len() > 1);
+        let published = planner::find("dapple-hpgo").unwrap();
+        let problem = Problem { options: plantui::planner::Options::defaults(published.options()), ..problem };
+        planner::run(published, &problem, &Search::default()).unwrap();
+    }
+    assert!(several > 30, "{several}");
 }
 
 /// The options as the plan JSON carries them.

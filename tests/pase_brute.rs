@@ -270,7 +270,7 @@ fn a_chain_of_twenty_thousand_operators_has_a_plan_before_any_search() {
     let problem = Problem { workload: workload.clone(), limits, options };
     let outcome = stopped(&problem);
     assert!(check(&workload, &limits, outcome.plan.as_ref().unwrap()).is_valid());
-    let (found, score) = planner::run(planner::find("pase").unwrap(), &problem, &Search::default());
+    let (found, score) = planner::run(planner::find("pase").unwrap(), &problem, &Search::default()).unwrap();
     assert_eq!(found.status, Status::Optimal);
     assert!(score.unwrap().value <= outcome.objective.unwrap());
 }

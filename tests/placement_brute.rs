@@ -9,7 +9,7 @@ use plantui::{
             classes::{ClassGraph, Partition},
             dp::{self, DpOptions},
             ip::{self, Contiguity, Objective, Question},
-            linearise, pipedream, smallest_memory,
+            linearise, local_search, multilevel, pipedream, smallest_memory,
         },
     },
     workload::placement::{PlacementNode, PlacementProfile},
@@ -286,6 +286,15 @@ fn what_is_small_counts_beside_what_is_forbidden() {
             assert!(claims.lower_bound.unwrap() <= worth * (1.0 + 1e-12), "round {round}: {claims:?}");
         }
         assert_eq!(placed.max_load.is_some(), expected.is_some(), "round {round}: {placed:?}, {expected:?}");
+        if limits.accelerators > 0 {
+            let (moved, descents) = local_search::plan(dag, profile, limits, 2, &Search::default());
+            let refined = multilevel::plan(dag, profile, limits, 2, &Search::default(), &|_, _| {});
+            for found in [&moved, &refined] {
+                let worth = found.split.as_ref().unwrap().score(dag, profile).max_load;
+                assert!(same(found.max_load.unwrap(), worth), "round {round}: {found:?}, is worth {worth}");
+            }
+            assert!(descents.iter().all(|descent| descent.end <= descent.start), "round {round}: {descents:?}");
+        }
         let Some(value) = expected else { continue };
         assert_eq!(placed.status, Status::Optimal);
         // Splits that are worth the same but for rounding are not told apart.
@@ -319,5 +328,33 @@ fn a_forbidden_edge_of_three_nodes() {
         assert!(same(placed.max_load.unwrap(), best), "{placed:?}");
         let split = placed.split.unwrap();
         assert!(same(split.score(&dag, &profile).max_load, best), "{split:?}");
+    }
+}
+
+/// Two bundles that must not be torn, of which one is a little heavier at one node: what helps is 1e24 times smaller than
+/// what is forbidden.
+#[test]
+fn searches_by_moves_see_what_is_small() {
+    let node = |v: usize| PlacementNode {
+        cpu_time: 900.0,
+        accelerator_time: 1.0 + v as f64 / 7.0,
+        supported: true,
+        backward: false,
+        size_bytes: 1.0,
+        colour_class: None,
+        layer: None,
+        transfer: if v % 4 < 3 { 1e24 } else { 0.0 },
+    };
+    let profile: PlacementProfile = (0..16).map(node).collect::<Vec<_>>().into();
+    let edges = (0..16u32).filter(|v| v % 4 < 3).map(|v| (v, v + 1)).collect();
+    let dag = Dag::new(16, edges).unwrap();
+    let limits = PlacementLimits { accelerators: 2, cpus: 0, memory_bytes: 1e9 };
+    let load = |from: usize| (from..from + 4).map(|v| profile.nodes[v].accelerator_time).sum::<f64>();
+    let best = (load(0) + load(12)).max(load(4) + load(8));
+    for found in [
+        local_search::plan(&dag, &profile, &limits, 40, &Search::default()).0,
+        multilevel::plan(&dag, &profile, &limits, 8, &Search::default(), &|_, _| {}),
+    ] {
+        assert!(found.max_load.unwrap() <= best * 1.5, "{found:?}, {best} is possible");
     }
 }

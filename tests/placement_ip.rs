@@ -473,3 +473,56 @@ fn convexity_is_of_the_forward_pass_alone() {
         }
     }
 }
+
+/// The case with costs of every magnitude from 1 to 1e30, or with tensors that must never be sent.
+fn spread(seed: u64) -> Case {
+    let mut case = case(seed);
+    let mut draw = numbers(seed + 77);
+    let everything = draw(3) == 0;
+    let never = [1e8, 1e18, 1e30];
+    for node in &mut case.profile.nodes {
+        if everything {
+            for cost in [&mut node.accelerator_time, &mut node.cpu_time, &mut node.transfer] {
+                *cost = *cost / 7.0 * 10f64.powi(10 * draw(4) as i32);
+            }
+        } else {
+            (node.accelerator_time, node.cpu_time) = (node.accelerator_time / 7.0, node.cpu_time / 3.0);
+            node.transfer = if draw(3) == 0 { never[draw(3)] } else { node.transfer / 9.0 };
+            node.cpu_time = if draw(6) == 0 { never[draw(3)] } else { node.cpu_time };
+        }
+    }
+    case
+}
+
+#[test]
+fn what_is_small_counts_beside_what_is_forbidden() {
+    let mut solved = 0;
+    for seed in 0..300 {
+        let case = spread(seed);
+        for (contiguity, objective) in [
+            (Contiguity::Free, Objective::MaxLoad),
+            (Contiguity::Contiguous, Objective::MaxLoad),
+            (Contiguity::Free, Objective::SeparateMaxima),
+        ] {
+            let best = search(&case.question(contiguity, objective), &quick(), &Search::default(), &|_, _| {});
+            let optimum = case.optimum(contiguity, objective);
+            let place = format!("seed {seed}, {contiguity:?}, {objective:?}: {best:?}, optimum {optimum:?}");
+            let Some(optimum) = optimum else {
+                assert_eq!(best.status, Status::Infeasible, "{place}");
+                continue;
+            };
+            assert_eq!(best.status, Status::Optimal, "{place}");
+            assert!(best.lower_bound <= optimum * (1.0 + 1e-9), "{place}");
+            let (value, split) = best.split.clone().unwrap();
+            assert!((value - optimum).abs() <= 1e-9 * optimum, "{place}");
+            assert_eq!(split.score(&case.dag, &case.profile).loads.len(), split.devices.len());
+            solved += usize::from(optimum > 0.0);
+        }
+        let (_, model) = model(&case);
+        let bounds = Bounds::new(&model, &Search::default());
+        if let Some(optimum) = case.optimum(Contiguity::Free, Objective::MaxLoad) {
+            assert!(bounds.proven <= optimum, "seed {seed}: {bounds:?} {optimum}");
+        }
+    }
+    assert!(solved > 300, "{solved}");
+}

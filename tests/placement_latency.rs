@@ -100,11 +100,28 @@ fn random_splits_have_the_latency_that_the_definition_gives() {
     assert!(circles > 20 && torn > 20, "{circles} circles and {torn} torn sets do not test much");
 }
 
+/// Gives the case costs of every magnitude from 1 to 1e30, or tensors that must never be sent.
+fn spread(case: &mut RandomPlacement, seed: u64) {
+    let mut draw = numbers(seed + 4242);
+    let everything = draw(2) == 0;
+    for node in &mut case.profile.nodes {
+        for cost in [&mut node.accelerator_time, &mut node.cpu_time, &mut node.transfer] {
+            *cost = *cost / 7.0 * if everything { 10f64.powi(10 * draw(4) as i32) } else { 1.0 };
+        }
+        if !everything && draw(3) == 0 {
+            node.transfer = [1e8, 1e18, 1e30][draw(3)];
+        }
+    }
+}
+
 #[test]
 fn the_search_finds_the_optimum_of_small_graphs() {
     let (mut accelerated, mut limited) = (0, 0);
-    for seed in 0..600u64 {
+    for seed in 0..800u64 {
         let mut case = RandomPlacement::new(seed);
+        if seed >= 600 {
+            spread(&mut case, seed);
+        }
         // Every third asks for two subgraphs on each of two accelerators.
         let (accelerators, subgraphs) = if seed % 3 == 0 { (2, 2) } else { (case.accelerators, 1) };
         case.accelerators = accelerators;

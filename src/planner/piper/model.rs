@@ -186,7 +186,10 @@ impl<'a> Model<'a> {
         let far_apart = degrees.iter().any(|degree| {
             let all = &degree.sums[sets.len() - 1];
             let memory = all.memory_a * f64::from(most_replicas) + all.memory_b;
-            all.time_s > FAR_APART * seconds_each || (!whole_bytes && memory > FAR_APART * limits.memory_bytes)
+            let gradients = 4.0 * all.parameters / f64::from(limits.microbatches) / limits.bandwidth_bytes_per_s;
+            all.time_s > FAR_APART * seconds_each
+                || gradients > FAR_APART * seconds_each
+                || (!whole_bytes && memory > FAR_APART * limits.memory_bytes)
         });
         for degree in &mut degrees {
             degree.uniform &= !far_apart;

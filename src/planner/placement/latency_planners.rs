@@ -193,8 +193,12 @@ fn of_max_load(problem: &Problem, profile: &PlacementProfile, search: &Search) -
     outcome
 }
 
-/// Time on a CPU that no plan would take if it could do without, in the profile's unit.
-const PROHIBITIVE: f64 = 1e12;
+/// Time on a CPU that no plan would take if it could do without, in the profile's unit: more than all accelerators need
+/// for everything, one after the other.
+fn prohibitive(profile: &PlacementProfile) -> f64 {
+    let nodes = profile.nodes.iter();
+    nodes.map(|node| 4.0 * (node.accelerator_time + node.transfer * 2.0)).sum::<f64>().max(1e12)
+}
 
 /// Refuses a plan with nodes on CPUs where there are none.
 pub(super) fn without_absent_cpus(problem: &Problem, outcome: Outcome) -> Outcome {
@@ -222,9 +226,10 @@ fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> 
     let (dag, limits) = (&problem.workload.dag, PlacementLimits::from(&problem.limits));
     let subgraphs = problem.options.number("subgraphs") as u32;
     // Without CPUs the search goes on from splits that use them, but leaves them as soon as it can.
+    let prohibitive = prohibitive(profile);
     let mut priced = profile.clone();
     if problem.limits.cpus == 0 {
-        priced.nodes.iter_mut().for_each(|node| node.cpu_time += PROHIBITIVE);
+        priced.nodes.iter_mut().for_each(|node| node.cpu_time += prohibitive);
     }
     let profile = &priced;
     // More accelerators or subgraphs than nodes are of no use, but cost memory.
@@ -238,7 +243,7 @@ fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> 
     };
     let plan = |schedule: &SlotSchedule| slot_plan(schedule, dag.len(), subgraphs, problem.limits.devices);
     let improved = |schedule: &SlotSchedule| {
-        if schedule.latency < PROHIBITIVE {
+        if schedule.latency < prohibitive {
             search.improve(schedule.latency, &plan(schedule));
         }
     };

@@ -162,14 +162,17 @@ impl<'a> Assignment<'a> {
     /// Makes the best move if it gains enough.
     fn improve(&mut self) -> bool {
         let busiest = (0..self.devices).fold(0, |best, d| if self.loads[d] > self.loads[best] { d } else { best });
+        let before = self.loads[busiest];
+        // What costs more than this makes no move that helps, however much more it is; beside it, what is small would be lost.
+        let most = 2.0 * before;
         let mut best = (f64::INFINITY, 0, 0);
         for class in 0..self.device.len() {
             let from = self.device[class] as usize;
-            let left = self.loads[from] + self.change_of_leaving(class, from);
+            let left = self.loads[from] + self.change_of_leaving(class, from, most);
             let targets = if from == busiest { 0..self.devices } else { busiest..busiest + 1 };
             for to in targets.filter(|&to| to != from) {
                 let others = (0..self.devices).filter(|&d| d != from && d != to).map(|d| self.loads[d]);
-                let joined = self.loads[to] + self.change_of_joining(class, to);
+                let joined = self.loads[to] + self.change_of_joining(class, to, most);
                 let value = others.fold(left.max(joined), f64::max);
                 if value < best.0 {
                     best = (value, class, to);
@@ -177,44 +180,53 @@ impl<'a> Assignment<'a> {
             }
         }
         let (value, class, to) = best;
-        if value > self.loads[busiest] - LEAST_GAIN {
+        if value > before - LEAST_GAIN {
             return false;
         }
         let from = self.device[class] as usize;
+        self.shift(class, to);
+        if self.max_load() < before {
+            return true;
+        }
+        // Beside loads this large the least gain is lost to rounding.
+        self.shift(class, from);
+        false
+    }
+
+    fn shift(&mut self, class: usize, to: usize) {
+        let from = std::mem::replace(&mut self.device[class], to as u32) as usize;
         for &net in self.costs.nets(class) {
             self.inside[net as usize * self.devices + from] -= 1;
             self.inside[net as usize * self.devices + to] += 1;
         }
-        self.device[class] = to as u32;
         self.reprice();
-        true
     }
 
-    /// What the load of an accelerator changes by when one of its classes leaves.
-    fn change_of_leaving(&self, class: usize, from: usize) -> f64 {
+    /// What the load of an accelerator changes by when one of its classes leaves; nothing costs more than `most`.
+    fn change_of_leaving(&self, class: usize, from: usize, most: f64) -> f64 {
         let mut change = -self.costs.accelerator[class];
         for &net in self.costs.nets(class) {
             let net = net as usize;
             let count = self.inside[net * self.devices + from];
             if count == self.costs.net_pins(net) {
-                change += self.costs.net_cost(net);
+                change += self.costs.net_cost(net).min(most);
             } else if count == 1 {
-                change -= self.costs.net_cost(net);
+                change -= self.costs.net_cost(net).min(most);
             }
         }
         change
     }
 
-    /// What the load of an accelerator changes by when a class comes to it.
-    fn change_of_joining(&self, class: usize, to: usize) -> f64 {
+    /// What the load of an accelerator changes by when a class comes to it; nothing costs more than `most`.
+    fn change_of_joining(&self, class: usize, to: usize, most: f64) -> f64 {
         let mut change = self.costs.accelerator[class];
         for &net in self.costs.nets(class) {
             let net = net as usize;
             let count = self.inside[net * self.devices + to];
             if count == 0 {
-                change += self.costs.net_cost(net);
+                change += self.costs.net_cost(net).min(most);
             } else if count + 1 == self.costs.net_pins(net) {
-                change -= self.costs.net_cost(net);
+                change -= self.costs.net_cost(net).min(most);
             }
         }
         change

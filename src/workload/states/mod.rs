@@ -55,6 +55,8 @@ pub struct States {
     /// For each state the nodes that are computed with it and not before, in the order of states: a partition of all nodes
     /// of the workload.
     pub members: Vec<Vec<usize>>,
+    /// Bytes of parameters by node of the workload where sums of them are not exact; else empty.
+    node_parameters: Vec<f64>,
     /// Nodes that no state covers: inputs and results that were dropped, and what only they lead to.
     pub left_out: Vec<usize>,
     /// Whether what is planned has one order only, a chain with or without skips: the states then are all there can be.
@@ -102,6 +104,15 @@ pub fn settled(dag: &Dag, mut part_of: Vec<Option<usize>>, last: usize) -> Vec<u
         }
     }
     part_of.into_iter().map(|part| part.unwrap_or(last)).collect()
+}
+
+/// The figures, unless they are whole and few enough for any sum of them, and any difference of sums, to be exact: then
+/// nothing.
+pub fn inexact(figures: impl Iterator<Item = f64>) -> Vec<f64> {
+    const EXACT: f64 = (1u64 << 53) as f64;
+    let figures: Vec<f64> = figures.collect();
+    let exact = figures.iter().all(|figure| figure.fract() == 0.0) && figures.iter().sum::<f64>() < EXACT;
+    if exact { vec![] } else { figures }
 }
 
 fn cleaned(workload: &Workload) -> Cleaned {
@@ -188,6 +199,7 @@ impl States {
             parameter_bytes: Vec::with_capacity(count),
             output_bytes: Vec::with_capacity(count),
             members: Vec::with_capacity(count),
+            node_parameters: inexact(profile.nodes.iter().map(|node| node.parameter_bytes)),
             left_out: vec![],
             one_order: clean
                 .dag
@@ -229,6 +241,16 @@ impl States {
         for members in &mut self.members {
             members.sort_unstable();
         }
+    }
+
+    /// Bytes of the parameters of the states `from..=to`.
+    pub fn parameters(&self, from: usize, to: usize) -> f64 {
+        let before = from.checked_sub(1);
+        if self.node_parameters.is_empty() {
+            return self.parameter_bytes[to] - before.map_or(0.0, |before| self.parameter_bytes[before]);
+        }
+        let sum = |state: usize| self.covered[state].ones().map(|v| self.node_parameters[v]);
+        ExactSum::of(sum(to).chain(before.into_iter().flat_map(|before| sum(before).map(|bytes| -bytes))))
     }
 
     /// Number of states.

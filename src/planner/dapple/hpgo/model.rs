@@ -119,7 +119,7 @@ impl<'a> Model<'a> {
 
     /// Bytes of the states' parameters.
     pub fn parameter_bytes(&self, from: usize, to: usize) -> f64 {
-        Self::range(&self.states.parameter_bytes, from, to)
+        self.states.parameters(from, to)
     }
 
     /// Share of the network's activations that the states hold.

@@ -147,7 +147,7 @@ pub fn search(
         return Best { status, split, lower_bound: average * (1.0 - SAFETY), rounds: 0 };
     }
 
-    let mut bounds = Bounds::new(&model, handle);
+    let bounds = Bounds::new(&model, handle);
     if bounds.proven.is_infinite() {
         return Best { status: Status::Infeasible, split: None, lower_bound: f64::INFINITY, rounds: 0 };
     }
@@ -157,13 +157,24 @@ pub fn search(
         published.offer(found.0, &found.1);
         best = Some(found);
     }
+    // What is small must not be lost beside costs that nothing better than the best known can pay.
+    let bounded = best.as_ref().and_then(|(value, _)| model.bounded(*value));
+    let (model, mut bounds) = match &bounded {
+        Some(bounded) => {
+            let known = bounds.proven;
+            let mut bounds = Bounds::new(bounded, handle);
+            bounds.proven = bounds.proven.max(known);
+            (bounded, bounds)
+        }
+        None => (&model, bounds),
+    };
     // Sets of what is before and after every node, and of every class.
     let too_large = 5 * dag.len().saturating_mul(dag.len()) / 8 > MOST_BYTES;
     let contiguous = contiguity == Contiguity::Contiguous;
     let convexity = (contiguous && !too_large).then(|| Convexity::new(dag, profile, &partition));
     let rounds_asked = if contiguous && too_large { 0 } else { settings.rounds };
     let order = order(dag, profile, &partition);
-    let ground = Ground { model: &model, convexity: convexity.as_ref(), order: &order };
+    let ground = Ground { model, convexity: convexity.as_ref(), order: &order };
     let mut pool: Vec<Vec<u32>> = vec![best.as_ref().map_or(fallback, |(_, device)| device.clone())];
     let mut exhausted = false;
     let mut rounds = 0;
@@ -174,7 +185,7 @@ pub fn search(
         }
         rounds += 1;
         if round == 0 && model.len() <= MOST_BRANCHED {
-            match whole_search(&model, convexity.as_ref(), value, settings.branches, handle) {
+            match whole_search(model, convexity.as_ref(), value, settings.branches, handle) {
                 Exhausted::NothingBetter => exhausted = true,
                 Exhausted::Better(value, device) => {
                     published.offer(value, &device);

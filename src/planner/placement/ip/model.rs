@@ -12,6 +12,9 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
+/// Costs so many times larger than what decides leave its sums too few digits.
+const FAR_APART: f64 = 1e3;
+
 /// Time by part of the objective.
 pub type Time = [f64; 2];
 
@@ -138,6 +141,21 @@ impl Model {
         }
         model.connect(nets);
         model
+    }
+
+    /// The model for a search of assignments of a value below `upper`, where it differs: a cost that rules its device out
+    /// does so at twice the bound as well as at a million times the bound, but only then sums that it enters and leaves
+    /// again keep what is small. No cost is more than it was. `None` where costs are not so far apart.
+    pub fn bounded(&self, upper: f64) -> Option<Model> {
+        let most = 2.0 * upper;
+        let times = [&self.accelerator_time, &self.cpu_time, &self.net_cost];
+        if !times.into_iter().flatten().flatten().any(|&time| time > FAR_APART * most) {
+            return None;
+        }
+        let mut model = self.clone();
+        let times = [&mut model.accelerator_time, &mut model.cpu_time, &mut model.net_cost];
+        times.into_iter().flatten().flatten().for_each(|time| *time = time.min(most));
+        Some(model)
     }
 
     fn connect(&mut self, nets: BTreeMap<Vec<u32>, Time>) {

@@ -23,7 +23,8 @@ pub const MARGIN: f64 = 1e-11;
 /// Time to spare for transfers at a threshold; negative if the threshold cannot be kept.
 pub fn slack(model: &Model, threshold: f64) -> f64 {
     let mut host = model.cpus as f64 * threshold;
-    let mut total = 0.0;
+    // What is left to the accelerators, added up: a difference to the total would lose what is small.
+    let mut left = 0.0;
     let mut offers: Vec<(f64, f64)> = vec![];
     for class in 0..model.len() {
         let (accelerator, cpu) = (whole(model.accelerator_time[class]), whole(model.cpu_time[class]));
@@ -33,9 +34,10 @@ pub fn slack(model: &Model, threshold: f64) -> f64 {
             }
             host -= cpu;
         } else {
-            total += accelerator;
             if accelerator > 0.0 && cpu <= threshold * (1.0 + MARGIN) && model.cpus > 0 {
                 offers.push((cpu, accelerator));
+            } else {
+                left += accelerator;
             }
         }
     }
@@ -45,17 +47,15 @@ pub fn slack(model: &Model, threshold: f64) -> f64 {
     }
     host = host.max(0.0);
     offers.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
-    let mut relief = 0.0;
     for (cpu, accelerator) in offers {
         if cpu <= host {
             host -= cpu;
-            relief += accelerator;
         } else {
-            relief += accelerator * host / cpu;
-            break;
+            left += accelerator * ((cpu - host) / cpu);
+            host = 0.0;
         }
     }
-    model.accelerators as f64 * threshold + relief - total
+    model.accelerators as f64 * threshold - left
 }
 
 /// The least threshold that is not refuted by its slack.
