@@ -113,7 +113,7 @@ fn streams_that_take_nothing_change_no_exit_code_but_that_of_the_result() {
         (&["compare", TINY, "--planner", "piper"], 0),
         (&["explain", TINY], 0),
         (&["sweep", TINY, "--devices", "1,2"], 0),
-        (&["export", &plan, "--workload", TINY, "--to", "torch"], 0),
+        (&["export", &plan, "--workload", TINY, "--to", "csv"], 0),
         (&["generate", "tiny-branch"], 0),
         (&["lint", TINY], 0),
         (&["--help"], 0),
