@@ -13,6 +13,8 @@ mod fast_forward;
 mod memory;
 mod order;
 mod patience;
+mod period;
+mod phase;
 mod pipeline;
 mod play;
 mod program;

@@ -125,6 +125,11 @@ pub(super) struct Run<T> {
     pub(super) inboxes: Vec<[Inbox<T>; 2]>,
     /// See [`Moment::later`].
     pub(super) horizon: i64,
+    /// Of every worker whether it is in the list of those to look at; all false between two advances.
+    queued: Vec<bool>,
+    /// Operations run, leaps not counted.
+    #[cfg(test)]
+    pub(super) operations: u64,
 }
 
 pub(super) const ACTIVATIONS: usize = 0;
@@ -136,6 +141,9 @@ impl<T: Moment> Run<T> {
             workers: vec![Worker::default(); program.workers.len()],
             inboxes: program.senders().into_iter().map(|senders| senders.map(Inbox::new)).collect(),
             horizon: i64::MAX,
+            queued: vec![false; program.workers.len()],
+            #[cfg(test)]
+            operations: 0,
         }
     }
 
@@ -148,7 +156,8 @@ impl<T: Moment> Run<T> {
 
     /// The same state with other moments.
     pub(super) fn map<U: Default + Copy>(&self, mut change: impl FnMut(T) -> U) -> Run<U> {
-        let workers = self.workers.iter().map(|w| Worker { done: w.done, free: w.free.map(&mut change) }).collect();
+        let workers: Vec<_> =
+            self.workers.iter().map(|w| Worker { done: w.done, free: w.free.map(&mut change) }).collect();
         let mut inbox = |inbox: &Inbox<T>| Inbox {
             senders: inbox.senders,
             first: inbox.first,
@@ -163,13 +172,14 @@ impl<T: Moment> Run<T> {
                 .collect(),
         };
         let inboxes = self.inboxes.iter().map(|pair| [inbox(&pair[0]), inbox(&pair[1])]).collect();
-        Run { workers, inboxes, horizon: i64::MAX }
-    }
-
-    /// What is on its way, regardless of when: for every inbox its length and what is missing.
-    pub(super) fn shape(&self) -> Vec<u32> {
-        let inboxes = self.inboxes.iter().flatten();
-        inboxes.flat_map(|i| std::iter::once(i.slots.len() as u32).chain(i.slots.iter().map(|s| s.missing))).collect()
+        Run {
+            queued: vec![false; workers.len()],
+            workers,
+            inboxes,
+            horizon: i64::MAX,
+            #[cfg(test)]
+            operations: self.operations,
+        }
     }
 
     /// Lets every worker go on until it has done `goal(worker)` operations, or nobody waits any more. What they need must
@@ -179,11 +189,23 @@ impl<T: Moment> Run<T> {
         program: &Program,
         goal: impl Fn(usize) -> u64,
         patience: &mut Patience<'_>,
-        mut record: impl FnMut(Record<T>),
+        record: impl FnMut(Record<T>),
     ) {
         // Popped from the back: the first stage goes first.
-        let mut queue: Vec<usize> = (0..self.workers.len()).rev().collect();
-        let mut queued = vec![true; self.workers.len()];
+        self.advance_from((0..self.workers.len()).rev().collect(), program, goal, patience, record);
+    }
+
+    /// The same where only the workers of `queue`, and whom they wake, may be able to go on.
+    pub(super) fn advance_from(
+        &mut self,
+        mut queue: Vec<usize>,
+        program: &Program,
+        goal: impl Fn(usize) -> u64,
+        patience: &mut Patience<'_>,
+        mut record: impl FnMut(Record<T>),
+    ) {
+        let mut queued = std::mem::take(&mut self.queued);
+        queue.iter().for_each(|&worker| queued[worker] = true);
         while let Some(worker) = queue.pop() {
             queued[worker] = false;
             let goal = goal(worker);
@@ -198,10 +220,15 @@ impl<T: Moment> Run<T> {
                     break;
                 }
             }
-            if patience.lost_after((self.workers[worker].done - before) as usize + 1) {
-                return;
+            let done = self.workers[worker].done - before;
+            #[cfg(test)]
+            (self.operations += done);
+            if patience.lost_after(done as usize + 1) {
+                queue.iter().for_each(|&other| queued[other] = false);
+                break;
             }
         }
+        self.queued = queued;
     }
 
     /// Runs a worker's next operation and sends what comes of it; false if something has not arrived.

@@ -1,0 +1,93 @@
+//! When a run begins to repeat itself: the shortest period of the most recent rounds.
+
+use std::collections::VecDeque;
+
+/// What every round was like, as one number for each, and when to look for a period next.
+#[derive(Debug, Clone)]
+pub(super) struct History {
+    /// The latest round first.
+    rounds: VecDeque<u64>,
+    since_look: usize,
+    wait: usize,
+}
+
+/// Rounds that are remembered at the most.
+const MOST_ROUNDS: usize = 1 << 16;
+
+/// Rounds before the first look.
+const FIRST_LOOK: usize = 8;
+
+impl History {
+    pub(super) fn new() -> Self {
+        History { rounds: VecDeque::new(), since_look: 0, wait: FIRST_LOOK }
+    }
+
+    /// Notes a round.
+    pub(super) fn push(&mut self, round: u64) {
+        self.rounds.push_front(round);
+        self.rounds.truncate(MOST_ROUNDS);
+        self.since_look += 1;
+    }
+
+    /// The shortest period with which the last rounds repeat those before them, for at least one period and `memory` rounds
+    /// more; looked for so seldom that all looks together cost as much as the rounds.
+    pub(super) fn period(&mut self, memory: usize) -> Option<usize> {
+        if self.since_look < self.wait {
+            return None;
+        }
+        self.since_look = 0;
+        self.wait = FIRST_LOOK.max(self.rounds.len() / 4);
+        shortest_period(self.rounds.make_contiguous(), memory)
+    }
+}
+
+/// The least `p` such that the first `p + memory` values are followed, `p` later, by the same.
+fn shortest_period(values: &[u64], memory: usize) -> Option<usize> {
+    // Length of the longest common beginning of the values and the values from each position on (Z-function).
+    let mut common = vec![0; values.len()];
+    let (mut from, mut to) = (0, 0);
+    for at in 1..values.len() {
+        let mut length = if at < to { common[at - from].min(to - at) } else { 0 };
+        while at + length < values.len() && values[length] == values[at + length] {
+            length += 1;
+        }
+        if at + length > to {
+            (from, to) = (at, at + length);
+        }
+        common[at] = length;
+        if length >= at + memory {
+            return Some(at);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_period_is_found_once_it_has_been_seen_often_enough() {
+        assert_eq!(shortest_period(&[1, 2, 1, 2, 9], 0), Some(2));
+        assert_eq!(shortest_period(&[1, 2, 1, 2, 9], 1), None);
+        assert_eq!(shortest_period(&[1, 2, 1, 2, 1, 9], 1), Some(2));
+        assert_eq!(shortest_period(&[1, 1, 2, 1, 1, 2], 1), None);
+        assert_eq!(shortest_period(&[1, 1, 2, 1, 1, 2, 1], 1), Some(3));
+        assert_eq!(shortest_period(&[5, 5, 7], 0), Some(1));
+        assert_eq!(shortest_period(&[1, 2, 3, 4], 0), None);
+        assert_eq!(shortest_period(&[], 0), None);
+    }
+
+    #[test]
+    fn looks_are_seldom() {
+        let mut history = History::new();
+        let mut looks = 0;
+        for round in 0..10_000 {
+            history.push(round);
+            let waiting = history.since_look < history.wait;
+            looks += u32::from(!waiting);
+            assert_eq!(history.period(0), None);
+        }
+        assert!((10..60).contains(&looks), "{looks}");
+    }
+}

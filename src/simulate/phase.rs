@@ -1,0 +1,185 @@
+//! Stretches of a schedule in which every round does the same: what a leap over many of them may rely on.
+//!
+//! A round takes every stage a few microbatches on; in most schedules one. It falls to the replicas in turn, so the state
+//! after some rounds is that before them with the replicas of each stage turned: what replica `r` was, replica
+//! `(r + microbatches) mod d` is. That holds for any numbers of replicas, however badly they divide one another.
+
+use std::ops::Range;
+
+use super::{order::Segment, program::Program};
+
+/// A worker's part in a phase.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// Operations before the phase.
+    before: u64,
+    /// Operations of a repetition.
+    period: u64,
+    /// Own microbatches that a repetition goes on.
+    step: u64,
+    replicas: u64,
+    replica: u64,
+}
+
+impl Part {
+    /// Repetitions that begin within the first so many microbatches of the phase.
+    fn repetitions(&self, microbatches: u64) -> u64 {
+        if self.step == 1 {
+            microbatches.saturating_sub(self.replica).div_ceil(self.replicas)
+        } else {
+            microbatches / (self.step * self.replicas)
+        }
+    }
+
+    /// The fewest microbatches within which so many repetitions begin.
+    fn reaching(&self, repetitions: u64) -> u64 {
+        match repetitions.checked_sub(1) {
+            None => 0,
+            Some(others) if self.step == 1 => others * self.replicas + self.replica + 1,
+            Some(_) => repetitions * self.step * self.replicas,
+        }
+    }
+
+    /// The most microbatches within which no more than so many repetitions begin.
+    fn within(&self, repetitions: u64) -> u64 {
+        self.reaching(repetitions + 1) - 1
+    }
+}
+
+/// A stretch of the schedule in which every round does the same.
+#[derive(Debug, Clone)]
+pub(super) struct Phase {
+    parts: Vec<Part>,
+    /// Microbatches of a round.
+    pub(super) round: u64,
+    /// Rounds of microbatches that are not drawn.
+    pub(super) skippable: Range<u64>,
+    /// By worker: its first operation of a microbatch that is not drawn.
+    unseen: Vec<u64>,
+    /// The most replicas that a stage has.
+    most_replicas: u64,
+}
+
+impl Phase {
+    /// How far each worker is allowed to go. One that cannot get so far, because another is not, is behind by as much in
+    /// every round.
+    pub(super) fn goal(&self, rounds: u64) -> impl Fn(usize) -> u64 {
+        move |worker| {
+            let part = &self.parts[worker];
+            part.before + part.period * part.repetitions(rounds * self.round)
+        }
+    }
+
+    /// The workers to whom a round falls, the last stage's first.
+    pub(super) fn turns(&self, program: &Program, round: u64) -> Vec<usize> {
+        let mut workers = vec![];
+        for group in program.groups.iter().rev() {
+            let replicas = u64::from(group.replicas);
+            let first = round * self.round % replicas;
+            // From the first to have its turn on, which comes last here.
+            let turn = |k: u64| group.first_worker + ((first + k) % replicas) as usize;
+            workers.extend((0..replicas.min(self.round)).rev().map(turn));
+        }
+        workers
+    }
+
+    /// Which worker does after so many rounds what a worker does now.
+    pub(super) fn successor(&self, program: &Program, worker: usize, rounds: u64) -> usize {
+        let part = &self.parts[worker];
+        let first = program.groups[program.workers[worker].stage as usize].first_worker;
+        first + ((part.replica + rounds * self.round) % part.replicas) as usize
+    }
+
+    /// Rounds that a state may remember.
+    pub(super) fn memory(&self) -> usize {
+        (self.most_replicas / self.round) as usize
+    }
+
+    /// Whether a worker is beyond all it does at the beginning that is drawn.
+    pub(super) fn unseen(&self, worker: usize, done: u64) -> bool {
+        done >= self.unseen[worker]
+    }
+}
+
+/// The phases of a schedule: the segments of the workers' orders that go through most of their microbatches. `gap` are the
+/// microbatches that are not drawn.
+pub(super) fn phases(program: &Program, gap: &Range<u32>) -> Vec<Phase> {
+    let long = |worker: usize| -> Vec<&Segment> {
+        let replicas = u64::from(program.groups[program.workers[worker].stage as usize].replicas);
+        let own = u64::from(program.microbatches) / replicas;
+        let segments = program.order(worker).segments.iter();
+        segments.filter(|segment| segment.repeats * u64::from(segment.step) > own / 2).collect()
+    };
+    let long: Vec<Vec<&Segment>> = (0..program.workers.len()).map(long).collect();
+    let count = long.first().map_or(0, Vec::len);
+    if long.iter().any(|segments| segments.len() != count) {
+        return vec![];
+    }
+    (0..count).filter_map(|number| phase(program, gap, &|worker| long[worker][number])).collect()
+}
+
+fn phase<'a>(program: &Program, gap: &Range<u32>, segment: &dyn Fn(usize) -> &'a Segment) -> Option<Phase> {
+    let mut phase = Phase { parts: vec![], round: 1, skippable: 0..u64::MAX, unseen: vec![], most_replicas: 1 };
+    let mut microbatches = 0..u64::MAX;
+    for (worker, place) in program.workers.iter().enumerate() {
+        let group = &program.groups[place.stage as usize];
+        let (segment, first) = (segment(worker), segment(group.first_worker));
+        if segment.operations != first.operations || segment.step != first.step {
+            return None;
+        }
+        let part = Part {
+            before: segment.start,
+            period: segment.operations.len() as u64,
+            step: segment.step.into(),
+            replicas: group.replicas.into(),
+            replica: place.replica.into(),
+        };
+        if part.step > 1 {
+            phase.round = least_common_multiple(phase.round, part.step * part.replicas)?;
+        }
+        let global = |own: u32| u64::from(own) * part.replicas + part.replica;
+        let earliest = segment.operations.iter().map(|o| global(o.own)).min()?;
+        let latest = segment.operations.iter().map(|o| global(o.own)).max()?;
+        let stride = part.step * part.replicas;
+        let from = u64::from(gap.start).saturating_sub(earliest).div_ceil(stride);
+        let to = (u64::from(gap.end).checked_sub(latest)?).div_ceil(stride).min(segment.repeats);
+        phase.unseen.push(segment.start + from * part.period);
+        microbatches.start = microbatches.start.max(part.reaching(from));
+        microbatches.end = microbatches.end.min(part.within(to));
+        phase.most_replicas = phase.most_replicas.max(part.replicas);
+        phase.parts.push(part);
+    }
+    phase.skippable = microbatches.start.div_ceil(phase.round)..microbatches.end / phase.round;
+    (!phase.skippable.is_empty()).then_some(phase)
+}
+
+fn least_common_multiple(a: u64, b: u64) -> Option<u64> {
+    let (mut x, mut y) = (a, b);
+    while y > 0 {
+        (x, y) = (y, x % y);
+    }
+    a.checked_mul(b / x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_fall_to_the_replicas_in_turn() {
+        for replicas in 1..6 {
+            for step in 1..4 {
+                for replica in 0..replicas {
+                    let part = Part { before: 0, period: 1, step, replicas, replica };
+                    for count in 0..20 {
+                        let (least, most) = (part.reaching(count), part.within(count));
+                        assert_eq!(part.repetitions(least), count);
+                        assert!(least == 0 || part.repetitions(least - 1) < count);
+                        assert_eq!(part.repetitions(most), count);
+                        assert!(part.repetitions(most + 1) > count);
+                    }
+                }
+            }
+        }
+    }
+}
