@@ -7,135 +7,189 @@
 //! So the first of all pending transfers always gets what it needs as soon as what runs now has ended, and no run gets
 //! stuck. The surprising decision is that reservation: without it transfers between two busy devices starve.
 //!
-//! Links are those between pairs of stages, one for each direction, which all replicas of the pair share; where the plan is
-//! laid out over machines, transfers between machines use the ports of these instead, out of one and into the other. A lone
-//! transfer fills its links; the fair share of several is max-min ([`super::sharing`]).
+//! Of transfers that became ready at the same moment that of the earlier stage goes first; of one stage, that of the earlier
+//! microbatch; of one microbatch, activations before gradients; of these, what goes to the nearest stage ([`Turn`]). Stages
+//! count as the pipeline orders them, and a microbatch fixes the replicas at both ends. So ties are decided by the plan
+//! alone, never by how a file lists replicas, machines, nodes or edges. They matter: equal stages make many ties, and without
+//! overlap another rule may change the time of a batch by a quarter and more.
 //!
-//! `O(log n)` for each of `n` events, with fair shares also the transfers joined by links; memory for what is under way.
+//! Links are those between pairs of stages, one for each direction, which all replicas of the pair share; where the plan is
+//! laid out over machines, transfers between machines use the ports of these instead, out of one and into the other
+//! ([`super::routes`]). A lone transfer fills its links; the fair share of several is max-min ([`super::sharing`]).
+//!
+//! `O(log n)` for each of `n` events, with fair shares also the transfers joined by links; memory for what is under way. Where
+//! the state repeats itself the rounds in between are leapt over ([`super::recurrence`]).
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap, VecDeque},
+    collections::{BinaryHeap, VecDeque},
 };
 
 use super::{
     EventKind, LinkModel, Pipeline,
-    order::{Operation, Work},
+    order::Work,
+    patience::Patience,
     program::{Program, Send},
+    recurrence::Recurrence,
+    routes::Routes,
     run::{ACTIVATIONS, GRADIENTS, Inbox, Record, sending},
     sharing::Sharing,
 };
 
 /// What a moment of the clock brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Ending {
+pub(super) enum Ending {
     /// A worker's computation.
     Computed(u32),
     /// A transfer, by its slot; of this version of its share of the links.
     Arrived(u32, u32),
 }
 
+/// The order of all transfers: when they became ready, sending stage, microbatch, direction, sending part of the model, and
+/// which of its transfers it is, to the nearest part first.
+pub(super) type Turn = (i64, u32, u32, usize, u32, usize);
+
 /// A transfer that waits or is under way.
 #[derive(Debug, Clone)]
-struct Transfer {
-    sender: usize,
-    receiver: usize,
-    chunk: u32,
-    send: Send,
-    direction: usize,
-    microbatch: u32,
-    start: i64,
-    /// What it takes for itself.
-    resources: Vec<u32>,
+pub(super) struct Transfer {
+    pub(super) sender: usize,
+    pub(super) receiver: usize,
+    /// The sending stage.
+    stage: u32,
+    pub(super) chunk: u32,
+    pub(super) send: Send,
+    pub(super) direction: usize,
+    /// Which of the chunk's transfers in its direction.
+    number: usize,
+    pub(super) microbatch: u32,
+    pub(super) ready: i64,
+    /// When it started, if it has.
+    pub(super) start: Option<i64>,
+    /// What it takes for itself; nothing once it has arrived.
+    pub(super) resources: Vec<u32>,
+}
+
+impl Transfer {
+    pub(super) fn turn(&self) -> Turn {
+        (self.ready, self.stage, self.microbatch, self.direction, self.chunk, self.number)
+    }
 }
 
 /// A worker's compute.
 #[derive(Debug, Clone, Copy)]
-struct Compute {
-    done: u64,
-    operation: Operation,
-    start: i64,
+pub(super) struct Compute {
+    pub(super) done: u64,
+    /// Of what it computes, or computed last.
+    work: Work,
+    chunk: u32,
+    pub(super) microbatch: u32,
+    pub(super) start: i64,
+    pub(super) computing: bool,
 }
 
-struct Contention<'a, F> {
-    program: &'a Program,
-    record: F,
+/// The state of a run, and its clock.
+pub(super) struct Contention<'a> {
+    pub(super) program: &'a Program,
     overlap: bool,
-    model: LinkModel,
-    now: i64,
-    workers: Vec<Compute>,
-    inboxes: Vec<[Inbox<i64>; 2]>,
+    pub(super) model: LinkModel,
+    pub(super) now: i64,
+    pub(super) workers: Vec<Compute>,
+    pub(super) inboxes: Vec<[Inbox<i64>; 2]>,
     /// Waiting transfers of every resource: the compute of each worker, its two send engines, the links.
-    queues: Vec<VecDeque<u32>>,
-    busy: Vec<bool>,
-    transfers: Vec<Transfer>,
+    pub(super) queues: Vec<VecDeque<u32>>,
+    pub(super) busy: Vec<bool>,
+    pub(super) transfers: Vec<Transfer>,
     vacant: Vec<u32>,
-    /// What ends at the same time is taken by worker, so of transfers that are ready together the first worker's goes first.
-    clock: BinaryHeap<Reverse<(i64, Ending)>>,
-    sharing: Sharing,
-    routes: Routes,
+    pub(super) clock: BinaryHeap<Reverse<(i64, Ending)>>,
+    pub(super) sharing: Sharing,
+    pub(super) routes: Routes,
     /// Resources whose first transfer may be able to start, and workers that may be able to compute.
     stirred: Vec<u32>,
     woken: Vec<usize>,
 }
 
-/// Moments between two looks at whether to go on.
-const PATIENCE: u32 = 1 << 12;
+/// How many operations of a run in a fixed order a moment counts for.
+const MOMENT: usize = 4;
 
-/// Plays the whole batch, unless `stopped` says that nobody waits for it any more; whether it came to its end.
+/// Plays the whole batch, unless nobody waits for it any more: the moments that were played. `record` hears of all
+/// microbatches but those from `drawn` on until `drawn` before the end.
 pub(super) fn play(
     pipeline: &Pipeline,
     program: &Program,
-    stopped: &dyn Fn() -> bool,
-    record: impl FnMut(Record<i64>),
-) -> bool {
-    let workers = program.workers.len();
-    let first_link = 3 * workers as u32;
-    let routes = Routes::new(pipeline, program);
-    let idle = Compute { done: 0, operation: Operation { work: Work::Forward, chunk: 0, own: 0 }, start: 0 };
-    let mut run = Contention {
-        program,
-        record,
-        overlap: pipeline.settings.overlap,
-        model: pipeline.settings.links,
-        now: 0,
-        workers: vec![idle; workers],
-        inboxes: program.senders().into_iter().map(|senders| senders.map(Inbox::new)).collect(),
-        queues: vec![VecDeque::new(); (first_link + routes.links) as usize],
-        busy: vec![false; (first_link + routes.links) as usize],
-        transfers: vec![],
-        vacant: vec![],
-        clock: BinaryHeap::new(),
-        sharing: Sharing::new(routes.links as usize),
-        routes,
-        stirred: vec![],
-        woken: (0..workers).rev().collect(),
-    };
-    run.settle();
-    let mut moments = 0u32;
-    while let Some(&Reverse((time, _))) = run.clock.peek() {
-        moments = moments.wrapping_add(1);
-        if moments.is_multiple_of(PATIENCE) && stopped() {
-            return false;
+    drawn: u32,
+    patience: &mut Patience<'_>,
+    mut record: impl FnMut(Record<i64>),
+) -> Option<u64> {
+    let gap = drawn..program.microbatches.saturating_sub(drawn);
+    let mut record = |happened: Record<i64>| {
+        if !gap.contains(&happened.microbatch) {
+            record(happened);
         }
-        run.now = time;
-        while let Some(&Reverse((_, ending))) = run.clock.peek().filter(|next| next.0.0 == time) {
-            run.clock.pop();
+    };
+    let mut run = Contention::new(pipeline, program);
+    let mut recurrence = Recurrence::new(program, &gap, run.routes.by_machine() && run.model != LinkModel::Private);
+    let mut moments = 0;
+    while run.moment(&mut record) {
+        moments += 1;
+        if patience.lost_after(MOMENT) {
+            return None;
+        }
+        recurrence.watch(&mut run);
+    }
+    Some(moments)
+}
+
+impl<'a> Contention<'a> {
+    fn new(pipeline: &Pipeline, program: &'a Program) -> Self {
+        let workers = program.workers.len();
+        let routes = Routes::new(pipeline, program);
+        let resources = 3 * workers + routes.links as usize;
+        let idle = Compute { done: 0, work: Work::Forward, chunk: 0, microbatch: 0, start: 0, computing: false };
+        let mut run = Contention {
+            program,
+            overlap: pipeline.settings.overlap,
+            model: pipeline.settings.links,
+            now: 0,
+            workers: vec![idle; workers],
+            inboxes: program.senders().into_iter().map(|senders| senders.map(Inbox::new)).collect(),
+            queues: vec![VecDeque::new(); resources],
+            busy: vec![false; resources],
+            transfers: vec![],
+            vacant: vec![],
+            clock: BinaryHeap::new(),
+            sharing: Sharing::new(routes.links as usize),
+            routes,
+            stirred: vec![],
+            woken: (0..workers).rev().collect(),
+        };
+        run.settle();
+        run
+    }
+
+    /// Goes on to the next moment at which something ends, and starts what can start then; false at the end.
+    fn moment(&mut self, record: &mut impl FnMut(Record<i64>)) -> bool {
+        let Some(&Reverse((time, _))) = self.clock.peek() else { return false };
+        self.now = time;
+        while let Some(&Reverse((_, ending))) = self.clock.peek().filter(|next| next.0.0 == time) {
+            self.clock.pop();
             match ending {
-                Ending::Computed(worker) => run.computed(worker as usize),
+                Ending::Computed(worker) => self.computed(worker as usize, record),
                 Ending::Arrived(slot, version) => {
-                    if run.model != LinkModel::Shared || run.sharing.version(slot) == version {
-                        run.arrived(slot);
+                    if self.model != LinkModel::Shared || self.sharing.version(slot) == version {
+                        self.arrived(slot, record);
                     }
                 }
             }
         }
-        run.settle();
+        self.settle();
+        true
     }
-    true
-}
 
-impl<F: FnMut(Record<i64>)> Contention<'_, F> {
+    /// Transfers that wait or are under way.
+    pub(super) fn under_way(&self) -> usize {
+        self.transfers.len() - self.vacant.len()
+    }
+
     fn at(&mut self, time: i64, ending: Ending) {
         self.clock.push(Reverse((time, ending)));
     }
@@ -148,6 +202,11 @@ impl<F: FnMut(Record<i64>)> Contention<'_, F> {
         while let Some(worker) = self.woken.pop() {
             self.try_compute(worker);
         }
+        if self.model == LinkModel::Shared {
+            let clock = &mut self.clock;
+            self.sharing
+                .share(self.now, |slot, version, end| clock.push(Reverse((end, Ending::Arrived(slot, version)))));
+        }
     }
 
     fn try_transfer(&mut self, resource: u32) {
@@ -157,25 +216,18 @@ impl<F: FnMut(Record<i64>)> Contention<'_, F> {
         if !transfer.resources.iter().all(ready) {
             return;
         }
-        transfer.start = self.now;
+        transfer.start = Some(self.now);
         for &resource in &transfer.resources {
             self.queues[resource as usize].pop_front();
             self.busy[resource as usize] = true;
         }
         let ticks = transfer.send.ticks;
         if self.model == LinkModel::Shared {
-            let links = self.routes.of(transfer.chunk, transfer.send.to, transfer.sender, transfer.receiver);
+            let way = (transfer.chunk, transfer.direction, transfer.number);
+            let links = self.routes.of(way, transfer.sender, transfer.receiver);
             self.sharing.join(slot, links, ticks, self.now);
-            self.retime();
         } else {
             self.at(self.now + ticks, Ending::Arrived(slot, 0));
-        }
-    }
-
-    /// Puts the ends of transfers whose share of the links has changed into the clock.
-    fn retime(&mut self) {
-        while let Some((slot, version, end)) = self.sharing.changed() {
-            self.at(end, Ending::Arrived(slot, version));
         }
     }
 
@@ -193,61 +245,80 @@ impl<F: FnMut(Record<i64>)> Contention<'_, F> {
             Work::Backward => (GRADIENTS, chunk.backward),
             Work::WeightGradient => (GRADIENTS, chunk.weights),
         };
-        let microbatch = self.microbatch(worker, operation.own);
+        let place = self.program.workers[worker];
+        let microbatch = operation.own * self.program.groups[place.stage as usize].replicas + place.replica;
         let inbox = &mut self.inboxes[operation.chunk as usize][direction];
         if operation.work != Work::WeightGradient && inbox.senders > 0 && inbox.take(microbatch).is_none() {
             return;
         }
         self.busy[worker] = true;
-        self.workers[worker] = Compute { done, operation, start: self.now };
+        self.workers[worker] = Compute {
+            done,
+            work: operation.work,
+            chunk: operation.chunk,
+            microbatch,
+            start: self.now,
+            computing: true,
+        };
         self.at(self.now + ticks, Ending::Computed(worker as u32));
     }
 
-    fn microbatch(&self, worker: usize, own: u32) -> u32 {
-        let place = self.program.workers[worker];
-        own * self.program.groups[place.stage as usize].replicas + place.replica
-    }
-
-    fn computed(&mut self, worker: usize) {
-        let Compute { done, operation, start } = self.workers[worker];
+    fn computed(&mut self, worker: usize, record: &mut impl FnMut(Record<i64>)) {
+        let Compute { done, work, chunk, microbatch, start, .. } = self.workers[worker];
         self.workers[worker].done = done + 1;
+        self.workers[worker].computing = false;
         self.free(worker as u32);
-        let microbatch = self.microbatch(worker, operation.own);
-        let chunk = &self.program.chunks[operation.chunk as usize];
-        let (kind, direction, sends) = match operation.work {
-            Work::Forward => (EventKind::Forward, ACTIVATIONS, &chunk.activations[..]),
-            Work::Backward => (EventKind::Backward, GRADIENTS, &chunk.gradients[..]),
+        let program = self.program;
+        let sending = &program.chunks[chunk as usize];
+        let (kind, direction, sends) = match work {
+            Work::Forward => (EventKind::Forward, ACTIVATIONS, &sending.activations[..]),
+            Work::Backward => (EventKind::Backward, GRADIENTS, &sending.gradients[..]),
             Work::WeightGradient => (EventKind::WeightGradient, GRADIENTS, &[][..]),
         };
-        let end = self.now;
-        (self.record)(Record { worker, chunk: operation.chunk, microbatch, index: done, kind, start, end });
-        for &send in sends {
+        record(Record { worker, chunk, microbatch, index: done, kind, start, end: self.now });
+        for (number, &send) in sends.iter().enumerate() {
             if send.local {
                 self.deliver(send, direction, microbatch);
             } else {
-                self.enqueue(worker, operation.chunk, send, direction, microbatch);
+                self.enqueue(worker, (chunk, direction, number), send, microbatch);
             }
         }
     }
 
-    fn enqueue(&mut self, sender: usize, chunk: u32, send: Send, direction: usize, microbatch: u32) {
+    /// Puts a transfer that is ready now into the queues of all it needs.
+    fn enqueue(&mut self, sender: usize, way: (u32, usize, usize), send: Send, microbatch: u32) {
+        let (chunk, direction, number) = way;
         let receiver = self.program.worker(send.to, microbatch);
         let mut resources = match self.vacant.last() {
             Some(&slot) => std::mem::take(&mut self.transfers[slot as usize].resources),
             None => vec![],
         };
         let workers = self.workers.len() as u32;
-        resources.clear();
         resources.push(workers + 2 * sender as u32 + direction as u32);
         // What takes no time keeps nobody from anything.
         if !self.overlap && send.ticks > 0 {
             resources.extend([sender as u32, receiver as u32]);
         }
         if self.model == LinkModel::Exclusive {
-            let links = self.routes.of(chunk, send.to, sender, receiver);
-            resources.extend(links.iter().map(|link| 3 * workers + link));
+            let links = self.routes.of(way, sender, receiver).into_iter().flatten();
+            resources.extend(links.map(|link| 3 * workers + link));
         }
-        let transfer = Transfer { sender, receiver, chunk, send, direction, microbatch, start: 0, resources };
+        let ready = self.now;
+        let stage = self.program.chunks[chunk as usize].stage;
+        let transfer = Transfer {
+            sender,
+            receiver,
+            stage,
+            chunk,
+            send,
+            direction,
+            number,
+            microbatch,
+            ready,
+            start: None,
+            resources,
+        };
+        let turn = transfer.turn();
         let slot = match self.vacant.pop() {
             Some(slot) => {
                 self.transfers[slot as usize] = transfer;
@@ -259,23 +330,26 @@ impl<F: FnMut(Record<i64>)> Contention<'_, F> {
             }
         };
         for &resource in &self.transfers[slot as usize].resources {
-            self.queues[resource as usize].push_back(slot);
+            let queue = &mut self.queues[resource as usize];
+            // Only those that became ready at this moment may have to let it pass.
+            let earlier = queue.iter().rev().take_while(|&&other| self.transfers[other as usize].turn() > turn).count();
+            queue.insert(queue.len() - earlier, slot);
         }
         self.stirred.push(self.transfers[slot as usize].resources[0]);
     }
 
-    fn arrived(&mut self, slot: u32) {
+    fn arrived(&mut self, slot: u32, record: &mut impl FnMut(Record<i64>)) {
         if self.model == LinkModel::Shared {
-            self.sharing.leave(slot, self.now);
-            self.retime();
+            self.sharing.leave(slot);
         }
-        let resources = std::mem::take(&mut self.transfers[slot as usize].resources);
+        let mut resources = std::mem::take(&mut self.transfers[slot as usize].resources);
         resources.iter().for_each(|&resource| self.free(resource));
+        resources.clear();
         let Transfer { sender, chunk, send, direction, microbatch, start, .. } = self.transfers[slot as usize];
         self.transfers[slot as usize].resources = resources;
         self.vacant.push(slot);
-        let kind = sending(direction, send.stage);
-        (self.record)(Record { worker: sender, chunk, microbatch, index: 0, kind, start, end: self.now });
+        let (kind, start) = (sending(direction, send.stage), start.unwrap_or(self.now));
+        record(Record { worker: sender, chunk, microbatch, index: 0, kind, start, end: self.now });
         self.deliver(send, direction, microbatch);
     }
 
@@ -292,70 +366,4 @@ impl<F: FnMut(Record<i64>)> Contention<'_, F> {
             self.woken.push(self.program.worker(send.to, microbatch));
         }
     }
-}
-
-/// Which links a transfer runs over.
-struct Routes {
-    /// By sending and receiving chunk's stages: the link of the pair.
-    pairs: BTreeMap<(u32, u32), [u32; 1]>,
-    /// By sending and receiving worker: the ports of machines, where they lie on different ones.
-    ports: BTreeMap<(u32, u32), Vec<u32>>,
-    stage_of: Vec<u32>,
-    links: u32,
-}
-
-impl Routes {
-    fn new(pipeline: &Pipeline, program: &Program) -> Self {
-        let machines: Vec<Vec<u32>> = (0..program.workers.len()).map(|w| machines(pipeline, program, w)).collect();
-        let ports = 2 * machines.iter().flatten().max().map_or(0, |last| last + 1);
-        let mut routes = Routes {
-            pairs: BTreeMap::new(),
-            ports: BTreeMap::new(),
-            stage_of: program.chunks.iter().map(|chunk| chunk.stage).collect(),
-            links: ports,
-        };
-        for chunk in &program.chunks {
-            for send in chunk.activations.iter().chain(&chunk.gradients).filter(|send| !send.local) {
-                let mut fresh = || {
-                    routes.links += 1;
-                    [routes.links - 1]
-                };
-                routes.pairs.entry((chunk.stage, send.stage)).or_insert_with(&mut fresh);
-                let workers = |stage: u32| {
-                    let group = &program.groups[stage as usize];
-                    group.first_worker..group.first_worker + group.replicas as usize
-                };
-                for from in workers(chunk.stage) {
-                    for to in workers(send.stage).filter(|&to| machines[from] != machines[to]) {
-                        let out = machines[from].iter().map(|machine| 2 * machine);
-                        let into = machines[to].iter().map(|machine| 2 * machine + 1);
-                        routes.ports.insert((from as u32, to as u32), out.chain(into).collect());
-                    }
-                }
-            }
-        }
-        routes
-    }
-
-    fn of(&self, chunk: u32, to_chunk: u32, sender: usize, receiver: usize) -> &[u32] {
-        if !self.ports.is_empty()
-            && let Some(ports) = self.ports.get(&(sender as u32, receiver as u32))
-        {
-            return ports;
-        }
-        let pair = (self.stage_of[chunk as usize], self.stage_of[to_chunk as usize]);
-        self.pairs.get(&pair).map_or(&[], |link| link)
-    }
-}
-
-/// The machines that a worker's devices lie on, in order; none where the plan is not laid out over machines.
-fn machines(pipeline: &Pipeline, program: &Program, worker: usize) -> Vec<u32> {
-    let place = program.workers[worker];
-    let width = pipeline.stages[place.stage as usize].devices.max(1) as usize;
-    let all = pipeline.machines.get(place.stage as usize).map_or(&[][..], Vec::as_slice);
-    let from = (place.replica as usize * width).min(all.len());
-    let mut own = all[from..(from + width).min(all.len())].to_vec();
-    own.sort_unstable();
-    own.dedup();
-    own
 }

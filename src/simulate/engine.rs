@@ -2,7 +2,8 @@
 //!
 //! Where every resource serves in an order that the schedule fixes, a run is a longest-path computation ([`super::run`]),
 //! and of long batches the middle is passed over exactly ([`super::fast_forward`]). Where transfers wait for links or for
-//! devices, order depends on time and events are played by the clock ([`super::contention`]). Either way `O(events)` time
+//! devices, order depends on time and events are played by the clock ([`super::contention`]), in leaps where the state comes
+//! back ([`super::recurrence`]). Either way `O(events)` time
 //! but for the clock's queue, and memory for at most [`MOST_EVENTS`] events.
 
 use super::{
@@ -51,18 +52,11 @@ fn played(pipeline: &Pipeline, schedule: Schedule, most_events: usize, stopped: 
     let program = Program::new(pipeline, schedule, &clock);
     let drawn = drawn(&program, schedule, most_events);
     let mut lanes = Lanes::new(&program, schedule);
+    let patience = &mut Patience::new(stopped);
     if pipeline.settings.contended() {
-        let gap = drawn..program.microbatches.saturating_sub(drawn);
-        let ended = contention::play(pipeline, &program, stopped, |record| {
-            if !gap.contains(&record.microbatch) {
-                lanes.push(record);
-            }
-        });
-        if !ended {
-            return None;
-        }
+        contention::play(pipeline, &program, drawn, patience, |record| lanes.push(record))?;
     } else {
-        fast_forward::play(&program, drawn, &mut Patience::new(stopped), |record| lanes.push(record))?;
+        fast_forward::play(&program, drawn, patience, |record| lanes.push(record))?;
     }
     let mut timeline = assemble::timeline(pipeline, schedule, &program, &clock, &lanes);
     let left_out = drawn..program.microbatches.saturating_sub(drawn);

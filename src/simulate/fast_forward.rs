@@ -14,7 +14,7 @@
 use super::{
     EventKind,
     patience::Patience,
-    period::History,
+    period::{History, mix},
     phase::{Phase, phases},
     program::Program,
     run::{Moment, Record, Run, Worker},
@@ -140,12 +140,6 @@ impl Watch {
         });
         self.history.push(movement);
     }
-}
-
-/// A number that differs, as good as always, where what it is made from does.
-fn mix(place: u64, ticks: i64) -> u64 {
-    let mixed = (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ ticks as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (mixed ^ mixed >> 29).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
 /// What the last `period` rounds before `round` did to the state.
@@ -291,7 +285,8 @@ mod tests {
             for schedule in pipeline.playable() {
                 let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
                 let mut all = vec![];
-                let played = play(&program, u32::MAX, &mut Patience::new(&|| false), |record| all.push(record)).unwrap();
+                let played =
+                    play(&program, u32::MAX, &mut Patience::new(&|| false), |record| all.push(record)).unwrap();
                 let drawn = 5 + next(40) as u32;
                 let mut some = vec![];
                 let leapt = play(&program, drawn, &mut Patience::new(&|| false), |record| some.push(record)).unwrap();

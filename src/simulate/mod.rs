@@ -18,6 +18,8 @@ mod phase;
 mod pipeline;
 mod play;
 mod program;
+mod recurrence;
+mod routes;
 mod run;
 mod schedule;
 mod sequence;

@@ -41,6 +41,14 @@ impl History {
     }
 }
 
+/// What happened at a place after so many ticks, as a number that differs, as good as always, where that does. Added up in
+/// any order such numbers make one for a round.
+pub(super) fn mix(place: u64, ticks: i64) -> u64 {
+    let mixed =
+        (place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ ticks as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ mixed >> 29).wrapping_mul(0x94d0_49bb_1331_11eb)
+}
+
 /// The least `p` such that the first `p + memory` values are followed, `p` later, by the same.
 fn shortest_period(values: &[u64], memory: usize) -> Option<usize> {
     // Length of the longest common beginning of the values and the values from each position on (Z-function).

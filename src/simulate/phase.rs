@@ -95,6 +95,12 @@ impl Phase {
         (self.most_replicas / self.round) as usize
     }
 
+    /// Rounds that it takes for a worker to be allowed so many operations.
+    pub(super) fn rounds(&self, worker: usize, done: u64) -> u64 {
+        let part = &self.parts[worker];
+        part.reaching(done.saturating_sub(part.before).div_ceil(part.period)).div_ceil(self.round)
+    }
+
     /// Whether a worker is beyond all it does at the beginning that is drawn.
     pub(super) fn unseen(&self, worker: usize, done: u64) -> bool {
         done >= self.unseen[worker]

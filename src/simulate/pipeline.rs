@@ -135,24 +135,26 @@ impl Pipeline {
                 devices: planned.tensor_parallel.max(1),
                 ..PipelineStage::default()
             };
-            let mut parameters = 0.0;
+            let (mut forward, mut backward, mut recompute) = (vec![], vec![], vec![]);
+            let mut parameters = vec![];
             for (&node, choice) in planned.nodes.iter().zip(&planned.choices) {
                 let modes = profile.nodes.get(node).and_then(|n| n.modes(planned.tensor_parallel)).unwrap_or_default();
                 let Some(mode) = modes.iter().find(|m| m.id == *choice) else { continue };
                 let forward_s = forward_time(mode, modes, settings, &mut told);
                 let plain = plain(mode, modes);
-                stage.forward_s += forward_s;
-                stage.backward_s += mode.time_s - forward_s;
-                stage.recompute_s += (mode.time_s - plain.time_s).clamp(0.0, mode.time_s - forward_s);
+                forward.push(forward_s);
+                backward.push(mode.time_s - forward_s);
+                recompute.push((mode.time_s - plain.time_s).clamp(0.0, mode.time_s - forward_s));
                 stage.fixed_bytes += mode.memory_b;
                 // What a mode that recomputes keeps on top is the room to recompute in.
                 stage.parts.buffers += (mode.memory_b - plain.memory_b).max(0.0);
                 stage.activation_bytes += mode.memory_a;
-                parameters += mode.parameters;
+                parameters.push(mode.parameters);
                 placed[node] = Some((index, mode));
             }
+            [stage.forward_s, stage.backward_s, stage.recompute_s] = [forward, backward, recompute].map(total);
             let d = f64::from(stage.replicas);
-            stage.all_reduce_s = 4.0 * (d - 1.0) * parameters / d / bandwidth;
+            stage.all_reduce_s = 4.0 * (d - 1.0) * total(parameters) / d / bandwidth;
             stages.push(stage);
         }
         let transfers = transfers(workload, &profile.edge_bytes, &placed, bandwidth);
@@ -225,31 +227,30 @@ fn placed(workload: &Workload, profile: &PlacementProfile, limits: &Limits, plan
     let mut stages = vec![];
     for (index, planned) in plan.stages.iter().enumerate() {
         let mut stage = PipelineStage { replicas: 1, devices: 1, ..PipelineStage::default() };
+        let (mut forward, mut backward) = (vec![], vec![]);
         for (&node, choice) in planned.nodes.iter().zip(&planned.choices) {
             let Some(cost) = profile.nodes.get(node) else { continue };
             let time_s = SECONDS * if choice == CPU { cost.cpu_time } else { cost.accelerator_time };
-            if cost.backward {
-                stage.backward_s += time_s;
-            } else {
-                stage.forward_s += time_s;
-            }
+            if cost.backward { &mut backward } else { &mut forward }.push(time_s);
             if choice != CPU {
                 stage.fixed_bytes += cost.size_bytes;
             }
             stage_of[node] = index;
         }
+        [stage.forward_s, stage.backward_s] = [forward, backward].map(total);
         stages.push(stage);
     }
-    let mut seconds: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    let mut seconds: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
     for (u, cost) in profile.nodes.iter().enumerate().filter(|(_, cost)| !cost.backward) {
         let from = stage_of[u];
         let heads = workload.dag.successors(u).filter(|&v| !profile.nodes[v].backward).map(|v| stage_of[v]);
         for to in heads.filter(|&to| to != usize::MAX && to > from).collect::<BTreeSet<_>>() {
-            *seconds.entry((from, to)).or_default() += SECONDS * cost.transfer;
+            seconds.entry((from, to)).or_default().push(SECONDS * cost.transfer);
         }
     }
     // The file states transfers as times and tells no bytes.
-    let transfer = |((from, to), seconds): ((usize, usize), f64)| Transfer { from, to, seconds, bytes: 0.0 };
+    let transfer =
+        |((from, to), seconds): ((usize, usize), Vec<f64>)| Transfer { from, to, seconds: total(seconds), bytes: 0.0 };
     let notes = vec![
         "the file's times are taken as milliseconds".to_string(),
         format!(
@@ -290,6 +291,13 @@ fn split_operators(workload: &Workload, limits: &Limits, plan: &Plan) -> Pipelin
     Pipeline { stages, microbatches: 1, samples, steps, notes, ..Pipeline::default() }
 }
 
+/// A sum that is the same in whatever order its parts are listed: times that differ by a rounding error would make, and
+/// undo, ties.
+fn total(mut parts: Vec<f64>) -> f64 {
+    parts.sort_by(f64::total_cmp);
+    parts.into_iter().sum()
+}
+
 /// The mode that recomputes nothing.
 fn plain<'a>(mode: &'a Mode, modes: &'a [Mode]) -> &'a Mode {
     let fastest = modes.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s)).unwrap_or(mode);
@@ -325,7 +333,7 @@ fn transfers(
     bandwidth: f64,
 ) -> Vec<Transfer> {
     let dag = &workload.dag;
-    let mut bytes_of: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    let mut bytes_of: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
     for source in 0..dag.len() {
         for (slot, &edge) in dag.out_edges(source).iter().enumerate() {
             let destination = dag.edges()[edge as usize].1 as usize;
@@ -337,10 +345,14 @@ fn transfers(
             }
             let incoming = dag.in_edges(destination).iter().position(|&e| e == edge);
             let gathered = incoming.map_or(0.0, |i| consumer.sync_in[i]).max(producer.sync_out[slot]);
-            *bytes_of.entry((from, to)).or_default() += edge_bytes[edge as usize] + gathered;
+            bytes_of.entry((from, to)).or_default().push(edge_bytes[edge as usize] + gathered);
         }
     }
-    bytes_of.into_iter().map(|((from, to), bytes)| Transfer { from, to, seconds: bytes / bandwidth, bytes }).collect()
+    let transfer = |((from, to), parts): ((usize, usize), Vec<f64>)| {
+        let bytes = total(parts);
+        Transfer { from, to, seconds: bytes / bandwidth, bytes }
+    };
+    bytes_of.into_iter().map(transfer).collect()
 }
 
 /// What had to be assumed about the nodes.
@@ -381,7 +393,10 @@ fn transfer_note(settings: &Settings) -> String {
     let how = match (settings.overlap, settings.links) {
         (true, LinkModel::Private) => "at the full bandwidth each, and receives without limit",
         (true, _) => "as far as the links allow",
-        (false, _) => "while neither it nor the receiver computes",
+        (false, _) => {
+            "while neither it nor the receiver computes; of those ready at once the earlier stage's goes first, then the \
+             earlier microbatch's"
+        }
     };
     let overlap =
         if settings.overlap { "transfers overlap with compute" } else { "transfers do not overlap with compute" };

@@ -121,6 +121,56 @@ fn waiting_for_devices_never_gets_stuck() {
 }
 
 #[test]
+fn ties_are_decided_by_the_plan_and_not_by_how_it_is_listed() {
+    // Whole seconds make many ties. Transfers listed in another order and machines numbered otherwise are the same plan.
+    let mut random = Random(67);
+    let mut runs = 0;
+    for _ in 0..300 {
+        let mut pipeline = random_pipeline(&mut random);
+        pipeline.settings = random_settings(&mut random);
+        if !pipeline.settings.overlap || pipeline.settings.links != LinkModel::Private {
+            pipeline
+                .stages
+                .iter_mut()
+                .for_each(|s| (s.forward_s, s.backward_s) = (s.forward_s.ceil(), s.backward_s.ceil()));
+            pipeline.transfers.iter_mut().for_each(|transfer| transfer.seconds = transfer.seconds.ceil());
+            let mut devices = 0;
+            let width = 1 + random.below(4) as u32;
+            if random.below(2) == 0 {
+                let machines = pipeline.stages.iter().map(|stage| {
+                    let first = devices;
+                    devices += stage.replicas * stage.devices;
+                    (first..devices).map(|device| device / width).collect()
+                });
+                pipeline.machines = machines.collect();
+            }
+            let mut listed = pipeline.clone();
+            listed.transfers.reverse();
+            listed.machines.iter_mut().flatten().for_each(|machine| *machine = 40 - *machine);
+            for schedule in pipeline.playable() {
+                runs += 1;
+                assert_eq!(simulate(&listed, schedule), simulate(&pipeline, schedule), "{schedule:?} {pipeline:?}");
+            }
+        }
+    }
+    assert!(runs > 1000, "{runs}");
+}
+
+#[test]
+fn the_earlier_stage_sends_first() {
+    // Stage 1 computes microbatch 1 while stage 2 computes microbatch 0, both until 3 s. Then stage 1 sends first, and stage 2,
+    // which receives that, sends on only afterwards.
+    let pipeline = with(&chain(vec![stage(1.0, 1.0); 3], &[1.0; 2], 2), no_overlap());
+    let timeline = simulate(&pipeline, Schedule::Inference);
+    let sent = |from, to, m| {
+        let sends = timeline.row(from, 0).iter().filter(|e| e.kind == EventKind::SendActivation { to });
+        sends.clone().find(|e| e.microbatch == m).unwrap().start_s
+    };
+    assert_eq!((sent(0, 1, 0), sent(0, 1, 1)), (1.0, 3.0));
+    assert_eq!(sent(1, 2, 0), 4.0);
+}
+
+#[test]
 fn without_transfers_overlap_changes_nothing() {
     let mut random = Random(41);
     for _ in 0..200 {
