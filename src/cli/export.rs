@@ -8,7 +8,7 @@ use super::{
     Ending, Failure,
     arguments::{LimitArgs, schedules},
     check, input,
-    output::{self, Destination},
+    output::Destination,
     planning::Simulation,
 };
 use crate::{
@@ -240,9 +240,8 @@ impl ExportArgs {
             _ => {
                 let Simulation { schedule, pipeline, timeline } =
                     Simulation::of(workload, limits, plan, self.schedule());
-                let trace = chrome_trace::to_json(plan, &pipeline, schedule, &timeline);
-                output::announce_trace(&trace);
-                trace
+                destination.trace(|out| chrome_trace::write(&mut { out }, plan, &pipeline, schedule, &timeline))?;
+                return Ok(Ending::Done);
             }
         })?;
         Ok(Ending::Done)

@@ -54,13 +54,53 @@ impl Destination {
     /// # Errors
     /// [`Failure`] as [`Destination::check`], or if the system refuses; [`Failure::ReaderLeft`] for a closed pipe.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
+        self.stream(|out| out.write_all(text.as_bytes()))
+    }
+
+    /// Writes what `pieces` writes, without keeping it.
+    ///
+    /// # Errors
+    /// As [`Destination::write`].
+    pub fn stream(&self, pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         match self {
-            Destination::Standard => print(text),
+            Destination::Standard => print_pieces(pieces),
             Destination::File { path, force } => {
                 self.check()?;
-                write_file(path, *force, text)
+                write_file(path, *force, pieces)
             }
         }
+    }
+
+    /// Writes a trace, and says how large it is if that may surprise.
+    ///
+    /// # Errors
+    /// As [`Destination::write`].
+    pub(super) fn trace(&self, pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        let mut bytes = 0;
+        self.stream(|out| pieces(&mut Counted { out, bytes: &mut bytes }))?;
+        if bytes > LARGE_TRACE {
+            let megabytes = bytes / 1_000_000;
+            notice::note(&format!("the trace is {megabytes} MB; fewer --microbatches make it smaller"));
+        }
+        Ok(())
+    }
+}
+
+/// Passes on what is written to it, and counts it.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    bytes: &'a mut u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        *self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -69,22 +109,16 @@ impl Destination {
 /// # Errors
 /// [`Failure::ReaderLeft`] for a closed pipe, a refusal for anything else.
 pub fn print(text: &str) -> Result<(), Failure> {
+    print_pieces(|out| out.write_all(text.as_bytes()))
+}
+
+fn print_pieces(pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::writing("standard output", &error))
+    pieces(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::writing("standard output", &error))
 }
 
-/// Says how large a trace is before it is written, if that may surprise.
-pub(super) fn announce_trace(text: &str) {
-    if text.len() > LARGE_TRACE {
-        let megabytes = text.len() / 1_000_000;
-        notice::note(&format!("the trace is {megabytes} MB; fewer --microbatches make it smaller"));
-    }
-}
-
-/// Traces beyond this many bytes are announced: browsers open them slowly, if at all.
-const LARGE_TRACE: usize = 50_000_000;
+/// Of traces beyond this many bytes the size is told: browsers open them slowly, if at all.
+const LARGE_TRACE: u64 = 50_000_000;
 
 /// Prints a value as JSON, indented, with a line break at its end.
 pub(super) fn json(value: &impl serde::Serialize) -> String {
@@ -95,7 +129,12 @@ fn exists(path: &Path) -> Failure {
     Failure::refused(format!("{} exists already", input::shown(path)), "--force replaces it")
 }
 
-fn write_file(path: &Path, force: bool, text: &str) -> Result<(), Failure> {
+fn write_file(path: &Path, force: bool, pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let buffered = |file: &fs::File| {
+        let mut out = BufWriter::new(file);
+        pieces(&mut out)?;
+        out.flush()
+    };
     let refused = |error: &io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => exists(path),
         _ => Failure::writing(&input::shown(path), error),
@@ -104,7 +143,7 @@ fn write_file(path: &Path, force: bool, text: &str) -> Result<(), Failure> {
         return fs::OpenOptions::new()
             .write(true)
             .open(path)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|file| buffered(&file))
             .map_err(|error| refused(&error));
     }
     // Through a symbolic link to the file it names, so that the link stays a link.
@@ -118,8 +157,8 @@ fn write_file(path: &Path, force: bool, text: &str) -> Result<(), Failure> {
         // As any other program would create it: readable by whom the umask lets.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    let mut file = builder.tempfile_in(directory).map_err(|error| refused(&error))?;
-    file.write_all(text.as_bytes()).map_err(|error| refused(&error))?;
+    let file = builder.tempfile_in(directory).map_err(|error| refused(&error))?;
+    buffered(file.as_file()).map_err(|error| refused(&error))?;
     let persisted = if force { file.persist(&target) } else { file.persist_noclobber(&target) };
     persisted.map(drop).map_err(|error| refused(&error.error))
 }
@@ -138,6 +177,20 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
         Destination::new(Some(&path), true).write("two").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn what_fails_half_way_leaves_nothing_and_costs_no_old_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.json");
+        fs::write(&path, "old").unwrap();
+        let stopped = Destination::new(Some(&path), true).stream(|out| {
+            out.write_all(&[b'x'; 100_000])?;
+            Err(io::Error::other("stopped"))
+        });
+        assert!(stopped.is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
     }
 

@@ -101,16 +101,15 @@ impl PlanArgs {
         let planned = Task::new(workload, &self.limits, &self.planning)?.run(&self.planning)?;
         if let Some((destination, format)) = file {
             // Formats that hold nothing but a plan are not written without one; the exit code says so.
-            if let Some(text) = formatted(&planned, format) {
-                destination.write(&text)?;
-            }
+            write(&planned, format, &destination)?;
         }
         match standard {
             None => output::print(&report::planned(&planned))?,
-            Some(format) => match formatted(&planned, format) {
-                Some(text) => output::print(&text)?,
-                None => notice::whole(&report::planned(&planned)),
-            },
+            Some(format) => {
+                if !write(&planned, format, &Destination::Standard)? {
+                    notice::whole(&report::planned(&planned));
+                }
+            }
         }
         Ok(planned.ending())
     }
@@ -152,26 +151,22 @@ impl OutputArgs {
     }
 }
 
-/// The plan in a format; `None` where there is no plan and the format cannot say so.
-fn formatted(planned: &Planned, format: PlanFormat) -> Option<String> {
-    match format {
-        PlanFormat::PlanJson => Some(plan_json::to_json(&document(planned))),
-        PlanFormat::PiperResult => {
-            planned.outcome.plan.as_ref().map(|plan| piper_result::to_json(&planned.problem.workload, plan))
+/// Writes the plan in a format; false where there is no plan and the format cannot say so.
+fn write(planned: &Planned, format: PlanFormat, destination: &Destination) -> Result<bool, Failure> {
+    let Problem { workload, limits, .. } = &planned.problem;
+    let text = match (format, &planned.outcome.plan) {
+        (PlanFormat::PlanJson, _) => plan_json::to_json(&document(planned)),
+        (_, None) => return Ok(false),
+        (PlanFormat::PiperResult, Some(plan)) => piper_result::to_json(workload, plan),
+        (PlanFormat::PlacementSplit, Some(plan)) => split::to_json(workload, limits, plan),
+        (PlanFormat::ChromeTrace, Some(plan)) => {
+            let Some(Simulation { pipeline, schedule, timeline }) = &planned.simulation else { return Ok(false) };
+            destination.trace(|out| chrome_trace::write(&mut { out }, plan, pipeline, *schedule, timeline))?;
+            return Ok(true);
         }
-        PlanFormat::PlacementSplit => {
-            let Problem { workload, limits, .. } = &planned.problem;
-            planned.outcome.plan.as_ref().map(|plan| split::to_json(workload, limits, plan))
-        }
-        PlanFormat::ChromeTrace => {
-            planned.outcome.plan.as_ref().zip(planned.simulation.as_ref()).map(|(plan, simulation)| {
-                let Simulation { pipeline, schedule, timeline } = simulation;
-                let trace = chrome_trace::to_json(plan, pipeline, *schedule, timeline);
-                output::announce_trace(&trace);
-                trace
-            })
-        }
-    }
+    };
+    destination.write(&text)?;
+    Ok(true)
 }
 
 fn document(planned: &Planned) -> Document {

@@ -104,16 +104,15 @@ impl SimulateArgs {
         let timeline = simulate(&pipeline, schedule);
         let simulation = Simulation { schedule, pipeline, timeline };
         let format = if self.json { TimelineFormat::Json } else { self.format };
-        destination.write(&match format {
-            TimelineFormat::Summary => figures::summary(&loaded.plan, &limits, &simulation),
-            TimelineFormat::Json => output::json(&figures::document(&loaded.plan, &simulation)),
+        match format {
+            TimelineFormat::Summary => destination.write(&figures::summary(&loaded.plan, &limits, &simulation))?,
+            TimelineFormat::Json => destination.write(&output::json(&figures::document(&loaded.plan, &simulation)))?,
             TimelineFormat::ChromeTrace => {
                 let Simulation { pipeline, schedule, timeline } = &simulation;
-                let trace = chrome_trace::to_json(&loaded.plan, pipeline, *schedule, timeline);
-                output::announce_trace(&trace);
-                trace
+                destination
+                    .trace(|out| chrome_trace::write(&mut { out }, &loaded.plan, pipeline, *schedule, timeline))?;
             }
-        })?;
+        }
         Ok(Ending::Done)
     }
 }

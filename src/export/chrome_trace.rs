@@ -12,13 +12,17 @@
 //! with threads for what comes from the host (4), computes (0) and goes to it (1).
 //!
 //! Times are microseconds, rounded to multiples of a power of two so fine that `ts + dur` is exact for every slice and slices
-//! that touch do not overlap. `O(e log e)` time for `e` events.
+//! that touch do not overlap. `O(e log e)` time for `e` events; written line by line ([`lines`]), so that a trace takes little memory
+//! beside its timeline.
 
+mod lines;
 mod sample;
 
 use std::{collections::BTreeMap, io};
 
 use serde_json::{Value, json};
+
+use lines::{Line, Lines};
 
 use crate::{
     plan::Plan,
@@ -38,7 +42,7 @@ pub fn to_json(plan: &Plan, pipeline: &Pipeline, schedule: Schedule, timeline: &
 }
 
 /// Writes the trace, an event a line, in many small pieces: hand in a buffered writer. Long batches make hundreds of
-/// megabytes (200 MB for 64 stages and 2,000 microbatches).
+/// megabytes (200 MB for 64 stages and 2,000 microbatches), of which none is kept.
 ///
 /// # Errors
 /// What `out` refuses.
@@ -65,26 +69,11 @@ pub fn write(
         write!(out, "{between}{metadata}")?;
         between = ",\n";
     }
-    for (_, entry) in trace.entries() {
-        write!(out, "{between}{}", trace.json(&entry))?;
+    for line in Lines::new(timeline, schedule).iter() {
+        write!(out, "{between}{}", trace.json(&line))?;
         between = ",\n";
     }
     writeln!(out, "\n]}}")
-}
-
-/// One line of the trace to be.
-#[derive(Debug, Clone, Copy)]
-enum Entry<'a> {
-    Slice(&'a Event),
-    /// The same transfer on its link.
-    Link(&'a Event),
-    ArrowStart(&'a Event, usize),
-    ArrowEnd(&'a Event, usize),
-    Counter {
-        stage: usize,
-        time_s: f64,
-        bytes: f64,
-    },
 }
 
 struct Trace<'a> {
@@ -200,62 +189,29 @@ impl<'a> Trace<'a> {
         all
     }
 
-    /// Everything but metadata, by time; what comes first at equal times is what is listed first here.
-    fn entries(&self) -> Vec<(f64, Entry<'a>)> {
-        let events = &self.timeline.events;
-        // When every computation starts, for the arrows to end at.
-        let mut started: BTreeMap<(bool, u32, u32, u32), &Event> = BTreeMap::new();
-        for event in events {
-            let backward = match event.kind {
-                EventKind::Forward => false,
-                EventKind::Recompute | EventKind::Backward => true,
-                _ => continue,
-            };
-            // A backward that recomputes begins with that.
-            started.entry((backward, event.stage, event.part, event.microbatch)).or_insert(event);
-        }
-        let mut entries = vec![];
-        for (id, event) in events.iter().enumerate() {
-            entries.push((event.start_s, Entry::Slice(event)));
-            let Some((to, part)) = event.receiver(self.schedule) else { continue };
-            entries.push((event.start_s, Entry::Link(event)));
-            let backward = matches!(event.kind, EventKind::SendGradient { .. });
-            if let Some(waiting) = started.get(&(backward, to, part, event.microbatch)) {
-                entries.push((event.start_s, Entry::ArrowStart(event, id)));
-                entries.push((waiting.start_s, Entry::ArrowEnd(waiting, id)));
-            }
-        }
-        for (stage, steps) in self.timeline.memory.iter().enumerate() {
-            let fixed_bytes = self.pipeline.stages[stage].fixed_bytes;
-            let counter = |&(time_s, bytes): &(f64, f64)| {
-                (time_s, Entry::Counter { stage, time_s, bytes: (bytes - fixed_bytes).max(0.0) })
-            };
-            entries.extend(steps.iter().map(counter));
-        }
-        entries.sort_by(|a, b| a.0.total_cmp(&b.0));
-        entries
-    }
-
-    fn json(&self, entry: &Entry<'_>) -> Value {
-        match *entry {
-            Entry::Slice(event) => {
+    fn json(&self, line: &Line<'_>) -> Value {
+        match *line {
+            Line::Slice(event) => {
                 let (tid, category) = lane(event);
                 self.slice(event, self.pid(event.stage as usize, event.replica), tid, category)
             }
-            Entry::Link(event) => {
+            Line::Link(event) => {
                 let tid = self.link(event).and_then(|link| self.links.get(&link)).copied().unwrap_or_default();
                 self.slice(event, self.links_pid, tid, lane(event).1)
             }
-            Entry::ArrowStart(event, id) => self.arrow(event, id, "s"),
-            Entry::ArrowEnd(event, id) => {
+            Line::ArrowStart(event, id) => self.arrow(event, id, "s"),
+            Line::ArrowEnd(event, id) => {
                 let mut arrow = self.arrow(event, id, "f");
                 arrow["bp"] = "e".into();
                 arrow
             }
-            Entry::Counter { stage, time_s, bytes } => json!({
-                "name": "activations in flight", "ph": "C", "pid": self.pid(stage, 0), "tid": COMPUTE,
-                "ts": self.micros(time_s), "args": {"bytes": bytes},
-            }),
+            Line::Counter { stage, time_s, bytes } => {
+                let bytes = (bytes - self.pipeline.stages[stage].fixed_bytes).max(0.0);
+                json!({
+                    "name": "activations in flight", "ph": "C", "pid": self.pid(stage, 0), "tid": COMPUTE,
+                    "ts": self.micros(time_s), "args": {"bytes": bytes},
+                })
+            }
         }
     }
 

@@ -146,7 +146,7 @@ fn ties_are_decided_by_the_plan_and_not_by_how_it_is_listed() {
             }
             let mut listed = pipeline.clone();
             listed.transfers.reverse();
-            listed.machines.iter_mut().flatten().for_each(|machine| *machine = 40 - *machine);
+            listed.machines.iter_mut().flatten().for_each(|machine| *machine = 100 - *machine);
             for schedule in pipeline.playable() {
                 runs += 1;
                 assert_eq!(simulate(&listed, schedule), simulate(&pipeline, schedule), "{schedule:?} {pipeline:?}");
