@@ -10,7 +10,7 @@ use super::{
     python,
     torch::{modules, modules_by_layer},
 };
-use crate::workload::recipe::Precision;
+use crate::workload::{layering::LayerKind, recipe::Precision};
 
 pub(super) fn text(job: &Job<'_>) -> String {
     let stages = modules(&job.parts.parts, job.names);
@@ -94,13 +94,14 @@ fn config(job: &Job<'_>) -> String {
     lines
 }
 
-/// The entries of `layers` that recompute.
+/// The entries of `layers` that recompute; never the embedding.
 fn recomputed_entries(job: &Job<'_>) -> Vec<usize> {
     let mut entries = vec![];
     let mut next = 0;
     for (part, names) in job.parts.parts.iter().zip(modules_by_layer(&job.parts.parts, job.names)) {
-        for (recompute, names) in part.recompute.iter().zip(names) {
-            entries.extend((next..next + names.len()).filter(|_| *recompute));
+        for ((kind, recompute), names) in part.layers.iter().zip(&part.recompute).zip(names) {
+            let again = *recompute && *kind != LayerKind::First;
+            entries.extend((next..next + names.len()).filter(|_| again));
             next += names.len();
         }
     }
