@@ -28,6 +28,7 @@ pub mod cluster;
 pub mod config;
 pub mod export;
 pub mod graph;
+#[cfg(feature = "screen")]
 mod notice;
 pub mod plan;
 pub mod planner;

@@ -194,7 +194,7 @@ impl ExportArgs {
                     notice::note(&engine::loss(exported.values, plan.measure));
                 }
                 for note in &exported.notes {
-                    eprintln!("note: {note}");
+                    notice::note(note);
                 }
                 destination.write(&exported.text)?;
                 Ok(Ending::Done)
@@ -227,7 +227,7 @@ impl ExportArgs {
             return Ok(Ending::NoPlan);
         }
         if let Some(full) = fullness::warning(&scored, limits) {
-            eprintln!("note: {full}");
+            notice::note(&full.to_string());
         }
         destination.write(&match self.to.as_str() {
             "csv" => plan_csv::to_csv(workload, plan, &scored),
