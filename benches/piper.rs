@@ -1,15 +1,159 @@
-//! Piper's speed on the published inputs, one thread, loading excluded, beside the published program's CPU seconds.
+//! Piper's speed on made-up networks and on the published inputs, loading excluded, the latter beside the published
+//! program's CPU seconds.
 //!
-//! `PLANTUI_REFERENCE=.. cargo bench --bench piper [FILTER]`; without the reference folder it measures the built-in
-//! workload. The best of several runs is shown; peak memory is that of the whole process so far.
+//! `PLANTUI_REFERENCE=.. cargo bench --bench piper [FILTER]`; without the reference folder it measures the made-up networks
+//! only: branches side by side and long chains, with random costs. Of these the CPU seconds are shown, which a busy machine
+//! hardly changes; of the published ones the best of several runs. Peak memory is that of the whole process so far.
 
-use std::{path::PathBuf, sync::Arc, time::Instant};
+#[path = "../tests/common/random_piper.rs"]
+#[allow(dead_code, reason = "shared with the tests, which use more of it")]
+mod random_piper;
+
+use std::{path::PathBuf, sync::Arc, time::Duration, time::Instant};
 
 use plantui::{
     cluster::Limits,
     planner::{self, Options, Problem, Search},
-    workload::{self, Workload},
+    workload::{
+        self, DegreeProfile, Mode, Workload,
+        piper::{NodeProfile, RECOMPUTE, VANILLA},
+    },
 };
+use random_piper::{Random, assemble};
+
+/// A made-up network and the limits it is planned for.
+struct Made {
+    branches: usize,
+    length: usize,
+    devices: u32,
+    microbatches: u32,
+    /// Memory of a device as a share of what the whole network holds with one microbatch in flight.
+    memory_share: f64,
+    /// Whether the modes of a node agree in all but time and memory.
+    uniform: bool,
+}
+
+const fn made(branches: usize, length: usize, devices: u32, memory_share: f64, uniform: bool) -> Made {
+    let microbatches = if devices > 64 { devices } else { 32 };
+    Made { branches, length, devices, microbatches, memory_share, uniform }
+}
+
+const MADE: [Made; 16] = [
+    made(2, 40, 16, 0.15, true),
+    made(2, 40, 16, 0.15, false),
+    made(2, 40, 16, 0.5, false),
+    made(4, 8, 16, 0.15, true),
+    made(4, 8, 16, 0.15, false),
+    made(4, 8, 16, 0.5, false),
+    made(3, 20, 16, 0.15, true),
+    made(3, 20, 16, 0.15, false),
+    made(3, 20, 16, 0.5, false),
+    made(6, 5, 16, 0.15, true),
+    made(6, 5, 16, 0.5, false),
+    made(20, 2, 16, 0.15, true),
+    made(20, 2, 16, 0.5, false),
+    made(1, 250, 1024, 0.02, true),
+    made(1, 500, 1024, 0.02, true),
+    made(1, 1000, 1024, 0.02, true),
+];
+
+impl Made {
+    fn workload(&self) -> (Workload, Limits) {
+        let (n, random) = (self.branches * self.length, &mut Random(1));
+        let within = |low: f64, high: f64, random: &mut Random| low + (high - low) * random.amount(1, false);
+        let edges: Vec<(u32, u32)> =
+            (0..n as u32).filter(|&v| (v as usize + 1) % self.length != 0).map(|v| (v, v + 1)).collect();
+        let edge_bytes = edges.iter().map(|_| within(1e6, 5e7, random)).collect();
+        let mut held = 0.0;
+        let nodes = (0..n)
+            .map(|v| {
+                let (time, parameters) = (within(1e-3, 1e-2, random), within(1e7, 2e8, random));
+                let (a, b) = (within(5e7, 5e8, random), 4.0 * parameters + within(0.0, 1e8, random));
+                let (slower, kept) = (within(1.15, 1.5, random), within(0.05, 0.4, random));
+                held += a + b;
+                let (ins, outs) = (usize::from(v % self.length != 0), usize::from((v + 1) % self.length != 0));
+                let mut profile = |degree: u32| {
+                    let t = f64::from(degree);
+                    let gain = t.powf(within(0.75, 0.95, random));
+                    let mut mode = |id: &str, time: f64, a: f64, b: f64| {
+                        let sync = if degree == 1 { 0.0 } else { within(0.0, 1e7, random) };
+                        let scale = if self.uniform { 1.0 } else { within(0.9, 1.1, random) };
+                        Mode {
+                            id: id.into(),
+                            time_s: time / gain,
+                            forward_s: None,
+                            parameters: parameters / t * scale,
+                            memory_a: (a / t).round(),
+                            memory_b: (b / t).round(),
+                            sync_in: vec![sync; ins],
+                            sync_out: vec![sync; outs],
+                        }
+                    };
+                    let fast = mode(VANILLA, time, a, b);
+                    let mut small = mode(RECOMPUTE, time * slower, a * kept, b + 0.2 * a * (1.0 - kept));
+                    if self.uniform {
+                        small.sync_in.clone_from(&fast.sync_in);
+                        small.sync_out.clone_from(&fast.sync_out);
+                    }
+                    DegreeProfile { degree, modes: vec![fast, small] }
+                };
+                NodeProfile { degrees: [1, 2, 4].map(&mut profile).to_vec() }
+            })
+            .collect();
+        let limits = Limits {
+            cpus: 0,
+            devices: self.devices,
+            microbatches: self.microbatches,
+            memory_bytes: held * self.memory_share,
+            bandwidth_bytes_per_s: 25e9,
+            ..Limits::NEUTRAL
+        };
+        (assemble(edges, edge_bytes, nodes), limits)
+    }
+
+    fn name(&self) -> String {
+        let Made { branches, length, devices, memory_share, uniform, .. } = self;
+        let modes = if *uniform { "alike" } else { "unlike" };
+        format!("{branches} x {length}, k {devices}, {memory_share} of memory, modes {modes}")
+    }
+}
+
+/// CPU seconds of this process so far, all threads, where /proc tells.
+fn cpu_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    let ticks = |i: usize| fields.get(i)?.parse::<f64>().ok();
+    Some((ticks(11)? + ticks(12)?) / 100.0)
+}
+
+/// Planned once each, with a deadline that tells what was reached by then.
+fn made_up(filter: &[String]) {
+    println!(
+        "{:50} {:16} {:>9} {:>8} {:>12} {:>10} {:>7}",
+        "made-up network", "planner", "CPU s", "s", "s/sample", "status", "gap %"
+    );
+    for made in MADE.iter().filter(|made| filter.iter().all(|word| made.name().contains(word.as_str()))) {
+        let (workload, limits) = made.workload();
+        let workload = Arc::new(workload);
+        for id in ["piper", "equal-partition"] {
+            let planner = planner::find(id).expect("registered");
+            let options = Options::defaults(planner.options());
+            let problem = Problem { workload: Arc::clone(&workload), limits, options };
+            let (started, cpu) = (Instant::now(), cpu_seconds());
+            let outcome = planner.plan(&problem, &Search::new(Some(Duration::from_secs(60)), 0));
+            let used = cpu_seconds().zip(cpu).map(|(after, before)| after - before);
+            println!(
+                "{:50} {id:16} {:>9.2} {:>8.2} {:>12} {:>10} {:>7}",
+                made.name(),
+                used.unwrap_or(f64::NAN),
+                started.elapsed().as_secs_f64(),
+                outcome.objective.map_or("-".into(), |value| format!("{value:.7}")),
+                format!("{:?}", outcome.status).to_lowercase(),
+                outcome.gap().map_or("-".into(), |gap| format!("{:.1}", 100.0 * gap)),
+            );
+        }
+    }
+}
 
 /// Published CPU seconds by (input, devices, memory in bytes, microbatches, bandwidth).
 fn published() -> Vec<(String, Limits, Option<f64>, Option<f64>)> {
@@ -56,6 +200,7 @@ fn measure(workload: &Arc<Workload>, limits: Limits) -> (f64, Option<f64>) {
 
 fn main() {
     let filter: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    made_up(&filter);
     let Some(root) = std::env::var_os("PLANTUI_REFERENCE").map(PathBuf::from) else {
         println!("PLANTUI_REFERENCE is not set: the published inputs are not measured");
         return;

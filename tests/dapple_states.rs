@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::fmt::Write;
+use std::{fmt::Write, thread, time::Duration};
 
 use common::random_layers::{Dice, limits, problem};
 use plantui::{
@@ -108,6 +108,65 @@ fn a_chain_has_one_order_and_so_nothing_is_left_to_prove() {
         assert_eq!((order.status, order.proven_among), (all.status, None), "seed {seed}");
         assert!(!order.notes.iter().any(|note| note.contains("one order")), "seed {seed}");
     }
+}
+
+/// A chain of layers.
+fn long_chain(layers: usize) -> Workload {
+    let (mut text, mut dice) = (String::new(), Dice::new(7));
+    (0..layers).for_each(|i| layer(&mut text, i, &mut dice));
+    for i in 1..layers {
+        writeln!(text, "\tnode{} -- node{i}", i - 1).unwrap();
+    }
+    load(&text)
+}
+
+#[test]
+fn a_long_chain_has_a_plan_and_a_bound_before_the_search_begins() {
+    for (id, layers) in [("dapple", 2_000), ("dapple", 20_000), ("dapple-hpgo", 2_000), ("dapple-hpgo", 20_000)] {
+        let planner = planner::find(id).unwrap();
+        let problem = problem(planner, long_chain(layers), limits(&[4, 4, 8], 64, 1e15), &[]);
+        // The deadline only ends what would never end.
+        let search = Search::new(Some(Duration::from_secs(60)), 0);
+        let watched = search.clone();
+        let stopper = thread::spawn(move || {
+            while watched.incumbent().is_none() && !watched.cancelled() {
+                thread::sleep(Duration::from_millis(5));
+            }
+            watched.cancel();
+        });
+        let (outcome, score) = planner::run(planner, &problem, &search);
+        stopper.join().unwrap();
+        assert!(!search.deadline_passed() && score.is_some_and(|score| score.is_valid()), "{id} {layers}");
+        let (bound, value) = (outcome.lower_bound.unwrap(), outcome.objective.unwrap());
+        assert!(value <= bound && bound <= 3.0 * value, "{id} {layers}: {value} of at most {bound}");
+    }
+}
+
+#[test]
+fn some_states_of_many_are_the_same_states() {
+    let workload = long_chain(300);
+    let profile = workload.layers().unwrap();
+    for all in [States::of(&workload, profile).unwrap(), States::along_order(&workload, profile).unwrap()] {
+        let few = all.thinned(7);
+        assert_eq!((few.len(), few.number(6), few.is_chain()), (7, 299, true));
+        for state in 0..few.len() {
+            let number = few.number(state) as usize;
+            assert_eq!(few.covered(state), all.covered(number));
+            assert_eq!(
+                (few.compute_s[state], few.output_bytes[state]),
+                (all.compute_s[number], all.output_bytes[number])
+            );
+            assert_eq!(few.before(state).collect::<Vec<_>>(), (0..state).collect::<Vec<_>>());
+            assert_eq!(few.nodes(0, state), all.nodes(0, number));
+            assert!(few.is_cut(state));
+        }
+        assert_eq!(all.thinned(300).len(), 300);
+    }
+    // Branches do not matter along an order, and the sums are the same as those over sets.
+    let (order, sets) = (States::along_order(&fan(4), fan(4).layers().unwrap()), long_chain(5));
+    assert_eq!(order.unwrap().output_bytes.len(), 6);
+    let (a, b) = (States::of(&sets, sets.layers().unwrap()), States::along_order(&sets, sets.layers().unwrap()));
+    assert_eq!(a.unwrap().activation_bytes, b.unwrap().activation_bytes);
 }
 
 /// The best plan of all that cut a network into sets closed under what they need.

@@ -7,7 +7,9 @@ use common::random_piper::{Flavour, Random, assemble, edges, workload};
 use plantui::{
     cluster::{LimitKind, Limits},
     graph::Dag,
-    planner::{self, Options, Outcome, Planner, Problem, Search, Status, piper::Piper},
+    planner::{
+        self, Options, Outcome, Planner, Problem, Search, Status, equal_partition::EqualPartition, piper::Piper,
+    },
     workload::{DegreeProfile, Mode, Node, PiperProfile, Profile, Workload, piper::NodeProfile},
 };
 use std::{sync::Arc, thread, time::Duration};
@@ -285,6 +287,50 @@ fn a_search_cancelled_before_it_begins_plans_nothing() {
     search.cancel();
     let (outcome, _) = planner::run(&Piper, &problem(&workload, limits, &[]), &search).unwrap();
     assert_eq!((outcome.status, outcome.plan), (Status::Cancelled, None));
+}
+
+#[test]
+fn a_large_network_has_a_plan_and_a_bound_before_the_search_begins() {
+    let limits = Limits {
+        cpus: 0,
+        devices: 64,
+        microbatches: 96,
+        memory_bytes: 100_000.0,
+        bandwidth_bytes_per_s: 20.0,
+        ..Limits::NEUTRAL
+    };
+    let flavour = Flavour { whole: false, uniform: true, all_recompute: true, most_modes: 2 };
+    let long = workload(&mut Random(9), 20_000, chain(20_000), flavour);
+    let asked: [(&dyn Planner, &[&str]); 6] = [
+        (&Piper, &[]),
+        (&Piper, &["stages=5"]),
+        (&Piper, &["engine_feasible=true", "recompute=all-or-none"]),
+        (&Piper, &["data_parallel=false", "knapsack=greedy"]),
+        (&EqualPartition, &[]),
+        (&EqualPartition, &["tensor_parallel=false"]),
+    ];
+    for (planner, settings) in asked {
+        let options = Options::parse(planner.info().id, planner.options(), settings.iter().copied()).unwrap();
+        let problem = Problem { workload: Arc::new(long.clone()), limits, options };
+        // The deadline only ends what would never end.
+        let search = Search::new(Some(Duration::from_secs(60)), 0);
+        let watched = search.clone();
+        let stopper = thread::spawn(move || {
+            while watched.incumbent().is_none() && !watched.cancelled() {
+                thread::sleep(Duration::from_millis(5));
+            }
+            watched.cancel();
+        });
+        let (outcome, score) = planner::run(planner, &problem, &search);
+        stopper.join().unwrap();
+        let what = format!("{} {settings:?}", planner.info().id);
+        let (bound, value) = (outcome.lower_bound.expect(&what), outcome.objective.expect(&what));
+        assert!(0.0 < bound && bound <= value * (1.0 + 1e-9) && value <= 3.0 * bound, "{what}: {bound}, {value}");
+        assert!(score.is_some_and(|score| score.is_valid()) && !search.deadline_passed(), "{what}");
+        if settings.contains(&"stages=5") {
+            assert_eq!(outcome.plan.expect(&what).stages.len(), 5);
+        }
+    }
 }
 
 #[test]

@@ -90,8 +90,9 @@ struct Report {
 pub struct Search {
     control: Arc<Control>,
     report: Arc<Report>,
-    /// Whether bounds and progress are reported, too, and not only plans.
+    /// Whether bounds are reported, and progress: plans always are.
     bounds: bool,
+    progress: bool,
     seed: u64,
 }
 
@@ -115,31 +116,39 @@ impl Default for Search {
 impl Search {
     /// A search that may last `deadline` from now and draws its random numbers from `seed`.
     pub fn new(deadline: Option<Duration>, seed: u64) -> Self {
-        Search { control: Control::new(deadline, None), report: Arc::new(Report::default()), bounds: true, seed }
+        Search {
+            control: Control::new(deadline, None),
+            report: Arc::new(Report::default()),
+            bounds: true,
+            progress: true,
+            seed,
+        }
     }
 
     /// A search of its own that may last `deadline` from now and ends with this one: one of many that are waited for.
     #[must_use]
     pub fn part(&self, deadline: Option<Duration>) -> Search {
         let control = Control::new(deadline, Some(Arc::clone(&self.control)));
-        Search { control, report: Arc::new(Report::default()), bounds: true, seed: self.seed }
+        Search { control, report: Arc::new(Report::default()), bounds: true, progress: true, seed: self.seed }
     }
 
     /// A handle that stops together with this one but reports to nobody: for parts of a search whose bounds do not hold
     /// for the whole.
     #[must_use]
     pub fn quiet(&self) -> Search {
-        Search {
-            control: Arc::clone(&self.control),
-            report: Arc::new(Report::default()),
-            bounds: true,
-            seed: self.seed,
-        }
+        let report = Arc::new(Report::default());
+        Search { control: Arc::clone(&self.control), report, bounds: true, progress: true, seed: self.seed }
     }
 
     /// A handle that publishes plans but neither bounds nor progress: for a search among some of the plans only.
     #[must_use]
     pub fn plans_only(&self) -> Search {
+        Search { bounds: false, progress: false, ..self.clone() }
+    }
+
+    /// A handle that publishes no bounds: for a search that leaves plans out.
+    #[must_use]
+    pub fn without_bounds(&self) -> Search {
         Search { bounds: false, ..self.clone() }
     }
 
@@ -176,7 +185,7 @@ impl Search {
 
     /// Reports the share of the work done.
     pub fn report_fraction(&self, fraction: f64) {
-        if !self.bounds {
+        if !self.progress {
             return;
         }
         self.report.fraction.store(fraction.clamp(0.0, 1.0).to_bits(), Ordering::Relaxed);
@@ -241,6 +250,18 @@ mod tests {
         assert!(!whole.cancelled() && !long.cancelled());
         whole.cancel();
         assert!(long.cancelled() && !long.deadline_passed() && long.seed() == 7);
+    }
+
+    #[test]
+    fn a_search_among_some_plans_publishes_them_and_no_bounds() {
+        let whole = Search::default();
+        let among_some = whole.plans_only();
+        among_some.improve(2.0, &Plan::default());
+        among_some.report_bound(1.5);
+        among_some.report_fraction(0.5);
+        assert_eq!(whole.progress(), Progress { fraction: 0.0, best: Some(2.0), bound: None });
+        whole.cancel();
+        assert!(among_some.cancelled());
     }
 
     #[test]

@@ -58,10 +58,10 @@ fn positions(dag: &Dag, kept: &[bool], states: &States) -> Vec<Position> {
     let mut planned = FixedBitSet::with_capacity(n);
     planned.extend((0..n).filter(|&v| kept[v]));
     let mut left = planned.clone();
-    (0..states.len()).for_each(|state| left.difference_with(states.covered(state)));
+    (0..states.len()).for_each(|state| left.difference_with(&states.covered(state)));
     let mut found: Vec<Position> = vec![Position { done: FixedBitSet::with_capacity(n), state: 0 }];
     for state in 0..states.len() {
-        let mut done = states.covered(state).clone();
+        let mut done = states.covered(state);
         done.intersect_with(&planned);
         // What no state covers is done as soon as all that leads to it is.
         for &v in dag.topological_order().iter().filter(|&&v| left.contains(v as usize)) {

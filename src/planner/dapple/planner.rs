@@ -125,8 +125,11 @@ impl Planner for Dapple {
         };
         let (workload, limits) = (&*problem.workload, &problem.limits);
         let stages = Some(problem.options.number("stages") as u32).filter(|&stages| stages > 0);
-        let hunt = Hunt { workload, profile, states: &cuts.states, limits, model, recompute, stages, search };
-        let mut outcome = hunt.run();
+        let complete = cuts.complete;
+        let few = (cuts.states.len() > settings::MANY).then(|| cuts.states.thinned(settings::FEW));
+        let hunt = |states| Hunt { workload, profile, states, complete, limits, model, recompute, stages, search };
+        let first = few.as_ref().map(|few| hunt(few).quick()).unwrap_or_default();
+        let mut outcome = hunt(&cuts.states).run(first);
         outcome.proven_among = outcome.lower_bound.and(cuts.proven_among());
         outcome.notes.extend(cuts.note.filter(|_| outcome.plan.is_some()));
         outcome
@@ -138,6 +141,8 @@ struct Hunt<'a> {
     workload: &'a Workload,
     profile: &'a LayerProfile,
     states: &'a States,
+    /// Whether these are all states that there are.
+    complete: bool,
     limits: &'a Limits,
     model: SpeedupModel,
     recompute: Recompute,
@@ -173,14 +178,30 @@ impl Best {
 }
 
 impl Hunt<'_> {
-    fn run(&self) -> Outcome {
-        let published = self.published();
+    /// A plan to begin with: the widest stages on the coarsest places, one suffix kept of each kind.
+    fn quick(&self) -> Best {
         let mut best = Best::default();
+        let Some(&(widest, microbatches)) = self.widths().first() else { return best };
+        let costs = Costs::new(self.workload, self.profile, self.states, self.limits, &self.model, microbatches);
+        if let Some(places) = Places::ladder(&self.limits.machines, &self.model.links, widest).first() {
+            let effort = Effort { labels: 1, below_s: f64::MAX, recompute: self.recompute, stages: self.stages };
+            if let Ended::Done(Some(found)) =
+                exact::search(&costs, places, self.limits.devices, &effort, &self.search.plans_only())
+            {
+                self.offer(&mut best, self.plan(&costs, places, &found));
+            }
+        }
+        best
+    }
+
+    /// Searches for a better plan than one that is known.
+    fn run(&self, mut best: Best) -> Outcome {
+        let published = self.published();
         // What the published planner finds is a good start wherever its plans fit.
         for plan in &published.synchronous {
             self.offer(&mut best, plan.clone());
         }
-        let mut proven = true;
+        let mut proven = self.complete;
         let mut positions = 0;
         for (widest, microbatches) in self.widths() {
             let costs = Costs::new(self.workload, self.profile, self.states, self.limits, &self.model, microbatches);
@@ -303,7 +324,7 @@ impl Hunt<'_> {
                 tensor_parallel: 1,
                 devices: place.ids(),
             });
-            plan.last_states.push(costs.state(stage.to) as u32);
+            plan.last_states.push(self.states.number(costs.state(stage.to)));
         }
         plan
     }

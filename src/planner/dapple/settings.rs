@@ -119,14 +119,29 @@ pub(super) struct Cuts {
     pub(super) states: States,
     /// Whether they lie along one order of the layers.
     pub(super) linear: bool,
+    /// Whether these are all states that there are.
+    pub(super) complete: bool,
     /// What to say about them.
     pub(super) note: Option<String>,
+}
+
+/// More states than this are not searched, and no more than [`MOST_BITS`] for all of them: some evenly spread are.
+const MOST_SEARCHED: usize = 4096;
+const MOST_BITS: usize = 20_000_000;
+/// With more states than this there is a plan over [`FEW`] of them before the search begins.
+pub(super) const MANY: usize = 256;
+/// States of a first look.
+pub(super) const FEW: usize = 96;
+
+/// States that are searched of so many over so many nodes.
+fn searched(states: usize, nodes: usize) -> usize {
+    if states <= MOST_SEARCHED { states } else { (MOST_BITS / nodes.max(1)).clamp(FEW, MOST_SEARCHED / 4) }
 }
 
 impl Cuts {
     /// The plans that a proof speaks of, where the states are not all that the network allows.
     pub(super) fn proven_among(&self) -> Option<&'static str> {
-        (self.linear && !self.states.one_order).then_some("plans along one order")
+        (self.linear && !self.states.one_order && self.complete).then_some("plans along one order")
     }
 }
 
@@ -138,15 +153,24 @@ pub(super) fn cuts(workload: &Workload, profile: &LayerProfile, options: &Option
     let choice = options.choice(STATES.name);
     let found = if choice == "order" { None } else { Some(States::of(workload, profile)) };
     let why = match found {
-        Some(Ok(states)) => return Ok(Cuts { states, linear: false, note: None }),
+        Some(Ok(states)) => return Ok(Cuts { states, linear: false, complete: true, note: None }),
         Some(Err(error @ StatesError::TooMany(_))) if choice == "auto" => format!("{error}, so "),
         Some(Err(error)) => return Err(error),
         None => String::new(),
     };
-    let states = States::along_order(workload, profile)?;
-    let note = (!states.one_order)
+    let all = States::along_order(workload, profile)?;
+    let states = all.thinned(searched(all.len(), workload.nodes.len()));
+    let complete = states.len() == all.len();
+    let mut note = (!states.one_order)
         .then(|| format!("{why}the network is cut along one order of its layers; along another a plan may be better"));
-    Ok(Cuts { states, linear: true, note })
+    if !complete {
+        note = Some(format!(
+            "of the {} places along the order of its layers the network is cut at one of {}, evenly spread; at others a plan may be better",
+            all.len(),
+            states.len()
+        ));
+    }
+    Ok(Cuts { states, linear: true, complete, note })
 }
 
 /// Whether the states that the options ask for can be had.

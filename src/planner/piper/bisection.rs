@@ -11,6 +11,7 @@ use super::{
     model::Model,
     modes,
     probe::{Allowed, Answer, Crew, FoundStage, Question},
+    rest,
     settings::Settings,
 };
 use crate::{
@@ -47,18 +48,19 @@ pub(super) fn groups(model: &Model<'_>, _: &Settings) -> Vec<Vec<Allowed>> {
     vec![(0..model.degrees.len()).map(|degree| Allowed { degree, replicas: model.replicas.clone() }).collect()]
 }
 
-/// The least load over all groups, starting from a plan already known.
+/// The least load over all groups, starting from what is known already.
 pub(super) fn minimise<'m, 'a>(
     model: &'m Model<'a>,
     settings: &Settings,
     crew: &mut Crew<'m, 'a>,
     groups: &[Vec<Allowed>],
-    known: Option<Best>,
+    known: Known,
     search: &Search,
 ) -> Ended {
-    let trivial = model.device_seconds[model.full()] / f64::from(model.limits.devices);
-    let likely = known.is_some();
+    let Known { best: known, likely, lower } = known;
     let devices = model.limits.devices;
+    let trivial = groups.iter().map(|group| rest::least_load(model, group, devices)).fold(f64::INFINITY, f64::min);
+    let trivial = trivial.max(lower).max(model.even_share());
     let mut run = Run {
         model,
         settings,
@@ -116,13 +118,15 @@ pub(super) fn minimise_on<'m, 'a>(
     search: &Search,
 ) -> Ended {
     let Known { best, likely, lower } = known;
-    let lower = lower.max(model.device_seconds[model.full()] / f64::from(devices));
+    let groups = groups(model, settings);
+    let least = groups.iter().map(|group| rest::least_load(model, group, devices)).fold(f64::INFINITY, f64::min);
+    let lower = lower.max(least).max(model.device_seconds[model.full()] / f64::from(devices));
     let mut run =
         Run { model, settings, crew, search, devices, best, likely, probes: 0, done: 0.0, done_after_group: 1.0 };
     if let Some(best) = &run.best {
         search.improve(best.value, &best.plan);
     }
-    let complete = groups(model, settings).iter().all(|group| run.group(group, lower, true));
+    let complete = groups.iter().all(|group| run.group(group, lower, true));
     let Run { best, probes, .. } = run;
     let lower = best.as_ref().filter(|_| complete).map_or(lower, |best| best.value);
     Ended { best, lower, complete, probes }
@@ -269,13 +273,18 @@ pub(super) fn build(model: &Model<'_>, settings: &Settings, stages: &[FoundStage
                 .expect("the probe found modes that fit with as many replicas behind or more");
         behind -= stage.d;
         value = value.max(picked.cost);
-        let degree = &model.degrees[stage.degree];
-        let choice = |(&v, &p): (&usize, &usize)| {
-            let modes = model.profile.nodes[v].modes(degree.t).expect("the stage's nodes offer its degree");
-            modes[degree.choices[v][p].index].id.clone()
-        };
-        let choices = nodes.iter().zip(&picked.positions).map(choice).collect();
-        plan.stages.push(Stage { nodes, choices, data_parallel: stage.d, tensor_parallel: degree.t, devices: vec![] });
+        plan.stages.push(stage_of(model, stage.degree, stage.d, nodes, &picked.positions));
     }
     Best { plan: plan.with_consecutive_devices(), value }
+}
+
+/// A stage of these nodes, each in the mode at its position among the degree's choices.
+pub(super) fn stage_of(model: &Model<'_>, degree: usize, d: u32, nodes: Vec<usize>, positions: &[usize]) -> Stage {
+    let degree = &model.degrees[degree];
+    let choice = |(&v, &p): (&usize, &usize)| {
+        let modes = model.profile.nodes[v].modes(degree.t).expect("the stage's nodes offer its degree");
+        modes[degree.choices[v][p].index].id.clone()
+    };
+    let choices = nodes.iter().zip(positions).map(choice).collect();
+    Stage { nodes, choices, data_parallel: d, tensor_parallel: degree.t, devices: vec![] }
 }

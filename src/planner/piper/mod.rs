@@ -12,13 +12,16 @@
 //! topological orders, which gives a valid plan without proof; the outcome says so.
 
 mod bisection;
+mod first;
 mod for_engine;
 mod infeasible;
 mod knapsack;
 mod many;
 mod model;
 mod modes;
+mod prices;
 mod probe;
+mod rest;
 mod settings;
 
 use crate::{
@@ -28,7 +31,7 @@ use crate::{
     workload::{PiperProfile, Workload},
 };
 
-use bisection::Best;
+use bisection::{Best, Known};
 use model::Model;
 use probe::Crew;
 use settings::{Recompute, Settings};
@@ -42,6 +45,12 @@ const MOST_CHAIN_WORDS: usize = 1 << 19;
 const MANY_NODES: usize = 4_000;
 /// From this many sets on, chains of sets give a first plan.
 const MANY_SETS: usize = 1_500;
+
+/// From this many nodes on there is a plan before the search begins; from so many on also one over a few cuts, at most
+/// twice as many as [`FEW_CUTS`].
+const LARGE: usize = 200;
+const VERY_LARGE: usize = 2_000;
+const FEW_CUTS: usize = 128;
 
 static INFO: PlannerInfo = PlannerInfo {
     id: "piper",
@@ -129,21 +138,82 @@ fn chains(dag: &Dag) -> DownSets {
     DownSets::from_orders(dag, &orders, (orders.len() * n).div_ceil(most).max(1))
 }
 
+/// A plan found before the search, and a bound.
+#[derive(Debug, Clone, Default)]
+struct Start {
+    best: Option<Best>,
+    /// The load if all work were shared out evenly; 0 if nobody looked.
+    even_share: f64,
+}
+
+impl Start {
+    /// For large networks: stages filled along one order, then the best cuts among a few along that order.
+    fn new(
+        workload: &Workload,
+        profile: &PiperProfile,
+        limits: &Limits,
+        settings: &Settings,
+        search: &Search,
+    ) -> Option<Self> {
+        let (dag, n) = (&workload.dag, workload.nodes.len());
+        if n < LARGE {
+            return Some(Start::default());
+        }
+        let order = dag.stack_order();
+        let model = |places: &[usize]| {
+            Model::new(workload, profile, limits, settings, DownSets::at_places(dag, &order, places), search)
+        };
+        let ends = model(&[])?;
+        if ends.impossible_node().is_some() {
+            return Some(Start::default());
+        }
+        let even_share = ends.even_share();
+        search.report_bound(even_share);
+        let Some(first::First { best, cuts }) = first::plan(&ends, &order, settings, search) else {
+            return Some(Start { best: None, even_share });
+        };
+        search.improve(best.value, &best.plan);
+        let mut start = Start { best: Some(best), even_share };
+        if n < VERY_LARGE || cuts.len() > FEW_CUTS {
+            return Some(start);
+        }
+        let mut places: Vec<usize> = (1..FEW_CUTS).map(|i| i * n / FEW_CUTS).chain(cuts).collect();
+        places.sort_unstable();
+        places.dedup();
+        let Some(coarse) = model(&places) else { return Some(start) };
+        let mut crew = Crew::new(&coarse, settings, limits.memory_bytes);
+        let known = Known { best: start.best.take(), ..Known::default() };
+        let groups = bisection::groups(&coarse, settings);
+        start.best = bisection::minimise(&coarse, settings, &mut crew, &groups, known, &search.plans_only()).best;
+        Some(start)
+    }
+
+    fn stopped(self, search: &Search) -> Outcome {
+        stopped(search, self.best, Some(self.even_share).filter(|&bound| bound > 0.0))
+    }
+}
+
 fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: &Settings, search: &Search) -> Outcome {
     let nodes = workload.nodes.len();
     if let Some(stages) = settings.stages.filter(|&stages| stages > nodes) {
         return Outcome::refused(format!("{stages} stages are asked for, but there are only {nodes} nodes."));
     }
+    let Some(start) = Start::new(workload, profile, limits, settings, search) else {
+        return stopped(search, None, None);
+    };
+    if search.cancelled() {
+        return start.stopped(search);
+    }
     let chains = chains(&workload.dag);
     let most_sets = MOST_SETS.min(MOST_WORDS / workload.nodes.len().div_ceil(64).max(1));
     let (sets, counted) = match DownSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) {
         Enumeration::Complete(sets) => (sets, None),
-        Enumeration::Cancelled => return stopped(search, None, None),
+        Enumeration::Cancelled => return start.stopped(search),
         Enumeration::TooMany(count) => (chains.clone(), Some(count)),
     };
     let exact = counted.is_none();
     let Some(model) = Model::new(workload, profile, limits, settings, sets.clone(), search) else {
-        return stopped(search, None, None);
+        return start.stopped(search);
     };
     if let Some(node) = model.impossible_node() {
         return match infeasible::explain(workload, profile, limits, settings, &sets, &chains, search) {
@@ -151,19 +221,22 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
             None => stopped(search, None, None),
         };
     }
+    let trivial = model.even_share();
     let groups = |model: &Model<'_>| bisection::groups(model, settings);
-    let mut known: Option<Best> = None;
+    let mut known = Known { best: start.best, ..Known::default() };
     let narrow = (exact && model.sets.len() > MANY_SETS)
         .then(|| Model::new(workload, profile, limits, settings, chains.clone(), search))
         .flatten();
     if let Some(narrow) = narrow {
         let mut crew = Crew::new(&narrow, settings, limits.memory_bytes);
         // Its bounds are those of a smaller family: they must not reach whoever watches.
-        known = bisection::minimise(&narrow, settings, &mut crew, &groups(&narrow), None, &search.quiet()).best;
+        let search = search.plans_only();
+        let best = bisection::minimise(&narrow, settings, &mut crew, &groups(&narrow), known, &search).best;
+        known = Known { likely: best.is_some(), best, ..Known::default() };
     }
     let mut crew = Crew::new(&model, settings, limits.memory_bytes);
-    let ended = bisection::minimise(&model, settings, &mut crew, &groups(&model), known, search);
-    let trivial = model.device_seconds[model.full()] / f64::from(limits.devices);
+    let reporting = if exact { search.clone() } else { search.without_bounds() };
+    let ended = bisection::minimise(&model, settings, &mut crew, &groups(&model), known, &reporting);
     // Nothing can take less than the work shared out evenly: a plan that reaches that needs no search to prove it.
     let even = ended.best.as_ref().is_some_and(|best| best.value <= trivial * (1.0 + bisection::RESOLUTION));
     let proven = (exact && !crew.unproven()) || even;

@@ -87,15 +87,47 @@ pub(super) struct Degree {
     pub(super) uniform: bool,
     /// By set.
     sums: Vec<Sums>,
+    /// Over all nodes in the mode with the most of each, and all edges as `edges_in`.
+    totals: Sums,
     /// By edge: what the head and the tail pay in their fastest modes, both directions.
-    edge_in: Vec<f64>,
-    edge_out: Vec<f64>,
+    pub(super) edge_in: Vec<f64>,
+    pub(super) edge_out: Vec<f64>,
+    /// Bounds on the same over all modes, where these differ.
+    pub(super) ranges: Option<EdgeRanges>,
+}
+
+/// Least and most bytes by edge, and of the edges that enter a set, by set.
+#[derive(Debug)]
+pub(super) struct EdgeRanges {
+    heads_pay: Vec<Span>,
+    pub(super) tails_pay: Vec<Span>,
+    into: Vec<(Span, Span)>,
+}
+
+/// From the least to the most.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Span {
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Span {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let none = Span { least: f64::INFINITY, most: 0.0 };
+        let all = values.fold(none, |range, value| Span { least: range.least.min(value), most: range.most.max(value) });
+        if all.least.is_finite() { all } else { Span::default() }
+    }
+
+    fn add(&mut self, other: Span) {
+        self.least += other.least;
+        self.most += other.most;
+    }
 }
 
 /// An edge across the border of a set, from outside into it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Crossing {
-    edge: u32,
+    pub(super) edge: u32,
     head: u32,
 }
 
@@ -105,6 +137,9 @@ pub(super) struct StageCost {
     pub(super) time_s: f64,
     pub(super) parameters: f64,
     pub(super) edge_bytes: f64,
+    /// Bytes over the edges whatever modes are chosen: at the least, at the most.
+    pub(super) edge_least: f64,
+    pub(super) edge_most: f64,
     pub(super) memory_a: f64,
     pub(super) memory_b: f64,
     pub(super) least_a: f64,
@@ -126,10 +161,12 @@ pub(super) struct Model<'a> {
     pub(super) device_seconds: Vec<f64>,
     /// Sets by ascending device-seconds.
     pub(super) by_device_seconds: Vec<u32>,
+    /// By set: a smaller one within it, that lacks few of its nodes.
+    pub(super) within: Vec<u32>,
     /// Whether all memory figures are whole numbers, so that sums are exact in any order.
     pub(super) whole_bytes: bool,
     /// Whether differences of sums would drown small figures in large ones: files exclude a mode by an absurd figure.
-    far_apart: bool,
+    pub(super) far_apart: bool,
 }
 
 /// Sums so many times larger than what decides leave a difference too few digits.
@@ -182,6 +219,7 @@ impl<'a> Model<'a> {
                 && choice.memory_b < 1e15
                 && choice.memory_a < 1e12
         });
+        let within = (0..sets.len()).map(|set| within(&sets, set)).collect();
         let seconds_each = device_seconds[sets.len() - 1] / f64::from(limits.devices);
         let far_apart = degrees.iter().any(|degree| {
             let all = &degree.sums[sets.len() - 1];
@@ -204,6 +242,7 @@ impl<'a> Model<'a> {
             most_replicas,
             device_seconds,
             by_device_seconds,
+            within,
             whole_bytes,
             far_apart,
         })
@@ -212,6 +251,11 @@ impl<'a> Model<'a> {
     /// Index of the full set.
     pub(super) fn full(&self) -> usize {
         self.sets.len() - 1
+    }
+
+    /// The load if all work were shared out evenly: none is less.
+    pub(super) fn even_share(&self) -> f64 {
+        self.device_seconds[self.full()] / f64::from(self.limits.devices)
     }
 
     /// Ranges of sets of one size, from one node up.
@@ -261,10 +305,17 @@ impl<'a> Model<'a> {
             .map(|crossing| degree.edge_in[crossing.edge as usize] + degree.edge_out[crossing.edge as usize])
             .sum();
         let nodes = self.between(degree, outer, inner);
+        let edge_bytes = (a.edges_in + b.edges_out - past).max(0.0);
+        let edges = match &degree.ranges {
+            Some(ranges) => ranges.of_stage(&self.sets, outer, inner, crossings),
+            None => Span { least: edge_bytes, most: edge_bytes },
+        };
         Some(StageCost {
             time_s: nodes.time_s,
             parameters: nodes.parameters,
-            edge_bytes: (a.edges_in + b.edges_out - past).max(0.0),
+            edge_bytes,
+            edge_least: edges.least,
+            edge_most: edges.most,
             memory_a: nodes.memory_a,
             memory_b: nodes.memory_b,
             least_a: nodes.least_a,
@@ -313,6 +364,19 @@ impl<'a> Model<'a> {
             && nodes.least_a + nodes.least_b <= memory_bytes * (1.0 + 1e-9)
     }
 
+    /// The fewest replicas with which the stage `outer \ inner` may keep to `target`, going by compute alone; `None` if some
+    /// node does not offer the degree.
+    #[inline]
+    pub(super) fn least_replicas(&self, degree: usize, outer: usize, inner: usize, target: f64) -> Option<u32> {
+        let nodes = self.between(&self.degrees[degree], outer, inner);
+        if nodes.unsupported != 0 {
+            return None;
+        }
+        let replicas = (nodes.time_s / target * (1.0 - 1e-9)).ceil();
+        // Not a number where there is neither work nor time for it.
+        Some(if replicas > 1.0 { replicas.min(f64::from(u32::MAX)) as u32 } else { 1 })
+    }
+
     /// What a node in a given mode adds to its stage's load with `d` replicas. `inside` tells the stage's nodes.
     pub(super) fn contribution(
         &self,
@@ -337,6 +401,12 @@ impl<'a> Model<'a> {
             }
         }
         self.load(choice.time_s, choice.parameters, bytes, d)
+    }
+
+    /// Seconds on one replica of everything at a degree and of all its edges: what sums are taken from.
+    pub(super) fn most_seconds(&self, degree: usize, d: u32) -> f64 {
+        let all = &self.degrees[degree].totals;
+        self.load(all.time_s, all.parameters, all.edges_in, d) * f64::from(d)
     }
 
     /// The load of a stage with these sums and `d` replicas, seconds per sample.
@@ -399,8 +469,68 @@ impl Degree {
         }
         let one = |set| (!search.cancelled()).then(|| sums(dag, sets, set, &choices, &fastest, &edge_in, &edge_out));
         let sums = (0..sets.len()).map(one).collect::<Option<_>>()?;
-        Some(Degree { t, choices, fastest, uniform, sums, edge_in, edge_out })
+        let ranges = (!uniform).then(|| EdgeRanges::new(dag, profile, t, &choices, sets));
+        let mut totals = Sums::default();
+        for choices in &choices {
+            let most = |of: &dyn Fn(&Choice) -> f64| choices.iter().map(of).fold(0.0, f64::max);
+            totals.time_s += most(&|choice| choice.time_s);
+            totals.parameters += most(&|choice| choice.parameters);
+        }
+        totals.edges_in = edge_in.iter().chain(&edge_out).sum::<f64>() * 2.0;
+        Some(Degree { t, choices, fastest, uniform, sums, totals, edge_in, edge_out, ranges })
     }
+}
+
+impl EdgeRanges {
+    fn new(dag: &Dag, profile: &PiperProfile, t: u32, choices: &[Vec<Choice>], sets: &DownSets) -> Self {
+        let edges = dag.edges().len();
+        let (mut heads_pay, mut tails_pay) = (vec![Span::default(); edges], vec![Span::default(); edges]);
+        for v in 0..dag.len() {
+            let modes = profile.nodes[v].modes(t).unwrap_or_default();
+            let span = |edge: u32, sync: &dyn Fn(&Mode) -> f64| {
+                let pays = |choice: &Choice| 2.0 * (profile.edge_bytes[edge as usize] + sync(&modes[choice.index]));
+                Span::of(choices[v].iter().map(pays))
+            };
+            for (slot, &edge) in dag.in_edges(v).iter().enumerate() {
+                heads_pay[edge as usize] = span(edge, &|mode| mode.sync_in[slot]);
+            }
+            for (slot, &edge) in dag.out_edges(v).iter().enumerate() {
+                tails_pay[edge as usize] = span(edge, &|mode| mode.sync_out[slot]);
+            }
+        }
+        let into = |set: usize| {
+            let mut sums = (Span::default(), Span::default());
+            for (edge, &(u, v)) in dag.edges().iter().enumerate() {
+                if sets.contains(set, v as usize) && !sets.contains(set, u as usize) {
+                    sums.0.add(heads_pay[edge]);
+                    sums.1.add(tails_pay[edge]);
+                }
+            }
+            sums
+        };
+        let into = (0..sets.len()).map(into).collect();
+        EdgeRanges { heads_pay, tails_pay, into }
+    }
+
+    fn of_stage(&self, sets: &DownSets, outer: usize, inner: usize, crossings: &[Crossing]) -> Span {
+        let mut past = Span::default();
+        for crossing in crossings.iter().filter(|crossing| sets.contains(inner, crossing.head as usize)) {
+            past.add(self.heads_pay[crossing.edge as usize]);
+            past.add(self.tails_pay[crossing.edge as usize]);
+        }
+        let (heads, tails) = (self.into[outer].0, self.into[inner].1);
+        Span { least: (heads.least + tails.least - past.least).max(0.0), most: heads.most + tails.most - past.most }
+    }
+}
+
+/// A smaller set within one, the largest among the last few before it.
+fn within(sets: &DownSets, set: usize) -> u32 {
+    const LOOKED_AT: usize = 8;
+    if let Some(&below) = sets.below(set).and_then(<[u32]>::first) {
+        return below;
+    }
+    let mut before = (set.saturating_sub(LOOKED_AT)..set).rev();
+    before.find(|&inner| sets.is_subset(inner, set)).unwrap_or(0) as u32
 }
 
 fn sums(

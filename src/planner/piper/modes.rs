@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 use super::{
     knapsack::{self, Swap},
     model::{Choice, Model, StageCost, first_least},
+    prices::{Asked, Prices},
     settings::{Knapsack, Recompute, Settings},
 };
 
@@ -50,6 +51,8 @@ pub(super) struct Oracle<'m, 'a> {
     memory_bytes: f64,
     /// By degree and microbatches in flight: steps of all nodes by ratio, made when first asked for.
     steps: Vec<Vec<Option<Arc<Vec<NodeStep>>>>>,
+    /// What decides most questions.
+    prices: Prices,
     /// Bounds on the extra seconds of a stage by in flight.
     bounds: FxHashMap<(StageKey, u32), (f64, f64)>,
     /// Loads of stages whose modes differ in more than compute, by (replicas, in flight).
@@ -67,6 +70,7 @@ impl<'m, 'a> Oracle<'m, 'a> {
             settings: *settings,
             memory_bytes,
             steps: vec![vec![]; model.degrees.len()],
+            prices: Prices::new(model, memory_bytes, threads),
             bounds: FxHashMap::default(),
             loads: FxHashMap::default(),
             most_answers: MOST_ANSWERS / threads.max(1),
@@ -79,13 +83,16 @@ impl<'m, 'a> Oracle<'m, 'a> {
         self.memory_bytes
     }
 
-    /// Whether the stage's load with `d` replicas can be at most `target` with no thought of memory.
+    /// Whether the stage's load with `d` replicas may be at most `target` with no thought of memory; false is certain.
     #[inline]
     pub(super) fn fast_enough(&mut self, key: StageKey, stage: &StageCost, d: u32, target: f64) -> bool {
         if self.model.degrees[key.degree as usize].uniform {
             return self.model.load(stage.time_s, stage.parameters, stage.edge_bytes, d) <= target;
         }
-        self.general(key, d, 0) <= target
+        match self.prices.may_keep_to(self.model, asked(key, stage, d), target) {
+            Some(answer) => answer,
+            None => self.general(key, d, 0) <= target,
+        }
     }
 
     /// Whether the stage can keep to `target` with `d` replicas and `y` microbatches in flight within its memory.
@@ -95,13 +102,20 @@ impl<'m, 'a> Oracle<'m, 'a> {
         if stage.least_a * in_flight + stage.least_b > self.memory_bytes * (1.0 + 1e-9) {
             return false;
         }
-        if !self.model.degrees[key.degree as usize].uniform {
+        let uniform = self.model.degrees[key.degree as usize].uniform;
+        if uniform && self.fits_fastest(key, stage, in_flight) {
+            return self.model.load(stage.time_s, stage.parameters, stage.edge_bytes, d) <= target;
+        }
+        match self.prices.decided(self.model, asked(key, stage, d), y, target) {
+            // The heuristics may need more than the best choice, never less.
+            Some(true) if self.settings.is_heuristic() => {}
+            Some(answer) if target.is_finite() => return answer,
+            _ => {}
+        }
+        if !uniform {
             let load = self.general(key, d, y);
             // An infinite target asks about memory alone, and no modes may fit.
             return load.is_finite() && load <= target;
-        }
-        if self.fits_fastest(key, stage, in_flight) {
-            return true;
         }
         let load = self.model.load(stage.time_s, stage.parameters, stage.edge_bytes, d);
         self.extra_within(key, y, stage.memory_a * in_flight + stage.memory_b, (target - load) * f64::from(d))
@@ -263,8 +277,9 @@ impl<'m, 'a> Oracle<'m, 'a> {
     fn relaxed(&mut self, key: StageKey, y: u32, fast_bytes: f64) -> (f64, f64) {
         let steps = self.steps_by_ratio(key.degree, y);
         let sets = &self.model.sets;
-        let inside =
-            |v: u32| sets.contains(key.outer as usize, v as usize) && !sets.contains(key.inner as usize, v as usize);
+        let rows = sets.row(key.outer as usize).iter().zip(sets.row(key.inner as usize));
+        let members: Vec<u64> = rows.map(|(outer, inner)| outer & !inner).collect();
+        let inside = |v: u32| members[v as usize / 64] >> (v % 64) & 1 == 1;
         let members = steps.iter().filter(|step| inside(step.node)).map(|step| (step.cost, step.save));
         // Differences of sums may be off in the last bits where bytes are not whole: leave room on either side.
         let room = if self.model.whole_bytes { 0.0 } else { 1e-11 * self.memory_bytes };
@@ -314,6 +329,11 @@ impl<'m, 'a> Oracle<'m, 'a> {
         self.loads.insert((key, d, y), load);
         load
     }
+}
+
+fn asked(key: StageKey, stage: &StageCost, d: u32) -> Asked<'_> {
+    let StageKey { degree, outer, inner } = key;
+    Asked { degree: degree as usize, outer: outer as usize, inner: inner as usize, stage, d }
 }
 
 /// Swaps of one node away from its fastest mode, with the given cost and what they free; dominated ones left out.
@@ -483,6 +503,19 @@ pub(super) fn choose(
         }
     }
     Some(best)
+}
+
+/// Modes of a stage that fit, chosen by ratio and without proof: in `O(n log n)` time.
+pub(super) fn fitting(
+    model: &Model<'_>,
+    settings: &Settings,
+    degree: usize,
+    members: &[usize],
+    d: u32,
+    y: u32,
+) -> Option<Picked> {
+    let settings = Settings { knapsack: Knapsack::Greedy, ..*settings };
+    pick_for_load(model, &settings, degree, members, d, y, model.limits.memory_bytes)
 }
 
 #[cfg(test)]

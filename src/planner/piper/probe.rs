@@ -23,14 +23,20 @@
 //!
 //! Time `O(pairs in the windows · degrees · |F|)`, memory `O(sets · |F|)`, both times the number of stages where that is
 //! given; no pair of sets is ever stored. Sets of one
-//! size do not depend on each other and are shared out among threads where there are many; `F` is the same for any number
-//! of threads.
+//! size do not depend on each other and are shared out among threads where there are many; where there are few, the inner sets
+//! of each are. `F` is the same for any number of threads.
+
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use rayon::prelude::*;
 
 use super::{
     model::{Crossing, Model},
     modes::{Oracle, StageKey},
+    rest::Rest,
     settings::Settings,
 };
 use crate::planner::Search;
@@ -94,12 +100,14 @@ struct Probe<'p, 'm, 'a> {
     behind: usize,
     /// Numbers of devices a stage may take, ascending.
     stage_devices: Vec<u32>,
+    /// What everything outside a set needs.
+    rest: Option<Rest>,
 }
 
 /// What one thread needs to find frontiers.
 struct Worker<'m, 'a> {
     oracle: Oracle<'m, 'a>,
-    /// Fewest devices by number of replicas for the set at hand.
+    /// Fewest devices with so many replicas or fewer, for the set at hand.
     fewest: Vec<u32>,
     /// By set: the outer set whose walk saw it last.
     stamps: Vec<u32>,
@@ -119,12 +127,26 @@ const MANY_CANDIDATES: usize = 1_000;
 const ROUNDING: f64 = 1e-9;
 
 /// Sets of one size are shared out among threads if there are at least so many of them.
-const SHARED_OUT: usize = 48;
+const SHARED_OUT: usize = 12;
+/// Else the inner sets of each are, from this many smaller sets on.
+const MANY_INNER: usize = 200;
+
+/// Every so many inner sets from the first of its own on.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    hand: usize,
+    hands: usize,
+}
+
+impl Share {
+    const ALL: Share = Share { hand: 0, hands: 1 };
+}
 
 impl<'m, 'a> Crew<'m, 'a> {
-    /// As many workers as there are threads, or one where the sets of one size are too few to share out.
+    /// As many workers as there are threads, or one where there is too little to share out.
     pub(super) fn new(model: &'m Model<'a>, settings: &Settings, memory_bytes: f64) -> Self {
-        let threads = if model.widest_level() >= SHARED_OUT { rayon::current_num_threads() } else { 1 };
+        let many = model.widest_level() >= SHARED_OUT || model.sets.len() > MANY_INNER;
+        let threads = if many { rayon::current_num_threads() } else { 1 };
         let worker = |_| Worker {
             oracle: Oracle::new(model, settings, memory_bytes, threads),
             fewest: vec![],
@@ -157,7 +179,9 @@ impl<'m, 'a> Crew<'m, 'a> {
         let tables = 1 + question.stages.unwrap_or(0);
         let mut frontiers = vec![vec![vec![]; model.sets.len()]; tables];
         frontiers[0][0] = vec![(0, 0)];
-        let mut probe = Probe { model, question, frontiers, behind: 0, stage_devices };
+        let memory_bytes = self.workers[0].oracle.memory_bytes();
+        let rest = Rest::new(model, question.allowed, question.target, memory_bytes);
+        let mut probe = Probe { model, question, frontiers, behind: 0, stage_devices, rest };
         probe.run(&mut self.workers, search)
     }
 }
@@ -165,7 +189,7 @@ impl<'m, 'a> Crew<'m, 'a> {
 impl<'m, 'a> Probe<'_, 'm, 'a> {
     fn run(&mut self, workers: &mut [Worker<'m, 'a>], search: &Search) -> Answer {
         let full = self.model.full();
-        if self.devices_for(self.model.device_seconds[full]) > self.question.devices {
+        if self.most_devices(0, &[]).is_none() {
             return Answer::No;
         }
         let (before, after) = self.question.progress;
@@ -203,34 +227,61 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         let full = self.model.full();
         for level in self.model.levels() {
             search.report_fraction(before + (after - before) * level.start as f64 / full as f64);
-            if workers.len() == 1 || level.len() < SHARED_OUT {
-                for outer in level {
-                    if search.cancelled() {
-                        return false;
-                    }
-                    self.frontiers[table][outer] = workers[0].frontier(self, outer);
-                }
-                continue;
-            }
-            // Which worker finds a frontier makes no difference to it.
-            let hands = workers.len();
-            let mut found: Vec<(usize, Frontier)> = workers
-                .par_iter_mut()
-                .enumerate()
-                .flat_map_iter(|(hand, worker)| {
-                    let probe = &*self;
-                    let share = level.clone().skip(hand).step_by(hands).take_while(|_| !search.cancelled());
-                    share.map(move |outer| (outer, worker.frontier(probe, outer)))
-                })
-                .collect();
-            if search.cancelled() {
-                return false;
-            }
-            for (outer, frontier) in found.drain(..) {
+            let found = if workers.len() > 1 && level.len() >= SHARED_OUT {
+                self.level(level, workers, search)
+            } else {
+                level.map(|outer| Some((outer, self.alone(outer, workers, search)?))).collect()
+            };
+            let Some(found) = found else { return false };
+            for (outer, frontier) in found {
                 self.frontiers[table][outer] = frontier;
             }
         }
         true
+    }
+
+    /// The frontiers of a level's sets, each found by whoever is free; `None` if cancelled.
+    fn level(
+        &self,
+        level: Range<usize>,
+        workers: &mut [Worker<'m, 'a>],
+        search: &Search,
+    ) -> Option<Vec<(usize, Frontier)>> {
+        // Who finds a frontier makes no difference to it.
+        let next = AtomicUsize::new(level.start);
+        let one = |worker: &mut Worker<'m, 'a>| {
+            let mut found = vec![];
+            loop {
+                let outer = next.fetch_add(1, Ordering::Relaxed);
+                if outer >= level.end || search.cancelled() {
+                    return found;
+                }
+                found.push((outer, worker.frontier(self, outer, Share::ALL)));
+            }
+        };
+        let found: Vec<Vec<(usize, Frontier)>> = workers.par_iter_mut().map(one).collect();
+        (!search.cancelled()).then(|| found.into_iter().flatten().collect())
+    }
+
+    /// The frontier of one set, its inner sets shared out among all where there are many; `None` if cancelled.
+    fn alone(&self, outer: usize, workers: &mut [Worker<'m, 'a>], search: &Search) -> Option<Frontier> {
+        if search.cancelled() {
+            return None;
+        }
+        let hands = workers.len();
+        if hands == 1 || outer < MANY_INNER {
+            return Some(workers[0].frontier(self, outer, Share::ALL));
+        }
+        let share = |(hand, worker): (usize, &mut Worker<'m, 'a>)| worker.frontier(self, outer, Share { hand, hands });
+        let mut pairs: Frontier = workers.par_iter_mut().enumerate().flat_map_iter(share).collect();
+        pairs.sort_unstable();
+        let mut fewest = NONE;
+        pairs.retain(|&(_, devices)| {
+            let undominated = devices < fewest;
+            fewest = fewest.min(devices);
+            undominated
+        });
+        Some(pairs)
     }
 
     /// The pairs of a set that a stage is put in front of.
@@ -245,11 +296,12 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         if devices > 0.0 { devices.min(f64::from(NONE - 1)) as u32 } else { 0 }
     }
 
-    /// Devices that a tail may take so that the rest can still be run.
-    fn most_devices(&self, outer: usize) -> Option<u32> {
+    /// Devices that a tail may take so that the rest can still be run; `crossings` are the edges into it.
+    fn most_devices(&self, outer: usize, crossings: &[Crossing]) -> Option<u32> {
         let seconds = &self.model.device_seconds;
-        let rest = self.devices_for((seconds[self.model.full()] - seconds[outer]).max(0.0));
-        self.question.devices.checked_sub(rest)
+        let even = self.devices_for((seconds[self.model.full()] - seconds[outer]).max(0.0));
+        let rest = self.rest.as_ref().map_or(0, |rest| rest.devices(outer, crossings));
+        self.question.devices.checked_sub(even.max(rest))
     }
 
     /// Ranges of positions in the list of sets by device-seconds that may hold the inner set of a stage of `outer`.
@@ -345,18 +397,18 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
 }
 
 impl Worker<'_, '_> {
-    /// The undominated pairs of a set, from those of all smaller ones.
-    fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize) -> Frontier {
-        let Some(most) = probe.most_devices(outer) else { return vec![] };
+    /// The undominated pairs of a set, from those of a share of all smaller ones.
+    fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize, share: Share) -> Frontier {
         let crossings = probe.model.crossings(outer);
-        let mut touched = (usize::MAX, 0);
+        let Some(most) = probe.most_devices(outer, &crossings) else { return vec![] };
+        let mut touched = usize::MAX;
         let windows = probe.windows(outer, most);
         let candidates: usize = windows.iter().map(|(from, to)| to - from).sum();
         if candidates > MANY_CANDIDATES && probe.model.sets.below(outer).is_some() {
-            self.walk(probe, outer, most, &crossings, &mut touched);
+            self.walk(probe, outer, most, &crossings, share, &mut touched);
         } else {
             for (from, to) in windows {
-                for position in from..to {
+                for position in (from + share.hand..to).step_by(share.hands) {
                     let inner = probe.model.by_device_seconds[position] as usize;
                     let Some(&(_, devices)) = probe.pairs(inner).last() else { continue };
                     if devices < most && inner < outer && probe.model.sets.is_subset(inner, outer) {
@@ -376,7 +428,8 @@ impl Worker<'_, '_> {
         outer: usize,
         most: u32,
         crossings: &[Crossing],
-        touched: &mut (usize, usize),
+        share: Share,
+        touched: &mut usize,
     ) {
         self.stamps[outer] = outer as u32;
         self.stack.clear();
@@ -403,7 +456,8 @@ impl Worker<'_, '_> {
                     continue;
                 }
                 self.stack.push(inner as u32);
-                if probe.pairs(inner).last().is_some_and(|&(_, devices)| devices < most) {
+                let own = inner % share.hands == share.hand;
+                if own && probe.pairs(inner).last().is_some_and(|&(_, devices)| devices < most) {
                     self.extend_all(probe, outer, inner, most, crossings, touched);
                 }
             }
@@ -417,7 +471,7 @@ impl Worker<'_, '_> {
         inner: usize,
         most: u32,
         crossings: &[Crossing],
-        touched: &mut (usize, usize),
+        touched: &mut usize,
     ) {
         for allowed in probe.question.allowed {
             self.extend(probe, allowed, (outer, inner), most, crossings, touched);
@@ -432,56 +486,73 @@ impl Worker<'_, '_> {
         (outer, inner): (usize, usize),
         most: u32,
         crossings: &[Crossing],
-        touched: &mut (usize, usize),
+        touched: &mut usize,
     ) {
         let target = probe.question.target;
-        let Some(stage) = probe.model.stage(allowed.degree, outer, inner, crossings) else { return };
-        let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
         let t = probe.model.degrees[allowed.degree].t;
         let pairs = probe.pairs(inner);
+        let Some(least_d) = probe.model.least_replicas(allowed.degree, outer, inner, target) else { return };
+        let promising = |d: u32| {
+            let (last, devices) = (pairs[pairs.len() - 1], t.saturating_mul(d));
+            devices.saturating_add(last.1) <= most
+                && pairs
+                    .iter()
+                    .any(|&(s, j)| self.fewest.get((s + d) as usize).is_some_and(|&known| devices + j < known))
+        };
+        if !promising(least_d) {
+            return;
+        }
+        let Some(stage) = probe.model.stage(allowed.degree, outer, inner, crossings) else { return };
+        let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
         let mut next = 0;
-        for &d in &allowed.replicas {
+        for &d in &allowed.replicas[allowed.replicas.partition_point(|&d| d < least_d)..] {
             // Pairs with too many replicas for this d have too many for every larger one.
             let reachable = pairs.partition_point(|&(s, _)| s + d <= probe.question.most_replicas);
             let devices = t.saturating_mul(d);
+            // What is no better than known with d replicas is not with more of them either.
+            let better = |&(s, j): &(u32, u32)| devices + j <= most && devices + j < self.fewest[(s + d) as usize];
+            while next < reachable && !better(&pairs[next]) {
+                next += 1;
+            }
             if next >= reachable || devices.saturating_add(pairs[pairs.len() - 1].1) > most {
                 return;
             }
-            if f64::from(d) * target < stage.time_s * (1.0 - ROUNDING)
-                || !self.oracle.fast_enough(key, &stage, d, target)
-            {
+            let last = (next..reachable).rev().find(|&i| better(&pairs[i])).unwrap_or(next);
+            if !self.oracle.fast_enough(key, &stage, d, target) {
                 continue;
             }
             let in_flight = |i: usize| (pairs[i].0 + d).div_ceil(d);
-            let Some(most_in_flight) =
-                self.oracle.most_in_flight(key, &stage, d, in_flight(next)..=in_flight(reachable - 1), target)
-            else {
+            let range = in_flight(next)..=in_flight(last);
+            let Some(most_in_flight) = self.oracle.most_in_flight(key, &stage, d, range, target) else {
                 continue;
             };
-            while next < reachable && in_flight(next) <= most_in_flight {
-                let (s, j) = pairs[next];
-                let behind = (s + d) as usize;
+            for i in next..=last {
+                let (s, j) = pairs[i];
                 // A pair may lack devices where a later one, with fewer, does not.
-                if devices + j <= most {
-                    self.fewest[behind] = self.fewest[behind].min(devices + j);
-                    *touched = (touched.0.min(behind), touched.1.max(behind));
+                if devices + j <= most && in_flight(i) <= most_in_flight {
+                    self.lower((s + d) as usize, devices + j, touched);
                 }
-                next += 1;
             }
         }
     }
 
+    /// Notes that so many devices do with `behind` replicas, and so with more.
+    fn lower(&mut self, behind: usize, devices: u32, touched: &mut usize) {
+        for known in self.fewest[behind..].iter_mut().take_while(|known| **known > devices) {
+            *known = devices;
+        }
+        *touched = behind.min(*touched);
+    }
+
     /// Takes the undominated pairs out of the scratch table and clears it.
-    fn collect(&mut self, touched: (usize, usize)) -> Frontier {
+    fn collect(&mut self, first: usize) -> Frontier {
         let mut frontier = vec![];
-        if touched.0 <= touched.1 {
-            let mut fewest = NONE;
-            for s in touched.0..=touched.1 {
-                let devices = std::mem::replace(&mut self.fewest[s], NONE);
-                if devices < fewest {
-                    fewest = devices;
-                    frontier.push((s as u32, devices));
-                }
+        let mut fewest = NONE;
+        for (s, known) in self.fewest.iter_mut().enumerate().skip(first) {
+            let devices = std::mem::replace(known, NONE);
+            if devices < fewest {
+                fewest = devices;
+                frontier.push((s as u32, devices));
             }
         }
         frontier

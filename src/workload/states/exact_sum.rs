@@ -19,7 +19,8 @@ impl ExactSum {
         sum.value()
     }
 
-    fn add(&mut self, mut value: f64) {
+    /// Adds a finite number.
+    pub(super) fn add(&mut self, mut value: f64) {
         let mut kept = 0;
         for i in 0..self.partials.len() {
             let mut partial = self.partials[i];
@@ -38,7 +39,8 @@ impl ExactSum {
         self.partials.push(value);
     }
 
-    fn value(&self) -> f64 {
+    /// The sum, rounded once.
+    pub(super) fn value(&self) -> f64 {
         let mut rest = self.partials.iter().rev().copied();
         let Some(mut high) = rest.next() else { return 0.0 };
         let mut low = 0.0;

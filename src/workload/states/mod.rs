@@ -9,15 +9,17 @@
 //! sources count from the first state that needs them; and where states branch, the order of states is no chain of
 //! sets, so that the cost between two neighbours may be negative.
 //!
-//! `O(states · nodes)` time and bits.
+//! `O(states · nodes)` time and bits where states branch, `O(nodes)` along an order.
 
 mod antichains;
 mod exact_sum;
 
+use std::collections::BTreeSet;
+
 use fixedbitset::FixedBitSet;
 use thiserror::Error;
 
-use super::{LayerProfile, Workload};
+use super::{LayerNode, LayerProfile, Workload};
 use crate::graph::Dag;
 use exact_sum::ExactSum;
 
@@ -38,10 +40,9 @@ pub enum StatesError {
 /// The states of a profile with what they cost, for one batch as profiled.
 #[derive(Debug, Clone)]
 pub struct States {
-    /// Nodes computed up to and with a state (over the workload's node indices), by state.
-    covered: Vec<FixedBitSet>,
-    /// By state, the states that come before it in the graph of states, ascending.
-    before: Vec<FixedBitSet>,
+    reach: Reach,
+    /// By state: its number among all states, where only some of them are held.
+    numbers: Vec<u32>,
     /// Forward and backward seconds up to and with a state.
     pub compute_s: Vec<f64>,
     /// Forward seconds up to and with a state.
@@ -61,6 +62,21 @@ pub struct States {
     pub left_out: Vec<usize>,
     /// Whether what is planned has one order only, a chain with or without skips: the states then are all there can be.
     pub one_order: bool,
+}
+
+/// What is computed up to each state, and which states come before it.
+#[derive(Debug, Clone)]
+enum Reach {
+    /// Where states branch.
+    Sets {
+        /// Nodes computed up to and with a state (over the workload's node indices), by state.
+        covered: Vec<FixedBitSet>,
+        /// By state, the states that come before it in the graph of states, ascending.
+        before: Vec<FixedBitSet>,
+    },
+    /// Along one order, where every state comes after all earlier ones: by node the first state that covers it, none for
+    /// nodes left out.
+    Order { first: Vec<Option<u32>> },
 }
 
 /// What is planned of a workload: every node, or those that are left without inputs and results.
@@ -129,6 +145,45 @@ fn cleaned(workload: &Workload) -> Cleaned {
     Cleaned { kept, dag }
 }
 
+impl Cleaned {
+    /// Nodes behind the first source that need one node only and are all that it leads to: each makes a state of its own,
+    /// so that no long chain need be walked to know that it has too many.
+    fn lone_steps(&self) -> usize {
+        let dag = &self.dag;
+        let Some(start) = (0..dag.len()).find(|&v| dag.in_degree(v) == 0) else { return 0 };
+        let mut behind = FixedBitSet::with_capacity(dag.len());
+        behind.insert(start);
+        let mut steps = 0;
+        for &v in dag.topological_order() {
+            let v = v as usize;
+            if dag.predecessors(v).any(|u| behind.contains(u)) {
+                behind.insert(v);
+                steps += usize::from(dag.in_degree(v) == 1 && dag.predecessors(v).all(|u| dag.out_degree(u) == 1));
+            }
+        }
+        steps
+    }
+}
+
+/// Sums over the nodes up to a state, as the published importer divides: each node's milliseconds by a thousand, then
+/// summed.
+#[derive(Debug, Default)]
+struct Totals {
+    compute_s: ExactSum,
+    forward_s: ExactSum,
+    activation_bytes: ExactSum,
+    parameter_bytes: ExactSum,
+}
+
+impl Totals {
+    fn add(&mut self, node: &LayerNode) {
+        self.compute_s.add((node.forward_ms + node.backward_ms) / 1000.0);
+        self.forward_s.add(node.forward_ms / 1000.0);
+        self.activation_bytes.add(node.activation());
+        self.parameter_bytes.add(node.parameter_bytes);
+    }
+}
+
 impl States {
     /// The antichain states of a workload with a layer-wise profile.
     ///
@@ -138,6 +193,9 @@ impl States {
         let clean = cleaned(workload);
         if clean.dag.is_empty() {
             return Err(StatesError::Empty);
+        }
+        if clean.lone_steps() > MOST_STATES {
+            return Err(StatesError::TooMany(MOST_STATES));
         }
         let label = |i: usize| workload.nodes[clean.kept[i]].name.as_deref().unwrap_or_default();
         let found = antichains::find(&clean.dag, &label, MOST_STATES).ok_or(StatesError::TooMany(MOST_STATES))?;
@@ -163,21 +221,62 @@ impl States {
         if n == 0 {
             return Err(StatesError::Empty);
         }
-        let mut done = FixedBitSet::with_capacity(n);
-        let states = clean.dag.topological_order().iter().map(|&v| {
-            done.insert(v as usize);
-            let needed = |&u: &usize| u == v as usize || clean.dag.successors(u).any(|w| !done.contains(w));
-            (done.clone(), done.ones().filter(needed).collect())
-        });
-        let states = states.collect();
-        let before = (0..n)
-            .map(|j| {
-                let mut earlier = FixedBitSet::with_capacity(n);
-                earlier.insert_range(0..j);
-                earlier
-            })
-            .collect();
-        Ok(Self::with_costs(workload, profile, &clean, states, before))
+        let mut all = Self::without_states(profile, &clean);
+        let mut first = vec![None; workload.nodes.len()];
+        let mut totals = Totals::default();
+        // What is done and still needed, and by how many.
+        let mut open: BTreeSet<usize> = BTreeSet::new();
+        let mut needed: Vec<usize> = (0..n).map(|v| clean.dag.out_degree(v)).collect();
+        for (state, &v) in clean.dag.topological_order().iter().enumerate() {
+            let v = v as usize;
+            totals.add(&profile.nodes[clean.kept[v]]);
+            for u in clean.dag.predecessors(v) {
+                needed[u] -= 1;
+                if needed[u] == 0 {
+                    open.remove(&u);
+                }
+            }
+            open.insert(v);
+            let activation = |&u: &usize| profile.nodes[clean.kept[u]].activation();
+            all.push(&totals, ExactSum::of(open.iter().map(activation)));
+            if needed[v] == 0 {
+                open.remove(&v);
+            }
+            all.members.push(vec![clean.kept[v]]);
+            first[clean.kept[v]] = Some(state as u32);
+        }
+        let mut taken = FixedBitSet::with_capacity(workload.nodes.len());
+        taken.extend(clean.kept.iter().copied());
+        all.reach = Reach::Order { first };
+        all.settle(&workload.dag, &taken);
+        Ok(all)
+    }
+
+    fn without_states(profile: &LayerProfile, clean: &Cleaned) -> Self {
+        let after_one_another = |pair: &[u32]| clean.dag.successors(pair[0] as usize).any(|w| w == pair[1] as usize);
+        States {
+            reach: Reach::Order { first: vec![] },
+            numbers: vec![],
+            compute_s: vec![],
+            forward_s: vec![],
+            activation_bytes: vec![],
+            parameter_bytes: vec![],
+            output_bytes: vec![],
+            members: vec![],
+            node_parameters: inexact(profile.nodes.iter().map(|node| node.parameter_bytes)),
+            left_out: vec![],
+            one_order: clean.dag.topological_order().windows(2).all(after_one_another),
+        }
+    }
+
+    /// Adds the costs of a state.
+    fn push(&mut self, totals: &Totals, output_bytes: f64) {
+        self.numbers.push(self.numbers.len() as u32);
+        self.compute_s.push(totals.compute_s.value());
+        self.forward_s.push(totals.forward_s.value());
+        self.activation_bytes.push(totals.activation_bytes.value());
+        self.parameter_bytes.push(totals.parameter_bytes.value());
+        self.output_bytes.push(output_bytes);
     }
 
     fn with_costs(
@@ -188,42 +287,69 @@ impl States {
         before: Vec<FixedBitSet>,
     ) -> Self {
         let cost = |i: usize| &profile.nodes[clean.kept[i]];
-        let activations: Vec<f64> = (0..clean.dag.len()).map(|i| cost(i).activation()).collect();
-        let count = states.len();
-        let mut all = States {
-            covered: Vec::with_capacity(count),
-            before,
-            compute_s: Vec::with_capacity(count),
-            forward_s: Vec::with_capacity(count),
-            activation_bytes: Vec::with_capacity(count),
-            parameter_bytes: Vec::with_capacity(count),
-            output_bytes: Vec::with_capacity(count),
-            members: Vec::with_capacity(count),
-            node_parameters: inexact(profile.nodes.iter().map(|node| node.parameter_bytes)),
-            left_out: vec![],
-            one_order: clean
-                .dag
-                .topological_order()
-                .windows(2)
-                .all(|pair| clean.dag.successors(pair[0] as usize).any(|w| w == pair[1] as usize)),
-        };
+        let mut all = Self::without_states(profile, clean);
+        let mut on_workload = Vec::with_capacity(states.len());
         let mut taken = FixedBitSet::with_capacity(workload.nodes.len());
         for (covered, antichain) in states {
-            // As the published importer divides: each node's milliseconds by a thousand, then summed.
-            all.compute_s
-                .push(ExactSum::of(covered.ones().map(|i| (cost(i).forward_ms + cost(i).backward_ms) / 1000.0)));
-            all.forward_s.push(ExactSum::of(covered.ones().map(|i| cost(i).forward_ms / 1000.0)));
-            all.activation_bytes.push(ExactSum::of(covered.ones().map(|i| activations[i])));
-            all.parameter_bytes.push(ExactSum::of(covered.ones().map(|i| cost(i).parameter_bytes)));
-            all.output_bytes.push(ExactSum::of(antichain.iter().map(|&i| activations[i])));
-            let mut on_workload = FixedBitSet::with_capacity(workload.nodes.len());
-            on_workload.extend(covered.ones().map(|i| clean.kept[i]));
-            all.members.push(on_workload.difference(&taken).collect());
-            taken.union_with(&on_workload);
-            all.covered.push(on_workload);
+            let mut totals = Totals::default();
+            covered.ones().for_each(|i| totals.add(cost(i)));
+            all.push(&totals, ExactSum::of(antichain.iter().map(|&i| cost(i).activation())));
+            let mut nodes = FixedBitSet::with_capacity(workload.nodes.len());
+            nodes.extend(covered.ones().map(|i| clean.kept[i]));
+            all.members.push(nodes.difference(&taken).collect());
+            taken.union_with(&nodes);
+            on_workload.push(nodes);
         }
+        all.reach = Reach::Sets { covered: on_workload, before };
         all.settle(&workload.dag, &taken);
         all
+    }
+
+    /// At most `most` of the states, evenly spread, the last one among them; all where there are no more.
+    #[must_use]
+    pub fn thinned(&self, most: usize) -> States {
+        let (count, most) = (self.len(), most.max(1));
+        if count <= most {
+            return self.clone();
+        }
+        let picked: Vec<usize> = (1..=most).map(|i| i * count / most - 1).collect();
+        let pick = |list: &[f64]| picked.iter().map(|&state| list[state]).collect();
+        let reach = match &self.reach {
+            Reach::Sets { covered, before } => {
+                let among = |&state: &usize| {
+                    let mut among = FixedBitSet::with_capacity(most);
+                    among.extend((0..most).filter(|&i| before[state].contains(picked[i])));
+                    among
+                };
+                Reach::Sets {
+                    covered: picked.iter().map(|&state| covered[state].clone()).collect(),
+                    before: picked.iter().map(among).collect(),
+                }
+            }
+            Reach::Order { first } => {
+                let at = |state: u32| picked.partition_point(|&picked| picked < state as usize) as u32;
+                Reach::Order { first: first.iter().map(|state| state.map(at)).collect() }
+            }
+        };
+        let from = |i: usize| if i == 0 { 0 } else { picked[i - 1] + 1 };
+        States {
+            reach,
+            numbers: picked.iter().map(|&state| self.numbers[state]).collect(),
+            compute_s: pick(&self.compute_s),
+            forward_s: pick(&self.forward_s),
+            activation_bytes: pick(&self.activation_bytes),
+            parameter_bytes: pick(&self.parameter_bytes),
+            output_bytes: pick(&self.output_bytes),
+            members: (0..most).map(|i| self.nodes(from(i), picked[i])).collect(),
+            node_parameters: self.node_parameters.clone(),
+            left_out: self.left_out.clone(),
+            one_order: self.one_order,
+        }
+    }
+
+    /// The number of a state among all of the workload's.
+    pub fn number(&self, state: usize) -> u32 {
+        self.numbers[state]
     }
 
     /// Gives every node that no state covers a place.
@@ -249,8 +375,16 @@ impl States {
         if self.node_parameters.is_empty() {
             return self.parameter_bytes[to] - before.map_or(0.0, |before| self.parameter_bytes[before]);
         }
-        let sum = |state: usize| self.covered[state].ones().map(|v| self.node_parameters[v]);
-        ExactSum::of(sum(to).chain(before.into_iter().flat_map(|before| sum(before).map(|bytes| -bytes))))
+        match &self.reach {
+            Reach::Sets { covered, .. } => {
+                let sum = |state: usize| covered[state].ones().map(|v| self.node_parameters[v]);
+                ExactSum::of(sum(to).chain(before.into_iter().flat_map(|before| sum(before).map(|bytes| -bytes))))
+            }
+            Reach::Order { first } => {
+                let nodes = self.members[from..=to].iter().flatten().filter(|&&v| first[v].is_some());
+                ExactSum::of(nodes.map(|&v| self.node_parameters[v]))
+            }
+        }
     }
 
     /// Number of states.
@@ -264,23 +398,40 @@ impl States {
     }
 
     /// The nodes computed up to and with state `j`.
-    pub fn covered(&self, j: usize) -> &FixedBitSet {
-        &self.covered[j]
+    pub fn covered(&self, j: usize) -> FixedBitSet {
+        match &self.reach {
+            Reach::Sets { covered, .. } => covered[j].clone(),
+            Reach::Order { first } => {
+                let mut covered = FixedBitSet::with_capacity(first.len());
+                covered.extend((0..first.len()).filter(|&v| first[v].is_some_and(|state| state as usize <= j)));
+                covered
+            }
+        }
     }
 
     /// The states before state `j` in the graph of states, ascending.
     pub fn before(&self, j: usize) -> impl Iterator<Item = usize> + '_ {
-        self.before[j].ones()
+        let (set, all) = match &self.reach {
+            Reach::Sets { before, .. } => (Some(&before[j]), 0),
+            Reach::Order { .. } => (None, j),
+        };
+        set.into_iter().flat_map(FixedBitSet::ones).chain(0..all)
     }
 
     /// Whether a stage can end with state `l`: no state before it covers what it does not.
     pub fn is_cut(&self, l: usize) -> bool {
-        self.covered[..l].iter().all(|earlier| earlier.is_subset(&self.covered[l]))
+        match &self.reach {
+            Reach::Sets { covered, .. } => covered[..l].iter().all(|earlier| earlier.is_subset(&covered[l])),
+            Reach::Order { .. } => true,
+        }
     }
 
     /// Whether each state covers all that its neighbour before it covers.
     pub fn is_chain(&self) -> bool {
-        self.covered.windows(2).all(|pair| pair[0].is_subset(&pair[1]))
+        match &self.reach {
+            Reach::Sets { covered, .. } => covered.windows(2).all(|pair| pair[0].is_subset(&pair[1])),
+            Reach::Order { .. } => true,
+        }
     }
 
     /// The nodes computed in the states `from..=to`, ascending: those of a pipeline stage that begins after state

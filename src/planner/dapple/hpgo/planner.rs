@@ -118,21 +118,37 @@ impl Planner for Hpgo {
         }
         // The length is that of the best plan, known only once it is found.
         let speedup = settings::model(options, Length::Synchronous { whole_samples: false });
-        let settings::Cuts { states, linear, note } = match settings::cuts(workload, profile, options) {
+        let settings::Cuts { states, linear, complete, note } = match settings::cuts(workload, profile, options) {
             Ok(cuts) => cuts,
             Err(error) => return Outcome::refused(settings::no_states(workload, error)),
         };
         let speedup = SpeedupModel { linear, ..speedup };
-        let model = Model::new(&states, limits.machines, limits.batch, limits.memory_bytes, speedup, faults(options));
+        let model =
+            |states| Model::new(states, limits.machines, limits.batch, limits.memory_bytes, speedup, faults(options));
+        let few = (states.len() > settings::MANY).then(|| states.thinned(settings::FEW));
+        let first = few.as_ref().and_then(|few| {
+            let model = model(few);
+            let (_, value, plan) = best_plan(problem, &model, few, &candidates(&model, &search.plans_only()))?;
+            search.improve(value, &plan);
+            Some((value, plan))
+        });
+        let model = model(&states);
         let all = candidates(&model, search);
-        let mut outcome = Outcome::new(if search.cancelled() { Status::Cancelled } else { Status::Feasible });
+        let stopped = search.cancelled();
+        let mut outcome = Outcome::new(if stopped { Status::Cancelled } else { Status::Feasible });
         let plain = data_parallel(&model);
         outcome.statistics = statistics(&model, &plain, &all);
         outcome.notes = notes(&model, &plain, &all);
         outcome.notes.extend(note);
-        match best_plan(problem, &model, &states, &all) {
-            Some((best, plan)) => {
-                search.improve(best.speedup, &plan);
+        let best = best_plan(problem, &model, &states, &all);
+        // Stopped before all published plans were made, one over fewer cuts may be better so far.
+        let better = first.filter(|(first, _)| stopped && best.as_ref().is_none_or(|(_, value, _)| value < first));
+        match best {
+            _ if better.is_some() => {
+                (outcome.objective, outcome.plan) = better.unzip();
+            }
+            Some((best, value, plan)) => {
+                search.improve(value, &plan);
                 outcome
                     .statistics
                     .counts
@@ -140,10 +156,11 @@ impl Planner for Hpgo {
                 let counts =
                     [("pipelines", f64::from(best.pipelines)), ("microbatches", f64::from(best.microbatches(&model)))];
                 outcome.statistics.counts.extend(counts);
-                outcome.objective = Some(best.speedup);
+                // Where cuts are left out, the state after a stage is not the one that the published fault speaks of.
+                outcome.objective = Some(if complete { best.speedup } else { value });
                 outcome.plan = Some(plan);
             }
-            None if outcome.status == Status::Feasible => {
+            None if !stopped => {
                 let (batch, micro) = (limits.batch, speedup.micro_batch);
                 let statistics = std::mem::take(&mut outcome.statistics);
                 let why = format!(
@@ -155,24 +172,31 @@ impl Planner for Hpgo {
             }
             None => {}
         }
+        if outcome.plan.is_some() {
+            // Devices that never wait would do a batch as many times faster as there are of them.
+            outcome.lower_bound = (!complete || stopped).then(|| f64::from(limits.devices));
+            if search.deadline_passed() {
+                outcome.status = Status::Feasible;
+            }
+        }
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
     }
 }
 
-/// The best plan that keeps every rule; of equal ones the last in the list.
+/// The best plan that keeps every rule, with its score; of equal ones the last in the list.
 fn best_plan<'a>(
     problem: &Problem,
     model: &Model<'_>,
     states: &States,
     all: &'a Candidates,
-) -> Option<(&'a Candidate, Plan)> {
+) -> Option<(&'a Candidate, f64, Plan)> {
     let mut order: Vec<&Candidate> = all.plans.iter().rev().filter(|plan| plan.speedup > 0.0).collect();
     order.sort_by(|a, b| b.speedup.total_cmp(&a.speedup));
     order.into_iter().find_map(|candidate| {
         let plan = plan(model, states, candidate);
         let score = check::check(&problem.workload, &problem.limits, &plan);
-        score.is_valid().then_some((candidate, plan))
+        score.is_valid().then_some((candidate, score.value, plan))
     })
 }
 
@@ -199,7 +223,7 @@ pub(in crate::planner::dapple) fn plan(model: &Model<'_>, states: &States, candi
     Plan {
         stages: candidate.stages.iter().map(stage).collect(),
         measure: Measure::Speedup(SpeedupModel { length, ..model.speedup }),
-        last_states: candidate.stages.iter().map(|stage| stage.to as u32).collect(),
+        last_states: candidate.stages.iter().map(|stage| states.number(stage.to)).collect(),
     }
 }
 

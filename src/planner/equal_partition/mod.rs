@@ -8,10 +8,13 @@
 //!   after joins the last; optionally the ends get stages of their own;
 //! * *general*: all nodes in depth-first topological order are dealt out evenly.
 //!
-//! With `S` stage counts, `d` divisors, `t` degrees it scores `O(S · d · t)` plans of `O(n + m)` each. The surprising
+//! With `S` stage counts, `d` divisors, `t` degrees it weighs `O(S · d · t)` plans by their sums ([`estimate`]) in
+//! `O(S · (n + m) + plans · stages)`; only those that may be the best are built and scored, in `O(n + m)` each. The surprising
 //! decision, as published: a tensor degree is tried if the file's *first* node offers it, and a stage count that exceeds
 //! the nodes leaves leading stages empty. A plan with empty stages is never better than the same without, so those are
 //! left out here; the values are the same.
+
+mod estimate;
 
 use std::collections::BTreeSet;
 
@@ -20,11 +23,9 @@ use crate::{
     cluster::{LimitKind, Limits},
     plan::{Plan, Stage, Violation, check},
     units,
-    workload::{
-        PiperProfile, Workload,
-        piper::{RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
-    },
+    workload::{PiperProfile, Workload, piper::TRANSFORMER_LAYER},
 };
+use estimate::{Estimate, Line};
 
 static INFO: PlannerInfo = PlannerInfo {
     id: "equal-partition",
@@ -100,23 +101,21 @@ impl Planner for EqualPartition {
             "general" => false,
             _ => has_layers,
         };
+        let dealt = if layered { Dealt::layers(workload) } else { Dealt::nodes(workload) };
+        let degrees = degrees(profile, &problem.limits, problem.options.flag("tensor_parallel"));
         let mut trial = Trial {
             workload,
-            profile,
             limits: &problem.limits,
-            degrees: degrees(profile, &problem.limits, problem.options.flag("tensor_parallel")),
+            line: Line::new(workload, profile, dealt.order.clone(), &degrees),
             search,
             best: None,
             least_memory: None,
+            contenders: Contenders::default(),
             scored: 0,
         };
-        let complete = if layered {
-            let parts = Layers::new(workload);
-            trial.layered(&parts, false)
-                && (problem.options.choice("separate_ends") == "never" || trial.layered(&parts, true))
-        } else {
-            trial.general()
-        };
+        let ends = layered && problem.options.choice("separate_ends") != "never";
+        let complete = trial.all(&dealt, false) && (!ends || trial.all(&dealt, true));
+        trial.decide(&dealt, complete);
         trial.outcome(complete, layered)
     }
 }
@@ -138,17 +137,23 @@ fn degrees(profile: &PiperProfile, limits: &Limits, tensor_parallel: bool) -> Ve
     first.unwrap_or_default().into_iter().filter(|&t| t <= limits.devices).collect()
 }
 
-/// The nodes in front of, in, and behind the transformer layers.
-struct Layers {
-    initial: Vec<usize>,
-    layers: Vec<usize>,
-    last: Vec<usize>,
+/// The order in which nodes are dealt out, and how many of them come before and after those that are.
+struct Dealt {
+    order: Vec<usize>,
+    before: usize,
+    after: usize,
 }
 
-impl Layers {
-    /// A node from which a layer can be reached comes before; of the others, one that can be reached from a layer comes
-    /// after, and so does one that touches neither (it has to be somewhere).
-    fn new(workload: &Workload) -> Self {
+impl Dealt {
+    /// All nodes.
+    fn nodes(workload: &Workload) -> Self {
+        let order = workload.dag.stack_order().into_iter().map(|v| v as usize).collect();
+        Dealt { order, before: 0, after: 0 }
+    }
+
+    /// The transformer layers. A node from which a layer can be reached comes before; of the others, one that can be
+    /// reached from a layer comes after, and so does one that touches neither (it has to be somewhere).
+    fn layers(workload: &Workload) -> Self {
         let dag = &workload.dag;
         let layers: BTreeSet<usize> =
             (0..workload.nodes.len()).filter(|&v| is_transformer(&workload.nodes[v])).collect();
@@ -160,116 +165,190 @@ impl Layers {
             }
         }
         let order = dag.stack_order();
-        let pick = |wanted: &dyn Fn(usize) -> bool| order.iter().map(|&v| v as usize).filter(|&v| wanted(v)).collect();
-        Layers {
-            initial: pick(&|v| initial.contains(&v)),
-            layers: pick(&|v| layers.contains(&v)),
-            last: pick(&|v| !initial.contains(&v) && !layers.contains(&v)),
-        }
+        let pick = |wanted: &dyn Fn(usize) -> bool| -> Vec<usize> {
+            order.iter().map(|&v| v as usize).filter(|&v| wanted(v)).collect()
+        };
+        let before = pick(&|v| initial.contains(&v));
+        let after = pick(&|v| !initial.contains(&v) && !layers.contains(&v));
+        let (first, last) = (before.len(), after.len());
+        let order = [before, pick(&|v| layers.contains(&v)), after].concat();
+        Dealt { order, before: first, after: last }
     }
 
-    /// The stages' nodes with the layers dealt out over `count` of them.
-    fn stages(&self, count: usize, separate_ends: bool) -> Vec<Vec<usize>> {
-        let mut stages = dealt(&self.layers, count);
+    /// How many are dealt out.
+    fn dealt(&self) -> usize {
+        self.order.len() - self.before - self.after
+    }
+
+    /// Where stages begin if nodes are dealt out over `count` of them; empty stages are left out.
+    fn begins(&self, count: usize, separate_ends: bool) -> Vec<usize> {
+        let mut begins = vec![0];
+        let mut at = self.before;
         if separate_ends {
-            stages.insert(0, self.initial.clone());
-            stages.push(self.last.clone());
-        } else {
-            stages[0].splice(0..0, self.initial.iter().copied());
-            stages[count - 1].extend(&self.last);
+            begins.push(at);
         }
-        stages
+        for length in lengths(self.dealt(), count) {
+            at += length;
+            begins.push(at);
+        }
+        if !separate_ends {
+            begins.pop();
+        }
+        begins.dedup();
+        if begins.len() > 1 && begins.last() == Some(&self.order.len()) {
+            begins.pop();
+        }
+        begins
     }
 }
 
-/// A list in `count` runs of equal length; the last ones are one longer where it does not divide.
-fn dealt(list: &[usize], count: usize) -> Vec<Vec<usize>> {
-    let (each, more) = (list.len() / count, list.len() % count);
-    let mut rest = list;
-    (0..count)
-        .map(|i| {
-            let (run, after) = rest.split_at(each + usize::from(i >= count - more));
-            rest = after;
-            run.to_vec()
-        })
-        .collect()
+/// `count` runs of equal length; the last ones are one longer where it does not divide.
+fn lengths(all: usize, count: usize) -> impl Iterator<Item = usize> {
+    let (each, more) = (all / count, all % count);
+    (0..count).map(move |i| each + usize::from(i >= count - more))
 }
+
+/// An equal partition.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    /// Stages that the nodes are dealt out over.
+    count: usize,
+    separate_ends: bool,
+    /// Degree and mode, as numbered by the line.
+    kind: usize,
+    d: u32,
+}
+
+/// Partitions one of which may be the best, in the order in which they were met, each with the least that it may be worth.
+#[derive(Debug, Default)]
+struct Contenders {
+    list: Vec<(f64, Candidate)>,
+    /// The most that the best may be worth.
+    most: Option<f64>,
+}
+
+impl Contenders {
+    /// Adds one unless another is better for sure; `sure` tells that it breaks no rule.
+    fn add(&mut self, candidate: Candidate, value: f64, room: f64, sure: bool) {
+        if self.most.is_some_and(|most| value - room > most) {
+            return;
+        }
+        self.list.push((value - room, candidate));
+        if sure {
+            self.most = Some(self.most.map_or(value + room, |most| most.min(value + room)));
+        }
+    }
+
+    fn take(&mut self) -> Vec<Candidate> {
+        let most = self.most.unwrap_or(f64::INFINITY);
+        std::mem::take(&mut self.list).into_iter().filter(|&(least, _)| least <= most).map(|(_, c)| c).collect()
+    }
+}
+
+/// A plan that promises to be better by this factor than the best one published is built and published at once.
+const WORTH_PUBLISHING: f64 = 0.9;
 
 struct Trial<'a> {
     workload: &'a Workload,
-    profile: &'a PiperProfile,
     limits: &'a Limits,
-    degrees: Vec<u32>,
+    line: Line<'a>,
     search: &'a Search,
     best: Option<(f64, Plan)>,
     /// The least peak memory of any plan that broke no other rule.
     least_memory: Option<f64>,
+    /// By load, among those that may fit; before any fits, by memory.
+    contenders: Contenders,
     scored: u32,
 }
 
 impl Trial<'_> {
-    /// All stage counts over the transformer layers; false if cancelled.
-    fn layered(&mut self, parts: &Layers, separate_ends: bool) -> bool {
+    /// All stage counts; false if cancelled.
+    fn all(&mut self, dealt: &Dealt, separate_ends: bool) -> bool {
         let ends = if separate_ends { 2 } else { 0 };
-        let most = (self.limits.devices as usize).min(parts.layers.len() + ends);
+        let most = (self.limits.devices as usize).min(dealt.dealt() + ends);
         (1..=most.saturating_sub(ends)).all(|count| {
             self.search.report_fraction(count as f64 / most as f64);
-            self.stages(&parts.stages(count, separate_ends))
+            self.stages(dealt, count, separate_ends)
         })
     }
 
-    /// All stage counts over all nodes; false if cancelled.
-    fn general(&mut self) -> bool {
-        let order: Vec<usize> = self.workload.dag.stack_order().into_iter().map(|v| v as usize).collect();
-        let most = (self.limits.devices as usize).min(order.len());
-        (1..=most).all(|count| {
-            self.search.report_fraction(count as f64 / most as f64);
-            self.stages(&dealt(&order, count))
-        })
-    }
-
-    /// Scores every common degree and mode for these stages; false if cancelled.
-    fn stages(&mut self, stages: &[Vec<usize>]) -> bool {
+    /// Weighs every common degree and mode for so many stages; false if cancelled.
+    fn stages(&mut self, dealt: &Dealt, count: usize, separate_ends: bool) -> bool {
         let limits = self.limits;
-        let count = stages.len() as u32;
-        let most_replicas = limits.devices.min(limits.microbatches) / count;
+        let begins = dealt.begins(count, separate_ends);
+        let between = self.line.between(&begins);
+        let stages = (count + if separate_ends { 2 } else { 0 }) as u32;
+        let most_replicas = limits.devices.min(limits.microbatches) / stages;
         for d in (1..=most_replicas).filter(|&d| limits.microbatches.is_multiple_of(d)) {
-            for t in self.degrees.clone() {
-                if count.saturating_mul(d).saturating_mul(t) > limits.devices {
+            for kind in 0..self.line.kinds.len() {
+                if stages.saturating_mul(d).saturating_mul(self.line.kinds[kind].t) > limits.devices {
                     continue;
                 }
-                for mode in [VANILLA, RECOMPUTE] {
-                    if self.search.cancelled() {
-                        return false;
-                    }
-                    self.score(stages, d, t, mode);
+                if self.search.cancelled() {
+                    return false;
                 }
+                let estimate = self.line.estimate(&self.line.kinds[kind], &begins, &between, d, limits);
+                self.weigh(dealt, Candidate { count, separate_ends, kind, d }, estimate);
+                self.scored += 1;
             }
         }
         true
     }
 
-    fn score(&mut self, stages: &[Vec<usize>], d: u32, t: u32, mode: &str) {
-        let offered =
-            |&v: &usize| self.profile.nodes[v].modes(t).is_some_and(|modes| modes.iter().any(|m| m.id == mode));
-        if !stages.iter().flatten().all(offered) {
+    fn weigh(&mut self, dealt: &Dealt, candidate: Candidate, estimate: Estimate) {
+        let Estimate { load_s, load_room, memory_bytes, memory_room } = estimate;
+        if memory_bytes - memory_room > self.limits.memory_bytes {
+            // How little memory would do is told where nothing fits.
+            if self.best.is_none() {
+                self.contenders.add(candidate, memory_bytes, memory_room, true);
+            }
             return;
         }
-        let stage = |nodes: &Vec<usize>| {
-            let mut nodes = nodes.clone();
+        if self.best.as_ref().is_none_or(|&(best, _)| load_s < best * WORTH_PUBLISHING) {
+            let before = self.best.is_some();
+            self.score(dealt, candidate);
+            if !before && self.best.is_some() {
+                self.contenders = Contenders::default();
+            }
+        }
+        if self.best.is_some() {
+            self.contenders.add(candidate, load_s, load_room, memory_bytes + memory_room <= self.limits.memory_bytes);
+        }
+    }
+
+    /// Scores those of which one must be the best; the most promising one only if there is no time for more.
+    fn decide(&mut self, dealt: &Dealt, complete: bool) {
+        let mut left = self.contenders.take();
+        if !complete {
+            left.drain(..left.len().saturating_sub(1));
+        }
+        // Of equal ones the first is the best.
+        let published = std::mem::take(&mut self.best);
+        left.into_iter().for_each(|candidate| self.score(dealt, candidate));
+        if let Some(published) = published
+            && self.best.as_ref().is_none_or(|best| published.0 < best.0)
+        {
+            self.best = Some(published);
+        }
+    }
+
+    fn score(&mut self, dealt: &Dealt, Candidate { count, separate_ends, kind, d }: Candidate) {
+        let begins = dealt.begins(count, separate_ends);
+        let kind = &self.line.kinds[kind];
+        let stage = |(i, &from): (usize, &usize)| {
+            let mut nodes = self.line.order[from..self.line.end(&begins, i)].to_vec();
             nodes.sort_unstable();
             Stage {
-                choices: vec![mode.to_string(); nodes.len()],
+                choices: vec![kind.mode.to_string(); nodes.len()],
                 nodes,
                 data_parallel: d,
-                tensor_parallel: t,
+                tensor_parallel: kind.t,
                 devices: vec![],
             }
         };
-        let stages = stages.iter().filter(|nodes| !nodes.is_empty()).map(stage).collect();
+        let stages = begins.iter().enumerate().map(stage).collect();
         let plan = Plan { stages, ..Plan::default() }.with_consecutive_devices();
         let score = check::check(self.workload, self.limits, &plan);
-        self.scored += 1;
         if score.violations.iter().all(|v| matches!(v, Violation::OutOfMemory { .. })) {
             let peak = score.peak_memory_bytes();
             self.least_memory = Some(self.least_memory.map_or(peak, |least| least.min(peak)));
@@ -279,6 +358,12 @@ impl Trial<'_> {
             self.search.improve(value, &plan);
             self.best = Some((value, plan));
         }
+    }
+
+    /// The load if all work were shared out evenly, in the kind with the least of it.
+    fn even_share(&self) -> f64 {
+        let least = self.line.kinds.iter().map(estimate::Kind::device_seconds).fold(f64::INFINITY, f64::min);
+        least * (1.0 - 1e-9) / f64::from(self.limits.devices)
     }
 
     fn outcome(self, complete: bool, layered: bool) -> Outcome {
@@ -292,9 +377,11 @@ impl Trial<'_> {
         if status == Status::Infeasible {
             outcome.infeasible = Some(self.infeasible());
         }
+        let even_share = self.even_share();
         if let Some((value, plan)) = self.best {
             outcome.objective = Some(value);
             outcome.plan = Some(plan);
+            outcome.lower_bound = Some(even_share.min(value));
             if complete {
                 outcome.lower_bound = Some(value);
                 outcome.proven_among = Some("equal partitions");
@@ -332,8 +419,21 @@ mod tests {
 
     #[test]
     fn the_last_runs_take_what_does_not_divide() {
-        let list: Vec<usize> = (0..7).collect();
-        assert_eq!(dealt(&list, 3), [vec![0, 1], vec![2, 3], vec![4, 5, 6]]);
-        assert_eq!(dealt(&list, 4), [vec![0], vec![1, 2], vec![3, 4], vec![5, 6]]);
+        assert_eq!(lengths(7, 3).collect::<Vec<_>>(), [2, 2, 3]);
+        assert_eq!(lengths(7, 4).collect::<Vec<_>>(), [1, 2, 2, 2]);
+    }
+
+    #[test]
+    fn stages_without_nodes_are_left_out() {
+        let dealt = |before: usize, layers: usize, after: usize| Dealt {
+            order: (0..before + layers + after).collect(),
+            before,
+            after,
+        };
+        assert_eq!(dealt(2, 4, 1).begins(2, false), [0, 4]);
+        assert_eq!(dealt(2, 4, 1).begins(2, true), [0, 2, 4, 6]);
+        assert_eq!(dealt(0, 4, 0).begins(2, true), [0, 2]);
+        assert_eq!(dealt(0, 2, 0).begins(3, false), [0, 1]);
+        assert_eq!(dealt(1, 3, 0).begins(1, true), [0, 1]);
     }
 }

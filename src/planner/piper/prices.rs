@@ -1,0 +1,217 @@
+//! Bounds on what a stage costs within its memory, in constant time.
+//!
+//! A price on every byte lets each node of a stage choose its mode by itself: what the nodes then pay, less the price of
+//! the memory there is, bounds the cost of every choice that fits from below (Lagrange), and if what they chose does fit, it
+//! is such a choice. Between two neighbouring prices, some of the nodes that change their mind do: one of them too many at
+//! the most. Choices do not depend on the stage, so sums over admissible sets serve all stages at once.
+//!
+//! A handful of prices decides almost every question that the search asks; only what lies between its two bounds goes to
+//! the knapsack. What is within rounding of a bound counts as undecided.
+//!
+//! A table for each (degree, replicas, microbatches in flight) that is asked about, `O(sets · prices)` time and memory; no
+//! more are made once [`MOST_BYTES`] are full.
+
+use super::model::{Choice, Degree, Model, StageCost};
+
+/// Prices in a table.
+const PRICES: usize = 8;
+/// Bytes of tables, all threads together.
+const MOST_BYTES: usize = 192 << 20;
+
+/// What the nodes of a set pay and hold at one price.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    cost: f64,
+    bytes: f64,
+}
+
+type Sums = [Sum; PRICES];
+
+/// Sums by set for one degree, number of replicas and of microbatches in flight.
+struct Table {
+    /// Seconds a byte, ascending; the first is 0.
+    prices: [f64; PRICES],
+    /// By price: the most that one node pays more than at the price before.
+    steps: [f64; PRICES],
+    sums: Vec<Sums>,
+}
+
+/// The tables made so far.
+pub(super) struct Prices {
+    /// By degree, position of the replicas (0 where they make no difference), and in flight.
+    tables: Vec<Vec<Vec<Option<Table>>>>,
+    tables_left: usize,
+    memory_bytes: f64,
+}
+
+/// A stage to be decided on.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'s> {
+    pub(super) degree: usize,
+    pub(super) outer: usize,
+    pub(super) inner: usize,
+    pub(super) stage: &'s StageCost,
+    pub(super) d: u32,
+}
+
+impl Prices {
+    /// No tables yet; `threads` such share the memory.
+    pub(super) fn new(model: &Model<'_>, memory_bytes: f64, threads: usize) -> Self {
+        let size = model.sets.len() * size_of::<Sums>();
+        let tables_left = if model.far_apart { 0 } else { MOST_BYTES / threads.max(1) / size.max(1) };
+        let tables = model.degrees.iter().map(|_| Vec::new()).collect();
+        Prices { tables, tables_left, memory_bytes }
+    }
+
+    /// Whether the stage may keep to `target` with no thought of memory, going by the cheapest mode of each node and the
+    /// cheapest of each edge; `None` if there is no table to tell.
+    pub(super) fn may_keep_to(&mut self, model: &Model<'_>, asked: Asked<'_>, target: f64) -> Option<bool> {
+        let d = asked.d;
+        let room = self.room(model, asked);
+        let table = self.table(model, asked.degree, d, 1)?;
+        let cost = table.sums[asked.outer][0].cost - table.sums[asked.inner][0].cost;
+        let least = cost + beside(model, asked, asked.stage.edge_least);
+        Some(least - room <= target * f64::from(d))
+    }
+
+    /// Whether the stage can keep to `target` with `y` microbatches in flight, if the bounds tell.
+    pub(super) fn decided(&mut self, model: &Model<'_>, asked: Asked<'_>, y: u32, target: f64) -> Option<bool> {
+        let memory_bytes = self.memory_bytes;
+        let room = self.room(model, asked);
+        let table = self.table(model, asked.degree, asked.d, y)?;
+        let (outer, inner) = (&table.sums[asked.outer], &table.sums[asked.inner]);
+        let all_bytes = table.sums[table.sums.len() - 1][0].bytes;
+        let bytes_room = (1e-9 * memory_bytes).max(rounding(model) * all_bytes);
+        let budget = target * f64::from(asked.d);
+        let most_lower = budget - beside(model, asked, asked.stage.edge_least) + room;
+        let (mut upper, mut over) = (f64::INFINITY, Sum::default());
+        for i in 0..PRICES {
+            let now = Sum { cost: outer[i].cost - inner[i].cost, bytes: outer[i].bytes - inner[i].bytes };
+            if now.cost + table.prices[i] * (now.bytes - memory_bytes - bytes_room) > most_lower {
+                return Some(false);
+            }
+            if upper.is_infinite() {
+                if now.bytes + bytes_room <= memory_bytes {
+                    upper = now.cost;
+                    if i > 0 {
+                        let part = table.prices[i] * (over.bytes - memory_bytes + bytes_room) + table.steps[i];
+                        upper = upper.min(over.cost + part);
+                    }
+                }
+                over = now;
+            }
+        }
+        (upper + beside(model, asked, asked.stage.edge_most) + room <= budget).then_some(true)
+    }
+
+    /// Seconds by which differences of sums may be off.
+    fn room(&self, model: &Model<'_>, asked: Asked<'_>) -> f64 {
+        rounding(model) * model.most_seconds(asked.degree, asked.d)
+    }
+
+    fn table(&mut self, model: &Model<'_>, degree: usize, d: u32, y: u32) -> Option<&Table> {
+        let at = if model.degrees[degree].uniform { 0 } else { model.replicas.binary_search(&d).ok()? };
+        let rows = &mut self.tables[degree];
+        if rows.len() <= at {
+            rows.resize_with(at + 1, Vec::new);
+        }
+        let row = &mut rows[at];
+        if row.len() <= y as usize {
+            if self.tables_left == 0 {
+                return None;
+            }
+            row.resize_with(y as usize + 1, || None);
+        }
+        if row[y as usize].is_none() {
+            if self.tables_left == 0 {
+                return None;
+            }
+            self.tables_left -= 1;
+            row[y as usize] = Some(Table::new(model, degree, d, y, self.memory_bytes));
+        }
+        row[y as usize].as_ref()
+    }
+}
+
+/// By what share of the whole a difference of sums may be off.
+fn rounding(model: &Model<'_>) -> f64 {
+    8.0 * f64::EPSILON * (model.dag.len() as f64 + 64.0)
+}
+
+/// Seconds of a stage on one replica that its nodes' choices do not change.
+fn beside(model: &Model<'_>, asked: Asked<'_>, edge_bytes: f64) -> f64 {
+    let parameters = if model.degrees[asked.degree].uniform { asked.stage.parameters } else { 0.0 };
+    model.load(0.0, parameters, edge_bytes, asked.d) * f64::from(asked.d)
+}
+
+impl Table {
+    fn new(model: &Model<'_>, degree: usize, d: u32, y: u32, memory_bytes: f64) -> Self {
+        let degree = &model.degrees[degree];
+        let in_flight = f64::from(y);
+        // Modes by node: what they cost beside edges, and what they hold.
+        let options = |choices: &[Choice]| -> Vec<Sum> {
+            let option =
+                |choice: &Choice| Sum { cost: cost(model, degree, choice, d), bytes: choice.memory(in_flight) };
+            let fits = |sum: &Sum| sum.bytes <= memory_bytes * (1.0 + 1e-9);
+            let all: Vec<Sum> = choices.iter().map(option).collect();
+            let fitting: Vec<Sum> = all.iter().copied().filter(fits).collect();
+            if fitting.is_empty() { all } else { fitting }
+        };
+        let options: Vec<Vec<Sum>> = degree.choices.iter().map(|choices| options(choices)).collect();
+        let prices = prices(&options);
+        let chosen: Vec<Sums> = options.iter().map(|options| prices.map(|price| choice(options, price))).collect();
+        let mut steps = [0.0; PRICES];
+        for i in 1..PRICES {
+            steps[i] = chosen.iter().map(|sums| sums[i].cost - sums[i - 1].cost).fold(0.0, f64::max);
+        }
+        let mut sums: Vec<Sums> = vec![Sums::default(); model.sets.len()];
+        for set in 1..sums.len() {
+            let within = model.within[set] as usize;
+            let mut sum = sums[within];
+            for v in model.sets.difference(set, within) {
+                for (sum, node) in sum.iter_mut().zip(&chosen[v]) {
+                    sum.cost += node.cost;
+                    sum.bytes += node.bytes;
+                }
+            }
+            sums[set] = sum;
+        }
+        Table { prices, steps, sums }
+    }
+}
+
+/// Seconds of a mode on one replica beside its edges; its parameters only where modes differ in them.
+fn cost(model: &Model<'_>, degree: &Degree, choice: &Choice, d: u32) -> f64 {
+    let parameters = if degree.uniform { 0.0 } else { choice.parameters };
+    choice.time_s + model.load(0.0, parameters, 0.0, d) * f64::from(d)
+}
+
+/// The cheapest option at a price; of equals the smallest. Nothing for a node without options.
+fn choice(options: &[Sum], price: f64) -> Sum {
+    let paid = |sum: &Sum| sum.cost + price * sum.bytes;
+    let better = |a: Sum, b: Sum| {
+        let order = paid(&b).total_cmp(&paid(&a)).then(b.bytes.total_cmp(&a.bytes));
+        if order.is_lt() { b } else { a }
+    };
+    options.iter().copied().reduce(better).unwrap_or_default()
+}
+
+/// Prices at which about as many nodes each change their minds; at the last one all have.
+fn prices(options: &[Vec<Sum>]) -> [f64; PRICES] {
+    let mut ratios = vec![];
+    for options in options {
+        let fastest = choice(options, 0.0);
+        let slower = options.iter().filter(|option| option.bytes < fastest.bytes);
+        ratios.extend(slower.map(|option| (option.cost - fastest.cost) / (fastest.bytes - option.bytes)));
+    }
+    ratios.retain(|ratio| ratio.is_finite());
+    ratios.sort_by(f64::total_cmp);
+    let mut prices = [0.0; PRICES];
+    if let Some(&largest) = ratios.last() {
+        for (i, price) in prices.iter_mut().enumerate().skip(1) {
+            *price = ratios[(ratios.len() * i / (PRICES - 1)).min(ratios.len() - 1)];
+        }
+        prices[PRICES - 1] = 2.0 * largest;
+    }
+    prices
+}
