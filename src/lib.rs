@@ -5,6 +5,7 @@
 //!
 //! | module | step |
 //! |---|---|
+//! | [`text`] | what of a stranger's text a terminal may be shown |
 //! | [`units`] | bytes, seconds and bandwidths as people write them |
 //! | [`graph`] | DAGs, orders, downsets |
 //! | [`workload`] | what is planned: profiles, formats, lint, generators |
@@ -34,6 +35,7 @@ pub mod plan;
 pub mod planner;
 pub mod simulate;
 pub mod study;
+pub mod text;
 #[cfg(feature = "screen")]
 pub mod tui;
 pub mod units;

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use crate::workload::error::single_line;
+use crate::text::{single_line, visible};
 
 /// Says what a user should know of a result that stands.
 pub(crate) fn note(text: &str) {
@@ -29,9 +29,9 @@ pub(crate) fn hint(text: &str) {
     }
 }
 
-/// Writes a text of several lines as it is.
+/// Writes a text of several lines, with whatever a terminal would obey made [`visible`].
 pub(crate) fn whole(text: &str) {
     let mut stream = io::stderr().lock();
     // Whoever cannot be told cannot be told of that either.
-    drop(stream.write_all(text.as_bytes()).and_then(|()| stream.flush()));
+    drop(stream.write_all(visible(text).as_bytes()).and_then(|()| stream.flush()));
 }

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::text::visible_line;
+
 /// Why a quantity could not be read; the message names the text and shows what would do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{text}` is {expected}")]
@@ -26,11 +28,9 @@ pub struct UnitError {
 impl UnitError {
     /// The error for a text, cut where it is too long to be shown.
     pub fn new(text: &str, expected: &'static str) -> Self {
-        let mut shown: String = text.chars().take(MOST_SHOWN).collect();
-        if shown.len() < text.len() {
-            shown += "..";
-        }
-        UnitError { text: shown, expected }
+        let cut: String = text.chars().take(MOST_SHOWN).collect();
+        let rest = if cut.len() < text.len() { ".." } else { "" };
+        UnitError { text: visible_line(&cut) + rest, expected }
     }
 }
 

@@ -116,7 +116,7 @@ pub struct PlannerArgs {
     /// Sets an option of the planner; `plantui planners` lists them. May be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub settings: Vec<String>,
-    /// Stops after this time, such as 60s or 2min, with the best plan so far
+    /// Stops after this time, such as 60s or 2min, with the best plan so far; simulating it may take a second more
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = deadline)]
     pub deadline: Option<Duration>,
     /// Threads to plan with; the plan is the same for any number [default: one per core]

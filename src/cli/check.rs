@@ -1,13 +1,13 @@
 //! `plantui check`: validate a plan and score it again, from the workload alone.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::{
     Ending, Failure,
-    arguments::LimitArgs,
+    arguments::{self, LimitArgs},
     input::{self, Plans},
     output,
     planning::Simulation,
@@ -23,8 +23,9 @@ use crate::{
         },
         figures::Figures,
     },
-    planner::{self, OptionKind},
-    simulate::{Pipeline, Schedule, Setting, Settings, simulate},
+    planner::{self, OptionKind, Search},
+    simulate::{Pipeline, Schedule, Setting, Settings, simulate_unless},
+    study::compare::given_up,
     units::exact_number,
     workload::{LoadError, Workload, error::printable},
 };
@@ -59,6 +60,9 @@ pub struct CheckArgs {
     /// Lets no plan pass that there is a warning about
     #[arg(long)]
     strict: bool,
+    /// Gives up the simulation, with a warning, after this time, such as 60s or 2min
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
+    deadline: Option<Duration>,
     /// Prints one JSON document (schema plantui.check/1) in place of the table
     #[arg(long)]
     json: bool,
@@ -218,15 +222,21 @@ impl CheckArgs {
         // Under other limits than its own a plan costs something else than its file says.
         let same_limits = self.limits == LimitArgs::default();
         let claim = Claim::judge(&loaded.claims, &score, same_limits);
-        let simulation =
-            score.is_valid().then(|| Simulation::of(workload, &limits, &loaded.plan, Schedule::OneForwardOneBackward));
+        let search = Search::new(self.deadline, 0);
+        let mut warnings = unknown(&loaded);
+        let simulated = score
+            .is_valid()
+            .then(|| Simulation::within(workload, &limits, &loaded.plan, Schedule::OneForwardOneBackward, &search));
+        let simulation = simulated.and_then(|simulated| simulated.map_err(|given_up| warnings.push(given_up)).ok());
         let mut contradictions = vec![];
         if same_limits {
             contradictions = loaded.figures.contradictions(&loaded.claims, &loaded.plan, &score);
-            let simulation = simulation.as_ref();
-            contradictions.extend(simulation.into_iter().flat_map(|own| differences(workload, &limits, &loaded, own)));
+            let compared = simulation.as_ref().map(|own| differences(workload, &limits, &loaded, own, &search));
+            match compared.unwrap_or(Ok(vec![])) {
+                Ok(differences) => contradictions.extend(differences),
+                Err(given_up) => warnings.push(given_up),
+            }
         }
-        let warnings = unknown(&loaded);
         let workload = workload.clone();
         Ok(Checked {
             workload,
@@ -363,13 +373,19 @@ impl Checked {
 }
 
 /// What a file says of its simulation otherwise than the simulator does, a sentence each. Played as the file says it was.
-fn differences(workload: &Workload, limits: &Limits, loaded: &LoadedPlan, simulation: &Simulation) -> Vec<String> {
-    let Some(said) = &loaded.figures.simulation else { return vec![] };
+fn differences(
+    workload: &Workload,
+    limits: &Limits,
+    loaded: &LoadedPlan,
+    simulation: &Simulation,
+    search: &Search,
+) -> Result<Vec<String>, String> {
+    let Some(said) = &loaded.figures.simulation else { return Ok(vec![]) };
     let part = |of: &Simulation| said.differences(&plan_json::simulation_part(&of.pipeline, of.schedule, &of.timeline));
     let schedule = match said.schedule.as_deref() {
         Some(id) if id != simulation.schedule.id() => match Schedule::find(id) {
             Some(schedule) => schedule,
-            None => return vec![format!("simulation: schedule is `{}`, which is not known", printable(id))],
+            None => return Ok(vec![format!("simulation: schedule is `{}`, which is not known", printable(id))]),
         },
         _ => simulation.schedule,
     };
@@ -380,19 +396,20 @@ fn differences(workload: &Workload, limits: &Limits, loaded: &LoadedPlan, simula
             Ok(changed) => changed,
             Err(why) => {
                 let (name, value) = (printable(name), printable(value));
-                return vec![format!("simulation: settings.{name} is `{value}`: {why}")];
+                return Ok(vec![format!("simulation: settings.{name} is `{value}`: {why}")]);
             }
         };
     }
     if schedule == simulation.schedule && settings == Settings::default() {
-        return part(simulation);
+        return Ok(part(simulation));
     }
     let pipeline = Pipeline::from_plan(workload, limits, &loaded.plan, &settings);
     if let Some(reason) = pipeline.refusal(schedule).filter(|_| !pipeline.plays_once()) {
-        return vec![format!("simulation: {reason}")];
+        return Ok(vec![format!("simulation: {reason}")]);
     }
-    let timeline = simulate(&pipeline, schedule);
-    part(&Simulation { schedule, pipeline, timeline })
+    let played = simulate_unless(&pipeline, schedule, &|| search.cancelled());
+    let timeline = played.ok_or_else(|| given_up(search))?;
+    Ok(part(&Simulation { schedule, pipeline, timeline }))
 }
 
 /// What of a file is not known here, a sentence each: it may be of another version, or misspelt.

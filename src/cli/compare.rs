@@ -1,12 +1,6 @@
 //! `plantui compare`: every planner that can, and plans from files, on one table in one simulator.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::{Arc, mpsc},
-    thread,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -20,15 +14,15 @@ use super::{
     output::{self, Destination},
     planning,
     play::PlayArgs,
-    progress::Bar,
     report::{self, line},
+    watch::watched,
 };
 use crate::{
     cluster::Limits,
     notice,
     plan::document::{LimitsPart, ObjectivePart, WorkloadPart},
     planner::{self, Options, Planner, Problem, Search, Status},
-    simulate::{Pipeline, Play, Schedule},
+    simulate::{LEAST_TIME, Pipeline, Play, Schedule},
     study::{
         columns::{self, Column},
         compare::{self, Entry, TIME_FOR_EACH},
@@ -48,9 +42,6 @@ same schedule. `predicted` is how far a planner's own time per sample is from th
 too much. Plans from files are scored under the same limits.
 Exit codes: 0 there is a plan, 1 no planner found one, 2 wrong use or input, 3 stopped before any plan,
 70 a bug of plantui.";
-
-/// How often the bar is drawn.
-const FRAME: Duration = Duration::from_millis(50);
 
 /// Plan with every planner that can and compare the plans in the simulator
 #[derive(Debug, Args)]
@@ -182,7 +173,8 @@ impl CompareArgs {
         for path in &self.plan {
             let mut loaded = input::plan(path, &workload)?;
             loaded.under(&limits);
-            entries.push(compare::given(&input::shown(path), &workload, &limits, loaded.plan, play));
+            let search = Search::new(self.deadline, self.seed);
+            entries.push(compare::given(&input::shown(path), &workload, &limits, loaded.plan, play, &search));
         }
         let stopped = self.ask(&able, &workload, &limits, play, &mut entries)?;
         self.say_what_nothing_heeds(&workload, &limits, play, &entries);
@@ -264,31 +256,22 @@ impl CompareArgs {
         play: Play,
         entries: &mut Vec<Entry>,
     ) -> Result<bool, Failure> {
-        let all = Search::default();
-        let interrupt = Interrupt::cancels(&all)
-            .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
+        let all = Search::new(None, self.seed);
+        let interrupt = Interrupt::cancels(&all)?;
         for &planner in planners {
             if interrupt.pressed() {
                 break;
             }
-            let search = Search::new(Some(self.deadline.unwrap_or(TIME_FOR_EACH)), self.seed);
-            let (done, running) = mpsc::channel::<()>();
-            let measure = planner.measure(workload, &Options::defaults(planner.options()));
-            let (name, search, interrupt) = (planner.info().name, &search, &interrupt);
-            let entry = thread::scope(|scope| {
-                scope.spawn(move || {
-                    let mut bar = Bar::new(name, measure);
-                    while running.recv_timeout(FRAME) == Err(mpsc::RecvTimeoutError::Timeout) {
-                        if interrupt.pressed() {
-                            search.cancel();
-                        }
-                        bar.update(search, interrupt.pressed());
-                    }
-                });
-                // Should the planner panic, the bar ends with the sender.
-                let _done = done;
-                compare::planned(planner, workload, limits, play, search)
-            });
+            let search = all.part(Some(self.deadline.unwrap_or(TIME_FOR_EACH)));
+            // The plan that Ctrl-C stops is simulated still, until it is pressed again.
+            let then = |search: &Search| {
+                let after = search.follow(LEAST_TIME);
+                interrupt.follows();
+                after
+            };
+            let shown = (planner.info().name, planner.measure(workload, &Options::defaults(planner.options())));
+            let work = || compare::planned(planner, workload, limits, play, &search, then);
+            let entry = watched(shown, &search, &interrupt, work);
             entry.fault.iter().for_each(|fault| tell_bug(fault));
             entries.push(entry);
         }

@@ -2,10 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    panic,
     path::PathBuf,
-    sync::mpsc,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -21,17 +18,13 @@ use super::{
     interrupt::Interrupt,
     output::{self, Destination},
     planning::{self, Planned, Simulation, Task},
-    progress::Bar,
     report::{self, counted, line},
+    watch::{simulating, watched},
 };
 use crate::{
     export::plan_json::status_word,
-    plan::{
-        Measure,
-        document::{LimitsPart, ObjectivePart, PlannerPart, WorkloadPart},
-    },
-    planner::{self, Search},
-    simulate::Schedule,
+    plan::document::{LimitsPart, ObjectivePart, PlannerPart, WorkloadPart},
+    planner::Search,
     study::{
         explain::{Answer, Base, Bottleneck, Cause, Certainty, Change, Explanation, stage_name},
         losses::Losses,
@@ -51,9 +44,6 @@ plan gets better without it. Differences are relative to the plan at hand; `at l
 on a plan which is not proven to be the best.
 Exit codes: 0 done, 1 no feasible plan, 2 wrong use or input, 3 stopped before any plan,
 70 a bug of plantui.";
-
-/// How often the bar is drawn.
-const FRAME: Duration = Duration::from_millis(50);
 
 /// A re-plan may take at least this long.
 const LEAST_SHARE: Duration = Duration::from_secs(2);
@@ -121,21 +111,14 @@ impl ExplainArgs {
     /// a re-plan that fails.
     fn explain(&self, task: Task) -> Result<(Planned, Option<Explained>), Failure> {
         let whole = Search::new(None, self.planning.seed);
-        let interrupt = Interrupt::cancels(&whole)
-            .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
-        let Task { planner, problem, unheeded, assumed } = task;
+        let interrupt = Interrupt::cancels(&whole)?;
         let search = whole.part(self.planning.deadline);
-        let measure = planner.measure(&problem.workload, &problem.options);
+        let measure = task.planner.measure(&task.problem.workload, &task.problem.options);
         let started = Instant::now();
-        let (mut outcome, score) =
-            watched((planner.info().name, measure), &search, &interrupt, || planner::run(planner, &problem, &search))?;
-        outcome.notes.extend(unheeded.iter().map(|kind| planning::ignored(planner, *kind)).chain(assumed));
+        let planner = task.planner;
+        let mut planned = watched((planner.info().name, measure), &search, &interrupt, || task.plan(&search))?;
         let each = self.each.unwrap_or_else(|| LEAST_SHARE.max(2 * started.elapsed()));
-        let simulation = outcome
-            .plan
-            .as_ref()
-            .map(|plan| Simulation::of(&problem.workload, &problem.limits, plan, Schedule::OneForwardOneBackward));
-        let planned = Planned { planner, problem, outcome, score, simulation };
+        planned.simulate(|simulate| simulating(&search, &interrupt, simulate));
         let Some(base) = Base::new(planner, &planned.problem, &planned.outcome, planned.score.as_ref()) else {
             return Ok((planned, None));
         };
@@ -155,28 +138,6 @@ impl ExplainArgs {
         let unasked = questions.len() - explanation.answers().len();
         Ok((planned, Some(Explained { base, bottleneck, losses, explanation, each, unasked })))
     }
-}
-
-/// Does something while a second thread draws how far it is.
-fn watched<T: Send>(
-    (title, measure): (&'static str, Measure),
-    search: &Search,
-    interrupt: &Interrupt,
-    work: impl FnOnce() -> T,
-) -> T {
-    let (done, running) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            let mut bar = Bar::new(title, measure);
-            while running.recv_timeout(FRAME) == Err(mpsc::RecvTimeoutError::Timeout) {
-                bar.update(search, interrupt.pressed());
-            }
-        });
-        // Should the planner panic, the bar must end first, or the scope would wait for it for ever.
-        let found = panic::catch_unwind(panic::AssertUnwindSafe(work));
-        drop(done);
-        found.unwrap_or_else(|bug| panic::resume_unwind(bug))
-    })
 }
 
 fn text(planned: &Planned, explained: &Explained) -> String {

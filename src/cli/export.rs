@@ -1,12 +1,15 @@
 //! `plantui export`: a plan for an engine, a spreadsheet or another tool.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, builder::PossibleValuesParser};
 
 use super::{
     Ending, Failure,
-    arguments::{LimitArgs, schedules},
+    arguments::{self, LimitArgs, schedules},
     check, input,
     output::Destination,
     planning::Simulation,
@@ -20,7 +23,9 @@ use crate::{
     },
     notice,
     plan::{Plan, check::check as score, document::LoadedPlan},
+    planner::Search,
     simulate::Schedule,
+    text::{is_hostile, visible_line},
     workload::{self, LoadError, Workload, formats},
 };
 
@@ -39,7 +44,8 @@ Examples:
 Most engines treat all stages alike. Where one cannot run the plan, the nearest plan that it can run is written: what was
 lost is said above it (and on standard error), with what it costs. The workload is the one the plan was made from, unless
 --workload names another place. Blocks are nodes whose names repeat or differ in one number, unless --layers says.
-Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input.";
+Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input, 3 the
+deadline passed.";
 
 /// Formats beside the engines: id and what it is.
 const OTHERS: [&str; 7] = ["chrome-trace", "svg", "csv", "dot", "jax", "piper", "placement-split"];
@@ -85,6 +91,9 @@ pub struct ExportArgs {
     /// Refuses a plan that the engine cannot run, in place of writing the nearest
     #[arg(long)]
     exact: bool,
+    /// Gives up looking for the nearest plan, or simulating for a trace, after this time, such as 60s or 2min
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
+    deadline: Option<Duration>,
     #[command(flatten)]
     limits: LimitArgs,
     /// Writes to this file in place of standard output
@@ -165,6 +174,11 @@ impl ExportArgs {
         destination: &Destination,
     ) -> Result<Ending, Failure> {
         let plan = &loaded.plan;
+        let names = [&self.block_name].into_iter().chain(&self.first_names).chain(&self.last_names);
+        if let Some(name) = names.chain(&self.layers).find(|name| name.contains(is_hostile)) {
+            let refusal = format!("`{}` is no name of a module: it holds a control character", visible_line(name));
+            return Err(Failure::refused(refusal, "write it without"));
+        }
         if !self.block_name.contains("{}") || self.block_name.trim() != self.block_name {
             let refusal = format!("`{}` names no repeated layer", self.block_name);
             return Err(Failure::refused(
@@ -184,6 +198,7 @@ impl ExportArgs {
             virtual_stages: self.virtual_stages.unwrap_or(2),
             recipe: loaded.recipe,
             exact: self.exact,
+            deadline: self.deadline,
         };
         match engine::export(engine, workload, limits, plan, &settings) {
             Ok(exported) => {
@@ -238,8 +253,15 @@ impl ExportArgs {
             "placement-split" => split::to_json(workload, limits, plan),
             "svg" => plan_svg::to_svg(workload, limits, plan, &scored),
             _ => {
+                let search = Search::new(self.deadline, 0);
                 let Simulation { schedule, pipeline, timeline } =
-                    Simulation::of(workload, limits, plan, self.schedule());
+                    match Simulation::within(workload, limits, plan, self.schedule(), &search) {
+                        Ok(simulation) => simulation,
+                        Err(given_up) => {
+                            notice::error(&given_up);
+                            return Ok(Ending::Stopped);
+                        }
+                    };
                 destination.trace(|out| chrome_trace::write(&mut { out }, plan, &pipeline, schedule, &timeline))?;
                 return Ok(Ending::Done);
             }

@@ -1,10 +1,10 @@
-//! Ctrl-C while a planner runs: once stops the search and keeps the best plan, twice ends the program.
+//! Ctrl-C while a planner runs: once stops the search and keeps the best plan, twice ends the program. Where something
+//! [follows](Interrupt::follows) the search, the second stops that, and the third ends the program.
 //!
 //! The thread that waits for the signal lives as long as the process: a handler once installed cannot be given back to
 //! the system, so from the end of the search on the thread does what the system would have done.
 
 use std::{
-    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,25 +14,30 @@ use std::{
 
 use signal_hook::{consts::SIGINT, iterator::Signals, low_level};
 
+use super::Failure;
 use crate::planner::Search;
 
 /// While this lives, the first Ctrl-C cancels the search.
 pub(super) struct Interrupt {
     armed: Arc<AtomicBool>,
+    pressed: Arc<AtomicBool>,
 }
 
 impl Interrupt {
     /// Listens for Ctrl-C on behalf of a search.
     ///
     /// # Errors
-    /// If the system refuses a signal handler.
-    pub(super) fn cancels(search: &Search) -> io::Result<Self> {
+    /// [`Failure`] if the system refuses a signal handler.
+    pub(super) fn cancels(search: &Search) -> Result<Self, Failure> {
         let armed = Arc::new(AtomicBool::new(true));
-        let mut signals = Signals::new([SIGINT])?;
-        let (flag, search) = (Arc::clone(&armed), search.clone());
+        let mut signals = Signals::new([SIGINT])
+            .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
+        let pressed = Arc::new(AtomicBool::new(false));
+        let (flag, noted, search) = (Arc::clone(&armed), Arc::clone(&pressed), search.clone());
         thread::spawn(move || {
             for signal in signals.forever() {
                 if flag.swap(false, Ordering::Relaxed) {
+                    noted.store(true, Ordering::Relaxed);
                     search.cancel();
                 } else if low_level::emulate_default_handler(signal).is_err() {
                     // 128 + SIGINT, as a shell reports it.
@@ -40,12 +45,17 @@ impl Interrupt {
                 }
             }
         });
-        Ok(Interrupt { armed })
+        Ok(Interrupt { armed, pressed })
+    }
+
+    /// Whatever [`Search::follow`]s the search is stopped by the next Ctrl-C.
+    pub(super) fn follows(&self) {
+        self.armed.store(true, Ordering::Relaxed);
     }
 
     /// Whether Ctrl-C was pressed.
     pub(super) fn pressed(&self) -> bool {
-        !self.armed.load(Ordering::Relaxed)
+        self.pressed.load(Ordering::Relaxed)
     }
 }
 
@@ -73,5 +83,14 @@ mod tests {
             thread::yield_now();
         }
         assert!(interrupt.pressed() && search.cancelled() && !search.deadline_passed());
+        // What follows the search is stopped by the next.
+        let after = search.follow(Duration::ZERO);
+        interrupt.follows();
+        assert!(!after.cancelled());
+        low_level::raise(SIGINT).unwrap();
+        while !after.cancelled() && Instant::now() < patience {
+            thread::yield_now();
+        }
+        assert!(after.cancelled());
     }
 }

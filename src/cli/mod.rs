@@ -23,6 +23,7 @@ mod interrupt;
 pub mod lint;
 pub mod man;
 mod mistyped;
+mod misuse;
 mod operator_table;
 pub mod output;
 pub mod plan;
@@ -39,6 +40,7 @@ mod sweep_report;
 mod sweep_store;
 pub mod themes;
 pub mod topologies;
+mod watch;
 
 use std::{ffi::OsStr, process::ExitCode};
 
@@ -69,7 +71,7 @@ Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong us
 /// with the least time per sample, and shows what limits the result. Without a subcommand it opens the screen; where
 /// there is no terminal it prints the report that `plantui plan` prints.
 #[derive(Debug, Parser)]
-#[command(name = "plantui", version, after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(name = "plantui", bin_name = "plantui", version, after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 #[command(propagate_version = true, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
@@ -134,21 +136,10 @@ pub fn main() -> ExitCode {
     if let Some(failure) = mistyped::failure(first_word.as_deref().and_then(OsStr::to_str)) {
         return failure.report();
     }
-    match Cli::try_parse() {
-        Ok(cli) => match cli.run() {
-            Ok(ending) => ending.exit_code(),
-            Err(failure) => failure.report(),
-        },
-        Err(told) => tell(&told),
-    }
-}
-
-/// Prints help, the version, or what is wrong with the arguments.
-fn tell(told: &clap::Error) -> ExitCode {
-    match told.print() {
-        // Help that was asked for is a result like any other.
-        Err(error) if !told.use_stderr() => Failure::writing("standard output", &error).report(),
-        _ => ExitCode::from(told.exit_code() as u8),
+    match Cli::try_parse().map(Cli::run) {
+        Ok(Ok(ending)) => ending.exit_code(),
+        Ok(Err(failure)) => failure.report(),
+        Err(error) => misuse::report(error),
     }
 }
 

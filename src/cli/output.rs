@@ -1,8 +1,8 @@
-//! Where results go: standard output, or a file that appears whole or not at all.
+//! Where results go: standard output, or a file that [appears whole](whole_file) or not at all.
 //!
-//! A file is written beside its destination under another name and then moved there, so a reader never sees half of it
-//! and a full disk never costs the old one. Existing files are replaced only with `--force`; devices and pipes such as
-//! `/dev/null` are written to, never replaced.
+//! Every result goes through here, as every remark goes through [`notice`], and both through [`visible`]: what a stranger put
+//! into a file or a name reaches no terminal as anything but text. Existing files are replaced only with `--force` and keep
+//! who may read them; devices and pipes such as `/dev/null` are written to, never replaced.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{Failure, input};
-use crate::notice;
+use crate::{export::whole_file, notice, text::visible};
 
 /// Where a result goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Destination {
     /// # Errors
     /// [`Failure`] as [`Destination::check`], or if the system refuses; [`Failure::ReaderLeft`] for a closed pipe.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
-        self.stream(|out| out.write_all(text.as_bytes()))
+        self.stream(|out| out.write_all(visible(text).as_bytes()))
     }
 
     /// Writes what `pieces` writes, without keeping it.
@@ -86,7 +86,7 @@ impl Destination {
     }
 }
 
-/// Passes on what is written to it, and counts it.
+/// Passes on what is written to it as a terminal may be shown it, and counts it.
 struct Counted<'a> {
     out: &'a mut dyn Write,
     bytes: &'a mut u64,
@@ -94,9 +94,13 @@ struct Counted<'a> {
 
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        *self.bytes += written as u64;
-        Ok(written)
+        // The pieces are whole texts.
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.out.write_all(visible(text).as_bytes())?,
+            Err(_) => self.out.write_all(bytes)?,
+        }
+        *self.bytes += bytes.len() as u64;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -109,7 +113,7 @@ impl Write for Counted<'_> {
 /// # Errors
 /// [`Failure::ReaderLeft`] for a closed pipe, a refusal for anything else.
 pub fn print(text: &str) -> Result<(), Failure> {
-    print_pieces(|out| out.write_all(text.as_bytes()))
+    print_pieces(|out| out.write_all(visible(text).as_bytes()))
 }
 
 fn print_pieces(pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
@@ -130,11 +134,6 @@ fn exists(path: &Path) -> Failure {
 }
 
 fn write_file(path: &Path, force: bool, pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-    let buffered = |file: &fs::File| {
-        let mut out = BufWriter::new(file);
-        pieces(&mut out)?;
-        out.flush()
-    };
     let refused = |error: &io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => exists(path),
         _ => Failure::writing(&input::shown(path), error),
@@ -143,24 +142,14 @@ fn write_file(path: &Path, force: bool, pieces: impl FnOnce(&mut dyn Write) -> i
         return fs::OpenOptions::new()
             .write(true)
             .open(path)
-            .and_then(|file| buffered(&file))
+            .and_then(|file| {
+                let mut out = BufWriter::new(file);
+                pieces(&mut out)?;
+                out.flush()
+            })
             .map_err(|error| refused(&error));
     }
-    // Through a symbolic link to the file it names, so that the link stays a link.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let directory = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".plantui-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As any other program would create it: readable by whom the umask lets.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let file = builder.tempfile_in(directory).map_err(|error| refused(&error))?;
-    buffered(file.as_file()).map_err(|error| refused(&error))?;
-    let persisted = if force { file.persist(&target) } else { file.persist_noclobber(&target) };
-    persisted.map(drop).map_err(|error| refused(&error.error))
+    whole_file::write(path, force, pieces).map_err(|error| refused(&error))
 }
 
 #[cfg(test)]

@@ -99,19 +99,25 @@ impl PlanArgs {
             return Err(Failure::refused(message, "choose another --format"));
         }
         let planned = Task::new(workload, &self.limits, &self.planning)?.run(&self.planning)?;
+        // Formats that hold nothing but a plan are not written without one, nor a trace without a simulation; the exit
+        // code says so.
+        let mut whole = true;
         if let Some((destination, format)) = file {
-            // Formats that hold nothing but a plan are not written without one; the exit code says so.
-            write(&planned, format, &destination)?;
+            whole = write(&planned, format, &destination)?;
         }
         match standard {
             None => output::print(&report::planned(&planned))?,
             Some(format) => {
                 if !write(&planned, format, &Destination::Standard)? {
+                    whole = false;
                     notice::whole(&report::planned(&planned));
                 }
             }
         }
-        Ok(planned.ending())
+        Ok(match planned.ending() {
+            Ending::Done if !whole => Ending::Stopped,
+            ending => ending,
+        })
     }
 
     /// A plan for each batch, all at once: reports one after the other, or a JSON array of their documents.

@@ -1,10 +1,6 @@
 //! Runs a planner for a command: chooses it, sets it, watches Ctrl-C and the deadline, simulates what it found.
 
-use std::{
-    sync::{Arc, mpsc},
-    thread,
-    time::Duration,
-};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -12,19 +8,16 @@ use super::{
     Ending, Failure,
     arguments::{LimitArgs, PlannerArgs},
     interrupt::Interrupt,
-    progress::Bar,
+    watch::{simulating, watched},
 };
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::Score,
-    planner::{self, Options, Outcome, Planner, Problem, Search, Status},
-    simulate::{self, Pipeline, Schedule, Settings, Timeline},
-    study::{losses::Losses, promise::Promise},
+    plan::{Plan, Score},
+    planner::{self, Fault, Options, Outcome, Planner, Problem, Search, Status},
+    simulate::{LEAST_TIME, Pipeline, Schedule, Settings, Timeline, simulate_unless},
+    study::{compare, losses::Losses, promise::Promise},
     workload::Workload,
 };
-
-/// How often the bar is drawn.
-const FRAME: Duration = Duration::from_millis(50);
 
 /// A problem and the planner that is to solve it.
 pub struct Task {
@@ -48,7 +41,7 @@ pub struct Planned {
     pub outcome: Outcome,
     /// The independent score of its plan.
     pub score: Option<Score>,
-    /// The plan in the simulator.
+    /// The plan in the simulator, unless that was given up; then the outcome's notes say why.
     pub simulation: Option<Simulation>,
 }
 
@@ -82,64 +75,55 @@ impl Task {
         Ok(Task { planner, problem, unheeded, assumed })
     }
 
-    /// Plans and simulates.
+    /// Plans and simulates. The deadline and Ctrl-C end the plan and then the simulation, and what is there is kept.
     ///
     /// # Errors
     /// [`Failure`] if the system refuses threads or signal handlers, or the planner's claim is not confirmed.
     pub fn run(self, args: &PlannerArgs) -> Result<Planned, Failure> {
-        let (mut outcome, score) = match args.threads {
-            None => self.search(args)?,
-            Some(threads) => pool(threads)?.install(|| self.search(args))?,
+        let search = Search::new(args.deadline, args.seed);
+        let interrupt = Interrupt::cancels(&search)?;
+        let shown = (self.planner.info().name, self.planner.measure(&self.problem.workload, &self.problem.options));
+        let work = || {
+            let mut planned = watched(shown, &search, &interrupt, || self.plan(&search))?;
+            planned.simulate(|simulate| simulating(&search, &interrupt, simulate));
+            Ok(planned)
         };
-        let Task { planner, problem, unheeded, assumed } = self;
-        outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
-        let simulation = outcome
-            .plan
-            .as_ref()
-            .map(|plan| Simulation::of(&problem.workload, &problem.limits, plan, Schedule::OneForwardOneBackward));
-        Ok(Planned { planner, problem, outcome, score, simulation })
+        match args.threads {
+            None => work(),
+            Some(threads) => pool(threads)?.install(work),
+        }
     }
 
-    /// Runs the planner on the current thread pool while a second thread draws its progress.
-    fn search(&self, args: &PlannerArgs) -> Result<(Outcome, Option<Score>), Failure> {
-        let search = Search::new(args.deadline, args.seed);
-        let interrupt = Interrupt::cancels(&search)
-            .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
-        let (done, running) = mpsc::channel::<()>();
-        let measure = self.planner.measure(&self.problem.workload, &self.problem.options);
-        let (name, search, interrupt) = (self.planner.info().name, &search, &interrupt);
-        let run = thread::scope(|scope| {
-            scope.spawn(move || {
-                let mut bar = Bar::new(name, measure);
-                while running.recv_timeout(FRAME) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    bar.update(search, interrupt.pressed());
-                }
-            });
-            // The planner stays on this thread, which may belong to a pool of the size asked for. The bar ends with the
-            // sender, whatever happens: else the scope would wait for it for ever.
-            let _done = done;
-            planner::run(self.planner, &self.problem, search)
-        });
-        Ok(run?)
+    /// Plans on the current thread, which may belong to a pool of the size asked for.
+    ///
+    /// # Errors
+    /// [`Fault`] if the planner's claim is not confirmed.
+    pub(super) fn plan(self, search: &Search) -> Result<Planned, Fault> {
+        let Task { planner, problem, unheeded, assumed } = self;
+        let (mut outcome, score) = planner::run(planner, &problem, search)?;
+        outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
+        Ok(Planned { planner, problem, outcome, score, simulation: None })
     }
 }
 
 impl Planned {
-    /// Plans and simulates tasks in parallel, without a progress bar.
+    /// Plans and simulates tasks in parallel, without a progress bar. Ctrl-C ends all plans and then all simulations, and
+    /// what is there is kept.
     ///
     /// # Errors
-    /// [`Failure`] if the system refuses threads, or a planner's claim is not confirmed.
+    /// [`Failure`] if the system refuses threads or signal handlers, or a planner's claim is not confirmed.
     pub fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Planned>, Failure> {
+        let whole = Search::new(None, args.seed);
+        let interrupt = Interrupt::cancels(&whole)?;
         let one = |task: Task| {
-            let search = Search::new(args.deadline, args.seed);
-            let Task { planner, problem, unheeded, assumed } = task;
-            let (mut outcome, score) = planner::run(planner, &problem, &search)?;
-            outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
-            let simulation = outcome
-                .plan
-                .as_ref()
-                .map(|plan| Simulation::of(&problem.workload, &problem.limits, plan, Schedule::OneForwardOneBackward));
-            Ok(Planned { planner, problem, outcome, score, simulation })
+            let search = whole.part(args.deadline);
+            let mut planned = task.plan(&search)?;
+            planned.simulate(|simulate| {
+                let after = search.follow(LEAST_TIME);
+                interrupt.follows();
+                simulate(&after)
+            });
+            Ok(planned)
         };
         let all = || tasks.into_par_iter().map(one).collect();
         match args.threads {
@@ -147,7 +131,21 @@ impl Planned {
             Some(threads) => pool(threads)?.install(all),
         }
     }
+
+    /// Simulates the plan, if there is one, under the search that `watched` hands over.
+    pub(super) fn simulate(&mut self, watched: impl FnOnce(Simulate<'_>) -> Result<Simulation, String>) {
+        let Some(plan) = &self.outcome.plan else { return };
+        let Problem { workload, limits, .. } = &self.problem;
+        let schedule = Schedule::OneForwardOneBackward;
+        match watched(&|search| Simulation::within(workload, limits, plan, schedule, search)) {
+            Ok(simulation) => self.simulation = Some(simulation),
+            Err(given_up) => self.outcome.notes.push(given_up),
+        }
+    }
 }
+
+/// A simulation that waits to be told for how long.
+pub(super) type Simulate<'a> = &'a (dyn Fn(&Search) -> Result<Simulation, String> + Sync);
 
 /// The note on a limit that a planner does not heed.
 pub(super) fn ignored(planner: &dyn Planner, kind: LimitKind) -> String {
@@ -155,12 +153,31 @@ pub(super) fn ignored(planner: &dyn Planner, kind: LimitKind) -> String {
 }
 
 impl Simulation {
-    /// Simulates one batch of a valid plan.
-    pub fn of(workload: &Workload, limits: &Limits, plan: &crate::plan::Plan, schedule: Schedule) -> Self {
+    /// Simulates one batch of a valid plan, unless the search ends meanwhile.
+    ///
+    /// # Errors
+    /// A sentence on why it was given up.
+    pub fn within(
+        workload: &Workload,
+        limits: &Limits,
+        plan: &Plan,
+        schedule: Schedule,
+        search: &Search,
+    ) -> Result<Self, String> {
         let pipeline = Pipeline::from_plan(workload, limits, plan, &Settings::default());
+        Self::playing(pipeline, schedule, search)
+    }
+
+    /// Plays a pipeline, unless the search ends meanwhile.
+    ///
+    /// # Errors
+    /// A sentence on why it was given up.
+    pub fn playing(pipeline: Pipeline, schedule: Schedule, search: &Search) -> Result<Self, String> {
         let schedule = pipeline.schedule(schedule);
-        let timeline = simulate::simulate(&pipeline, schedule);
-        Simulation { schedule, pipeline, timeline }
+        match simulate_unless(&pipeline, schedule, &|| search.cancelled()) {
+            Some(timeline) => Ok(Simulation { schedule, pipeline, timeline }),
+            None => Err(compare::given_up(search)),
+        }
     }
 }
 
@@ -265,5 +282,27 @@ mod tests {
         let Failure::Bug(what) = &failure else { panic!("{failure:?}") };
         assert!(what.starts_with("planner liar claims") && what.contains("its plan is worth"), "{what}");
         assert_eq!(failure.report(), std::process::ExitCode::from(70));
+    }
+
+    #[test]
+    fn a_plan_is_kept_where_its_simulation_is_given_up() {
+        let workload = Arc::new(workload::builtin());
+        let asked = Overrides { microbatches: Some(720_720), ..Overrides::default() };
+        let limits = Limits::resolve(&workload, &asked).unwrap();
+        let planner = planner::find("equal-partition").unwrap();
+        let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
+        let task = Task { planner, problem, unheeded: vec![], assumed: vec![] };
+        let mut planned = task.plan(&Search::default()).unwrap();
+        let over = Search::new(Some(std::time::Duration::ZERO), 0);
+        planned.simulate(|simulate| simulate(&over));
+        assert!(planned.simulation.is_none());
+        let note = planned.notes().pop().unwrap();
+        assert!(note.starts_with("not simulated") && note.contains("--deadline"), "{note}");
+        let report = crate::cli::report::planned(&planned);
+        assert!(report.contains("limited by stage") && report.contains(&note), "{report}");
+        assert_eq!(planned.ending(), Ending::Done);
+        // A search that has ended says nothing about what follows it.
+        planned.simulate(|simulate| simulate(&over.follow(LEAST_TIME.max(std::time::Duration::from_secs(3600)))));
+        assert!(planned.simulation.is_some());
     }
 }

@@ -85,6 +85,40 @@ impl Count {
     }
 }
 
+/// A clock for work of which nobody knows how far it is.
+pub(super) struct Timer {
+    title: &'static str,
+    began: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Timer {
+    /// A clock that appears once the work has lasted a while.
+    pub(super) fn new(title: &'static str) -> Self {
+        Timer { title, began: Instant::now(), bar: None }
+    }
+
+    /// Shows how long the work has lasted.
+    pub(super) fn update(&mut self) {
+        if self.began.elapsed() < PATIENCE {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template("{prefix} {elapsed}").expect("the template is a constant");
+            ProgressBar::new_spinner().with_style(style).with_prefix(self.title).with_elapsed(self.began.elapsed())
+        });
+        bar.tick();
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 impl Drop for Count {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {

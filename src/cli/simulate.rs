@@ -2,13 +2,13 @@
 
 mod figures;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 
 use super::{
     Ending, Failure,
-    arguments::LimitArgs,
+    arguments::{self, LimitArgs},
     check, input,
     output::{self, Destination},
     planning::Simulation,
@@ -18,7 +18,8 @@ use crate::{
     export::chrome_trace,
     notice,
     plan::check::check as score,
-    simulate::{Pipeline, Play, Schedule, simulate},
+    planner::Search,
+    simulate::{Pipeline, Play, Schedule},
 };
 
 const EXAMPLES: &str = "\
@@ -30,7 +31,7 @@ Examples:
 
 A Chrome trace opens in https://ui.perfetto.dev and chrome://tracing. Limits are taken from the flags, else from the plan,
 else from the workload.
-Exit codes: 0 done, 1 the plan is not valid, 2 wrong use or unreadable input.";
+Exit codes: 0 done, 1 the plan is not valid, 2 wrong use or unreadable input, 3 the deadline passed.";
 
 /// Simulate one batch of a plan
 #[derive(Debug, Args)]
@@ -52,6 +53,9 @@ pub struct SimulateArgs {
     /// Lets --output replace a file
     #[arg(long, requires = "output")]
     force: bool,
+    /// Gives up the simulation after this time, such as 60s or 2min
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
+    deadline: Option<Duration>,
     #[command(flatten)]
     play: PlayArgs,
     #[command(flatten)]
@@ -101,8 +105,13 @@ impl SimulateArgs {
         for told in self.play.unheeded(std::iter::once((schedule, &pipeline))) {
             notice::note(&told);
         }
-        let timeline = simulate(&pipeline, schedule);
-        let simulation = Simulation { schedule, pipeline, timeline };
+        let simulation = match Simulation::playing(pipeline, schedule, &Search::new(self.deadline, 0)) {
+            Ok(simulation) => simulation,
+            Err(given_up) => {
+                notice::error(&given_up);
+                return Ok(Ending::Stopped);
+            }
+        };
         let format = if self.json { TimelineFormat::Json } else { self.format };
         match format {
             TimelineFormat::Summary => destination.write(&figures::summary(&loaded.plan, &limits, &simulation))?,

@@ -292,8 +292,7 @@ impl SweepArgs {
             return Ok(false);
         }
         let search = Search::new(None, self.lines.seed);
-        let interrupt = Interrupt::cancels(&search)
-            .map_err(|error| Failure::refused(format!("cannot listen for Ctrl-C: {error}"), ""))?;
+        let interrupt = Interrupt::cancels(&search)?;
         let threads = self.lines.threads.unwrap_or(0);
         let pool = planning::pool(threads)?;
         let (sender, receiver) = mpsc::channel::<(usize, Answer)>();

@@ -112,17 +112,19 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &Line, answers: 
         ]);
     }
     report::table(text, &rows);
-    if let Some((x, why)) = why(chart, one, answers) {
-        line(text, format_args!("no plan with {x}: {why}"));
+    if let Some((what, x, why)) = why(chart, one, answers) {
+        line(text, format_args!("{what} with {x}: {why}"));
     }
 }
 
-/// Why a line has no plan somewhere, with the place: of several, the nearest to having one tells most.
-fn why<'a>(chart: &Chart, one: &Line, answers: &'a [Option<Answer>]) -> Option<(String, &'a str)> {
-    let reason = |place: usize| answers[place].as_ref().map(|answer| answer.why.as_str()).filter(|why| !why.is_empty());
-    let (mark, why) = one.marks.iter().rev().find_map(|mark| Some((mark, reason(mark.place)?)))?;
+/// What a line lacks somewhere, where, and why: of several places, the nearest to having it tells most.
+fn why<'a>(chart: &Chart, one: &Line, answers: &'a [Option<Answer>]) -> Option<(&'static str, String, &'a str)> {
+    let reason = |place: usize| answers[place].as_ref().filter(|answer| !answer.why.is_empty());
+    let (mark, answer) = one.marks.iter().rev().find_map(|mark| Some((mark, reason(mark.place)?)))?;
+    let what = if answer.has_plan() { "a plan" } else { "no plan" };
     let x = chart.show_x(mark.x);
-    Some((if matches!(chart.along, Along::Workloads(_)) { x } else { format!("{x} {}", chart.x_title()) }, why))
+    let x = if matches!(chart.along, Along::Workloads(_)) { x } else { format!("{x} {}", chart.x_title()) };
+    Some((what, x, &answer.why))
 }
 
 fn no_plan(answer: &Answer, sweep: &Sweep, place: usize) -> &'static str {
@@ -175,8 +177,8 @@ fn side_by_side(text: &mut String, sweep: &Sweep, chart: &Chart, answers: &[Opti
     }
     report::table(text, &rows);
     let reasons: Vec<_> = chart.lines.iter().filter_map(|one| Some((&one.label, why(chart, one, answers)?))).collect();
-    for (label, (x, why)) in reasons.iter().take(MOST_REASONS) {
-        line(text, format_args!("no plan of {label} with {x}: {why}"));
+    for (label, (what, x, why)) in reasons.iter().take(MOST_REASONS) {
+        line(text, format_args!("{what} of {label} with {x}: {why}"));
     }
     if let Some(more @ 1..) = reasons.len().checked_sub(MOST_REASONS) {
         line(

@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use crate::{
     plan::Plan,
+    text::is_hostile,
     workload::{Operator, Workload, operators::Tensor},
 };
 
@@ -98,7 +99,8 @@ pub fn to_python(workload: &Workload, plan: &Plan) -> String {
             Some(assignment) => line(operator, &assignment),
             None => "None".into(),
         };
-        let why = if entry == "None" { format!(": {choice} does not factor over the mesh") } else { String::new() };
+        let why =
+            if entry == "None" { format!(": {} does not factor over the mesh", quoted(choice)) } else { String::new() };
         writeln!(text, "    {id}: {entry},  # {label}{why}").expect("a string takes every write");
     }
     text + "}\n"
@@ -112,12 +114,13 @@ fn line(operator: &Operator, assignment: &Assignment) -> String {
     let weights = operator.weights.as_ref().map(|weights| {
         let dims: Vec<&str> = weights.dims.iter().map(|&dim| operator.dims[usize::from(dim)].name.as_str()).collect();
         let spec = spec(weights.dims.iter().map(std::slice::from_ref), assignment);
-        format!(", \"weights\": {spec}, \"weight_axes\": \"{}\"", dims.join(" "))
+        // The escapes of JSON are Python's as well.
+        format!(", \"weights\": {spec}, \"weight_axes\": {}", serde_json::Value::from(dims.join(" ")))
     });
     format!("{{\"inputs\": {inputs}, \"outputs\": {outputs}{}}}", weights.unwrap_or_default())
 }
 
 /// A name in a Python comment: on one line.
 fn quoted(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).collect()
+    name.chars().filter(|c| !is_hostile(*c)).collect()
 }

@@ -13,4 +13,6 @@ pub mod plan_svg;
 pub mod split;
 pub mod sweep_csv;
 pub mod sweep_svg;
+#[cfg(feature = "screen")]
+pub mod whole_file;
 pub(crate) mod xml;

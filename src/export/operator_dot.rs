@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use crate::{
     plan::{Plan, Score},
+    text::is_hostile,
     units,
     workload::Workload,
 };
@@ -50,7 +51,7 @@ pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> String {
 /// Text within double quotes.
 pub(super) fn escaped(text: &str) -> String {
     text.chars()
-        .filter(|c| !c.is_control())
+        .filter(|c| !is_hostile(*c))
         .flat_map(|c| if c == '"' || c == '\\' { vec!['\\', c] } else { vec![c] })
         .collect()
 }

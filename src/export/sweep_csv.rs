@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     planner::Status,
     study::sweep::{Answer, Objective, Point, Simulated, Sweep},
+    text::{printable, single_line},
     units::exact_number,
 };
 
@@ -236,7 +237,10 @@ fn row(record: &csv::StringRecord) -> Result<Row, csv::Error> {
     let key = std::array::from_fn(|_| fields.next().unwrap_or_default().to_string());
     let mut rest: csv::StringRecord = fields.collect();
     rest.set_position(record.position().cloned());
-    Ok(Row { key, outcome: rest.deserialize(Some(&COLUMNS[KEYS..].to_vec().into()))? })
+    let outcome: Outcome = rest.deserialize(Some(&COLUMNS[KEYS..].to_vec().into()))?;
+    let objective = outcome.objective.as_deref().map(printable);
+    let (unit, why) = (outcome.unit.as_deref().map(printable), single_line(&outcome.why));
+    Ok(Row { key, outcome: Outcome { objective, unit, why, ..outcome } })
 }
 
 fn at(error: &csv::Error) -> String {

@@ -20,7 +20,7 @@ use crate::{
     units::exact_number,
     workload::{
         LoadError, NodeId, Profile, Recipe, Workload,
-        error::printable,
+        error::{printable, single_line},
         formats::{
             detect::{self, PLAN},
             strict::{Object, Pairs},
@@ -363,7 +363,8 @@ pub(super) fn nodes_with_modes(
         let Some(id) = key.parse().ok().map(NodeId).filter(|id| members.contains(id)) else {
             return refuse(format!("names `{}`, which is no node of the stage", printable(&key)), "remove it".into());
         };
-        if mode_of.insert(id, mode).is_some() {
+        // As the reader of workloads does with the names that it must be one of.
+        if mode_of.insert(id, single_line(&mode)).is_some() {
             return refuse(format!("names node {id} twice"), "keep one mode for every node".into());
         }
     }

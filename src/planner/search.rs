@@ -7,7 +7,7 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -38,23 +38,34 @@ pub struct Progress {
 #[derive(Debug)]
 struct Control {
     cancel: AtomicBool,
+    /// How often it was cancelled by a call.
+    calls: AtomicU32,
     deadline: Option<Instant>,
     expired: AtomicBool,
     started: Instant,
     /// The search that this one is a part of, and ends with.
     whole: Option<Arc<Control>>,
+    /// The search that this one follows, with how often that had been cancelled before.
+    follows: Option<(Arc<Control>, u32)>,
 }
 
 impl Control {
-    fn new(deadline: Option<Duration>, whole: Option<Arc<Control>>) -> Arc<Self> {
+    fn new(deadline: Option<Duration>, whole: Option<Arc<Control>>) -> Self {
         let started = Instant::now();
-        Arc::new(Control {
+        Control {
             cancel: AtomicBool::new(false),
+            calls: AtomicU32::new(0),
             deadline: deadline.and_then(|d| started.checked_add(d)),
             expired: AtomicBool::new(false),
             started,
             whole,
-        })
+            follows: None,
+        }
+    }
+
+    /// How often it, or what it is a part of, was cancelled by a call.
+    fn calls(&self) -> u32 {
+        self.calls.load(Ordering::Relaxed) + self.whole.as_ref().map_or(0, |whole| whole.calls())
     }
 
     #[inline]
@@ -62,7 +73,8 @@ impl Control {
         if self.cancel.load(Ordering::Relaxed) {
             return true;
         }
-        if self.whole.as_ref().is_some_and(|whole| whole.cancelled()) {
+        let followed = self.follows.as_ref().is_some_and(|(first, before)| first.calls() > *before);
+        if followed || self.whole.as_ref().is_some_and(|whole| whole.cancelled()) {
             self.cancel.store(true, Ordering::Relaxed);
             return true;
         }
@@ -117,7 +129,7 @@ impl Search {
     /// A search that may last `deadline` from now and draws its random numbers from `seed`.
     pub fn new(deadline: Option<Duration>, seed: u64) -> Self {
         Search {
-            control: Control::new(deadline, None),
+            control: Control::new(deadline, None).into(),
             report: Arc::new(Report::default()),
             bounds: true,
             progress: true,
@@ -128,7 +140,17 @@ impl Search {
     /// A search of its own that may last `deadline` from now and ends with this one: one of many that are waited for.
     #[must_use]
     pub fn part(&self, deadline: Option<Duration>) -> Search {
-        let control = Control::new(deadline, Some(Arc::clone(&self.control)));
+        let control = Control::new(deadline, Some(Arc::clone(&self.control))).into();
+        Search { control, report: Arc::new(Report::default()), bounds: true, progress: true, seed: self.seed }
+    }
+
+    /// A search for what comes after this one has ended, such as simulating its plan: it may last for what is left of the
+    /// deadline, and at least for `least`. It ends when this one is cancelled once more.
+    #[must_use]
+    pub fn follow(&self, least: Duration) -> Search {
+        let deadline = self.remaining().map(|left| left.max(least));
+        let follows = Some((Arc::clone(&self.control), self.control.calls()));
+        let control = Control { follows, ..Control::new(deadline, None) }.into();
         Search { control, report: Arc::new(Report::default()), bounds: true, progress: true, seed: self.seed }
     }
 
@@ -154,6 +176,7 @@ impl Search {
 
     /// Asks the planner to stop.
     pub fn cancel(&self) {
+        self.control.calls.fetch_add(1, Ordering::Relaxed);
         self.control.cancel.store(true, Ordering::Relaxed);
     }
 
@@ -273,5 +296,25 @@ mod tests {
         search.report_bound(1.0);
         search.report_bound(0.5);
         assert_eq!((search.progress().best, search.progress().bound), (Some(2.0), Some(1.0)));
+    }
+
+    #[test]
+    fn what_follows_a_search_ends_when_that_is_cancelled_once_more() {
+        let whole = Search::default();
+        let search = whole.part(Some(Duration::ZERO));
+        assert!(search.cancelled());
+        // That the deadline has passed, or that it was cancelled before, is no reason not to begin.
+        let after = search.follow(Duration::from_secs(3600));
+        assert!(!after.cancelled() && after.remaining().is_some());
+        search.cancel();
+        assert!(after.cancelled() && !after.deadline_passed());
+        let again = search.follow(Duration::from_secs(3600));
+        assert!(!again.cancelled());
+        // So does what the first is a part of.
+        whole.cancel();
+        assert!(again.cancelled() && !again.deadline_passed());
+        let short = search.follow(Duration::ZERO);
+        assert!(short.cancelled() && short.deadline_passed());
+        assert_eq!(Search::default().follow(Duration::ZERO).remaining(), None);
     }
 }

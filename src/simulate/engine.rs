@@ -6,6 +6,8 @@
 //! back ([`super::recurrence`]). Either way `O(events)` time
 //! but for the clock's queue, and memory for at most [`MOST_EVENTS`] events.
 
+use std::time::Duration;
+
 use super::{
     Pipeline, Schedule, Timeline,
     assemble::{self, Lanes},
@@ -14,6 +16,9 @@ use super::{
     program::{Clock, Program},
     sequence, single_sample,
 };
+
+/// A simulation may take at least this long, whatever is left of a deadline.
+pub const LEAST_TIME: Duration = Duration::from_secs(1);
 
 /// Events that a timeline keeps at the most, but for the all-reduces and optimizer steps (about 40 MB).
 pub const MOST_EVENTS: usize = 1 << 20;

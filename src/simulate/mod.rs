@@ -30,7 +30,7 @@ mod single_sample;
 mod timeline;
 
 pub use critical_path::{CriticalPath, PathKind, critical_path};
-pub use engine::{MOST_EVENTS, length_unless, simulate, simulate_unless};
+pub use engine::{LEAST_TIME, MOST_EVENTS, length_unless, simulate, simulate_unless};
 pub use memory::MemoryParts;
 pub use pipeline::{Pipeline, PipelineStage, Step, Transfer};
 pub use play::Play;

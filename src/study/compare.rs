@@ -12,6 +12,7 @@ use crate::{
     planner::{self, Fault, Options, Outcome, Planner, PlannerInfo, Problem, REPORT, Search, Status},
     simulate::{self, Pipeline, Play, Schedule, Timeline},
     study::promise::times_s,
+    units,
     workload::Workload,
 };
 
@@ -63,6 +64,16 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The same with what came of its simulation.
+    fn simulated(mut self, played: Option<Result<Played, String>>) -> Self {
+        match played {
+            Some(Ok(played)) => self.played = Some(played),
+            Some(Err(given_up)) => self.remarks.push(given_up),
+            None => {}
+        }
+        self
+    }
+
     /// The gap between value and bound, relative to the value.
     pub fn gap(&self) -> Option<f64> {
         let (value, bound) = (self.value()?, self.bound?);
@@ -85,13 +96,22 @@ impl Entry {
 }
 
 impl Played {
-    /// Plays a valid plan.
-    pub fn new(workload: &Workload, limits: &Limits, plan: &Plan, play: impl Into<Play>) -> Self {
+    /// Plays a valid plan, unless the search ends meanwhile.
+    ///
+    /// # Errors
+    /// A sentence on why it was given up.
+    pub fn within(
+        workload: &Workload,
+        limits: &Limits,
+        plan: &Plan,
+        play: impl Into<Play>,
+        search: &Search,
+    ) -> Result<Self, String> {
         let Play { schedule, settings } = play.into();
         let pipeline = Pipeline::from_plan(workload, limits, plan, &settings);
         let schedule = pipeline.schedule(schedule);
-        let timeline = simulate::simulate(&pipeline, schedule);
-        Played::of(&pipeline, schedule, &timeline)
+        let timeline = simulate::simulate_unless(&pipeline, schedule, &|| search.cancelled());
+        timeline.map(|timeline| Played::of(&pipeline, schedule, &timeline)).ok_or_else(|| given_up(search))
     }
 
     /// Whether anything was played: a batch too long for its settings is not.
@@ -112,13 +132,27 @@ impl Played {
     }
 }
 
-/// Runs one planner with its default options and plays its plan. One that fails has a line that says so.
+/// Why a simulation was given up, when the search it ran under had ended.
+pub fn given_up(search: &Search) -> String {
+    let after = units::seconds(search.elapsed().as_secs_f64());
+    if search.deadline_passed() {
+        format!(
+            "not simulated: one batch takes the simulator longer than the {after} left of the deadline; a longer --deadline or fewer --microbatches would do"
+        )
+    } else {
+        format!("not simulated: stopped after {after}")
+    }
+}
+
+/// Runs one planner with its default options and plays its plan under the search that `then` makes of the one it had. One
+/// that fails has a line that says so.
 pub fn planned(
     planner: &'static dyn Planner,
     workload: &Arc<Workload>,
     limits: &Limits,
     play: impl Into<Play>,
     search: &Search,
+    then: impl FnOnce(&Search) -> Search,
 ) -> Entry {
     let problem =
         Problem { workload: Arc::clone(workload), limits: *limits, options: Options::defaults(planner.options()) };
@@ -127,8 +161,8 @@ pub fn planned(
         Err(fault) => return failed(planner.info(), fault, search.elapsed().as_secs_f64()),
     };
     let seconds = search.elapsed().as_secs_f64();
-    let played = outcome.plan.as_ref().map(|plan| Played::new(workload, limits, plan, play));
-    run(planner.info(), &outcome, score.as_ref(), seconds, played)
+    let played = outcome.plan.as_ref().map(|plan| Played::within(workload, limits, plan, play, &then(search)));
+    run(planner.info(), &outcome, score.as_ref(), seconds, None).simulated(played)
 }
 
 /// The line of a finished run.
@@ -173,11 +207,18 @@ fn failed(planner: &PlannerInfo, fault: Fault, seconds: f64) -> Entry {
     }
 }
 
-/// Scores and plays a plan that is already there.
-pub fn given(id: &str, workload: &Workload, limits: &Limits, plan: Plan, play: impl Into<Play>) -> Entry {
+/// Scores and plays a plan that is already there, unless the search ends meanwhile.
+pub fn given(
+    id: &str,
+    workload: &Workload,
+    limits: &Limits,
+    plan: Plan,
+    play: impl Into<Play>,
+    search: &Search,
+) -> Entry {
     let score = check(workload, limits, &plan);
-    let played = score.is_valid().then(|| Played::new(workload, limits, &plan, play));
-    Entry {
+    let played = score.is_valid().then(|| Played::within(workload, limits, &plan, play, search));
+    let entry = Entry {
         id: id.into(),
         name: id.into(),
         status: None,
@@ -186,10 +227,11 @@ pub fn given(id: &str, workload: &Workload, limits: &Limits, plan: Plan, play: i
         score: Some(score),
         bound: None,
         proven_among: None,
-        played,
+        played: None,
         seconds: None,
         fault: None,
-    }
+    };
+    entry.simulated(played)
 }
 
 #[cfg(test)]
@@ -202,11 +244,31 @@ mod tests {
         let workload = Arc::new(workload::builtin());
         let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
         let play = Schedule::OneForwardOneBackward;
-        let entry = planned(&Liar::Claims, &workload, &limits, play, &Search::default());
+        let entry = planned(&Liar::Claims, &workload, &limits, play, &Search::default(), Search::clone);
         assert!(matches!(entry.fault, Some(Fault::Claim { planner: "liar", .. })));
         assert_eq!((entry.status, entry.value(), &entry.plan), (None, None, &None));
         assert!(entry.remarks[0].contains("claims") && entry.remarks[0].contains(REPORT), "{:?}", entry.remarks);
-        let other = planned(planner::find("piper").unwrap(), &workload, &limits, play, &Search::default());
+        let other =
+            planned(planner::find("piper").unwrap(), &workload, &limits, play, &Search::default(), Search::clone);
         assert!(other.fault.is_none() && other.value().is_some());
+    }
+
+    #[test]
+    fn a_plan_that_was_not_simulated_stays_on_the_table() {
+        let workload = Arc::new(workload::builtin());
+        let asked = Overrides { microbatches: Some(720_720), ..Overrides::default() };
+        let limits = Limits::resolve(&workload, &asked).unwrap();
+        let planner = planner::find("equal-partition").unwrap();
+        let schedule = Schedule::OneForwardOneBackward;
+        let stopped = Search::default();
+        stopped.cancel();
+        let whole = Search::default();
+        let entry = planned(planner, &workload, &limits, schedule, &whole, |_| stopped.clone());
+        assert!(entry.value().is_some() && entry.played.is_none() && entry.prediction_error().is_none());
+        assert!(entry.remarks.iter().any(|remark| remark.starts_with("not simulated: stopped")), "{:?}", entry.remarks);
+        let plan = entry.plan.unwrap();
+        let again = given("file", &workload, &limits, plan.clone(), schedule, &stopped);
+        assert!(again.value().is_some() && again.played.is_none());
+        assert!(given("file", &workload, &limits, plan, schedule, &whole).played.is_some());
     }
 }

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     planner::{self, Planner, Problem, Search, Status, panic_message},
-    simulate::{Play, Schedule},
+    simulate::{LEAST_TIME, Play, Schedule},
     study::{
         columns::{self, Column},
         compare::{Entry, TIME_FOR_EACH},
@@ -378,7 +378,8 @@ impl Model {
                 if search.cancelled() {
                     return;
                 }
-                let contender = Contender::play(of_workload(shown, &workload), play);
+                let contender =
+                    Contender::play(of_workload(shown, &workload), play, &search.part(Some(each.max(LEAST_TIME))));
                 tell(Box::new(move |model: &mut Model| model.replace_contender(key, contender)));
             }
             for (planner, who, problem) in asked {
@@ -532,7 +533,7 @@ fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, play: 
         }
         let seconds = begun.elapsed().as_secs_f64();
         let shown = Arc::new(Shown::new(planner.info(), problem, outcome, score, seconds));
-        Some(Answer::Plan(Box::new(Contender::play(shown, play))))
+        Some(Answer::Plan(Box::new(Contender::play(shown, play, &search.follow(LEAST_TIME)))))
     }));
     asked.unwrap_or_else(|payload| {
         let what = panic_message(payload.as_ref());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{played::Played, shown::Shown};
 use crate::{
+    planner::Search,
     simulate::Play,
     study::compare::{self, Entry},
 };
@@ -36,12 +37,17 @@ impl Contender {
         Contender { shown, entry, play }
     }
 
-    /// The same, played here: takes as long as the simulator does.
-    pub(super) fn play(shown: Arc<Shown>, play: Play) -> Self {
+    /// The same, played here, unless the search ends meanwhile: takes as long as the simulator does.
+    pub(super) fn play(shown: Arc<Shown>, play: Play, search: &Search) -> Self {
         let plan = shown.plan().filter(|(_, score)| score.is_valid());
-        let figures = plan.map(|(plan, _)| compare::Played::new(&shown.workload, &shown.limits, plan, play));
-        let figures = figures.filter(compare::Played::is_there);
-        Contender::new(shown, figures, play)
+        let figures = plan.map(|(plan, _)| compare::Played::within(&shown.workload, &shown.limits, plan, play, search));
+        let (figures, given_up) = match figures {
+            Some(Err(given_up)) => (None, Some(given_up)),
+            played => (played.and_then(Result::ok).filter(compare::Played::is_there), None),
+        };
+        let mut contender = Contender::new(shown, figures, play);
+        contender.entry.remarks.extend(given_up);
+        contender
     }
 
     /// A plan whose timeline is there already.

@@ -17,6 +17,7 @@ use crate::{
         plan_json::{self, Run, Simulation},
         plan_svg, split,
     },
+    study::compare::TIME_FOR_EACH,
     workload::{Profile, Workload},
 };
 
@@ -191,7 +192,8 @@ impl Source {
             }
             ExportFormat::Jax => out.write_all(jax_sharding::to_python(&shown.workload, plan).as_bytes()),
             ExportFormat::Engine(engine) => {
-                let exported = engine::export(engine, &shown.workload, &shown.limits, plan, &Settings::default());
+                let settings = Settings { deadline: Some(TIME_FOR_EACH), ..Settings::default() };
+                let exported = engine::export(engine, &shown.workload, &shown.limits, plan, &settings);
                 out.write_all(exported.map_err(io::Error::other)?.text.as_bytes())
             }
             ExportFormat::ChromeTrace => {

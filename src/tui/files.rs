@@ -9,9 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tempfile::NamedTempFile;
-
-use crate::workload::error::printable;
+use crate::{export::whole_file, text::printable};
 
 /// Why a file was not written.
 #[derive(Debug)]
@@ -38,18 +36,9 @@ pub(super) fn save(
     if path.exists() && !overwrite {
         return Err(SaveError::Exists);
     }
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = NamedTempFile::new_in(directory).map_err(refused)?;
-    {
-        let mut out = io::BufWriter::new(&mut file);
-        write(&mut out).and_then(|()| out.flush()).map_err(refused)?;
-    }
-    open_to_others(&file).map_err(refused)?;
-    let kept = if overwrite { file.persist(path) } else { file.persist_noclobber(path) };
-    match kept {
-        Ok(_) => Ok(()),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(SaveError::Exists),
-        Err(error) => Err(refused(error.error)),
+    match whole_file::write(path, overwrite, write) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(SaveError::Exists),
+        written => written.map_err(refused),
     }
 }
 
@@ -58,12 +47,8 @@ pub(super) fn save(
 /// # Errors
 /// One sentence.
 pub(super) fn save_own(path: &Path, text: &[u8]) -> Result<(), String> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let written = NamedTempFile::new_in(directory)
-        .and_then(|mut file| file.write_all(text).map(|()| file))
-        .and_then(|file| file.persist(path).map_err(|error| error.error));
     let shown = || printable(&path.display().to_string());
-    written.map(drop).map_err(|error| format!("{} cannot be written: {error}", shown()))
+    whole_file::write_own(path, text).map_err(|error| format!("{} cannot be written: {error}", shown()))
 }
 
 /// Keeps other processes from the files that a lock file stands for, until it is dropped.
@@ -104,18 +89,6 @@ impl Drop for Lock {
             drop(fs::remove_file(path));
         }
     }
-}
-
-/// Temporary files are for their owner alone; a result should be as readable as any other new file.
-#[cfg(unix)]
-fn open_to_others(file: &NamedTempFile) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.as_file().set_permissions(fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn open_to_others(_: &NamedTempFile) -> io::Result<()> {
-    Ok(())
 }
 
 /// A typed path with `~` at its beginning replaced by the home directory, as a shell would.

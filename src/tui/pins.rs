@@ -19,8 +19,9 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
     plan::document::{self, LoadedPlan},
-    planner::{self, Options, PlannerInfo, Problem},
+    planner::{self, Options, PlannerInfo, Problem, Search},
     simulate::Play,
+    study::compare::TIME_FOR_EACH,
     workload::{
         LoadError, Workload,
         error::printable,
@@ -119,7 +120,7 @@ pub(super) fn read(path: &Path, terms: &PinTerms) -> Option<Result<LoadedPin, Lo
         let planner = loaded.planner.as_deref().and_then(planner::find).map_or(&A_FILE, planner::Planner::info);
         let problem = Problem { workload: terms.workload.clone(), limits, options: Options::default() };
         let shown = Arc::new(Shown::of_plan(planner, &problem, loaded.plan));
-        let mut contender = Contender::play(shown, terms.play);
+        let mut contender = Contender::play(shown, terms.play, &Search::new(Some(TIME_FOR_EACH), 0));
         contender.entry.status = None;
         contender.entry.remarks.extend(loaded.notes);
         let name = path.file_name().map(|name| printable(&name.to_string_lossy()));

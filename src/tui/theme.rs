@@ -14,7 +14,7 @@ use std::{
 use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
 
-use crate::workload::formats::file;
+use crate::{text::is_hostile, workload::formats::file};
 
 /// A theme has a kilobyte; what is larger than this is something else.
 const MAX_BYTES: u64 = 1 << 20;
@@ -218,7 +218,8 @@ pub fn names(user: Option<&Path>) -> Vec<String> {
         .map(|file| file.path())
         .filter(|path| path.extension().is_some_and(|e| e == "toml"))
         .filter_map(|path| Some(path.file_stem()?.to_str()?.to_string()))
-        .filter(|name| !names.contains(name))
+        // A name that a terminal would obey is listed nowhere.
+        .filter(|name| !names.contains(name) && !name.contains(is_hostile))
         .collect();
     own.sort();
     names.append(&mut own);

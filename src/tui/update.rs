@@ -373,6 +373,7 @@ impl Model {
             News::Played(played) if self.is_wanted(&played, latest) => {
                 self.show_timeline(played);
             }
+            News::Unplayed(why) if latest => self.message = Some((Tone::Refused, why)),
             News::Crashed(what) if latest => {
                 self.stopped = true;
                 self.message = Some((Tone::Refused, format!("a bug of plantui, please report it: {what}")));

@@ -24,7 +24,8 @@ use super::{
 };
 use crate::{
     planner::{self, Planner, Problem, Search, panic_message},
-    simulate::Play,
+    simulate::{LEAST_TIME, Play},
+    study::compare::given_up,
     workload::{LoadError, Workload},
 };
 
@@ -67,6 +68,8 @@ pub(super) enum News {
     Planned(Arc<Shown>),
     /// A plan's timeline.
     Played(Arc<Played>),
+    /// Why a plan has no timeline.
+    Unplayed(String),
     /// A workload, or why not.
     Loaded(Result<Arc<Workload>, LoadError>),
     /// A plan from a file, or why not.
@@ -136,16 +139,18 @@ fn work(job: &Job, tell: &mut dyn FnMut(Report)) {
             let seconds = started.elapsed().as_secs_f64();
             let shown = Arc::new(Shown::new(planner.info(), problem, outcome, score, seconds));
             tell(News::Planned(shown.clone()));
-            // Who stops a search wants to see what it has, played.
-            play(&shown, *how, &Search::default(), &mut tell);
+            // Who stops a search wants to see what it has, played; who stops it again, or changes something, does not.
+            play(&shown, *how, &job.search.follow(LEAST_TIME), &mut tell);
         }
         Task::Play { shown, play: how } => play(shown, *how, &job.search, &mut tell),
     }
 }
 
 fn play(shown: &Arc<Shown>, how: Play, search: &Search, tell: &mut dyn FnMut(News)) {
-    if let Some(played) = Played::new(shown, how, search) {
-        tell(News::Played(Arc::new(played)));
+    match Played::new(shown, how, search) {
+        Some(played) => tell(News::Played(Arc::new(played))),
+        None if search.deadline_passed() => tell(News::Unplayed(given_up(search))),
+        None => {}
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub use crate::text::{printable, single_line};
+
 /// A refused input. Displays as `file:line: path problem; repair`, leaving out what is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
@@ -56,26 +58,6 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// A name from a file, fit for a terminal: without control characters, at most 200 characters.
-pub fn printable(name: &str) -> String {
-    visible(name, 200)
-}
-
-/// A sentence or a command from a file, fit for a terminal: without control characters, at most 2000 characters.
-pub fn single_line(text: &str) -> String {
-    visible(text, 2000)
-}
-
-fn visible(text: &str, most: usize) -> String {
-    let clean: String = text.chars().filter(|c| !c.is_control() && !is_invisible(*c)).take(most).collect();
-    clean.trim().to_string()
-}
-
-/// Direction overrides and other marks that reorder or hide what follows them on a terminal.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,10 +68,5 @@ mod tests {
             .on_line(Some(7));
         assert_eq!(error.to_string(), "a.json:7: edges[2].sourceId is 9, which no node has; use the id of a node");
         assert_eq!(LoadError::file("a.json", "is empty", "").to_string(), "a.json: is empty");
-    }
-
-    #[test]
-    fn names_lose_what_could_move_the_cursor() {
-        assert_eq!(printable("a\u{1b}[31mb\n\u{202e}c"), "a[31mbc");
     }
 }

@@ -10,6 +10,7 @@ mod engine_rules;
 mod explain;
 mod export;
 mod export_families;
+mod hostile;
 mod layers;
 mod lists;
 mod output;

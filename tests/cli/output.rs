@@ -139,3 +139,77 @@ fn json_leaves_standard_error_alone() {
     plantui().args(["plan", TINY, "--json"]).assert().success().stderr("");
     plantui().args(["plan", TINY, "--json", "--devices=1"]).assert().code(1).stderr("");
 }
+
+/// Who may read a file is its owner's decision, not ours.
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_replaced_keeps_its_mode_and_links_stay_links() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let folder = Folder::new();
+    let path = folder.file("plan.json", "secret");
+    let link = argument(&folder.path("link.json"));
+    symlink("plan.json", &link).unwrap();
+    for (mode, to) in [(0o600, &path), (0o640, &link), (0o664, &path)] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        stdout(&["plan", TINY, "--output", to, "--force"], 0);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, mode);
+        assert_eq!(parsed(&folder.path("plan.json"))["schema"], "plantui.plan/1");
+    }
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let names = fs::read_dir(folder.path("")).unwrap().count();
+    assert_eq!(names, 2, "nothing is left beside them");
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed_by_the_next() {
+    let folder = Folder::new();
+    folder.file(".plantui-kIlLeD.tmp", "half a pl");
+    folder.file(".plantui-notes.md", "mine");
+    stdout(&["plan", TINY, "--output", &argument(&folder.path("plan.json"))], 0);
+    let mut left: Vec<_> = fs::read_dir(folder.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, [".plantui-notes.md", "plan.json"]);
+}
+
+/// Root may write anywhere, so this says nothing there.
+#[cfg(unix)]
+#[test]
+fn messages_name_the_file_that_was_asked_for() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = Folder::new();
+    fs::create_dir(folder.path("closed")).unwrap();
+    fs::set_permissions(folder.path("closed"), fs::Permissions::from_mode(0o555)).unwrap();
+    let path = argument(&folder.path("closed/plan.json"));
+    let output = plantui().args(["plan", TINY, "--output", &path]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!error.contains(".plantui-"), "{error}");
+    assert!(output.status.success() || error.contains(&path), "{error}");
+}
+
+/// A simulation that takes too long is given up, and nothing is written then.
+#[test]
+fn simulations_heed_their_deadline() {
+    let folder = Folder::new();
+    let plan = folder.file("plan.json", stdout(&["plan", TINY, "--json"], 0));
+    let long = ["--microbatches", "720720", "--deadline", "0.001ms"];
+    for command in [
+        &["simulate", TINY, &plan][..],
+        &["simulate", TINY, &plan, "--links", "shared"],
+        &["simulate", TINY, &plan, "--json", "--no-overlap"],
+        &["export", &plan, "--to", "chrome-trace", "--workload", TINY],
+    ] {
+        let path = argument(&folder.path("never"));
+        let arguments = [command, &long, &["--output", &path]].concat();
+        let output = plantui().args(&arguments).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {error}");
+        assert!(output.stdout.is_empty() && error.starts_with("error: not simulated: "), "{arguments:?}: {error}");
+        assert!(!folder.path("never").exists());
+    }
+    // A check has its verdict all the same, and says what it rests on.
+    let checked = stdout(&[&["check", TINY, &plan][..], &long].concat(), 0);
+    assert!(checked.starts_with("valid: ") && checked.contains("warning: not simulated"), "{checked}");
+    stdout(&[&["check", TINY, &plan, "--strict"][..], &long].concat(), 1);
+}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
+    text::is_hostile,
     tui::{Depth, Focus, theme},
     workload,
 };
@@ -11,7 +12,7 @@ use ratatui::{
     style::Color,
 };
 
-use crate::{placement::training, request, screen};
+use crate::{placement::training, press, request, screen, tiny};
 
 const VIEWS: [&str; 4] = ["1", "2", "3", "4"];
 
@@ -106,4 +107,30 @@ fn the_pictures_are_of_the_real_views() {
     let again = tempfile::tempdir().unwrap();
     plantui::tui::screenshots(again.path(), &training()).unwrap();
     assert!(names.iter().all(|name| std::fs::read_to_string(again.path().join(name)).unwrap() == read(name)));
+}
+
+/// A library caller may hand over any names; a terminal gets what can be seen of them.
+#[test]
+fn names_that_would_move_the_cursor_are_drawn_as_text() {
+    let hostile = "h\u{1b}]0;owned\u{7}\u{9b}31m\u{7f}\u{202e}\u{2028}\r\nforged\u{200b}\t";
+    let mut workload = (*tiny()).clone();
+    workload.name = hostile.into();
+    workload.source = hostile.into();
+    workload.nodes.iter_mut().for_each(|node| node.name = Some(hostile.into()));
+    let mut screen = screen(request(Arc::new(workload)));
+    let mut drawn = 0;
+    for key in "123456789?:oexpb/ ".chars() {
+        press(&mut screen, KeyCode::Char(key));
+        for (width, height) in [(120, 36), (80, 24), (200, 60)] {
+            screen.resize(width, height);
+            for cell in screen.draw().content() {
+                assert!(!cell.symbol().chars().any(is_hostile), "{key}: {:?}", cell.symbol());
+                drawn += usize::from(cell.symbol() == "f");
+            }
+        }
+        if !key.is_ascii_digit() {
+            press(&mut screen, KeyCode::Esc);
+        }
+    }
+    assert!(drawn > 100, "the names are there");
 }

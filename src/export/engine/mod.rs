@@ -21,7 +21,7 @@ mod torchtitan;
 mod virtual_stages;
 mod vllm;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use thiserror::Error;
 
@@ -37,6 +37,7 @@ use crate::{
     plan::{Plan, check::check, runner::Runner},
     planner::{Options, Planner, Problem, Search, piper::Piper},
     simulate::Schedule,
+    text::single_line,
     units,
     workload::{
         Recipe, Workload,
@@ -82,6 +83,18 @@ pub struct Settings {
     pub recipe: Option<Recipe>,
     /// Refuse what cannot be expressed in place of taking the nearest plan.
     pub exact: bool,
+    /// Time to look for the nearest plan; `None`: as long as it takes.
+    pub deadline: Option<Duration>,
+}
+
+impl Settings {
+    /// The same with names that no line break or escape sequence can carry out of a string or a comment.
+    fn on_one_line(&self) -> Settings {
+        let all = |names: &[String]| names.iter().map(|name| single_line(name)).collect();
+        let Names { block, first, last } = &self.names;
+        let names = Names { block: single_line(block), first: all(first), last: all(last) };
+        Settings { names, ..self.clone() }
+    }
 }
 
 impl Default for Settings {
@@ -94,6 +107,7 @@ impl Default for Settings {
             virtual_stages: 2,
             recipe: None,
             exact: false,
+            deadline: None,
         }
     }
 }
@@ -158,6 +172,7 @@ pub fn export(
     plan: &Plan,
     settings: &Settings,
 ) -> Result<Exported, ExportError> {
+    let settings = &settings.on_one_line();
     let schedule = settings.schedule.unwrap_or(engine.default_schedule());
     if !engine.schedules().contains(&schedule) && schedule != Schedule::SingleSample {
         let known: Vec<&str> = engine.schedules().iter().map(|schedule| schedule.id()).collect();
@@ -193,13 +208,15 @@ pub fn export(
     if settings.exact {
         return Err(impossible(losses));
     }
-    let nearest = candidates(engine, workload, limits, plan, &layering)
+    let search = Search::new(settings.deadline, 0);
+    let nearest = candidates(engine, workload, limits, plan, &layering, &search)
         .into_iter()
         .map(|plan| (check(workload, limits, &plan), plan))
         .filter(|(score, _)| score.is_valid())
         .min_by(|a, b| a.0.value.total_cmp(&b.0.value));
     let Some((nearest_score, nearest)) = nearest else {
         losses.push(match workload.piper() {
+            Some(_) if search.cancelled() => "no plan that it can run was found before the deadline".into(),
             Some(_) => "no plan that it can run keeps the limits".into(),
             None => "the nearest plan is known only where nodes have times by tensor degree (Piper's JSON)".into(),
         });
@@ -284,14 +301,23 @@ impl Task<'_> {
 }
 
 /// Plans that the engine can run: the plan with its recomputation evened out, and the best that Piper makes for it.
-fn candidates(engine: Engine, workload: &Workload, limits: &Limits, plan: &Plan, layering: &Layering) -> Vec<Plan> {
+fn candidates(
+    engine: Engine,
+    workload: &Workload,
+    limits: &Limits,
+    plan: &Plan,
+    layering: &Layering,
+    search: &Search,
+) -> Vec<Plan> {
     let runner = engine.runner().unwrap_or(Runner::Any);
     let asked = format!("engine={}", runner.id());
     let settings = ["engine_feasible=true", asked.as_str()];
     let options = Options::parse("piper", Piper.options(), settings).expect("Piper takes these options");
     let best = if Piper.can_plan(workload).is_ok() {
         let problem = Problem { workload: Arc::new(workload.clone()), limits: *limits, options };
-        Piper.plan(&problem, &Search::default()).plan
+        let found = search.quiet();
+        let planned = Piper.plan(&problem, &found).plan;
+        planned.or_else(|| found.incumbent().map(|best| best.plan.clone()))
     } else {
         None
     };
@@ -316,7 +342,8 @@ fn headed(engine: Engine, losses: &[String], cost: Option<String>, notes: &[Stri
     head.extend(losses.iter().map(|loss| format!("not expressed: {loss}")));
     head.extend(cost);
     head.extend(notes.iter().map(|note| format!("note: {note}")));
-    head.iter().map(|line| format!("# {line}\n")).collect::<String>() + &text
+    // A line break in a name would end the comment, and what follows it would run.
+    head.iter().map(|line| format!("# {}\n", single_line(line))).collect::<String>() + &text
 }
 
 /// What taking the nearest plan costs, in a sentence.

@@ -17,12 +17,12 @@ use crate::{
     cluster::{LimitKind, Limits},
     plan::{Length, Measure, Plan, SpeedupModel, Stage, check, layer_costs},
     planner::{Lever, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
-    simulate::{Pipeline, Schedule, Settings, simulate},
+    simulate::{Pipeline, Schedule, Settings, simulate_unless},
     units,
     workload::{
         LayerProfile, Workload,
         piper::{RECOMPUTE, VANILLA},
-        states::{self, States},
+        states::{self, States, StatesError},
     },
 };
 
@@ -113,8 +113,9 @@ impl Planner for Dapple {
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let Some(profile) = problem.workload.layers() else { return Outcome::new(Status::Infeasible) };
         let length = Length::Synchronous { whole_samples: problem.options.flag("whole_samples") };
-        let cuts = match settings::cuts(&problem.workload, profile, &problem.options) {
+        let cuts = match settings::cuts(&problem.workload, profile, &problem.options, search) {
             Ok(cuts) => cuts,
+            Err(StatesError::Stopped) => return Outcome::new(Status::Cancelled),
             Err(error) => return Outcome::refused(settings::no_states(&problem.workload, error)),
         };
         let model = SpeedupModel { linear: cuts.linear, ..settings::model(&problem.options, length) };
@@ -329,10 +330,12 @@ impl Hunt<'_> {
         plan
     }
 
-    /// Seconds of a simulated batch.
+    /// Seconds of a simulated batch; without end where the search has ended before it.
     fn simulated_s(&self, plan: &Plan) -> f64 {
         let pipeline = Pipeline::from_plan(self.workload, self.limits, plan, &Settings::default());
-        simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s
+        let stopped = || self.search.cancelled();
+        let played = simulate_unless(&pipeline, Schedule::OneForwardOneBackward, &stopped);
+        played.map_or(f64::INFINITY, |timeline| timeline.iteration_s)
     }
 
     fn outcome(&self, best: Best, proven: bool, positions: usize, published: &Published) -> Outcome {
@@ -359,12 +362,10 @@ impl Hunt<'_> {
             ));
             (speedup, plan) = overtaking;
         }
-        let simulated_s = self.simulated_s(&plan);
         outcome.statistics.counts = vec![("states", self.states.len() as f64), ("positions", positions as f64)];
-        outcome.statistics.counts.push(("simulated_s", simulated_s));
-        if let Some(theirs) = &published.best {
-            outcome.statistics.counts.push(("published_simulated_s", self.simulated_s(theirs)));
-        }
+        let simulated = [("simulated_s", Some(&plan)), ("published_simulated_s", published.best.as_ref())];
+        let simulated = simulated.into_iter().filter_map(|(name, plan)| Some((name, self.simulated_s(plan?))));
+        outcome.statistics.counts.extend(simulated.filter(|(_, seconds)| seconds.is_finite()));
         outcome.statistics.counts.extend(published.data_parallel.statistics());
         outcome.notes.extend(self.notes(&plan));
         outcome.objective = Some(speedup);

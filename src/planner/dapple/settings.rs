@@ -3,7 +3,7 @@
 use crate::{
     cluster::{Links, PUBLISHED_LINKS},
     plan::{Length, SpeedupModel},
-    planner::{Lever, OptionError, OptionKind, OptionSpec, Options, Problem, Unit},
+    planner::{Lever, OptionError, OptionKind, OptionSpec, Options, Problem, Search, Unit},
     workload::{
         LayerProfile, Workload,
         states::{self, States, StatesError},
@@ -149,12 +149,18 @@ impl Cuts {
 ///
 /// # Errors
 /// [`StatesError`] if there are none, or too many where nothing else is allowed.
-pub(super) fn cuts(workload: &Workload, profile: &LayerProfile, options: &Options) -> Result<Cuts, StatesError> {
+pub(super) fn cuts(
+    workload: &Workload,
+    profile: &LayerProfile,
+    options: &Options,
+    search: &Search,
+) -> Result<Cuts, StatesError> {
     let choice = options.choice(STATES.name);
-    let found = if choice == "order" { None } else { Some(States::of(workload, profile)) };
+    let found =
+        if choice == "order" { None } else { Some(States::of_unless(workload, profile, &|| search.cancelled())) };
     let why = match found {
         Some(Ok(states)) => return Ok(Cuts { states, linear: false, complete: true, note: None }),
-        Some(Err(error @ StatesError::TooMany(_))) if choice == "auto" => format!("{error}, so "),
+        Some(Err(error)) if choice == "auto" && error.has_an_order() => format!("{error}, so "),
         Some(Err(error)) => return Err(error),
         None => String::new(),
     };
@@ -184,7 +190,7 @@ pub(super) fn check_states(problem: &Problem) -> Result<(), OptionError> {
         return Ok(());
     }
     match States::of(&problem.workload, profile) {
-        Err(error @ StatesError::TooMany(_)) => Err(OptionError::Unsuited {
+        Err(error @ (StatesError::TooMany(_) | StatesError::TooLarge(_))) => Err(OptionError::Unsuited {
             workload: problem.workload.name.clone(),
             name: STATES.name.into(),
             value: choice.into(),

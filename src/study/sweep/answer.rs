@@ -65,7 +65,7 @@ pub struct Answer {
     pub simulated: Option<Simulated>,
     /// Wall-clock seconds of planning.
     pub seconds: f64,
-    /// Why there is no plan; else empty.
+    /// Why there is no plan, or why it was not simulated; else empty.
     pub why: String,
     /// What the planner did that is a bug; then there is no plan. Not kept in files: such a point is asked again.
     pub fault: Option<Fault>,
@@ -161,9 +161,19 @@ impl Figure {
 
 impl Answer {
     /// What a planner's outcome comes to.
-    pub(super) fn new(outcome: &Outcome, score: Option<&Score>, played: Option<&Played>, seconds: f64) -> Self {
+    pub(super) fn new(
+        outcome: &Outcome,
+        score: Option<&Score>,
+        played: Option<Result<Played, String>>,
+        seconds: f64,
+    ) -> Self {
+        let (played, given_up) = match played {
+            Some(Ok(played)) => (Some(played), String::new()),
+            Some(Err(given_up)) => (None, given_up),
+            None => (None, String::new()),
+        };
         let why = match (&outcome.plan, &outcome.infeasible) {
-            (Some(_), _) => String::new(),
+            (Some(_), _) => given_up,
             (None, Some(story)) => story.explanation.clone(),
             (None, None) if outcome.status == Status::Cancelled => "stopped before there was a plan".into(),
             (None, None) => "no plan".into(),
@@ -199,5 +209,29 @@ impl Answer {
     /// Whether there is a plan.
     pub fn has_plan(&self) -> bool {
         self.objective.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        cluster::{Limits, Overrides},
+        planner::{self, Options, Problem, Search},
+        workload,
+    };
+
+    #[test]
+    fn a_point_whose_simulation_was_given_up_has_its_plan_and_the_reason() {
+        let workload = Arc::new(workload::builtin());
+        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let planner = planner::find("equal-partition").unwrap();
+        let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
+        let outcome = planner.plan(&problem, &Search::default());
+        let score = planner::verified(planner, &problem, outcome.plan.as_ref().unwrap(), outcome.objective).unwrap();
+        let answer = Answer::new(&outcome, Some(&score), Some(Err("not simulated: why".into())), 1.0);
+        assert!(answer.has_plan() && answer.simulated.is_none() && answer.why == "not simulated: why");
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     cluster::LimitKind,
     plan::Score,
     planner::{self, Fault, ManyRuns, Outcome, Problem, Search, Status},
-    simulate::Schedule,
+    simulate::{LEAST_TIME, Schedule},
     study::compare,
 };
 
@@ -107,18 +107,19 @@ impl Run<'_> {
                 Ok(()) => planner::run(planner, &problem, &search),
                 Err(reason) => Ok((Outcome::refused(reason), None)),
             };
-            return self.tell(place, run, search.elapsed().as_secs_f64());
+            return self.tell(place, run, &search);
         }
         let devices: Vec<u32> = self.task.iter().map(|&place| sweep.points[place].limits.devices).collect();
         if let Err(fault) = planner::run_many(planner, &problem(sweep, first), &devices, self) {
             for place in std::mem::take(&mut self.open) {
-                self.tell(place, Err(fault.clone()), 0.0);
+                (self.found)(place, Answer::failed(fault.clone(), 0.0));
             }
         }
     }
 
     /// Plays and hands over what was checked, unless it was cut short.
-    fn tell(&self, place: usize, run: Result<(Outcome, Option<Score>), Fault>, seconds: f64) {
+    fn tell(&self, place: usize, run: Result<(Outcome, Option<Score>), Fault>, search: &Search) {
+        let seconds = search.elapsed().as_secs_f64();
         let (outcome, score) = match run {
             Ok(found) => found,
             Err(fault) => return (self.found)(place, Answer::failed(fault, seconds)),
@@ -130,9 +131,14 @@ impl Run<'_> {
         let point = &self.sweep.points[place];
         let problem = problem(self.sweep, point);
         let played = outcome.plan.as_ref().map(|plan| {
-            compare::Played::new(&problem.workload, &problem.limits, plan, Schedule::OneForwardOneBackward)
+            let Problem { workload, limits, .. } = &problem;
+            let after = search.follow(LEAST_TIME);
+            compare::Played::within(workload, limits, plan, Schedule::OneForwardOneBackward, &after)
         });
-        (self.found)(place, Answer::new(&outcome, score.as_ref(), played.as_ref(), seconds));
+        if matches!(played, Some(Err(_))) && self.search.cancelled() {
+            return;
+        }
+        (self.found)(place, Answer::new(&outcome, score.as_ref(), played, seconds));
     }
 }
 
@@ -144,7 +150,7 @@ impl ManyRuns for Run<'_> {
     }
 
     fn end(&mut self, devices: u32, outcome: Outcome) {
-        let seconds = self.begun.take().map_or(0.0, |search| search.elapsed().as_secs_f64());
+        let search = self.begun.take().unwrap_or_else(|| self.search.part(self.deadline));
         let place = self.task.iter().find(|&&place| self.sweep.points[place].limits.devices == devices);
         let place = *place.expect("only devices of the task are asked for");
         self.open.retain(|&open| open != place);
@@ -155,7 +161,7 @@ impl ManyRuns for Run<'_> {
             Ok(score) => Ok((outcome, score)),
             Err(fault) => Err(fault),
         };
-        self.tell(place, run, seconds);
+        self.tell(place, run, &search);
     }
 }
 

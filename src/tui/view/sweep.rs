@@ -306,6 +306,7 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
         None => "not there yet".into(),
         Some((_, mark, answer)) => match mark.y {
             Some(y) => worth(&chart.show_y(y), answer),
+            None if answer.has_plan() => answer.why.clone(),
             None => format!("no plan. {}", answer.why),
         },
     };

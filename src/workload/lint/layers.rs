@@ -44,7 +44,7 @@ pub(super) fn lint(workload: &Workload, profile: &LayerProfile, findings: &mut F
         Err(error @ StatesError::Empty) => {
             findings.add("no-layers", Severity::Error, &[], error.to_string(), "there is nothing to plan");
         }
-        Err(error @ StatesError::TooMany(_)) => {
+        Err(error @ (StatesError::TooMany(_) | StatesError::TooLarge(_) | StatesError::Stopped)) => {
             let why = "planners cut it along one order of its layers, and their proofs speak of that order only";
             findings.add("too-many-states", Severity::Warning, &[], error.to_string(), why);
         }

@@ -5,7 +5,14 @@ use std::collections::VecDeque;
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
 
+use super::StatesError;
 use crate::graph::Dag;
+
+/// Nodes beyond which nobody looks: what needs what is kept for every pair of them (32 MB each for three such tables).
+const MOST_NODES: usize = 1 << 14;
+
+/// Nodes in all antichains together, and steps between these, at the most: about 200 MB.
+const MOST_KEPT: usize = 1 << 23;
 
 /// What was found.
 pub(super) struct Found {
@@ -37,35 +44,55 @@ fn reachable(
     sets
 }
 
-/// Walks all antichains from the first source on; `None` if there are more than `most`.
-pub(super) fn find<'a>(dag: &Dag, label: &dyn Fn(usize) -> &'a str, most: usize) -> Option<Found> {
+/// Walks all antichains from the first source on, unless `stopped` says meanwhile that nobody waits for them.
+///
+/// # Errors
+/// [`StatesError`] if there are more than `most`, or they need more memory than they shall have, or it was stopped.
+pub(super) fn find<'a>(
+    dag: &Dag,
+    label: &dyn Fn(usize) -> &'a str,
+    most: usize,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Found, StatesError> {
     let n = dag.len();
+    if n > MOST_NODES {
+        return Err(StatesError::TooLarge(MOST_NODES));
+    }
     let topological = || dag.topological_order().iter().map(|&v| v as usize);
     let ancestors = reachable(n, topological(), |v| dag.predecessors(v).collect());
     let descendants = reachable(n, topological().rev(), |v| dag.successors(v).collect());
     // What must be kept beside `v`: ancestors whose output something else than `v` and its ancestors needs.
-    let beside: Vec<FixedBitSet> = (0..n)
+    let beside = (0..n)
         .map(|v| {
+            if stopped() {
+                return Err(StatesError::Stopped);
+            }
             let used = |&u: &usize| dag.successors(u).any(|w| w != v && !ancestors[v].contains(w));
             let mut set = FixedBitSet::with_capacity(n);
             set.extend(ancestors[v].ones().filter(used));
-            set
+            Ok(set)
         })
-        .collect();
+        .collect::<Result<Vec<_>, _>>()?;
     let augmented = |antichain: &[usize]| -> Vec<usize> {
         let mut extra = FixedBitSet::with_capacity(n);
         antichain.iter().for_each(|&v| extra.union_with(&beside[v]));
         extra.ones().chain(antichain.iter().copied()).collect()
     };
-    let start = (0..n).find(|&v| dag.in_degree(v) == 0)?;
+    let start = (0..n).find(|&v| dag.in_degree(v) == 0).ok_or(StatesError::Empty)?;
     let mut number: FxHashMap<Vec<usize>, usize> = FxHashMap::default();
     let mut antichains = vec![augmented(&[start])];
     let mut first = vec![start];
     let mut next: Vec<Vec<usize>> = vec![vec![]];
     number.insert(vec![start], 0);
     let mut queue = VecDeque::from([(0, vec![start])]);
+    let mut kept = 0;
     while let Some((from, antichain)) = queue.pop_front() {
-        for successor in successors(dag, &descendants, &antichain, &antichains[from]) {
+        let found = successors(dag, &descendants, &antichain, &antichains[from], stopped)?;
+        kept += antichain.len() + antichains[from].len() + found.len();
+        if kept > MOST_KEPT {
+            return Err(StatesError::TooMany(most));
+        }
+        for successor in found {
             let mut key = successor.clone();
             key.sort_unstable();
             let to = *number.entry(key).or_insert_with(|| {
@@ -76,18 +103,24 @@ pub(super) fn find<'a>(dag: &Dag, label: &dyn Fn(usize) -> &'a str, most: usize)
                 antichains.len() - 1
             });
             if antichains.len() > most {
-                return None;
+                return Err(StatesError::TooMany(most));
             }
             next[from].push(to);
         }
     }
     let order = numbered(&next, &|s| label(first[s]));
     let before = preceding(&next, &order);
-    Some(Found { antichains, order, before, ancestors })
+    Ok(Found { antichains, order, before, ancestors })
 }
 
 /// The antichains one step after `antichain`, whose members with all they need are `kept`.
-fn successors(dag: &Dag, descendants: &[FixedBitSet], antichain: &[usize], kept: &[usize]) -> Vec<Vec<usize>> {
+fn successors(
+    dag: &Dag,
+    descendants: &[FixedBitSet],
+    antichain: &[usize],
+    kept: &[usize],
+    stopped: &dyn Fn() -> bool,
+) -> Result<Vec<Vec<usize>>, StatesError> {
     let mut members = FixedBitSet::with_capacity(dag.len());
     members.extend(kept.iter().copied());
     let mut found = vec![];
@@ -95,6 +128,9 @@ fn successors(dag: &Dag, descendants: &[FixedBitSet], antichain: &[usize], kept:
         for b in dag.successors(a) {
             if antichain.contains(&b) || !descendants[b].is_disjoint(&members) {
                 continue;
+            }
+            if stopped() {
+                return Err(StatesError::Stopped);
             }
             let mut list = kept.to_vec();
             list[at] = b;
@@ -109,7 +145,7 @@ fn successors(dag: &Dag, descendants: &[FixedBitSet], antichain: &[usize], kept:
             found.push(next);
         }
     }
-    found
+    Ok(found)
 }
 
 /// States in the order in which a depth-first search finishes them, last first; children by label, equals as they come.
@@ -167,12 +203,33 @@ mod tests {
     fn a_diamond_has_a_state_for_every_way_through() {
         // 0 -> 1, 2 -> 3.
         let dag = Dag::new(4, vec![(0, 1), (0, 2), (1, 3), (2, 3)]).unwrap();
-        let found = find(&dag, &|v| ["a", "b", "c", "d"][v], 100).unwrap();
+        let found = find(&dag, &|v| ["a", "b", "c", "d"][v], 100, &|| false).unwrap();
         let states: Vec<Vec<usize>> = found.order.iter().map(|&s| found.antichains[s].clone()).collect();
         // After b alone a is still needed by c, and the other way round; after both it is kept all the same.
         assert_eq!(states, [vec![0], vec![0, 2], vec![0, 1], vec![0, 2, 1], vec![3]]);
         assert_eq!(found.before[4].ones().collect::<Vec<_>>(), [0, 1, 2, 3]);
         assert_eq!(found.before[2].ones().collect::<Vec<_>>(), [0]);
-        assert!(find(&dag, &|_| "", 3).is_none());
+        let refused = |most, stopped: &dyn Fn() -> bool| find(&dag, &|_| "", most, stopped).err();
+        assert_eq!(refused(3, &|| false), Some(StatesError::TooMany(3)));
+        assert_eq!(refused(100, &|| true), Some(StatesError::Stopped));
+    }
+
+    #[test]
+    fn it_is_stopped_at_any_step_and_keeps_within_its_memory() {
+        // A ladder of many rungs: states and steps grow fast.
+        let rungs = 400;
+        let edges = (0..rungs - 1).flat_map(|i| [(i, i + 1), (rungs + i, rungs + i + 1), (i, rungs + i + 1)]);
+        let dag = Dag::new(2 * rungs as usize, edges.chain([(0, rungs)]).collect()).unwrap();
+        for after in [0usize, 1, 500, 1000, 5000] {
+            let asked = std::cell::Cell::new(0);
+            let stopped = || {
+                asked.set(asked.get() + 1);
+                asked.get() > after
+            };
+            let ended = find(&dag, &|_| "", usize::MAX, &stopped).err();
+            assert_eq!((ended, asked.get()), (Some(StatesError::Stopped), after + 1));
+        }
+        let large = Dag::new(MOST_NODES + 1, vec![]).unwrap();
+        assert_eq!(find(&large, &|_| "", usize::MAX, &|| false).err(), Some(StatesError::TooLarge(MOST_NODES)));
     }
 }

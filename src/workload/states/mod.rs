@@ -35,6 +35,19 @@ pub enum StatesError {
     /// The branches of the network allow too many.
     #[error("its branches allow more than {0} states, the most that are looked at")]
     TooMany(usize),
+    /// It is so large that nobody looks at what its branches allow.
+    #[error("it has more than {0} layers, the most whose states are looked for")]
+    TooLarge(usize),
+    /// Whoever asked waits no more.
+    #[error("the time was up before its states were found")]
+    Stopped,
+}
+
+impl StatesError {
+    /// Whether there are states to be had along one order of the layers.
+    pub fn has_an_order(self) -> bool {
+        self != StatesError::Empty
+    }
 }
 
 /// The states of a profile with what they cost, for one batch as profiled.
@@ -190,6 +203,18 @@ impl States {
     /// # Errors
     /// [`StatesError`] if there are none or too many.
     pub fn of(workload: &Workload, profile: &LayerProfile) -> Result<Self, StatesError> {
+        Self::of_unless(workload, profile, &|| false)
+    }
+
+    /// The same, unless `stopped` says meanwhile that nobody waits for them. It is asked at every step from state to state.
+    ///
+    /// # Errors
+    /// [`StatesError`] if there are none or too many, or it was stopped.
+    pub fn of_unless(
+        workload: &Workload,
+        profile: &LayerProfile,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Self, StatesError> {
         let clean = cleaned(workload);
         if clean.dag.is_empty() {
             return Err(StatesError::Empty);
@@ -198,7 +223,7 @@ impl States {
             return Err(StatesError::TooMany(MOST_STATES));
         }
         let label = |i: usize| workload.nodes[clean.kept[i]].name.as_deref().unwrap_or_default();
-        let found = antichains::find(&clean.dag, &label, MOST_STATES).ok_or(StatesError::TooMany(MOST_STATES))?;
+        let found = antichains::find(&clean.dag, &label, MOST_STATES, stopped)?;
         let states = found.order.iter().map(|&s| {
             let antichain = &found.antichains[s];
             let mut covered = FixedBitSet::with_capacity(clean.dag.len());

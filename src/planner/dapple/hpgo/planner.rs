@@ -15,7 +15,11 @@ use crate::{
         Lever, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search,
         Statistics, Status,
     },
-    workload::{Workload, piper::VANILLA, states::States},
+    workload::{
+        Workload,
+        piper::VANILLA,
+        states::{States, StatesError},
+    },
 };
 
 static INFO: PlannerInfo = PlannerInfo {
@@ -118,8 +122,10 @@ impl Planner for Hpgo {
         }
         // The length is that of the best plan, known only once it is found.
         let speedup = settings::model(options, Length::Synchronous { whole_samples: false });
-        let settings::Cuts { states, linear, complete, note } = match settings::cuts(workload, profile, options) {
+        let settings::Cuts { states, linear, complete, note } = match settings::cuts(workload, profile, options, search)
+        {
             Ok(cuts) => cuts,
+            Err(StatesError::Stopped) => return Outcome::new(Status::Cancelled),
             Err(error) => return Outcome::refused(settings::no_states(workload, error)),
         };
         let speedup = SpeedupModel { linear, ..speedup };
