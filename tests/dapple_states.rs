@@ -134,7 +134,7 @@ fn a_long_chain_has_a_plan_and_a_bound_before_the_search_begins() {
             }
             watched.cancel();
         });
-        let (outcome, score) = planner::run(planner, &problem, &search);
+        let (outcome, score) = planner::run(planner, &problem, &search).unwrap();
         stopper.join().unwrap();
         assert!(!search.deadline_passed() && score.is_some_and(|score| score.is_valid()), "{id} {layers}");
         let (bound, value) = (outcome.lower_bound.unwrap(), outcome.objective.unwrap());

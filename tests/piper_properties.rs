@@ -321,7 +321,7 @@ fn a_large_network_has_a_plan_and_a_bound_before_the_search_begins() {
             }
             watched.cancel();
         });
-        let (outcome, score) = planner::run(planner, &problem, &search);
+        let (outcome, score) = planner::run(planner, &problem, &search).unwrap();
         stopper.join().unwrap();
         let what = format!("{} {settings:?}", planner.info().id);
         let (bound, value) = (outcome.lower_bound.expect(&what), outcome.objective.expect(&what));
