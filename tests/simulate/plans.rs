@@ -168,7 +168,7 @@ fn a_stage_takes_the_same_time_in_whatever_order_its_nodes_are_listed() {
     let limits = Limits::resolve(&workload, &overrides).unwrap();
     let options = Options::defaults(planner.options());
     let problem = Problem { workload: workload.clone(), limits, options };
-    let plan = planner::run(planner, &problem, &Search::default()).0.plan.unwrap();
+    let plan = planner::run(planner, &problem, &Search::default()).unwrap().0.plan.unwrap();
     let mut listed = plan.clone();
     for stage in &mut listed.stages {
         stage.nodes.reverse();
