@@ -301,10 +301,9 @@ fn a_large_network_has_a_plan_and_a_bound_before_the_search_begins() {
     };
     let flavour = Flavour { whole: false, uniform: true, all_recompute: true, most_modes: 2 };
     let long = workload(&mut Random(9), 20_000, chain(20_000), flavour);
-    let asked: [(&dyn Planner, &[&str]); 6] = [
+    let asked: [(&dyn Planner, &[&str]); 5] = [
         (&Piper, &[]),
         (&Piper, &["stages=5"]),
-        (&Piper, &["engine_feasible=true", "recompute=all-or-none"]),
         (&Piper, &["data_parallel=false", "knapsack=greedy"]),
         (&EqualPartition, &[]),
         (&EqualPartition, &["tensor_parallel=false"]),

@@ -97,6 +97,7 @@ impl Case {
             // A number beyond the last device, or a count that equal pipelines do not share.
             Violation::DeviceList { problem, .. } => {
                 problem.contains("does not exist")
+                    || problem.contains("is a CPU")
                     || problem.contains("no accelerator")
                     || problem.contains("do not divide")
             }

@@ -3,7 +3,7 @@
 //! The parser repeats what was typed. That may come from a stranger (a script that passes file names on), so what it repeats
 //! is made visible first, each on one line, and the whole message is a [`notice`] like any other.
 
-use std::process::ExitCode;
+use std::{error::Error, process::ExitCode};
 
 use clap::error::{ContextKind, ContextValue};
 
@@ -39,6 +39,9 @@ pub(super) fn report(mut error: clap::Error) -> ExitCode {
         // Some suggestions repeat what was typed in the middle of other words.
         drop(error.remove(ContextKind::Suggested));
     }
-    notice::whole(&error.to_string());
+    // A parser of values may repeat what it was given, too.
+    let why = error.source().map(ToString::to_string).unwrap_or_default();
+    let told = error.to_string();
+    notice::whole(&if why.is_empty() { told } else { told.replace(&why, &visible_line(&why)) });
     ExitCode::from(2)
 }

@@ -39,7 +39,7 @@ mod tests {
         let limits = Limits { memory_bytes: 1000.0, ..Limits::NEUTRAL };
         assert_eq!(warning(&score(950.0), &limits), None);
         let told = warning(&score(951.0), &limits).unwrap();
-        assert!(told.starts_with("stage 2 takes 951 B of the 1000 B") && told.contains("95.1%"), "{told}");
+        assert!(told.starts_with("stage 2 takes 951 B of the 0.977 KiB") && told.contains("95.1%"), "{told}");
         assert_eq!(warning(&score(1e9), &Limits::NEUTRAL), None);
     }
 }

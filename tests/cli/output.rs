@@ -112,7 +112,7 @@ fn streams_that_take_nothing_change_no_exit_code_but_that_of_the_result() {
         (&["simulate", TINY, &plan, "--virtual-stages", "4"], 0),
         (&["compare", TINY, "--planner", "piper"], 0),
         (&["explain", TINY], 0),
-        (&["sweep", TINY, "--devices", "1,2"], 0),
+        (&["sweep", TINY, "--devices", "3,4"], 0),
         (&["export", &plan, "--workload", TINY, "--to", "csv"], 0),
         (&["generate", "tiny-branch"], 0),
         (&["lint", TINY], 0),

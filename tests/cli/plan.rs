@@ -269,7 +269,7 @@ fn what_is_proven_is_said_of_a_model_with_what_the_simulator_makes_of_it() {
         (
             "inputs/branching-cnn-training.json",
             &["--planner", "placement-pipedream"],
-            "not proven: how far it is from the least load of the busiest device in the placement model is not known",
+            "at most 67.9% from the least load of the busiest device in the placement model, whose bound is 2.158 ms",
         ),
         (
             "inputs/bert32-layers.txt",
@@ -280,7 +280,7 @@ fn what_is_proven_is_said_of_a_model_with_what_the_simulator_makes_of_it() {
         (
             "inputs/mistral-7b-latency.json",
             &["--planner", "placement-latency-greedy"],
-            "not proven: how far it is from the least time for one sample in the latency model is not known\n",
+            "at most 81.4% from the least time for one sample in the latency model, whose bound is 34.82 ms\n",
         ),
     ] {
         let text = stdout(&[&["plan", workload], flags].concat(), 0);
@@ -297,7 +297,7 @@ fn why_simulated_and_planned_time_differ_is_found_by_simulating_again() {
     };
     // Free links: transfers cost nothing, replicas are as uneven as before.
     let free = note(&[BERT, "--bandwidth", "1000000GB/s"]);
-    assert!(free.contains(", uneven replicas 1") && !free.contains("transfers "), "{free}");
+    assert!(free.contains(", uneven replicas 9.7%") && !free.contains("transfers "), "{free}");
     // Hardly any microbatches: the pipeline fills and drains.
     let short = note(&["inputs/gpt3-175b-a100.json", "--microbatches", "16"]);
     assert!(short.contains(", fill and drain 4"), "{short}");

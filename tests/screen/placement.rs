@@ -84,7 +84,7 @@ fn without_a_proof_that_is_what_is_said() {
     let mut request = request(workload);
     request.planner = "placement-local-search".into();
     let text = Offscreen::new(request, 120, 36).unwrap().text();
-    assert!(text.contains("how far from the best is not known"), "{text}");
+    assert!(text.contains("% of the best in the placement model"), "{text}");
 }
 
 #[test]

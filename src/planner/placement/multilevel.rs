@@ -243,6 +243,6 @@ mod tests {
         search.cancel();
         let placed = plan(&dag, &profile, &limits(2, 0, 100.0), 4, &search, &|_, _| ());
         assert_eq!((placed.status, placed.max_load), (Status::Cancelled, Some(41.0)));
-        assert_eq!(placed.lower_bound, Some(40.0));
+        assert!(placed.lower_bound.is_some_and(|bound| (bound - 40.0).abs() < 1e-9), "{:?}", placed.lower_bound);
     }
 }

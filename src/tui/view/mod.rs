@@ -41,6 +41,7 @@ mod would_help;
 
 use ratatui::{
     Frame,
+    buffer::Buffer,
     layout::Rect,
     style::{Color, Modifier, Style},
     text::{Line, Span},
@@ -53,6 +54,7 @@ use super::{
     shown::{Shown, Standing},
     theme::{Role, Theme},
 };
+use crate::text::is_hostile;
 
 /// The smallest screen on which everything has its place.
 pub(super) const SMALLEST: (u16, u16) = (60, 16);
@@ -88,6 +90,19 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
     }
     if model.ascii {
         ascii::replace(frame.buffer_mut());
+    }
+    harmless(frame.buffer_mut());
+}
+
+/// Takes out what a terminal would obey: marks without a width of their own come along with the character before them,
+/// whichever widget drew it.
+fn harmless(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        let symbol = cell.symbol();
+        if !symbol.is_ascii() && symbol.chars().any(is_hostile) {
+            let clean: String = symbol.chars().filter(|c| !is_hostile(*c)).collect();
+            cell.set_symbol(if clean.is_empty() { " " } else { &clean });
+        }
     }
 }
 

@@ -69,26 +69,27 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
         Span::raw("   "),
         Span::styled(proof, theme.fg(role)),
     ];
-    let mut more = vec![];
+    // The devices first: how fast can be worked out from the rest.
+    let mut more = vec![Span::raw(shown.names.used.clone())];
     if matches!(plan.measure, Measure::TimePerSample | Measure::MaxLoad) {
         more.push(Span::raw(format!("{} samples/s", units::number(1.0 / score.slowest_s))));
     }
-    more.push(Span::raw(shown.names.used.clone()));
-    // What does not fit is left out whole: half a number misleads.
+    // What does not fit goes to the line of remarks, whole: half a number misleads.
     let mut used: usize = first.iter().map(Span::width).sum();
     let whole = used + more.iter().map(|span| span.width() + 3).sum::<usize>();
     let gap = if whole <= usize::from(width) { "   " } else { "  " };
     first[2] = Span::raw(gap);
     used -= 3 - gap.len();
+    let mut beside = vec![];
     for span in more {
-        used += span.width() + gap.len();
-        if used > usize::from(width) {
-            break;
+        if used + gap.len() + span.width() > usize::from(width) {
+            beside.push(span.content.into_owned());
+        } else {
+            used += gap.len() + span.width();
+            first.extend([Span::raw(gap), span]);
         }
-        first.extend([Span::raw(gap), span]);
     }
     let mut lines = vec![Line::from(first), limited_by(shown, plan, score, theme)];
-    let mut beside = vec![];
     beside.extend(simulated(model, shown, plan));
     beside.extend(proven_of(&shown.outcome));
     beside.push(speedups(&shown.outcome.statistics.counts));

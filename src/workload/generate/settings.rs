@@ -246,7 +246,10 @@ impl FromStr for StateBytes {
         }
         match text.parse::<f64>() {
             Ok(bytes) if bytes >= 0.0 && bytes.is_finite() => Ok(StateBytes::Fixed(bytes)),
-            _ => Err(format!("`{text}` is no number of bytes; write 2, 4, 16, 18 or distributed:REPLICAS")),
+            _ => Err(format!(
+                "`{}` is no number of bytes; write 2, 4, 16, 18 or distributed:REPLICAS",
+                crate::text::visible_line(text)
+            )),
         }
     }
 }
