@@ -62,7 +62,7 @@ impl Made {
         let (n, random) = (self.branches * self.length, &mut Random(1));
         let within = |low: f64, high: f64, random: &mut Random| low + (high - low) * random.amount(1, false);
         let edges: Vec<(u32, u32)> =
-            (0..n as u32).filter(|&v| (v as usize + 1) % self.length != 0).map(|v| (v, v + 1)).collect();
+            (0..n as u32).filter(|&v| !(v as usize + 1).is_multiple_of(self.length)).map(|v| (v, v + 1)).collect();
         let edge_bytes = edges.iter().map(|_| within(1e6, 5e7, random)).collect();
         let mut held = 0.0;
         let nodes = (0..n)

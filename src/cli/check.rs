@@ -258,7 +258,7 @@ impl Checked {
     fn is_valid(&self) -> bool {
         self.score.is_valid()
             && self.contradictions.is_empty()
-            && !(self.strict && !self.warnings.is_empty())
+            && (!self.strict || self.warnings.is_empty())
             && self.claim.is_none_or(|claim| claim.holds != Some(false))
     }
 

@@ -272,7 +272,7 @@ impl CompareArgs {
             let shown = (planner.info().name, planner.measure(workload, &Options::defaults(planner.options())));
             let work = || compare::planned(planner, workload, limits, play, &search, then);
             let entry = watched(shown, &search, &interrupt, work);
-            entry.fault.iter().for_each(|fault| tell_bug(fault));
+            entry.fault.iter().for_each(tell_bug);
             entries.push(entry);
         }
         Ok(interrupt.pressed())

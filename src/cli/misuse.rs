@@ -39,9 +39,20 @@ pub(super) fn report(mut error: clap::Error) -> ExitCode {
         // Some suggestions repeat what was typed in the middle of other words.
         drop(error.remove(ContextKind::Suggested));
     }
-    // A parser of values may repeat what it was given, too.
-    let why = error.source().map(ToString::to_string).unwrap_or_default();
-    let told = error.to_string();
-    notice::whole(&if why.is_empty() { told } else { told.replace(&why, &visible_line(&why)) });
+    notice::whole(&repeated(&error).unwrap_or_else(|| error.to_string()));
     ExitCode::from(2)
+}
+
+/// The message where a parser of values repeats what it was given, as far as a terminal would obey it.
+fn repeated(error: &clap::Error) -> Option<String> {
+    let why = error.source()?.to_string();
+    let shown = visible_line(&why);
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    let (value, argument) = (text(ContextKind::InvalidValue), text(ContextKind::InvalidArg));
+    (shown != why).then(|| {
+        format!("error: invalid value '{value}' for '{argument}': {shown}\n\nFor more information, try '--help'.\n")
+    })
 }

@@ -71,6 +71,7 @@ impl PlayArgs {
 
     /// What was asked for in vain of every one of these plans, in a sentence each: what no plan listens to, as each is
     /// simulated.
+    #[allow(clippy::needless_pass_by_value, reason = "callers hand over what they make for this alone")]
     pub(super) fn unheeded<'a>(
         &self,
         simulated: impl Iterator<Item = (Schedule, &'a Pipeline)> + Clone,

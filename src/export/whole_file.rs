@@ -47,7 +47,7 @@ pub fn write(path: &Path, replace: bool, write: impl FnOnce(&mut dyn Write) -> i
     out.flush()?;
     drop(out);
     if let Some(mode) = mode {
-        file.as_file().set_permissions(plain_mode(mode))?;
+        file.as_file().set_permissions(plain_mode(&mode))?;
     }
     finish(file, &target, replace)
 }
@@ -132,14 +132,14 @@ fn open_to_others(_: &mut Builder<'_, '_>) {}
 
 /// Who may read, write and run it, and nothing more.
 #[cfg(unix)]
-fn plain_mode(mode: fs::Permissions) -> fs::Permissions {
+fn plain_mode(mode: &fs::Permissions) -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
     fs::Permissions::from_mode(mode.mode() & 0o777)
 }
 
 #[cfg(not(unix))]
-fn plain_mode(mode: fs::Permissions) -> fs::Permissions {
-    mode
+fn plain_mode(mode: &fs::Permissions) -> fs::Permissions {
+    mode.clone()
 }
 
 mod lock {

@@ -322,7 +322,7 @@ fn arguments() {
                 }
                 Some("explain") if !more.contains(&"--each") => arguments.extend(["--each", "1ms"].map(String::from)),
                 Some("sweep") if !more.contains(&"--devices") => {
-                    arguments.extend(["--devices", "1..2"].map(String::from))
+                    arguments.extend(["--devices", "1..2"].map(String::from));
                 }
                 Some("export" | "convert") if !more.contains(&"--to") => {
                     arguments.extend(

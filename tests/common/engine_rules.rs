@@ -279,7 +279,8 @@ assert len(module.parts) == module.num_stages + 1
 print(json.dumps([parts, recomputed, CONFIG]))
 ";
     let printed = python(test, &format!("{stand_in}{text}{ask}"))?;
-    let (parts, recomputed, config): (Vec<(usize, usize)>, Vec<usize>, BTreeMap<String, Value>) =
+    type Printed = (Vec<(usize, usize)>, Vec<usize>, BTreeMap<String, Value>);
+    let (parts, recomputed, config): Printed =
         serde_json::from_str(&printed).expect("parts, entries and a configuration");
     assert_eq!(parts[0].0, 0);
     assert!(

@@ -69,7 +69,7 @@ fn every_planner_that_can_has_the_figures_of_the_command_line() {
     let mut seen = 0;
     for &planner in planner::all().iter().filter(|planner| planner.can_plan(&tiny()).is_ok()) {
         let search = planner::Search::default();
-        let entry = compare::planned(planner, &tiny(), &limits, Schedule::ALL[0], &search, |search| search.clone());
+        let entry = compare::planned(planner, &tiny(), &limits, Schedule::ALL[0], &search, std::clone::Clone::clone);
         let name = planner.info().name;
         let row = text
             .lines()

@@ -47,7 +47,7 @@ fn the_first_screen_tells_what_the_plan_is_worth_and_what_limits_it() {
     }
     line(&text, "limited by stage");
     assert!(header.contains("(simulated 21.90 ms, +9.2%)"), "{header}");
-    assert!(line(&text, "samples/s").contains("proven in Piper's model"));
+    assert!(line(&text, "8 stages on 63 of 64 devices").contains("proven in Piper's model"));
     assert!(line(&text, "simulated as 1F1B: 21.90 ms/sample, 9.2% more").contains("(uneven replicas "), "{text}");
     for label in ["devices", "memory", "microbatches", "bandwidth"] {
         line(&text, label);

@@ -189,9 +189,9 @@ impl Line<'_, '_> {
             while fits > 0 && fails.is_none() {
                 let from = to.saturating_sub(step);
                 if roomy(from) {
-                    fits = from
+                    fits = from;
                 } else {
-                    fails = Some(from)
+                    fails = Some(from);
                 }
                 step *= 2;
             }

@@ -485,11 +485,11 @@ impl EdgeRanges {
     fn new(dag: &Dag, profile: &PiperProfile, t: u32, choices: &[Vec<Choice>], sets: &DownSets) -> Self {
         let edges = dag.edges().len();
         let (mut heads_pay, mut tails_pay) = (vec![Span::default(); edges], vec![Span::default(); edges]);
-        for v in 0..dag.len() {
+        for (v, choices) in choices.iter().enumerate() {
             let modes = profile.nodes[v].modes(t).unwrap_or_default();
             let span = |edge: u32, sync: &dyn Fn(&Mode) -> f64| {
                 let pays = |choice: &Choice| 2.0 * (profile.edge_bytes[edge as usize] + sync(&modes[choice.index]));
-                Span::of(choices[v].iter().map(pays))
+                Span::of(choices.iter().map(pays))
             };
             for (slot, &edge) in dag.in_edges(v).iter().enumerate() {
                 heads_pay[edge as usize] = span(edge, &|mode| mode.sync_in[slot]);

@@ -526,8 +526,7 @@ impl Worker<'_, '_> {
             let Some(most_in_flight) = self.oracle.most_in_flight(key, &stage, d, range, target) else {
                 continue;
             };
-            for i in next..=last {
-                let (s, j) = pairs[i];
+            for (i, &(s, j)) in pairs.iter().enumerate().take(last + 1).skip(next) {
                 // A pair may lack devices where a later one, with fewer, does not.
                 if devices + j <= most && in_flight(i) <= most_in_flight {
                     self.lower((s + d) as usize, devices + j, touched);

@@ -124,6 +124,7 @@ impl Lattice {
     /// The ideals by size: the range of each size in turn.
     pub fn levels(&self) -> Vec<std::ops::Range<usize>> {
         let mut size = vec![0u32; self.len()];
+        #[allow(clippy::single_range_in_vec_init, reason = "the first of many levels")]
         let mut levels = vec![0..1];
         for ideal in 1..self.len() {
             size[ideal] = size[self.below(ideal)[0].0 as usize] + 1;

@@ -70,7 +70,7 @@ pub fn plan(
     let mut best: Option<(f64, Vec<u32>)> = None;
     let mut descents: Vec<Descent> = vec![];
     let restarts = restarts.max(1) as usize;
-    while descents.len() < restarts && !(search.cancelled() && !descents.is_empty()) {
+    while descents.len() < restarts && (descents.is_empty() || !search.cancelled()) {
         search.report_fraction(descents.len() as f64 / restarts as f64);
         let at_once = TOGETHER.min(restarts - descents.len());
         let mut start = || (0..costs.len()).map(|_| (random.next() % u64::from(limits.accelerators)) as u32).collect();
