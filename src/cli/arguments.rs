@@ -36,8 +36,8 @@ pub struct LimitArgs {
     /// Samples in a batch over all devices (layer profiles); `plan` takes a list, such as 32,64,128
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = batches)]
     pub batch: Option<Batches>,
-    /// Devices of each machine, such as 8,8 or 2x8, or counted through as [8,16] (layer profiles)
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = Machines::parse)]
+    /// Devices of each machine
+    #[arg(long, help = "Devices of each machine, such as 8,8 or 2x8, or counted through as [8,16] (layer profiles)", value_name = "LIST", allow_hyphen_values = true, value_parser = Machines::parse)]
     pub machines: Option<Machines>,
     /// Operations per second of a device, such as 10e12, 10T or 312TFLOPS (operator graphs)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flops)]

@@ -1,6 +1,6 @@
 //! `plantui convert`: a workload in another format.
 //!
-//! Each format that can be written is a [`Target`] in one list, from which `--to` takes its words and help.
+//! Each format that can be written is a `Target` in one list, from which `--to` takes its words and help.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Where results go: standard output, or a file that [appears whole](whole_file) or not at all.
 //!
-//! Every result goes through here, as every remark goes through [`notice`], and both through [`visible`]: what a stranger put
+//! Every result goes through here, as every remark goes through `notice`, and both through [`visible`]: what a stranger put
 //! into a file or a name reaches no terminal as anything but text. Existing files are replaced only with `--force` and keep
 //! who may read them; devices and pipes such as `/dev/null` are written to, never replaced.
 

@@ -1,7 +1,7 @@
 //! What a user's own file sets: colours, defaults and keys of the screen.
 //!
 //! A TOML file at `--config`, else `$PLANTUI_CONFIG`, else `plantui/config.toml` in `$XDG_CONFIG_HOME` or `~/.config`.
-//! [`read`] takes it apart and says where it is wrong; [`print`] writes the one that is in force, with comments, so that
+//! `read` takes it apart and says where it is wrong; [`print`] writes the one that is in force, with comments, so that
 //! what it writes is read back as the same [`Config`]. The surprising decision: only the screen looks at it. What the
 //! other commands print depends on their flags alone, so that a script does the same for everybody.
 

@@ -12,7 +12,7 @@
 //! with threads for what comes from the host (4), computes (0) and goes to it (1).
 //!
 //! Times are microseconds, rounded to multiples of a power of two so fine that `ts + dur` is exact for every slice and slices
-//! that touch do not overlap. `O(e log e)` time for `e` events; written line by line ([`lines`]), so that a trace takes little memory
+//! that touch do not overlap. `O(e log e)` time for `e` events; written line by line (`lines`), so that a trace takes little memory
 //! beside its timeline.
 
 mod lines;

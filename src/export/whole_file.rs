@@ -55,7 +55,7 @@ pub fn write(path: &Path, replace: bool, write: impl FnOnce(&mut dyn Write) -> i
 /// Writes a file of the program's own, for its owner alone, in place of the one that is there.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_own(path: &Path, text: &[u8]) -> io::Result<()> {
     let target = destination(path);
     let mut file = unfinished(&target, false)?;

@@ -9,7 +9,7 @@
 //! What is left is the compute of the slowest stage, and what the schedule itself makes it wait. A share is of the whole
 //! batch. The runs have nothing that waits for links, so long ones are leapt through; a batch of very many operations is
 //! measured on a shorter one of the same period, and where none is short enough nothing is told. At most seven runs of
-//! [`MOST_OPERATIONS`] each.
+//! `MOST_OPERATIONS` each.
 
 use crate::{
     simulate::{LinkModel, Pipeline, Schedule, Timeline, length_unless},

@@ -4,7 +4,7 @@ mod bad_input;
 mod check;
 mod compare;
 mod config;
-#[allow(dead_code, reason = "other tests use the rest of it")]
+#[expect(dead_code, reason = "what is read beyond the rules themselves is asked by the integration tests")]
 #[path = "../common/engine_rules.rs"]
 mod engine_rules;
 mod explain;
@@ -16,9 +16,12 @@ mod lists;
 mod output;
 mod placement;
 mod plan;
+mod readme;
+#[path = "../common/reference.rs"]
+mod reference;
 mod sweep;
 mod sweep_studies;
-#[allow(dead_code, reason = "other tests use the rest of it")]
+#[expect(dead_code, reason = "what is read beyond the rules themselves is asked by the integration tests")]
 #[path = "../common/trace_rules.rs"]
 mod trace_rules;
 

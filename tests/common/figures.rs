@@ -13,8 +13,6 @@ pub(crate) struct PiperCase {
     pub(crate) variant: String,
     /// Seconds; `None` where no plan was feasible.
     pub(crate) time_per_sample: Option<f64>,
-    /// CPU seconds of the published program.
-    pub(crate) cpu_seconds: Option<f64>,
 }
 
 /// All of them.
@@ -34,7 +32,6 @@ pub(crate) fn piper_cases() -> impl Iterator<Item = PiperCase> {
             },
             variant: fields[6].into(),
             time_per_sample: number(7),
-            cpu_seconds: number(8),
         }
     })
 }

@@ -1,5 +1,4 @@
 //! What several test files share.
-#![allow(dead_code, reason = "every test file compiles this module and uses its own part of it")]
 
 pub(crate) mod answered;
 pub(crate) mod dapple_figures;

@@ -29,8 +29,6 @@ pub(crate) struct PaseCase {
     pub(crate) max_configurations: usize,
     /// Whether the published program itself found it.
     pub(crate) published: bool,
-    /// CPU seconds and MiB of the published program.
-    pub(crate) search: Option<(f64, f64)>,
 }
 
 impl PaseCase {
@@ -71,7 +69,6 @@ pub(crate) fn pase_cases() -> impl Iterator<Item = PaseCase> {
             serial_cost: number(8).unwrap(),
             max_configurations: fields[9].parse().unwrap(),
             published: fields[10] == "yes",
-            search: number(11).zip(number(12)),
         }
     })
 }

@@ -420,26 +420,3 @@ fn the_table_fits_any_size_with_whole_columns() {
         }
     }
 }
-
-/// Prints the view, to be looked at: `cargo test --test screen look_at_compare -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints instead of testing"]
-fn look_at_compare() {
-    for (width, height) in [(60, 16), (80, 24), (120, 36), (200, 60)] {
-        let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), width, height).unwrap();
-        screen.focus(Focus::View);
-        screen.keys("p4a");
-        println!("{}", screen.text());
-        press(&mut screen, KeyCode::Home);
-        screen.keys(" ");
-        for _ in 0..3 {
-            press(&mut screen, KeyCode::Down);
-        }
-        screen.keys(" v");
-        println!("{}", screen.text());
-    }
-    let mut screen = Offscreen::new(placement("placement-dp"), 160, 45).unwrap();
-    screen.focus(Focus::View);
-    screen.keys("4a");
-    println!("{}", screen.text());
-}

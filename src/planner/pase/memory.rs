@@ -6,7 +6,7 @@
 //! price the exact minimum of `cost + price · (memory − limit)` is a lower bound on what fits, and the first price at which
 //! the minimum fits gives a plan. The price goes from crossing to crossing of the two best lines until none is left; each
 //! takes one exact search. Where the two ends do not meet, labels that the bound rules out are deleted and what is left is
-//! searched with cost and bytes side by side ([`pareto`]). Where even that is too much, the result is feasible with a
+//! searched with cost and bytes side by side (`pareto`). Where even that is too much, the result is feasible with a
 //! proven bound, not optimal.
 //! The least memory is exact: operator by operator.
 

@@ -1,8 +1,8 @@
 //! Piper: pipeline stages with data parallelism, tensor parallelism and recomputation, least time per sample.
 //!
 //! Tarnawski, Narayanan, Phanishayee: *Piper: Multidimensional Planner for DNN Parallelization*, NeurIPS 2021. The cost
-//! model is the paper's ([`model`]); the search is not its table but a search over the answer ([`bisection`] asks
-//! [`probe`] "is there a plan with every stage at most T?"), with modes chosen by a knapsack ([`knapsack`], [`modes`]).
+//! model is the paper's (`model`); the search is not its table but a search over the answer (`bisection` asks
+//! `probe` "is there a plan with every stage at most T?"), with modes chosen by a knapsack (`knapsack`, `modes`).
 //!
 //! With `D` admissible sets, `P` nested pairs of them, `m` microbatches-dividing replica counts and `k` devices, a run
 //! takes about 15 probes of `O(P · degrees · F)` time, `F ≤ min(N, k)` the undominated (replicas, devices) of a set, and

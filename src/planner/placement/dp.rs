@@ -8,8 +8,8 @@
 //! Far fewer pairs are seen than there are. The linearised split ([`super::linearise`]) is nearly optimal and costs next
 //! to nothing; with its value as a bound, a walk stops where the difference is too much for any device, and an ideal is
 //! only of use with `f` accelerators if the bound leaves room for it in `f` and for the rest in the others: compute and
-//! the transfers across its border have to be paid by somebody ([`Need`]), and classes that are larger than what a device has
-//! left cannot be split to fill it ([`super::packing`]). On balanced graphs hardly an ideal is of use.
+//! the transfers across its border have to be paid by somebody (`Need`), and classes that are larger than what a device has
+//! left cannot be split to fill it (`super::packing`). On balanced graphs hardly an ideal is of use.
 //!
 //! The surprising decision: the table is filled several times, each time with a value that is good enough. A walk stops once
 //! every entry it works for has such a value, and it goes far down first, where nearly full devices are. The first time

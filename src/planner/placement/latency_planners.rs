@@ -4,7 +4,7 @@
 //! search answers the question of the latency integer program: a stage is one of the subgraphs that an accelerator runs
 //! in turn. In all of them the last stage is the CPUs, together, under the number after the accelerators.
 //!
-//! Memory and time are those of the algorithms; see [`latency`](super::latency) and [`dp`](super::dp).
+//! Memory and time are those of the algorithms; see [`latency`](super::latency) and [`dp`].
 
 use super::{
     DeviceKind, PlacementLimits, Split,

@@ -1,9 +1,9 @@
 //! Multilevel partitioning of the class graph: coarsen, split what is left, refine on the way back.
 //!
 //! The scheme of Karypis and Kumar (*A Fast and High Quality Multilevel Scheme for Partitioning Irregular Graphs*, SIAM J.
-//! Sci. Comput. 1998): heavy-edge matching merges classes that exchange much until few are left ([`level`]); these are dealt
+//! Sci. Comput. 1998): heavy-edge matching merges classes that exchange much until few are left (`level`); these are dealt
 //! out along a topological order, and largest first; moves in the manner of Fiduccia and Mattheyses (DAC 1982), of which a
-//! pass keeps its best prefix, refine every level ([`refine`]). It takes the place of Scotch and METIS where no system
+//! pass keeps its best prefix, refine every level (`refine`). It takes the place of Scotch and METIS where no system
 //! package is wanted.
 //!
 //! What differs is the measure: partitioners balance weights and then minimise the cut, here every level is priced by the

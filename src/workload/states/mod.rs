@@ -1,8 +1,8 @@
 //! The states that DAPPLE cuts between: how far a network has been computed, from its first layer to its last.
 //!
 //! PipeDream's antichain graph (Narayanan et al., SOSP 2019, in the published program): a state is a set of nodes none of
-//! which needs another, standing for everything up to them. [`clean`](cleaned) first drops inputs and `__getitem__` sinks,
-//! [`antichains`] finds the states, [`States`] sums costs up to each. A chain of layers has a state for each layer; where a
+//! which needs another, standing for everything up to them. `clean` first drops inputs and `__getitem__` sinks,
+//! `antichains` finds the states, [`States`] sums costs up to each. A chain of layers has a state for each layer; where a
 //! network branches there are more, and their number can explode: then [`States::along_order`] cuts along one topological order instead.
 //!
 //! Surprising, and kept because published plans rest on it: the search starts at the *first* remaining source only, other

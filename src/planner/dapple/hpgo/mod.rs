@@ -1,6 +1,6 @@
 //! What the published planner computes (HPGO, the program behind the planning results of DAPPLE).
 //!
-//! Three families of plans: the whole network on every device ([`candidates`], pseudo data parallel), pipelines of single
+//! Three families of plans: the whole network on every device ([`mod@candidates`], pseudo data parallel), pipelines of single
 //! devices side by side ([`straight`]), and two stages of any sizes (bipartitions). Each is worth what [`length`] says, and
 //! beside them stand the speed-ups of plain data parallelism ([`data_parallel`]) and of an event-driven estimate
 //! ([`length::event_speedup`]). Nothing in between three and `n - 1` stages ever comes out, since the published recurrence

@@ -8,7 +8,7 @@
 //!
 //! Prices are improved by subgradient steps on a coarse grid; only prices that promise a refutation are tried on the fine
 //! grid, with loads rounded down. Prices are scaled to sum to 1 and kept in single precision, which is worth twice the
-//! speed and costs [`SLOP`].
+//! speed and costs `SLOP`.
 
 use super::{
     frontier::Frontier,

@@ -1,0 +1,405 @@
+//! What is written for engines, read back by the rules of each engine.
+
+use std::sync::Arc;
+
+use crate::common::engine_rules;
+use plantui::{
+    cluster::{Limits, Overrides},
+    export::engine::{Cut, CutStage, Engine, ExportError, Exported, Settings, export, torch_schedule},
+    plan::{Plan, check::check},
+    planner::{self, Options, Planner, Problem, Search, piper::Piper},
+    simulate::Schedule,
+    workload::{
+        Workload, builtin,
+        layering::{LayerKind, Layering},
+    },
+};
+use serde_json::Value;
+
+fn limits(workload: &Workload, devices: u32, gib: f64) -> Limits {
+    let memory_bytes = Some(gib * 1024f64.powi(3));
+    Limits::resolve(workload, &Overrides { devices: Some(devices), memory_bytes, ..Overrides::default() }).unwrap()
+}
+
+fn piper(workload: &Workload, limits: &Limits, settings: &[&str]) -> Plan {
+    let options = Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
+    let problem = Problem { workload: Arc::new(workload.clone()), limits: *limits, options };
+    planner::run(&Piper, &problem, &Search::default()).unwrap().0.plan.expect("there is a plan")
+}
+
+/// Plans that the engines can and cannot run as they are.
+fn cases() -> Vec<(Workload, Limits, Plan)> {
+    let workload = builtin();
+    let cases: [(u32, f64, &[&str]); 5] = [
+        (8, 80.0, &["engine_feasible=true", "recompute=all-or-none"]),
+        (64, 8.0, &["engine_feasible=true", "recompute=all-or-none"]),
+        (64, 8.0, &["engine_feasible=true"]),
+        (64, 8.0, &[]),
+        (12, 16.0, &[]),
+    ];
+    cases
+        .into_iter()
+        .map(|(devices, gib, settings)| {
+            let limits = limits(&workload, devices, gib);
+            let plan = piper(&workload, &limits, settings);
+            (workload.clone(), limits, plan)
+        })
+        .collect()
+}
+
+fn written(engine: Engine, case: &(Workload, Limits, Plan)) -> (Exported, Cut) {
+    let (workload, limits, plan) = case;
+    let exported = export(engine, workload, limits, plan, &Settings::default()).unwrap();
+    let score = check(workload, limits, &exported.plan);
+    assert!(score.is_valid(), "{:?}", score.violations);
+    assert_eq!(exported.values, (check(workload, limits, plan).value, score.value));
+    assert_eq!(exported.losses.is_empty(), exported.plan == *plan, "{:?}", exported.losses);
+    let mut layering = Layering::of(workload, None).unwrap();
+    if matches!(engine, Engine::Galvatron | Engine::Vllm) {
+        layering = layering.with_merged_ends();
+    }
+    let cut = Cut::of(workload, limits, &layering, &exported.plan).unwrap();
+    (exported, cut)
+}
+
+#[test]
+fn megatrons_layout_expands_to_the_stages() {
+    for case in cases() {
+        let (exported, cut) = written(Engine::Megatron, &case);
+        let read = engine_rules::megatron(&exported.text);
+        assert_eq!(read.stages.len(), cut.stages.len());
+        for (letters, stage) in read.stages.iter().zip(&cut.stages) {
+            assert_eq!(letters.matches('t').count(), stage.blocks());
+        }
+        let (d, t) = (cut.data_parallel(), cut.tensor_parallel());
+        assert!(cut.stages.iter().all(|stage| (stage.data_parallel, stage.tensor_parallel) == (d, t)));
+        assert_eq!(read.tensor_parallel, t as usize);
+        // The built-in network has two sequences in a microbatch.
+        assert_eq!(read.samples, Some((2 * case.1.microbatches as usize, 2)));
+        let recomputed = cut.stages.iter().map(|stage| stage.recomputed().0).max().unwrap();
+        match read.recompute {
+            None => assert_eq!(recomputed, 0),
+            Some((method, count)) if method == "block" => {
+                assert!(cut.stages.iter().all(|stage| stage.recomputed().0 == count.min(stage.blocks())));
+            }
+            Some((_, every)) => {
+                assert_eq!(every, 1);
+                assert!(cut.stages.iter().all(|stage| stage.recomputed().0 == stage.blocks()));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_lost_is_said_and_scored() {
+    let case = &cases()[3];
+    assert!(case.2.stages.iter().any(|stage| stage.data_parallel != case.2.stages[0].data_parallel));
+    for engine in [Engine::Megatron, Engine::DeepSpeed, Engine::TorchTitan] {
+        let (exported, _) = written(engine, case);
+        assert!(exported.losses.iter().any(|loss| loss.contains("the same degrees")), "{:?}", exported.losses);
+        assert!(exported.values.1 > exported.values.0, "the best plan of all cannot be beaten");
+        assert!(exported.text.contains("above the plan's"), "{}", exported.text);
+        let exact = Settings { exact: true, ..Settings::default() };
+        let error = export(engine, &case.0, &case.1, &case.2, &exact).unwrap_err();
+        assert!(matches!(error, ExportError::Impossible { .. }), "{error}");
+    }
+}
+
+#[test]
+fn deepspeeds_parts_are_executed_by_python() {
+    for case in cases() {
+        let (exported, cut) = written(Engine::DeepSpeed, &case);
+        let read = engine_rules::deepspeed("deepspeeds_parts_are_executed_by_python", &exported.text);
+        let Some(engine_rules::DeepSpeed { parts, recomputed, config }) = read else { return };
+        let mut start = 0;
+        let stages = cut.stages.iter().map(|stage| {
+            let own = (start, start + layer_names(stage.layers.iter()));
+            start = own.1;
+            own
+        });
+        assert_eq!(parts, stages.collect::<Vec<_>>());
+        assert_eq!(recomputed.len(), cut.stages.iter().map(|stage| stage.recomputed().0).sum::<usize>());
+        assert!(!recomputed.contains(&0), "the embedding would lose its gradients");
+        assert_eq!(config["train_micro_batch_size_per_gpu"], 2);
+        assert_eq!(config["gradient_accumulation_steps"], case.1.microbatches / cut.data_parallel());
+    }
+}
+
+/// Modules that layers stand for, under the default names.
+fn layer_names<'a>(layers: impl Iterator<Item = &'a LayerKind>) -> usize {
+    layers.map(|kind| if *kind == LayerKind::Last { 2 } else { 1 }).sum()
+}
+
+#[test]
+fn torchtitans_parts_hold_every_module_once() {
+    for case in cases() {
+        let (exported, cut) = written(Engine::TorchTitan, &case);
+        let engine_rules::TorchTitan { parts, fields } = engine_rules::torchtitan(&exported.text);
+        let expected: Vec<String> = std::iter::once("tok_embeddings".to_string())
+            .chain((0..32).map(|block| format!("layers.{block}")))
+            .chain(["norm".to_string(), "lm_head".to_string()])
+            .collect();
+        assert_eq!(parts.concat(), expected);
+        assert_eq!(parts.len(), cut.stages.len());
+        assert_eq!(fields["parallelism.tensor_parallel_degree"], cut.tensor_parallel().to_string());
+        assert_eq!(fields["parallelism.pipeline_parallel_microbatch_size"], "2");
+        let local = 2 * case.1.microbatches / cut.data_parallel();
+        assert_eq!(fields["config.training.local_batch_size"], local.to_string());
+        assert_eq!(fields["config.training.seq_len"], "2048");
+        let recomputed = cut.stages.iter().any(|stage| stage.recomputed().0 > 0);
+        assert_eq!(fields["config.activation_checkpoint"] == "FullAC.Config()", recomputed);
+    }
+}
+
+#[test]
+fn galvatron_and_vllm_count_the_blocks_of_every_stage() {
+    for case in cases() {
+        let (exported, cut) = written(Engine::Galvatron, &case);
+        let division = engine_rules::galvatron(&exported.text);
+        assert_eq!(division, cut.stages.iter().map(CutStage::blocks).collect::<Vec<_>>());
+        assert_eq!(division.iter().sum::<usize>(), 32);
+        let strategy: Value = serde_json::from_str(&exported.text).unwrap();
+        let recomputed: usize = cut.stages.iter().map(|stage| stage.recomputed().0).sum();
+        assert_eq!(strategy["checkpoint"].as_str().unwrap().matches('1').count(), recomputed);
+        assert!(cut.stages.iter().all(|stage| stage.devices() == cut.stages[0].devices()));
+
+        let (exported, cut) = written(Engine::Vllm, &case);
+        let (counts, tensor_parallel) = engine_rules::vllm(&exported.text);
+        assert_eq!(counts, cut.stages.iter().map(CutStage::blocks).collect::<Vec<_>>());
+        assert_eq!(counts.iter().sum::<usize>(), 32);
+        assert_eq!(tensor_parallel, cut.tensor_parallel() as usize);
+    }
+}
+
+#[test]
+fn pytorch_splits_in_front_of_every_later_stage() {
+    for case in cases() {
+        let (exported, cut) = written(Engine::Torch, &case);
+        let read = engine_rules::torch(
+            "pytorch_splits_in_front_of_every_later_stage",
+            &exported.text,
+            &engine_rules::llama(32),
+        );
+        let Some(engine_rules::Torch { splits, recompute, schedule, stages }) = read else { return };
+        assert_eq!((schedule.as_str(), stages.len()), ("Schedule1F1B", cut.stages.len()));
+        assert_eq!(splits.len(), cut.stages.len() - 1);
+        let mut next = 0;
+        for (i, stage) in cut.stages.iter().enumerate() {
+            if next > 0 && stage.blocks() > 0 {
+                assert_eq!(splits[i - 1], format!("layers.{next}"));
+            }
+            next += stage.blocks();
+        }
+        let blocks: usize = cut.stages.iter().map(|stage| stage.recomputed().0).sum();
+        assert_eq!(recompute.iter().filter(|name| name.starts_with("layers.")).count(), blocks);
+    }
+}
+
+/// Every operation once, each after what it needs.
+#[test]
+fn schedules_are_legal() {
+    for (stages, microbatches) in [(1, 1), (1, 4), (2, 3), (4, 8), (5, 2), (8, 32)] {
+        use Schedule::{EagerOneForwardOneBackward, GPipe, OneForwardOneBackward};
+        for schedule in [OneForwardOneBackward, GPipe, EagerOneForwardOneBackward] {
+            let text = torch_schedule::csv(stages, 1, microbatches, schedule);
+            assert_eq!(engine_rules::torch_schedule(&text), (stages, microbatches as usize));
+        }
+    }
+    for (ranks, each, microbatches) in [(2, 2, 2), (2, 2, 6), (4, 2, 8), (3, 3, 9), (4, 5, 32)] {
+        let text = torch_schedule::csv(ranks, each, microbatches, Schedule::Interleaved);
+        assert_eq!(engine_rules::torch_schedule(&text), (ranks * each, microbatches as usize));
+    }
+}
+
+#[test]
+fn a_schedule_that_the_engine_cannot_run_is_refused_with_the_reason() {
+    let workload = builtin();
+    let limits = limits(&workload, 8, 80.0);
+    let plan = piper(&workload, &limits, &["engine_feasible=true", "stages=4", "data_parallel=false"]);
+    let known = [
+        (Engine::Megatron, "1f1b interleaved"),
+        (Engine::DeepSpeed, "1f1b"),
+        (Engine::Torch, "1f1b gpipe interleaved zb-v"),
+        (Engine::TorchSchedule, "1f1b gpipe interleaved eager-1f1b"),
+        (Engine::TorchTitan, "1f1b gpipe interleaved zb-v"),
+        (Engine::Galvatron, "1f1b gpipe"),
+        (Engine::Vllm, "inference"),
+    ];
+    for (engine, known) in known {
+        let written = Schedule::ALL.into_iter().filter(|&schedule| {
+            let settings = Settings { schedule: Some(schedule), ..Settings::default() };
+            match export(engine, &workload, &limits, &plan, &settings) {
+                Err(ExportError::Schedule { schedule: refused, reason, .. }) => {
+                    assert!(refused == schedule.id() && reason.contains("only"), "{engine:?}: {reason}");
+                    false
+                }
+                other => other.is_ok(),
+            }
+        });
+        assert_eq!(written.map(Schedule::id).collect::<Vec<_>>().join(" "), known, "{engine:?}");
+    }
+}
+
+#[test]
+fn interleaved_plans_have_several_parts_on_every_rank() {
+    let workload = builtin();
+    let limits = limits(&workload, 8, 80.0);
+    let plan = piper(&workload, &limits, &["engine=megatron", "stages=4", "data_parallel=false"]);
+    let blocks: Vec<usize> = {
+        let layering = Layering::of(&workload, None).unwrap();
+        Cut::of(&workload, &limits, &layering, &plan).unwrap().stages.iter().map(CutStage::blocks).collect()
+    };
+    let settings =
+        |schedule, virtual_stages| Settings { schedule: Some(schedule), virtual_stages, ..Settings::default() };
+    for each in [2, 3] {
+        let settings = settings(Schedule::Interleaved, each);
+        let read =
+            engine_rules::megatron(&export(Engine::Megatron, &workload, &limits, &plan, &settings).unwrap().text);
+        let each = each as usize;
+        assert_eq!(read.stages.len(), 4 * each);
+        let count = |part: usize| read.stages[part].matches('t').count();
+        for (rank, blocks) in blocks.iter().enumerate() {
+            assert_eq!((0..each).map(|v| count(v * 4 + rank)).sum::<usize>(), *blocks, "as many as in the plan");
+        }
+        let titan = export(Engine::TorchTitan, &workload, &limits, &plan, &settings).unwrap().text;
+        let titan = engine_rules::torchtitan(&titan);
+        assert_eq!((titan.parts.len(), titan.parts.concat()), (4 * each, engine_rules::llama(32)));
+        let torch = export(Engine::Torch, &workload, &limits, &plan, &settings).unwrap().text;
+        let Some(torch) = engine_rules::torch("interleaved", &torch, &engine_rules::llama(32)) else { return };
+        assert_eq!((torch.schedule.as_str(), torch.splits.len()), ("ScheduleInterleaved1F1B", 4 * each - 1));
+        assert_eq!(torch.stages[1], (0..each).map(|v| v * 4 + 1).collect::<Vec<_>>());
+    }
+    let settings = settings(Schedule::ZeroBubbleV, 5);
+    let torch = export(Engine::Torch, &workload, &limits, &plan, &settings).unwrap().text;
+    let torch = engine_rules::torch("interleaved", &torch, &engine_rules::llama(32)).unwrap();
+    assert_eq!((torch.schedule.as_str(), torch.stages[0].as_slice()), ("ScheduleZBVZeroBubble", &[0, 7][..]));
+    // A stage with fewer layers than virtual stages, and a batch that the ranks do not divide.
+    let many = Settings { schedule: Some(Schedule::Interleaved), virtual_stages: 33, ..Settings::default() };
+    let error = export(Engine::Megatron, &workload, &limits, &plan, &many).unwrap_err().to_string();
+    assert!(error.contains("too few for 33 virtual stages"), "{error}");
+    let odd = Limits { microbatches: 1921, ..limits };
+    let error = export(Engine::Megatron, &workload, &odd, &plan, &Settings { virtual_stages: 2, ..many }).unwrap_err();
+    assert!(error.to_string().contains("multiple of the 4 stages"), "{error}");
+}
+
+fn generated(words: &str) -> Workload {
+    use clap::Parser;
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: plantui::cli::generate::GenerateArgs,
+    }
+    let line = Line::try_parse_from(words.split_whitespace()).unwrap();
+    let text = plantui::cli::generate::run(&line.args).unwrap();
+    plantui::workload::load_bytes(text.as_bytes(), "generated.json", "generated").unwrap()
+}
+
+#[test]
+fn batch_model_and_assumptions_reach_every_engine() {
+    let workload = generated(
+        "generate llama-3-8b --hardware h100 --micro-batch 4 --sequence-length 4096 --sequence-parallel \
+         --state-bytes distributed:4 --devices 16 --microbatches 96 --tensor-degrees 1,2",
+    );
+    let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+    let plan = piper(&workload, &limits, &["engine_feasible=true", "stages=2"]);
+    let text = |engine| export(engine, &workload, &limits, &plan, &Settings::default()).unwrap();
+    let megatron = text(Engine::Megatron).text;
+    let read = engine_rules::megatron(&megatron);
+    assert_eq!(read.samples, Some((384, 4)), "{megatron}");
+    for expected in [
+        "--use-distributed-optimizer",
+        "--hidden-size 4096",
+        "--num-attention-heads 32",
+        "--group-query-attention --num-query-groups 8",
+        "--ffn-hidden-size 14336",
+        "--swiglu",
+        "--untie-embeddings-and-output-weights",
+        "--seq-length 4096",
+        "--max-position-embeddings 8192",
+        "--normalization RMSNorm",
+        "--disable-bias-linear",
+        "--bf16",
+    ] {
+        assert!(megatron.contains(expected), "{expected}: {megatron}");
+    }
+    assert_eq!(read.flags.iter().any(|flag| flag == "--sequence-parallel"), read.tensor_parallel > 1);
+    let titan = engine_rules::torchtitan(&text(Engine::TorchTitan).text).fields;
+    assert_eq!(titan["parallelism.data_parallel_replicate_degree"], "1");
+    assert_eq!(titan["config.training.seq_len"], "4096");
+    let galvatron: Value = serde_json::from_str(&text(Engine::Galvatron).text).unwrap();
+    assert_eq!((&galvatron["default_dp_type"], &galvatron["global_bsz"]), (&"zero2".into(), &384.into()));
+    assert!(text(Engine::Galvatron).notes.iter().any(|note| note.contains("--seq_length 4096")));
+    let deepspeed = engine_rules::deepspeed("batch", &text(Engine::DeepSpeed).text);
+    if let Some(engine_rules::DeepSpeed { config, .. }) = deepspeed {
+        assert_eq!((&config["zero_optimization"]["stage"], &config["bf16"]["enabled"]), (&1.into(), &true.into()));
+    }
+    assert!(text(Engine::Vllm).notes[0].contains("made for training") || text(Engine::Vllm).notes.len() > 1);
+    // The document of the plan carries the recipe on: the workload may have lost it.
+    let lost = Workload { recipe: None, ..workload.clone() };
+    let settings = Settings { recipe: workload.recipe, ..Settings::default() };
+    assert_eq!(export(Engine::Megatron, &lost, &limits, &plan, &settings).unwrap().text, megatron);
+}
+
+#[test]
+fn what_nobody_states_is_asked_for_and_not_made_up() {
+    let workload = Workload { recipe: None, ..builtin() };
+    let limits = limits(&workload, 8, 80.0);
+    let plan = piper(&workload, &limits, &["engine_feasible=true"]);
+    let settings = Settings::default();
+    let text = |engine| export(engine, &workload, &limits, &plan, &settings).unwrap().text;
+    let megatron = engine_rules::megatron(&text(Engine::Megatron));
+    assert_eq!(megatron.samples, None);
+    engine_rules::torchtitan(&text(Engine::TorchTitan));
+    let galvatron: Value = serde_json::from_str(&text(Engine::Galvatron)).unwrap();
+    assert!(galvatron.get("global_bsz").is_none() && galvatron["default_dp_type"] == "ddp", "{galvatron}");
+    assert!(text(Engine::DeepSpeed).contains("# fill in: \"train_micro_batch_size_per_gpu\""));
+    assert!(text(Engine::Torch).contains("# fill in: micro_batch_size"));
+    let given = Settings { micro_batch_size: Some(8), ..Settings::default() };
+    let told = export(Engine::Megatron, &workload, &limits, &plan, &given).unwrap().text;
+    assert_eq!(engine_rules::megatron(&told).samples, Some((8 * 1920, 8)));
+}
+
+#[test]
+fn full_devices_are_told_before_anybody_starts_them() {
+    let workload = builtin();
+    let roomy = limits(&workload, 8, 80.0);
+    let plan = piper(&workload, &roomy, &["engine_feasible=true"]);
+    let peak = check(&workload, &roomy, &plan).peak_memory_bytes();
+    for (share, told) in [(0.96, true), (0.94, false)] {
+        let limits = Limits { memory_bytes: peak / share, ..roomy };
+        let exported = export(Engine::Megatron, &workload, &limits, &plan, &Settings::default()).unwrap();
+        assert_eq!(exported.text.contains("need room too"), told, "{}", exported.text);
+        assert_eq!(exported.notes.iter().any(|note| note.contains("need room too")), told);
+    }
+}
+
+#[test]
+fn names_cannot_leave_their_place_in_a_script() {
+    let workload = builtin();
+    let limits = limits(&workload, 8, 80.0);
+    let plan = piper(&workload, &limits, &["engine_feasible=true", "stages=2"]);
+    let hostile = "x\"]\nimport os\u{1b}]0;owned\u{7}\u{202e}";
+    let names = plantui::export::engine::Names {
+        block: format!("{hostile}.{{}}"),
+        first: vec![hostile.into()],
+        last: vec![format!("{hostile}2")],
+    };
+    let settings = Settings { names, ..Settings::default() };
+    for engine in Engine::ALL {
+        let exported = export(engine, &workload, &limits, &plan, &settings).unwrap();
+        let raw = |text: &str| text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}');
+        assert!(!raw(&exported.text) && !exported.notes.iter().any(|note| raw(note)), "{engine:?}");
+        assert!(!exported.text.lines().any(|line| line.starts_with("import os")), "{engine:?}: {}", exported.text);
+    }
+}
+
+#[test]
+fn a_workload_without_repeated_layers_has_no_layout() {
+    let workload = plantui::workload::load("inputs/tiny-branch.json".as_ref()).unwrap();
+    let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+    let plan = piper(&workload, &limits, &[]);
+    let error = export(Engine::Megatron, &workload, &limits, &plan, &Settings::default()).unwrap_err();
+    assert!(error.to_string().contains("--layers"), "{error}");
+    let torch = export(Engine::Torch, &workload, &limits, &plan, &Settings::default());
+    assert!(torch.is_ok(), "{torch:?}");
+}
