@@ -7,6 +7,7 @@
 use std::time::Instant;
 
 use plantui::{
+    generate::networks::Network,
     planner::{
         Search,
         pase::{
@@ -16,7 +17,7 @@ use plantui::{
             solve::{Method, Solution, solve},
         },
     },
-    workload::{OperatorProfile, generate::networks::Network, operators::CostRules},
+    workload::{OperatorProfile, operators::CostRules},
 };
 
 /// The paper's Table I, seconds: network, devices, PaSE's search.

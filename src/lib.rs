@@ -8,10 +8,11 @@
 //! | [`text`] | what of a stranger's text a terminal may be shown |
 //! | [`units`] | bytes, seconds and bandwidths as people write them |
 //! | [`graph`] | DAGs, orders, downsets |
-//! | [`workload`] | what is planned: profiles, formats, lint, generators |
+//! | [`workload`] | what is planned: profiles, formats, lint |
 //! | [`cluster`] | onto what: limits, hardware presets |
 //! | [`plan`] | the answer, its independent check, its JSON |
 //! | [`simulate`] | schedules and the event simulator |
+//! | [`generate`] | workloads from a model and hardware |
 //! | [`planner`] | how: the trait, the search handle, the algorithms |
 //! | [`study`] | questions asked of many plans |
 //! | [`export`] | plan JSON, engines, traces, pictures |
@@ -28,6 +29,7 @@ pub mod cluster;
 #[cfg(feature = "screen")]
 pub mod config;
 pub mod export;
+pub mod generate;
 pub mod graph;
 #[cfg(feature = "screen")]
 mod notice;

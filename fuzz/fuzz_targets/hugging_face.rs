@@ -2,6 +2,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plantui::workload::generate;
+use plantui::generate;
 
 fuzz_target!(|text: &str| drop(generate::from_hugging_face(text, "config.json")));

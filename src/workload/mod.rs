@@ -11,7 +11,6 @@ pub mod convert;
 pub mod error;
 mod fingerprint;
 pub mod formats;
-pub mod generate;
 pub mod layer_profile;
 pub mod layering;
 pub mod lint;

@@ -1,11 +1,9 @@
 //! Published figures of PaSE, kept as tables in `tests/figures`.
 
 use plantui::{
+    generate::networks::Network,
     planner::pase::Settings,
-    workload::{
-        generate::networks::Network,
-        operators::{CostRules, OperatorProfile},
-    },
+    workload::operators::{CostRules, OperatorProfile},
 };
 
 /// One value of the published PaSE program.

@@ -3,9 +3,9 @@
 use crate::common::reference;
 use plantui::{
     cluster::hardware,
+    generate::{self, ModelConfig, Settings, StateBytes, TensorOverhead, WorkingSet},
     workload::{
         self, Mode, PiperProfile, Workload,
-        generate::{self, ModelConfig, Settings, StateBytes, TensorOverhead, WorkingSet},
         piper::{RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
     },
 };

@@ -1,8 +1,8 @@
 //! Models read from Hugging Face configurations: sizes, and the sentences for what is wrong.
 
-use plantui::workload::{
-    self,
+use plantui::{
     generate::{self, Head, Mlp, ModelConfig, Settings},
+    workload,
 };
 use serde_json::{Value, json};
 

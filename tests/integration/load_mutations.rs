@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use plantui::{
     cluster::{Limits, Overrides},
+    generate,
     planner::{self, Options, Problem, Search},
-    workload::{self, Workload, generate, lint},
+    workload::{self, Workload, lint},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 use serde_json::Value;

@@ -2,6 +2,7 @@
 
 use crate::common::pase_figures::pase_cases;
 use plantui::{
+    generate::networks::Network,
     planner::{
         Search,
         pase::{
@@ -12,10 +13,7 @@ use plantui::{
             space::Space,
         },
     },
-    workload::{
-        generate::networks::Network,
-        operators::{Operator, OperatorKind},
-    },
+    workload::operators::{Operator, OperatorKind},
 };
 
 fn joined(numbers: impl IntoIterator<Item = u64>) -> String {

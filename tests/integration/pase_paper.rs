@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use plantui::{
     cluster::{Limits, Overrides},
+    generate::networks::Network,
     plan::{check::check, document},
     planner::{self, Options, Problem, Search, Status},
     workload::{
         self, FileLimits, Workload,
         formats::operators::{OperatorFile, text},
-        generate::networks::Network,
     },
 };
 use serde_json::{Value, json};

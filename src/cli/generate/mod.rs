@@ -17,14 +17,14 @@ use clap::{Args, ValueEnum};
 use super::{Ending, Failure, input, output::Destination};
 use crate::{
     cluster::{LimitKind, Limits, hardware},
+    generate::{
+        self, ActivationBytes, BRANCHING_CNN, GenerateError, ModelConfig, Settings, StateBytes, TINY_BRANCH,
+        TensorOverhead, WorkingSet, networks::Network,
+    },
     units,
     workload::{
         error::printable,
         formats::{detect, file},
-        generate::{
-            self, ActivationBytes, BRANCHING_CNN, GenerateError, ModelConfig, Settings, StateBytes, TINY_BRANCH,
-            TensorOverhead, WorkingSet, networks::Network,
-        },
     },
 };
 pub use network::NetworkArgs;

@@ -4,14 +4,14 @@ use clap::Args;
 
 use super::{GenerateArgs, exact, parse_count};
 use crate::{
+    generate::{
+        GenerateError,
+        networks::{Network, Size, Sizes},
+    },
     units,
     workload::{
         FileLimits,
         formats::operators::{self, OperatorFile},
-        generate::{
-            GenerateError,
-            networks::{Network, Size, Sizes},
-        },
     },
 };
 

@@ -5,11 +5,11 @@ use clap::{Args, ValueEnum};
 use super::{GenerateArgs, exact, model, parse_count};
 use crate::{
     cluster::{LimitKind, hardware::Hardware},
-    units,
-    workload::generate::{
+    generate::{
         BRANCHING_CNN, GenerateError,
         operators::{self, Cnn, Network, OperatorSettings, Pass},
     },
+    units,
 };
 
 /// What is computed for a sample.

@@ -22,8 +22,7 @@ mod tiny;
 
 use thiserror::Error;
 
-use super::LoadError;
-use crate::cluster::hardware::Hardware;
+use crate::{cluster::hardware::Hardware, workload::LoadError};
 
 pub use hugging_face::from_hugging_face;
 pub use model::{Biases, Head, Mlp, ModelConfig, Norm};

@@ -2,7 +2,7 @@
 //! with Convolutions*, CVPR 2015): its shape, with widths in round proportions.
 
 use super::{Kept, Operator, Operators};
-use crate::workload::generate::GenerateError;
+use crate::generate::GenerateError;
 
 /// Sizes of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
