@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Instant};
 
 use plantui::{
     cluster::{Limits, Overrides},
+    family,
     planner::{self, Options, Outcome, Problem, Search},
     workload::{Workload, load},
 };
@@ -37,7 +38,7 @@ fn main() {
             continue;
         }
         let workload = Arc::new(load(&root.join(input)).expect("a published input"));
-        let limits = Limits::resolve(&workload, &Overrides::default()).expect("the file has its limits");
+        let limits = family::resolve(&workload, &Overrides::default()).expect("the file has its limits");
         let value = |id| plan(id, &workload, &limits).objective.unwrap_or(f64::NAN);
         let (greedy, max_load) = (value("placement-latency-greedy"), value("placement-latency-dp"));
         let started = Instant::now();

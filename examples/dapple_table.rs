@@ -6,9 +6,10 @@ use std::{path::PathBuf, sync::Arc};
 
 use plantui::{
     cluster::{Limits, Machines},
+    family,
     plan::Plan,
     planner::{self, OptionValue, Options, Problem, Search},
-    simulate::{Pipeline, Schedule, Settings, simulate},
+    simulate::{Schedule, Settings, simulate},
     units,
     workload::{self, piper::RECOMPUTE},
 };
@@ -52,7 +53,7 @@ fn main() {
             planner::run(planner, &problem, &Search::default()).unwrap().0
         };
         let simulated = |plan: &Plan| {
-            let pipeline = Pipeline::from_plan(&workload, &limits, plan, &Settings::default());
+            let pipeline = family::pipeline(&workload, &limits, plan, &Settings::default());
             simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s
         };
         let (theirs, ours) = (run("dapple-hpgo"), run("dapple"));

@@ -8,10 +8,11 @@
 //! | [`text`] | what of a stranger's text a terminal may be shown |
 //! | [`units`] | bytes, seconds and bandwidths as people write them |
 //! | [`graph`] | DAGs, orders, downsets |
-//! | [`workload`] | what is planned: profiles, formats, lint |
 //! | [`cluster`] | onto what: limits, hardware presets |
-//! | [`plan`] | the answer, its independent check, its JSON |
+//! | [`workload`] | what is planned: profiles, formats, lint |
+//! | [`plan`] | the answer and its JSON |
 //! | [`simulate`] | schedules and the event simulator |
+//! | [`family`] | what each kind of workload does: its check, its program, its edits |
 //! | [`generate`] | workloads from a model and hardware |
 //! | [`planner`] | how: the trait, the search handle, the algorithms |
 //! | [`study`] | questions asked of many plans |
@@ -29,6 +30,7 @@ pub mod cluster;
 #[cfg(feature = "screen")]
 pub mod config;
 pub mod export;
+pub mod family;
 pub mod generate;
 pub mod graph;
 #[cfg(feature = "screen")]

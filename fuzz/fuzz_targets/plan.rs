@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plantui::{plan::document, workload};
+use plantui::{family, workload, plan::document};
 
 fuzz_target!(|text: &str| {
-    if let Err(error) = document::read(&workload::builtin(), text, "fuzz.json") {
+    if let Err(error) = family::read::read(&workload::builtin(), text, "fuzz.json") {
         assert!(!error.to_string().chars().any(|c| c.is_control() && c != '\n'), "{error:?}");
     }
 });

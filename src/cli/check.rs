@@ -16,15 +16,14 @@ use super::{
 use crate::{
     cluster::{Limits, Overrides},
     export::plan_json,
+    family::{self, read::LoadedPlan},
     plan::{
-        Measure, Score, Violation, check,
-        document::{
-            Claims, LimitsPart, LoadedPlan, ObjectivePart, SimulationPart, StagePart, WorkloadPart, stage_parts,
-        },
-        figures::Figures,
+        Measure, Score, Violation,
+        document::{LimitsPart, ObjectivePart, SimulationPart, StagePart, WorkloadPart, stage_parts},
+        figures::{Claims, Figures},
     },
     planner::{self, OptionKind, Search},
-    simulate::{Pipeline, Schedule, Setting, Settings, simulate_unless},
+    simulate::{Schedule, Setting, Settings, simulate_unless},
     study::compare::given_up,
     units::exact_number,
     workload::{LoadError, Workload, error::printable},
@@ -218,7 +217,7 @@ impl CheckArgs {
         }
         let limits = limits(&self.limits, &mut loaded, workload, &file)?;
         options(&loaded, &file)?;
-        let score = check::check(workload, &limits, &loaded.plan);
+        let score = family::check(workload, &limits, &loaded.plan);
         // Under other limits than its own a plan costs something else than its file says.
         let same_limits = self.limits == LimitArgs::default();
         let claim = Claim::judge(&loaded.claims, &score, same_limits);
@@ -344,7 +343,7 @@ impl Checked {
             schema: "plantui.check/1",
             workload: (&self.workload).into(),
             plan: PlanFile { file: self.file.clone(), kind: self.loaded.kind },
-            limits: LimitsPart::from(&self.limits).of(&self.workload.profile),
+            limits: LimitsPart::from(&self.limits).only(family::of(&self.workload).limits()),
             valid: self.is_valid(),
             objective: self.score.is_valid().then(|| ObjectivePart {
                 name: measure.name().into(),
@@ -403,7 +402,7 @@ fn differences(
     if schedule == simulation.schedule && settings == Settings::default() {
         return Ok(part(simulation));
     }
-    let pipeline = Pipeline::from_plan(workload, limits, &loaded.plan, &settings);
+    let pipeline = family::pipeline(workload, limits, &loaded.plan, &settings);
     if let Some(reason) = pipeline.refusal(schedule).filter(|_| !pipeline.plays_once()) {
         return Ok(vec![format!("simulation: {reason}")]);
     }
@@ -432,7 +431,7 @@ pub(super) fn limits(
 ) -> Result<Limits, Failure> {
     loaded.limits.validate(file)?;
     let overrides = flags.overrides().or(&Overrides::from(loaded.limits));
-    let limits = Limits::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))?;
+    let limits = family::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))?;
     loaded.under(&limits);
     Ok(limits)
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     cluster::Limits,
-    notice,
+    family, notice,
     plan::document::{LimitsPart, ObjectivePart, WorkloadPart},
     planner::{self, Options, Planner, Problem, Search, Status},
     simulate::{LEAST_TIME, Pipeline, Play, Schedule},
@@ -183,7 +183,7 @@ impl CompareArgs {
             output::json(&CompareDocument {
                 schema: "plantui.compare/1",
                 workload: workload.as_ref().into(),
-                limits: LimitsPart::from(&limits).of(&workload.profile),
+                limits: LimitsPart::from(&limits).only(family::of(&workload).limits()),
                 played_with: play.changes(),
                 entries: entries.iter().map(EntryPart::from).collect(),
                 left_out,
@@ -207,7 +207,7 @@ impl CompareArgs {
         let pipelines: Vec<(Schedule, Pipeline)> = entries
             .iter()
             .filter_map(|entry| entry.plan.as_ref().zip(entry.played.as_ref()))
-            .map(|(plan, played)| (played.schedule, Pipeline::from_plan(workload, limits, plan, &play.settings)))
+            .map(|(plan, played)| (played.schedule, family::pipeline(workload, limits, plan, &play.settings)))
             .collect();
         for told in self.play.unheeded(pipelines.iter().map(|(schedule, pipeline)| (*schedule, pipeline))) {
             notice::note(&told);

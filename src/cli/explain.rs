@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     export::plan_json::status_word,
+    family,
     plan::document::{LimitsPart, ObjectivePart, PlannerPart, WorkloadPart},
     planner::Search,
     study::{
@@ -364,7 +365,7 @@ fn document<'a>(planned: &'a Planned, explained: Option<&'a Explained>) -> Expla
             id: planned.planner.info().id.into(),
             options: problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
         },
-        limits: LimitsPart::from(&problem.limits).of(&problem.workload.profile),
+        limits: LimitsPart::from(&problem.limits).only(family::of(&problem.workload).limits()),
         status: status_word(planned.outcome.status),
         proven_among: planned.outcome.proven_among,
         objective: None,

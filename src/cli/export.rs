@@ -21,8 +21,9 @@ use crate::{
         engine::{self, Engine, ExportError, Names, Settings},
         fullness, jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv, plan_svg, split,
     },
+    family::{check as score, read::LoadedPlan},
     notice,
-    plan::{Plan, check::check as score, document::LoadedPlan},
+    plan::Plan,
     planner::Search,
     simulate::Schedule,
     text::{is_hostile, visible_line},
@@ -148,7 +149,7 @@ impl ExportArgs {
             return Err(Failure::refused(refusal, "name it with --workload FILE"));
         };
         let workload = if place == workload::BUILTIN { workload::builtin() } else { self.beside(place, &source)? };
-        let loaded = crate::plan::document::read(&workload, text, &source)?;
+        let loaded = crate::family::read::read(&workload, text, &source)?;
         Ok((workload, loaded))
     }
 

@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use serde_json::value::RawValue;
 
 use crate::{
-    plan::document::{self, LoadedPlan},
+    family::{self, read::LoadedPlan},
     workload::{
         self, LoadError, Workload,
         error::printable,
@@ -39,7 +39,7 @@ pub fn workload(path: &Path) -> Result<Workload, LoadError> {
 pub fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadError> {
     let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
-    document::read(workload, text, &source)
+    family::read::read(workload, text, &source)
 }
 
 /// What a plan's file holds.
@@ -58,14 +58,14 @@ pub fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError> {
     let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
     if !text.trim_start().starts_with('[') {
-        return Ok(Plans::One(Box::new(document::read(workload, text, &source)?)));
+        return Ok(Plans::One(Box::new(family::read::read(workload, text, &source)?)));
     }
     let list: Vec<&RawValue> = serde_json::from_str(text)
         .map_err(|error| LoadError::file(&source, format!("is no JSON array: {error}"), detect::PLAN.give()))?;
     if list.is_empty() {
         return Err(LoadError::file(&source, "is an empty array: it holds no plan", detect::PLAN.give()));
     }
-    let plan = |(i, text): (usize, &&RawValue)| document::read(workload, text.get(), &format!("{source}[{i}]"));
+    let plan = |(i, text): (usize, &&RawValue)| family::read::read(workload, text.get(), &format!("{source}[{i}]"));
     Ok(Plans::List(list.iter().enumerate().map(plan).collect::<Result<_, _>>()?))
 }
 

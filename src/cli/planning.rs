@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits},
+    family,
     plan::{Plan, Score},
     planner::{self, Fault, Options, Outcome, Planner, Problem, Search, Status},
     simulate::{LEAST_TIME, Pipeline, Schedule, Settings, Timeline, simulate_unless},
@@ -63,7 +64,7 @@ impl Task {
     pub fn new(workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
         let overrides = limits.overrides();
         let settings_of = |planner| settings(planner, limits, args);
-        let assumed = Limits::assumed(&workload, &overrides);
+        let assumed = family::assumed(&workload, &overrides);
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
@@ -164,7 +165,7 @@ impl Simulation {
         schedule: Schedule,
         search: &Search,
     ) -> Result<Self, String> {
-        let pipeline = Pipeline::from_plan(workload, limits, plan, &Settings::default());
+        let pipeline = family::pipeline(workload, limits, plan, &Settings::default());
         Self::playing(pipeline, schedule, search)
     }
 
@@ -220,7 +221,7 @@ pub fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits, Failur
     if limits.by_batch().len() > 1 {
         return Err(Failure::refused("--batch lists several batches", "give one; only `plan` takes a list"));
     }
-    Limits::resolve(workload, &limits.overrides()).map_err(|missing| missing.of(&workload.source))
+    family::resolve(workload, &limits.overrides()).map_err(|missing| missing.of(&workload.source))
 }
 
 /// The failure of a system that refuses threads.
@@ -274,7 +275,7 @@ mod tests {
     #[test]
     fn a_planner_that_fails_is_a_bug_of_its_own_code() {
         let workload = Arc::new(workload::builtin());
-        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(Liar::Claims.options()) };
         let task = Task { planner: &Liar::Claims, problem, unheeded: vec![], assumed: vec![] };
         let args = PlannerArgs { planner: None, settings: vec![], deadline: None, threads: None, seed: 0 };
@@ -288,7 +289,7 @@ mod tests {
     fn a_plan_is_kept_where_its_simulation_is_given_up() {
         let workload = Arc::new(workload::builtin());
         let asked = Overrides { microbatches: Some(720_720), ..Overrides::default() };
-        let limits = Limits::resolve(&workload, &asked).unwrap();
+        let limits = family::resolve(&workload, &asked).unwrap();
         let planner = planner::find("equal-partition").unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
         let task = Task { planner, problem, unheeded: vec![], assumed: vec![] };

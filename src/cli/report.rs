@@ -22,7 +22,8 @@ use super::{
 pub use crate::units::counted;
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Measure, Plan, Score, Stage, StageScore, devices},
+    family::{self, devices},
+    plan::{Measure, Plan, Score, Stage, StageScore},
     planner::{Infeasible, Status},
     simulate::Schedule,
     units,
@@ -213,7 +214,7 @@ fn explanation(infeasible: &Infeasible) -> String {
 /// The limits on one line.
 pub fn limits(workload: &Workload, limits: &Limits) -> String {
     let one = |kind: LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
-    LimitKind::of(&workload.profile).iter().copied().map(one).collect::<Vec<_>>().join(", ")
+    family::of(&workload).limits().iter().copied().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// One simulated batch on one line.

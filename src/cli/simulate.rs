@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     export::chrome_trace,
+    family::{self, check as score},
     notice,
-    plan::check::check as score,
     planner::Search,
-    simulate::{Pipeline, Play, Schedule},
+    simulate::{Play, Schedule},
 };
 
 const EXAMPLES: &str = "\
@@ -92,7 +92,7 @@ impl SimulateArgs {
             return Ok(Ending::NoPlan);
         }
         let Play { schedule: wanted, settings } = self.play.play();
-        let pipeline = Pipeline::from_plan(&workload, &limits, &loaded.plan, &settings);
+        let pipeline = family::pipeline(&workload, &limits, &loaded.plan, &settings);
         let schedule = match pipeline.refusal(wanted) {
             None => wanted,
             // What runs once plays in the only way it can, whatever is asked for.

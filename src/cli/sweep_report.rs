@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::report::{self, line};
 use crate::{
+    family,
     plan::{
         Measure,
         document::{LimitsPart, WorkloadPart},
@@ -240,7 +241,7 @@ pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<Answer>]) -> S
         Some(PointPart {
             workload: point.workload,
             series: point.series,
-            limits: LimitsPart::from(&point.limits).of(&sweep.workloads[point.workload].profile),
+            limits: LimitsPart::from(&point.limits).only(family::of(&sweep.workloads[point.workload]).limits()),
             status: answer.status,
             objective: answer.objective.as_ref().map(|objective| ObjectivePart {
                 name: &objective.name,

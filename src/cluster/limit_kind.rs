@@ -1,10 +1,7 @@
 //! The kinds of limits: the one table from which flags, panel rows, messages and units are made.
 
 use super::Limits;
-use crate::{
-    units::{self, UnitError},
-    workload::Profile,
-};
+use crate::units::{self, UnitError};
 
 /// From this size on memory is not limited.
 const UNLIMITED: f64 = 1e30;
@@ -59,16 +56,6 @@ impl LimitKind {
     pub const OPERATORS: [LimitKind; 4] =
         [LimitKind::Devices, LimitKind::Flops, LimitKind::Bandwidth, LimitKind::Memory];
 
-    /// The limits that plans of a workload with this profile must keep.
-    pub fn of(profile: &Profile) -> &'static [LimitKind] {
-        match profile {
-            Profile::Piper(_) => &LimitKind::PIPELINE,
-            Profile::Placement(_) => &LimitKind::PLACEMENT,
-            Profile::Layers(_) => &LimitKind::LAYERS,
-            Profile::Operators(_) => &LimitKind::OPERATORS,
-        }
-    }
-
     /// What the panel and the tables call it.
     pub fn label(self) -> &'static str {
         match self {
@@ -118,23 +105,6 @@ impl LimitKind {
             LimitKind::Batch => "--batch",
             LimitKind::Flops => "--flops",
         }
-    }
-
-    /// The field of a file with this profile, if there is one.
-    pub(super) fn field(self, profile: &Profile) -> Option<&'static str> {
-        Some(match (profile, self) {
-            (Profile::Piper(_), LimitKind::Devices) => "maxDevices",
-            (Profile::Piper(_), LimitKind::Memory) => "maxMemoryPerDevice",
-            (Profile::Piper(_), LimitKind::Microbatches) => "mbsInBatch",
-            (Profile::Placement(_), LimitKind::Devices) => "maxFPGAs",
-            (Profile::Placement(_), LimitKind::Cpus) => "maxCPUs",
-            (Profile::Placement(_), LimitKind::Memory) => "maxSizePerFPGA",
-            (Profile::Operators(_), LimitKind::Devices) => "devices",
-            (Profile::Operators(_), LimitKind::Memory) => "memory",
-            (Profile::Operators(_), LimitKind::Flops) => "flops",
-            (Profile::Piper(_) | Profile::Operators(_), LimitKind::Bandwidth) => "bandwidth",
-            _ => return None,
-        })
     }
 
     /// A value as a user might write it.

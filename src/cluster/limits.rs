@@ -1,10 +1,9 @@
 //! The limits a plan must keep, and where they come from: a file brings some ([`FileLimits`]), the command line overrides
-//! some ([`Overrides`]), [`Limits::resolve`] puts them together.
+//! some ([`Overrides`]); the family of the workload, which knows which it needs, puts them together.
 
 use thiserror::Error;
 
 use super::{LimitKind, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES, Machines};
-use crate::workload::{FileLimits, Profile, Workload};
 
 /// Everything a planner may be limited by.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,6 +25,23 @@ pub struct Limits {
     /// Operations per second of a device; 0 where nothing depends on it.
     pub flops_per_s: f64,
 }
+/// The limits a file brings with it; the command line and the screen override them one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct FileLimits {
+    /// Number of devices (accelerators, where CPUs are counted apart: then there may be none).
+    pub devices: Option<u32>,
+    /// Number of CPUs that can run nodes.
+    pub cpus: Option<u32>,
+    /// Bytes of memory per device.
+    pub memory_bytes: Option<f64>,
+    /// Microbatches in a batch.
+    pub microbatches: Option<u32>,
+    /// Bytes per second between devices.
+    pub bandwidth_bytes_per_s: Option<f64>,
+    /// Operations per second of a device.
+    pub flops_per_s: Option<f64>,
+}
+
 /// Limits given outside the file; what is `None` is left to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Overrides {
@@ -148,10 +164,6 @@ pub struct MissingLimit {
 }
 
 impl MissingLimit {
-    fn new(profile: &Profile, kind: LimitKind) -> Self {
-        MissingLimit { label: kind.label(), field: kind.field(profile), flag: kind.flag(), example: kind.example() }
-    }
-
     fn told(&self) -> String {
         match self.field {
             Some(field) => format!("names no `{field}`"),
@@ -161,14 +173,9 @@ impl MissingLimit {
 }
 
 /// Microbatches that a timeline shows where nothing limits them.
-const NEUTRAL_MICROBATCHES: u32 = 32;
+pub const NEUTRAL_MICROBATCHES: u32 = 32;
 /// Bytes per second where a profile states its transfers as times.
-const NEUTRAL_BANDWIDTH: f64 = 1e30;
-/// Bytes of memory of the devices that DAPPLE's published programs plan for (V100), where nothing else is said.
-const V100_MEMORY: f64 = 16e9;
-/// Operations per second and bytes per second of the published PaSE program, where nothing else is said.
-const PASE_FLOPS: f64 = 10e12;
-const PASE_BANDWIDTH: f64 = 16e9;
+pub const NEUTRAL_BANDWIDTH: f64 = 1e30;
 
 impl Limits {
     /// One device, and nothing that limits: a start for limits of which only some matter.
@@ -182,95 +189,6 @@ impl Limits {
         machines: Machines::NONE,
         flops_per_s: 0.0,
     };
-
-    /// Puts the workload's limits and the overrides together. What a workload of this profile is not limited by
-    /// ([`LimitKind::of`]) gets a neutral value.
-    ///
-    /// # Errors
-    /// [`MissingLimit`] for the first limit that is needed and that neither gives.
-    pub fn resolve(workload: &Workload, overrides: &Overrides) -> Result<Self, MissingLimit> {
-        let needed = LimitKind::of(&workload.profile);
-        let mut file = workload.limits;
-        if !needed.contains(&LimitKind::Microbatches) {
-            file.microbatches = file.microbatches.or(Some(NEUTRAL_MICROBATCHES));
-        }
-        if !needed.contains(&LimitKind::Bandwidth) {
-            file.bandwidth_bytes_per_s = file.bandwidth_bytes_per_s.or(Some(NEUTRAL_BANDWIDTH));
-        }
-        if matches!(workload.profile, Profile::Operators(_)) {
-            file.memory_bytes = file.memory_bytes.or(Some(Limits::NEUTRAL.memory_bytes));
-            file.flops_per_s = file.flops_per_s.or(Some(PASE_FLOPS));
-            file.bandwidth_bytes_per_s = file.bandwidth_bytes_per_s.or(Some(PASE_BANDWIDTH));
-        }
-        let mut overrides = *overrides;
-        if matches!(workload.profile, Profile::Layers(_)) {
-            file.memory_bytes = file.memory_bytes.or(Some(V100_MEMORY));
-            let machines = match (overrides.machines, overrides.devices) {
-                (Some(machines), Some(devices)) if machines.devices() != devices => machines.with_devices(devices),
-                (Some(machines), _) => machines,
-                (None, Some(devices)) => Machines::of_eight().with_devices(devices),
-                (None, None) => {
-                    let (label, flag, example) = ("machines", "--machines", "8,8");
-                    return Err(MissingLimit { label, field: None, flag, example });
-                }
-            };
-            overrides.devices = Some(machines.devices());
-            overrides.machines = Some(machines);
-            if overrides.batch.is_none() {
-                return Err(MissingLimit::new(&workload.profile, LimitKind::Batch));
-            }
-        }
-        Self::merge(&workload.profile, &file, &overrides)
-    }
-
-    /// What [`Limits::resolve`] takes for granted because neither the workload nor the overrides say it, a sentence each.
-    pub fn assumed(workload: &Workload, overrides: &Overrides) -> Vec<String> {
-        let given = overrides.or(&Overrides::from(&workload.limits));
-        let unsaid = |kind: LimitKind| given.get(kind).is_none();
-        let taken = |kind: LimitKind, value: f64| {
-            format!("{} is taken as {}: {} says otherwise", kind.label(), kind.format(value), kind.flag())
-        };
-        let assumptions: &[(LimitKind, f64)] = match &workload.profile {
-            Profile::Layers(_) => &[(LimitKind::Memory, V100_MEMORY)],
-            Profile::Operators(_) => &[
-                (LimitKind::Flops, PASE_FLOPS),
-                (LimitKind::Bandwidth, PASE_BANDWIDTH),
-                (LimitKind::Memory, Limits::NEUTRAL.memory_bytes),
-            ],
-            Profile::Piper(_) | Profile::Placement(_) => &[],
-        };
-        let mut all: Vec<String> =
-            assumptions.iter().filter(|(kind, _)| unsaid(*kind)).map(|&(kind, value)| taken(kind, value)).collect();
-        if workload.layers().is_some() && given.machines.is_none() {
-            all.push("devices are taken to sit in machines of 8: --machines says otherwise".into());
-        }
-        all
-    }
-
-    fn merge(profile: &Profile, file: &FileLimits, overrides: &Overrides) -> Result<Self, MissingLimit> {
-        let missing = |kind: LimitKind| MissingLimit::new(profile, kind);
-        Ok(Limits {
-            devices: overrides.devices.or(file.devices).ok_or_else(|| missing(LimitKind::Devices))?,
-            // Elsewhere no plan could use one, and no count of devices may include it.
-            cpus: overrides
-                .cpus
-                .or(file.cpus)
-                .filter(|_| LimitKind::of(profile).contains(&LimitKind::Cpus))
-                .unwrap_or(0),
-            memory_bytes: overrides.memory_bytes.or(file.memory_bytes).ok_or_else(|| missing(LimitKind::Memory))?,
-            microbatches: overrides
-                .microbatches
-                .or(file.microbatches)
-                .ok_or_else(|| missing(LimitKind::Microbatches))?,
-            bandwidth_bytes_per_s: overrides
-                .bandwidth_bytes_per_s
-                .or(file.bandwidth_bytes_per_s)
-                .ok_or_else(|| missing(LimitKind::Bandwidth))?,
-            batch: overrides.batch.unwrap_or(0),
-            machines: overrides.machines.unwrap_or_default(),
-            flops_per_s: overrides.flops_per_s.or(file.flops_per_s).unwrap_or(0.0),
-        })
-    }
 
     /// Devices of every kind: accelerators and CPUs.
     pub fn all_devices(&self) -> u32 {
@@ -316,23 +234,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_says_is_told() {
-        let text =
-            "node1 -- A -- forward_compute_time=1, backward_compute_time=1, activation_size=8, parameter_size=8\n";
-        let workload = crate::workload::load_bytes(text.as_bytes(), "a.txt", "a").unwrap();
-        let asked = Overrides { devices: Some(16), batch: Some(64), ..Overrides::default() };
-        let told = Limits::assumed(&workload, &asked);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(
-            told[0].starts_with("memory is taken as 16 GB: --memory") && told[1].contains("machines of 8"),
-            "{told:?}"
-        );
-        let all = Overrides { memory_bytes: Some(8e9), machines: Machines::new(&[16]), ..asked };
-        assert_eq!(Limits::assumed(&workload, &all), Vec::<String>::new());
-        assert_eq!(Limits::assumed(&crate::workload::builtin(), &Overrides::default()), Vec::<String>::new());
-    }
-
-    #[test]
     fn kinds_are_given_and_taken_away() {
         let mut limits = Overrides::default();
         for kind in LimitKind::ALL {
@@ -347,23 +248,5 @@ mod tests {
             !rest.contains(&LimitKind::Memory) && !rest.contains(&LimitKind::Devices) && rest.len() == 5,
             "{rest:?}"
         );
-    }
-
-    #[test]
-    fn overrides_win_and_gaps_are_named() {
-        let file = FileLimits {
-            devices: Some(8),
-            cpus: None,
-            memory_bytes: Some(1e9),
-            microbatches: None,
-            bandwidth_bytes_per_s: Some(1e9),
-            ..FileLimits::default()
-        };
-        let overrides = Overrides { devices: Some(16), microbatches: Some(32), ..Overrides::default() };
-        let profile = &crate::workload::builtin().profile;
-        let limits = Limits::merge(profile, &file, &overrides).unwrap();
-        assert_eq!((limits.devices, limits.microbatches), (16, 32));
-        let error = Limits::merge(profile, &file, &Overrides::default()).unwrap_err().to_string();
-        assert!(error.contains("`mbsInBatch`") && error.contains("--microbatches"), "{error}");
     }
 }

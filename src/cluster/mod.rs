@@ -9,6 +9,6 @@ mod steps;
 pub mod topology;
 
 pub use limit_kind::{LimitKind, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES};
-pub use limits::{Limits, MissingLimit, Overrides};
+pub use limits::{FileLimits, Limits, MissingLimit, NEUTRAL_BANDWIDTH, NEUTRAL_MICROBATCHES, Overrides};
 pub use links::{Links, PUBLISHED_LINKS};
 pub use machines::{MOST_MACHINES, Machines};

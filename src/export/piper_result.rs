@@ -4,5 +4,5 @@ use crate::{plan::Plan, workload::Workload};
 
 /// The plan as `{"stages": [{"nodes", "dataParallelDegree", "tensorParallelDegree", "TMPCids"}]}`, ending in a newline.
 pub fn to_json(workload: &Workload, plan: &Plan) -> String {
-    crate::plan::piper_result::to_json(workload, plan)
+    crate::family::pipeline::result_file::to_json(workload, plan)
 }

@@ -2,7 +2,8 @@
 
 use crate::{
     cluster::Limits,
-    plan::{Measure, Plan, check, split_file},
+    family::{self, placement::split_file},
+    plan::{Measure, Plan},
     workload::Workload,
 };
 
@@ -14,5 +15,5 @@ pub fn to_json(workload: &Workload, limits: &Limits, plan: &Plan) -> String {
         measure => measure,
     };
     let plan = plan.measured_by(measure);
-    split_file::to_json(workload, &plan, &check::check(workload, limits, &plan))
+    split_file::to_json(workload, &plan, &family::check(workload, limits, &plan))
 }

@@ -11,10 +11,8 @@ use super::{Plan, Score, Stage};
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines, Overrides},
     units::exact_number,
-    workload::{LoadError, NodeId, Profile, Recipe, Workload},
+    workload::{LoadError, NodeId, Recipe, Workload},
 };
-
-pub use super::read::{Claims, LoadedPlan, is_plan, read};
 
 /// The schema this version writes.
 pub const SCHEMA: &str = "plantui.plan/1";
@@ -277,29 +275,16 @@ impl From<LimitsPart> for Overrides {
 }
 
 impl LimitsPart {
-    /// Only what plans of a workload with this profile are limited by: the rest of its limits is neutral.
+    /// Only what plans are limited by, of these kinds: the rest of the limits is neutral.
     #[must_use]
-    pub fn of(self, profile: &Profile) -> Self {
-        let counts = |kind| LimitKind::of(profile).contains(&kind);
+    pub fn only(self, kinds: &[LimitKind]) -> Self {
+        let counts = |kind| kinds.contains(&kind);
         LimitsPart {
             microbatches: self.microbatches.filter(|_| counts(LimitKind::Microbatches)),
             bandwidth_bytes_per_s: self.bandwidth_bytes_per_s.filter(|_| counts(LimitKind::Bandwidth)),
             ..self
         }
     }
-}
-
-/// How every operator is split, as the document carries it; empty for workloads without iteration spaces.
-pub fn operator_parts(workload: &Workload, plan: &Plan) -> Vec<OperatorPart> {
-    let Some(profile) = workload.operators() else { return vec![] };
-    let chosen = plan.stages.iter().flat_map(|stage| stage.nodes.iter().zip(&stage.choices));
-    let part = |(&node, choice): (&usize, &String)| {
-        let operator = profile.operators.get(node)?;
-        let splits = operator.parse_split(choice).ok()?;
-        let named = operator.dims.iter().zip(splits).map(|(dim, split)| (dim.name.clone(), split.into()));
-        Some(OperatorPart { node: workload.nodes[node].id, splits: named.collect() })
-    };
-    chosen.filter_map(part).collect()
 }
 
 /// The stages of a plan with their scores, as the document carries them.

@@ -6,8 +6,26 @@
 
 use std::collections::BTreeMap;
 
-use super::{Plan, Score, document::SimulationPart, read::Claims};
+use super::{Plan, Score, document::SimulationPart};
 use crate::units::exact_number;
+
+/// What a file says its plan is worth, in the unit of the plan's measure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Claims {
+    /// The objective's value.
+    pub value: Option<f64>,
+    /// The bound on every plan's value.
+    pub lower_bound: Option<f64>,
+    /// How near, relative, the recomputed value must be to the claimed one.
+    pub tolerance: f64,
+}
+
+impl Default for Claims {
+    /// None at all; what is claimed must come out to the last digits.
+    fn default() -> Self {
+        Claims { value: None, lower_bound: None, tolerance: 1e-9 }
+    }
+}
 
 /// How near, relative, a figure must be to the recomputed one: files may be written with fewer digits than planned with.
 const TOLERANCE: f64 = 1e-6;

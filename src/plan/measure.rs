@@ -10,10 +10,7 @@ use serde_json::Value;
 use super::SpeedupModel;
 use crate::{
     units,
-    workload::{
-        Profile,
-        operators::{BatchNorm, CostRules},
-    },
+    workload::operators::{BatchNorm, CostRules},
 };
 
 /// What a plan is scored by.
@@ -40,31 +37,6 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// What plans of a workload with this profile are measured by unless they say otherwise.
-    pub fn of(profile: &Profile) -> Self {
-        match profile {
-            Profile::Piper(_) => Measure::TimePerSample,
-            Profile::Placement(_) => Measure::MaxLoad,
-            Profile::Layers(_) => Measure::Speedup(SpeedupModel::default()),
-            Profile::Operators(_) => Measure::OperatorCost(CostRules::default()),
-        }
-    }
-
-    /// Everything plans of a workload with this profile can be measured by, parameters taken from a planner's options
-    /// as the plan JSON carries them.
-    pub fn all(profile: &Profile, options: &BTreeMap<String, Value>) -> Vec<Self> {
-        match profile {
-            Profile::Piper(_) => vec![Measure::TimePerSample],
-            Profile::Layers(_) => vec![Measure::Speedup(SpeedupModel::from_options(options))],
-            Profile::Operators(_) => vec![Measure::OperatorCost(rules(options))],
-            Profile::Placement(_) => {
-                let subgraphs = options.get("subgraphs").and_then(Value::as_u64).and_then(|q| u32::try_from(q).ok());
-                let latency = Measure::Latency { subgraphs: subgraphs.filter(|&q| q > 0) };
-                vec![Measure::MaxLoad, Measure::SeparateMaxima, latency]
-            }
-        }
-    }
-
     /// Its name in the plan JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -164,14 +136,5 @@ impl Measure {
                 format!("{} {}", units::number(value), self.unit())
             }
         }
-    }
-}
-
-/// The rules that a planner's options state, as published where they state none.
-fn rules(options: &BTreeMap<String, Value>) -> CostRules {
-    let says = |name: &str, word: &str| options.get(name).and_then(Value::as_str) == Some(word);
-    CostRules {
-        parallel_edges: says("parallel_edges", "all"),
-        batch_norm: if says("batch_norm", "per-channel") { BatchNorm::PerChannel } else { BatchNorm::Published },
     }
 }

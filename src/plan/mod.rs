@@ -3,30 +3,19 @@
 //! A [`Plan`] is plain data over node indices. [`check`] recomputes its objective from the workload alone and says what
 //! is wrong with it; [`document`] is the JSON in which it leaves and comes back.
 
-pub mod check;
-mod check_dapple;
-mod check_latency;
-mod check_pase;
-mod check_placement;
-pub mod devices;
 pub mod document;
-pub mod edit;
 pub mod figures;
-pub mod layer_costs;
 mod measure;
-pub mod operator_use;
-pub mod piper_result;
-mod read;
 pub mod runner;
+mod score;
 pub mod single_sample;
 mod speedup;
-pub mod split_file;
 mod violation;
 
-use crate::cluster::MOST_DEVICES;
+use crate::{cluster::MOST_DEVICES, workload::placement::CPU};
 
-pub use check::{NodeScore, SampleTimes, Score, StageScore};
 pub use measure::Measure;
+pub use score::{NodeScore, SampleTimes, Score, StageScore};
 pub use single_sample::SingleSample;
 pub use speedup::{Length, SpeedupModel};
 pub use violation::Violation;
@@ -50,6 +39,11 @@ impl Stage {
     /// Devices the stage takes: d · t.
     pub fn device_count(&self) -> u32 {
         self.data_parallel.saturating_mul(self.tensor_parallel)
+    }
+
+    /// Whether it is on CPUs, as stages of device placements may be.
+    pub fn on_cpus(&self) -> bool {
+        self.choices.first().is_some_and(|choice| choice == CPU)
     }
 
     /// Positions of nodes that follow one another with one choice, in order.
@@ -108,7 +102,7 @@ impl Plan {
     pub fn with_devices_by_kind(mut self, accelerators: u32) -> Self {
         let (mut next, mut next_cpu) = (0u32, accelerators);
         for stage in &mut self.stages {
-            let cpu = single_sample::on_cpus(stage);
+            let cpu = stage.on_cpus();
             let number = if cpu { &mut next_cpu } else { &mut next };
             stage.devices = vec![*number];
             if !(cpu && matches!(self.measure, Measure::Latency { .. })) {
@@ -122,7 +116,7 @@ impl Plan {
     /// Numbers that are not behind them stay, for [`check`] to tell.
     #[must_use]
     pub fn with_cpus_behind(mut self, accelerators: u32, now: u32) -> Self {
-        for stage in self.stages.iter_mut().filter(|stage| single_sample::on_cpus(stage)) {
+        for stage in self.stages.iter_mut().filter(|stage| stage.on_cpus()) {
             for device in stage.devices.iter_mut().filter(|device| **device >= accelerators) {
                 *device = (*device - accelerators).saturating_add(now);
             }

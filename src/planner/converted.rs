@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Measure, Plan, Stage, Violation, check},
+    family,
+    plan::{Plan, Stage, Violation},
     workload::{
         Workload,
         convert::{self, Conversion, Mode},
@@ -160,7 +161,7 @@ impl Converted {
         }
         let Some(found) = outcome.plan.take() else { return ended(outcome) };
         let plan = carried_back(original, &found, &members, &choices);
-        let score = check::check(original, limits, &plan);
+        let score = family::check(original, limits, &plan);
         let stages = plan.stages.len() as u32;
         if let Some(violation) = score.violations.first() {
             let memory = matches!(violation, Violation::OutOfMemory { .. });
@@ -210,5 +211,5 @@ fn carried_back(original: &Workload, plan: &Plan, members: &[Vec<usize>], choice
         }
     };
     let stages = plan.stages.iter().filter(|stage| !stage.nodes.is_empty()).map(stage).collect();
-    Plan { stages, measure: Measure::of(&original.profile), ..Plan::default() }.with_consecutive_devices()
+    Plan { stages, measure: family::measure(&original), ..Plan::default() }.with_consecutive_devices()
 }

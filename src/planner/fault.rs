@@ -1,6 +1,6 @@
 //! A planner's mistake as a value: what it claims is not so, or it fell over.
 //!
-//! Planners are checked by code that shares nothing with them ([`check`](crate::plan::check)). Where the two disagree one of
+//! Planners are checked by code that shares nothing with them ([`check`](crate::plan)). Where the two disagree one of
 //! them has a bug, and whoever called the planner decides what to do about it: a library goes on, the command line says it
 //! and ends with a code of its own, a comparison shows the other planners.
 
@@ -70,15 +70,16 @@ pub fn panic_message(payload: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family;
     use crate::{
-        cluster::{Limits, Overrides},
+        cluster::Overrides,
         planner::{Options, Problem, Search, liar::Liar, run},
         workload,
     };
 
     fn fault(liar: Liar) -> Fault {
         let workload = std::sync::Arc::new(workload::builtin());
-        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(liar.options()) };
         run(&liar, &problem, &Search::default()).unwrap_err()
     }

@@ -21,7 +21,8 @@ use std::sync::Arc;
 
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Measure, Plan, Score, check, devices},
+    family::{self, devices},
+    plan::{Measure, Plan, Score},
     workload::Workload,
 };
 
@@ -92,8 +93,8 @@ pub trait Planner: Sync + Send {
     fn measure(&self, workload: &Workload, options: &Options) -> Measure {
         let options = options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
         let own = self.info().objective;
-        let known = Measure::all(&workload.profile, &options).into_iter().find(|measure| measure.name() == own);
-        known.unwrap_or_else(|| Measure::of(&workload.profile))
+        let known = family::of(&workload).measures(&options).into_iter().find(|measure| measure.name() == own);
+        known.unwrap_or_else(|| family::measure(&workload))
     }
 
     /// Whether the options suffice to plan, files that they name included.
@@ -208,7 +209,7 @@ pub fn run_many(
 /// # Errors
 /// [`Fault`] if it is not.
 pub fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: Option<f64>) -> Result<Score, Fault> {
-    let score = fault::guarded(planner, || check::check(&problem.workload, &problem.limits, plan))?;
+    let score = fault::guarded(planner, || family::check(&problem.workload, &problem.limits, plan))?;
     let PlannerInfo { id, .. } = *planner.info();
     if let Some(violation) = score.violations.first() {
         return Err(Fault::Rule { planner: id, violation: violation.to_string() });

@@ -37,5 +37,5 @@ pub use play::Play;
 pub use schedule::Schedule;
 pub use setting::Setting;
 pub use settings::{LinkModel, Settings};
-pub use single_sample::SampleRun;
+pub use single_sample::{SampleRun, by_time};
 pub use timeline::{Event, EventKind, LinkUse, Timeline};

@@ -5,15 +5,10 @@
 //! accelerator may under the published evaluation, get rows of their own, like the replicas of a pipeline's stage:
 //! each goes to the first row that is free. `O(p log p + p r)` for `p` parts on at most `r` rows of a stage.
 
-use std::collections::BTreeMap;
-
-use super::{Event, EventKind, MemoryParts, Pipeline, PipelineStage, Timeline};
+use super::{Event, EventKind, MemoryParts, Pipeline, Timeline};
 use crate::{
-    plan::{Measure, Plan, SingleSample, single_sample::Part},
-    workload::{
-        PlacementProfile, Workload,
-        placement::{CPU, SECONDS},
-    },
+    plan::{SingleSample, single_sample::Part},
+    workload::placement::SECONDS,
 };
 
 /// Where and when the parts of a single sample run.
@@ -31,75 +26,8 @@ pub struct SampleRun {
     pub accelerators: usize,
 }
 
-/// The pipeline of a plan for latency; one that cannot run has no parts.
-pub(super) fn pipeline(workload: &Workload, profile: &PlacementProfile, plan: &Plan) -> Pipeline {
-    let subgraphs = matches!(plan.measure, Measure::Latency { subgraphs: Some(_) });
-    let sample = SingleSample::of(&workload.dag, profile, plan, subgraphs).unwrap_or_default();
-    let (rows, counts) = rows(&sample, plan.stages.len());
-    let cpus: Vec<bool> =
-        plan.stages.iter().map(|stage| stage.choices.first().is_some_and(|choice| choice == CPU)).collect();
-    // Stages of one device share its memory.
-    let mut bytes: BTreeMap<u32, f64> = BTreeMap::new();
-    for stage in plan.stages.iter().zip(&cpus).filter(|(_, cpu)| !**cpu).map(|(stage, _)| stage) {
-        let sizes = stage.nodes.iter().filter_map(|&node| profile.nodes.get(node)).map(|node| node.size_bytes);
-        stage.devices.iter().for_each(|&device| *bytes.entry(device).or_default() += sizes.clone().sum::<f64>());
-    }
-    let stage = |index: usize| {
-        let parts = sample.parts.iter().filter(|part| part.stage == index);
-        let device = plan.stages[index].devices.first().filter(|_| !cpus[index]);
-        PipelineStage {
-            forward_s: parts.map(|part| part.cost().compute * SECONDS).sum(),
-            replicas: counts[index],
-            devices: 1,
-            fixed_bytes: device.and_then(|device| bytes.get(device).copied()).unwrap_or(0.0),
-            ..PipelineStage::default()
-        }
-    };
-    let stages = (0..plan.stages.len()).map(stage).collect();
-    let mut notes = vec![
-        "the file's times are taken as milliseconds".to_string(),
-        "one sample alone: a part receives what it reads, computes, and sends what others read".to_string(),
-    ];
-    if counts.iter().any(|&rows| rows > 1) {
-        notes.push("what runs at the same time on one device is on rows of its own".to_string());
-    }
-    if !bytes.is_empty() {
-        notes.push("the bubble is that of the accelerators; transfers are part of it".to_string());
-    }
-    let names = sample.parts.iter().map(|part| name(workload, &part.nodes)).collect();
-    let run = SampleRun { sample, names, rows, cpus, accelerators: bytes.len() };
-    Pipeline { stages, microbatches: 1, notes, single_sample: Some(run), ..Pipeline::default() }
-}
-
-/// Nodes in words: the first and the last stand for many.
-fn name(workload: &Workload, nodes: &[usize]) -> String {
-    let label = |node: usize| workload.nodes[node].label();
-    match *nodes {
-        [] => String::new(),
-        [node] => label(node),
-        [first, .., last] => format!("{} nodes: {} .. {}", nodes.len(), label(first), label(last)),
-    }
-}
-
-/// The row of every part within its stage, and the rows of every stage.
-fn rows(sample: &SingleSample, stages: usize) -> (Vec<u32>, Vec<u32>) {
-    let mut free: Vec<Vec<f64>> = vec![vec![]; stages];
-    let mut rows = vec![0; sample.parts.len()];
-    for index in by_time(&sample.parts) {
-        let part = &sample.parts[index];
-        let free = &mut free[part.stage];
-        let row = free.iter().position(|&free| free <= part.start).unwrap_or_else(|| {
-            free.push(0.0);
-            free.len() - 1
-        });
-        free[row] = part.finish();
-        rows[index] = row as u32;
-    }
-    (rows, free.iter().map(|free| free.len().max(1) as u32).collect())
-}
-
 /// Indices of the parts by start, then finish.
-fn by_time(parts: &[Part]) -> Vec<usize> {
+pub fn by_time(parts: &[Part]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..parts.len()).collect();
     order.sort_by(|&a, &b| {
         let key = |part: &Part| (part.start, part.finish());

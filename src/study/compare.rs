@@ -8,7 +8,8 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     cluster::Limits,
-    plan::{Plan, Score, check::check},
+    family::{self, check},
+    plan::{Plan, Score},
     planner::{self, Fault, Options, Outcome, Planner, PlannerInfo, Problem, REPORT, Search, Status},
     simulate::{self, Pipeline, Play, Schedule, Timeline},
     study::promise::times_s,
@@ -108,7 +109,7 @@ impl Played {
         search: &Search,
     ) -> Result<Self, String> {
         let Play { schedule, settings } = play.into();
-        let pipeline = Pipeline::from_plan(workload, limits, plan, &settings);
+        let pipeline = family::pipeline(workload, limits, plan, &settings);
         let schedule = pipeline.schedule(schedule);
         let timeline = simulate::simulate_unless(&pipeline, schedule, &|| search.cancelled());
         timeline.map(|timeline| Played::of(&pipeline, schedule, &timeline)).ok_or_else(|| given_up(search))
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn a_planner_that_fails_has_a_line_that_says_so() {
         let workload = Arc::new(workload::builtin());
-        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let play = Schedule::OneForwardOneBackward;
         let entry = planned(&Liar::Claims, &workload, &limits, play, &Search::default(), Search::clone);
         assert!(matches!(entry.fault, Some(Fault::Claim { planner: "liar", .. })));
@@ -257,7 +258,7 @@ mod tests {
     fn a_plan_that_was_not_simulated_stays_on_the_table() {
         let workload = Arc::new(workload::builtin());
         let asked = Overrides { microbatches: Some(720_720), ..Overrides::default() };
-        let limits = Limits::resolve(&workload, &asked).unwrap();
+        let limits = family::resolve(&workload, &asked).unwrap();
         let planner = planner::find("equal-partition").unwrap();
         let schedule = Schedule::OneForwardOneBackward;
         let stopped = Search::default();

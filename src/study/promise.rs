@@ -5,7 +5,8 @@
 
 use crate::{
     cluster::Limits,
-    plan::{Measure, Plan, Score, layer_costs},
+    family::layers::costs,
+    plan::{Measure, Plan, Score},
     simulate::Timeline,
     units,
     workload::{Workload, placement::SECONDS},
@@ -33,7 +34,7 @@ impl Promise {
         }
         let measure = score.measure;
         if let (Measure::Speedup(model), Some(profile)) = (measure, workload.layers()) {
-            let stages = layer_costs::stages(workload, profile, limits, plan, &model);
+            let stages = costs::stages(workload, profile, limits, plan, &model);
             let alone_s: f64 = stages.iter().flat_map(|stage| &stage.node_s).sum();
             return Some(Promise { measure, planned: score.value, simulated: alone_s / timeline.iteration_s });
         }

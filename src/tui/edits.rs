@@ -17,10 +17,8 @@ use super::{
     view::stage_tree,
 };
 use crate::{
-    plan::{
-        Plan,
-        edit::{self, Edit},
-    },
+    family::edit::{self, Edit},
+    plan::Plan,
     planner::{PlannerInfo, Problem, Search},
     units,
 };

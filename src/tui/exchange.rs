@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
-    units,
+    family, units,
     workload::{Workload, error::printable},
 };
 
@@ -161,12 +161,12 @@ impl Model {
             batch: here.batch.or(Some(DEFAULT_BATCH)),
             ..Overrides::from(&workload.limits).or(&here)
         };
-        let assumed = Limits::assumed(&workload, &stated);
+        let assumed = family::assumed(&workload, &stated);
         let kept = session.as_ref().map(|session| session.limits(&Overrides::default())).unwrap_or_default();
-        match Limits::resolve(&workload, &kept.or(&stated)) {
+        match family::resolve(&workload, &kept.or(&stated)) {
             Ok(limits) => {
                 self.limits = limits;
-                self.first_limits = Limits::resolve(&workload, &stated).unwrap_or(limits);
+                self.first_limits = family::resolve(&workload, &stated).unwrap_or(limits);
             }
             Err(missing) => {
                 self.not_loaded(format!("{} {missing}", workload.name));
@@ -213,12 +213,12 @@ fn origin_of_limits(workload: &Workload, limits: &Limits, before: &Workload) -> 
     // Where the file names no CPUs there are none.
     let states = |kind: LimitKind| kind == LimitKind::Cpus || stated.get(kind).is_some();
     let (stated, kept): (Vec<LimitKind>, Vec<LimitKind>) =
-        LimitKind::of(&workload.profile).iter().partition(|kind| states(**kind));
+        family::of(&workload).limits().iter().partition(|kind| states(**kind));
     if kept.is_empty() {
         return "all limits from the file".into();
     }
     let (kept, assumed): (Vec<LimitKind>, Vec<LimitKind>) =
-        kept.into_iter().partition(|kind| LimitKind::of(&before.profile).contains(kind));
+        kept.into_iter().partition(|kind| family::of(&before).limits().contains(kind));
     let told = |word: &str, kinds: &[LimitKind]| {
         let value = |&kind: &LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
         let values: Vec<String> = kinds.iter().map(value).collect();

@@ -35,6 +35,7 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
+    family,
     plan::Measure,
     planner::{OptionSpec, Options, Planner, Problem, Search},
     simulate::{Play, Settings},
@@ -353,9 +354,9 @@ impl Model {
         };
         let kept = session.as_ref().map_or(request.overrides, |session| session.limits(&request.overrides));
         let unstated = request.defaults.unstated_by(&request.workload.limits);
-        let limits = Limits::resolve(&request.workload, &kept.or(&unstated))
+        let limits = family::resolve(&request.workload, &kept.or(&unstated))
             .map_err(|missing| ScreenError::MissingLimit { name: request.workload.source.clone(), missing })?;
-        let first_limits = Limits::resolve(&request.workload, &request.overrides.or(&unstated)).unwrap_or(limits);
+        let first_limits = family::resolve(&request.workload, &request.overrides.or(&unstated)).unwrap_or(limits);
         request.planners[planner].check_options(&Problem {
             workload: request.workload.clone(),
             limits,

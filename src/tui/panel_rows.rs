@@ -6,6 +6,7 @@
 use super::model::{Focus, Model, View};
 use crate::{
     cluster::LimitKind,
+    family,
     simulate::{Schedule, Setting},
 };
 
@@ -84,7 +85,7 @@ impl Model {
         // A planner that converts is limited as plans of the workload are, not in terms of its own.
         let limits = match self.is_native(self.planner) {
             true => self.current_planner().limits(),
-            false => LimitKind::of(&self.workload.profile),
+            false => family::of(&self.workload).limits(),
         };
         rows.extend(limits.iter().map(|&kind| PanelRow::Limit(kind)));
         rows.extend((0..self.specs().len()).map(PanelRow::Option));

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
-    plan::document::{self, LoadedPlan},
+    family::{self, read::LoadedPlan},
     planner::{self, Options, PlannerInfo, Problem, Search},
     simulate::Play,
     study::compare::TIME_FOR_EACH,
@@ -108,10 +108,10 @@ pub(super) fn read(path: &Path, terms: &PinTerms) -> Option<Result<LoadedPin, Lo
     let source = printable(&path.display().to_string());
     let bytes = read_file(path).ok()?;
     let text = detect::text(&bytes, &source, &detect::PLAN).ok()?;
-    if !document::is_plan(text) {
+    if !family::read::is_plan(text) {
         return None;
     }
-    Some(document::read(&terms.workload, text, &source).and_then(|mut loaded| {
+    Some(family::read::read(&terms.workload, text, &source).and_then(|mut loaded| {
         if loaded.plan.stages.is_empty() {
             return Err(LoadError::at(&source, "stages", "is empty", "name a plan's file that has stages"));
         }
@@ -132,7 +132,7 @@ pub(super) fn read(path: &Path, terms: &PinTerms) -> Option<Result<LoadedPin, Lo
 fn limits(loaded: &LoadedPlan, terms: &PinTerms, source: &str) -> Result<Limits, LoadError> {
     loaded.limits.validate(source)?;
     let overrides = Overrides::from(loaded.limits).or(&Overrides::from(&terms.limits));
-    Limits::resolve(&terms.workload, &overrides).map_err(|missing| {
+    family::resolve(&terms.workload, &overrides).map_err(|missing| {
         let repair = format!("add it to the plan's limits, for example {}", missing.example);
         LoadError::at(source, format!("limits.{}", missing.label), "is missing, and the workload has none", repair)
     })
@@ -145,7 +145,7 @@ fn shortened(name: &str) -> String {
 /// The limits a plan was made under, in a few words: those that this kind of workload is limited by.
 pub(super) fn limits_in_words(workload: &Workload, limits: &Limits, most: usize) -> String {
     let word = |&kind: &LimitKind| kind.counted(limits.get(kind));
-    LimitKind::of(&workload.profile).iter().take(most).map(word).collect::<Vec<_>>().join(", ")
+    family::of(&workload).limits().iter().take(most).map(word).collect::<Vec<_>>().join(", ")
 }
 
 impl Model {

@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::shown::Shown;
 use crate::{
+    family,
     planner::Search,
     simulate::{CriticalPath, Event, EventKind, Pipeline, Play, Schedule, Timeline, critical_path, simulate_unless},
     study::{losses::Losses, promise::Promise},
@@ -104,7 +105,7 @@ impl Played {
     /// Plays the shown plan, if there is one, unless `search` is cancelled meanwhile.
     pub(super) fn new(shown: &Arc<Shown>, play: Play, search: &Search) -> Option<Self> {
         let (plan, score) = shown.plan()?;
-        let pipeline = Pipeline::from_plan(&shown.workload, &shown.limits, plan, &play.settings);
+        let pipeline = family::pipeline(&shown.workload, &shown.limits, plan, &play.settings);
         let schedule = pipeline.schedule(play.schedule);
         let timeline = simulate_unless(&pipeline, schedule, &|| search.cancelled())?;
         let path = critical_path(&pipeline, schedule, &timeline);
@@ -288,7 +289,7 @@ fn gaps(events: &[Event], left_out: Option<&Range<u32>>) -> Vec<(f64, f64)> {
 mod tests {
     use super::*;
     use crate::{
-        cluster::{Limits, Overrides},
+        cluster::Overrides,
         planner::{Options, Outcome, Problem, Status},
     };
 
@@ -301,7 +302,7 @@ mod tests {
         let rows = rows(&timeline);
         let workload = Arc::new(crate::workload::builtin());
         let planner = crate::planner::all()[0].info();
-        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
         let shown = Arc::new(Shown::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
         let (play, pipeline, path) = (Play::default(), Pipeline::default(), CriticalPath::default());

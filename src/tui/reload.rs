@@ -9,7 +9,8 @@ use super::{
     update::{Effect, Effects},
 };
 use crate::{
-    cluster::{Limits, Overrides},
+    cluster::Overrides,
+    family,
     workload::{BUILTIN, LoadError, Workload, error::printable},
 };
 
@@ -65,14 +66,14 @@ impl Model {
         };
         let kept = self.session().limits(&Overrides::default());
         let unstated = self.defaults.unstated_by(&workload.limits);
-        let limits = match Limits::resolve(&workload, &kept.or(&unstated)) {
+        let limits = match family::resolve(&workload, &kept.or(&unstated)) {
             Ok(limits) => limits,
             Err(missing) => {
                 self.message = Some((Tone::Refused, format!("not read again: the file {missing}")));
                 return vec![];
             }
         };
-        self.first_limits = Limits::resolve(&workload, &unstated).unwrap_or(limits);
+        self.first_limits = family::resolve(&workload, &unstated).unwrap_or(limits);
         self.limits = limits;
         if std::mem::discriminant(&workload.profile) != std::mem::discriminant(&self.workload.profile) {
             self.forget_results();

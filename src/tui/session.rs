@@ -13,7 +13,8 @@ use super::{
     model::{Model, Tone, View},
 };
 use crate::{
-    cluster::{LimitKind, Limits, Machines, Overrides},
+    cluster::{LimitKind, Machines, Overrides},
+    family,
     planner::Options,
     simulate::{Schedule, Setting},
 };
@@ -57,7 +58,7 @@ impl Session {
 impl Model {
     /// What is on the screen, as the session of its workload.
     pub(super) fn session(&self) -> Session {
-        let usual = Limits::resolve(&self.workload, &self.defaults.unstated_by(&self.workload.limits)).ok();
+        let usual = family::resolve(&self.workload, &self.defaults.unstated_by(&self.workload.limits)).ok();
         let changed = |kind: &LimitKind| usual.is_none_or(|usual| usual.get(*kind) != self.limits.get(*kind));
         let kinds = LimitKind::ALL.iter().filter(|kind| changed(kind));
         let mut limits: BTreeMap<String, String> =

@@ -8,10 +8,11 @@ use super::{
 };
 use crate::{
     cluster::Limits,
-    plan::{
-        Plan, Score, check,
-        operator_use::{self, OperatorUse},
+    family::{
+        self,
+        operators::usage::{self, OperatorUse},
     },
+    plan::{Plan, Score},
     planner::{Options, Outcome, PlannerInfo, Problem, Search, Status},
     workload::Workload,
 };
@@ -71,7 +72,7 @@ impl Shown {
             planner,
             names: plan.map(|plan| Names::new(&problem.workload, &problem.limits, plan)).unwrap_or_default(),
             traffic: plan.map(|plan| traffic::of(&problem.workload, plan)).unwrap_or_default(),
-            operators: plan.and_then(|plan| operator_use::of(&problem.workload, &problem.limits, plan)),
+            operators: plan.and_then(|plan| usage::of(&problem.workload, &problem.limits, plan)),
             workload: problem.workload.clone(),
             limits: problem.limits,
             options: problem.options.clone(),
@@ -85,7 +86,7 @@ impl Shown {
     /// A plan that no planner's run stands behind, such as a hand edit or a pinned plan: measured here, and shown whether
     /// it keeps the rules or not; what it would be worth is told either way. `O(nodes + edges)`.
     pub(super) fn of_plan(planner: &'static PlannerInfo, problem: &Problem, plan: Plan) -> Self {
-        let score = check::check(&problem.workload, &problem.limits, &plan);
+        let score = family::check(&problem.workload, &problem.limits, &plan);
         let status = if score.is_valid() { Status::Feasible } else { Status::Infeasible };
         let mut outcome = Outcome::new(status);
         outcome.objective = Some(score.value).filter(|value| value.is_finite() && *value > 0.0);
@@ -110,7 +111,7 @@ pub(super) fn keep_incumbent(problem: &Problem, search: &Search, outcome: &mut O
         return;
     }
     let Some(incumbent) = search.incumbent() else { return };
-    let measured = check::check(&problem.workload, &problem.limits, &incumbent.plan);
+    let measured = family::check(&problem.workload, &problem.limits, &incumbent.plan);
     if measured.is_valid() {
         outcome.objective = Some(measured.value);
         outcome.lower_bound = outcome.lower_bound.or(search.progress().bound);

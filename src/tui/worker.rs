@@ -256,8 +256,9 @@ impl Drop for Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family;
     use crate::{
-        cluster::{Limits, Overrides},
+        cluster::Overrides,
         planner::{OptionSpec, Options, Outcome, PlannerInfo, Status, liar::Liar},
         workload,
     };
@@ -288,7 +289,7 @@ mod tests {
 
     fn job(id: u64) -> Job {
         let workload = Arc::new(workload::builtin());
-        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
         let task = Task::Plan { planner: &Patient, problem: problem.into(), play: Play::default() };
         Job { id, task, search: Search::default() }

@@ -64,22 +64,7 @@ impl Node {
     }
 }
 
-/// The limits a file brings with it; the command line and the screen override them one by one.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct FileLimits {
-    /// Number of devices (accelerators, where CPUs are counted apart: then there may be none).
-    pub devices: Option<u32>,
-    /// Number of CPUs that can run nodes.
-    pub cpus: Option<u32>,
-    /// Bytes of memory per device.
-    pub memory_bytes: Option<f64>,
-    /// Microbatches in a batch.
-    pub microbatches: Option<u32>,
-    /// Bytes per second between devices.
-    pub bandwidth_bytes_per_s: Option<f64>,
-    /// Operations per second of a device.
-    pub flops_per_s: Option<f64>,
-}
+pub use crate::cluster::FileLimits;
 
 /// What is known of every node's cost, by the format the workload came in.
 #[derive(Debug, Clone, PartialEq)]

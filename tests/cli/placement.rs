@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::{Limits, Overrides},
+    cluster::Overrides,
+    family,
     planner::{self, Options, Planner, Problem, Search, Status},
     workload::{self, Workload},
 };
@@ -435,7 +436,7 @@ fn layers(nodes: usize, width: usize) -> Arc<Workload> {
 
 fn problem(id: &str, workload: &Arc<Workload>, settings: &[&str]) -> (&'static dyn Planner, Problem) {
     let planner = planner::find(id).unwrap();
-    let limits = Limits::resolve(workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(workload, &Overrides::default()).unwrap();
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
     (planner, Problem { workload: workload.clone(), limits, options })
 }
@@ -465,7 +466,7 @@ fn however_large_a_graph_there_is_a_plan_before_any_search() {
             let (planner, problem) = problem(id, &graph, &[]);
             let outcome = planner.plan(&problem, &stopped.part(None));
             let plan = outcome.plan.as_ref().unwrap_or_else(|| panic!("{id}, {width} wide: {:?}", outcome.infeasible));
-            let score = plantui::plan::check::check(&graph, &problem.limits, plan);
+            let score = plantui::family::check(&graph, &problem.limits, plan);
             assert!(score.is_valid(), "{id}: {}", score.violations[0]);
             assert!((score.value - outcome.objective.unwrap()).abs() <= 1e-9 * score.value, "{id}");
             let bound = outcome.lower_bound.unwrap_or_else(|| panic!("{id} tells no bound"));

@@ -5,7 +5,8 @@
 
 use plantui::{
     cluster::Limits,
-    plan::{Plan, Stage, check::check},
+    family::check,
+    plan::{Plan, Stage},
     workload::Workload,
 };
 use std::collections::BTreeMap;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plantui::{
     cluster::{Limits, Overrides},
+    family,
     graph::Dag,
     workload::{
         FileLimits, Format, Node, NodeId, Profile, Workload,
@@ -100,7 +101,7 @@ impl RandomPlacement {
             recipe: None,
             unknown_fields: vec![],
         };
-        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         (Arc::new(workload), limits)
     }
 

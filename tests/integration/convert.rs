@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use assert_cmd::Command;
 use plantui::{
     cluster::{Limits, Overrides},
+    family,
     plan::Measure,
     planner::{self, Options, Outcome, Problem, Search, Status},
     workload::{
@@ -24,7 +25,7 @@ fn load(value: &Value) -> Workload {
 }
 
 fn limits(workload: &Workload) -> Limits {
-    Limits::resolve(workload, &Overrides::default()).unwrap()
+    family::resolve(workload, &Overrides::default()).unwrap()
 }
 
 /// Runs a planner; `planner::run` asserts that its plan is valid and worth what it says.

@@ -4,9 +4,10 @@
 use crate::common::random_layers::{Dice, limits, problem, workload};
 use plantui::{
     cluster::Limits,
-    plan::{Measure, Plan, Stage, check::check, layer_costs},
+    family::{self, check, layers::costs},
+    plan::{Measure, Plan, Stage},
     planner::{self, OptionValue, Problem, Search, Status, dapple::hpgo::placement},
-    simulate::{Pipeline, Schedule, Settings, simulate},
+    simulate::{Schedule, Settings, simulate},
     workload::{
         Workload,
         piper::{RECOMPUTE, VANILLA},
@@ -106,7 +107,7 @@ fn nothing_beats_what_the_planner_proves() {
         let measure = outcome
             .plan
             .as_ref()
-            .map_or_else(|| Measure::all(&problem.workload.profile, &json(&problem))[0], |plan| plan.measure);
+            .map_or_else(|| family::of(&problem.workload).measures(&json(&problem))[0], |plan| plan.measure);
         let (best, count) = best_of_all(&problem, measure, choices, None);
         tried += count;
         match (best, outcome.lower_bound) {
@@ -158,7 +159,7 @@ fn nothing_with_as_many_stages_beats_what_the_planner_proves() {
             let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
             let plan = outcome.plan.as_ref();
             let measure =
-                plan.map_or_else(|| Measure::all(&problem.workload.profile, &json(&problem))[0], |p| p.measure);
+                plan.map_or_else(|| family::of(&problem.workload).measures(&json(&problem))[0], |p| p.measure);
             let (best, _) = best_of_all(&problem, measure, &[VANILLA, RECOMPUTE], Some(stages));
             match (best, outcome.lower_bound) {
                 (None, None) => {
@@ -250,7 +251,7 @@ fn the_simulator_confirms_the_formula() {
         let planner = planner::find("dapple").unwrap();
         let settings = [("nvlink_bandwidth", 1e18), ("profile_batch", 4.0)];
         let problem = problem(planner, workload, limits, &settings);
-        let measure = Measure::all(&problem.workload.profile, &json(&problem))[0];
+        let measure = family::of(&problem.workload).measures(&json(&problem))[0];
         // A random pipeline of three stages.
         let states = States::of(&problem.workload, problem.workload.layers().unwrap()).unwrap();
         let last = states.len() - 1;
@@ -273,10 +274,10 @@ fn the_simulator_confirms_the_formula() {
         assert!(score.is_valid(), "{:?}", score.violations);
         let Measure::Speedup(model) = measure else { panic!("a speed-up") };
         let formula_s = total * model.scale(limits.batch) / score.value;
-        let pipeline = Pipeline::from_plan(&problem.workload, &limits, &plan, &Settings::default());
+        let pipeline = family::pipeline(&problem.workload, &limits, &plan, &Settings::default());
         let simulated_s = simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s;
         let difference = simulated_s / formula_s - 1.0;
-        let costs = layer_costs::stages(&problem.workload, problem.workload.layers().unwrap(), &limits, &plan, &model);
+        let costs = costs::stages(&problem.workload, problem.workload.layers().unwrap(), &limits, &plan, &model);
         let slowest = costs.iter().map(|cost| cost.forward_s + cost.backward_s).fold(0.0, f64::max);
         if costs[2].forward_s + costs[2].backward_s == slowest {
             assert!(difference.abs() < 1e-6, "seed {seed}: the formula says {formula_s}, simulated {simulated_s}");

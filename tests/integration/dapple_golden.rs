@@ -8,6 +8,7 @@ use crate::common::{
 };
 use plantui::{
     cluster::Limits,
+    family,
     planner::{
         self, OptionValue, Options, Problem, Search, Status,
         dapple::hpgo::{
@@ -17,7 +18,7 @@ use plantui::{
             placement,
         },
     },
-    simulate::{Pipeline, Schedule, Settings, simulate},
+    simulate::{Schedule, Settings, simulate},
     workload::{
         self, Workload,
         states::{MOST_STATES, States, StatesError},
@@ -201,7 +202,7 @@ fn no_plan_is_slower_than_the_published_planners_when_both_are_simulated() {
             let problem = Problem { workload: Arc::clone(&workload), limits, options };
             let (outcome, _) = planner::run(planner, &problem, &Search::default()).unwrap();
             let plan = outcome.plan.as_ref().unwrap_or_else(|| panic!("case {at}: {id} finds no plan"));
-            let pipeline = Pipeline::from_plan(&workload, &limits, plan, &Settings::default());
+            let pipeline = family::pipeline(&workload, &limits, plan, &Settings::default());
             (simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s, outcome.status)
         };
         let ((theirs, _), (ours, status)) = (run("dapple-hpgo"), run("dapple"));

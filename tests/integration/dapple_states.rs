@@ -6,7 +6,8 @@ use std::{fmt::Write, thread, time::Duration};
 use crate::common::random_layers::{Dice, limits, problem};
 use plantui::{
     cluster::Limits,
-    plan::{Measure, Plan, Stage, check::check},
+    family::{self, check},
+    plan::{Plan, Stage},
     planner::{self, OptionError, OptionValue, Problem, Search, Status, dapple::hpgo::placement},
     workload::{self, Workload, piper::VANILLA, states::States},
 };
@@ -228,7 +229,7 @@ fn no_cut_of_a_branching_network_beats_what_is_proven() {
         let workload = &*problem.workload;
         let needs = (0..layers).map(|v| workload.dag.predecessors(v).fold(0, |set, u| set | 1 << u)).collect();
         let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
-        let measure = Measure::all(&workload.profile, &options)[0];
+        let measure = family::of(&workload).measures(&options)[0];
         let mut every = Every { workload, limits, needs, best: 0.0 };
         every.from(0, placement::Devices::default(), &mut Plan { measure, ..Plan::default() });
         let bound = outcome.lower_bound.unwrap_or(0.0);

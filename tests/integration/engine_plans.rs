@@ -7,9 +7,9 @@ use crate::common::{
 use plantui::{
     cluster::{Limits, Machines, Overrides},
     export::engine::{self, Engine},
+    family::{self, check},
     plan::{
         Plan, Stage,
-        check::check,
         runner::{RecomputeRule, Runner},
     },
     planner::{
@@ -277,7 +277,7 @@ fn plans_for_engines_leave_unchanged() {
             memory_bytes: Some(f64::from(memory) * 1024f64.powi(3)),
             ..Default::default()
         };
-        let limits = Limits::resolve(&workload, &overrides).unwrap();
+        let limits = family::resolve(&workload, &overrides).unwrap();
         let mut values = vec![];
         for runner in Runner::ALL {
             let asked = Asked { runner, recompute: "auto", data_parallel: true, stages: 0 };
@@ -305,7 +305,7 @@ fn they_lie_behind_pipers_best() {
             memory_bytes: Some(f64::from(memory) * 1024f64.powi(3)),
             ..Default::default()
         };
-        let limits = Limits::resolve(&workload, &overrides).unwrap();
+        let limits = family::resolve(&workload, &overrides).unwrap();
         let asked = Asked { runner: Runner::Any, recompute: "auto", data_parallel: true, stages: 0 };
         let ours = planned(&workload, &limits, asked);
         let of = |planner: &dyn Planner| {
@@ -324,7 +324,7 @@ fn they_lie_behind_pipers_best() {
 #[test]
 fn an_engine_that_is_named_is_heeded_alone() {
     let workload = Arc::new(builtin());
-    let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
     let options = |settings: &[&str]| Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
     let run = |settings: &[&str]| {
         let problem = Problem { workload: Arc::clone(&workload), limits, options: options(settings) };

@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use crate::common::random_piper::{Flavour, Random, assemble, edges, workload};
 use plantui::{
     cluster::{LimitKind, Limits},
+    family,
     planner::{self, Options, Planner, Problem, Search, piper::Piper},
     study::explain::{Base, Bottleneck, Cause, CauseKind, Certainty, Change, Explanation, NOTICEABLE, Topic},
     workload::{
@@ -212,7 +213,7 @@ fn every_gain_is_that_of_a_plan_of_its_own() {
 #[test]
 fn lists_are_sorted_and_complete() {
     let workload = Arc::new(builtin());
-    let limits = Limits::resolve(&workload, &plantui::cluster::Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &plantui::cluster::Overrides::default()).unwrap();
     let base = base(&workload, limits, &[]).unwrap();
     let explanation = explained(&base);
     let (help, next_best) = (explanation.help(), explanation.next_best());
@@ -234,7 +235,7 @@ fn lists_are_sorted_and_complete() {
 #[test]
 fn a_search_that_is_cut_short_never_makes_more_look_worse() {
     let workload = Arc::new(builtin());
-    let limits = Limits::resolve(&workload, &plantui::cluster::Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &plantui::cluster::Overrides::default()).unwrap();
     let base = base(&workload, limits, &[]).unwrap();
     let more = base.questions().into_iter().find(|q| q.change == Change::Limit(LimitKind::Devices, 72.0)).unwrap();
     let answer = base.ask(&more, Some(Duration::ZERO), &Search::default()).unwrap();

@@ -4,7 +4,8 @@ use crate::common::trace_rules;
 use plantui::{
     cluster::Limits,
     export::{chrome_trace, plan_json},
-    plan::{Plan, Stage, check, document},
+    family,
+    plan::{Plan, Stage},
     planner::{self, Options, Outcome, Status},
     simulate::{EventKind, Pipeline, Schedule, Settings, Timeline, simulate},
     workload::{Workload, load_bytes},
@@ -68,9 +69,9 @@ fn plan() -> Plan {
 #[test]
 fn a_pipeline_costs_what_the_check_says() {
     let (workload, limits, plan) = (workload(), limits(), plan());
-    let score = check::check(&workload, &limits, &plan);
+    let score = family::check(&workload, &limits, &plan);
     assert!(score.is_valid(), "{:?}", score.violations);
-    let pipeline = Pipeline::from_plan(&workload, &limits, &plan, &Settings::default());
+    let pipeline = family::pipeline(&workload, &limits, &plan, &Settings::default());
     for (i, stage) in pipeline.stages.iter().enumerate() {
         let d = f64::from(stage.replicas);
         assert!((stage.forward_s + stage.backward_s - score.stages[i].compute_s * d).abs() < 1e-12);
@@ -94,18 +95,17 @@ fn broken_plans_make_a_pipeline_without_panic() {
     plan.stages[0].choices[0] = "no such mode".into();
     plan.stages[1].nodes[1] = 99;
     plan.stages[2].data_parallel = 0;
-    let pipeline =
-        Pipeline::from_plan(&workload, &limits, &plan, &Settings { forward_share: 7.0, ..Settings::default() });
+    let pipeline = family::pipeline(&workload, &limits, &plan, &Settings { forward_share: 7.0, ..Settings::default() });
     assert_eq!(pipeline.transfers, []);
     assert!(simulate(&pipeline, Schedule::GPipe).iteration_s >= 0.0);
-    let none = Pipeline::from_plan(&workload, &limits, &Plan::default(), &Settings::default());
+    let none = family::pipeline(&workload, &limits, &Plan::default(), &Settings::default());
     assert_eq!(simulate(&none, Schedule::GPipe), Timeline::default());
 }
 
 #[test]
 fn a_trace_can_be_replayed() {
     let (workload, limits, plan) = (workload(), limits(), plan());
-    let pipeline = Pipeline::from_plan(&workload, &limits, &plan, &Settings::default());
+    let pipeline = family::pipeline(&workload, &limits, &plan, &Settings::default());
     for schedule in pipeline.playable() {
         let timeline = simulate(&pipeline, schedule);
         let trace = trace_rules::read(&chrome_trace::to_json(&plan, &pipeline, schedule, &timeline));
@@ -136,8 +136,8 @@ fn a_trace_of_nothing_is_json() {
 #[test]
 fn a_plan_document_comes_back_as_the_plan() {
     let (workload, limits, plan) = (workload(), limits(), plan());
-    let score = check::check(&workload, &limits, &plan);
-    let pipeline = Pipeline::from_plan(&workload, &limits, &plan, &Settings::default());
+    let score = family::check(&workload, &limits, &plan);
+    let pipeline = family::pipeline(&workload, &limits, &plan, &Settings::default());
     let timeline = simulate(&pipeline, Schedule::OneForwardOneBackward);
     let planner = planner::find("piper").unwrap();
     let options = Options::defaults(planner.options());
@@ -167,7 +167,7 @@ fn a_plan_document_comes_back_as_the_plan() {
     assert_eq!(value["objective"]["name"], "time_per_sample");
     assert_eq!(value["simulation"]["iteration_s"].as_f64(), Some(timeline.iteration_s));
     assert_eq!(value["stages"][0]["choices"]["1"], "vanilla");
-    let read = document::read(&workload, &text, "plan.json").unwrap();
+    let read = family::read::read(&workload, &text, "plan.json").unwrap();
     assert_eq!(read.plan, plan);
     assert_eq!(read.claims.value, Some(score.value));
     let failed = Outcome::new(Status::Cancelled);

@@ -7,7 +7,8 @@ use std::{fs, path::PathBuf, sync::Arc};
 use clap::Parser;
 use plantui::{
     cli::generate::{self, GenerateArgs},
-    cluster::{Limits, Overrides},
+    cluster::Overrides,
+    family,
     planner::{self, Options, Problem, Search, Status, placement::latency},
     workload::{self, Profile, Provenance, lint},
 };
@@ -64,7 +65,7 @@ fn every_file_is_made_again_by_the_command_it_records() {
         assert!(assumptions.len() >= 4, "{file} states its assumptions");
         assert!(made_by(recorded) == text, "{file} is not what `{recorded}` makes");
         assert!(workload.unknown_fields.is_empty(), "{file}: {:?}", workload.unknown_fields);
-        assert!(Limits::resolve(&workload, &Overrides::default()).is_ok(), "{file} brings all limits");
+        assert!(family::resolve(&workload, &Overrides::default()).is_ok(), "{file} brings all limits");
     }
 }
 
@@ -91,7 +92,7 @@ fn the_built_in_workload_is_bert_32() {
 fn every_file_can_be_planned_with_the_limits_it_brings() {
     for (file, _) in INPUTS {
         let workload = workload::load(&folder().join(file)).unwrap();
-        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let id = match &workload.profile {
             Profile::Piper(_) => "piper",
             Profile::Operators(_) => "pase",

@@ -10,9 +10,10 @@ use crate::common::{
 use plantui::{
     cluster::{Limits, Overrides},
     export::split,
-    plan::{Measure, Plan, Score, Stage, Violation, check::check, document, single_sample},
+    family::{self, check},
+    plan::{Measure, Plan, Score, Stage, Violation},
     planner::{self, Options, Outcome, Problem, Search, Status},
-    simulate::{EventKind, Pipeline, Schedule, Settings, simulate},
+    simulate::{EventKind, Schedule, Settings, simulate},
     workload::{
         Workload, load,
         placement::{ACCELERATOR, CPU},
@@ -40,7 +41,7 @@ fn run(workload: &Arc<Workload>, limits: &Limits, id: &str, settings: &[&str]) -
 
 /// The timeline of a plan lasts as long as its latency, and every part does one thing after the other.
 fn plays(workload: &Workload, limits: &Limits, plan: &Plan, latency: f64) {
-    let pipeline = Pipeline::from_plan(workload, limits, plan, &Settings::default());
+    let pipeline = family::pipeline(workload, limits, plan, &Settings::default());
     assert_eq!(pipeline.schedule(Schedule::GPipe), Schedule::SingleSample);
     let timeline = simulate(&pipeline, Schedule::GPipe);
     assert!(close(timeline.iteration_s * 1e3, latency, 1e-12), "{} s is not {latency} ms", timeline.iteration_s);
@@ -153,7 +154,7 @@ fn a_split_takes_what_the_published_definition_gives() {
                 plays(&workload, &limits, &plan, naive);
                 let critical: f64 = score.stages.iter().map(|s| s.sample.unwrap().critical_s).sum();
                 assert!(close(critical * 1e3, naive, 1e-9), "seed {seed}: the critical path takes {critical} s");
-                let sample = single_sample::SingleSample::of(&case.dag, &case.profile, &plan, false).unwrap();
+                let sample = family::placement::single_sample::of(&case.dag, &case.profile, &plan, false).unwrap();
                 torn += usize::from(
                     sample.parts.iter().filter(|part| plan.stages[part.stage].choices[0] != CPU).count() > 3,
                 );
@@ -227,7 +228,7 @@ fn a_plan_leaves_as_a_split_and_comes_back() {
             let (outcome, score) = run_unplayed(&workload, &limits, id, settings);
             let (Some(plan), Some(score)) = (outcome.plan, score) else { continue };
             let text = split::to_json(&workload, &limits, &plan);
-            let back = document::read(&workload, &text, "split.json").unwrap();
+            let back = family::read::read(&workload, &text, "split.json").unwrap();
             let again = check(&workload, &limits, &back.plan);
             let joined = plan.measure == Measure::Latency { subgraphs: Some(2) };
             // Subgraphs that can run in turn may wait for one another once they are joined: then nothing is claimed.
@@ -292,7 +293,7 @@ fn figures() -> Vec<(String, String, String, f64)> {
 
 fn published(root: &Path, input: &str) -> (Arc<Workload>, Limits) {
     let workload = load(&root.join(input)).unwrap_or_else(|error| panic!("{error}"));
-    let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
     (Arc::new(workload), limits)
 }
 
@@ -333,7 +334,7 @@ fn published_splits_are_scored_as_published() {
         for (input, algorithm, file, value) in rows.iter().filter(|row| row.2 != "-") {
             let (workload, limits) = published(&root, input);
             let text = std::fs::read_to_string(folder.join(file)).unwrap();
-            let loaded = document::read(&workload, &text, file).unwrap_or_else(|error| panic!("{error}"));
+            let loaded = family::read::read(&workload, &text, file).unwrap_or_else(|error| panic!("{error}"));
             let plan = if loaded.plan.measure == measure { loaded.plan } else { loaded.plan.measured_by(measure) };
             let score = check(&workload, &limits, &plan);
             // Solvers' values are as exact as their tolerances.

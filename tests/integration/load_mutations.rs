@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::{Limits, Overrides},
-    generate,
+    cluster::Overrides,
+    family, generate,
     planner::{self, Options, Problem, Search},
     workload::{self, Workload, lint},
 };
@@ -32,7 +32,7 @@ fn survive(bytes: &[u8]) {
 
 /// Plans an operator graph; the plan passes the check or the run panics.
 fn plan_operators(workload: Workload) {
-    let Ok(limits) = Limits::resolve(&workload, &Overrides { devices: Some(3), ..Overrides::default() }) else {
+    let Ok(limits) = family::resolve(&workload, &Overrides { devices: Some(3), ..Overrides::default() }) else {
         return;
     };
     let pase = planner::find("pase").expect("it is registered");

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::{Limits, Overrides},
+    cluster::Overrides,
+    family,
     planner::{self, Options, Problem, Search, Status},
     workload::{self, FileLimits, PlacementNode, Workload, placement::CPU},
 };
@@ -220,7 +221,7 @@ fn a_file_may_allow_cpus_alone() {
     (value["maxFPGAs"], value["maxCPUs"]) = (json!(0), json!(2));
     let w = load(&value).unwrap();
     assert_eq!((w.limits.devices, w.limits.cpus), (Some(0), Some(2)));
-    let limits = Limits::resolve(&w, &Overrides::default()).unwrap();
+    let limits = family::resolve(&w, &Overrides::default()).unwrap();
     let workload = Arc::new(w);
     let mut planned = 0;
     for planner in planner::all().iter().filter(|planner| planner.can_plan(&workload).is_ok()) {

@@ -9,7 +9,7 @@ use crate::common::{
     reference,
 };
 use plantui::{
-    plan::check::check,
+    family::check,
     planner::{
         self, Options, Problem, Search, Status,
         placement::{

@@ -8,7 +8,8 @@ use crate::common::{
 };
 use plantui::{
     cluster::Limits,
-    plan::{Measure, Plan, Stage, check::check},
+    family::check,
+    plan::{Measure, Plan, Stage},
     planner::{
         self, Options, Problem, Search, Status,
         pase::{

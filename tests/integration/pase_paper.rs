@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use plantui::{
-    cluster::{Limits, Overrides},
+    cluster::Overrides,
+    family::{self, check},
     generate::networks::Network,
-    plan::{check::check, document},
     planner::{self, Options, Problem, Search, Status},
     workload::{
         self, FileLimits, Workload,
@@ -96,11 +96,11 @@ fn the_strategies_of_the_paper_are_valid_and_no_better_than_ours() {
     ];
     for (network, batch, split, better) in cases {
         let workload = Arc::new(graph(network, batch));
-        let loaded = document::read(&workload, &plan_file(&workload, split), "paper.json").unwrap();
+        let loaded = family::read::read(&workload, &plan_file(&workload, split), "paper.json").unwrap();
         // The ratio of the paper's machine: 11.3 TFLOPS, 12 GB/s.
         let overrides =
             Overrides { flops_per_s: Some(11.3e12), bandwidth_bytes_per_s: Some(12e9), ..Overrides::default() };
-        let limits = Limits::resolve(&workload, &overrides).unwrap();
+        let limits = family::resolve(&workload, &overrides).unwrap();
         let score = check(&workload, &limits, &loaded.plan);
         assert!(score.is_valid(), "{}: {}", network.id(), score.violations[0]);
         let run = |id| {
@@ -126,7 +126,7 @@ fn the_strategies_of_the_paper_are_valid_and_no_better_than_ours() {
 #[test]
 fn wrong_splits_are_told() {
     let workload = graph(Network::AlexNet, 128);
-    let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
     for (wrong, told) in [
         ("b=64", "makes 64 pieces, but the stage has 32 devices"),
         ("b=3", "cuts b 3 ways, which does not divide its 128 elements"),
@@ -137,14 +137,14 @@ fn wrong_splits_are_told() {
         ("", "is empty; write `whole` for no split"),
     ] {
         let split = |name: &str, _: &str| if name == "conv1" { wrong } else { "whole" };
-        let loaded = document::read(&workload, &plan_file(&workload, split), "wrong.json").unwrap();
+        let loaded = family::read::read(&workload, &plan_file(&workload, split), "wrong.json").unwrap();
         let score = check(&workload, &limits, &loaded.plan);
         assert_eq!(score.violations.len(), 1, "{wrong}");
         let message = score.violations[0].to_string();
         assert_eq!(message, format!("conv1: the split `{wrong}` {told}"));
     }
     let split = |name: &str, _: &str| if name == "ravel" { "b=2 c=2" } else { "whole" };
-    let loaded = document::read(&workload, &plan_file(&workload, split), "wrong.json").unwrap();
+    let loaded = family::read::read(&workload, &plan_file(&workload, split), "wrong.json").unwrap();
     let message = check(&workload, &limits, &loaded.plan).violations[0].to_string();
     assert!(message.contains("pieces must be contiguous"), "{message}");
 }

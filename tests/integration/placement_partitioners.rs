@@ -5,7 +5,8 @@ use std::{path::Path, sync::Arc};
 
 use crate::common::reference;
 use plantui::{
-    cluster::{Limits, Overrides},
+    cluster::Overrides,
+    family,
     planner::{self, Options, Outcome, Problem, Search},
     workload::{self, Workload},
 };
@@ -21,7 +22,7 @@ fn input(file: &str) -> Arc<Workload> {
 /// Runs a planner; `planner::run` asserts that its plan is valid and worth what it says.
 fn planned(id: &str, workload: &Arc<Workload>, seed: u64, settings: &[&str]) -> Outcome {
     let planner = planner::find(id).unwrap();
-    let limits = Limits::resolve(workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(workload, &Overrides::default()).unwrap();
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
     planner::run(planner, &Problem { workload: workload.clone(), limits, options }, &Search::new(None, seed)).unwrap().0
 }

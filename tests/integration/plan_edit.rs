@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::common::random_piper::{Flavour, Random, edges, workload};
 use plantui::{
     cluster::{Limits, Machines, Overrides},
-    plan::{
-        Plan, Stage, Violation,
-        check::check,
+    family::{
+        self, check,
         edit::{Edit, Edited, Refused, apply},
     },
+    plan::{Plan, Stage, Violation},
     planner::{self, Options, Problem, Search},
     workload::{self, Workload},
 };
@@ -30,7 +30,7 @@ fn planned(file: &str, planner: &str, overrides: &Overrides, settings: &[&str]) 
 
 fn of_planner(name: &str, workload: Arc<Workload>, id: &str, overrides: &Overrides, settings: &[&str]) -> Case {
     let planner = planner::find(id).expect("the planner is there");
-    let limits = Limits::resolve(&workload, overrides).expect("all limits are given");
+    let limits = family::resolve(&workload, overrides).expect("all limits are given");
     let options = Options::parse(id, planner.options(), settings.iter().copied()).expect("the options are known");
     let problem = Problem { workload: workload.clone(), limits, options };
     let (outcome, _) = planner::run(planner, &problem, &Search::default()).unwrap();

@@ -14,6 +14,7 @@ use crate::common::{
 use plantui::{
     cluster::{LimitKind, Limits, Overrides},
     export::sweep_csv::{self, Run, Table},
+    family,
     planner::{self, ManyRuns, Options, Outcome, Problem, Search, Status},
     study::sweep::{Answer, Figure, Series, Sweep, Values, chart::Chart},
     workload::{self, Profile, Workload},
@@ -162,7 +163,7 @@ fn assert_equals_single_runs(problem: &Problem, devices: &[u32]) {
             let plan = outcome.plan.unwrap();
             assert!(plan.devices_used() <= count);
             let limits = problem.limits.with(LimitKind::Devices, f64::from(count));
-            let score = plantui::plan::check::check(&problem.workload, &limits, &plan);
+            let score = plantui::family::check(&problem.workload, &limits, &plan);
             assert!(score.is_valid() && (score.value - one).abs() <= 1e-12 * one);
         }
     }
@@ -173,7 +174,7 @@ fn many_numbers_of_devices_in_one_run_equal_single_runs() {
     let workload = bert();
     for (memory, settings) in [8.0, 1.0].into_iter().flat_map(|gib| SETTINGS.map(|settings| (gib, settings))) {
         let gib = 1024.0 * 1024.0 * 1024.0;
-        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap().with(LimitKind::Memory, memory * gib);
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap().with(LimitKind::Memory, memory * gib);
         assert_equals_single_runs(&problem(&workload, limits, settings), &[8, 300, 128, 9, 64, 129, 1]);
     }
 }
@@ -206,7 +207,7 @@ fn random_workloads_have_the_same_value_in_one_run_and_in_single_ones() {
 #[test]
 fn a_plan_does_not_depend_on_what_else_was_asked() {
     let workload = bert();
-    let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
     let problem = problem(&workload, limits, &[]);
     let plans = |devices: &[u32]| -> BTreeMap<u32, _> {
         many(&problem, devices).into_iter().map(|(count, outcome)| (count, outcome.plan)).collect()

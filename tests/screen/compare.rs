@@ -65,7 +65,7 @@ fn every_planner_that_can_has_the_figures_of_the_command_line() {
     screen.resize(220, 60);
     screen.keys("a");
     let text = screen.text();
-    let limits = plantui::cluster::Limits::resolve(&tiny(), &plantui::cluster::Overrides::default()).unwrap();
+    let limits = plantui::family::resolve(&tiny(), &plantui::cluster::Overrides::default()).unwrap();
     let mut seen = 0;
     for &planner in planner::all().iter().filter(|planner| planner.can_plan(&tiny()).is_ok()) {
         let search = planner::Search::default();

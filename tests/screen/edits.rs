@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use plantui::{
-    plan::{check::check, document},
+    family::{self, check},
     tui::{Action, Focus, Offscreen, View},
     workload::{self, Workload},
 };
@@ -153,15 +153,15 @@ fn an_edited_plan_is_exported_and_checked_like_any_other() {
     assert_eq!(value["planner"]["id"], "hand-edited");
     assert!(value["notes"][0].as_str().is_some_and(|note| note.contains("from the plan of Piper (piper)")), "{text}");
     assert!(value["simulation"]["iteration_s"].as_f64().is_some_and(|seconds| seconds > 0.0));
-    let loaded = document::read(&workload, &text, "plan.json").expect("it can be read");
-    let limits = plantui::cluster::Limits::resolve(&workload, &plantui::cluster::Overrides::default()).unwrap();
+    let loaded = family::read::read(&workload, &text, "plan.json").expect("it can be read");
+    let limits = plantui::family::resolve(&workload, &plantui::cluster::Overrides::default()).unwrap();
     let score = check(&workload, &limits, &loaded.plan);
     let claimed = loaded.claims.value.expect("it says what it is worth");
     assert!((score.value - claimed).abs() <= 1e-9 * claimed, "{} is not {claimed}", score.value);
     // One that breaks a rule says so and can be read as well.
     screen.keys("0]]]c");
     let text = screen.clipboard.take().expect("a plan was copied");
-    let loaded = document::read(&workload, &text, "plan.json").expect("it can be read");
+    let loaded = family::read::read(&workload, &text, "plan.json").expect("it can be read");
     assert!(!check(&workload, &limits, &loaded.plan).is_valid());
     assert!(text.contains("does not keep the limits: stage 1 needs"), "{text}");
 }

@@ -3,7 +3,7 @@
 use std::{fs, sync::Arc, time::Duration};
 
 use plantui::{
-    plan::{check, document},
+    family,
     tui::{Focus, Offscreen, View},
     workload,
 };
@@ -339,9 +339,9 @@ fn what_is_copied_is_the_plan_and_checks_out() {
     screen.keys("c");
     let text = screen.clipboard.clone().expect("something was copied");
     let workload = tiny();
-    let loaded = document::read(&workload, &text, "clipboard").unwrap();
-    let limits = plantui::cluster::Limits::resolve(&workload, &Default::default()).unwrap();
-    let score = check::check(&workload, &limits, &loaded.plan);
+    let loaded = family::read::read(&workload, &text, "clipboard").unwrap();
+    let limits = plantui::family::resolve(&workload, &Default::default()).unwrap();
+    let score = family::check(&workload, &limits, &loaded.plan);
     assert!(score.is_valid());
     let claimed = loaded.claims.value.expect("a plan says what it is worth");
     assert!((score.value - claimed).abs() <= 1e-9 * claimed);

@@ -2,7 +2,8 @@
 
 use plantui::{
     cluster::LimitKind,
-    plan::{Plan, Stage, check},
+    family,
+    plan::{Plan, Stage},
     planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     workload::Workload,
 };
@@ -77,7 +78,7 @@ fn one_stage(problem: &Problem, last: bool) -> (Plan, f64) {
     let choices = nodes.iter().map(|&v| mode(v)).collect();
     let stage = Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] };
     let plan = Plan { stages: vec![stage], ..Plan::default() }.with_consecutive_devices();
-    let value = check::check(&problem.workload, &problem.limits, &plan).value;
+    let value = family::check(&problem.workload, &problem.limits, &plan).value;
     (plan, value)
 }
 

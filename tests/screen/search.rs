@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use plantui::{
-    cluster::{Limits, Overrides},
-    plan::{Plan, Stage, check::check},
+    cluster::Overrides,
+    family::{self, check},
+    plan::{Plan, Stage},
     tui::Offscreen,
     workload,
 };
@@ -118,7 +119,7 @@ fn plan(apart: bool) -> (Plan, f64) {
     };
     let plan = Plan { stages: groups.into_iter().map(stage).collect(), ..Plan::default() }.with_consecutive_devices();
     let overrides = Overrides { memory_bytes: Some(8e9), ..Overrides::default() };
-    let limits = Limits::resolve(&workload, &overrides).expect("the file states the rest");
+    let limits = family::resolve(&workload, &overrides).expect("the file states the rest");
     let score = check(&workload, &limits, &plan);
     assert!(score.is_valid(), "{:?}", score.violations);
     (plan, score.value)

@@ -2,7 +2,8 @@
 
 use crate::{
     cluster::Limits,
-    plan::{Measure, Plan, layer_costs},
+    family::layers::costs,
+    plan::{Measure, Plan},
     units,
     workload::{
         Workload,
@@ -129,8 +130,7 @@ impl Cut {
         self.micro_batch_size = asked.or(known);
         let Measure::Speedup(model) = plan.measure else { return None };
         let (batch, replicas) = (limits.batch, self.data_parallel());
-        let planned =
-            f64::from(batch) / f64::from(layer_costs::microbatches(&model, limits, plan).saturating_mul(replicas));
+        let planned = f64::from(batch) / f64::from(costs::microbatches(&model, limits, plan).saturating_mul(replicas));
         let largest = asked.unwrap_or(planned.floor().max(1.0) as u32);
         let fits = |size: u32| batch.is_multiple_of(size.saturating_mul(replicas));
         let size = (1..=largest).rev().find(|&size| fits(size)).unwrap_or(1);

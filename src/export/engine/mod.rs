@@ -34,7 +34,8 @@ use job::Job;
 use crate::{
     cluster::Limits,
     export::fullness,
-    plan::{Plan, check::check, runner::Runner},
+    family::check,
+    plan::{Plan, runner::Runner},
     planner::{Options, Planner, Problem, Search, piper::Piper},
     simulate::Schedule,
     text::single_line,

@@ -5,7 +5,8 @@
 
 use crate::{
     cluster::Limits,
-    plan::{Measure, NodeScore, Plan, Score, Stage, StageScore, devices},
+    family::devices,
+    plan::{Measure, NodeScore, Plan, Score, Stage, StageScore},
     simulate::Transfer,
     units,
     workload::{Workload, piper::RECOMPUTE, placement::CPU},

@@ -11,8 +11,9 @@ use fixedbitset::FixedBitSet;
 
 use crate::{
     cluster::Limits,
+    family::layers::costs,
     graph::Dag,
-    plan::{SpeedupModel, layer_costs},
+    plan::SpeedupModel,
     workload::{
         LayerProfile, Workload,
         states::{self, States},
@@ -212,7 +213,7 @@ impl Costs {
     pub(super) fn memory(&self, from: usize, to: usize, devices: u32, after: usize, recompute: bool) -> f64 {
         let d = f64::from(devices);
         let weights = self.optimizer_memory_scaling * self.parameters(from, to);
-        let in_flight = f64::from(layer_costs::in_flight(after, self.microbatches));
+        let in_flight = f64::from(costs::in_flight(after, self.microbatches));
         let own = (self.activation_bytes[to] - self.activation_bytes[from]) / d;
         if recompute {
             let incoming = if from > 0 { self.cut_bytes[from] / d } else { 0.0 };

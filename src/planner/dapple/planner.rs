@@ -15,9 +15,10 @@ use rustc_hash::FxHashSet;
 
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Length, Measure, Plan, SpeedupModel, Stage, check, layer_costs},
+    family::{self, layers::costs},
+    plan::{Length, Measure, Plan, SpeedupModel, Stage},
     planner::{Lever, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
-    simulate::{Pipeline, Schedule, Settings, simulate_unless},
+    simulate::{Schedule, Settings, simulate_unless},
     units,
     workload::{
         LayerProfile, Workload,
@@ -234,7 +235,7 @@ impl Hunt<'_> {
             return None;
         }
         let valid = synchronous.iter().filter_map(|plan| {
-            let score = check::check(self.workload, self.limits, plan);
+            let score = family::check(self.workload, self.limits, plan);
             score.is_valid().then(|| (self.simulated_s(plan), score.value, plan))
         });
         let best = valid.reduce(|best, other| if other.0 < best.0 { other } else { best })?;
@@ -259,7 +260,7 @@ impl Hunt<'_> {
     }
 
     fn offer(&self, best: &mut Best, plan: Plan) {
-        let score = check::check(self.workload, self.limits, &plan);
+        let score = family::check(self.workload, self.limits, &plan);
         if score.is_valid() {
             best.offer(self.search, score.value, plan);
         }
@@ -296,7 +297,7 @@ impl Hunt<'_> {
         if self.recompute == Recompute::Never {
             return plan;
         }
-        let score = check::check(self.workload, self.limits, &plan);
+        let score = family::check(self.workload, self.limits, &plan);
         for (stage, scored) in plan.stages.iter_mut().zip(&score.stages) {
             if self.recompute == Recompute::Always || scored.memory_bytes > self.limits.memory_bytes {
                 stage.choices.iter_mut().for_each(|choice| *choice = RECOMPUTE.into());
@@ -332,7 +333,7 @@ impl Hunt<'_> {
 
     /// Seconds of a simulated batch; without end where the search has ended before it.
     fn simulated_s(&self, plan: &Plan) -> f64 {
-        let pipeline = Pipeline::from_plan(self.workload, self.limits, plan, &Settings::default());
+        let pipeline = family::pipeline(self.workload, self.limits, plan, &Settings::default());
         let stopped = || self.search.cancelled();
         let played = simulate_unless(&pipeline, Schedule::OneForwardOneBackward, &stopped);
         played.map_or(f64::INFINITY, |timeline| timeline.iteration_s)
@@ -378,7 +379,7 @@ impl Hunt<'_> {
         let mut notes = vec![
             "speed-ups are against one device that does the whole batch, without a limit on its memory".to_string(),
         ];
-        let microbatches = layer_costs::microbatches(&self.model, self.limits, plan);
+        let microbatches = costs::microbatches(&self.model, self.limits, plan);
         let samples = f64::from(self.limits.batch) / f64::from(microbatches);
         let widest = plan.stages.iter().map(Stage::device_count).max().unwrap_or(1);
         if samples < f64::from(widest) {

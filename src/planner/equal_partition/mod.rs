@@ -21,7 +21,8 @@ use std::collections::BTreeSet;
 use super::{Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status};
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Plan, Stage, Violation, check},
+    family,
+    plan::{Plan, Stage, Violation},
     units,
     workload::{PiperProfile, Workload, piper::TRANSFORMER_LAYER},
 };
@@ -348,7 +349,7 @@ impl Trial<'_> {
         };
         let stages = begins.iter().enumerate().map(stage).collect();
         let plan = Plan { stages, ..Plan::default() }.with_consecutive_devices();
-        let score = check::check(self.workload, self.limits, &plan);
+        let score = family::check(self.workload, self.limits, &plan);
         if score.violations.iter().all(|v| matches!(v, Violation::OutOfMemory { .. })) {
             let peak = score.peak_memory_bytes();
             self.least_memory = Some(self.least_memory.map_or(peak, |least| least.min(peak)));

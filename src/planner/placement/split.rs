@@ -4,8 +4,8 @@
 //! be not contiguous at all. Unlike the published evaluator, which adds all CPUs up, each CPU is a device by itself.
 
 use crate::{
+    family::placement::split_file::SplitFile,
     graph::Dag,
-    plan::split_file::SplitFile,
     workload::{LoadError, Node, placement::PlacementProfile},
 };
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{Base, Change, Question};
 use crate::{
     cluster::Limits,
-    plan::{Measure, Plan, Score, check::check},
+    family::check,
+    plan::{Measure, Plan, Score},
     planner::{self, Fault, Infeasible, Options, Outcome, Planner, Problem, REPORT, Search, Status, piper::Piper},
     units,
     workload::Workload,
@@ -204,6 +205,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::family;
     use crate::{
         cluster::Overrides,
         planner::{converted::EQUAL_PARTITION, liar::Liar},
@@ -213,7 +215,7 @@ mod tests {
     #[test]
     fn a_planner_that_fails_in_a_replan_ends_no_other() {
         let workload = Arc::new(workload::builtin());
-        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(EQUAL_PARTITION.options()) };
         let (outcome, score) = planner::run(&EQUAL_PARTITION, &problem, &Search::default()).unwrap();
         let base = Base::new(&Liar::Panics, &problem, &outcome, score.as_ref()).unwrap();

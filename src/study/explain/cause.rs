@@ -3,7 +3,8 @@
 use super::{Answer, Base, Certainty, Change, NOTICEABLE, Topic};
 use crate::{
     cluster::LimitKind,
-    plan::{Plan, devices},
+    family::devices,
+    plan::Plan,
     units,
     workload::{PiperProfile, piper::RECOMPUTE},
 };

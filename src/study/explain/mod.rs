@@ -23,6 +23,7 @@ mod question;
 
 use crate::{
     cluster::LimitKind,
+    family,
     plan::{Plan, Score},
     planner::{Outcome, Planner, Problem, Status},
     workload::Workload,
@@ -86,7 +87,7 @@ impl Base {
 
 /// The limits that a planner's plans of a workload must keep: its own, unless it converts.
 pub fn limits_of(planner: &dyn Planner, workload: &Workload) -> &'static [LimitKind] {
-    if planner.is_native(workload) { planner.limits() } else { LimitKind::of(&workload.profile) }
+    if planner.is_native(workload) { planner.limits() } else { family::of(&workload).limits() }
 }
 
 /// Everything there is to say about a plan.

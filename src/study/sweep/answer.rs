@@ -217,8 +217,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::family;
     use crate::{
-        cluster::{Limits, Overrides},
+        cluster::Overrides,
         planner::{self, Options, Problem, Search},
         workload,
     };
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn a_point_whose_simulation_was_given_up_has_its_plan_and_the_reason() {
         let workload = Arc::new(workload::builtin());
-        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let planner = planner::find("equal-partition").unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
         let outcome = planner.plan(&problem, &Search::default());

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use crate::{
     cluster::{LimitKind, Limits, MissingLimit, Overrides},
+    family,
     planner::OptionSpec,
     workload::Workload,
 };
@@ -116,6 +117,6 @@ fn combinations(
         };
         all = all.iter().flat_map(|overrides| values.iter().map(|&value| with(*overrides, value))).collect();
     }
-    let resolved = all.iter().map(|overrides| Limits::resolve(workload, overrides));
+    let resolved = all.iter().map(|overrides| family::resolve(workload, overrides));
     resolved.map(|limits| limits.map_err(|missing| (workload.source.clone(), missing))).collect()
 }

@@ -425,7 +425,7 @@ fn holds_now(model: &Model, key: Key) -> Option<String> {
     let contender = model.contender(key).filter(|_| model.terms(key) == Terms::OtherLimits)?;
     let (plan, _) = contender.shown.plan()?;
     let plan = plan.clone().with_cpus_behind(contender.shown.limits.devices, model.limits.devices);
-    let score = crate::plan::check::check(&model.workload, &model.limits, &plan);
+    let score = crate::family::check(&model.workload, &model.limits, &plan);
     Some(match score.violations.first() {
         None => format!("✓ it keeps the limits at the left, too: {}", score.measure.show(score.value)),
         Some(violation) => format!("✗ it would not keep the limits at the left: {violation}"),

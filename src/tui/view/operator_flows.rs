@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 
 use super::{fit, fit_right, links::title};
 use crate::{
-    plan::operator_use::OperatorUse,
+    family::operators::usage::OperatorUse,
     tui::{
         shown::Shown,
         theme::{Role, Theme},

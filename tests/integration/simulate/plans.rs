@@ -7,7 +7,8 @@ use crate::simulate::simulated::{
     Random, assert_sound, chain, close, random_pipeline, random_settings, stage, transfer,
 };
 use plantui::{
-    cluster::{Limits, Overrides},
+    cluster::Overrides,
+    family,
     planner::{self, Options, Problem, Search},
     simulate::{EventKind, MOST_EVENTS, Pipeline, PipelineStage, Schedule, Settings, simulate},
     workload::load,
@@ -168,7 +169,7 @@ fn a_stage_takes_the_same_time_in_whatever_order_its_nodes_are_listed() {
     let planner = planner::find("piper").unwrap();
     let overrides =
         Overrides { devices: Some(64), memory_bytes: Some(8.0 * f64::from(1 << 30)), ..Overrides::default() };
-    let limits = Limits::resolve(&workload, &overrides).unwrap();
+    let limits = family::resolve(&workload, &overrides).unwrap();
     let options = Options::defaults(planner.options());
     let problem = Problem { workload: workload.clone(), limits, options };
     let plan = planner::run(planner, &problem, &Search::default()).unwrap().0.plan.unwrap();
@@ -178,7 +179,7 @@ fn a_stage_takes_the_same_time_in_whatever_order_its_nodes_are_listed() {
         stage.choices.reverse();
     }
     let settings = Settings { overlap: false, ..Settings::default() };
-    let pipelines = [&plan, &listed].map(|plan| Pipeline::from_plan(&workload, &limits, plan, &settings));
+    let pipelines = [&plan, &listed].map(|plan| family::pipeline(&workload, &limits, plan, &settings));
     for (a, b) in pipelines[0].stages.iter().zip(&pipelines[1].stages) {
         assert_eq!((a.forward_s, a.backward_s, a.all_reduce_s), (b.forward_s, b.backward_s, b.all_reduce_s));
     }
@@ -200,12 +201,12 @@ fn published_bert_plans_simulate_as_checked() {
             memory_bytes: Some(memory_gib * f64::from(1 << 30)),
             ..Overrides::default()
         };
-        let limits = Limits::resolve(&workload, &overrides).unwrap();
+        let limits = family::resolve(&workload, &overrides).unwrap();
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: workload.clone(), limits, options };
         let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
         let (plan, score) = (outcome.plan.unwrap(), score.unwrap());
-        let pipeline = Pipeline::from_plan(&workload, &limits, &plan, &Settings::default());
+        let pipeline = family::pipeline(&workload, &limits, &plan, &Settings::default());
         for schedule in pipeline.playable() {
             let timeline = simulate(&pipeline, schedule);
             assert_sound(&pipeline, schedule, &timeline);

@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
-    plan::{Length, Measure, Plan, SpeedupModel, Stage, check},
+    family,
+    plan::{Length, Measure, Plan, SpeedupModel, Stage},
     planner::{
         Lever, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search,
         Statistics, Status,
@@ -201,7 +202,7 @@ fn best_plan<'a>(
     order.sort_by(|a, b| b.speedup.total_cmp(&a.speedup));
     order.into_iter().find_map(|candidate| {
         let plan = plan(model, states, candidate);
-        let score = check::check(&problem.workload, &problem.limits, &plan);
+        let score = family::check(&problem.workload, &problem.limits, &plan);
         score.is_valid().then_some((candidate, score.value, plan))
     })
 }

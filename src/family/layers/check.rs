@@ -14,14 +14,10 @@
 //!
 //! The published planner's own length is recomputed from the states that the plan names.
 
-use super::{
-    Length, Measure, Plan, SpeedupModel,
-    check::{NodeScore, Score, StageScore},
-    layer_costs::{self, LayerStage},
-    violation::Violation,
-};
 use crate::{
     cluster::Limits,
+    family::layers::costs::{self, LayerStage},
+    plan::{Length, Measure, NodeScore, Plan, Score, SpeedupModel, StageScore, Violation},
     workload::{
         LayerProfile, Workload,
         piper::{RECOMPUTE, VANILLA},
@@ -30,7 +26,7 @@ use crate::{
 };
 
 /// Scores the plan and reports what breaks its rules.
-pub(super) fn check(
+pub(crate) fn check(
     workload: &Workload,
     profile: &LayerProfile,
     limits: &Limits,
@@ -45,8 +41,8 @@ pub(super) fn check(
     devices(limits, plan, &mut score.violations);
     direction(workload, stage_of, &mut score.violations);
     choices(workload, plan, &mut score.violations);
-    let costs = layer_costs::stages(workload, profile, limits, plan, &model);
-    let microbatches = layer_costs::microbatches(&model, limits, plan);
+    let costs = costs::stages(workload, profile, limits, plan, &model);
+    let microbatches = costs::microbatches(&model, limits, plan);
     let memory_unchecked = matches!(model.length, Length::Published { memory_unchecked: true, .. });
     for (i, cost) in costs.iter().enumerate() {
         let scored = stage_score(cost, plan.stages[i].device_count(), microbatches, limits.batch);

@@ -9,26 +9,24 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{
-    Measure, Plan, Stage,
-    document::{LimitsPart, OperatorPart, SCHEMA, operator_parts},
-    figures::{Figures, SimulationFigures, StageFigures},
-    piper_result, split_file,
-};
+use super::{operators::operator_parts, pipeline::result_file, placement::split_file};
 use crate::{
     cluster::Limits,
+    family,
+    plan::{
+        Measure, Plan, Stage,
+        document::{LimitsPart, OperatorPart, SCHEMA},
+        figures::{Claims, Figures, SimulationFigures, StageFigures},
+    },
     units::exact_number,
     workload::{
-        LoadError, NodeId, Profile, Recipe, Workload,
+        LoadError, NodeId, Recipe, Workload,
         error::{printable, single_line},
         formats::{
             detect::{self, PLAN},
             strict::{Object, Pairs},
             syntax,
         },
-        operators::WHOLE,
-        piper::VANILLA,
-        placement::ACCELERATOR,
     },
 };
 
@@ -66,24 +64,6 @@ impl LoadedPlan {
         if let Some(own) = self.accelerators.filter(|&own| own != limits.devices) {
             self.plan = std::mem::take(&mut self.plan).with_cpus_behind(own, limits.devices);
         }
-    }
-}
-
-/// What a file says its plan is worth, in the unit of the plan's measure.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Claims {
-    /// The objective's value.
-    pub value: Option<f64>,
-    /// The bound on every plan's value.
-    pub lower_bound: Option<f64>,
-    /// How near, relative, the recomputed value must be to the claimed one.
-    pub tolerance: f64,
-}
-
-impl Default for Claims {
-    /// None at all; what is claimed must come out to the last digits.
-    fn default() -> Self {
-        Claims { value: None, lower_bound: None, tolerance: 1e-9 }
     }
 }
 
@@ -157,7 +137,7 @@ pub fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan,
             let repair = format!("add `\"schema\": \"{SCHEMA}\"`");
             Err(LoadError::file(source, "lacks the field `schema`", repair))
         }
-        None if fields.contains_key("stages") => piper_result::read(workload, text, source),
+        None if fields.contains_key("stages") => result_file::read(workload, text, source),
         None if fields.contains_key("fpgas") || fields.contains_key("cpus") => split_file::read(workload, text, source),
         None if fields.contains_key("nodes") && fields.contains_key("edges") => {
             Err(LoadError::file(source, "is a workload, not a plan", "name the workload first and the plan second"))
@@ -176,7 +156,7 @@ pub fn is_plan(text: &str) -> bool {
 }
 
 /// Parses a whole text; what is wrong is told with line and path.
-pub(super) fn parse<'a, T: Deserialize<'a>>(text: &'a str, source: &str) -> Result<T, LoadError> {
+pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str, source: &str) -> Result<T, LoadError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value =
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| syntax::refuse(source, text, &error))?;
@@ -230,25 +210,17 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     told.extend(claimed.iter().flat_map(|part| part.parameters.clone()));
     plan.measure = match &claimed {
         Some(part) => measure(workload, part, &told, source)?,
-        None => Measure::of(&workload.profile),
+        None => family::measure(workload),
     };
     let claims =
         Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound, ..Claims::default() };
     let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();
     let accelerators = limits.devices.or(workload.limits.devices);
     if plan.stages.iter().all(|stage| stage.devices.is_empty()) {
-        plan = numbered(workload, plan, accelerators);
+        plan = family::of(workload).numbered(plan, accelerators);
     }
     let (kind, notes) = ("plantui plan", vec![]);
     Ok(LoadedPlan { plan, limits, planner, recipe, options, claims, figures, kind, notes, accelerators })
-}
-
-/// Numbers the devices of a plan whose file does not; `accelerators` are those behind which CPUs are numbered.
-pub(super) fn numbered(workload: &Workload, plan: Plan, accelerators: Option<u32>) -> Plan {
-    match workload.placement() {
-        Some(_) => plan.with_devices_by_kind(accelerators.unwrap_or(0)),
-        None => plan.with_consecutive_devices(),
-    }
 }
 
 /// Refuses a plan that says it was made for a workload of another size.
@@ -329,7 +301,7 @@ fn measure(
     options: &BTreeMap<String, serde_json::Value>,
     source: &str,
 ) -> Result<Measure, LoadError> {
-    let known = Measure::all(&workload.profile, options);
+    let known = family::of(workload).measures(options);
     let refuse = |field: &str, said: &str, repair: String| {
         let problem = format!("is `{}`, which cannot be measured", printable(said));
         LoadError::at(source, format!("objective.{field}"), problem, repair)
@@ -347,7 +319,7 @@ fn measure(
 }
 
 /// A stage's node indices, ascending, with the mode of each. Every node needs exactly one, and nothing else has any.
-pub(super) fn nodes_with_modes(
+pub(crate) fn nodes_with_modes(
     workload: &Workload,
     ids: &[NodeId],
     modes: Vec<(String, String)>,
@@ -376,24 +348,12 @@ pub(super) fn nodes_with_modes(
             return Err(LoadError::at(source, format!("stages[{stage}].nodes[{i}]"), problem, repair));
         };
         let Some(mode) = mode_of.get(&id) else {
-            let repair = format!("add `\"{id}\": \"{}\"` or another of its choices", example(workload, index));
+            let repair =
+                format!("add `\"{id}\": \"{}\"` or another of its choices", family::of(workload).example_choice(index));
             return refuse(format!("has no choice for node {id}"), repair);
         };
         pairs.push((index, mode.clone()));
     }
     pairs.sort();
     Ok(pairs.into_iter().unzip())
-}
-
-/// A choice that a node has.
-fn example(workload: &Workload, node: usize) -> &str {
-    match &workload.profile {
-        Profile::Piper(profile) => {
-            let modes = profile.nodes.get(node).and_then(|node| node.degrees.first()).map(|degree| &degree.modes);
-            modes.and_then(|modes| modes.first()).map_or(VANILLA, |mode| &mode.id)
-        }
-        Profile::Layers(_) => VANILLA,
-        Profile::Placement(_) => ACCELERATOR,
-        Profile::Operators(_) => WHOLE,
-    }
 }

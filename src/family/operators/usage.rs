@@ -2,8 +2,12 @@
 //!
 //! Told from workload, limits and plan alone, by the formulas of the check. `O(operators · dimensions)`.
 
-use super::{Measure, Plan, check_pase};
-use crate::{cluster::Limits, workload::Workload};
+use super::check;
+use crate::{
+    cluster::Limits,
+    plan::{Measure, Plan},
+    workload::Workload,
+};
 
 /// A tensor that goes from an operator to another one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,7 +51,7 @@ pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorU
     else {
         return None;
     };
-    let score = super::check::check(workload, limits, plan);
+    let score = crate::family::check(workload, limits, plan);
     let scored = score.is_valid().then(|| score.stages.first()).flatten()?;
     let mut splits = vec![None; profile.operators.len()];
     for (&node, text) in stage.nodes.iter().zip(&stage.choices) {
@@ -58,8 +62,8 @@ pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorU
     let mut edges: Vec<Handover> = vec![];
     let mut idle = vec![];
     for (&node, costs) in stage.nodes.iter().zip(&scored.nodes) {
-        for (from, words) in check_pase::received(profile, node, &splits, rules) {
-            let seconds = words * check_pase::word_operations(limits) / limits.flops_per_s;
+        for (from, words) in check::received(profile, node, &splits, rules) {
+            let seconds = words * check::word_operations(limits) / limits.flops_per_s;
             match edges.iter_mut().find(|edge| (edge.from, edge.to) == (from, node)) {
                 Some(same) => same.seconds += seconds,
                 None => edges.push(Handover { from, to: node, seconds }),
@@ -78,6 +82,7 @@ pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorU
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family;
     use crate::{
         cluster::Overrides,
         planner::{self, Options, Problem, Search},
@@ -86,9 +91,9 @@ mod tests {
 
     #[test]
     fn handovers_and_idle_devices_are_those_of_the_score() {
-        let bytes = include_bytes!("../../inputs/alexnet-operators.json");
+        let bytes = include_bytes!("../../../inputs/alexnet-operators.json");
         let workload = std::sync::Arc::new(workload::load_bytes(bytes, "alexnet.json", "alexnet").unwrap());
-        let limits = Limits::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let pase = planner::find("pase").unwrap();
         let problem = Problem { workload: workload.clone(), limits, options: Options::defaults(pase.options()) };
         let (outcome, score) = planner::run(pase, &problem, &Search::default()).unwrap();

@@ -12,15 +12,20 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use super::{
-    Measure, Plan, Stage,
-    document::LimitsPart,
-    figures::Figures,
-    read::{Claims, LoadedPlan, nodes_with_modes, numbered, parse},
-};
-use crate::workload::{
-    LoadError, NodeId, Workload,
-    formats::strict::{Object, Pairs},
+use crate::{
+    family::{
+        self,
+        read::{LoadedPlan, nodes_with_modes, parse},
+    },
+    plan::{
+        Plan, Stage,
+        document::LimitsPart,
+        figures::{Claims, Figures},
+    },
+    workload::{
+        LoadError, NodeId, Workload,
+        formats::strict::{Object, Pairs},
+    },
 };
 
 #[derive(Debug, Serialize)]
@@ -112,9 +117,9 @@ pub fn to_json(workload: &Workload, plan: &Plan) -> String {
 ///
 /// # Errors
 /// [`LoadError`] if the text is something else or names nodes that the workload has not.
-pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
+pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
     let result: RawResult = parse(text, source)?;
-    let mut plan = Plan { measure: Measure::of(&workload.profile), ..Plan::default() };
+    let mut plan = Plan { measure: family::measure(&workload), ..Plan::default() };
     for (i, Object(part)) in result.stages.into_iter().enumerate() {
         let (nodes, choices) = nodes_with_modes(workload, &part.nodes, part.tmpc_ids.0, source, i, "TMPCids")?;
         plan.stages.push(Stage {
@@ -126,7 +131,7 @@ pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         });
     }
     Ok(LoadedPlan {
-        plan: numbered(workload, plan, workload.limits.devices),
+        plan: family::of(workload).numbered(plan, workload.limits.devices),
         limits: LimitsPart::default(),
         planner: None,
         recipe: None,

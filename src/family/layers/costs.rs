@@ -4,9 +4,9 @@
 //! section 3). What a cut sends is every output that some later stage needs, once, passed on from stage to stage.
 //! `O(nodes + edges · stages)`.
 
-use super::{Length, Plan, SpeedupModel};
 use crate::{
     cluster::Limits,
+    plan::{Length, Plan, SpeedupModel},
     workload::{LayerProfile, Workload, piper::RECOMPUTE, states},
 };
 
@@ -43,7 +43,7 @@ pub fn microbatches(model: &SpeedupModel, limits: &Limits, plan: &Plan) -> u32 {
         Length::Published { pipelines, .. } => model.microbatches(limits.batch, pipelines),
         Length::Synchronous { whole_samples: false } => model.microbatches(limits.batch, 1),
         Length::Synchronous { whole_samples: true } => {
-            let widest = plan.stages.iter().map(super::Stage::device_count).max().unwrap_or(1);
+            let widest = plan.stages.iter().map(crate::plan::Stage::device_count).max().unwrap_or(1);
             model.microbatches(limits.batch, widest)
         }
     }

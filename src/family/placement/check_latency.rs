@@ -1,4 +1,4 @@
-//! Scores the latency of a device placement, in both readings of [`Measure::Latency`](super::Measure::Latency), and says what breaks its rules.
+//! Scores the latency of a device placement, in both readings of [`Measure::Latency`](crate::plan::Measure::Latency), and says what breaks its rules.
 //!
 //! [`SingleSample`] tells when everything runs. Any number of nodes run on CPUs at once, as in the paper's latency
 //! model, so the limit on CPUs is not looked at. What a stage costs is told in seconds, with the part of the
@@ -8,19 +8,17 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Plan,
-    check::{NodeScore, SampleTimes, Score, StageScore},
-    check_placement::{classes, kinds},
-    single_sample::{Circle, SingleSample, on_cpus},
-    violation::Violation,
+    check::{classes, kinds},
+    single_sample::{self, Circle},
 };
 use crate::{
     cluster::Limits,
+    plan::{NodeScore, Plan, SampleTimes, Score, SingleSample, Stage, StageScore, Violation},
     workload::{PlacementProfile, Workload, placement::SECONDS},
 };
 
 /// Scores the latency and reports what breaks its rules. `subgraphs` is that of the plan's measure.
-pub(super) fn check(
+pub(crate) fn check(
     workload: &Workload,
     profile: &PlacementProfile,
     limits: &Limits,
@@ -30,7 +28,7 @@ pub(super) fn check(
     score: &mut Score,
 ) {
     for (i, stage) in plan.stages.iter().enumerate() {
-        kinds(workload, profile, stage, i, on_cpus(stage), &mut score.violations);
+        kinds(workload, profile, stage, i, stage.on_cpus(), &mut score.violations);
     }
     let accelerators = devices(limits, plan, subgraphs, &mut score.violations);
     let bytes = memory(profile, limits, plan, &accelerators, stage_of, &mut score.violations);
@@ -44,7 +42,7 @@ pub(super) fn check(
     };
     classes(workload, profile, stage_of, place, &mut score.violations);
     score.stages = vec![StageScore { in_flight: 1, ..StageScore::default() }; plan.stages.len()];
-    match SingleSample::of(&workload.dag, profile, plan, subgraphs.is_some()) {
+    match single_sample::of(&workload.dag, profile, plan, subgraphs.is_some()) {
         Ok(sample) => {
             score.value = sample.latency;
             loads(&sample, plan, profile, score);
@@ -81,13 +79,13 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
         }
         // A stage without a device has one of its own, with a number that no other has.
         let device = stage.devices.first().copied().unwrap_or(u32::MAX - i as u32);
-        accelerators.push((!on_cpus(stage)).then_some(device));
-        if !on_cpus(stage) {
+        accelerators.push((!stage.on_cpus()).then_some(device));
+        if !stage.on_cpus() {
             stages_on.entry(device).or_default().push(i);
         }
     }
     // CPUs run any number of nodes at once, but only where there are any.
-    if limits.cpus == 0 && plan.stages.iter().any(on_cpus) {
+    if limits.cpus == 0 && plan.stages.iter().any(Stage::on_cpus) {
         violations.push(Violation::TooManyCpus { used: 1, cpus: 0 });
     }
     cpu_numbers(limits, plan, &stages_on, violations);
@@ -116,7 +114,7 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
 /// CPUs are numbered behind the accelerators, as many as there are.
 fn cpu_numbers(limits: &Limits, plan: &Plan, stages_on: &BTreeMap<u32, Vec<usize>>, violations: &mut Vec<Violation>) {
     let cpus = limits.devices..limits.all_devices();
-    for (i, stage) in plan.stages.iter().enumerate().filter(|(_, stage)| on_cpus(stage)) {
+    for (i, stage) in plan.stages.iter().enumerate().filter(|(_, stage)| stage.on_cpus()) {
         let Some(device) = stage.devices.first() else { continue };
         let problem = match stages_on.get(device) {
             Some(other) => format!("is on CPUs, but its device is the accelerator of stage {}", other[0] + 1),
@@ -129,7 +127,7 @@ fn cpu_numbers(limits: &Limits, plan: &Plan, stages_on: &BTreeMap<u32, Vec<usize
 }
 
 /// Why a number is that of no CPU.
-pub(super) fn no_cpu(device: u32, limits: &Limits) -> String {
+pub(crate) fn no_cpu(device: u32, limits: &Limits) -> String {
     let what = if device < limits.devices { "an accelerator" } else { "no device" };
     let (first, last) = (limits.devices, limits.all_devices().saturating_sub(1));
     let numbers = if first < last { format!("{first} to {last}") } else { first.to_string() };
@@ -168,7 +166,7 @@ fn loads(sample: &SingleSample, plan: &Plan, profile: &PlacementProfile, score: 
     let mut of_node: BTreeMap<usize, NodeScore> = BTreeMap::new();
     for part in &sample.parts {
         let scored = &mut score.stages[part.stage];
-        let cpu = on_cpus(&plan.stages[part.stage]);
+        let cpu = plan.stages[part.stage].on_cpus();
         for (&node, cost) in part.nodes.iter().zip(&part.costs) {
             let own = NodeScore {
                 compute_s: cost.compute * SECONDS,

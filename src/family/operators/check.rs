@@ -12,13 +12,9 @@
 //! Written from the formulas, tensor by tensor and without tables, so that the search can be held against it.
 //! `O(operators · dimensions)` time.
 
-use super::{
-    Measure, Plan, Stage,
-    check::{NodeScore, Score, StageScore},
-    violation::Violation,
-};
 use crate::{
     cluster::Limits,
+    plan::{Measure, NodeScore, Plan, Score, Stage, StageScore, Violation},
     workload::{
         Operator, OperatorProfile, Workload,
         operators::{BatchNorm, CostRules, OperatorKind, Tensor, WORD_BYTES},
@@ -37,7 +33,7 @@ struct Parts {
 }
 
 /// Scores the splits and reports what breaks their rules.
-pub(super) fn check(workload: &Workload, profile: &OperatorProfile, limits: &Limits, plan: &Plan, score: &mut Score) {
+pub(crate) fn check(workload: &Workload, profile: &OperatorProfile, limits: &Limits, plan: &Plan, score: &mut Score) {
     let Measure::OperatorCost(rules) = plan.measure else {
         score.violations.push(Violation::UnknownMeasure { name: plan.measure.name() });
         return;
@@ -245,12 +241,12 @@ fn ways(tensor: &Tensor, split: &[f64]) -> Vec<f64> {
 }
 
 /// Operations that a device could do while it sends a word, r.
-pub(super) fn word_operations(limits: &Limits) -> f64 {
+pub(crate) fn word_operations(limits: &Limits) -> f64 {
     limits.flops_per_s / (limits.bandwidth_bytes_per_s / WORD_BYTES)
 }
 
 /// By operator that writes one of its inputs: words that a device receives for it, and sends back as gradients.
-pub(super) fn received(
+pub(crate) fn received(
     profile: &OperatorProfile,
     node: usize,
     splits: &[Option<Vec<f64>>],

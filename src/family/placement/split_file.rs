@@ -12,15 +12,14 @@
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Measure, Plan, Score, Stage,
-    document::LimitsPart,
-    figures::Figures,
-    read::{Claims, LoadedPlan, parse},
-    single_sample::on_cpus,
-};
 use crate::{
+    family::read::{LoadedPlan, parse},
     graph::Dag,
+    plan::{
+        Measure, Plan, Score, Stage,
+        document::LimitsPart,
+        figures::{Claims, Figures},
+    },
     workload::{
         LoadError, Node, NodeId, PlacementProfile, Workload,
         formats::strict::Object,
@@ -126,7 +125,7 @@ impl SplitFile {
 ///
 /// # Errors
 /// [`LoadError`] as [`SplitFile::read`], or if the workload cannot be split so.
-pub(super) fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
+pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
     let Some(profile) = workload.placement() else {
         let problem = format!("is a split of device placement, which {} has no times for", workload.name);
         return Err(LoadError::file(source, problem, "check it with the workload it was made for"));
@@ -186,7 +185,7 @@ fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(
 pub fn to_json(workload: &Workload, plan: &Plan, score: &Score) -> String {
     let latency = matches!(plan.measure, Measure::Latency { .. });
     let of_kind = |cpu: bool| -> Vec<OutDevice> {
-        let stages = plan.stages.iter().zip(&score.stages).rev().filter(|(stage, _)| on_cpus(stage) == cpu);
+        let stages = plan.stages.iter().zip(&score.stages).rev().filter(|(stage, _)| stage.on_cpus() == cpu);
         stages
             .map(|(stage, scored)| {
                 let mut nodes: Vec<NodeId> = stage.nodes.iter().map(|&node| workload.nodes[node].id).collect();

@@ -10,15 +10,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    Measure, Plan, Stage,
-    check::{NodeScore, Score, StageScore},
-    check_latency,
-    single_sample::on_cpus,
-    violation::Violation,
-};
+use super::check_latency;
 use crate::{
     cluster::Limits,
+    plan::{Measure, NodeScore, Plan, Score, Stage, StageScore, Violation},
     workload::{
         PlacementProfile, Workload,
         placement::{ACCELERATOR, CPU, SECONDS},
@@ -26,7 +21,7 @@ use crate::{
 };
 
 /// Scores the split and reports what breaks its rules.
-pub(super) fn check(
+pub(crate) fn check(
     workload: &Workload,
     profile: &PlacementProfile,
     limits: &Limits,
@@ -43,7 +38,7 @@ pub(super) fn check(
             let problem = "a device has no replicas and no tensor degree".into();
             score.violations.push(Violation::DeviceList { stage: i + 1, problem });
         }
-        let cpu = on_cpus(stage);
+        let cpu = stage.on_cpus();
         if cpu {
             cpus += 1;
         } else {
@@ -96,9 +91,9 @@ fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
         for &device in &stage.devices {
             if device >= limits.all_devices() {
                 refuse(format!("device {device} does not exist: there are {}, counted from 0", limits.all_devices()));
-            } else if on_cpus(stage) && device < limits.devices {
+            } else if stage.on_cpus() && device < limits.devices {
                 refuse(check_latency::no_cpu(device, limits));
-            } else if !on_cpus(stage) && device >= limits.devices {
+            } else if !stage.on_cpus() && device >= limits.devices {
                 refuse(format!(
                     "device {device} is a CPU: the accelerators are counted from 0, and there are {}",
                     limits.devices
@@ -112,7 +107,7 @@ fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
 }
 
 /// Every node of a device must be placed on the same kind, and on one that can run it.
-pub(super) fn kinds(
+pub(crate) fn kinds(
     workload: &Workload,
     profile: &PlacementProfile,
     stage: &Stage,
@@ -178,7 +173,7 @@ fn load(
 }
 
 /// Nodes of one colour class must share a place; `place` gives that of a stage.
-pub(super) fn classes(
+pub(crate) fn classes(
     workload: &Workload,
     profile: &PlacementProfile,
     stage_of: &[Option<usize>],

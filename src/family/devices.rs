@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Measure, Plan, single_sample::on_cpus};
 use crate::{
     cluster::{LimitKind, Limits},
+    plan::{Measure, Plan},
     units::counted,
     workload::Workload,
 };
@@ -12,7 +12,7 @@ use crate::{
 /// How many of the devices a plan uses: accelerators and CPUs apart where it places nodes on either.
 pub fn used(limits: &Limits, plan: &Plan) -> String {
     let kinds = [false, true].map(|cpu| -> usize {
-        let stages = plan.stages.iter().filter(|stage| on_cpus(stage) == cpu);
+        let stages = plan.stages.iter().filter(|stage| stage.on_cpus() == cpu);
         // Where a latency is measured, stages may share a device.
         match plan.measure {
             Measure::Latency { .. } => stages.flat_map(|stage| &stage.devices).collect::<BTreeSet<_>>().len(),

@@ -1,6 +1,6 @@
 //! Nodes go from stage to stage: a chosen one, or the one at a boundary.
 
-use super::{Desk, Edited, Refused, Result, add, is_cpu, refuse, take};
+use super::{Desk, Edited, Refused, Result, add, refuse, take};
 use crate::{
     plan::Plan,
     workload::{
@@ -151,7 +151,7 @@ impl Desk<'_> {
         let stage = self.stage(to)?;
         match &self.workload.profile {
             Profile::Piper(_) => self.mode_at(node, choice, stage.tensor_parallel),
-            Profile::Placement(profile) => match (is_cpu(stage), profile.nodes[node].supported) {
+            Profile::Placement(profile) => match (stage.on_cpus(), profile.nodes[node].supported) {
                 (true, _) => Ok(CPU.into()),
                 (false, true) => Ok(ACCELERATOR.into()),
                 (false, false) => refuse(format!("{} runs on CPUs only", self.label(node))),

@@ -1,7 +1,7 @@
 //! Hand edits: one small change of a plan, such as a node that goes to the next stage or one replica more.
 //!
 //! An [`Edit`] is data; [`apply`] makes a new plan of it or says in a sentence why not. A new plan is always one that
-//! [`check`](super::check::check) can score, but need not keep the limits: who edits wants to see by how much a stage no
+//! [`check`](crate::family::check) can score, but need not keep the limits: who edits wants to see by how much a stage no
 //! longer fits. What would leave no pipeline at all (an edge that goes backwards, a node in a mode it does not offer, an
 //! empty stage) is refused instead. What an edit means differs by profile:
 //!
@@ -26,10 +26,10 @@ mod states;
 
 use thiserror::Error;
 
-use super::{Measure, Plan, Stage};
 use crate::{
     cluster::Limits,
-    workload::{Profile, Workload, placement::CPU},
+    plan::{Measure, Plan, Stage},
+    workload::{Profile, Workload},
 };
 
 /// One change of a plan. Stages and nodes are indices.
@@ -188,7 +188,7 @@ impl<'a> Desk<'a> {
     /// Whether what comes of an edit is counted over the states of a layer-wise profile.
     fn counts_states(&self) -> bool {
         match self.plan.measure {
-            Measure::Speedup(model) => matches!(model.length, super::Length::Published { .. }),
+            Measure::Speedup(model) => matches!(model.length, crate::plan::Length::Published { .. }),
             _ => false,
         }
     }
@@ -215,11 +215,6 @@ impl<'a> Desk<'a> {
             self.plan.stages.iter().flat_map(|stage| stage.devices.iter().copied()).collect();
         (first..).filter(|device| !taken.contains(device)).take(count as usize).collect()
     }
-}
-
-/// Whether a stage of a device placement is a CPU.
-fn is_cpu(stage: &Stage) -> bool {
-    stage.choices.first().is_some_and(|choice| choice == CPU)
 }
 
 /// Adds nodes with their choices to a stage, which stays sorted.

@@ -1,6 +1,6 @@
 //! Two stages become one, one becomes two.
 
-use super::{Desk, Edited, Result, add, is_cpu, refuse, take};
+use super::{Desk, Edited, Result, add, refuse, take};
 use crate::{
     plan::{Measure, Plan, Stage},
     workload::Profile,
@@ -101,10 +101,10 @@ impl Desk<'_> {
             Profile::Placement(_) if matches!(self.plan.measure, Measure::Latency { subgraphs: Some(_) }) => {}
             Profile::Placement(_) if first.devices.is_empty() => {}
             // CPUs are one place, which runs any number of nodes at once.
-            Profile::Placement(_) if matches!(self.plan.measure, Measure::Latency { .. }) && is_cpu(first) => {}
+            Profile::Placement(_) if matches!(self.plan.measure, Measure::Latency { .. }) && first.on_cpus() => {}
             Profile::Placement(_) => {
                 // Planners number CPUs behind the accelerators.
-                let from = if is_cpu(first) { self.limits.devices } else { 0 };
+                let from = if first.on_cpus() { self.limits.devices } else { 0 };
                 second.devices = self.free_devices(from, 1);
             }
             Profile::Piper(_) => second.devices = self.free_devices(0, first.devices.len() as u32),

@@ -1,0 +1,124 @@
+//! The rules that plans of every family keep, and what those of several keep: every node in one stage, degrees, devices.
+//!
+//! `O(nodes + devices log devices)`.
+
+use std::cell::OnceCell;
+
+use rustc_hash::FxHashSet;
+
+use super::Checked;
+use crate::{
+    cluster::Limits,
+    family,
+    plan::{Plan, Score, Violation},
+    workload::{Node, Workload},
+};
+
+/// Checks and scores a plan under the limits: what a planner, a file or a hand edit claims is measured here, from the
+/// workload alone.
+pub fn check(workload: &Workload, limits: &Limits, plan: &Plan) -> Score {
+    let mut score = Score { measure: plan.measure, ..Score::default() };
+    if plan.stages.is_empty() {
+        score.violations.push(Violation::Empty);
+        return score;
+    }
+    let labels = Labels { nodes: &workload.nodes, repeated: OnceCell::new() };
+    let stage_of = assignment(&labels, plan, &mut score.violations);
+    let checked = Checked { workload, limits, plan, stage_of: &stage_of, labels: &labels };
+    family::of(workload).check(&checked, &mut score);
+    score
+}
+
+/// What violations call the nodes: by name, and by id as well where others have the name too.
+pub(super) struct Labels<'a> {
+    pub(super) nodes: &'a [Node],
+    /// Names that several nodes have; collected only once something is wrong, since planners check every plan.
+    repeated: OnceCell<FxHashSet<&'a str>>,
+}
+
+impl Labels<'_> {
+    pub(super) fn of(&self, node: usize) -> String {
+        let repeated = self.repeated.get_or_init(|| {
+            let mut seen = FxHashSet::default();
+            self.nodes.iter().filter_map(|node| node.name.as_deref()).filter(|name| !seen.insert(*name)).collect()
+        });
+        let Node { id, name } = &self.nodes[node];
+        match name {
+            Some(name) if repeated.contains(name.as_str()) => format!("{name} (node {id})"),
+            _ => self.nodes[node].label(),
+        }
+    }
+}
+
+/// The stage of every node; reports nodes that are missing, unknown or twice.
+pub(super) fn assignment(labels: &Labels<'_>, plan: &Plan, violations: &mut Vec<Violation>) -> Vec<Option<usize>> {
+    let mut stage_of = vec![None; labels.nodes.len()];
+    for (i, stage) in plan.stages.iter().enumerate() {
+        if stage.choices.len() != stage.nodes.len() {
+            violations.push(Violation::ChoiceCount {
+                stage: i + 1,
+                nodes: stage.nodes.len(),
+                choices: stage.choices.len(),
+            });
+        }
+        for &node in &stage.nodes {
+            match stage_of.get_mut(node) {
+                None => violations.push(Violation::UnknownNode { node, stage: i + 1 }),
+                Some(Some(_)) => {
+                    violations.push(Violation::Repeated { node: labels.of(node), stage: i + 1 });
+                }
+                Some(slot) => *slot = Some(i),
+            }
+        }
+    }
+    for (node, stage) in stage_of.iter().enumerate() {
+        if stage.is_none() {
+            violations.push(Violation::Unassigned { node: labels.of(node) });
+        }
+    }
+    stage_of
+}
+
+/// The rules about degrees, microbatches and devices.
+pub(super) fn degrees(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
+    let mut replicas: u32 = 0;
+    let mut taken = std::collections::BTreeMap::new();
+    for (i, stage) in plan.stages.iter().enumerate() {
+        let (d, t) = (stage.data_parallel, stage.tensor_parallel);
+        if d == 0 || t == 0 {
+            violations.push(Violation::ZeroDegree { stage: i + 1 });
+            continue;
+        }
+        if !limits.microbatches.is_multiple_of(d) {
+            violations.push(Violation::Indivisible {
+                stage: i + 1,
+                data_parallel: d,
+                microbatches: limits.microbatches,
+            });
+        }
+        replicas = replicas.saturating_add(d);
+        if !stage.devices.is_empty() && stage.devices.len() != stage.device_count() as usize {
+            let problem = format!("lists {} devices for {d} x {t}", stage.devices.len());
+            violations.push(Violation::DeviceList { stage: i + 1, problem });
+        }
+        // Where the plan needs more devices than there are, that says it already.
+        if plan.devices_used() <= limits.devices
+            && let Some(missing) = stage.devices.iter().find(|&&device| device >= limits.devices)
+        {
+            let problem = format!("device {missing} does not exist: there are {}, counted from 0", limits.devices);
+            violations.push(Violation::DeviceList { stage: i + 1, problem });
+        }
+        for &device in &stage.devices {
+            if let Some(first) = taken.insert(device, i) {
+                let problem = format!("device {device} is used by stage {} already", first + 1);
+                violations.push(Violation::DeviceList { stage: i + 1, problem });
+            }
+        }
+    }
+    if replicas > limits.microbatches {
+        violations.push(Violation::TooManyReplicas { replicas, microbatches: limits.microbatches });
+    }
+    if plan.devices_used() > limits.devices {
+        violations.push(Violation::TooManyDevices { used: plan.devices_used(), devices: limits.devices });
+    }
+}

@@ -1,0 +1,58 @@
+//! Layers with forward and backward times, planned over machines for a whole batch: PipeDream's profiles.
+
+mod check;
+pub mod costs;
+mod program;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Checked, Family};
+use crate::{
+    cluster::{LimitKind, Limits},
+    plan::{Measure, Plan, Score, SpeedupModel},
+    simulate::{Pipeline, Settings},
+    workload::{LayerProfile, Workload, piper::VANILLA},
+};
+
+/// Bytes of memory of the devices that DAPPLE's published programs plan for (V100), where nothing else is said.
+const V100_MEMORY: f64 = 16e9;
+
+impl Family for LayerProfile {
+    fn id(&self) -> &'static str {
+        "layers"
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::LAYERS
+    }
+
+    fn field(&self, _kind: LimitKind) -> Option<&'static str> {
+        None
+    }
+
+    fn assumed_limits(&self) -> &'static [(LimitKind, f64)] {
+        &[(LimitKind::Memory, V100_MEMORY)]
+    }
+
+    fn on_machines(&self) -> bool {
+        true
+    }
+
+    fn measures(&self, options: &BTreeMap<String, Value>) -> Vec<Measure> {
+        vec![Measure::Speedup(SpeedupModel::from_options(options))]
+    }
+
+    fn check(&self, checked: &Checked<'_>, score: &mut Score) {
+        check::check(checked.workload, self, checked.limits, checked.plan, checked.stage_of, score);
+    }
+
+    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
+        program::pipeline(workload, self, limits, plan, settings)
+    }
+
+    fn example_choice(&self, _node: usize) -> &str {
+        VANILLA
+    }
+}

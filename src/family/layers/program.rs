@@ -1,0 +1,61 @@
+//! From a plan over machines to what is simulated.
+
+use crate::{
+    cluster::Limits,
+    family::layers::costs::{self, LayerStage},
+    plan::{Measure, Plan},
+    simulate::{MemoryParts, Pipeline, PipelineStage, Settings, Transfer},
+    workload::{LayerProfile, Workload},
+};
+
+/// The pipeline of a plan over machines: all devices of a stage work on each microbatch together, each on its samples, and
+/// enough microbatches are in flight to hide that a transfer takes its turn between two stages.
+pub(crate) fn pipeline(
+    workload: &Workload,
+    profile: &LayerProfile,
+    limits: &Limits,
+    plan: &Plan,
+    settings: &Settings,
+) -> Pipeline {
+    let overlap = if settings.overlap { "overlap" } else { "do not overlap" };
+    let Measure::Speedup(model) = plan.measure else { return Pipeline::default() };
+    let microbatches = costs::microbatches(&model, limits, plan);
+    let costs = costs::stages(workload, profile, limits, plan, &model);
+    let stage = |(i, cost): (usize, &LayerStage)| PipelineStage {
+        forward_s: cost.forward_s,
+        backward_s: cost.backward_s,
+        recompute_s: cost.recompute_s,
+        replicas: 1,
+        devices: plan.stages[i].device_count().max(1),
+        all_reduce_s: cost.all_reduce_s,
+        fixed_bytes: cost.weight_bytes + cost.working_bytes,
+        parts: MemoryParts {
+            // The scaling counts the weights themselves and what training keeps besides.
+            weights: cost.weight_bytes / model.optimizer_memory_scaling.max(1.0),
+            buffers: cost.working_bytes,
+            ..MemoryParts::default()
+        },
+        activation_bytes: cost.activation_bytes,
+        warm_up: Some(2 * (costs.len() - 1 - i) as u32),
+    };
+    // A cut that sends nothing still lets one stage begin after the other.
+    let transfer = |(from, cost): (usize, &LayerStage)| Transfer {
+        from,
+        to: from + 1,
+        seconds: cost.send_s,
+        bytes: cost.send_bytes,
+    };
+    let notes = vec![
+        "all devices of a stage compute a microbatch together, each on its share of the samples".to_string(),
+        format!("outputs that a later stage needs are passed on from stage to stage; transfers {overlap} with compute"),
+        "a stage's gradients are all-reduced once a batch, after its last backward".to_string(),
+    ];
+    Pipeline {
+        stages: costs.iter().enumerate().map(stage).collect(),
+        transfers: costs.iter().enumerate().take(costs.len().saturating_sub(1)).map(transfer).collect(),
+        microbatches,
+        samples: f64::from(limits.batch) / f64::from(microbatches),
+        notes,
+        ..Pipeline::default()
+    }
+}

@@ -1,0 +1,100 @@
+//! What each kind of workload does: one folder each, behind one trait.
+//!
+//! A family says which limits and objectives apply, checks plans independently of any planner, makes of a plan what the
+//! simulator plays, numbers its devices, and gives the words with which nodes and stages are shown. [`of`] is the one place
+//! that asks which family a workload is of. A check and a program share no code with a planner, nor with each other.
+
+pub mod check;
+pub mod devices;
+pub mod edit;
+pub mod layers;
+pub mod limits;
+pub mod operators;
+pub mod pipeline;
+pub mod placement;
+mod program;
+pub mod read;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{
+    cluster::{LimitKind, Limits},
+    plan::{Measure, Plan, Score},
+    simulate::{Pipeline, Settings},
+    workload::{Profile, Workload},
+};
+
+pub use check::check;
+pub use limits::{assumed, resolve};
+pub use program::pipeline;
+
+use check::Labels;
+
+/// A plan under check: what the rules of all families have found is in it.
+pub struct Checked<'a> {
+    workload: &'a Workload,
+    limits: &'a Limits,
+    plan: &'a Plan,
+    /// By node: the stage that holds it, if one does.
+    stage_of: &'a [Option<usize>],
+    labels: &'a Labels<'a>,
+}
+
+/// What is peculiar to a kind of workload.
+pub trait Family: Sync {
+    /// What people call the kind, in the plural: `pipelines`.
+    fn id(&self) -> &'static str;
+
+    /// The limits that plans must keep, in the order to show them.
+    fn limits(&self) -> &'static [LimitKind];
+
+    /// The field of a file that states a limit, if files of this family have one.
+    fn field(&self, kind: LimitKind) -> Option<&'static str>;
+
+    /// What limits are taken as where neither the file nor the user states them.
+    fn assumed_limits(&self) -> &'static [(LimitKind, f64)] {
+        &[]
+    }
+
+    /// Whether devices sit in machines, so that these must be known.
+    fn on_machines(&self) -> bool {
+        false
+    }
+
+    /// Everything plans can be measured by, the usual one first; parameters taken from a planner's options as the plan JSON
+    /// carries them.
+    fn measures(&self, options: &BTreeMap<String, Value>) -> Vec<Measure>;
+
+    /// Checks what the rules of all families leave, and scores the plan. Shares no code with a planner's search.
+    fn check(&self, checked: &Checked<'_>, score: &mut Score);
+
+    /// What is simulated of a valid plan. Of a plan that breaks rules it takes what can be read: nodes without a known
+    /// choice cost nothing, edges that go backwards are left out.
+    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline;
+
+    /// A plan whose file names no devices, with its devices numbered; `accelerators`: how many there are, where told.
+    fn numbered(&self, plan: Plan, accelerators: Option<u32>) -> Plan {
+        let _ = accelerators;
+        plan.with_consecutive_devices()
+    }
+
+    /// A choice that the node offers.
+    fn example_choice(&self, node: usize) -> &str;
+}
+
+/// The family of a workload.
+pub fn of(workload: &Workload) -> &dyn Family {
+    match &workload.profile {
+        Profile::Piper(profile) => profile,
+        Profile::Placement(profile) => profile,
+        Profile::Layers(profile) => profile,
+        Profile::Operators(profile) => profile,
+    }
+}
+
+/// What plans of a workload are measured by unless they say otherwise.
+pub fn measure(workload: &Workload) -> Measure {
+    of(workload).measures(&BTreeMap::new()).into_iter().next().unwrap_or_default()
+}

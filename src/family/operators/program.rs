@@ -1,0 +1,37 @@
+//! From split operators to what is simulated.
+
+use crate::{
+    cluster::Limits,
+    family,
+    plan::{NodeScore, Plan},
+    simulate::{Pipeline, PipelineStage, Step},
+    workload::{OperatorProfile, Workload},
+};
+
+/// Operators split over one set of devices: one stage that works through them one after the other, once.
+pub(crate) fn pipeline(workload: &Workload, limits: &Limits, plan: &Plan) -> Pipeline {
+    let score = family::check(workload, limits, plan);
+    let (Some(stage), Some(scored)) = (plan.stages.first(), score.stages.first()) else { return Pipeline::default() };
+    let step = |(&node, cost): (&usize, &NodeScore)| {
+        // A third of compute and of its all-reduces is forward; what is received forward goes back as a gradient.
+        let forward_s = (cost.compute_s + cost.sync_s) / 3.0 + cost.communication_s / 2.0;
+        Step { node, forward_s, backward_s: cost.compute_s + cost.sync_s + cost.communication_s - forward_s }
+    };
+    let steps: Vec<Step> = stage.nodes.iter().zip(&scored.nodes).map(step).collect();
+    let stages = vec![PipelineStage {
+        forward_s: steps.iter().map(|step| step.forward_s).sum(),
+        backward_s: steps.iter().map(|step| step.backward_s).sum(),
+        replicas: stage.data_parallel.max(1),
+        devices: stage.tensor_parallel.max(1),
+        all_reduce_s: 0.0,
+        fixed_bytes: scored.memory_bytes,
+        ..PipelineStage::default()
+    }];
+    let notes = vec![
+        "operators run one after the other on all devices; nothing overlaps".to_string(),
+        "a third of compute and all-reduces is forward, transfers are half forward and half backward".to_string(),
+        "every operator's output is kept until the end of the step".to_string(),
+    ];
+    let samples = workload.operators().and_then(OperatorProfile::samples).unwrap_or_default();
+    Pipeline { stages, microbatches: 1, samples, steps, notes, ..Pipeline::default() }
+}

@@ -1,0 +1,131 @@
+//! Validates a pipeline of stages with replicas and recomputes its objective from the workload alone.
+//!
+//! The formulas are those of Piper's evaluator (section 4 of the paper's cost model): for a stage `C` with degrees `(t, d)`
+//!
+//! ```text
+//! edges    = sum over edges (u, v) that cross C's border of 2 · (bytes(u, v) + sync bytes of the end inside C)
+//! resync   = 4 (d − 1) / d / N · sum of parameters
+//! load     = (edges / d + resync) / W + compute / d          seconds per sample
+//! memory   = sum of a · y + b,   y = ceil(s / d),   s = replicas of this stage and all later ones
+//! ```
+//!
+//! The objective is the largest load. `O(nodes + edges)` time, `O(nodes)` memory. Every rule that is broken is reported, not
+//! only the first, and the loads are still computed where they can be, so that the screen can show an infeasible edit.
+
+use crate::{
+    cluster::Limits,
+    family::{
+        Checked,
+        check::{Labels, degrees},
+    },
+    plan::{Measure, NodeScore, Plan, Score, StageScore, Violation},
+    workload::{Mode, PiperProfile, Workload},
+};
+
+/// Checks and scores a plan whose nodes have modes.
+pub(super) fn check(checked: &Checked<'_>, profile: &PiperProfile, score: &mut Score) {
+    let Checked { workload, limits, plan, stage_of, labels } = *checked;
+    degrees(limits, plan, &mut score.violations);
+    for &(u, v) in workload.dag.edges() {
+        if let (Some(from), Some(to)) = (stage_of[u as usize], stage_of[v as usize])
+            && from > to
+        {
+            score.violations.push(Violation::Backwards {
+                from: labels.of(u as usize),
+                to: labels.of(v as usize),
+                from_stage: from + 1,
+                to_stage: to + 1,
+            });
+        }
+    }
+    loads(workload, profile, limits, plan, stage_of, labels, score);
+    score.slowest_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
+    score.value = score.slowest_s;
+    if plan.measure != Measure::TimePerSample {
+        score.violations.push(Violation::UnknownMeasure { name: plan.measure.name() });
+    }
+}
+
+/// Bytes that a node moves over its stage's border, both directions: incoming edges first, in file order.
+fn border_bytes(
+    workload: &Workload,
+    profile: &PiperProfile,
+    mode: &Mode,
+    node: usize,
+    outside: impl Fn(usize) -> bool,
+) -> f64 {
+    let mut bytes = 0.0;
+    for (slot, &edge) in workload.dag.in_edges(node).iter().enumerate() {
+        if outside(workload.dag.edges()[edge as usize].0 as usize) {
+            bytes += 2.0 * (profile.edge_bytes[edge as usize] + mode.sync_in[slot]);
+        }
+    }
+    for (slot, &edge) in workload.dag.out_edges(node).iter().enumerate() {
+        if outside(workload.dag.edges()[edge as usize].1 as usize) {
+            bytes += 2.0 * (profile.edge_bytes[edge as usize] + mode.sync_out[slot]);
+        }
+    }
+    bytes
+}
+
+fn loads(
+    workload: &Workload,
+    profile: &PiperProfile,
+    limits: &Limits,
+    plan: &Plan,
+    stage_of: &[Option<usize>],
+    labels: &Labels<'_>,
+    score: &mut Score,
+) {
+    let bandwidth = limits.bandwidth_bytes_per_s;
+    let microbatches = f64::from(limits.microbatches);
+    let mut suffix: u32 = plan.stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.data_parallel));
+    for (i, stage) in plan.stages.iter().enumerate() {
+        let (d, t) = (f64::from(stage.data_parallel.max(1)), stage.tensor_parallel);
+        let in_flight = suffix.div_ceil(stage.data_parallel.max(1));
+        // Saturating like the sum: a file may claim degrees that no machine has.
+        suffix = suffix.saturating_sub(stage.data_parallel);
+        let mut result = StageScore { in_flight, ..StageScore::default() };
+        let (mut compute, mut edges, mut resync) = (0.0, 0.0, 0.0);
+        for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
+            let Some(modes) = profile.nodes.get(node).map(|n| n.modes(t).unwrap_or_default()) else { continue };
+            let Some(mode) = modes.iter().find(|m| m.id == *choice) else {
+                score.violations.push(Violation::UnknownChoice {
+                    stage: i + 1,
+                    node: labels.of(node),
+                    choice: choice.clone(),
+                    tensor_parallel: t,
+                });
+                result.nodes.push(NodeScore::default());
+                continue;
+            };
+            let node_edges = border_bytes(workload, profile, mode, node, |other| stage_of[other] != Some(i));
+            let node_resync = 4.0 * (d - 1.0) * mode.parameters / d / microbatches;
+            let activation = mode.memory_a * f64::from(in_flight);
+            compute += mode.time_s;
+            edges += node_edges;
+            resync += node_resync;
+            result.memory_bytes += activation + mode.memory_b;
+            result.activation_bytes += activation;
+            result.nodes.push(NodeScore {
+                compute_s: mode.time_s / d,
+                communication_s: node_edges / d / bandwidth,
+                sync_s: node_resync / bandwidth,
+                memory_bytes: activation + mode.memory_b,
+            });
+        }
+        result.compute_s = compute / d;
+        result.communication_s = edges / d / bandwidth;
+        result.sync_s = resync / bandwidth;
+        result.load_s = (edges / d + resync) / bandwidth + compute / d;
+        if result.memory_bytes > limits.memory_bytes {
+            let needed_bytes = result.memory_bytes;
+            score.violations.push(Violation::OutOfMemory {
+                stage: i + 1,
+                needed_bytes,
+                limit_bytes: limits.memory_bytes,
+            });
+        }
+        score.stages.push(result);
+    }
+}

@@ -1,0 +1,54 @@
+//! Pipelines of stages with replicas and tensor degrees, whose nodes have modes: Piper's profile.
+
+pub mod check;
+mod program;
+pub mod result_file;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Checked, Family};
+use crate::{
+    cluster::{LimitKind, Limits},
+    plan::{Measure, Plan, Score},
+    simulate::{Pipeline, Settings},
+    workload::{PiperProfile, Workload, piper::VANILLA},
+};
+
+impl Family for PiperProfile {
+    fn id(&self) -> &'static str {
+        "pipelines"
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::PIPELINE
+    }
+
+    fn field(&self, kind: LimitKind) -> Option<&'static str> {
+        match kind {
+            LimitKind::Devices => Some("maxDevices"),
+            LimitKind::Memory => Some("maxMemoryPerDevice"),
+            LimitKind::Microbatches => Some("mbsInBatch"),
+            LimitKind::Bandwidth => Some("bandwidth"),
+            LimitKind::Cpus | LimitKind::Batch | LimitKind::Flops => None,
+        }
+    }
+
+    fn measures(&self, _options: &BTreeMap<String, Value>) -> Vec<Measure> {
+        vec![Measure::TimePerSample]
+    }
+
+    fn check(&self, checked: &Checked<'_>, score: &mut Score) {
+        check::check(checked, self, score);
+    }
+
+    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
+        program::pipeline(workload, self, limits, plan, settings)
+    }
+
+    fn example_choice(&self, node: usize) -> &str {
+        let modes = self.nodes.get(node).and_then(|node| node.degrees.first()).map(|degree| &degree.modes);
+        modes.and_then(|modes| modes.first()).map_or(VANILLA, |mode| &mode.id)
+    }
+}

@@ -1,0 +1,64 @@
+//! Operator graphs placed on accelerators and CPUs, for throughput or for the latency of one sample.
+
+pub mod check;
+mod check_latency;
+mod program;
+mod sample_program;
+pub mod single_sample;
+pub mod split_file;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Checked, Family};
+use crate::{
+    cluster::{LimitKind, Limits},
+    plan::{Measure, Plan, Score},
+    simulate::{Pipeline, Settings},
+    workload::{PlacementProfile, Workload, placement::ACCELERATOR},
+};
+
+impl Family for PlacementProfile {
+    fn id(&self) -> &'static str {
+        "placements"
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::PLACEMENT
+    }
+
+    fn field(&self, kind: LimitKind) -> Option<&'static str> {
+        match kind {
+            LimitKind::Devices => Some("maxFPGAs"),
+            LimitKind::Cpus => Some("maxCPUs"),
+            LimitKind::Memory => Some("maxSizePerFPGA"),
+            LimitKind::Microbatches | LimitKind::Bandwidth | LimitKind::Batch | LimitKind::Flops => None,
+        }
+    }
+
+    fn measures(&self, options: &BTreeMap<String, Value>) -> Vec<Measure> {
+        let subgraphs = options.get("subgraphs").and_then(Value::as_u64).and_then(|q| u32::try_from(q).ok());
+        let latency = Measure::Latency { subgraphs: subgraphs.filter(|&q| q > 0) };
+        vec![Measure::MaxLoad, Measure::SeparateMaxima, latency]
+    }
+
+    fn check(&self, checked: &Checked<'_>, score: &mut Score) {
+        check::check(checked.workload, self, checked.limits, checked.plan, checked.stage_of, score);
+    }
+
+    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, _settings: &Settings) -> Pipeline {
+        match plan.measure {
+            Measure::Latency { .. } => sample_program::pipeline(workload, self, plan),
+            _ => program::pipeline(workload, self, limits, plan),
+        }
+    }
+
+    fn numbered(&self, plan: Plan, accelerators: Option<u32>) -> Plan {
+        plan.with_devices_by_kind(accelerators.unwrap_or(0))
+    }
+
+    fn example_choice(&self, _node: usize) -> &str {
+        ACCELERATOR
+    }
+}

@@ -1,0 +1,160 @@
+//! The order of the rooms, proven from the imports: every room uses only those that stand above it in `src/lib.rs`.
+//!
+//! Beside the order: no planner's folder imports another planner's, no view imports another view, and a family's check and
+//! program import neither a planner nor each other.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The rooms from the ground up.
+const ROOMS: [&str; 18] = [
+    "text", "units", "graph", "cluster", "workload", "plan", "simulate", "family", "generate", "planner", "run",
+    "study", "export", "notice", "tui", "config", "cli", "main",
+];
+
+/// Folders whose parts stand side by side: none may import another.
+const SIDE_BY_SIDE: [&str; 3] = ["planner", "tui/views", "family"];
+
+/// The paths that a source file imports with `crate::`, its tests left out, in full: `crate::a::{b, c::d}` are two.
+fn imports(source: &str) -> BTreeSet<Vec<String>> {
+    let code: String =
+        source.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n");
+    let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let mut found = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        if code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_') {
+            continue;
+        }
+        let mut rest = code[at + "crate::".len()..].chars().peekable();
+        tree(&mut rest, &mut vec![], &mut found);
+    }
+    found
+}
+
+/// Reads one path or tree of paths that begins here.
+fn tree(
+    rest: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    before: &mut Vec<String>,
+    found: &mut BTreeSet<Vec<String>>,
+) {
+    let depth = before.len();
+    loop {
+        while rest.next_if(|c| c.is_whitespace()).is_some() {}
+        if rest.next_if_eq(&'{').is_some() {
+            loop {
+                tree(rest, before, found);
+                while rest.next_if(|c| c.is_whitespace() || *c == ',').is_some() {}
+                if rest.next_if_eq(&'}').is_some() || rest.peek().is_none() {
+                    break;
+                }
+            }
+            break;
+        }
+        let mut word = String::new();
+        while let Some(c) = rest.next_if(|c| c.is_alphanumeric() || *c == '_') {
+            word.push(c);
+        }
+        if word.is_empty() {
+            // Something that is no path, such as `*`.
+            rest.next();
+            break;
+        }
+        before.push(word);
+        found.insert(before.clone());
+        let more = rest.next_if_eq(&':').is_some() && rest.next_if_eq(&':').is_some();
+        if !more {
+            // `as name` belongs to the path before it.
+            let mut ahead = rest.clone();
+            while ahead.next_if(|c| c.is_whitespace()).is_some() {}
+            if ahead.next_if_eq(&'a').is_some() && ahead.next_if_eq(&'s').is_some() && ahead.peek() == Some(&' ') {
+                while rest.next_if(|c| !matches!(c, ',' | '}' | ';')).is_some() {}
+            }
+            break;
+        }
+    }
+    before.truncate(depth);
+}
+
+/// Every rule that the imports of one file break, a sentence each. `file` is its path below `src`, such as `plan/mod.rs`.
+fn broken(file: &str, source: &str) -> Vec<String> {
+    let mut broken = vec![];
+    let room = file.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+    let Some(level) = ROOMS.iter().position(|name| *name == room) else {
+        return if room == "lib" { broken } else { vec![format!("{file}: the room {room} has no place in the order")] };
+    };
+    for path in imports(source) {
+        if path.len() == 1 {
+            match ROOMS.iter().position(|name| *name == path[0]) {
+                Some(other) if other > level => {
+                    broken.push(format!("{file} imports {}, which stands behind it", path[0]))
+                }
+                _ => {}
+            }
+        }
+        for folder in SIDE_BY_SIDE {
+            let Some(own) = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')) else { continue };
+            let parts: Vec<&str> = folder.split('/').collect();
+            if path.len() != parts.len() + 1 || !path.iter().zip(&parts).all(|(a, b)| a == b) {
+                continue;
+            }
+            let (own, other) = (own.split('/').next().unwrap_or_default(), path[parts.len()].as_str());
+            let is_part = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder).join(other).is_dir();
+            let alone = own.ends_with(".rs");
+            if is_part && !alone && own != other {
+                broken.push(format!("{file} of {folder}/{own} imports {folder}/{other}"));
+            }
+        }
+    }
+    broken
+}
+
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_room_uses_only_those_above_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = vec![];
+    sources(&root, &mut files);
+    assert!(files.len() > 300, "{}", files.len());
+    let mut all = vec![];
+    for path in files {
+        let file = path.strip_prefix(&root).expect("below src").to_string_lossy().replace('\\', "/");
+        all.extend(broken(&file, &fs::read_to_string(&path).expect("readable")));
+    }
+    assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+#[test]
+fn the_map_in_the_crate_documentation_is_this_order() {
+    let lib = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).expect("readable");
+    let rows = lib.lines().filter_map(|line| line.strip_prefix("//! | [`")?.split('`').next());
+    let places: Vec<usize> = rows.map(|room| ROOMS.iter().position(|name| *name == room).expect(room)).collect();
+    assert!(places.len() > 12 && places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn an_import_against_the_order_is_found() {
+    let upwards = "use crate::{\n    graph::Dag,\n    planner::{self, Search as Other},\n};\n";
+    assert_eq!(broken("plan/mod.rs", upwards), ["plan/mod.rs imports planner, which stands behind it"]);
+    assert_eq!(broken("study/mod.rs", upwards), Vec::<String>::new());
+    let inline = "fn f() { let x = crate::cli::run(); } // crate::tui::model\n";
+    assert_eq!(broken("export/x.rs", inline), ["export/x.rs imports cli, which stands behind it"]);
+    let other = "use crate::planner::{options::Options, piper::bisection::Bounds};\n";
+    assert_eq!(broken("planner/dapple/x.rs", other), ["planner/dapple/x.rs of planner/dapple imports planner/piper"]);
+    assert_eq!(broken("planner/mod.rs", other), Vec::<String>::new());
+    let tested = "use crate::graph::Dag;\n\n#[cfg(test)]\nmod tests {\n    use crate::planner::all;\n}\n";
+    assert_eq!(broken("plan/mod.rs", tested), Vec::<String>::new());
+    assert_eq!(broken("nowhere/mod.rs", ""), ["nowhere/mod.rs: the room nowhere has no place in the order"]);
+}
