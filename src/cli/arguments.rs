@@ -7,7 +7,7 @@ use clap::{Args, builder::PossibleValuesParser};
 use crate::{
     cluster::{
         LimitKind, Machines, Overrides,
-        topology::{self, Topology},
+        topology::{self, PublishedCluster},
     },
     planner,
     simulate::Schedule,
@@ -44,7 +44,7 @@ pub struct LimitArgs {
     pub flops: Option<f64>,
     /// A cluster preset: machines, memory and links; `plantui topologies` lists them (layer profiles)
     #[arg(long, value_name = "NAME", value_parser = topology)]
-    pub topology: Option<&'static Topology>,
+    pub topology: Option<&'static PublishedCluster>,
 }
 
 /// Batches to plan for, one after the other.
@@ -98,7 +98,7 @@ impl LimitArgs {
 }
 
 /// What a preset says about links, as settings of planners that have links.
-pub(super) fn link_settings(topology: &Topology) -> Vec<(&'static str, f64)> {
+pub(super) fn link_settings(topology: &PublishedCluster) -> Vec<(&'static str, f64)> {
     vec![
         ("nvlink_bandwidth", topology.links.in_machine),
         ("ethernet_bandwidth", topology.links.between_machines),
@@ -159,9 +159,9 @@ fn batches(text: &str) -> Result<Batches, UnitError> {
     Ok(batches)
 }
 
-pub(super) fn topology(text: &str) -> Result<&'static Topology, String> {
-    topology::find(text).ok_or_else(|| {
-        let known: Vec<&str> = topology::ALL.iter().map(|topology| topology.id).collect();
+pub(super) fn topology(text: &str) -> Result<&'static PublishedCluster, String> {
+    topology::find_published(text).ok_or_else(|| {
+        let known: Vec<&str> = topology::PUBLISHED.iter().map(|topology| topology.id).collect();
         format!("there is no such preset; there are {}", known.join(", "))
     })
 }

@@ -22,6 +22,7 @@ pub mod input;
 mod interrupt;
 pub mod lint;
 pub mod man;
+pub mod map;
 mod mistyped;
 mod misuse;
 mod operator_table;
@@ -40,6 +41,7 @@ mod sweep_report;
 mod sweep_store;
 pub mod themes;
 pub mod topologies;
+mod topology_input;
 mod watch;
 
 use std::{ffi::OsStr, process::ExitCode};
@@ -59,6 +61,7 @@ Examples:
   plantui export plan.json --to megatron        the flags of a training engine
   plantui compare model.json                    every planner that can, in one simulator
   plantui explain model.json                    what limits the plan, and what would help
+  plantui map model.json plan.json --topology dgx-1   which device each part sits on
   plantui sweep model.json --devices 8..512     over a range of a limit
   plantui generate bert-32 > model.json         make a workload
 
@@ -87,6 +90,7 @@ enum Command {
     Check(check::CheckArgs),
     Compare(compare::CompareArgs),
     Explain(explain::ExplainArgs),
+    Map(map::MapArgs),
     Sweep(sweep::SweepArgs),
     Simulate(simulate::SimulateArgs),
     Export(export::ExportArgs),
@@ -114,6 +118,7 @@ impl Cli {
             Some(Command::Check(args)) => args.run(),
             Some(Command::Compare(args)) => args.run(),
             Some(Command::Explain(args)) => args.run(),
+            Some(Command::Map(args)) => args.run(),
             Some(Command::Sweep(args)) => args.run(),
             Some(Command::Simulate(args)) => args.run(),
             Some(Command::Export(args)) => args.run(),

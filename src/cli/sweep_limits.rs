@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::arguments;
 use crate::{
-    cluster::{LimitKind, Machines, Overrides, topology::Topology},
+    cluster::{LimitKind, Machines, Overrides, topology::PublishedCluster},
     study::sweep::Values,
     units::UnitError,
 };
@@ -39,7 +39,7 @@ pub(super) struct SweepLimits {
     machines: Option<Machines>,
     /// A cluster preset; `plantui topologies` lists them (layer profiles)
     #[arg(long, value_name = "NAME", value_parser = arguments::topology)]
-    topology: Option<&'static Topology>,
+    topology: Option<&'static PublishedCluster>,
 }
 
 fn machines(text: &str) -> Result<Machines, UnitError> {

@@ -13,6 +13,7 @@ pub mod plan_svg;
 pub mod split;
 pub mod sweep_csv;
 pub mod sweep_svg;
+pub mod topology;
 #[cfg(feature = "screen")]
 pub mod whole_file;
 pub(crate) mod xml;

@@ -45,6 +45,9 @@ pub struct Document {
     /// How every operator is split, where operators are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<OperatorPart>,
+    /// Where its parts sit on a topology.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping: Option<MappingPart>,
     /// The plan in the simulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulation: Option<SimulationPart>,
@@ -170,6 +173,35 @@ pub struct OperatorPart {
     pub node: NodeId,
     /// Ways by dimension, in the order of its iteration space.
     pub splits: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Where the parts of a plan sit on a topology: stage by stage, replica by replica, shard by shard.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MappingPart {
+    /// Name of the topology.
+    pub topology: String,
+    /// How it was found.
+    pub method: String,
+    /// The device of every part.
+    pub devices: Vec<u32>,
+    /// Their names in the topology.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Seconds of communication a microbatch at the bottleneck.
+    pub communication_s: f64,
+    /// The pair, ring or link where that is; absent where nothing is sent.
+    #[serde(default)]
+    pub bottleneck: Option<String>,
+    /// Its bytes per second.
+    #[serde(default)]
+    pub bottleneck_bytes_per_s: Option<f64>,
+    /// Seconds that every mapping takes at least.
+    pub lower_bound_s: f64,
+    /// Whether no mapping takes less.
+    pub proved: bool,
+    /// What was assumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What the simulator says of a plan.

@@ -11,10 +11,12 @@ mod fault;
 pub(crate) mod liar;
 pub mod options;
 mod outcome;
+pub mod parmesan;
 pub mod pase;
 pub mod piper;
 pub mod placement;
 mod proof;
+mod random;
 mod search;
 
 use std::sync::Arc;

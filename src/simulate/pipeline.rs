@@ -17,6 +17,8 @@ pub struct PipelineStage {
     pub devices: u32,
     /// Gradient all-reduce of the whole batch, seconds; 0 for one replica.
     pub all_reduce_s: f64,
+    /// Bytes of gradients that each replica's device brings into it.
+    pub gradient_bytes: f64,
     /// Bytes on each device whatever is in flight.
     pub fixed_bytes: f64,
     /// What is known of the fixed bytes: their weights, gradients, optimizer state and buffers. `state` and `activations` of
@@ -69,6 +71,9 @@ pub struct Pipeline {
     pub steps: Vec<Step>,
     /// What was assumed.
     pub notes: Vec<String>,
+    /// Whether the devices of a stage work on each microbatch together, each on its share of the samples; else each replica
+    /// takes a microbatch, and its devices split the tensors.
+    pub samples_are_split: bool,
     /// How it is played.
     pub settings: Settings,
     /// Whether [`Settings::forward_share`] parts the time of any node: the profile gives one time for both passes.

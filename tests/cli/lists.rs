@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "plan",
     "check",
     "compare",
     "explain",
+    "map",
     "sweep",
     "simulate",
     "export",

@@ -13,6 +13,7 @@ mod export_families;
 mod hostile;
 mod layers;
 mod lists;
+mod map;
 mod output;
 mod placement;
 mod plan;
@@ -21,6 +22,7 @@ mod readme;
 mod reference;
 mod sweep;
 mod sweep_studies;
+mod topologies;
 #[expect(dead_code, reason = "what is read beyond the rules themselves is asked by the integration tests")]
 #[path = "../common/trace_rules.rs"]
 mod trace_rules;

@@ -25,6 +25,8 @@ pub struct LayerStage {
     pub send_s: f64,
     /// Bytes of one microbatch's outputs to the next stage.
     pub send_bytes: f64,
+    /// Bytes of its parameters, which are as many bytes of gradients.
+    pub parameter_bytes: f64,
     /// Bytes of weights, gradients and optimizer state on each device.
     pub weight_bytes: f64,
     /// Bytes on each device for every microbatch in flight.
@@ -106,6 +108,7 @@ pub fn stages(
         cost.backward_s *= scale / m / d;
         cost.recompute_s *= scale / m / d;
         cost.all_reduce_s = model.links.all_reduce_s(&limits.machines, &stage.devices, parameters);
+        cost.parameter_bytes = parameters;
         cost.weight_bytes = model.optimizer_memory_scaling * parameters;
         let share = if all > 0.0 { outputs / all } else { 0.0 };
         let activations = share * per_sample * samples / d;

@@ -28,6 +28,7 @@ pub(crate) fn pipeline(
         replicas: 1,
         devices: plan.stages[i].device_count().max(1),
         all_reduce_s: cost.all_reduce_s,
+        gradient_bytes: cost.parameter_bytes,
         fixed_bytes: cost.weight_bytes + cost.working_bytes,
         parts: MemoryParts {
             // The scaling counts the weights themselves and what training keeps besides.
@@ -55,6 +56,7 @@ pub(crate) fn pipeline(
         transfers: costs.iter().enumerate().take(costs.len().saturating_sub(1)).map(transfer).collect(),
         microbatches,
         samples: f64::from(limits.batch) / f64::from(microbatches),
+        samples_are_split: true,
         notes,
         ..Pipeline::default()
     }

@@ -57,7 +57,10 @@ pub(crate) fn pipeline(
         }
         [stage.forward_s, stage.backward_s, stage.recompute_s] = [forward, backward, recompute].map(total);
         let d = f64::from(stage.replicas);
-        stage.all_reduce_s = 4.0 * (d - 1.0) * total(parameters) / d / bandwidth;
+        let parameters = total(parameters);
+        stage.all_reduce_s = 4.0 * (d - 1.0) * parameters / d / bandwidth;
+        // A ring moves 2 (d−1)/d of them: Piper's model counts each parameter twice.
+        stage.gradient_bytes = 2.0 * parameters;
         stages.push(stage);
     }
     let transfers = transfers(workload, &profile.edge_bytes, &placed, bandwidth);

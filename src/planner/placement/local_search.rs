@@ -16,11 +16,10 @@ use super::{
     classes::{ClassGraph, Partition},
     first_plan::{self, First},
     load::ClassCosts,
-    random::SplitMix,
 };
 use crate::{
     graph::Dag,
-    planner::{Search, Status, placement::Placed},
+    planner::{Search, Status, placement::Placed, random::SplitMix},
     workload::placement::PlacementProfile,
 };
 

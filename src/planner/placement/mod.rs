@@ -32,7 +32,6 @@ mod packing;
 pub mod partitioners;
 pub mod pipedream;
 pub mod planners;
-mod random;
 pub mod scotch;
 pub mod smallest_memory;
 pub mod split;

@@ -27,11 +27,10 @@ use super::{
     baselines::scored,
     classes::{ClassGraph, Partition},
     first_plan::{self, First},
-    random::SplitMix,
 };
 use crate::{
     graph::Dag,
-    planner::{Search, Status},
+    planner::{Search, Status, random::SplitMix},
     workload::placement::PlacementProfile,
 };
 use level::Level;

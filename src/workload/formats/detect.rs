@@ -52,6 +52,15 @@ pub(crate) const CONFIGURATION: Wanted = Wanted {
     model: "give the config.json that lies beside it",
 };
 
+/// A topology.
+#[cfg(feature = "screen")]
+pub(crate) const TOPOLOGY: Wanted = Wanted {
+    noun: "a topology",
+    make: "make one with `plantui topologies dgx-1 --json`, or save what `nvidia-smi topo -m` prints",
+    give: "give a JSON topology, a CSV matrix, or what `nvidia-smi topo -m` or p2pBandwidthLatencyTest prints",
+    model: "give a JSON topology, a CSV matrix, or what `nvidia-smi topo -m` or p2pBandwidthLatencyTest prints",
+};
+
 /// The text of a file, without a byte-order mark.
 pub(crate) fn text<'a>(bytes: &'a [u8], source: &str, wanted: &Wanted) -> Result<&'a str, LoadError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);

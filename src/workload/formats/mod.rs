@@ -6,7 +6,7 @@
 pub(crate) mod detect;
 pub mod file;
 mod foreign;
-mod locate;
+pub(crate) mod locate;
 pub mod operators;
 pub mod piper;
 pub mod placement;

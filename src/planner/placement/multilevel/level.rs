@@ -2,8 +2,9 @@
 
 use crate::{
     graph::Dag,
-    planner::placement::{
-        PlacementLimits, classes::Partition, load::ClassCosts, multilevel::refine::Value, random::SplitMix,
+    planner::{
+        placement::{PlacementLimits, classes::Partition, load::ClassCosts, multilevel::refine::Value},
+        random::SplitMix,
     },
     workload::placement::PlacementProfile,
 };

@@ -2,14 +2,14 @@
 
 /// Sebastiano Vigna's SplitMix64 (2015): one word of state and well mixed, all that starts and orders need.
 #[derive(Debug)]
-pub(super) struct SplitMix(u64);
+pub(crate) struct SplitMix(u64);
 
 impl SplitMix {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         SplitMix(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,7 +18,7 @@ impl SplitMix {
     }
 
     /// Puts a list in random order (Fisher and Yates).
-    pub(super) fn shuffle(&mut self, list: &mut [usize]) {
+    pub(crate) fn shuffle(&mut self, list: &mut [usize]) {
         for i in (1..list.len()).rev() {
             list.swap(i, (self.next() % (i as u64 + 1)) as usize);
         }

@@ -3,11 +3,11 @@
 //! The published program knows the links of 25 Gb/s Ethernet only; those of configuration C are the same figures, divided as
 //! the line rates are (25 to 10).
 
-use super::{Links, Machines, PUBLISHED_LINKS};
+use crate::cluster::{Links, Machines, PUBLISHED_LINKS};
 
-/// A cluster preset.
+/// A cluster of the evaluation, with the three speeds that its links are published with.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Topology {
+pub struct PublishedCluster {
     /// What `--topology` calls it.
     pub id: &'static str,
     /// What it is.
@@ -20,23 +20,23 @@ pub struct Topology {
     pub memory_bytes: f64,
 }
 
-/// All presets.
-pub static ALL: [Topology; 3] = [
-    Topology {
+/// All of them.
+pub static PUBLISHED: [PublishedCluster; 3] = [
+    PublishedCluster {
         id: "dapple-a",
         name: "2 servers with 8 V100 on NVLink each, 25 Gb/s Ethernet between them",
         machines: Machines::even(2, 8),
         links: PUBLISHED_LINKS,
         memory_bytes: 16e9,
     },
-    Topology {
+    PublishedCluster {
         id: "dapple-b",
         name: "16 servers with one V100 each, 25 Gb/s Ethernet",
         machines: Machines::even(16, 1),
         links: PUBLISHED_LINKS,
         memory_bytes: 16e9,
     },
-    Topology {
+    PublishedCluster {
         id: "dapple-c",
         name: "16 servers with one V100 each, 10 Gb/s Ethernet",
         machines: Machines::even(16, 1),
@@ -46,6 +46,6 @@ pub static ALL: [Topology; 3] = [
 ];
 
 /// The preset of this id.
-pub fn find(id: &str) -> Option<&'static Topology> {
-    ALL.iter().find(|topology| topology.id.eq_ignore_ascii_case(id))
+pub fn find_published(id: &str) -> Option<&'static PublishedCluster> {
+    PUBLISHED.iter().find(|cluster| cluster.id.eq_ignore_ascii_case(id))
 }

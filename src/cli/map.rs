@@ -1,0 +1,295 @@
+//! `plantui map`: which device of a topology each part of a plan sits on.
+
+use std::path::PathBuf;
+
+use clap::{Args, builder::PossibleValuesParser};
+
+use super::{
+    Ending, Failure, input,
+    output::{self, Destination},
+    report::{line, table},
+    topology_input,
+};
+use crate::{
+    cluster::{
+        Limits, Overrides,
+        topology::{LinkRule, Topology},
+    },
+    family, notice,
+    plan::{
+        Measure, Plan, Score,
+        document::{Document, LimitsPart, MappingPart, ObjectivePart, PlannerPart, SCHEMA, stage_parts},
+    },
+    planner::{
+        Search,
+        parmesan::mapping::{self, Consider, Demands, Instance, Mapping, Method, Parallel, Settings},
+    },
+    simulate::Settings as Simulated,
+    units,
+    workload::Workload,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui map graph.txt plan.json --topology dgx-1
+  plantui map model.json plan.json --topology 2xdgx-a100 --shared-links
+  plantui map graph.txt plan.json --topology dgx-1 --method identity
+  plantui plan model.json --json | plantui map model.json - --topology mine.csv --json > mapped.json
+
+Takes the plan of any planner that has stages. The time is that which communication takes a microbatch at its busiest
+pair, ring or link; a bound below says what no mapping can do better than. With --json the plan comes out again with the
+devices that it was mapped to and a field `mapping`.
+Exit codes: 0 mapped, 1 the plan is not valid or does not fit on the topology, 2 wrong use or unreadable input.";
+
+/// Map a plan's parts onto the devices of a topology
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct MapArgs {
+    /// Workload the plan is for: a file, or `-` for standard input
+    workload: PathBuf,
+    /// Plan of any planner; `-` for standard input
+    plan: PathBuf,
+    /// A preset such as dgx-1 or 2xdgx-a100, or a file; `plantui topologies` lists them
+    #[arg(long, value_name = "NAME|FILE")]
+    topology: String,
+    /// How the mapping is found
+    #[arg(long, value_name = "METHOD", default_value = Method::Search.id(),
+          value_parser = PossibleValuesParser::new(Method::ALL.map(Method::id)))]
+    method: String,
+    /// Does not consider transfers between stages
+    #[arg(long)]
+    no_p2p: bool,
+    /// Does not consider all-reduces
+    #[arg(long)]
+    no_allr: bool,
+    /// Counts what every link carries in all, and not each transfer by itself
+    #[arg(long)]
+    shared_links: bool,
+    /// Searches for the same target at once
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    parallel_same_t: u32,
+    /// Searches at once in all
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    parallel_degree: u32,
+    /// Seed of what is drawn at random
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// Prints the plan with its mapping as JSON
+    #[arg(long)]
+    json: bool,
+    /// Writes to a file in place of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replaces the file if there is one
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// A plan that was mapped.
+struct Mapped {
+    workload: Workload,
+    /// Limits of the topology's devices and machines.
+    limits: Limits,
+    /// With the devices of the topology.
+    plan: Plan,
+    score: Score,
+    mapping: Mapping,
+    /// The devices that it had before, and what they cost, where that can be said.
+    before: Option<(Vec<usize>, mapping::Cost)>,
+    part: MappingPart,
+}
+
+impl MapArgs {
+    /// Maps and prints.
+    ///
+    /// # Errors
+    /// [`Failure`] for wrong use or input that cannot be read.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let destination = Destination::new(self.output.as_deref(), self.force);
+        destination.check()?;
+        input::one_standard_input(&self.workload, &self.plan)?;
+        let workload = input::workload(&self.workload)?;
+        let mut loaded = input::plan(&self.plan, &workload)?;
+        let topology = topology_input::topology(&self.topology)?;
+        let shown = input::shown(&self.plan);
+        let limits = super::check::limits(&super::arguments::LimitArgs::default(), &mut loaded, &workload, &shown)?;
+        if let Some(violation) = family::check(&workload, &limits, &loaded.plan).violations.first() {
+            notice::error(&format!("{shown} is not valid: {violation}"));
+            notice::hint("`plantui check` lists everything that is wrong with it");
+            return Ok(Ending::NoPlan);
+        }
+        let mapped = match self.mapped(workload, limits, loaded.plan, &topology)? {
+            Ok(mapped) => mapped,
+            Err(why) => {
+                notice::error(&why);
+                return Ok(Ending::NoPlan);
+            }
+        };
+        let planner = loaded.planner.map(|id| PlannerPart { id, options: loaded.options });
+        let text = if self.json { output::json(&mapped.document(planner)) } else { mapped.report(&topology) };
+        destination.write(&text)?;
+        Ok(Ending::Done)
+    }
+
+    /// The plan on the topology's devices; else why it cannot be there.
+    fn mapped(
+        &self,
+        workload: Workload,
+        limits: Limits,
+        plan: Plan,
+        topology: &Topology,
+    ) -> Result<Result<Mapped, String>, Failure> {
+        let pipeline = family::pipeline(&workload, &limits, &plan, &Simulated::default());
+        if pipeline.single_sample.is_some() || !pipeline.steps.is_empty() {
+            let message = "the plan has no stages that a batch flows through, so nothing says who talks to whom";
+            return Err(Failure::refused(message, "map the plan of a pipeline"));
+        }
+        let nodes: Vec<usize> = plan.stages.iter().map(|stage| stage.nodes.len()).collect();
+        let demands = Demands::of(&pipeline, &nodes, LinkRule::of(topology).any);
+        let consider =
+            Consider { transfers: !self.no_p2p, all_reduces: !self.no_allr, shared_links: self.shared_links };
+        let instance = Instance::new(topology, &demands, consider);
+        let settings = Settings {
+            method: Method::find(&self.method).unwrap_or_default(),
+            parallel: Parallel { same_target: self.parallel_same_t, degree: self.parallel_degree },
+            seed: self.seed,
+        };
+        let found = mapping::map(&instance, &settings, &Search::default());
+        let mapping = match found {
+            Ok(mapping) => mapping,
+            Err(error @ mapping::MapError::Parallel { .. }) => return Err(Failure::refused(error.to_string(), "")),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let before: Vec<usize> =
+            plan.stages.iter().flat_map(|stage| stage.devices.iter().map(|&device| device as usize)).collect();
+        let known = before.len() == instance.workers() && before.iter().all(|&device| device < topology.devices());
+        let before = known.then(|| (before.clone(), instance.cost(&before)));
+        let part = part(topology, &instance, &mapping);
+        let mut plan = plan;
+        let mut next = mapping.devices.iter().map(|&device| device as u32);
+        for stage in &mut plan.stages {
+            stage.devices = next.by_ref().take(stage.device_count() as usize).collect();
+        }
+        let on = Overrides {
+            devices: Some(topology.devices() as u32),
+            machines: Some(topology.machines()).filter(|_| family::of(&workload).on_machines()),
+            ..Overrides::from(&limits)
+        };
+        let limits = family::resolve(&workload, &on).map_err(|missing| missing.of(&workload.source))?;
+        let score = family::check(&workload, &limits, &plan);
+        if let Some(violation) = score.violations.first() {
+            return Ok(Err(format!("the plan does not hold on {}: {violation}", topology.name)));
+        }
+        Ok(Ok(Mapped { workload, limits, plan, score, mapping, before, part }))
+    }
+}
+
+/// What the document says of a mapping.
+fn part(topology: &Topology, instance: &Instance<'_>, mapping: &Mapping) -> MappingPart {
+    let bottleneck = mapping.bottleneck(instance);
+    MappingPart {
+        topology: topology.name.clone(),
+        method: mapping.method.id().into(),
+        devices: mapping.devices.iter().map(|&device| device as u32).collect(),
+        names: mapping.devices.iter().map(|&device| topology.device_name(device).to_string()).collect(),
+        communication_s: mapping.cost.seconds,
+        bottleneck_bytes_per_s: bottleneck.as_ref().map(|bottleneck| bottleneck.1),
+        bottleneck: bottleneck.map(|bottleneck| bottleneck.0),
+        lower_bound_s: mapping.lower_bound_s,
+        proved: mapping.proved,
+        notes: instance.notes().iter().chain(&mapping.notes).cloned().collect(),
+    }
+}
+
+impl Mapped {
+    fn document(&self, planner: Option<PlannerPart>) -> Document {
+        let Mapped { workload, limits, plan, score, .. } = self;
+        let measure = plan.measure;
+        let objective = ObjectivePart {
+            name: measure.name().into(),
+            value: score.value,
+            unit: measure.unit().into(),
+            parameters: measure.parameters(),
+        };
+        Document {
+            schema: SCHEMA.into(),
+            workload: Some(workload.into()),
+            planner,
+            limits: Some(LimitsPart::from(limits).only(family::of(workload).limits())),
+            status: Some("feasible".into()),
+            objective: Some(objective),
+            lower_bound: None,
+            stages: stage_parts(workload, plan, Some(score)),
+            operators: family::operators::operator_parts(workload, plan),
+            mapping: Some(self.part.clone()),
+            simulation: None,
+            infeasible: None,
+            stats: std::collections::BTreeMap::new(),
+            notes: vec![],
+        }
+    }
+
+    fn report(&self, topology: &Topology) -> String {
+        let Mapped { plan, mapping, part, .. } = self;
+        let mut text = String::new();
+        let workers = units::counted(mapping.devices.len(), "part");
+        let ending = match mapping {
+            _ if mapping.proved => "proven: no mapping takes less",
+            Mapping { budget: true, .. } => "not proven: the budget of the search ran out",
+            _ => "not proven",
+        };
+        line(&mut text, format_args!("{}: {workers} on {}, by {}", self.workload.name, topology.name, part.method));
+        let seconds = |seconds: f64| format!("{} of communication a microbatch", units::seconds(seconds));
+        let at = |part: &MappingPart| {
+            let width = part.bottleneck_bytes_per_s.map(units::bandwidth_exact).unwrap_or_default();
+            part.bottleneck.as_ref().map(|place| format!(", most at {place} ({width})")).unwrap_or_default()
+        };
+        line(&mut text, format_args!("{}{}", seconds(mapping.cost.seconds), at(part)));
+        line(&mut text, format_args!("{ending}; bound {}", units::seconds(mapping.lower_bound_s)));
+        if let Some((devices, cost)) = &self.before {
+            let change = if *devices == mapping.devices {
+                "the same devices".into()
+            } else if cost.seconds > mapping.cost.seconds && mapping.cost.seconds > 0.0 {
+                format!("{:.2} times as long", cost.seconds / mapping.cost.seconds)
+            } else {
+                "no longer than that".into()
+            };
+            line(
+                &mut text,
+                format_args!("before, with the plan's own device numbers: {} ({change})", seconds(cost.seconds)),
+            );
+        }
+        line(&mut text, format_args!(""));
+        let mut rows = vec![["stage", "replica", "shard", "device", "machine"].map(String::from).to_vec()];
+        let mut next = mapping.devices.iter();
+        for (number, stage) in plan.stages.iter().enumerate() {
+            // A plan over machines splits samples: its devices are the stage's replicas, as its degrees say.
+            for replica in 0..stage.data_parallel.max(1) {
+                for shard in 0..stage.tensor_parallel.max(1) {
+                    let Some(&device) = next.next() else { break };
+                    rows.push(vec![
+                        (number + 1).to_string(),
+                        replica.to_string(),
+                        shard.to_string(),
+                        topology.device_name(device).into(),
+                        topology.machine_of(device).to_string(),
+                    ]);
+                }
+            }
+        }
+        table(&mut text, &rows);
+        let order: Vec<String> = mapping.devices.iter().map(ToString::to_string).collect();
+        line(&mut text, format_args!("\nrank order: {}", order.join(",")));
+        if topology.machines().sizes().len() == 1 {
+            line(&mut text, format_args!("so that rank i is part i: CUDA_VISIBLE_DEVICES={}", order.join(",")));
+        }
+        if let Measure::Speedup(_) = plan.measure {
+            let worth = plan.measure.show(self.score.value);
+            line(&mut text, format_args!("on these devices, in {}: {worth}", plan.measure.model()));
+        }
+        for note in &part.notes {
+            line(&mut text, format_args!("note: {note}"));
+        }
+        text
+    }
+}

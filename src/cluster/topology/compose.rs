@@ -1,0 +1,352 @@
+//! Topologies by name: `dgx-1`, `4xdgx-h100`, `2xdgx-1+eth-25g`, `tpu-v4-4x4x4`.
+//!
+//! Machines are joined by the NICs that they bring: NICs of the same place share a leaf switch (a rail), and where there are
+//! several rails a spine joins the leaves without narrowing them, so that every device reaches every other. `+NETWORK`
+//! replaces the NICs by one for each machine, which all its devices share.
+
+use thiserror::Error;
+
+use super::{
+    Topology,
+    graph::{Duplex, Problem, Source, VertexKind},
+    presets::{GB, NVLINK_S, PCIE_S, PRESETS, Ports, Preset, TORI},
+    published::{self, PublishedCluster},
+    sketch::Sketch,
+};
+use crate::{cluster::MOST_MACHINES, text::printable};
+
+/// Seconds from one NIC to another, half of it on each side.
+const NETWORK_S: f64 = 2.6e-6;
+/// Seconds from a leaf switch to the spine.
+const SPINE_S: f64 = 0.3e-6;
+
+/// A network between machines.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Network {
+    /// What stands behind the `+`.
+    pub id: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// Bytes per second of a port, per direction.
+    pub bandwidth: f64,
+}
+
+/// All networks, by speed.
+pub static NETWORKS: [Network; 8] = [
+    Network { id: "eth-1g", title: "Ethernet, 1 Gb/s", bandwidth: 0.125 * GB },
+    Network { id: "eth-10g", title: "Ethernet, 10 Gb/s", bandwidth: 1.25 * GB },
+    Network { id: "eth-25g", title: "Ethernet, 25 Gb/s", bandwidth: 3.125 * GB },
+    Network { id: "eth-100g", title: "Ethernet, 100 Gb/s", bandwidth: 12.5 * GB },
+    Network { id: "ib-edr", title: "InfiniBand EDR, 100 Gb/s", bandwidth: 12.5 * GB },
+    Network { id: "ib-hdr", title: "InfiniBand HDR, 200 Gb/s", bandwidth: 25.0 * GB },
+    Network { id: "ib-ndr", title: "InfiniBand NDR, 400 Gb/s", bandwidth: 50.0 * GB },
+    Network { id: "ib-xdr", title: "InfiniBand XDR, 800 Gb/s", bandwidth: 100.0 * GB },
+];
+
+const NETWORK_SOURCE: &str = "unit conversion of the line rate";
+
+/// Why a name names no topology.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum NameError {
+    /// No preset is called so.
+    #[error(
+        "no topology is called `{name}`: it is neither a file nor a preset; presets are {known}, and shapes such as tpu-v4-4x4x4; 2xdgx-a100 is two of them, 2xdgx-1+eth-25g two over one NIC each"
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// No network is called so.
+    #[error("no network is called `{name}`; networks are {known}")]
+    Network {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A number of machines that cannot be.
+    #[error("{0} machines cannot be planned for; write from 1 to {MOST_MACHINES}")]
+    Machines(String),
+    /// The shape of a torus that cannot be.
+    #[error("`{name}` is no shape of a {id}; it has {axes} axes: write {example}")]
+    Shape {
+        /// What was asked for.
+        name: String,
+        /// The kind of torus.
+        id: &'static str,
+        /// How many axes it has.
+        axes: usize,
+        /// A shape that would do.
+        example: &'static str,
+    },
+    /// What is named is fixed as it is.
+    #[error("{0} stands alone: it takes no number of machines and no network")]
+    Alone(String),
+    /// It is too large.
+    #[error("`{name}` {problem}")]
+    Large {
+        /// What was asked for.
+        name: String,
+        /// Why it cannot be.
+        problem: Problem,
+    },
+}
+
+/// A name in its parts.
+struct Name<'a> {
+    machines: Option<&'a str>,
+    preset: &'a str,
+    network: Option<&'a str>,
+}
+
+impl<'a> Name<'a> {
+    fn new(text: &'a str) -> Self {
+        let (rest, network) = match text.split_once('+') {
+            Some((rest, network)) => (rest, Some(network)),
+            None => (text, None),
+        };
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        match rest[digits..].strip_prefix('x') {
+            Some(preset) if digits > 0 => Name { machines: Some(&rest[..digits]), preset, network },
+            _ => Name { machines: None, preset: rest, network },
+        }
+    }
+}
+
+/// The topology of this name, in either case.
+///
+/// # Errors
+/// [`NameError`] with what would do.
+pub fn named(text: &str) -> Result<Topology, NameError> {
+    let lower = text.trim().to_ascii_lowercase();
+    let name = Name::new(&lower);
+    let alone = name.machines.is_none() && name.network.is_none();
+    if let Some(cluster) = published::find_published(name.preset) {
+        return if alone { published_cluster(cluster) } else { Err(NameError::Alone(cluster.id.into())) };
+    }
+    let large = |problem| NameError::Large { name: printable(text), problem };
+    for torus in &TORI {
+        let Some(shape) = name.preset.strip_prefix(torus.id).and_then(|rest| rest.strip_prefix('-')) else { continue };
+        if !alone {
+            return Err(NameError::Alone(name.preset.into()));
+        }
+        let lengths: Option<Vec<u32>> = shape.split('x').map(|n| n.parse().ok().filter(|n| *n > 0)).collect();
+        let total = |lengths: &[u32]| lengths.iter().try_fold(1u32, |all, &n| all.checked_mul(n));
+        let lengths = lengths.filter(|lengths| lengths.len() == torus.axes);
+        let Some((lengths, devices)) = lengths.and_then(|lengths| total(&lengths).map(|all| (lengths, all))) else {
+            let (id, axes, example) = (torus.id, torus.axes, torus.example);
+            return Err(NameError::Shape { name: printable(shape), id, axes, example });
+        };
+        if devices > crate::cluster::MOST_DEVICES {
+            return Err(large(Problem::TooManyDevices(devices as usize)));
+        }
+        let mut sketch = Sketch::default();
+        torus.wire(&mut sketch, &lengths);
+        let mut topology = sketch.topology(&lower).map_err(large)?;
+        topology.relay = true;
+        topology.title = format!("{}, {shape}", torus.title);
+        topology.memory_bytes = Some(torus.memory_bytes);
+        topology.sources = vec![Source { figure: torus.source.0.into(), source: torus.source.1.into() }];
+        topology.notes = vec![format!(
+            "an axis has a link back to its start where its length is a multiple of {}; devices pass data on",
+            torus.wraps_at
+        )];
+        return Ok(topology);
+    }
+    let preset = PRESETS
+        .iter()
+        .find(|preset| preset.id == name.preset)
+        .ok_or_else(|| NameError::Unknown { name: printable(text), known: known() })?;
+    let machines = match name.machines {
+        None => 1,
+        Some(count) => match count.parse::<usize>() {
+            Ok(number) if (1..=MOST_MACHINES).contains(&number) => number,
+            _ => return Err(NameError::Machines(count.into())),
+        },
+    };
+    let network = match name.network {
+        None => None,
+        Some(id) => Some(NETWORKS.iter().find(|network| network.id == id).ok_or_else(|| NameError::Network {
+            name: printable(id),
+            known: NETWORKS.map(|network| network.id).join(", "),
+        })?),
+    };
+    composed(&lower, preset, machines, network).map_err(large)
+}
+
+/// The ids of all presets, in a list.
+fn known() -> String {
+    let clusters = published::PUBLISHED.iter().map(|cluster| cluster.id);
+    PRESETS.iter().map(|preset| preset.id).chain(clusters).collect::<Vec<_>>().join(", ")
+}
+
+fn composed(name: &str, preset: &Preset, machines: usize, network: Option<&Network>) -> Result<Topology, Problem> {
+    let mut sketch = Sketch::new(machines > 1);
+    // By rail, the NICs of the machines.
+    let mut rails: Vec<Vec<u32>> = vec![];
+    let mut own = "";
+    for machine in 0..machines as u32 {
+        sketch.enter(Some(machine));
+        let Ports { network: brought, mut nics, plug } = (preset.wire)(&mut sketch);
+        own = brought;
+        if machines == 1 {
+            break;
+        }
+        if network.is_some() {
+            // One NIC stands at the bridge of a processor. Where there is none, at all devices, whose own links are wider.
+            nics = vec![sketch.host().map_or_else(|| nics.concat(), |host| vec![host])];
+        }
+        rails.resize(nics.len(), vec![]);
+        for (rail, plugged) in nics.iter().enumerate() {
+            let nic = sketch.vertex(VertexKind::Nic, &format!("nic{rail}"));
+            for &vertex in plugged {
+                sketch.join(vertex, nic, plug.0, PCIE_S, Duplex::Full, plug.1);
+            }
+            rails[rail].push(nic);
+        }
+    }
+    sketch.enter(None);
+    let network = network.or_else(|| NETWORKS.iter().find(|network| network.id == own));
+    let network = network.unwrap_or(&NETWORKS[0]);
+    let leaves: Vec<u32> = (0..rails.len())
+        .map(|rail| {
+            let name = if rails.len() == 1 { "switch".into() } else { format!("leaf{rail}") };
+            sketch.vertex(VertexKind::Switch, &name)
+        })
+        .collect();
+    for (&leaf, nics) in leaves.iter().zip(&rails) {
+        for &nic in nics {
+            sketch.join(nic, leaf, network.bandwidth, NETWORK_S / 2.0, Duplex::Full, network.title);
+        }
+    }
+    if leaves.len() > 1 {
+        let spine = sketch.vertex(VertexKind::Switch, "spine");
+        for &leaf in &leaves {
+            let bandwidth = machines as f64 * network.bandwidth;
+            sketch.join(leaf, spine, bandwidth, SPINE_S, Duplex::Full, "spine");
+        }
+    }
+    let mut topology = sketch.topology(name)?;
+    topology.memory_bytes = Some(preset.memory_bytes());
+    topology.alike = true;
+    topology.sources = preset.sources();
+    topology.title = match machines {
+        1 => preset.title.into(),
+        _ => format!("{machines} x {}, {} between them", preset.title, network.title),
+    };
+    if machines > 1 {
+        let figure = format!("{}: {}", network.title, crate::units::bandwidth_exact(network.bandwidth));
+        topology.sources.push(Source { figure, source: NETWORK_SOURCE.into() });
+    }
+    if leaves.len() > 1 {
+        topology
+            .notes
+            .push("rails: NICs of the same place share a leaf switch; a spine joins the leaves at full speed".into());
+    }
+    Ok(topology)
+}
+
+/// One of DAPPLE's clusters: machines with a switch inside and a NIC each.
+fn published_cluster(cluster: &PublishedCluster) -> Result<Topology, NameError> {
+    let mut sketch = Sketch::new(true);
+    let mut nics = vec![];
+    for (machine, &size) in (0..).zip(cluster.machines.sizes()) {
+        sketch.enter(Some(machine));
+        let devices = sketch.devices(u32::from(size));
+        let nic = sketch.vertex(VertexKind::Nic, "nic0");
+        if size > 1 {
+            let switch = sketch.vertex(VertexKind::Switch, "nvlink");
+            for &device in &devices {
+                sketch.join(device, switch, cluster.links.in_machine, NVLINK_S / 2.0, Duplex::Full, "NVLink");
+            }
+        }
+        for &device in &devices {
+            sketch.join(device, nic, cluster.links.in_machine, PCIE_S, Duplex::Full, "PCIe");
+        }
+        nics.push(nic);
+    }
+    sketch.enter(None);
+    let switch = sketch.vertex(VertexKind::Switch, "switch");
+    for nic in nics {
+        sketch.join(nic, switch, cluster.links.all_reduce, NETWORK_S / 2.0, Duplex::Full, "Ethernet");
+    }
+    let large = |problem| NameError::Large { name: cluster.id.into(), problem };
+    let mut topology = sketch.topology(cluster.id).map_err(large)?;
+    topology.title = cluster.name.into();
+    topology.memory_bytes = Some(cluster.memory_bytes);
+    topology.alike = true;
+    topology.sources = vec![Source {
+        figure: "speed of NVLink, and of an all-reduce over Ethernet".into(),
+        source: "the published program of DAPPLE (Fan et al., PPoPP 2021); 10 Gb/s in the ratio of the line rates"
+            .into(),
+    }];
+    topology.notes = vec![
+        "links between machines have the speed published for all-reduces; DAPPLE's planners reckon a single transfer at a third of it".into(),
+    ];
+    Ok(topology)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_joined_and_says_where_its_figures_come_from() {
+        let names = PRESETS
+            .iter()
+            .flat_map(|preset| [preset.id.to_string(), format!("2x{}", preset.id), format!("3x{}+eth-25g", preset.id)]);
+        let names = names.chain(TORI.iter().map(|torus| torus.example.to_string()));
+        for name in names.chain(published::PUBLISHED.iter().map(|cluster| cluster.id.to_string())) {
+            let topology = named(&name).unwrap();
+            assert_eq!(topology.joined(), Ok(()), "{name}");
+            assert!(!topology.sources.is_empty() && topology.memory_bytes.is_some_and(|bytes| bytes > 1e9), "{name}");
+            let matrix = topology.pair_matrix();
+            for a in 0..topology.devices() {
+                for b in 0..a {
+                    assert_eq!(matrix.at(a, b), matrix.at(b, a), "{name} {a} {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn machines_and_networks_are_composed() {
+        let four = named("4xDGX-H100").unwrap();
+        assert_eq!((four.devices(), four.machines().to_string().as_str()), (32, "4x8"));
+        // The NIC of its own place, on its rail; another rail over the spine.
+        let (same, other) = (four.route(0, 8), four.route(0, 13));
+        assert_eq!((same.bandwidth, same.channels.len()), (50e9, 4));
+        assert_eq!((other.bandwidth, other.channels.len()), (50e9, 6));
+        assert!((same.latency_s - 3.6e-6).abs() < 1e-12, "{}", same.latency_s);
+        let two = named("2xdgx-1+eth-25g").unwrap();
+        assert_eq!(two.route(0, 15).bandwidth, 3.125e9);
+        assert_eq!(two.route(3, 4).bandwidth, 6e9);
+        for (name, told) in [
+            ("dgx-9", "presets are dgx-1-p100"),
+            ("0xdgx-1", "from 1 to 256"),
+            ("999999999999xdgx-1", "from 1 to 256"),
+            ("2xdgx-1+tokenring", "networks are eth-1g"),
+            ("tpu-v4-4x4", "3 axes: write tpu-v4-4x4x4"),
+            ("tpu-v4-4x0x4", "3 axes"),
+            ("tpu-v4-100x100x100", "1000000 devices"),
+            ("tpu-v4-99999x99999x99999", "3 axes"),
+            ("2xdapple-a", "stands alone"),
+            ("", "neither a file nor a preset"),
+        ] {
+            let error = named(name).unwrap_err().to_string();
+            assert!(error.contains(told), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_torus_wraps_where_it_is_long_enough() {
+        let torus = named("tpu-v4-4x4x2").unwrap();
+        // Axes of 4 have a link back, the axis of 2 has none.
+        assert_eq!(torus.links().len(), 32 + 32 + 16);
+        assert_eq!(torus.route(0, 31).bandwidth, 50e9);
+        assert_eq!(named("tpu-v5e-4x4").unwrap().links().len(), 24);
+        assert_eq!(named("tpu-v5e-16x16").unwrap().links().len(), 512);
+    }
+}

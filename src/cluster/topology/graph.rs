@@ -1,0 +1,449 @@
+//! The graph: devices, switches, NICs and host bridges, joined by links with a bandwidth, a latency and a duplex.
+//!
+//! A link has one or two *channels*, which are what transfers share: a full-duplex link has one for each direction, a
+//! half-duplex one a single channel for both. A switch is limited by its ports, which are the links that join it.
+//! Devices are numbered from 0 in the order in which they stand, the devices of a machine one after the other, as in
+//! [`Machines`]. `O(vertices + links)` memory.
+
+use thiserror::Error;
+
+use crate::cluster::{MOST_DEVICES, MOST_MACHINES, Machines};
+
+/// What stands at a vertex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum VertexKind {
+    /// Computes, and is where a part of a plan can sit.
+    Device,
+    /// Passes on whatever comes, as fast as its ports are.
+    Switch,
+    /// The port of a machine to a network.
+    Nic,
+    /// The bridge of a processor: PCIe on one side, the other sockets on the other.
+    Host,
+}
+
+impl VertexKind {
+    /// All of them, in the order in which files list them.
+    pub const ALL: [VertexKind; 4] = [VertexKind::Device, VertexKind::Switch, VertexKind::Nic, VertexKind::Host];
+
+    /// What files and pictures call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            VertexKind::Device => "device",
+            VertexKind::Switch => "switch",
+            VertexKind::Nic => "nic",
+            VertexKind::Host => "host",
+        }
+    }
+}
+
+/// A vertex.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vertex {
+    /// Its name, unique in the topology.
+    pub name: String,
+    /// What it is.
+    pub kind: VertexKind,
+    /// The machine that it sits in; `None` for what stands between machines.
+    pub machine: Option<u32>,
+}
+
+/// What the two directions of a link have to do with one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duplex {
+    /// Each direction has the whole bandwidth.
+    Full,
+    /// Both directions share the bandwidth.
+    Half,
+    /// There is only the direction from the first end to the second.
+    OneWay,
+}
+
+impl Duplex {
+    /// What files call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Duplex::Full => "full",
+            Duplex::Half => "half",
+            Duplex::OneWay => "one-way",
+        }
+    }
+}
+
+/// A link between two vertices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Link {
+    /// Index of the vertex at its first end.
+    pub from: u32,
+    /// Index of the vertex at its second end.
+    pub to: u32,
+    /// Bytes per second, per direction; of both directions together where it is half duplex.
+    pub bandwidth: f64,
+    /// Seconds until the first byte arrives.
+    pub latency_s: f64,
+    /// What its directions share.
+    pub duplex: Duplex,
+    /// What it is: `NVLink 2`, `PCIe 3 x16`.
+    pub what: String,
+}
+
+impl Link {
+    /// The channels of the link with this index: forward, and back where there is one.
+    pub(super) fn channels(&self, index: usize) -> (u32, Option<u32>) {
+        let first = 2 * index as u32;
+        match self.duplex {
+            Duplex::Full => (first, Some(first + 1)),
+            Duplex::Half => (first, Some(first)),
+            Duplex::OneWay => (first, None),
+        }
+    }
+}
+
+/// A step along a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hop {
+    /// Where it leads.
+    pub to: u32,
+    /// The channel that it takes.
+    pub channel: u32,
+    /// Bytes per second.
+    pub bandwidth: f64,
+    /// Seconds.
+    pub latency_s: f64,
+}
+
+/// Where a figure of a topology comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// What is stated.
+    pub figure: String,
+    /// Where it is stated.
+    pub source: String,
+}
+
+/// Devices and what joins them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Topology {
+    /// What it is called: `2xdgx-a100`, or the name in a file.
+    pub name: String,
+    /// What it is, in words.
+    pub title: String,
+    vertices: Vec<Vertex>,
+    links: Vec<Link>,
+    /// Vertex of each device.
+    devices: Vec<u32>,
+    machines: Machines,
+    /// Hops from each vertex, in the order of the links.
+    hops: Vec<Vec<Hop>>,
+    /// Bytes of memory per device, where it is known.
+    pub memory_bytes: Option<f64>,
+    /// Whether data may pass through a device on its way to another.
+    pub relay: bool,
+    /// Whether every machine is a copy of the first and joined to the rest in the same way.
+    pub(super) alike: bool,
+    /// Where the figures come from.
+    pub sources: Vec<Source>,
+    /// What was assumed.
+    pub notes: Vec<String>,
+}
+
+/// Why vertices and links are no topology.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Problem {
+    /// There is no device.
+    #[error("has no device; list at least one")]
+    NoDevice,
+    /// There are too many.
+    #[error("has {0} devices, more than the {MOST_DEVICES} that can be planned; leave some out")]
+    TooManyDevices(usize),
+    /// There are too many machines.
+    #[error("has more machines than can be planned; {MOST_MACHINES} is the most")]
+    TooManyMachines,
+    /// Devices of one machine do not stand together.
+    #[error("device `{0}` stands apart from the others of its machine; list the devices machine by machine")]
+    Scattered(String),
+    /// Two vertices have one name.
+    #[error("has two vertices named `{0}`; give each a name of its own")]
+    Twice(String),
+    /// A link leads from a vertex to itself.
+    #[error("has a link from `{0}` to itself; leave it out")]
+    Loop(String),
+    /// A bandwidth is zero, negative, or not finite.
+    #[error("has a link from `{from}` to `{to}` with a bandwidth of {value}; it must be above 0 and at most 1e30")]
+    Bandwidth {
+        /// Its first end.
+        from: String,
+        /// Its second end.
+        to: String,
+        /// The value.
+        value: String,
+    },
+    /// A latency is negative or not finite.
+    #[error("has a link from `{from}` to `{to}` with a latency of {value} s; it must be from 0 to 1000")]
+    Latency {
+        /// Its first end.
+        from: String,
+        /// Its second end.
+        to: String,
+        /// The value.
+        value: String,
+    },
+    /// Some devices cannot reach others.
+    #[error("is in two parts that nothing joins: {from} cannot reach {to}; add a link between them")]
+    Apart {
+        /// Names of the devices in the first part.
+        from: String,
+        /// Names of the devices that they do not reach.
+        to: String,
+    },
+}
+
+impl Topology {
+    /// A topology of these vertices and links. Devices need not reach one another: [`Topology::apart`] tells.
+    ///
+    /// # Errors
+    /// [`Problem`] with the vertex or link that is at fault.
+    pub fn new(name: &str, vertices: Vec<Vertex>, links: Vec<Link>) -> Result<Self, Problem> {
+        let mut names = std::collections::HashSet::new();
+        if let Some(twice) = vertices.iter().find(|vertex| !names.insert(vertex.name.as_str())) {
+            return Err(Problem::Twice(twice.name.clone()));
+        }
+        let devices: Vec<u32> =
+            (0..vertices.len() as u32).filter(|&v| vertices[v as usize].kind == VertexKind::Device).collect();
+        if devices.is_empty() {
+            return Err(Problem::NoDevice);
+        }
+        if devices.len() > MOST_DEVICES as usize {
+            return Err(Problem::TooManyDevices(devices.len()));
+        }
+        let machines = machines(&vertices, &devices)?;
+        let mut hops: Vec<Vec<Hop>> = vec![vec![]; vertices.len()];
+        for (index, link) in links.iter().enumerate() {
+            let name = |v: u32| vertices[v as usize].name.clone();
+            let (from, to) = (name(link.from), name(link.to));
+            if link.from == link.to {
+                return Err(Problem::Loop(from));
+            }
+            if !(link.bandwidth > 0.0 && link.bandwidth <= 1e30) {
+                return Err(Problem::Bandwidth { from, to, value: crate::units::exact_number(link.bandwidth) });
+            }
+            if !(0.0..=1000.0).contains(&link.latency_s) {
+                return Err(Problem::Latency { from, to, value: crate::units::exact_number(link.latency_s) });
+            }
+            let (forward, back) = link.channels(index);
+            let hop = |to, channel| Hop { to, channel, bandwidth: link.bandwidth, latency_s: link.latency_s };
+            hops[link.from as usize].push(hop(link.to, forward));
+            if let Some(back) = back {
+                hops[link.to as usize].push(hop(link.from, back));
+            }
+        }
+        Ok(Topology {
+            name: name.into(),
+            title: name.into(),
+            vertices,
+            links,
+            devices,
+            machines,
+            hops,
+            memory_bytes: None,
+            relay: false,
+            alike: false,
+            sources: vec![],
+            notes: vec![],
+        })
+    }
+
+    /// Its vertices.
+    pub fn vertices(&self) -> &[Vertex] {
+        &self.vertices
+    }
+
+    /// Its links.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// How many devices there are.
+    pub fn devices(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// The vertex of a device.
+    pub fn vertex_of(&self, device: usize) -> u32 {
+        self.devices[device]
+    }
+
+    /// The name of a device.
+    pub fn device_name(&self, device: usize) -> &str {
+        &self.vertices[self.devices[device] as usize].name
+    }
+
+    /// How the devices sit in machines.
+    pub fn machines(&self) -> Machines {
+        self.machines
+    }
+
+    /// The machine of a device.
+    pub fn machine_of(&self, device: usize) -> usize {
+        self.machines.machine_of(device as u32).unwrap_or(0)
+    }
+
+    /// Whether every machine is a copy of the first and joined to the rest in the same way.
+    pub fn machines_alike(&self) -> bool {
+        self.alike
+    }
+
+    /// Steps that lead on from a vertex.
+    pub fn hops(&self, vertex: u32) -> &[Hop] {
+        &self.hops[vertex as usize]
+    }
+
+    /// How many channels there are: the numbers below it, of which one-way and half-duplex links leave out some.
+    pub fn channels(&self) -> usize {
+        2 * self.links.len()
+    }
+
+    /// Bytes per second of a channel.
+    pub fn channel_bandwidth(&self, channel: u32) -> f64 {
+        self.links[channel as usize / 2].bandwidth
+    }
+
+    /// A channel in words: `gpu3 -> nvswitch`.
+    pub fn channel_name(&self, channel: u32) -> String {
+        let link = &self.links[channel as usize / 2];
+        let (from, to) = if channel.is_multiple_of(2) { (link.from, link.to) } else { (link.to, link.from) };
+        let arrow = if link.duplex == Duplex::Half { "<>" } else { "->" };
+        format!("{} {arrow} {}", self.vertices[from as usize].name, self.vertices[to as usize].name)
+    }
+
+    /// Whether data may go through a vertex on its way.
+    pub(super) fn passes(&self, vertex: u32) -> bool {
+        self.relay || self.vertices[vertex as usize].kind != VertexKind::Device
+    }
+
+    /// Devices that some device cannot reach, if there are any: that which the first of them reaches, and the rest.
+    /// `O(devices · links)` at worst, `O(links)` where every link goes both ways.
+    pub fn apart(&self) -> Option<(Vec<usize>, Vec<usize>)> {
+        let both_ways = self.links.iter().all(|link| link.duplex != Duplex::OneWay);
+        // A device that does not relay reaches others by itself alone: who reaches what must be asked of each.
+        let enough = both_ways && self.relay || self.alike;
+        for source in 0..if enough { 1 } else { self.devices() } {
+            let reached = self.reached_from(source);
+            if reached.iter().any(|&reached| !reached) {
+                let part = |inside: bool| (0..self.devices()).filter(|&d| reached[d] == inside).collect();
+                return Some((part(true), part(false)));
+            }
+        }
+        None
+    }
+
+    /// By device, whether a device reaches it.
+    fn reached_from(&self, source: usize) -> Vec<bool> {
+        let start = self.devices[source];
+        let mut seen = vec![false; self.vertices.len()];
+        seen[start as usize] = true;
+        let mut stack = vec![start];
+        while let Some(v) = stack.pop() {
+            if v != start && !self.passes(v) {
+                continue;
+            }
+            for hop in &self.hops[v as usize] {
+                if !std::mem::replace(&mut seen[hop.to as usize], true) {
+                    stack.push(hop.to);
+                }
+            }
+        }
+        self.devices.iter().map(|&v| seen[v as usize]).collect()
+    }
+
+    /// That all devices reach one another.
+    ///
+    /// # Errors
+    /// [`Problem::Apart`] with the two parts.
+    pub fn joined(&self) -> Result<(), Problem> {
+        let Some((from, to)) = self.apart() else { return Ok(()) };
+        Err(Problem::Apart { from: self.listed(&from), to: self.listed(&to) })
+    }
+
+    /// Names of devices, the first few of many.
+    pub fn listed(&self, devices: &[usize]) -> String {
+        const SHOWN: usize = 8;
+        let names: Vec<&str> = devices.iter().take(SHOWN).map(|&device| self.device_name(device)).collect();
+        let more = devices.len().saturating_sub(SHOWN);
+        if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
+    }
+}
+
+/// How many devices stand in each machine; all in one where no machine is named.
+fn machines(vertices: &[Vertex], devices: &[u32]) -> Result<Machines, Problem> {
+    let mut sizes: Vec<u16> = vec![];
+    let mut known: Vec<Option<u32>> = vec![];
+    for &device in devices {
+        let machine = vertices[device as usize].machine;
+        if known.last() == Some(&machine) {
+            if let Some(size) = sizes.last_mut() {
+                *size += 1;
+            }
+            continue;
+        }
+        if known.contains(&machine) {
+            return Err(Problem::Scattered(vertices[device as usize].name.clone()));
+        }
+        known.push(machine);
+        sizes.push(1);
+    }
+    Machines::new(&sizes).ok_or(Problem::TooManyMachines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(name: &str, machine: u32) -> Vertex {
+        Vertex { name: name.into(), kind: VertexKind::Device, machine: Some(machine) }
+    }
+
+    fn link(from: u32, to: u32, bandwidth: f64, duplex: Duplex) -> Link {
+        Link { from, to, bandwidth, latency_s: 0.0, duplex, what: String::new() }
+    }
+
+    #[test]
+    fn what_is_no_topology_is_told() {
+        let two = || vec![device("a", 0), device("b", 1)];
+        let told = |vertices, links| Topology::new("t", vertices, links).unwrap_err().to_string();
+        assert!(told(vec![], vec![]).contains("no device"));
+        assert!(told(vec![device("a", 0), device("a", 0)], vec![]).contains("two vertices named `a`"));
+        assert!(told(two(), vec![link(0, 0, 1.0, Duplex::Full)]).contains("to itself"));
+        assert!(told(two(), vec![link(0, 1, 0.0, Duplex::Full)]).contains("bandwidth of 0"));
+        assert!(told(two(), vec![link(0, 1, f64::NAN, Duplex::Full)]).contains("bandwidth"));
+        let late = Link { latency_s: -1.0, ..link(0, 1, 1.0, Duplex::Full) };
+        assert!(told(two(), vec![late]).contains("latency of -1"));
+        assert!(told(vec![device("a", 0), device("b", 1), device("c", 0)], vec![]).contains("`c` stands apart"));
+    }
+
+    #[test]
+    fn parts_that_nothing_joins_are_named() {
+        let vertices = || vec![device("a", 0), device("b", 0), device("c", 0)];
+        let chain = vec![link(0, 1, 1.0, Duplex::Full), link(1, 2, 1.0, Duplex::Full)];
+        let mut topology = Topology::new("t", vertices(), chain).unwrap();
+        // A device passes nothing on unless it may.
+        let error = topology.joined().unwrap_err().to_string();
+        assert!(error.contains("a, b cannot reach c"), "{error}");
+        topology.relay = true;
+        assert_eq!(topology.joined(), Ok(()));
+        let one_way = vec![link(0, 1, 1.0, Duplex::OneWay), link(1, 2, 1.0, Duplex::OneWay)];
+        let topology = Topology { relay: true, ..Topology::new("t", vertices(), one_way).unwrap() };
+        assert_eq!(topology.apart(), Some((vec![1, 2], vec![0])));
+    }
+
+    #[test]
+    fn directions_have_channels() {
+        let topology =
+            Topology::new("t", vec![device("a", 0), device("b", 0)], vec![link(0, 1, 5.0, Duplex::Full)]).unwrap();
+        assert_eq!((topology.hops(0)[0].channel, topology.hops(1)[0].channel), (0, 1));
+        assert_eq!(topology.channel_name(1), "b -> a");
+        let half =
+            Topology::new("t", vec![device("a", 0), device("b", 0)], vec![link(0, 1, 5.0, Duplex::Half)]).unwrap();
+        assert_eq!((half.hops(0)[0].channel, half.hops(1)[0].channel), (0, 0));
+    }
+}

@@ -1,0 +1,233 @@
+//! Routes: the widest path between two devices, and what a pair attains.
+//!
+//! The route of a pair is the path whose narrowest link is widest; of several the one with the fewest hops, of those the
+//! one with the least latency, of those the one that leaves by the earlier link. What is widest alone is found by
+//! Dijkstra's algorithm on the minimum of bandwidths; hops and latency are then counted among the links that are wide
+//! enough, since the shortest of the widest paths is no path of widest ones. `O(links · log vertices)` for a pair,
+//! `O(vertices)` memory.
+//!
+//! The widest path is not the fastest for a small message: [`Topology::fastest`] weighs latency against the bytes.
+
+use std::{cmp::Ordering, collections::BinaryHeap};
+
+use rayon::prelude::*;
+
+use super::Topology;
+
+/// A way from a device to another.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Route {
+    /// Bytes per second of its narrowest link; infinite from a device to itself, 0 where there is no way.
+    pub bandwidth: f64,
+    /// Seconds until the first byte arrives.
+    pub latency_s: f64,
+    /// The channels that it takes, in order.
+    pub channels: Vec<u32>,
+}
+
+impl Route {
+    /// Seconds that a message of so many bytes takes by itself.
+    pub fn seconds(&self, bytes: f64) -> f64 {
+        self.latency_s + bytes / self.bandwidth
+    }
+}
+
+/// What every pair attains by itself: bytes per second, rows send.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairMatrix {
+    devices: usize,
+    bandwidths: Vec<f64>,
+}
+
+impl PairMatrix {
+    /// A matrix from its rows; `None` if it is not square.
+    pub fn new(rows: &[Vec<f64>]) -> Option<Self> {
+        let devices = rows.len();
+        let square = rows.iter().all(|row| row.len() == devices);
+        square.then(|| PairMatrix { devices, bandwidths: rows.concat() })
+    }
+
+    /// How many devices it has.
+    pub fn devices(&self) -> usize {
+        self.devices
+    }
+
+    /// Bytes per second from a device to another: infinite to itself, 0 where there is no way.
+    pub fn at(&self, from: usize, to: usize) -> f64 {
+        self.bandwidths[from * self.devices + to]
+    }
+
+    /// The smaller of both directions.
+    pub fn both_ways(&self, a: usize, b: usize) -> f64 {
+        self.at(a, b).min(self.at(b, a))
+    }
+
+    /// The median of all pairs of different devices; infinite for a single device.
+    pub fn median(&self) -> f64 {
+        let pairs = (0..self.devices).flat_map(|a| (0..self.devices).filter(move |&b| a != b).map(move |b| (a, b)));
+        let mut all: Vec<f64> = pairs.map(|(a, b)| self.at(a, b)).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        all.get(all.len() / 2).copied().unwrap_or(f64::INFINITY)
+    }
+
+    /// Whether all pairs attain the same.
+    pub fn uniform(&self) -> bool {
+        let pairs = (0..self.devices).flat_map(|a| (0..self.devices).filter(move |&b| a != b).map(move |b| (a, b)));
+        let mut all = pairs.map(|(a, b)| self.at(a, b));
+        all.next().is_none_or(|first| all.all(|other| other == first))
+    }
+}
+
+/// A vertex on the way, widest first, then the lowest vertex.
+#[derive(PartialEq)]
+struct Wide(f64, u32);
+impl Eq for Wide {}
+impl Ord for Wide {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0).then(other.1.cmp(&self.1))
+    }
+}
+impl PartialOrd for Wide {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A vertex on the way, by hops and latency (or latency and hops), least first, then the lowest vertex.
+#[derive(PartialEq)]
+struct Near(f64, f64, u32);
+impl Eq for Near {}
+impl Ord for Near {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.0.total_cmp(&self.0).then(other.1.total_cmp(&self.1)).then(other.2.cmp(&self.2))
+    }
+}
+impl PartialOrd for Near {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Topology {
+    /// By vertex, the width of the widest path to it from a vertex.
+    fn widths(&self, source: u32) -> Vec<f64> {
+        let mut width = vec![0.0f64; self.vertices().len()];
+        width[source as usize] = f64::INFINITY;
+        let mut heap = BinaryHeap::from([Wide(f64::INFINITY, source)]);
+        while let Some(Wide(here, v)) = heap.pop() {
+            if here < width[v as usize] || (v != source && !self.passes(v)) {
+                continue;
+            }
+            for hop in self.hops(v) {
+                let through = here.min(hop.bandwidth);
+                if through > width[hop.to as usize] {
+                    width[hop.to as usize] = through;
+                    heap.push(Wide(through, hop.to));
+                }
+            }
+        }
+        width
+    }
+
+    /// Bytes per second that a device attains to each device by itself.
+    pub fn pairs_from(&self, device: usize) -> Vec<f64> {
+        let widths = self.widths(self.vertex_of(device));
+        (0..self.devices()).map(|other| widths[self.vertex_of(other) as usize]).collect()
+    }
+
+    /// What every pair attains by itself. `O(devices · links · log vertices)` time, `O(devices²)` memory.
+    pub fn pair_matrix(&self) -> PairMatrix {
+        let rows: Vec<Vec<f64>> = (0..self.devices()).into_par_iter().map(|device| self.pairs_from(device)).collect();
+        PairMatrix { devices: self.devices(), bandwidths: rows.concat() }
+    }
+
+    /// The route from a device to another.
+    pub fn route(&self, from: usize, to: usize) -> Route {
+        if from == to {
+            return Route { bandwidth: f64::INFINITY, ..Route::default() };
+        }
+        let bandwidth = self.widths(self.vertex_of(from))[self.vertex_of(to) as usize];
+        if bandwidth == 0.0 {
+            return Route::default();
+        }
+        self.shortest(from, to, bandwidth, |hop_latency| (1.0, hop_latency))
+    }
+
+    /// The fastest route for a message of so many bytes that has the links for itself: latency and bytes over the
+    /// narrowest link.
+    pub fn fastest(&self, from: usize, to: usize, bytes: f64) -> Route {
+        let mut best = self.route(from, to);
+        if best.channels.is_empty() {
+            return best;
+        }
+        let mut widths: Vec<f64> = self.links().iter().map(|link| link.bandwidth).collect();
+        widths.sort_unstable_by(|a, b| b.total_cmp(a));
+        widths.dedup();
+        let widest = best.bandwidth;
+        for width in widths.into_iter().filter(|&width| width <= widest) {
+            let route = self.shortest(from, to, width, |hop_latency| (hop_latency, 1.0));
+            if route.seconds(bytes) < best.seconds(bytes) {
+                best = route;
+            }
+        }
+        best
+    }
+
+    /// The shortest route along links of at least this width, by a pair of lengths of which the first counts first.
+    fn shortest(&self, from: usize, to: usize, width: f64, lengths: impl Fn(f64) -> (f64, f64)) -> Route {
+        let (source, target) = (self.vertex_of(from), self.vertex_of(to));
+        let mut length = vec![(f64::INFINITY, f64::INFINITY); self.vertices().len()];
+        let mut before: Vec<Option<(u32, super::Hop)>> = vec![None; self.vertices().len()];
+        length[source as usize] = (0.0, 0.0);
+        let mut heap = BinaryHeap::from([Near(0.0, 0.0, source)]);
+        while let Some(Near(first, second, v)) = heap.pop() {
+            if v == target {
+                break;
+            }
+            if (first, second) != length[v as usize] || (v != source && !self.passes(v)) {
+                continue;
+            }
+            for hop in self.hops(v).iter().filter(|hop| hop.bandwidth >= width) {
+                let step = lengths(hop.latency_s);
+                let there = (first + step.0, second + step.1);
+                if there < length[hop.to as usize] {
+                    length[hop.to as usize] = there;
+                    before[hop.to as usize] = Some((v, *hop));
+                    heap.push(Near(there.0, there.1, hop.to));
+                }
+            }
+        }
+        let mut route = Route { bandwidth: f64::INFINITY, ..Route::default() };
+        let mut at = target;
+        while let Some((previous, hop)) = before[at as usize] {
+            route.bandwidth = route.bandwidth.min(hop.bandwidth);
+            route.latency_s += hop.latency_s;
+            route.channels.push(hop.channel);
+            at = previous;
+        }
+        route.channels.reverse();
+        if route.channels.is_empty() { Route::default() } else { route }
+    }
+}
+
+/// The routes of all pairs, kept: for searches that look them up again and again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Routes {
+    devices: usize,
+    routes: Vec<Route>,
+}
+
+impl Routes {
+    /// The routes between all devices. `O(devices² · links)` time at worst: for topologies of some hundred devices.
+    pub fn new(topology: &Topology) -> Self {
+        let devices = topology.devices();
+        let row = |from: usize| -> Vec<Route> { (0..devices).map(|to| topology.route(from, to)).collect() };
+        let rows: Vec<Vec<Route>> = (0..devices).into_par_iter().map(row).collect();
+        Routes { devices, routes: rows.concat() }
+    }
+
+    /// The route from a device to another.
+    pub fn get(&self, from: usize, to: usize) -> &Route {
+        &self.routes[from * self.devices + to]
+    }
+}

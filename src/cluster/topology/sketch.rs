@@ -1,0 +1,68 @@
+//! A topology in the making: vertices and links of one machine after the other.
+
+use super::graph::{Duplex, Link, Problem, Topology, Vertex, VertexKind};
+
+/// Vertices and links so far.
+#[derive(Default)]
+pub(super) struct Sketch {
+    vertices: Vec<Vertex>,
+    links: Vec<Link>,
+    machine: Option<u32>,
+    devices: u32,
+    /// Whether there are several machines, whose vertices must be told apart.
+    several: bool,
+}
+
+impl Sketch {
+    /// Nothing so far; of several machines, or of one.
+    pub(super) fn new(several: bool) -> Self {
+        Sketch { several, ..Sketch::default() }
+    }
+
+    /// What is added from now on stands in this machine, or between all.
+    pub(super) fn enter(&mut self, machine: Option<u32>) {
+        self.machine = machine;
+    }
+
+    /// Adds devices, numbered through all machines, and returns their vertices.
+    pub(super) fn devices(&mut self, count: u32) -> Vec<u32> {
+        let first = self.devices;
+        self.devices += count;
+        (first..first + count).map(|number| self.add(VertexKind::Device, format!("gpu{number}"))).collect()
+    }
+
+    /// Adds a vertex that is no device. Names of different machines are told apart.
+    pub(super) fn vertex(&mut self, kind: VertexKind, name: &str) -> u32 {
+        let name = match self.machine {
+            Some(machine) if self.several => format!("m{machine}.{name}"),
+            _ => name.into(),
+        };
+        self.add(kind, name)
+    }
+
+    /// The first host bridge of the machine.
+    pub(super) fn host(&self) -> Option<u32> {
+        let own = |vertex: &Vertex| vertex.kind == VertexKind::Host && vertex.machine == self.machine;
+        self.vertices.iter().position(own).map(|index| index as u32)
+    }
+
+    fn add(&mut self, kind: VertexKind, name: String) -> u32 {
+        self.vertices.push(Vertex { name, kind, machine: self.machine });
+        self.vertices.len() as u32 - 1
+    }
+
+    /// Adds a link.
+    pub(super) fn link(&mut self, link: Link) {
+        self.links.push(link);
+    }
+
+    /// Adds a link from its parts.
+    pub(super) fn join(&mut self, from: u32, to: u32, bandwidth: f64, latency_s: f64, duplex: Duplex, what: &str) {
+        self.link(Link { from, to, bandwidth, latency_s, duplex, what: what.into() });
+    }
+
+    /// What was sketched.
+    pub(super) fn topology(self, name: &str) -> Result<Topology, Problem> {
+        Topology::new(name, self.vertices, self.links)
+    }
+}

@@ -1,0 +1,179 @@
+//! What a search is compared with: identity, the best of random orders, greedy, annealing, and every mapping there is.
+
+use super::{Cost, Instance};
+use crate::planner::{Search, random::SplitMix};
+
+/// Random orders that are drawn.
+const DRAWN: usize = 1000;
+/// Up to so many devices every mapping is looked at.
+pub const EXHAUSTIVE: usize = 9;
+/// Exchanges that annealing tries, for each pair of a worker and a device, and at the most.
+const EXCHANGES: (usize, usize) = (200, 200_000);
+
+impl Instance<'_> {
+    /// Worker `i` on device `i`.
+    pub(super) fn identity(&self) -> Vec<usize> {
+        (0..self.workers()).collect()
+    }
+
+    /// The best of some random orders.
+    pub(super) fn random(&self, seed: u64, search: &Search) -> Vec<usize> {
+        let mut random = SplitMix::new(seed);
+        let mut best: Option<(Cost, Vec<usize>)> = None;
+        let mut order: Vec<usize> = (0..self.devices()).collect();
+        for _ in 0..DRAWN {
+            if search.cancelled() && best.is_some() {
+                break;
+            }
+            random.shuffle(&mut order);
+            let cost = self.cost(&order);
+            if best.as_ref().is_none_or(|best| cost.is_less(&best.0)) {
+                best = Some((cost, order[..self.workers()].to_vec()));
+            }
+        }
+        best.map_or_else(|| self.identity(), |best| best.1)
+    }
+
+    /// The worker that exchanges most with those that are placed goes next, to the device where that takes least.
+    pub(super) fn greedy(&self) -> Vec<usize> {
+        let (workers, devices) = (self.workers(), self.devices());
+        let mut between = vec![vec![]; workers];
+        for flow in &self.demands.flows {
+            between[flow.from].push((flow.to, flow.bytes));
+            between[flow.to].push((flow.from, flow.bytes));
+        }
+        for group in &self.demands.groups {
+            for &a in &group.workers {
+                between[a].extend(group.workers.iter().filter(|&&b| b != a).map(|&b| (b, group.bytes)));
+            }
+        }
+        let total: Vec<f64> = between.iter().map(|own| own.iter().map(|(_, bytes)| bytes).sum()).collect();
+        let mut near = vec![0.0; workers];
+        let mut place = vec![usize::MAX; workers];
+        let mut used = vec![false; devices];
+        for _ in 0..workers {
+            let free = (0..workers).filter(|&worker| place[worker] == usize::MAX);
+            let next = free.reduce(|best, worker| {
+                let key = |worker: usize| (near[worker], total[worker]);
+                if key(worker) > key(best) { worker } else { best }
+            });
+            let Some(worker) = next else { break };
+            let seconds = |device: usize| {
+                let exchanged = between[worker].iter().filter(|(other, _)| place[*other] != usize::MAX);
+                exchanged.fold((0.0f64, 0.0), |(most, sum), &(other, bytes)| {
+                    let seconds = bytes / self.matrix.both_ways(device, place[other]);
+                    (most.max(seconds), sum + seconds)
+                })
+            };
+            let open = (0..devices).filter(|&device| !used[device]);
+            let best = open.map(|device| (seconds(device), device)).reduce(|a, b| if b.0 < a.0 { b } else { a });
+            let Some((_, device)) = best else { break };
+            place[worker] = device;
+            used[device] = true;
+            between[worker].iter().for_each(|&(other, bytes)| near[other] += bytes);
+        }
+        place
+    }
+
+    /// Simulated annealing on exchanges of two devices, cooled in proportion; the best that was seen.
+    pub(super) fn annealed(&self, start: Vec<usize>, seed: u64, search: &Search) -> Vec<usize> {
+        let (workers, devices) = (self.workers(), self.devices());
+        if workers == 0 || devices < 2 {
+            return start;
+        }
+        let mut random = SplitMix::new(seed ^ 0x5eed);
+        let mut order = self.filled(&start);
+        let mut now = self.cost(&order);
+        let (mut best, mut kept) = (now, order.clone());
+        let tries = (EXCHANGES.0 * workers * devices).min(EXCHANGES.1);
+        let mut heat = 0.5 * now.seconds;
+        let cooling = 1e-3f64.powf(1.0 / tries as f64);
+        for _ in 0..tries {
+            if search.cancelled() {
+                break;
+            }
+            let a = (random.next() % workers as u64) as usize;
+            let b = (random.next() % devices as u64) as usize;
+            order.swap(a, b);
+            let cost = self.cost(&order);
+            // Of two that are as slow the one with less in all.
+            let worth = |cost: &Cost| cost.seconds + 0.1 * cost.squares.sqrt();
+            let worse = worth(&cost) - worth(&now);
+            let chance = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+            if worse <= 0.0 || chance < (-worse / heat).exp() {
+                now = cost;
+                if now.is_less(&best) {
+                    (best, kept) = (now, order.clone());
+                }
+            } else {
+                order.swap(a, b);
+            }
+            heat *= cooling;
+        }
+        kept.truncate(workers);
+        kept
+    }
+
+    /// A mapping and behind it the devices that nobody sits on.
+    pub(super) fn filled(&self, mapping: &[usize]) -> Vec<usize> {
+        let mut used = vec![false; self.devices()];
+        mapping.iter().for_each(|&device| used[device] = true);
+        mapping.iter().copied().chain((0..self.devices()).filter(|&device| !used[device])).collect()
+    }
+
+    /// Exchanges and moves as long as one of them is better: the best one each time.
+    pub(super) fn polished(&self, mapping: Vec<usize>, search: &Search) -> Vec<usize> {
+        let mut order = self.filled(&mapping);
+        let mut best = self.cost(&order);
+        loop {
+            let mut step: Option<(usize, usize)> = None;
+            for a in 0..self.workers() {
+                if search.cancelled() {
+                    break;
+                }
+                for b in a + 1..self.devices() {
+                    order.swap(a, b);
+                    let cost = self.cost(&order);
+                    if cost.is_less(&best) {
+                        (best, step) = (cost, Some((a, b)));
+                    }
+                    order.swap(a, b);
+                }
+            }
+            let Some((a, b)) = step else { break };
+            order.swap(a, b);
+        }
+        order.truncate(self.workers());
+        order
+    }
+
+    /// The best of all mappings, the first of those that are as good; `None` above [`EXHAUSTIVE`] devices.
+    pub fn exhaustive(&self) -> Option<Vec<usize>> {
+        if self.devices() > EXHAUSTIVE || self.workers() > self.devices() {
+            return None;
+        }
+        let mut best: Option<(Cost, Vec<usize>)> = None;
+        let mut mapping = vec![];
+        self.every(&mut mapping, &mut vec![false; self.devices()], &mut best);
+        best.map(|best| best.1)
+    }
+
+    fn every(&self, mapping: &mut Vec<usize>, used: &mut [bool], best: &mut Option<(Cost, Vec<usize>)>) {
+        if mapping.len() == self.workers() {
+            let cost = self.cost(mapping);
+            if best.as_ref().is_none_or(|best| cost.is_less(&best.0)) {
+                *best = Some((cost, mapping.clone()));
+            }
+            return;
+        }
+        for device in 0..used.len() {
+            if !used[device] {
+                used[device] = true;
+                mapping.push(device);
+                self.every(mapping, used, best);
+                mapping.pop();
+                used[device] = false;
+            }
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Is there a mapping on which no communication takes longer than a target?
+//!
+//! Depth-first over workers with a domain of devices each, as bits: who has the fewest devices left is placed next (of
+//! several the one with the larger demand), and its neighbours keep the devices that are wide enough for what they
+//! exchange. A group that reduces must lie where rings of its width can be: in one part of the threshold graph without dead
+//! ends. Devices that are alike in all they reach count once, as do machines that nobody sits on yet. Loads of shared
+//! channels are added up as workers are placed; rings are checked when they are whole.
+//!
+//! `O(workers · devices / 64)` for a node of the search, `O(workers² · devices / 64)` memory. At most a number of nodes is
+//! looked at, so that the answer is the same on every machine.
+
+use super::{Cost, Instance};
+use crate::planner::{Search, random::SplitMix};
+
+/// How a search for a target ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// There is one.
+    Mapping(Vec<usize>, Cost),
+    /// There is none: every possibility was looked at.
+    Proved,
+    /// It was not found within the budget of nodes, or somebody stopped the search.
+    Budget,
+}
+
+/// The order in which devices are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// By number.
+    Ascending,
+    /// At random, by this seed.
+    Random(u64),
+}
+
+/// Threshold graphs for one number of bytes: by device, whom it reaches, and who reaches it.
+struct Allowed {
+    out: Vec<u64>,
+    into: Vec<u64>,
+}
+
+/// A search under way.
+pub(super) struct Feasible<'a, 'b> {
+    instance: &'b Instance<'a>,
+    target: f64,
+    words: usize,
+    /// By flow: the index of its threshold graph.
+    graph_of: Vec<usize>,
+    graphs: Vec<Allowed>,
+    /// By group: by device, the bits of the part that it may form a ring in; none where it may not.
+    parts: Vec<Vec<Option<usize>>>,
+    part_bits: Vec<Vec<Vec<u64>>>,
+    groups_of: Vec<Vec<usize>>,
+    demand: Vec<f64>,
+    twins: Vec<usize>,
+    alike_machines: bool,
+    order: Order,
+    nodes: u64,
+    /// Whether a group is too large for its ring to be decided exactly.
+    unsure: bool,
+}
+
+/// What changes on the way.
+struct State {
+    /// By depth, worker, word.
+    domains: Vec<Vec<u64>>,
+    devices: Vec<usize>,
+    load: Vec<f64>,
+    /// Workers on each machine.
+    sitting: Vec<u32>,
+    used: Vec<bool>,
+}
+
+impl<'a, 'b> Feasible<'a, 'b> {
+    pub(super) fn new(instance: &'b Instance<'a>, target: f64, order: Order, budget: u64) -> Self {
+        let (devices, workers) = (instance.devices(), instance.workers());
+        let words = devices.div_ceil(64);
+        // What comes out of a division comes out of the same one again, but for this.
+        let target = target * (1.0 + 1e-12);
+        let graph = |bytes: f64| {
+            let mut allowed = Allowed { out: vec![0; devices * words], into: vec![0; devices * words] };
+            for a in 0..devices {
+                for b in (0..devices).filter(|&b| b != a) {
+                    if bytes / instance.matrix.at(a, b) <= target {
+                        allowed.out[a * words + b / 64] |= 1 << (b % 64);
+                        allowed.into[b * words + a / 64] |= 1 << (a % 64);
+                    }
+                }
+            }
+            allowed
+        };
+        let mut sizes: Vec<f64> = instance.demands.flows.iter().map(|flow| flow.bytes).collect();
+        sizes.sort_unstable_by(f64::total_cmp);
+        sizes.dedup();
+        let graphs = sizes.iter().map(|&bytes| graph(bytes)).collect();
+        let place = |bytes: f64| sizes.partition_point(|&size| size < bytes);
+        let mut groups_of = vec![vec![]; workers];
+        let mut demand = vec![0.0; workers];
+        for flow in &instance.demands.flows {
+            demand[flow.from] += flow.bytes;
+            demand[flow.to] += flow.bytes;
+        }
+        let (mut parts, mut part_bits) = (vec![], vec![]);
+        let mut unsure = false;
+        for (index, group) in instance.demands.groups.iter().enumerate() {
+            unsure |= group.workers.len() > 9;
+            for &worker in &group.workers {
+                groups_of[worker].push(index);
+                demand[worker] += group.bytes;
+            }
+            let (part, bits) = ring_parts(&graph(group.bytes), devices, words, group.workers.len());
+            parts.push(part);
+            part_bits.push(bits);
+        }
+        Feasible {
+            instance,
+            target,
+            words,
+            graph_of: instance.demands.flows.iter().map(|flow| place(flow.bytes)).collect(),
+            graphs,
+            parts,
+            part_bits,
+            groups_of,
+            demand,
+            twins: instance.twins(),
+            alike_machines: instance.routes.is_none() && instance.topology.machines_alike(),
+            order,
+            nodes: budget,
+            unsure,
+        }
+    }
+
+    /// Searches.
+    pub(super) fn run(&mut self, search: &Search) -> Found {
+        let (devices, workers) = (self.instance.devices(), self.instance.workers());
+        if workers > devices {
+            return Found::Proved;
+        }
+        let mut full = vec![u64::MAX; self.words];
+        if !devices.is_multiple_of(64) {
+            full[self.words - 1] = (1 << (devices % 64)) - 1;
+        }
+        let mut first: Vec<u64> = full.repeat(workers);
+        for worker in 0..workers {
+            for &group in &self.groups_of[worker] {
+                let mut bits = vec![0u64; self.words];
+                for part in &self.part_bits[group] {
+                    bits.iter_mut().zip(part).for_each(|(bits, part)| *bits |= part);
+                }
+                let own = &mut first[worker * self.words..(worker + 1) * self.words];
+                own.iter_mut().zip(bits).for_each(|(own, bits)| *own &= bits);
+            }
+        }
+        let mut state = State {
+            domains: vec![vec![0; workers * self.words]; workers + 1],
+            devices: vec![usize::MAX; workers],
+            load: vec![0.0; self.instance.routes.as_ref().map_or(0, |_| self.instance.topology.channels())],
+            sitting: vec![0; self.instance.topology.machines().sizes().len()],
+            used: vec![false; devices],
+        };
+        state.domains[0] = first;
+        match self.place(&mut state, 0, search) {
+            Some(true) => {
+                let cost = self.instance.cost(&state.devices);
+                Found::Mapping(state.devices, cost)
+            }
+            Some(false) if !self.unsure => Found::Proved,
+            _ => Found::Budget,
+        }
+    }
+
+    /// Places the workers that are left; `None` if the budget ran out.
+    fn place(&mut self, state: &mut State, depth: usize, search: &Search) -> Option<bool> {
+        let workers = self.instance.workers();
+        if depth == workers {
+            return Some(self.instance.cost(&state.devices).seconds <= self.target);
+        }
+        if self.nodes == 0 || (self.nodes.is_multiple_of(64) && search.cancelled()) {
+            return None;
+        }
+        self.nodes -= 1;
+        let domain = |state: &State, worker: usize| -> u32 {
+            let bits = &state.domains[depth][worker * self.words..(worker + 1) * self.words];
+            bits.iter().map(|word| word.count_ones()).sum()
+        };
+        let mut next: Option<(u32, usize)> = None;
+        for worker in (0..workers).filter(|&worker| state.devices[worker] == usize::MAX) {
+            let left = domain(state, worker);
+            if left == 0 {
+                return Some(false);
+            }
+            let better = next.is_none_or(|(least, known)| {
+                left < least || (left == least && self.demand[worker] > self.demand[known])
+            });
+            if better {
+                next = Some((left, worker));
+            }
+        }
+        let Some((_, worker)) = next else { return Some(false) };
+        let bits = &state.domains[depth][worker * self.words..(worker + 1) * self.words];
+        let mut values: Vec<usize> =
+            (0..self.instance.devices()).filter(|&device| bits[device / 64] >> (device % 64) & 1 == 1).collect();
+        if let Order::Random(seed) = self.order {
+            SplitMix::new(seed ^ (self.nodes << 8) ^ worker as u64).shuffle(&mut values);
+        }
+        let mut whole = Some(false);
+        let mut tried: Vec<usize> = vec![];
+        for device in values {
+            if self.stands_for_another(state, device, &mut tried) {
+                continue;
+            }
+            if let Some(undo) = self.sit(state, depth, worker, device) {
+                let below = self.place(state, depth + 1, search);
+                if below != Some(false) {
+                    if below == Some(true) {
+                        return below;
+                    }
+                    whole = None;
+                }
+                self.rise(state, worker, device, &undo);
+                if whole.is_none() {
+                    return None;
+                }
+            }
+        }
+        whole
+    }
+
+    /// Whether one that is alike has been tried, or will be.
+    fn stands_for_another(&self, state: &State, device: usize, tried: &mut Vec<usize>) -> bool {
+        if tried.contains(&self.twins[device]) {
+            return true;
+        }
+        if self.alike_machines {
+            // A machine that nobody sits on stands for all of these.
+            let machines = self.instance.topology.machines();
+            let machine = self.instance.topology.machine_of(device);
+            if state.sitting[machine] == 0 {
+                let key = self.instance.devices() + device - machines.first_of(machine) as usize;
+                if tried.contains(&key) {
+                    return true;
+                }
+                tried.push(key);
+            }
+        }
+        tried.push(self.twins[device]);
+        false
+    }
+
+    /// Seats a worker and narrows its neighbours' domains; what it added to channels, or `None` if that cannot be.
+    fn sit(&self, state: &mut State, depth: usize, worker: usize, device: usize) -> Option<Vec<(u32, f64)>> {
+        let words = self.words;
+        let (above, below) = state.domains.split_at_mut(depth + 1);
+        let domains = &mut below[0];
+        domains.copy_from_slice(&above[depth]);
+        let row = |bits: &[u64]| -> Vec<u64> { bits[device * words..(device + 1) * words].to_vec() };
+        let mut keep = |other: usize, bits: &[u64]| {
+            let own = &mut domains[other * words..(other + 1) * words];
+            own.iter_mut().zip(bits).for_each(|(own, bits)| *own &= bits);
+        };
+        for &flow in &self.instance.leaving[worker] {
+            keep(self.instance.demands.flows[flow].to, &row(&self.graphs[self.graph_of[flow]].out));
+        }
+        for &flow in &self.instance.arriving[worker] {
+            keep(self.instance.demands.flows[flow].from, &row(&self.graphs[self.graph_of[flow]].into));
+        }
+        for &group in &self.groups_of[worker] {
+            let Some(part) = self.parts[group][device] else { return None };
+            for &other in &self.instance.demands.groups[group].workers {
+                keep(other, &self.part_bits[group][part]);
+            }
+        }
+        for other in 0..self.instance.workers() {
+            domains[other * words + device / 64] &= !(1 << (device % 64));
+        }
+        state.devices[worker] = device;
+        state.used[device] = true;
+        state.sitting[self.instance.topology.machine_of(device)] += 1;
+        let mut added = vec![];
+        let ok = self.carry(state, worker, device, &mut added) && self.rings_hold(state, worker);
+        if !ok {
+            self.rise(state, worker, device, &added);
+            return None;
+        }
+        Some(added)
+    }
+
+    /// Adds what a worker exchanges with those that are seated to the channels; false if one carries too much.
+    fn carry(&self, state: &mut State, worker: usize, device: usize, added: &mut Vec<(u32, f64)>) -> bool {
+        let Some(routes) = &self.instance.routes else { return true };
+        let demands = &self.instance.demands;
+        let leaving = self.instance.leaving[worker].iter().map(|&flow| (&demands.flows[flow], true));
+        let arriving = self.instance.arriving[worker].iter().map(|&flow| (&demands.flows[flow], false));
+        for (flow, out) in leaving.chain(arriving) {
+            let other = state.devices[if out { flow.to } else { flow.from }];
+            if other == usize::MAX {
+                continue;
+            }
+            let route = if out { routes.get(device, other) } else { routes.get(other, device) };
+            for &channel in &route.channels {
+                let seconds = flow.bytes / self.instance.topology.channel_bandwidth(channel);
+                state.load[channel as usize] += seconds;
+                added.push((channel, seconds));
+                // Sums differ by rounding in the order of their parts; the last look is exact.
+                if state.load[channel as usize] > self.target * (1.0 + 1e-9) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether the rings that this worker completes are wide enough.
+    fn rings_hold(&self, state: &State, worker: usize) -> bool {
+        self.groups_of[worker].iter().all(|&index| {
+            let group = &self.instance.demands.groups[index];
+            let whole = group.workers.iter().all(|&other| state.devices[other] != usize::MAX);
+            !whole || group.bytes / self.instance.ring(group, &state.devices).width <= self.target
+        })
+    }
+
+    fn rise(&self, state: &mut State, worker: usize, device: usize, added: &[(u32, f64)]) {
+        state.devices[worker] = usize::MAX;
+        state.used[device] = false;
+        state.sitting[self.instance.topology.machine_of(device)] -= 1;
+        for &(channel, seconds) in added {
+            state.load[channel as usize] -= seconds;
+        }
+    }
+}
+
+/// By device the part of a threshold graph that it may form a ring of so many in, and the bits of every part: joined both
+/// ways for two, without dead ends for more.
+fn ring_parts(graph: &Allowed, devices: usize, words: usize, size: usize) -> (Vec<Option<usize>>, Vec<Vec<u64>>) {
+    let bit = |bits: &[u64], a: usize, b: usize| bits[a * words + b / 64] >> (b % 64) & 1 == 1;
+    let joined = |a: usize, b: usize| {
+        if size == 2 {
+            bit(&graph.out, a, b) && bit(&graph.out, b, a)
+        } else {
+            bit(&graph.out, a, b) || bit(&graph.out, b, a)
+        }
+    };
+    let least = if size == 2 { 1 } else { 2 };
+    let mut inside = vec![true; devices];
+    loop {
+        let dead =
+            |a: &usize| inside[*a] && (0..devices).filter(|&b| b != *a && inside[b] && joined(*a, b)).count() < least;
+        let dead: Vec<usize> = (0..devices).filter(dead).collect();
+        if dead.is_empty() {
+            break;
+        }
+        dead.into_iter().for_each(|a| inside[a] = false);
+    }
+    let mut part = vec![None; devices];
+    let mut bits: Vec<Vec<u64>> = vec![];
+    for start in 0..devices {
+        if !inside[start] || part[start].is_some() {
+            continue;
+        }
+        let number = bits.len();
+        let mut own = vec![0u64; words];
+        let mut stack = vec![start];
+        part[start] = Some(number);
+        let mut count = 0;
+        while let Some(a) = stack.pop() {
+            own[a / 64] |= 1 << (a % 64);
+            count += 1;
+            for b in 0..devices {
+                if inside[b] && part[b].is_none() && joined(a, b) {
+                    part[b] = Some(number);
+                    stack.push(b);
+                }
+            }
+        }
+        if count < size {
+            own = vec![0; words];
+        }
+        bits.push(own);
+    }
+    (part, bits)
+}

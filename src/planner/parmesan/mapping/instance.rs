@@ -1,0 +1,206 @@
+//! One mapping problem, and what a mapping costs.
+//!
+//! The cost is the most seconds a microbatch that any pair, ring or (where links are shared) channel spends on
+//! communication; of mappings with the same, the sum of squares of all of them decides. Bytes over bandwidth and no
+//! latency: latencies are the same for every mapping but for the hops. `O(flows + groups · r² 2^r)` for a mapping, with
+//! `r ≤ 9` workers in a group counted exactly.
+
+use std::sync::Mutex;
+
+use rustc_hash::FxHashMap;
+
+use super::{Demands, Group};
+use crate::cluster::topology::{PairMatrix, Ring, Routes, Topology};
+
+/// Rings that are remembered.
+const MOST_RINGS: usize = 1 << 16;
+
+/// What a mapping is to consider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Consider {
+    /// Transfers between stages (`incl_p2p`).
+    pub transfers: bool,
+    /// All-reduces of gradients, and those of shards (`incl_allr`).
+    pub all_reduces: bool,
+    /// That what runs over one channel shares it.
+    pub shared_links: bool,
+}
+
+impl Default for Consider {
+    fn default() -> Self {
+        Consider { transfers: true, all_reduces: true, shared_links: false }
+    }
+}
+
+/// What limits a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Bottleneck {
+    /// Nothing is sent.
+    #[default]
+    None,
+    /// A transfer: its index.
+    Flow(usize),
+    /// A ring: the index of its group.
+    Ring(usize),
+    /// A channel.
+    Channel(u32),
+}
+
+/// What a mapping costs: less is better, the first figure first.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Cost {
+    /// The most seconds a microbatch.
+    pub seconds: f64,
+    /// The sum of squares of all of them.
+    pub squares: f64,
+    /// Whose most it is.
+    pub bottleneck: Bottleneck,
+}
+
+impl Cost {
+    fn add(&mut self, seconds: f64, of: Bottleneck) {
+        if seconds > self.seconds {
+            (self.seconds, self.bottleneck) = (seconds, of);
+        }
+        self.squares += seconds * seconds;
+    }
+
+    /// Whether it is less than another by more than rounding.
+    pub fn is_less(&self, than: &Cost) -> bool {
+        const NEAR: f64 = 1e-12;
+        if (self.seconds - than.seconds).abs() > NEAR * than.seconds {
+            return self.seconds < than.seconds;
+        }
+        self.squares < than.squares * (1.0 - NEAR)
+    }
+}
+
+/// Demands on a topology.
+#[derive(Debug)]
+pub struct Instance<'a> {
+    pub(super) topology: &'a Topology,
+    pub(super) demands: Demands,
+    pub(super) consider: Consider,
+    pub(super) matrix: PairMatrix,
+    /// Where links are shared.
+    pub(super) routes: Option<Routes>,
+    /// By worker: indices of the flows that leave it, and those that arrive.
+    pub(super) leaving: Vec<Vec<usize>>,
+    pub(super) arriving: Vec<Vec<usize>>,
+    /// Rings that were asked for, by their devices.
+    rings: Mutex<FxHashMap<Vec<usize>, Ring>>,
+}
+
+impl<'a> Instance<'a> {
+    /// These demands on this topology. What is not to be considered is left out of them.
+    pub fn new(topology: &'a Topology, demands: &Demands, consider: Consider) -> Self {
+        let mut demands = demands.clone();
+        if !consider.transfers {
+            demands.flows.clear();
+        }
+        if !consider.all_reduces {
+            demands.groups.clear();
+        }
+        let routes = consider.shared_links.then(|| Routes::new(topology));
+        let mut leaving = vec![vec![]; demands.workers.len()];
+        let mut arriving = leaving.clone();
+        for (index, flow) in demands.flows.iter().enumerate() {
+            leaving[flow.from].push(index);
+            arriving[flow.to].push(index);
+        }
+        Instance {
+            topology,
+            demands,
+            consider,
+            matrix: topology.pair_matrix(),
+            routes,
+            leaving,
+            arriving,
+            rings: Mutex::default(),
+        }
+    }
+
+    /// What was assumed of the demands.
+    pub fn notes(&self) -> &[String] {
+        &self.demands.notes
+    }
+
+    /// Workers to be placed.
+    pub fn workers(&self) -> usize {
+        self.demands.workers.len()
+    }
+
+    /// Devices to place them on.
+    pub fn devices(&self) -> usize {
+        self.matrix.devices()
+    }
+
+    /// The widest ring of a group under a mapping, as devices. The same devices always have the same.
+    pub(super) fn ring(&self, group: &Group, devices: &[usize]) -> Ring {
+        let mut own: Vec<usize> = group.workers.iter().map(|&worker| devices[worker]).collect();
+        own.sort_unstable();
+        let mut known = self.rings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(ring) = known.get(&own) {
+            return ring.clone();
+        }
+        let mut ring = Ring::widest(own.len(), |a, b| self.matrix.at(own[a], own[b]));
+        ring.order.iter_mut().for_each(|at| *at = own[*at]);
+        if known.len() >= MOST_RINGS {
+            known.clear();
+        }
+        known.insert(own, ring.clone());
+        ring
+    }
+
+    /// What a mapping costs: the device of each worker.
+    pub fn cost(&self, devices: &[usize]) -> Cost {
+        let mut cost = Cost::default();
+        let mut load = vec![0.0; self.routes.as_ref().map_or(0, |_| self.topology.channels())];
+        let mut carry = |a: usize, b: usize, bytes: f64| {
+            if let Some(routes) = &self.routes {
+                for &channel in &routes.get(a, b).channels {
+                    load[channel as usize] += bytes / self.topology.channel_bandwidth(channel);
+                }
+            }
+        };
+        for (index, flow) in self.demands.flows.iter().enumerate() {
+            let (a, b) = (devices[flow.from], devices[flow.to]);
+            cost.add(flow.bytes / self.matrix.at(a, b), Bottleneck::Flow(index));
+            carry(a, b, flow.bytes);
+        }
+        for (index, group) in self.demands.groups.iter().enumerate() {
+            let ring = self.ring(group, devices);
+            cost.add(group.bytes / ring.width, Bottleneck::Ring(index));
+            for (a, b) in ring.steps() {
+                carry(a, b, group.bytes);
+            }
+        }
+        for (channel, seconds) in (0..).zip(load).filter(|(_, seconds)| *seconds > 0.0) {
+            cost.add(seconds, Bottleneck::Channel(channel));
+        }
+        cost
+    }
+
+    /// Devices that any exchange leaves as it is: same bandwidth to and from all others. Without shared links such devices
+    /// are as good as one another.
+    pub(super) fn twins(&self) -> Vec<usize> {
+        let n = self.devices();
+        let alike = |a: usize, b: usize| {
+            let others = (0..n).filter(|&x| x != a && x != b);
+            self.matrix.at(a, b) == self.matrix.at(b, a)
+                && others.into_iter().all(|x| {
+                    self.matrix.at(a, x) == self.matrix.at(b, x) && self.matrix.at(x, a) == self.matrix.at(x, b)
+                })
+        };
+        let mut first: Vec<usize> = (0..n).collect();
+        if self.routes.is_some() {
+            return first;
+        }
+        for b in 0..n {
+            if let Some(a) = (0..b).find(|&a| first[a] == a && alike(a, b)) {
+                first[b] = a;
+            }
+        }
+        first
+    }
+}

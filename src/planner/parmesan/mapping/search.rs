@@ -1,0 +1,399 @@
+//! The search over targets, and the choice of a method.
+
+use rayon::prelude::*;
+use thiserror::Error;
+
+use super::{
+    Bottleneck, Cost, Instance,
+    baselines::EXHAUSTIVE,
+    feasible::{Feasible, Found, Order},
+};
+use crate::planner::Search;
+
+/// Nodes that the search for one target may look at.
+const BUDGET: u64 = 200_000;
+/// Above so many devices only constructions are tried, no search.
+const SEARCHED: usize = 128;
+/// Rounds of targets at the most: each takes the interval apart.
+const ROUNDS: usize = 64;
+
+/// How a mapping is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Method {
+    /// By search over targets.
+    #[default]
+    Search,
+    /// Worker `i` on device `i`.
+    Identity,
+    /// The best of 1000 random orders.
+    Random,
+    /// One worker after the other to the device where it takes least.
+    Greedy,
+    /// Simulated annealing.
+    Annealing,
+    /// Recursive bipartition.
+    Bipartition,
+    /// Every mapping.
+    Exhaustive,
+}
+
+impl Method {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Method; 7] = [
+        Method::Search,
+        Method::Identity,
+        Method::Random,
+        Method::Greedy,
+        Method::Annealing,
+        Method::Bipartition,
+        Method::Exhaustive,
+    ];
+
+    /// What options call it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Method::Search => "search",
+            Method::Identity => "identity",
+            Method::Random => "random",
+            Method::Greedy => "greedy",
+            Method::Annealing => "annealing",
+            Method::Bipartition => "bipartition",
+            Method::Exhaustive => "exhaustive",
+        }
+    }
+
+    /// The method of this name.
+    pub fn find(id: &str) -> Option<Method> {
+        Method::ALL.into_iter().find(|method| method.id() == id)
+    }
+}
+
+/// How many searches run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parallel {
+    /// Searches for the same target (`parallel_same_t`): one in order, the others by seeds.
+    pub same_target: u32,
+    /// Searches in all (`parallel_degree`); so many targets are tried at once as the first goes into it.
+    pub degree: u32,
+}
+
+impl Default for Parallel {
+    fn default() -> Self {
+        Parallel { same_target: 1, degree: 2 }
+    }
+}
+
+impl Parallel {
+    /// Numbers that go together.
+    ///
+    /// # Errors
+    /// [`MapError::Parallel`] if the first does not divide the second.
+    pub fn checked(self) -> Result<Self, MapError> {
+        let Parallel { same_target, degree } = self;
+        if same_target == 0 || degree == 0 || !degree.is_multiple_of(same_target) {
+            return Err(MapError::Parallel { same_target, degree });
+        }
+        Ok(self)
+    }
+}
+
+/// How to map.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Settings {
+    /// How a mapping is found.
+    pub method: Method,
+    /// How many searches run at once.
+    pub parallel: Parallel,
+    /// For what is drawn at random.
+    pub seed: u64,
+}
+
+/// Why nothing can be mapped.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum MapError {
+    /// More workers than devices.
+    #[error(
+        "the plan has {workers} parts and {topology} {devices} devices: take a larger topology, or plan for --devices {devices}"
+    )]
+    TooFew {
+        /// Parts of the plan.
+        workers: usize,
+        /// Devices there are.
+        devices: usize,
+        /// The topology's name.
+        topology: String,
+    },
+    /// Devices that cannot reach one another.
+    #[error("{topology} is in two parts that nothing joins: {from} cannot reach {to}; no plan can be mapped onto both")]
+    Apart {
+        /// The topology's name.
+        topology: String,
+        /// Devices of one part.
+        from: String,
+        /// Devices that it does not reach.
+        to: String,
+    },
+    /// Too large for every mapping to be tried.
+    #[error(
+        "every mapping can be tried on up to {EXHAUSTIVE} devices, and {topology} has {devices}: use mapping=search"
+    )]
+    TooLarge {
+        /// Devices there are.
+        devices: usize,
+        /// The topology's name.
+        topology: String,
+    },
+    /// Numbers of searches that do not go together.
+    #[error(
+        "parallel_degree {degree} is no multiple of parallel_same_t {same_target}: so many targets are tried at once as the one goes into the other"
+    )]
+    Parallel {
+        /// Searches for the same target.
+        same_target: u32,
+        /// Searches in all.
+        degree: u32,
+    },
+}
+
+/// Where every worker sits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mapping {
+    /// By worker: its device.
+    pub devices: Vec<usize>,
+    /// What it costs.
+    pub cost: Cost,
+    /// Seconds that every mapping takes at least.
+    pub lower_bound_s: f64,
+    /// Whether no mapping takes less.
+    pub proved: bool,
+    /// Whether a budget of nodes ran out on the way.
+    pub budget: bool,
+    /// Whether every mapping takes the same.
+    pub ties: bool,
+    /// How it was found.
+    pub method: Method,
+    /// What is to be said of it.
+    pub notes: Vec<String>,
+}
+
+impl Mapping {
+    /// The bottleneck in words, with its bytes per second: the pair, the ring or the channel.
+    pub fn bottleneck(&self, instance: &Instance<'_>) -> Option<(String, f64)> {
+        let topology = instance.topology;
+        let name = |worker: usize| topology.device_name(self.devices[worker]).to_string();
+        match self.cost.bottleneck {
+            Bottleneck::None => None,
+            Bottleneck::Flow(index) => {
+                let flow = instance.demands.flows[index];
+                let width = instance.matrix.at(self.devices[flow.from], self.devices[flow.to]);
+                Some((format!("{} -> {}", name(flow.from), name(flow.to)), width))
+            }
+            Bottleneck::Ring(index) => {
+                let group = &instance.demands.groups[index];
+                let ring = instance.ring(group, &self.devices);
+                let names: Vec<&str> = ring.order.iter().map(|&device| topology.device_name(device)).collect();
+                Some((format!("ring {}", names.join(" - ")), ring.width))
+            }
+            Bottleneck::Channel(channel) => Some((topology.channel_name(channel), topology.channel_bandwidth(channel))),
+        }
+    }
+}
+
+/// A target with what its searches found.
+type Tried = (f64, Found);
+
+/// Maps a plan's demands onto a topology.
+///
+/// # Errors
+/// [`MapError`] if it cannot be done at all.
+pub fn map(instance: &Instance<'_>, settings: &Settings, search: &Search) -> Result<Mapping, MapError> {
+    let topology = instance.topology;
+    let parallel = settings.parallel.checked()?;
+    let (workers, devices) = (instance.workers(), instance.devices());
+    let name = || topology.name.clone();
+    if workers > devices {
+        return Err(MapError::TooFew { workers, devices, topology: name() });
+    }
+    if let Some((from, to)) = topology.apart() {
+        return Err(MapError::Apart { topology: name(), from: topology.listed(&from), to: topology.listed(&to) });
+    }
+    let mut run = Run { instance, parallel, search, proved: instance.lower_bound(), budget: false, notes: vec![] };
+    let idle = instance.demands.flows.is_empty() && instance.demands.groups.is_empty();
+    let (method, devices) = match settings.method {
+        Method::Search if idle => {
+            run.notes.push(run.why_idle());
+            (Method::Identity, instance.identity())
+        }
+        Method::Search => (Method::Search, run.searched(settings.seed)),
+        Method::Identity => (Method::Identity, instance.identity()),
+        Method::Random => (Method::Random, instance.random(settings.seed, search)),
+        Method::Greedy => (Method::Greedy, instance.greedy()),
+        Method::Annealing => (Method::Annealing, instance.annealed(instance.greedy(), settings.seed, search)),
+        Method::Bipartition => (Method::Bipartition, instance.bipartition()),
+        Method::Exhaustive => {
+            let every = instance.exhaustive().ok_or_else(|| MapError::TooLarge { devices, topology: name() })?;
+            run.proved = instance.cost(&every).seconds;
+            (Method::Exhaustive, every)
+        }
+    };
+    let cost = instance.cost(&devices);
+    let ties = !idle && !instance.consider.shared_links && instance.matrix.uniform();
+    if ties {
+        run.notes.push(format!("all pairs of {} attain the same: no mapping is better than another", topology.name));
+    }
+    let proved = cost.seconds <= run.proved * (1.0 + 1e-9);
+    let Run { proved: bound, budget, notes, .. } = run;
+    Ok(Mapping { devices, cost, lower_bound_s: bound.min(cost.seconds), proved, budget, ties, method, notes })
+}
+
+/// A search over targets under way.
+struct Run<'a, 'b> {
+    instance: &'b Instance<'a>,
+    parallel: Parallel,
+    search: &'b Search,
+    /// Seconds that no mapping is below.
+    proved: f64,
+    budget: bool,
+    notes: Vec<String>,
+}
+
+impl Run<'_, '_> {
+    fn why_idle(&self) -> String {
+        if self.instance.consider.transfers || self.instance.consider.all_reduces {
+            "nothing is sent between devices: every mapping is as good, and the identity is taken".into()
+        } else {
+            "neither transfers nor all-reduces are to be considered: the identity is taken".into()
+        }
+    }
+
+    /// The mapping by search.
+    fn searched(&mut self, seed: u64) -> Vec<usize> {
+        let instance = self.instance;
+        let mut starts = vec![instance.identity(), instance.greedy(), instance.bipartition()];
+        let small = instance.devices() <= SEARCHED;
+        if small {
+            starts = starts.into_par_iter().map(|start| instance.polished(start, self.search)).collect();
+        }
+        let mut best = self.best(starts);
+        if !small {
+            self.budget = true;
+            self.notes.push(format!(
+                "above {SEARCHED} devices mappings are constructed and not searched for: the better of identity, greedy and bipartition"
+            ));
+            return best.1;
+        }
+        let first = best.clone();
+        let mut least = self.proved;
+        for _ in 0..ROUNDS {
+            let targets = self.targets(least, best.0.seconds);
+            if targets.is_empty() || self.search.cancelled() {
+                break;
+            }
+            for (target, found) in self.tried(&targets, seed) {
+                match found {
+                    Found::Mapping(devices, cost) if cost.is_less(&best.0) => best = (cost, devices),
+                    Found::Mapping(..) => {}
+                    Found::Proved => {
+                        least = least.max(target);
+                        self.proved = self.proved.max(self.above(target, best.0.seconds));
+                    }
+                    Found::Budget => {
+                        self.budget = true;
+                        least = least.max(target);
+                    }
+                }
+            }
+        }
+        self.settled(first, best)
+    }
+
+    /// One mapping of those that are as good, the same however the search went.
+    fn settled(&self, first: (Cost, Vec<usize>), best: (Cost, Vec<usize>)) -> Vec<usize> {
+        let target = best.0.seconds;
+        let again = Feasible::new(self.instance, target, Order::Ascending, BUDGET).run(self.search);
+        let found = match again {
+            Found::Mapping(devices, _) => devices,
+            Found::Proved | Found::Budget => best.1,
+        };
+        let polished = self.instance.polished(found, self.search);
+        self.best(vec![first.1, polished]).1
+    }
+
+    /// The best of some mappings, the first of those that are as good.
+    fn best(&self, mappings: Vec<Vec<usize>>) -> (Cost, Vec<usize>) {
+        let costed = mappings.into_iter().map(|devices| (self.instance.cost(&devices), devices));
+        costed.reduce(|a, b| if b.0.is_less(&a.0) { b } else { a }).unwrap_or_default()
+    }
+
+    /// Every time that a pair or a ring can take, ascending; without shared links a mapping takes one of them.
+    fn candidates(&self) -> Vec<f64> {
+        let instance = self.instance;
+        let n = instance.devices();
+        let pairs = (0..n).flat_map(|a| (0..n).filter(move |&b| a != b).map(move |b| (a, b)));
+        let mut widths: Vec<f64> = pairs.map(|(a, b)| instance.matrix.at(a, b)).collect();
+        let groups = instance.demands.groups.iter().map(|group| group.bytes);
+        let mut bytes: Vec<f64> = instance.demands.flows.iter().map(|flow| flow.bytes).chain(groups).collect();
+        let distinct = |list: &mut Vec<f64>| {
+            list.sort_unstable_by(f64::total_cmp);
+            list.dedup();
+        };
+        distinct(&mut widths);
+        distinct(&mut bytes);
+        let mut all: Vec<f64> = bytes.iter().flat_map(|b| widths.iter().map(move |w| b / w)).collect();
+        distinct(&mut all);
+        all
+    }
+
+    /// The next value that a mapping can have above a target that is disproved.
+    fn above(&self, target: f64, best: f64) -> f64 {
+        if self.instance.consider.shared_links {
+            // The target itself, or all that is below the best.
+            return if target >= best * (1.0 - 1e-8) { best } else { target };
+        }
+        let next = self.candidates().into_iter().find(|&value| value > target * (1.0 + 1e-12));
+        next.map_or(best, |next| next.min(best))
+    }
+
+    /// Targets to try between what was disproved or given up and the best so far.
+    fn targets(&self, least: f64, best: f64) -> Vec<f64> {
+        let wanted = (self.parallel.degree / self.parallel.same_target).max(1) as usize;
+        if best <= self.proved * (1.0 + 1e-9) {
+            return vec![];
+        }
+        if self.instance.consider.shared_links {
+            let last = best * (1.0 - 1e-9);
+            return if least >= last {
+                vec![]
+            } else if best - least <= 1e-3 * best {
+                vec![last]
+            } else {
+                (1..=wanted).map(|k| least + (best - least) * k as f64 / (wanted + 1) as f64).collect()
+            };
+        }
+        let open: Vec<f64> = self
+            .candidates()
+            .into_iter()
+            .filter(|&value| value < best * (1.0 - 1e-12))
+            // What was disproved is not tried again; what is a bound may be attained.
+            .filter(|&value| value > least * (1.0 + 1e-12) || (least <= self.proved && value >= least * (1.0 - 1e-12)))
+            .collect();
+        let mut picked: Vec<usize> = (1..=wanted).map(|k| k * open.len() / (wanted + 1)).collect();
+        picked.dedup();
+        picked.into_iter().filter_map(|at| open.get(at).copied()).collect()
+    }
+
+    /// The targets with what was found for each, ascending. Of several searches for one target the first in order counts
+    /// that came to an end, so that it does not matter which was faster.
+    fn tried(&self, targets: &[f64], seed: u64) -> Vec<Tried> {
+        let same = u64::from(self.parallel.same_target);
+        let one = |(&target, number): (&f64, u64)| {
+            let order = if number == 0 { Order::Ascending } else { Order::Random(seed.wrapping_add(number)) };
+            Feasible::new(self.instance, target, order, BUDGET).run(self.search)
+        };
+        let all: Vec<(&f64, u64)> = targets.iter().flat_map(|target| (0..same).map(move |n| (target, n))).collect();
+        let found: Vec<Found> = all.into_par_iter().map(one).collect();
+        let decided =
+            |group: &[Found]| group.iter().find(|found| **found != Found::Budget).cloned().unwrap_or(Found::Budget);
+        targets.iter().copied().zip(found.chunks(same as usize).map(decided)).collect()
+    }
+}

@@ -1,0 +1,10 @@
+//! Parmesan: partition a network, then map the parts onto devices joined by any topology (Liu, Liu, Jiang and Young, TCAD
+//! 2024, doi 10.1109/TCAD.2024.3368970).
+//!
+//! Source and paper could not be had. Its two phases, its goal (training throughput on an arbitrary topology of links of
+//! different bandwidths) and the names of its options are published; how they work inside is our own design, and no
+//! figure of the paper is claimed.
+//!
+//! * [`mapping`]: phase 2, which device each part sits on, for the plan of any planner
+
+pub mod mapping;

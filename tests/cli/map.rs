@@ -1,0 +1,67 @@
+//! `plantui map`: plans of several planners onto topologies.
+
+use serde_json::Value;
+
+use crate::{Folder, TINY, json, plantui, refusal, stdout};
+
+const LAYERS: &str = "inputs/bert32-layers.txt";
+
+/// A plan of a workload in a file of the folder.
+fn planned(folder: &Folder, arguments: &[&str]) -> String {
+    let text = stdout(&[&["plan"], arguments, &["--json"]].concat(), 0);
+    folder.file("plan.json", text)
+}
+
+fn devices(document: &Value) -> Vec<u64> {
+    let stages = document["stages"].as_array().unwrap().iter();
+    stages.flat_map(|stage| stage["devices"].as_array().unwrap().iter().map(|d| d.as_u64().unwrap())).collect()
+}
+
+#[test]
+fn a_pipeline_of_replicas_finds_its_links() {
+    let folder = Folder::new();
+    let plan = planned(&folder, &[TINY]);
+    let text = stdout(&["map", TINY, &plan, "--topology", "dgx-1"], 0);
+    assert!(text.contains("of communication a microbatch, most at") && text.contains("rank order: "), "{text}");
+    let mapped = json(&["map", TINY, &plan, "--topology", "dgx-1", "--json"], 0);
+    let mapping = &mapped["mapping"];
+    assert_eq!(mapping["topology"], "dgx-1");
+    assert!(mapping["lower_bound_s"].as_f64().unwrap() <= mapping["communication_s"].as_f64().unwrap());
+    let own: Vec<u64> = mapping["devices"].as_array().unwrap().iter().map(|d| d.as_u64().unwrap()).collect();
+    assert_eq!(devices(&mapped), own, "stages carry the devices of the mapping");
+    assert_eq!(mapping["names"][0], format!("gpu{}", own[0]));
+    // Identity may be no better, and its own plan says what it costs.
+    let identity = json(&["map", TINY, &plan, "--topology", "dgx-1", "--method", "identity", "--json"], 0);
+    assert!(identity["mapping"]["communication_s"].as_f64() >= mapping["communication_s"].as_f64());
+    assert_eq!(devices(&identity), (0..own.len() as u64).collect::<Vec<_>>());
+    // What comes out is a plan that holds.
+    let out = folder.file("mapped.json", mapped.to_string());
+    stdout(&["check", TINY, &out], 0);
+}
+
+#[test]
+fn a_plan_over_machines_is_worth_something_else_on_others() {
+    let folder = Folder::new();
+    let plan = planned(&folder, &[LAYERS, "--machines", "4", "--batch", "64"]);
+    let mapped = json(&["map", LAYERS, &plan, "--topology", "2xdgx-1+eth-25g", "--json"], 0);
+    assert_eq!(mapped["limits"]["machines"], serde_json::json!([8, 8]));
+    let out = folder.file("mapped.json", mapped.to_string());
+    stdout(&["check", LAYERS, &out], 0);
+}
+
+#[test]
+fn where_nothing_can_be_gained_or_done_it_is_told() {
+    let folder = Folder::new();
+    let plan = planned(&folder, &[TINY]);
+    let text = stdout(&["map", TINY, &plan, "--topology", "dgx-a100"], 0);
+    assert!(text.contains("no mapping is better than another") && text.contains("proven"), "{text}");
+    let neither = stdout(&["map", TINY, &plan, "--topology", "dgx-1", "--no-p2p", "--no-allr"], 0);
+    assert!(neither.contains("the identity is taken"), "{neither}");
+    let small = plantui().args(["map", TINY, &plan, "--topology", "a6000-2"]).assert().code(1);
+    let error = String::from_utf8(small.get_output().stderr.clone()).unwrap();
+    assert!(error.contains("2 devices"), "{error}");
+    let odd = ["--parallel-same-t", "3", "--parallel-degree", "4"];
+    let error = refusal(&[&["map", TINY, &plan, "--topology", "dgx-1"], &odd[..]].concat());
+    assert!(error.contains('3') && error.contains('4'), "{error}");
+    assert!(refusal(&["map", TINY, &plan, "--topology", "dgx-9"]).contains("dgx-h100"));
+}
