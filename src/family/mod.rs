@@ -5,6 +5,7 @@
 //! that asks which family a workload is of. A check and a program share no code with a planner, nor with each other.
 
 pub mod check;
+pub mod describe;
 pub mod devices;
 pub mod edit;
 pub mod layers;
@@ -31,6 +32,7 @@ pub use limits::{assumed, resolve};
 pub use program::pipeline;
 
 use check::Labels;
+use describe::Describe;
 
 /// A plan under check: what the rules of all families have found is in it.
 pub struct Checked<'a> {
@@ -43,7 +45,7 @@ pub struct Checked<'a> {
 }
 
 /// What is peculiar to a kind of workload.
-pub trait Family: Sync {
+pub trait Family: Describe + Sync {
     /// What people call the kind, in the plural: `pipelines`.
     fn id(&self) -> &'static str;
 

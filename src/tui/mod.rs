@@ -43,7 +43,6 @@ mod terminal;
 pub mod theme;
 mod timeline_state;
 mod tour;
-mod traffic;
 mod update;
 mod view;
 mod visit;

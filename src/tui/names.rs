@@ -3,9 +3,10 @@
 
 use crate::{
     cluster::Limits,
+    family,
     plan::{Plan, Stage},
     units,
-    workload::{Profile, Workload, placement::CPU},
+    workload::Workload,
 };
 
 /// What one stage is called.
@@ -36,31 +37,24 @@ impl Names {
     /// Names for a plan of a workload.
     pub(super) fn new(workload: &Workload, limits: &Limits, plan: &Plan) -> Self {
         let degrees = plan.stages.iter().any(|stage| stage.device_count() > 1);
-        match &workload.profile {
-            Profile::Placement(_) => {
-                let stages = devices(plan);
-                let (used, unused) = (used(&stages, limits), unused(&stages, limits));
-                Names { stages, noun: "device", degrees, used, unused, machines: vec![] }
-            }
-            Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => {
-                let stages = (1..=plan.stages.len()).map(|i| Name {
-                    long: format!("stage {i}"),
-                    short: i.to_string(),
-                    cpu: false,
-                });
-                let count = plan.stages.len();
-                let used = format!(
-                    "{count} stage{} on {} of {} devices",
-                    if count == 1 { "" } else { "s" },
-                    plan.devices_used(),
-                    limits.devices
-                );
-                let left = limits.devices.saturating_sub(plan.devices_used());
-                let unused = if left == 0 { String::new() } else { units::counted(left as usize, "device") };
-                let machines = machines(limits, plan);
-                Names { stages: stages.collect(), noun: "stage", degrees, used, unused, machines }
-            }
+        if family::of(workload).stages_are_devices() {
+            let stages = devices(plan);
+            let (used, unused) = (used(&stages, limits), unused(&stages, limits));
+            return Names { stages, noun: "device", degrees, used, unused, machines: vec![] };
         }
+        let stages =
+            (1..=plan.stages.len()).map(|i| Name { long: format!("stage {i}"), short: i.to_string(), cpu: false });
+        let count = plan.stages.len();
+        let used = format!(
+            "{count} stage{} on {} of {} devices",
+            if count == 1 { "" } else { "s" },
+            plan.devices_used(),
+            limits.devices
+        );
+        let left = limits.devices.saturating_sub(plan.devices_used());
+        let unused = if left == 0 { String::new() } else { units::counted(left as usize, "device") };
+        let machines = machines(limits, plan);
+        Names { stages: stages.collect(), noun: "stage", degrees, used, unused, machines }
     }
 
     /// In a sentence: `stage 3`, `accelerator 2`.
@@ -119,7 +113,7 @@ fn devices(plan: &Plan) -> Vec<Name> {
     let mut known: Vec<((bool, Option<u32>), usize)> = vec![];
     let mut names = vec![];
     for stage in &plan.stages {
-        let cpu = stage.choices.first().is_some_and(|choice| choice == CPU);
+        let cpu = stage.on_cpus();
         let device = (cpu, stage.devices.first().copied());
         let at = known.iter().position(|(other, _)| *other == device && device.1.is_some()).unwrap_or(known.len());
         if at == known.len() {

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{
-    names::Names,
-    traffic::{self, Flow},
-};
+use super::names::Names;
 use crate::{
     cluster::Limits,
     family::{
         self,
+        describe::Flow,
         operators::usage::{self, OperatorUse},
     },
     plan::{Plan, Score},
@@ -71,7 +69,7 @@ impl Shown {
         Shown {
             planner,
             names: plan.map(|plan| Names::new(&problem.workload, &problem.limits, plan)).unwrap_or_default(),
-            traffic: plan.map(|plan| traffic::of(&problem.workload, plan)).unwrap_or_default(),
+            traffic: plan.map(|plan| family::of(&problem.workload).flows(&problem.workload, plan)).unwrap_or_default(),
             operators: plan.and_then(|plan| usage::of(&problem.workload, &problem.limits, plan)),
             workload: problem.workload.clone(),
             limits: problem.limits,

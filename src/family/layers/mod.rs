@@ -2,6 +2,7 @@
 
 mod check;
 pub mod costs;
+mod describe;
 mod program;
 
 use std::collections::BTreeMap;

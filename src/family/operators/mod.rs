@@ -1,6 +1,7 @@
 //! Operators whose iteration spaces are split over all devices: PaSE's graphs.
 
 pub(crate) mod check;
+mod describe;
 mod program;
 mod splits;
 pub mod usage;

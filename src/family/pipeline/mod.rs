@@ -1,6 +1,7 @@
 //! Pipelines of stages with replicas and tensor degrees, whose nodes have modes: Piper's profile.
 
 pub mod check;
+mod describe;
 mod program;
 pub mod result_file;
 

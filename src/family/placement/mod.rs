@@ -2,6 +2,7 @@
 
 pub mod check;
 mod check_latency;
+mod describe;
 mod program;
 mod sample_program;
 pub mod single_sample;

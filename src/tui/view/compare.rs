@@ -20,6 +20,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{clip, compare_side, fit, fit_right, header, plain, rows, wrap};
 use crate::{
+    family,
     planner::Status,
     study::{
         columns::{self, Column},
@@ -34,7 +35,6 @@ use crate::{
         theme::{Role, Theme},
     },
     units,
-    workload::Profile,
 };
 
 /// Cells before a name: selection, mark, sign, a blank.
@@ -79,11 +79,7 @@ fn played_as(model: &Model) -> String {
 
 /// How everything is played, and what is being asked or could be.
 fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let batch = match &model.workload.profile {
-        Profile::Layers(_) => format!("batches of {} samples", model.limits.batch),
-        Profile::Operators(_) => "one training step".into(),
-        Profile::Piper(_) | Profile::Placement(_) => format!("{} microbatches", model.limits.microbatches),
-    };
+    let batch = family::of(&model.workload).batch(&model.limits);
     let played = format!("all played as {}, {batch}", played_as(model));
     let each = model.time_for_each();
     let each = match each.subsec_nanos() {

@@ -5,13 +5,12 @@ use ratatui::text::{Line, Span};
 
 use super::{clip, fit, fit_right, scrolled};
 use crate::{
+    family::{self, describe::Flow},
     tui::{
         played::Played,
         shown::Shown,
         theme::{Role, Theme},
-        traffic::Flow,
     },
-    workload::Profile,
 };
 
 /// Cells of a column, and most of the names at the left.
@@ -59,12 +58,8 @@ impl Matrix<'_> {
         } else {
             String::new()
         };
-        // Gradients of activations go back on the same links; only a placement's profile has nodes of both passes.
-        let what = match &self.shown.workload.profile {
-            Profile::Placement(_) => "both passes of a sample",
-            Profile::Layers(_) => "activations of the profiled batch",
-            Profile::Piper(_) | Profile::Operators(_) => "activations of a microbatch",
-        };
+        // Gradients of activations go back on the same links.
+        let what = family::of(&self.shown.workload).flows_of();
         let busy = if self.played.is_some() { ", link busy" } else { "" };
         let mut lines = vec![title(&format!("who sends to whom: {what}{busy}{part}"), width, self.theme)];
         let mut head = vec![Span::styled(fit("  from / to", NAME), self.theme.fg(Role::Muted))];

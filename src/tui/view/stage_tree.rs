@@ -3,7 +3,7 @@
 //! In a pipeline of layers, runs of like layers fold into one row. In a device placement, the nodes of a colour class do:
 //! they cannot be parted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ratatui::text::{Line, Span};
 
@@ -13,6 +13,7 @@ use super::{
     plain,
 };
 use crate::{
+    family,
     plan::{NodeScore, Plan, Score, Stage, StageScore, Violation},
     tui::{
         shown::Shown,
@@ -23,7 +24,7 @@ use crate::{
         },
     },
     units,
-    workload::{PlacementProfile, Profile, Workload, piper::RECOMPUTE},
+    workload::{Workload, piper::RECOMPUTE},
 };
 
 /// Cells of a printed duration or size with a blank before it.
@@ -92,53 +93,12 @@ pub(super) fn branches(shown: &Shown, plan: &Plan, score: &Score, columns: Colum
     plan.stages.iter().zip(&score.stages).enumerate().map(branch).collect()
 }
 
-/// What has a row of its own inside a stage, as places in its list of nodes.
-fn groups(workload: &Workload, stage: &Stage) -> Vec<Vec<usize>> {
-    match &workload.profile {
-        Profile::Placement(profile) => classes(profile, stage),
-        Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => runs(workload, stage),
-    }
-}
-
-/// Single nodes, and runs of three or more that are alike.
-fn runs(workload: &Workload, stage: &Stage) -> Vec<Vec<usize>> {
-    let name = |i: usize| workload.nodes[stage.nodes[i]].label();
-    let alike = |a: usize, b: usize| kind(&name(a)) == kind(&name(b)) && stage.choices[a] == stage.choices[b];
-    let mut groups = vec![];
-    let mut first = 0;
-    while first < stage.nodes.len() {
-        let end = (first + 1..stage.nodes.len()).find(|&i| !alike(first, i)).unwrap_or(stage.nodes.len());
-        if end - first >= 3 {
-            groups.push((first..end).collect());
-        } else {
-            groups.extend((first..end).map(|i| vec![i]));
-        }
-        first = end;
-    }
-    groups
-}
-
-/// The colour classes of a device in the order of their first nodes; a node without one is alone.
-fn classes(profile: &PlacementProfile, stage: &Stage) -> Vec<Vec<usize>> {
-    let mut place: BTreeMap<i64, usize> = BTreeMap::new();
-    let mut groups: Vec<Vec<usize>> = vec![];
-    for (i, &node) in stage.nodes.iter().enumerate() {
-        let class = profile.nodes.get(node).and_then(|cost| cost.colour_class);
-        let at = class.map_or(groups.len(), |class| *place.entry(class).or_insert(groups.len()));
-        if at == groups.len() {
-            groups.push(vec![]);
-        }
-        groups[at].push(i);
-    }
-    groups
-}
-
 /// The nodes of a row, by its path; none for a stage as a whole.
 pub(in crate::tui) fn nodes_of(workload: &Workload, plan: &Plan, path: &[u32]) -> Vec<usize> {
     let (Some(stage), Some(&row)) = (path.first().and_then(|&i| plan.stages.get(i as usize)), path.get(1)) else {
         return vec![];
     };
-    let group = groups(workload, stage).into_iter().nth(row as usize).unwrap_or_default();
+    let group = family::of(workload).stage_groups(workload, stage).into_iter().nth(row as usize).unwrap_or_default();
     let nodes = group.into_iter().map(|i| stage.nodes[i]);
     match path.get(2) {
         Some(&child) => nodes.skip(child as usize).take(1).collect(),
@@ -149,10 +109,11 @@ pub(in crate::tui) fn nodes_of(workload: &Workload, plan: &Plan, path: &[u32]) -
 /// The path of the row of a node, where a plan has it.
 pub(in crate::tui) fn path_of(workload: &Workload, plan: &Plan, node: usize) -> Vec<u32> {
     let Some(stage) = plan.stage_of(node) else { return vec![] };
-    let found = groups(workload, &plan.stages[stage]).iter().enumerate().find_map(|(row, group)| {
-        let child = group.iter().position(|&i| plan.stages[stage].nodes[i] == node)?;
-        Some(if group.len() == 1 { vec![row] } else { vec![row, child] })
-    });
+    let found =
+        family::of(workload).stage_groups(workload, &plan.stages[stage]).iter().enumerate().find_map(|(row, group)| {
+            let child = group.iter().position(|&i| plan.stages[stage].nodes[i] == node)?;
+            Some(if group.len() == 1 { vec![row] } else { vec![row, child] })
+        });
     std::iter::once(stage).chain(found.unwrap_or_default()).map(|at| at as u32).collect()
 }
 
@@ -225,17 +186,10 @@ impl Tree<'_> {
             if members.len() == 1 {
                 return self.node(index, stage, scored, first, 1);
             }
-            let (label, remark) =
-                match workload.placement().map(|profile| profile.nodes[stage.nodes[first]].colour_class) {
-                    Some(class) => (format!("class {}", class.unwrap_or_default()), format!("{} nodes", members.len())),
-                    None => {
-                        let name = workload.nodes[stage.nodes[first]].label();
-                        (format!("{} × {}", members.len(), kind(&name)), stage.choices[first].clone())
-                    }
-                };
+            let (label, remark) = family::of(workload).stage_group_label(workload, stage, &members);
             self.group(index, stage, scored, &members, label, &remark)
         };
-        groups(workload, stage).into_iter().map(branch).collect()
+        family::of(workload).stage_groups(workload, stage).into_iter().map(branch).collect()
     }
 
     /// A row for several nodes of a stage, with theirs inside.
@@ -268,19 +222,14 @@ impl Tree<'_> {
         let label = self.shown.workload.nodes[stage.nodes[i]].numbered();
         let backward = self.is_backward(stage.nodes[i]);
         // The kind of device is told by the row above; the pass is not.
-        let remark = match &self.shown.workload.profile {
-            Profile::Placement(_) if backward => "backward",
-            Profile::Placement(_) => "",
-            Profile::Piper(_) | Profile::Layers(_) | Profile::Operators(_) => &stage.choices[i],
-        };
+        let remark = family::of(&self.shown.workload).node_remark(stage, i);
         let none = NodeScore::default();
         let sums = if backward { [&none, &scored.nodes[i]] } else { [&scored.nodes[i], &none] };
         Branch { line: self.node_line(index, &label, remark, sums, depth), label, children: vec![] }
     }
 
     fn is_backward(&self, node: usize) -> bool {
-        let profile = self.shown.workload.placement();
-        profile.and_then(|profile| profile.nodes.get(node)).is_some_and(|cost| cost.backward)
+        family::of(&self.shown.workload).is_backward(node)
     }
 
     /// Costs of the forward and of the backward pass side by side.
@@ -313,25 +262,5 @@ impl Tree<'_> {
             spans.extend(self.memory(forward.memory_bytes + backward.memory_bytes, false));
         }
         Line::from(spans)
-    }
-}
-
-/// A node's name without the number at its end.
-pub(super) fn kind(name: &str) -> &str {
-    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    let bare = bare.trim_end_matches([' ', '_', '-', '.', '#', '/']);
-    if bare.is_empty() { name } else { bare }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_at_the_end_are_no_part_of_the_kind() {
-        assert_eq!(kind("transformer 12"), "transformer");
-        assert_eq!(kind("block.3"), "block");
-        assert_eq!(kind("conv2d_4"), "conv2d");
-        assert_eq!(kind("17"), "17");
     }
 }

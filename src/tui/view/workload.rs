@@ -10,13 +10,13 @@ use ratatui::{
 
 use super::{clip, fit, fit_right, node_rows, plain, rows, wrap};
 use crate::{
+    family,
     tui::{
         model::{Focus, Hit, Model},
         theme::{Role, Theme},
         widget::bar,
     },
-    units,
-    workload::{Profile, Workload, placement::SECONDS},
+    workload::Workload,
 };
 
 /// What is listed.
@@ -60,7 +60,7 @@ impl Model {
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     let theme = model.theme.clone();
     draw_sections(frame, rows(area, 0, 1), model, &theme);
-    let facts = clip(&node_rows::facts(&model.workload), area.width as usize);
+    let facts = clip(&family::of(&model.workload).facts(), area.width as usize);
     frame.render_widget(Span::styled(facts, theme.fg(Role::Muted)), rows(area, 1, 1));
     let body = rows(area, 2, area.height);
     match model.section {
@@ -112,32 +112,12 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     }
 }
 
-/// What an edge carries: the figure for its bar, and its text.
-fn edge_cost(workload: &Workload, edge: usize) -> (f64, String) {
-    match &workload.profile {
-        Profile::Piper(profile) => (profile.edge_bytes[edge], units::bytes(profile.edge_bytes[edge])),
-        Profile::Operators(profile) => {
-            let (from, to) = workload.dag.edges()[edge];
-            let bytes = profile.link_bytes(from as usize, to as usize);
-            (bytes, units::bytes(bytes))
-        }
-        Profile::Layers(profile) => {
-            let bytes = profile.nodes[workload.dag.edges()[edge].0 as usize].activation();
-            (bytes, units::bytes(bytes))
-        }
-        Profile::Placement(profile) => {
-            let seconds = profile.nodes[workload.dag.edges()[edge].0 as usize].transfer * SECONDS;
-            (seconds, units::seconds(seconds))
-        }
-    }
-}
-
 /// A node's edges and everything its profile says of it.
 fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: usize, theme: &Theme) {
     let muted = theme.fg(Role::Muted);
     let width = area.width as usize;
     let end = |edge: u32, other: usize| {
-        format!("{} ({})", workload.nodes[other].label(), edge_cost(workload, edge as usize).1)
+        format!("{} ({})", workload.nodes[other].label(), family::of(workload).edge(workload, edge as usize).text())
     };
     let edges = workload.dag.edges();
     let list = |ids: &[u32], from: bool| -> String {
@@ -180,17 +160,20 @@ fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     }
     let width = area.width as usize;
     let name = (width.saturating_sub(2 * VALUE + 6) / 2).min(36);
-    let per = if model.workload.placement().is_some() { "transfer" } else { "per microbatch" };
+    let per = family::of(&model.workload).edge_title();
     let titles = format!("  {}  {}{}", fit("from", name), fit("to", name + 1), fit_right(per, VALUE + 4));
     frame.render_widget(Span::styled(clip(&titles, width), theme.fg(Role::Muted)), rows(area, 0, 1));
     let list = rows(area, 1, area.height);
-    let largest = (0..edges.len()).map(|i| edge_cost(&model.workload, i).0).fold(f64::MIN_POSITIVE, f64::max);
+    let largest = (0..edges.len())
+        .map(|i| family::of(&model.workload).edge(&model.workload, i).value())
+        .fold(f64::MIN_POSITIVE, f64::max);
     let first = super::scrolled(model.section_cursor, list.height as usize, edges.len());
     for (y, i) in (list.y..list.bottom()).zip(first..edges.len()) {
         let line = Rect { y, height: 1, ..list };
         let selected = i == model.section_cursor;
         let label = |v: u32| fit(&model.workload.nodes[v as usize].label(), name);
-        let (cost, text) = edge_cost(&model.workload, i);
+        let carried = family::of(&model.workload).edge(&model.workload, i);
+        let (cost, text) = (carried.value(), carried.text());
         let space = width.saturating_sub(2 * name + VALUE + 12);
         let spans = vec![
             Span::styled(if selected { "▌ " } else { "  " }, theme.fg(Role::Focus)),

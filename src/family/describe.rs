@@ -1,0 +1,219 @@
+//! With which columns and words nodes, edges and stages of a family are shown, whatever shows them.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    cluster::Limits,
+    plan::{Plan, Stage},
+    units,
+    workload::Workload,
+};
+
+/// How much an edge or a link carries: as the profile states it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Amount {
+    /// Bytes.
+    Bytes(f64),
+    /// Time on a link, seconds.
+    Seconds(f64),
+}
+
+impl Amount {
+    /// Without its unit; those of one workload have the same.
+    pub fn value(self) -> f64 {
+        match self {
+            Amount::Bytes(value) | Amount::Seconds(value) => value,
+        }
+    }
+
+    /// With its unit.
+    pub fn text(self) -> String {
+        match self {
+            Amount::Bytes(bytes) => units::bytes(bytes),
+            Amount::Seconds(seconds) => units::seconds(seconds),
+        }
+    }
+}
+
+/// What goes from one stage to another for one sample or microbatch, forward and backward pass together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Flow {
+    /// The stage that produces.
+    pub from: usize,
+    /// The stage that reads.
+    pub to: usize,
+    /// How much.
+    pub amount: Amount,
+}
+
+/// The sums of what pairs of stages send one another.
+pub(super) fn flows(sums: BTreeMap<(usize, usize), f64>, amount: fn(f64) -> Amount) -> Vec<Flow> {
+    sums.into_iter().map(|((from, to), sum)| Flow { from, to, amount: amount(sum) }).collect()
+}
+
+/// By node: the stage that holds it.
+pub(super) fn stages_of(workload: &Workload, plan: &Plan) -> Vec<Option<usize>> {
+    let mut stage_of = vec![None; workload.nodes.len()];
+    for (i, stage) in plan.stages.iter().enumerate() {
+        for &node in &stage.nodes {
+            if let Some(slot) = stage_of.get_mut(node) {
+                *slot = Some(i);
+            }
+        }
+    }
+    stage_of
+}
+
+/// Runs of three or more nodes of one kind and about one cost: seconds, and parameters that must be equal.
+pub(super) fn runs(workload: &Workload, cost: &dyn Fn(usize) -> Option<(f64, f64)>) -> Vec<Vec<usize>> {
+    // Measured layers of one kind differ by a few percent.
+    let near = |a: f64, b: f64| (a - b).abs() <= 0.05 * a.max(b);
+    let alike = |a: usize, b: usize| {
+        let same = match (cost(a), cost(b)) {
+            (Some((a_s, a_parameters)), Some((b_s, b_parameters))) => a_parameters == b_parameters && near(a_s, b_s),
+            _ => false,
+        };
+        same && kind(&workload.nodes[a].label()) == kind(&workload.nodes[b].label())
+    };
+    let n = workload.nodes.len();
+    let mut runs = vec![];
+    let mut first = 0;
+    while first < n {
+        let end = (first + 1..n).find(|&i| !alike(first, i)).unwrap_or(n);
+        if end - first >= 3 {
+            runs.push((first..end).collect());
+        } else {
+            runs.extend((first..end).map(|i| vec![i]));
+        }
+        first = end;
+    }
+    runs
+}
+
+/// What is said of a node beside its row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Detail {
+    /// A sentence.
+    Line(String),
+    /// A row of a table of five columns: degree, mode, time, parameters, memory.
+    Row {
+        /// Whether these are the titles.
+        title: bool,
+        /// The columns.
+        cells: [String; 5],
+    },
+}
+
+/// What is said instead of a time on accelerators that cannot run a node.
+pub const CPU_ONLY: &str = "CPU only";
+
+/// A node's name without the number at its end.
+pub fn kind(name: &str) -> &str {
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let bare = bare.trim_end_matches([' ', '_', '-', '.', '#', '/']);
+    if bare.is_empty() { name } else { bare }
+}
+
+/// The words and columns of a family.
+pub trait Describe {
+    /// Titles and widths of the columns after a node's name.
+    fn columns(&self) -> &'static [(&'static str, usize)];
+
+    /// The values of a row, those of one node or of a group. Like layers show what each of them costs, a class its sum.
+    fn cells(&self, members: &[usize]) -> Vec<String>;
+
+    /// Nodes by row of a list.
+    fn groups(&self, workload: &Workload) -> Vec<Vec<usize>>;
+
+    /// What a row of several nodes is called.
+    fn group_label(&self, workload: &Workload, members: &[usize]) -> String {
+        format!("{} × {}", members.len(), kind(&workload.nodes[members[0]].label()))
+    }
+
+    /// What bars compare: how long a node takes, seconds (on an accelerator, if one can run it); for operators, whose
+    /// profile has no times, their operations.
+    fn weight(&self, node: usize) -> f64;
+
+    /// Everything else the profile says of a node.
+    fn details(&self, node: usize) -> Vec<Detail>;
+
+    /// The whole in one line; may be empty.
+    fn facts(&self) -> String {
+        String::new()
+    }
+
+    /// What an edge carries.
+    fn edge(&self, workload: &Workload, edge: usize) -> Amount;
+
+    /// What the figure of an edge is.
+    fn edge_title(&self) -> &'static str {
+        "per microbatch"
+    }
+
+    /// What the stages of a plan send one another, by pair. `O((nodes + edges) log stages)`.
+    fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow>;
+
+    /// What those figures are of.
+    fn flows_of(&self) -> &'static str {
+        "activations of a microbatch"
+    }
+
+    /// What is simulated of a plan, in words: `32 microbatches`.
+    fn batch(&self, limits: &Limits) -> String {
+        format!("{} microbatches", limits.microbatches)
+    }
+
+    /// What has a row of its own inside a stage, as places in its list of nodes: single nodes, and runs of three or more
+    /// that are alike.
+    fn stage_groups(&self, workload: &Workload, stage: &Stage) -> Vec<Vec<usize>> {
+        let name = |i: usize| workload.nodes[stage.nodes[i]].label();
+        let alike = |a: usize, b: usize| kind(&name(a)) == kind(&name(b)) && stage.choices[a] == stage.choices[b];
+        let mut groups = vec![];
+        let mut first = 0;
+        while first < stage.nodes.len() {
+            let end = (first + 1..stage.nodes.len()).find(|&i| !alike(first, i)).unwrap_or(stage.nodes.len());
+            if end - first >= 3 {
+                groups.push((first..end).collect());
+            } else {
+                groups.extend((first..end).map(|i| vec![i]));
+            }
+            first = end;
+        }
+        groups
+    }
+
+    /// What such a row of several nodes is called, and a remark.
+    fn stage_group_label(&self, workload: &Workload, stage: &Stage, members: &[usize]) -> (String, String) {
+        let name = workload.nodes[stage.nodes[members[0]]].label();
+        (format!("{} × {}", members.len(), kind(&name)), stage.choices[members[0]].clone())
+    }
+
+    /// The remark of a single node of a stage, by its place.
+    fn node_remark<'a>(&self, stage: &'a Stage, place: usize) -> &'a str {
+        &stage.choices[place]
+    }
+
+    /// Whether a node is of the backward pass.
+    fn is_backward(&self, node: usize) -> bool {
+        let _ = node;
+        false
+    }
+
+    /// Whether a stage is one device, and is called as the device is.
+    fn stages_are_devices(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_at_the_end_are_no_part_of_the_kind() {
+        assert_eq!(kind("transformer 12"), "transformer");
+        assert_eq!(kind("block.3"), "block");
+        assert_eq!(kind("conv2d_4"), "conv2d");
+        assert_eq!(kind("17"), "17");
+    }
+}

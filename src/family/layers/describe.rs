@@ -1,0 +1,79 @@
+//! Words and columns of profiled layers.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    cluster::Limits,
+    family::describe::{Amount, Describe, Detail, Flow, flows, runs, stages_of},
+    plan::Plan,
+    units,
+    workload::{LayerProfile, Workload, layer_profile::MILLISECONDS},
+};
+
+impl Describe for LayerProfile {
+    fn columns(&self) -> &'static [(&'static str, usize)] {
+        &[("forward", 11), ("backward", 11), ("output", 11), ("parameters", 11)]
+    }
+
+    fn cells(&self, members: &[usize]) -> Vec<String> {
+        let cost = &self.nodes[members[0]];
+        vec![
+            units::seconds(cost.forward_ms * MILLISECONDS),
+            units::seconds(cost.backward_ms * MILLISECONDS),
+            units::bytes(cost.activation()),
+            units::bytes(cost.parameter_bytes),
+        ]
+    }
+
+    fn groups(&self, workload: &Workload) -> Vec<Vec<usize>> {
+        runs(workload, &|node| Some((self.nodes[node].seconds(), self.nodes[node].parameter_bytes)))
+    }
+
+    fn weight(&self, node: usize) -> f64 {
+        self.nodes[node].seconds()
+    }
+
+    fn details(&self, node: usize) -> Vec<Detail> {
+        let cost = &self.nodes[node];
+        let time = format!(
+            "{} forward, {} backward, for the batch that was profiled",
+            units::seconds(cost.forward_ms * MILLISECONDS),
+            units::seconds(cost.backward_ms * MILLISECONDS)
+        );
+        let outputs = match cost.activation_bytes.len() {
+            1 => String::new(),
+            count => format!(" in {count} tensors"),
+        };
+        let stage = cost.stage.map(|stage| format!("; the file puts it on stage {stage}")).unwrap_or_default();
+        let (out, own) = (units::bytes(cost.activation()), units::bytes(cost.parameter_bytes));
+        let sizes = format!("puts out {out}{outputs}, has {own} of parameters{stage}");
+        vec![Detail::Line(time), Detail::Line(sizes)]
+    }
+
+    fn edge(&self, workload: &Workload, edge: usize) -> Amount {
+        Amount::Bytes(self.nodes[workload.dag.edges()[edge].0 as usize].activation())
+    }
+
+    fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow> {
+        let stage_of = stages_of(workload, plan);
+        let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        // An output goes to the last stage that needs it, from one to the next.
+        for (u, cost) in self.nodes.iter().enumerate() {
+            let last = workload.dag.successors(u).filter_map(|v| stage_of[v]).max();
+            if let (Some(from), Some(last)) = (stage_of[u], last) {
+                for stage in from..last {
+                    *sums.entry((stage, stage + 1)).or_default() += cost.activation();
+                }
+            }
+        }
+        flows(sums, Amount::Bytes)
+    }
+
+    fn flows_of(&self) -> &'static str {
+        "activations of the profiled batch"
+    }
+
+    fn batch(&self, limits: &Limits) -> String {
+        format!("batches of {} samples", limits.batch)
+    }
+}

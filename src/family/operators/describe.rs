@@ -1,0 +1,63 @@
+//! Words and columns of operators with iteration spaces.
+
+use crate::{
+    cluster::Limits,
+    family::describe::{Amount, Describe, Detail, Flow},
+    plan::Plan,
+    units,
+    workload::{Operator, OperatorProfile, Workload},
+};
+
+impl Describe for OperatorProfile {
+    fn columns(&self) -> &'static [(&'static str, usize)] {
+        &[("kind", 12), ("operations", 11), ("weights", 10), ("iterates over", 26)]
+    }
+
+    fn cells(&self, members: &[usize]) -> Vec<String> {
+        let operator = &self.operators[members[0]];
+        vec![
+            operator.kind_name().to_string(),
+            units::count_short(operator.operations()),
+            units::count_short(operator.parameters()),
+            space(operator),
+        ]
+    }
+
+    // Operators of one kind differ in what they iterate over, which is what matters here.
+    fn groups(&self, workload: &Workload) -> Vec<Vec<usize>> {
+        (0..workload.nodes.len()).map(|i| vec![i]).collect()
+    }
+
+    fn weight(&self, node: usize) -> f64 {
+        self.operators[node].operations()
+    }
+
+    fn details(&self, node: usize) -> Vec<Detail> {
+        let operator = &self.operators[node];
+        let work = units::count_short(operator.operations());
+        let bytes = units::bytes(operator.whole_bytes());
+        vec![
+            Detail::Line(format!("{} over {}", operator.kind_name(), space(operator))),
+            Detail::Line(format!("{work} operations in a training step; {bytes} of weights, gradients and outputs")),
+        ]
+    }
+
+    fn edge(&self, workload: &Workload, edge: usize) -> Amount {
+        let (from, to) = workload.dag.edges()[edge];
+        Amount::Bytes(self.link_bytes(from as usize, to as usize))
+    }
+
+    // All operators share their devices: what they pass on is in the operators' own costs.
+    fn flows(&self, _workload: &Workload, _plan: &Plan) -> Vec<Flow> {
+        vec![]
+    }
+
+    fn batch(&self, _limits: &Limits) -> String {
+        "one training step".into()
+    }
+}
+
+/// The iteration space of an operator: `b 128 × n 512`.
+fn space(operator: &Operator) -> String {
+    operator.dims.iter().map(|dim| format!("{} {}", dim.name, dim.extent)).collect::<Vec<_>>().join(" × ")
+}

@@ -1,0 +1,71 @@
+//! Words and columns of pipelines of layers with modes.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    family::describe::{Amount, Describe, Detail, Flow, flows, runs, stages_of},
+    plan::Plan,
+    units,
+    workload::{Mode, PiperProfile, Workload},
+};
+
+impl Describe for PiperProfile {
+    fn columns(&self) -> &'static [(&'static str, usize)] {
+        &[("time", 11), ("parameters", 11), ("memory", 11), ("degrees", 11)]
+    }
+
+    fn cells(&self, members: &[usize]) -> Vec<String> {
+        let Some(mode) = first_mode(self, members[0]) else { return vec![] };
+        let degrees = self.nodes[members[0]].degrees.iter().map(|d| d.degree.to_string());
+        vec![
+            units::seconds(mode.time_s),
+            units::count_short(mode.parameters),
+            units::bytes(mode.memory_a + mode.memory_b),
+            degrees.collect::<Vec<_>>().join(","),
+        ]
+    }
+
+    fn groups(&self, workload: &Workload) -> Vec<Vec<usize>> {
+        runs(workload, &|node| first_mode(self, node).map(|mode| (mode.time_s, mode.parameters)))
+    }
+
+    fn weight(&self, node: usize) -> f64 {
+        first_mode(self, node).map_or(0.0, |mode| mode.time_s)
+    }
+
+    fn details(&self, node: usize) -> Vec<Detail> {
+        let titles = ["t", "mode", "time", "parameters", "memory for y microbatches in flight"];
+        let mut lines = vec![Detail::Row { title: true, cells: titles.map(String::from) }];
+        for degree in &self.nodes[node].degrees {
+            for mode in &degree.modes {
+                let memory = format!("{} · y + {}", units::bytes(mode.memory_a), units::bytes(mode.memory_b));
+                let (time, parameters) = (units::seconds(mode.time_s), units::count_short(mode.parameters));
+                let cells = [degree.degree.to_string(), mode.id.clone(), time, parameters, memory];
+                lines.push(Detail::Row { title: false, cells });
+            }
+        }
+        lines
+    }
+
+    fn edge(&self, _workload: &Workload, edge: usize) -> Amount {
+        Amount::Bytes(self.edge_bytes[edge])
+    }
+
+    fn flows(&self, workload: &Workload, plan: &Plan) -> Vec<Flow> {
+        let stage_of = stages_of(workload, plan);
+        let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for (&(u, v), &bytes) in workload.dag.edges().iter().zip(&self.edge_bytes) {
+            if let (Some(from), Some(to)) = (stage_of[u as usize], stage_of[v as usize])
+                && from != to
+            {
+                *sums.entry((from, to)).or_default() += bytes;
+            }
+        }
+        flows(sums, Amount::Bytes)
+    }
+}
+
+/// The mode a file names first at the smallest degree: what the node is by itself.
+fn first_mode(profile: &PiperProfile, node: usize) -> Option<&Mode> {
+    profile.nodes.get(node)?.degrees.first()?.modes.first()
+}
