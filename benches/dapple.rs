@@ -7,7 +7,7 @@ use std::{path::PathBuf, sync::Arc};
 use plantui::{
     cluster::{Limits, Machines},
     planner::{self, OptionValue, Options, Problem, Search},
-    workload,
+    run, workload,
 };
 
 fn main() {
@@ -39,12 +39,12 @@ fn problem(id: &str, (profile, batch_of_profile, batch): (&str, f64, u32), machi
 fn two_machines_of_eight<const PROFILE: usize>(bencher: divan::Bencher<'_, '_>, id: &str) {
     let Some(problem) = problem(id, PROFILES[PROFILE], "8,8") else { return };
     let planner = planner::find(id).expect("a planner");
-    bencher.bench_local(|| planner::run(planner, &problem, &Search::default()).unwrap());
+    bencher.bench_local(|| run::plan(planner, &problem, &Search::default()).unwrap());
 }
 
 #[divan::bench(args = ["dapple-hpgo", "dapple"], consts = [0, 1, 2, 3, 4, 5], sample_count = 5)]
 fn sixteen_machines<const PROFILE: usize>(bencher: divan::Bencher<'_, '_>, id: &str) {
     let Some(problem) = problem(id, PROFILES[PROFILE], "16x1") else { return };
     let planner = planner::find(id).expect("a planner");
-    bencher.bench_local(|| planner::run(planner, &problem, &Search::default()).unwrap());
+    bencher.bench_local(|| run::plan(planner, &problem, &Search::default()).unwrap());
 }

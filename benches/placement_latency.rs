@@ -8,6 +8,7 @@ use plantui::{
     cluster::{Limits, Overrides},
     family,
     planner::{self, Options, Outcome, Problem, Search},
+    run,
     workload::{Workload, load},
 };
 
@@ -16,7 +17,7 @@ fn plan(id: &str, workload: &Arc<Workload>, limits: &Limits) -> Outcome {
     let planner = planner::find(id).expect("a registered planner");
     let options = Options::defaults(planner.options());
     let problem = Problem { workload: workload.clone(), limits: *limits, options };
-    planner::run(planner, &problem, &Search::default()).unwrap().0
+    run::plan(planner, &problem, &Search::default()).unwrap().0
 }
 
 fn main() {

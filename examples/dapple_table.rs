@@ -9,6 +9,7 @@ use plantui::{
     family,
     plan::Plan,
     planner::{self, OptionValue, Options, Problem, Search},
+    run,
     simulate::{Schedule, Settings, simulate},
     units,
     workload::{self, piper::RECOMPUTE},
@@ -50,7 +51,7 @@ fn main() {
                 options.set(name, OptionValue::Number(number(4 + i)));
             }
             let problem = Problem { workload: Arc::clone(&workload), limits, options };
-            planner::run(planner, &problem, &Search::default()).unwrap().0
+            run::plan(planner, &problem, &Search::default()).unwrap().0
         };
         let simulated = |plan: &Plan| {
             let pipeline = family::pipeline(&workload, &limits, plan, &Settings::default());

@@ -15,6 +15,7 @@
 //! | [`family`] | what each kind of workload does: its check, its program, its edits |
 //! | [`generate`] | workloads from a model and hardware |
 //! | [`planner`] | how: the trait, the search handle, the algorithms |
+//! | [`run`] | problem and planner in, checked and simulated plan out |
 //! | [`study`] | questions asked of many plans |
 //! | [`export`] | plan JSON, engines, traces, pictures |
 //! | [`tui`] | the screen |
@@ -37,6 +38,7 @@ pub mod graph;
 mod notice;
 pub mod plan;
 pub mod planner;
+pub mod run;
 pub mod simulate;
 pub mod study;
 pub mod text;

@@ -10,7 +10,6 @@ use super::{
     arguments::{self, LimitArgs},
     input::{self, Plans},
     output,
-    planning::Simulation,
     report::{self, line},
 };
 use crate::{
@@ -23,8 +22,8 @@ use crate::{
         figures::{Claims, Figures},
     },
     planner::{self, OptionKind, Search},
+    run::{Simulation, given_up},
     simulate::{Schedule, Setting, Settings, simulate_unless},
-    study::compare::given_up,
     units::exact_number,
     workload::{LoadError, Workload, error::printable},
 };

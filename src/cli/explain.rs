@@ -17,7 +17,7 @@ use super::{
     input,
     interrupt::Interrupt,
     output::{self, Destination},
-    planning::{self, Planned, Simulation, Task},
+    planning::{self, Task},
     report::{self, counted, line},
     watch::{simulating, watched},
 };
@@ -26,9 +26,11 @@ use crate::{
     family,
     plan::document::{LimitsPart, ObjectivePart, PlannerPart, WorkloadPart},
     planner::Search,
+    run::Run,
     study::{
         explain::{Answer, Base, Bottleneck, Cause, Certainty, Change, Explanation, stage_name},
         losses::Losses,
+        promise::Promise,
     },
     units,
 };
@@ -105,12 +107,12 @@ impl ExplainArgs {
             (false, None) => report::planned(&planned),
         };
         destination.write(&text)?;
-        Ok(planned.ending())
+        Ok(planning::ending(&planned))
     }
 
     /// Plans, then asks one question after the other. Ctrl-C ends the plan or the questions and keeps what is there; so does
     /// a re-plan that fails.
-    fn explain(&self, task: Task) -> Result<(Planned, Option<Explained>), Failure> {
+    fn explain(&self, task: Task) -> Result<(Run, Option<Explained>), Failure> {
         let whole = Search::new(None, self.planning.seed);
         let interrupt = Interrupt::cancels(&whole)?;
         let search = whole.part(self.planning.deadline);
@@ -119,7 +121,7 @@ impl ExplainArgs {
         let planner = task.planner;
         let mut planned = watched((planner.info().name, measure), &search, &interrupt, || task.plan(&search))?;
         let each = self.each.unwrap_or_else(|| LEAST_SHARE.max(2 * started.elapsed()));
-        planned.simulate(|simulate| simulating(&search, &interrupt, simulate));
+        planned.simulate_when(planning::SIMULATED, |simulate| simulating(&search, &interrupt, simulate));
         let Some(base) = Base::new(planner, &planned.problem, &planned.outcome, planned.score.as_ref()) else {
             return Ok((planned, None));
         };
@@ -135,13 +137,13 @@ impl ExplainArgs {
         }
         let simulated = planned.simulation.as_ref().map(|s| (&s.pipeline, &s.timeline));
         let bottleneck = Bottleneck::of(&base.problem.workload, &base.plan, &base.score, simulated);
-        let losses = planned.simulation.as_ref().and_then(Simulation::losses);
+        let losses = planned.simulation.as_ref().and_then(Losses::of_simulation);
         let unasked = questions.len() - explanation.answers().len();
         Ok((planned, Some(Explained { base, bottleneck, losses, explanation, each, unasked })))
     }
 }
 
-fn text(planned: &Planned, explained: &Explained) -> String {
+fn text(planned: &Run, explained: &Explained) -> String {
     let Explained { base, bottleneck, losses, explanation, each, unasked } = explained;
     let mut text = String::new();
     let workload = &base.problem.workload;
@@ -356,7 +358,7 @@ impl<'a> From<&'a Answer> for RowPart<'a> {
     }
 }
 
-fn document<'a>(planned: &'a Planned, explained: Option<&'a Explained>) -> ExplainDocument<'a> {
+fn document<'a>(planned: &'a Run, explained: Option<&'a Explained>) -> ExplainDocument<'a> {
     let problem = &planned.problem;
     let mut document = ExplainDocument {
         schema: "plantui.explain/1",
@@ -396,7 +398,7 @@ fn document<'a>(planned: &'a Planned, explained: Option<&'a Explained>) -> Expla
     (document.stages, document.devices) = (Some(base.plan.stages.len()), Some(base.plan.devices_used()));
     document.proof = planned.outcome.proof().map(|proof| proof.to_string());
     document.simulated =
-        planned.simulation.as_ref().zip(planned.promise()).map(|(simulation, promise)| SimulatedPart {
+        planned.simulation.as_ref().zip(Promise::of_run(planned)).map(|(simulation, promise)| SimulatedPart {
             schedule: simulation.schedule.id(),
             value: promise.simulated,
             difference: promise.difference(),

@@ -12,7 +12,6 @@ use super::{
     arguments::{self, LimitArgs, schedules},
     check, input,
     output::Destination,
-    planning::Simulation,
 };
 use crate::{
     cluster::Limits,
@@ -25,6 +24,7 @@ use crate::{
     notice,
     plan::Plan,
     planner::Search,
+    run::Simulation,
     simulate::Schedule,
     text::{is_hostile, visible_line},
     workload::{self, LoadError, Workload, formats},

@@ -9,7 +9,7 @@ use super::{
     arguments::{LimitArgs, PlannerArgs},
     input,
     output::{self, Destination},
-    planning::{Planned, Simulation, Task},
+    planning::{self, Task},
     report,
 };
 use crate::{
@@ -17,9 +17,9 @@ use crate::{
     notice,
     plan::document::Document,
     planner::Problem,
+    run::{Run, Simulation},
     workload::Workload,
 };
-
 const EXAMPLES: &str = "\
 Examples:
   plantui plan model.json --devices 64 --memory 16GiB
@@ -114,7 +114,7 @@ impl PlanArgs {
                 }
             }
         }
-        Ok(match planned.ending() {
+        Ok(match planning::ending(&planned) {
             Ending::Done if !whole => Ending::Stopped,
             ending => ending,
         })
@@ -128,13 +128,13 @@ impl PlanArgs {
         }
         let task = |limits| Task::new(workload.clone(), limits, &self.planning);
         let tasks = self.limits.by_batch().iter().map(task).collect::<Result<Vec<_>, _>>()?;
-        let all = Planned::all(tasks, &self.planning)?;
+        let all = planning::all(tasks, &self.planning)?;
         let text = match format {
             Some(_) => output::json(&all.iter().map(document).collect::<Vec<_>>()),
             None => all.iter().map(report::planned).collect::<Vec<_>>().join("\n"),
         };
         output::print(&text)?;
-        Ok(all.iter().map(Planned::ending).find(|ending| *ending != Ending::Done).unwrap_or(Ending::Done))
+        Ok(all.iter().map(planning::ending).find(|ending| *ending != Ending::Done).unwrap_or(Ending::Done))
     }
 }
 
@@ -158,7 +158,7 @@ impl OutputArgs {
 }
 
 /// Writes the plan in a format; false where there is no plan and the format cannot say so.
-fn write(planned: &Planned, format: PlanFormat, destination: &Destination) -> Result<bool, Failure> {
+fn write(planned: &Run, format: PlanFormat, destination: &Destination) -> Result<bool, Failure> {
     let Problem { workload, limits, .. } = &planned.problem;
     let text = match (format, &planned.outcome.plan) {
         (PlanFormat::PlanJson, _) => plan_json::to_json(&document(planned)),
@@ -175,7 +175,7 @@ fn write(planned: &Planned, format: PlanFormat, destination: &Destination) -> Re
     Ok(true)
 }
 
-fn document(planned: &Planned) -> Document {
+fn document(planned: &Run) -> Document {
     let run = plan_json::Run {
         workload: &planned.problem.workload,
         limits: &planned.problem.limits,

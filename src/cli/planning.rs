@@ -13,12 +13,14 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits},
     family,
-    plan::{Plan, Score},
-    planner::{self, Fault, Options, Outcome, Planner, Problem, Search, Status},
-    simulate::{LEAST_TIME, Pipeline, Schedule, Settings, Timeline, simulate_unless},
-    study::{compare, losses::Losses, promise::Promise},
+    planner::{self, Fault, Options, Planner, Problem, Search, Status},
+    run::Run,
+    simulate::{LEAST_TIME, Schedule},
     workload::Workload,
 };
+
+/// The schedule that commands simulate unless they take another.
+pub const SIMULATED: Schedule = Schedule::OneForwardOneBackward;
 
 /// A problem and the planner that is to solve it.
 pub struct Task {
@@ -30,30 +32,6 @@ pub struct Task {
     pub(super) unheeded: Vec<LimitKind>,
     /// Limits that nobody stated, a sentence each.
     pub(super) assumed: Vec<String>,
-}
-
-/// What a planner found, with everything that reports and documents are made of.
-pub struct Planned {
-    /// The planner.
-    pub planner: &'static dyn Planner,
-    /// What it was asked.
-    pub problem: Problem,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The independent score of its plan.
-    pub score: Option<Score>,
-    /// The plan in the simulator, unless that was given up; then the outcome's notes say why.
-    pub simulation: Option<Simulation>,
-}
-
-/// One batch of a plan, simulated.
-pub struct Simulation {
-    /// The schedule.
-    pub schedule: Schedule,
-    /// What was simulated.
-    pub pipeline: Pipeline,
-    /// What came of it.
-    pub timeline: Timeline,
 }
 
 impl Task {
@@ -80,13 +58,13 @@ impl Task {
     ///
     /// # Errors
     /// [`Failure`] if the system refuses threads or signal handlers, or the planner's claim is not confirmed.
-    pub fn run(self, args: &PlannerArgs) -> Result<Planned, Failure> {
+    pub fn run(self, args: &PlannerArgs) -> Result<Run, Failure> {
         let search = Search::new(args.deadline, args.seed);
         let interrupt = Interrupt::cancels(&search)?;
         let shown = (self.planner.info().name, self.planner.measure(&self.problem.workload, &self.problem.options));
         let work = || {
             let mut planned = watched(shown, &search, &interrupt, || self.plan(&search))?;
-            planned.simulate(|simulate| simulating(&search, &interrupt, simulate));
+            planned.simulate_when(SIMULATED, |simulate| simulating(&search, &interrupt, simulate));
             Ok(planned)
         };
         match args.threads {
@@ -99,117 +77,50 @@ impl Task {
     ///
     /// # Errors
     /// [`Fault`] if the planner's claim is not confirmed.
-    pub(super) fn plan(self, search: &Search) -> Result<Planned, Fault> {
+    pub(super) fn plan(self, search: &Search) -> Result<Run, Fault> {
         let Task { planner, problem, unheeded, assumed } = self;
-        let (mut outcome, score) = planner::run(planner, &problem, search)?;
-        outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
-        Ok(Planned { planner, problem, outcome, score, simulation: None })
+        let mut run = Run::new(planner, problem, search)?;
+        run.outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
+        Ok(run)
     }
 }
 
-impl Planned {
-    /// Plans and simulates tasks in parallel, without a progress bar. Ctrl-C ends all plans and then all simulations, and
-    /// what is there is kept.
-    ///
-    /// # Errors
-    /// [`Failure`] if the system refuses threads or signal handlers, or a planner's claim is not confirmed.
-    pub fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Planned>, Failure> {
-        let whole = Search::new(None, args.seed);
-        let interrupt = Interrupt::cancels(&whole)?;
-        let one = |task: Task| {
-            let search = whole.part(args.deadline);
-            let mut planned = task.plan(&search)?;
-            planned.simulate(|simulate| {
-                let after = search.follow(LEAST_TIME);
-                interrupt.follows();
-                simulate(&after)
-            });
-            Ok(planned)
-        };
-        let all = || tasks.into_par_iter().map(one).collect();
-        match args.threads {
-            None => all(),
-            Some(threads) => pool(threads)?.install(all),
-        }
-    }
-
-    /// Simulates the plan, if there is one, under the search that `watched` hands over.
-    pub(super) fn simulate(&mut self, watched: impl FnOnce(Simulate<'_>) -> Result<Simulation, String>) {
-        let Some(plan) = &self.outcome.plan else { return };
-        let Problem { workload, limits, .. } = &self.problem;
-        let schedule = Schedule::OneForwardOneBackward;
-        match watched(&|search| Simulation::within(workload, limits, plan, schedule, search)) {
-            Ok(simulation) => self.simulation = Some(simulation),
-            Err(given_up) => self.outcome.notes.push(given_up),
-        }
+/// Plans and simulates tasks in parallel, without a progress bar. Ctrl-C ends all plans and then all simulations, and
+/// what is there is kept.
+///
+/// # Errors
+/// [`Failure`] if the system refuses threads or signal handlers, or a planner's claim is not confirmed.
+pub fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Run>, Failure> {
+    let whole = Search::new(None, args.seed);
+    let interrupt = Interrupt::cancels(&whole)?;
+    let one = |task: Task| {
+        let search = whole.part(args.deadline);
+        let mut planned = task.plan(&search)?;
+        planned.simulate_when(SIMULATED, |simulate| {
+            let after = search.follow(LEAST_TIME);
+            interrupt.follows();
+            simulate(&after)
+        });
+        Ok(planned)
+    };
+    let all = || tasks.into_par_iter().map(one).collect();
+    match args.threads {
+        None => all(),
+        Some(threads) => pool(threads)?.install(all),
     }
 }
-
-/// A simulation that waits to be told for how long.
-pub(super) type Simulate<'a> = &'a (dyn Fn(&Search) -> Result<Simulation, String> + Sync);
 
 /// The note on a limit that a planner does not heed.
 pub(super) fn ignored(planner: &dyn Planner, kind: LimitKind) -> String {
     format!("{} changes nothing here: {} does not heed it", kind.flag(), planner.info().name)
 }
 
-impl Simulation {
-    /// Simulates one batch of a valid plan, unless the search ends meanwhile.
-    ///
-    /// # Errors
-    /// A sentence on why it was given up.
-    pub fn within(
-        workload: &Workload,
-        limits: &Limits,
-        plan: &Plan,
-        schedule: Schedule,
-        search: &Search,
-    ) -> Result<Self, String> {
-        let pipeline = family::pipeline(workload, limits, plan, &Settings::default());
-        Self::playing(pipeline, schedule, search)
-    }
-
-    /// Plays a pipeline, unless the search ends meanwhile.
-    ///
-    /// # Errors
-    /// A sentence on why it was given up.
-    pub fn playing(pipeline: Pipeline, schedule: Schedule, search: &Search) -> Result<Self, String> {
-        let schedule = pipeline.schedule(schedule);
-        match simulate_unless(&pipeline, schedule, &|| search.cancelled()) {
-            Some(timeline) => Ok(Simulation { schedule, pipeline, timeline }),
-            None => Err(compare::given_up(search)),
-        }
-    }
-}
-
-impl Simulation {
-    /// Where the batch loses time.
-    pub fn losses(&self) -> Option<Losses> {
-        Losses::of(&self.pipeline, self.schedule, &self.timeline, &|| false)
-    }
-}
-
-impl Planned {
-    /// What the planner promises, and what the simulator makes of it.
-    pub fn promise(&self) -> Option<Promise> {
-        let Problem { workload, limits, .. } = &self.problem;
-        let (plan, score) = (self.outcome.plan.as_ref()?, self.score.as_ref()?);
-        Promise::of(workload, limits, plan, score, &self.simulation.as_ref()?.timeline)
-    }
-
-    /// What the run means for the exit code.
-    pub fn ending(&self) -> Ending {
-        match self.outcome.status {
-            _ if self.outcome.plan.is_some() => Ending::Done,
-            Status::Infeasible => Ending::NoPlan,
-            Status::Optimal | Status::Feasible | Status::Cancelled => Ending::Stopped,
-        }
-    }
-
-    /// Every assumption the result rests on: the planner's and the simulator's.
-    pub fn notes(&self) -> Vec<String> {
-        let simulated = self.simulation.iter().flat_map(|s| s.pipeline.notes.iter());
-        self.outcome.notes.iter().chain(simulated).cloned().collect()
+/// What a run means for the exit code.
+pub fn ending(run: &Run) -> Ending {
+    match run.outcome.status {
+        _ if run.outcome.plan.is_some() => Ending::Done,
+        Status::Infeasible => Ending::NoPlan,
+        Status::Optimal | Status::Feasible | Status::Cancelled => Ending::Stopped,
     }
 }
 
@@ -279,7 +190,7 @@ mod tests {
         let problem = Problem { workload, limits, options: Options::defaults(Liar::Claims.options()) };
         let task = Task { planner: &Liar::Claims, problem, unheeded: vec![], assumed: vec![] };
         let args = PlannerArgs { planner: None, settings: vec![], deadline: None, threads: None, seed: 0 };
-        let failure = Planned::all(vec![task], &args).err().unwrap();
+        let failure = all(vec![task], &args).err().unwrap();
         let Failure::Bug(what) = &failure else { panic!("{failure:?}") };
         assert!(what.starts_with("planner liar claims") && what.contains("its plan is worth"), "{what}");
         assert_eq!(failure.report(), std::process::ExitCode::from(70));
@@ -295,15 +206,17 @@ mod tests {
         let task = Task { planner, problem, unheeded: vec![], assumed: vec![] };
         let mut planned = task.plan(&Search::default()).unwrap();
         let over = Search::new(Some(std::time::Duration::ZERO), 0);
-        planned.simulate(|simulate| simulate(&over));
+        planned.simulate_when(SIMULATED, |simulate| simulate(&over));
         assert!(planned.simulation.is_none());
         let note = planned.notes().pop().unwrap();
         assert!(note.starts_with("not simulated") && note.contains("--deadline"), "{note}");
         let report = crate::cli::report::planned(&planned);
         assert!(report.contains("limited by stage") && report.contains(&note), "{report}");
-        assert_eq!(planned.ending(), Ending::Done);
+        assert_eq!(ending(&planned), Ending::Done);
         // A search that has ended says nothing about what follows it.
-        planned.simulate(|simulate| simulate(&over.follow(LEAST_TIME.max(std::time::Duration::from_secs(3600)))));
+        planned.simulate_when(SIMULATED, |simulate| {
+            simulate(&over.follow(LEAST_TIME.max(std::time::Duration::from_secs(3600))))
+        });
         assert!(planned.simulation.is_some());
     }
 }

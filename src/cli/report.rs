@@ -15,17 +15,16 @@ use std::fmt::Write;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{
-    device_table, operator_table,
-    planning::{Planned, Simulation},
-};
+use super::{device_table, operator_table};
 pub use crate::units::counted;
 use crate::{
     cluster::{LimitKind, Limits},
     family::{self, devices},
     plan::{Measure, Plan, Score, Stage, StageScore},
     planner::{Infeasible, Status},
+    run::{Run, Simulation},
     simulate::Schedule,
+    study::{losses::Losses, promise::Promise},
     units,
     workload::{Workload, piper::RECOMPUTE, placement::CPU},
 };
@@ -40,7 +39,7 @@ const NAME_WIDTH: usize = 40;
 const NOTED_DIFFERENCE: f64 = 0.05;
 
 /// What `plan` prints.
-pub fn planned(planned: &Planned) -> String {
+pub fn planned(planned: &Run) -> String {
     let (workload, outcome) = (&planned.problem.workload, &planned.outcome);
     let mut text = String::new();
     let status = match outcome.status {
@@ -73,9 +72,9 @@ pub fn planned(planned: &Planned) -> String {
 
 /// What is proven of the plan, and what the simulator makes of it: the model that a planner minimises is not the batch that
 /// runs.
-pub fn proven(planned: &Planned) -> String {
+pub fn proven(planned: &Run) -> String {
     let proof = planned.outcome.proof().map(|proof| proof.to_string());
-    let simulated = planned.simulation.as_ref().zip(planned.promise());
+    let simulated = planned.simulation.as_ref().zip(Promise::of_run(planned));
     let simulated = simulated
         .map(|(simulation, promise)| format!("simulated as {}: {}", simulation.schedule.name(), promise.told()));
     proof.into_iter().chain(simulated).collect::<Vec<_>>().join("; ")
@@ -240,12 +239,12 @@ pub fn simulated(simulation: &Simulation) -> String {
 }
 
 /// Why what is simulated is not what was planned, if they differ by more than [`NOTED_DIFFERENCE`].
-fn difference(planned: &Planned) -> Option<String> {
-    let (promise, simulation) = (planned.promise()?, planned.simulation.as_ref()?);
+fn difference(planned: &Run) -> Option<String> {
+    let (promise, simulation) = (Promise::of_run(planned)?, planned.simulation.as_ref()?);
     if promise.difference().abs() <= NOTED_DIFFERENCE {
         return None;
     }
-    let Some(losses) = simulation.losses() else {
+    let Some(losses) = Losses::of_simulation(simulation) else {
         return Some("simulated and planned differ; the batch is too long to find out why".into());
     };
     let lost = Some(losses.told()).filter(|lost| !lost.is_empty()).map(|lost| format!(", {lost}")).unwrap_or_default();

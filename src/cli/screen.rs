@@ -168,7 +168,7 @@ impl ScreenArgs {
         let planned = task.run(&self.planning)?;
         output::print(&report::planned(&planned))?;
         notice::note("there is no terminal here; in one, this command shows the screen");
-        Ok(planned.ending())
+        Ok(planning::ending(&planned))
     }
 }
 

@@ -11,7 +11,6 @@ use super::{
     arguments::{self, LimitArgs},
     check, input,
     output::{self, Destination},
-    planning::Simulation,
     play::PlayArgs,
 };
 use crate::{
@@ -19,6 +18,7 @@ use crate::{
     family::{self, check as score},
     notice,
     planner::Search,
+    run::Simulation,
     simulate::{Play, Schedule},
 };
 
@@ -105,7 +105,7 @@ impl SimulateArgs {
         for told in self.play.unheeded(std::iter::once((schedule, &pipeline))) {
             notice::note(&told);
         }
-        let simulation = match Simulation::playing(pipeline, schedule, &Search::new(self.deadline, 0)) {
+        let simulation = match Simulation::of(pipeline, schedule, &Search::new(self.deadline, 0)) {
             Ok(simulation) => simulation,
             Err(given_up) => {
                 notice::error(&given_up);

@@ -54,7 +54,7 @@ pub enum Fault {
 ///
 /// # Errors
 /// [`Fault::Panic`].
-pub(super) fn guarded<T>(planner: &(impl Planner + ?Sized), work: impl FnOnce() -> T) -> Result<T, Fault> {
+pub(crate) fn guarded<T>(planner: &(impl Planner + ?Sized), work: impl FnOnce() -> T) -> Result<T, Fault> {
     // Nothing that the work may have left half done is looked at again.
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|payload| Fault::Panic { planner: planner.info().id, message: panic_message(payload.as_ref()) })
@@ -65,38 +65,4 @@ pub fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().cloned();
     text.or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string))
         .unwrap_or_else(|| "no message was left".into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::family;
-    use crate::{
-        cluster::Overrides,
-        planner::{Options, Problem, Search, liar::Liar, run},
-        workload,
-    };
-
-    fn fault(liar: Liar) -> Fault {
-        let workload = std::sync::Arc::new(workload::builtin());
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
-        let problem = Problem { workload, limits, options: Options::defaults(liar.options()) };
-        run(&liar, &problem, &Search::default()).unwrap_err()
-    }
-
-    #[test]
-    fn a_claim_that_is_not_confirmed_is_an_error_with_both_values() {
-        let found = fault(Liar::Claims);
-        let Fault::Claim { planner: "liar", claimed, value, unit: "s" } = found else { panic!("{found:?}") };
-        assert!(value > 0.0 && claimed == value / 2.0);
-        assert_eq!(found.to_string(), format!("planner liar claims {claimed} s, its plan is worth {value} s"));
-    }
-
-    #[test]
-    fn so_is_a_plan_that_breaks_a_rule_and_a_planner_that_panics() {
-        assert!(
-            matches!(fault(Liar::Breaks), Fault::Rule { planner: "liar", violation } if violation.contains("stage"))
-        );
-        assert_eq!(fault(Liar::Panics), Fault::Panic { planner: "liar", message: "no such table".into() });
-    }
 }

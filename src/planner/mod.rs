@@ -23,11 +23,12 @@ use std::sync::Arc;
 
 use crate::{
     cluster::{LimitKind, Limits},
-    family::{self, devices},
-    plan::{Measure, Plan, Score},
+    family::{self},
+    plan::Measure,
     workload::Workload,
 };
 
+pub(crate) use fault::guarded;
 pub use fault::{Fault, REPORT, panic_message};
 pub use options::{Lever, OptionError, OptionKind, OptionSpec, OptionValue, Options, Unit};
 pub use outcome::{Infeasible, Outcome, Statistics, Status};
@@ -178,47 +179,4 @@ pub fn all() -> &'static [&'static dyn Planner] {
 /// The planner with this id.
 pub fn find(id: &str) -> Option<&'static dyn Planner> {
     all().iter().copied().find(|planner| planner.info().id == id)
-}
-
-/// Runs a planner and passes its plan through [`check`]: nobody sees a plan that was not measured independently.
-///
-/// # Errors
-/// [`Fault`] if the planner panics, its plan breaks a rule, or its claimed objective differs from the recomputed one by
-/// more than 1e-9 relative: that is a bug in the planner, never a property of the input.
-pub fn run(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
-    let mut outcome = fault::guarded(planner, || planner.plan(problem, search))?;
-    let idle = outcome.plan.as_ref().and_then(|plan| devices::idle(&problem.workload, &problem.limits, plan));
-    outcome.notes.extend(idle);
-    let score = outcome.plan.as_ref().map(|plan| verified(planner, problem, plan, outcome.objective)).transpose()?;
-    Ok((outcome, score))
-}
-
-/// Runs a planner for several numbers of devices, as [`Planner::plan_many`]; what was handed over before a fault stands.
-///
-/// # Errors
-/// [`Fault::Panic`].
-pub fn run_many(
-    planner: &dyn Planner,
-    problem: &Problem,
-    devices: &[u32],
-    runs: &mut dyn ManyRuns,
-) -> Result<(), Fault> {
-    fault::guarded(planner, || planner.plan_many(problem, devices, runs))
-}
-
-/// The score of a planner's plan, after it was found to be what the planner says.
-///
-/// # Errors
-/// [`Fault`] if it is not.
-pub fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: Option<f64>) -> Result<Score, Fault> {
-    let score = fault::guarded(planner, || family::check(&problem.workload, &problem.limits, plan))?;
-    let PlannerInfo { id, .. } = *planner.info();
-    if let Some(violation) = score.violations.first() {
-        return Err(Fault::Rule { planner: id, violation: violation.to_string() });
-    }
-    let (value, claimed) = (score.value, claimed.unwrap_or(f64::NAN));
-    if (value - claimed).abs() <= 1e-9 * value.abs() {
-        return Ok(score);
-    }
-    Err(Fault::Claim { planner: id, claimed, value, unit: score.measure.unit() })
 }

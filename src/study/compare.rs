@@ -10,10 +10,10 @@ use crate::{
     cluster::Limits,
     family::{self, check},
     plan::{Plan, Score},
-    planner::{self, Fault, Options, Outcome, Planner, PlannerInfo, Problem, REPORT, Search, Status},
-    simulate::{self, Pipeline, Play, Schedule, Timeline},
+    planner::{Fault, Options, Outcome, Planner, PlannerInfo, Problem, REPORT, Search, Status},
+    run::{self, Simulation},
+    simulate::{Pipeline, Play, Schedule, Timeline},
     study::promise::times_s,
-    units,
     workload::Workload,
 };
 
@@ -110,9 +110,8 @@ impl Played {
     ) -> Result<Self, String> {
         let Play { schedule, settings } = play.into();
         let pipeline = family::pipeline(workload, limits, plan, &settings);
-        let schedule = pipeline.schedule(schedule);
-        let timeline = simulate::simulate_unless(&pipeline, schedule, &|| search.cancelled());
-        timeline.map(|timeline| Played::of(&pipeline, schedule, &timeline)).ok_or_else(|| given_up(search))
+        let Simulation { schedule, pipeline, timeline } = Simulation::of(pipeline, schedule, search)?;
+        Ok(Played::of(&pipeline, schedule, &timeline))
     }
 
     /// Whether anything was played: a batch too long for its settings is not.
@@ -133,18 +132,6 @@ impl Played {
     }
 }
 
-/// Why a simulation was given up, when the search it ran under had ended.
-pub fn given_up(search: &Search) -> String {
-    let after = units::seconds(search.elapsed().as_secs_f64());
-    if search.deadline_passed() {
-        format!(
-            "not simulated: one batch takes the simulator longer than the {after} left of the deadline; a longer --deadline or fewer --microbatches would do"
-        )
-    } else {
-        format!("not simulated: stopped after {after}")
-    }
-}
-
 /// Runs one planner with its default options and plays its plan under the search that `then` makes of the one it had. One
 /// that fails has a line that says so.
 pub fn planned(
@@ -157,7 +144,7 @@ pub fn planned(
 ) -> Entry {
     let problem =
         Problem { workload: Arc::clone(workload), limits: *limits, options: Options::defaults(planner.options()) };
-    let (outcome, score) = match planner::run(planner, &problem, search) {
+    let (outcome, score) = match run::plan(planner, &problem, search) {
         Ok(found) => found,
         Err(fault) => return failed(planner.info(), fault, search.elapsed().as_secs_f64()),
     };
@@ -249,8 +236,14 @@ mod tests {
         assert!(matches!(entry.fault, Some(Fault::Claim { planner: "liar", .. })));
         assert_eq!((entry.status, entry.value(), &entry.plan), (None, None, &None));
         assert!(entry.remarks[0].contains("claims") && entry.remarks[0].contains(REPORT), "{:?}", entry.remarks);
-        let other =
-            planned(planner::find("piper").unwrap(), &workload, &limits, play, &Search::default(), Search::clone);
+        let other = planned(
+            crate::planner::find("piper").unwrap(),
+            &workload,
+            &limits,
+            play,
+            &Search::default(),
+            Search::clone,
+        );
         assert!(other.fault.is_none() && other.value().is_some());
     }
 
@@ -259,7 +252,7 @@ mod tests {
         let workload = Arc::new(workload::builtin());
         let asked = Overrides { microbatches: Some(720_720), ..Overrides::default() };
         let limits = family::resolve(&workload, &asked).unwrap();
-        let planner = planner::find("equal-partition").unwrap();
+        let planner = crate::planner::find("equal-partition").unwrap();
         let schedule = Schedule::OneForwardOneBackward;
         let stopped = Search::default();
         stopped.cancel();

@@ -12,6 +12,7 @@
 //! `MOST_OPERATIONS` each.
 
 use crate::{
+    run::Simulation,
     simulate::{LinkModel, Pipeline, Schedule, Timeline, length_unless},
     units,
 };
@@ -45,6 +46,11 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// Where a simulated batch loses time.
+    pub fn of_simulation(simulation: &Simulation) -> Option<Self> {
+        Losses::of(&simulation.pipeline, simulation.schedule, &simulation.timeline, &|| false)
+    }
+
     /// Finds them for a simulated batch; `None` where the plan runs once, nothing was simulated, the batch is too long, or
     /// `stopped` says that nobody waits.
     pub fn of(

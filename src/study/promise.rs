@@ -7,6 +7,8 @@ use crate::{
     cluster::Limits,
     family::layers::costs,
     plan::{Measure, Plan, Score},
+    planner::Problem,
+    run::Run,
     simulate::Timeline,
     units,
     workload::{Workload, placement::SECONDS},
@@ -45,6 +47,13 @@ impl Promise {
             Measure::TimePerSample | Measure::Speedup(_) => 1.0,
         };
         Some(Promise { measure, planned: planned_s / unit, simulated: simulated_s / unit })
+    }
+
+    /// The promise of a run's plan, where it was simulated.
+    pub fn of_run(run: &Run) -> Option<Self> {
+        let Problem { workload, limits, .. } = &run.problem;
+        let (plan, score) = (run.outcome.plan.as_ref()?, run.score.as_ref()?);
+        Promise::of(workload, limits, plan, score, &run.simulation.as_ref()?.timeline)
     }
 
     /// By how much the simulated value is above the planned one, relative to that.

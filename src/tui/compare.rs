@@ -17,14 +17,15 @@ use super::{
     model::{Model, Tone},
     pins::Pins,
     played::Played,
-    shown::{Shown, keep_incumbent},
+    shown::Shown,
     side::Side,
     studies::{Finding, StudyKind, Work},
     update::{Effects, moved},
     visit::Visit,
 };
 use crate::{
-    planner::{self, Planner, Problem, Search, Status, panic_message},
+    planner::{Planner, Problem, Search, Status, panic_message},
+    run,
     simulate::{LEAST_TIME, Play, Schedule},
     study::{
         columns::{self, Column},
@@ -520,13 +521,12 @@ fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, play: 
     }
     let begun = Instant::now();
     let asked = catch_unwind(AssertUnwindSafe(|| {
-        let (mut outcome, mut score) = match planner::run(planner, problem, search) {
+        let (outcome, score) = match run::plan(planner, problem, search) {
             Ok(found) => found,
             Err(fault) => {
                 return Some(Answer::Failed(format!("a bug of plantui, please report it: {fault}")));
             }
         };
-        keep_incumbent(problem, search, &mut outcome, &mut score);
         if outcome.status == Status::Cancelled && outcome.plan.is_none() {
             let why = "the time was up before it had a plan";
             return search.deadline_passed().then(|| Answer::Failed(why.into()));

@@ -11,7 +11,7 @@ use crate::{
         operators::usage::{self, OperatorUse},
     },
     plan::{Plan, Score},
-    planner::{Options, Outcome, PlannerInfo, Problem, Search, Status},
+    planner::{Options, Outcome, PlannerInfo, Problem, Status},
     workload::Workload,
 };
 
@@ -100,20 +100,5 @@ impl Shown {
     /// Plan and score, where there are both.
     pub(super) fn plan(&self) -> Option<(&Plan, &Score)> {
         self.outcome.plan.as_ref().zip(self.score.as_ref())
-    }
-}
-
-/// A search that was cancelled before it could hand over its plan still published the best it had: that is kept.
-pub(super) fn keep_incumbent(problem: &Problem, search: &Search, outcome: &mut Outcome, score: &mut Option<Score>) {
-    if outcome.status != Status::Cancelled || outcome.plan.is_some() {
-        return;
-    }
-    let Some(incumbent) = search.incumbent() else { return };
-    let measured = family::check(&problem.workload, &problem.limits, &incumbent.plan);
-    if measured.is_valid() {
-        outcome.objective = Some(measured.value);
-        outcome.lower_bound = outcome.lower_bound.or(search.progress().bound);
-        outcome.plan = Some(incumbent.plan.clone());
-        *score = Some(measured);
     }
 }

@@ -19,13 +19,13 @@ use super::{
     export_form::{ExportFormat, Source},
     pins::LoadedPin,
     played::Played,
-    shown::{Shown, keep_incumbent},
+    shown::Shown,
     studies::{self, Finding, Study, StudyKind},
 };
 use crate::{
     planner::{self, Planner, Problem, Search, panic_message},
+    run::{self, given_up},
     simulate::{LEAST_TIME, Play},
-    study::compare::given_up,
     workload::{LoadError, Workload},
 };
 
@@ -131,11 +131,10 @@ fn work(job: &Job, tell: &mut dyn FnMut(Report)) {
     match &job.task {
         Task::Plan { planner, problem, play: how } => {
             let started = Instant::now();
-            let (mut outcome, mut score) = match planner::run(*planner, problem, &job.search) {
+            let (outcome, score) = match run::plan(*planner, problem, &job.search) {
                 Ok(found) => found,
                 Err(fault) => return tell(News::Crashed(fault.to_string())),
             };
-            keep_incumbent(problem, &job.search, &mut outcome, &mut score);
             let seconds = started.elapsed().as_secs_f64();
             let shown = Arc::new(Shown::new(planner.info(), problem, outcome, score, seconds));
             tell(News::Planned(shown.clone()));

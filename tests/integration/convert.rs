@@ -8,6 +8,7 @@ use plantui::{
     family,
     plan::Measure,
     planner::{self, Options, Outcome, Problem, Search, Status},
+    run,
     workload::{
         self, Workload,
         convert::{self, Mode},
@@ -33,7 +34,7 @@ fn planned(id: &str, workload: &Arc<Workload>, limits: Limits) -> Outcome {
     let planner = planner::find(id).unwrap();
     assert_eq!(planner.can_plan(workload), Ok(()), "{id}");
     let options = Options::defaults(planner.options());
-    planner::run(planner, &Problem { workload: workload.clone(), limits, options }, &Search::default()).unwrap().0
+    run::plan(planner, &Problem { workload: workload.clone(), limits, options }, &Search::default()).unwrap().0
 }
 
 /// A chain of three nodes in Piper's format whose tensors have one reader each.

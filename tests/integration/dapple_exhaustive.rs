@@ -7,6 +7,7 @@ use plantui::{
     family::{self, check, layers::costs},
     plan::{Measure, Plan, Stage},
     planner::{self, OptionValue, Problem, Search, Status, dapple::hpgo::placement},
+    run,
     simulate::{Schedule, Settings, simulate},
     workload::{
         Workload,
@@ -103,7 +104,7 @@ fn nothing_beats_what_the_planner_proves() {
         ]);
         problem.options.set("recompute", OptionValue::Choice(recompute));
         problem.options.set("whole_samples", OptionValue::Flag(dice.below(3) == 0));
-        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
+        let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         let measure = outcome
             .plan
             .as_ref()
@@ -152,11 +153,11 @@ fn nothing_with_as_many_stages_beats_what_the_planner_proves() {
         let settings = [("profile_batch", 4.0), ("optimizer_memory_scaling", 2.0)];
         let mut problem = problem(planner, workload, limits, &settings);
         problem.options.set("whole_samples", OptionValue::Flag(dice.below(3) == 0));
-        let free = planner::run(planner, &problem, &Search::default()).unwrap().0;
+        let free = run::plan(planner, &problem, &Search::default()).unwrap().0;
         let mut most: Option<f64> = None;
         for stages in 1..=limits.devices as usize + 1 {
             problem.options.set("stages", OptionValue::Number(stages as f64));
-            let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
+            let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
             let plan = outcome.plan.as_ref();
             let measure =
                 plan.map_or_else(|| family::of(&problem.workload).measures(&json(&problem))[0], |p| p.measure);
@@ -212,7 +213,7 @@ fn what_is_small_counts_beside_what_is_large() {
         let limits = limits(machines, dice.pick(&[4, 16, 64]), 1e45);
         let settings = [("profile_batch", 4.0), ("optimizer_memory_scaling", 2.0)];
         let problem = problem(planner, workload, limits, &settings);
-        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
+        let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         let (plan, value) = (outcome.plan.unwrap(), score.unwrap().value);
         let (best, _) = best_of_all(&problem, plan.measure, &[VANILLA, RECOMPUTE], None);
         let (best, bound) = (best.unwrap(), outcome.lower_bound.unwrap());

@@ -18,6 +18,7 @@ use plantui::{
             placement,
         },
     },
+    run,
     simulate::{Schedule, Settings, simulate},
     workload::{
         self, Workload,
@@ -200,7 +201,7 @@ fn no_plan_is_slower_than_the_published_planners_when_both_are_simulated() {
                 options.set(name, OptionValue::Number(value));
             }
             let problem = Problem { workload: Arc::clone(&workload), limits, options };
-            let (outcome, _) = planner::run(planner, &problem, &Search::default()).unwrap();
+            let (outcome, _) = run::plan(planner, &problem, &Search::default()).unwrap();
             let plan = outcome.plan.as_ref().unwrap_or_else(|| panic!("case {at}: {id} finds no plan"));
             let pipeline = family::pipeline(&workload, &limits, plan, &Settings::default());
             (simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s, outcome.status)

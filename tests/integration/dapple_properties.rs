@@ -4,12 +4,12 @@ use crate::common::random_layers::{Dice, limits, problem, text, workload};
 use plantui::{
     cluster::Limits,
     planner::{self, OptionValue, Problem, Search},
-    workload,
+    run, workload,
 };
 
 /// The proven best speed-up; 0 where nothing fits.
 fn best(problem: &Problem) -> f64 {
-    let (outcome, _) = planner::run(planner::find("dapple").unwrap(), problem, &Search::default()).unwrap();
+    let (outcome, _) = run::plan(planner::find("dapple").unwrap(), problem, &Search::default()).unwrap();
     assert!(outcome.plan.is_none() || outcome.proven_among.is_none());
     outcome.lower_bound.unwrap_or(0.0)
 }

@@ -9,6 +9,7 @@ use plantui::{
     family::{self, check},
     plan::{Plan, Stage},
     planner::{self, OptionError, OptionValue, Problem, Search, Status, dapple::hpgo::placement},
+    run,
     workload::{self, Workload, piper::VANILLA, states::States},
 };
 
@@ -61,8 +62,8 @@ fn too_many_branches_are_cut_along_one_order_unless_antichains_are_asked_for() {
     for id in ["dapple", "dapple-hpgo"] {
         let planner = planner::find(id).unwrap();
         let problem = |states| with_states(problem(planner, fan(13), limits(&[2, 2], 16, 1e12), &[]), states);
-        let (auto, _) = planner::run(planner, &problem("auto"), &Search::default()).unwrap();
-        let (order, _) = planner::run(planner, &problem("order"), &Search::default()).unwrap();
+        let (auto, _) = run::plan(planner, &problem("auto"), &Search::default()).unwrap();
+        let (order, _) = run::plan(planner, &problem("order"), &Search::default()).unwrap();
         assert!(auto.plan.is_some() && auto.objective == order.objective, "{id}");
         assert!(auto.notes.iter().any(|note| note.contains("more than 4096 states") && note.contains("one order")));
         assert!(order.notes.iter().any(|note| note.starts_with("the network is cut along one order")));
@@ -75,7 +76,7 @@ fn too_many_branches_are_cut_along_one_order_unless_antichains_are_asked_for() {
             panic!("{id} takes antichains")
         };
         assert!(why.contains("4096") && repair.contains("states=order"), "{why}: {repair}");
-        let (refused, _) = planner::run(planner, &problem("antichains"), &Search::default()).unwrap();
+        let (refused, _) = run::plan(planner, &problem("antichains"), &Search::default()).unwrap();
         assert!(refused.plan.is_none() && refused.infeasible.is_some());
     }
 }
@@ -84,9 +85,9 @@ fn too_many_branches_are_cut_along_one_order_unless_antichains_are_asked_for() {
 fn few_branches_are_cut_everywhere() {
     let planner = planner::find("dapple").unwrap();
     let problem = |states| with_states(problem(planner, fan(4), limits(&[2, 2], 16, 1e12), &[]), states);
-    let (auto, _) = planner::run(planner, &problem("auto"), &Search::default()).unwrap();
-    let (all, _) = planner::run(planner, &problem("antichains"), &Search::default()).unwrap();
-    let (order, _) = planner::run(planner, &problem("order"), &Search::default()).unwrap();
+    let (auto, _) = run::plan(planner, &problem("auto"), &Search::default()).unwrap();
+    let (all, _) = run::plan(planner, &problem("antichains"), &Search::default()).unwrap();
+    let (order, _) = run::plan(planner, &problem("order"), &Search::default()).unwrap();
     assert_eq!(auto.plan, all.plan);
     assert!(auto.status == Status::Optimal && auto.proven_among.is_none());
     assert_eq!(order.proven_among, Some("plans along one order"));
@@ -101,8 +102,8 @@ fn a_chain_has_one_order_and_so_nothing_is_left_to_prove() {
         // A chain with skips.
         let chain = crate::common::random_layers::workload(&mut dice, 6);
         let problem = |states| with_states(problem(planner, chain.clone(), limits(&[2, 2], 16, 1e12), &[]), states);
-        let (order, _) = planner::run(planner, &problem("order"), &Search::default()).unwrap();
-        let (all, _) = planner::run(planner, &problem("antichains"), &Search::default()).unwrap();
+        let (order, _) = run::plan(planner, &problem("order"), &Search::default()).unwrap();
+        let (all, _) = run::plan(planner, &problem("antichains"), &Search::default()).unwrap();
         assert_eq!((order.objective, order.lower_bound), (all.objective, all.lower_bound), "seed {seed}");
         assert_eq!((order.status, order.proven_among), (all.status, None), "seed {seed}");
         assert!(!order.notes.iter().any(|note| note.contains("one order")), "seed {seed}");
@@ -133,7 +134,7 @@ fn a_long_chain_has_a_plan_and_a_bound_before_the_search_begins() {
             }
             watched.cancel();
         });
-        let (outcome, score) = planner::run(planner, &problem, &search).unwrap();
+        let (outcome, score) = run::plan(planner, &problem, &search).unwrap();
         stopper.join().unwrap();
         assert!(!search.deadline_passed() && score.is_some_and(|score| score.is_valid()), "{id} {layers}");
         let (bound, value) = (outcome.lower_bound.unwrap(), outcome.objective.unwrap());
@@ -225,7 +226,7 @@ fn no_cut_of_a_branching_network_beats_what_is_proven() {
         let settings = [("profile_batch", 4.0), ("optimizer_memory_scaling", 2.0)];
         let mut problem = problem(planner, network, limits, &settings);
         problem.options.set("recompute", OptionValue::Choice("never"));
-        let (outcome, _) = planner::run(planner, &problem, &Search::default()).unwrap();
+        let (outcome, _) = run::plan(planner, &problem, &Search::default()).unwrap();
         let workload = &*problem.workload;
         let needs = (0..layers).map(|v| workload.dag.predecessors(v).fold(0, |set, u| set | 1 << u)).collect();
         let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();

@@ -12,9 +12,8 @@ use plantui::{
         Plan, Stage,
         runner::{RecomputeRule, Runner},
     },
-    planner::{
-        self, Options, Outcome, Planner, Problem, Search, Status, equal_partition::EqualPartition, piper::Piper,
-    },
+    planner::{Options, Outcome, Planner, Problem, Search, Status, equal_partition::EqualPartition, piper::Piper},
+    run,
     workload::{
         Workload, builtin,
         layering::{LayerKind, Layering},
@@ -42,7 +41,7 @@ fn planned(workload: &Arc<Workload>, limits: &Limits, asked: Asked) -> Outcome {
     ];
     let options = Options::parse("piper", Piper.options(), settings.iter().map(String::as_str)).unwrap();
     let problem = Problem { workload: Arc::clone(workload), limits: *limits, options };
-    planner::run(&Piper, &problem, &Search::default()).unwrap().0
+    run::plan(&Piper, &problem, &Search::default()).unwrap().0
 }
 
 /// The layers as the engine sees them.
@@ -311,7 +310,7 @@ fn they_lie_behind_pipers_best() {
         let of = |planner: &dyn Planner| {
             let options = Options::defaults(planner.options());
             let problem = Problem { workload: Arc::clone(&workload), limits, options };
-            planner::run(planner, &problem, &Search::default()).unwrap().0.objective
+            run::plan(planner, &problem, &Search::default()).unwrap().0.objective
         };
         let (piper, equal) = (of(&Piper), of(&EqualPartition));
         match ours.objective {
@@ -328,7 +327,7 @@ fn an_engine_that_is_named_is_heeded_alone() {
     let options = |settings: &[&str]| Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
     let run = |settings: &[&str]| {
         let problem = Problem { workload: Arc::clone(&workload), limits, options: options(settings) };
-        planner::run(&Piper, &problem, &Search::default()).unwrap().0
+        run::plan(&Piper, &problem, &Search::default()).unwrap().0
     };
     let (named, both) = (run(&["engine=megatron"]), run(&["engine=megatron", "engine_feasible=true"]));
     assert_eq!(named.plan, both.plan);

@@ -8,7 +8,8 @@ use plantui::{
     export::engine::{Cut, CutStage, Engine, ExportError, Exported, Settings, export, torch_schedule},
     family::{self, check},
     plan::Plan,
-    planner::{self, Options, Planner, Problem, Search, piper::Piper},
+    planner::{Options, Planner, Problem, Search, piper::Piper},
+    run,
     simulate::Schedule,
     workload::{
         Workload, builtin,
@@ -25,7 +26,7 @@ fn limits(workload: &Workload, devices: u32, gib: f64) -> Limits {
 fn piper(workload: &Workload, limits: &Limits, settings: &[&str]) -> Plan {
     let options = Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
     let problem = Problem { workload: Arc::new(workload.clone()), limits: *limits, options };
-    planner::run(&Piper, &problem, &Search::default()).unwrap().0.plan.expect("there is a plan")
+    run::plan(&Piper, &problem, &Search::default()).unwrap().0.plan.expect("there is a plan")
 }
 
 /// Plans that the engines can and cannot run as they are.

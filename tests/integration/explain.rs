@@ -7,7 +7,8 @@ use crate::common::random_piper::{Flavour, Random, assemble, edges, workload};
 use plantui::{
     cluster::{LimitKind, Limits},
     family,
-    planner::{self, Options, Planner, Problem, Search, piper::Piper},
+    planner::{Options, Planner, Problem, Search, piper::Piper},
+    run,
     study::explain::{Base, Bottleneck, Cause, CauseKind, Certainty, Change, Explanation, NOTICEABLE, Topic},
     workload::{
         DegreeProfile, Mode, Workload, builtin,
@@ -52,7 +53,7 @@ fn limits(devices: u32, memory_bytes: f64, microbatches: u32, bandwidth_bytes_pe
 fn base(workload: &Arc<Workload>, limits: Limits, settings: &[&str]) -> Option<Base> {
     let options = Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
     let problem = Problem { workload: Arc::clone(workload), limits, options };
-    let (outcome, score) = planner::run(&Piper, &problem, &Search::default()).unwrap();
+    let (outcome, score) = run::plan(&Piper, &problem, &Search::default()).unwrap();
     Base::new(&Piper, &problem, &outcome, score.as_ref())
 }
 
@@ -196,7 +197,7 @@ fn every_gain_is_that_of_a_plan_of_its_own() {
         }
         for answer in explained(&base).answers() {
             let Some(problem) = asked(&base, &answer.question.change) else { continue };
-            let alone = planner::run(&Piper, &problem, &Search::default()).unwrap().0;
+            let alone = run::plan(&Piper, &problem, &Search::default()).unwrap().0;
             assert_eq!(answer.value.is_some(), alone.plan.is_some(), "seed {seed}: {answer:?}");
             let Some(value) = alone.objective else {
                 none += 1;

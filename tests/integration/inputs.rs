@@ -10,6 +10,7 @@ use plantui::{
     cluster::Overrides,
     family,
     planner::{self, Options, Problem, Search, Status, placement::latency},
+    run,
     workload::{self, Profile, Provenance, lint},
 };
 
@@ -101,7 +102,7 @@ fn every_file_can_be_planned_with_the_limits_it_brings() {
         let planner = planner::find(id).unwrap();
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: Arc::new(workload), limits, options };
-        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
+        let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         assert_eq!(outcome.status, Status::Optimal, "{file}: {:?}", outcome.infeasible);
         let stages = outcome.plan.as_ref().map_or(0, |plan| plan.stages.len());
         let seconds = outcome.statistics.seconds;

@@ -13,6 +13,7 @@ use plantui::{
     family::{self, check},
     plan::{Measure, Plan, Score, Stage, Violation},
     planner::{self, Options, Outcome, Problem, Search, Status},
+    run,
     simulate::{EventKind, Schedule, Settings, simulate},
     workload::{
         Workload, load,
@@ -31,7 +32,7 @@ fn run(workload: &Arc<Workload>, limits: &Limits, id: &str, settings: &[&str]) -
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
     let problem = Problem { workload: workload.clone(), limits: *limits, options };
     let search = Search::default();
-    let (outcome, score) = planner::run(planner, &problem, &search).unwrap();
+    let (outcome, score) = run::plan(planner, &problem, &search).unwrap();
     if let (Some(plan), Some(value)) = (&outcome.plan, outcome.objective) {
         assert_eq!(search.progress().best, Some(value), "{id} published something else than its result");
         plays(workload, limits, plan, value);
@@ -251,7 +252,7 @@ fn run_unplayed(workload: &Arc<Workload>, limits: &Limits, id: &str, settings: &
     let planner = planner::find(id).unwrap();
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
     let problem = Problem { workload: workload.clone(), limits: *limits, options };
-    planner::run(planner, &problem, &Search::default()).unwrap()
+    run::plan(planner, &problem, &Search::default()).unwrap()
 }
 
 #[test]
@@ -275,7 +276,7 @@ fn a_stopped_search_has_a_plan() {
     let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
     let search = Search::default();
     search.cancel();
-    let (outcome, score) = planner::run(planner, &problem, &search).unwrap();
+    let (outcome, score) = run::plan(planner, &problem, &search).unwrap();
     assert_eq!(outcome.status, Status::Cancelled);
     assert!(outcome.lower_bound.is_some_and(|bound| bound > 0.0 && Some(bound) <= outcome.objective));
     assert_eq!(score.unwrap().value, search.incumbent().unwrap().objective);

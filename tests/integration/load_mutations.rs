@@ -6,6 +6,7 @@ use plantui::{
     cluster::Overrides,
     family, generate,
     planner::{self, Options, Problem, Search},
+    run,
     workload::{self, Workload, lint},
 };
 use proptest::{prelude::*, test_runner::RngSeed};
@@ -37,7 +38,7 @@ fn plan_operators(workload: Workload) {
     };
     let pase = planner::find("pase").expect("it is registered");
     let problem = Problem { workload: Arc::new(workload), limits, options: Options::defaults(pase.options()) };
-    planner::run(pase, &problem, &Search::default()).unwrap();
+    run::plan(pase, &problem, &Search::default()).unwrap();
 }
 
 /// A valid file of one of the formats.

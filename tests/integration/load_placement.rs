@@ -6,6 +6,7 @@ use plantui::{
     cluster::Overrides,
     family,
     planner::{self, Options, Problem, Search, Status},
+    run,
     workload::{self, FileLimits, PlacementNode, Workload, placement::CPU},
 };
 use serde_json::{Value, json};
@@ -227,7 +228,7 @@ fn a_file_may_allow_cpus_alone() {
     for planner in planner::all().iter().filter(|planner| planner.can_plan(&workload).is_ok()) {
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: workload.clone(), limits, options };
-        let (outcome, _) = planner::run(*planner, &problem, &Search::default()).unwrap();
+        let (outcome, _) = run::plan(*planner, &problem, &Search::default()).unwrap();
         if let Some(plan) = &outcome.plan {
             assert!(plan.stages.iter().flat_map(|stage| &stage.choices).all(|choice| choice == CPU));
             planned += 1;

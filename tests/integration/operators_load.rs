@@ -7,6 +7,7 @@ use plantui::{
     export::{jax_sharding, operator_dot},
     family,
     planner::{self, Options, Problem, Search, Status},
+    run,
     workload::{self, LoadError, Workload, lint},
 };
 use serde_json::{Value, json};
@@ -115,7 +116,7 @@ fn every_kind_of_operator_is_planned_checked_and_exported() {
         let planner = planner::find(id).unwrap();
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: workload.clone(), limits, options };
-        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
+        let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         assert_eq!(outcome.status == Status::Optimal, id == "pase");
         let (plan, score) = (outcome.plan.unwrap(), score.unwrap());
         let dot = operator_dot::to_dot(&workload, &plan, &score);

@@ -21,6 +21,7 @@ use plantui::{
             solve::{Method, solve},
         },
     },
+    run,
     workload::{
         OperatorProfile, Workload,
         operators::{BatchNorm, CostRules, Given, Operator, OperatorKind, Source},
@@ -212,14 +213,14 @@ fn what_fits_into_memory_is_the_least_of_all_that_fits() {
             // Nothing but views.
             continue;
         }
-        let (outcome, _) = planner::run(pase, &case.problem(&workload, least * 0.99), &Search::default()).unwrap();
+        let (outcome, _) = run::plan(pase, &case.problem(&workload, least * 0.99), &Search::default()).unwrap();
         assert_eq!(outcome.status, Status::Infeasible, "seed {seed}");
         let smallest = outcome.infeasible.unwrap().smallest_memory_bytes.unwrap();
         assert!(close(smallest, least), "seed {seed}: {smallest} {least}");
         for share in [0.0, 0.3, 0.7] {
             let limit = least * (1.0 + 1e-9) + share * (most - least);
             let best = case.minimum(|labels| bytes(labels) <= limit).unwrap();
-            let (outcome, score) = planner::run(pase, &case.problem(&workload, limit), &Search::default()).unwrap();
+            let (outcome, score) = run::plan(pase, &case.problem(&workload, limit), &Search::default()).unwrap();
             let (value, lower) = (outcome.objective.unwrap(), outcome.lower_bound.unwrap_or(0.0));
             assert!(score.unwrap().peak_memory_bytes() <= limit, "seed {seed}");
             assert_eq!(outcome.status, Status::Optimal, "seed {seed}");
@@ -269,7 +270,7 @@ fn a_chain_of_twenty_thousand_operators_has_a_plan_before_any_search() {
     let problem = Problem { workload: workload.clone(), limits, options };
     let outcome = stopped(&problem);
     assert!(check(&workload, &limits, outcome.plan.as_ref().unwrap()).is_valid());
-    let (found, score) = planner::run(planner::find("pase").unwrap(), &problem, &Search::default()).unwrap();
+    let (found, score) = run::plan(planner::find("pase").unwrap(), &problem, &Search::default()).unwrap();
     assert_eq!(found.status, Status::Optimal);
     assert!(score.unwrap().value <= outcome.objective.unwrap());
 }

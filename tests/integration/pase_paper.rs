@@ -7,6 +7,7 @@ use plantui::{
     family::{self, check},
     generate::networks::Network,
     planner::{self, Options, Problem, Search, Status},
+    run,
     workload::{
         self, FileLimits, Workload,
         formats::operators::{OperatorFile, text},
@@ -106,9 +107,7 @@ fn the_strategies_of_the_paper_are_valid_and_no_better_than_ours() {
         let run = |id| {
             let planner = planner::find(id).unwrap();
             let options = Options::defaults(planner.options());
-            planner::run(planner, &Problem { workload: workload.clone(), limits, options }, &Search::default())
-                .unwrap()
-                .0
+            run::plan(planner, &Problem { workload: workload.clone(), limits, options }, &Search::default()).unwrap().0
         };
         let (best, data_parallel) = (run("pase"), run("pase-data-parallel").objective.unwrap());
         assert_eq!(best.status, Status::Optimal);

@@ -6,7 +6,8 @@ use crate::common::{
 };
 use plantui::{
     cluster::Limits,
-    planner::{self, Options, Outcome, Planner, Problem, Search, Status, piper::Piper},
+    planner::{Options, Outcome, Planner, Problem, Search, Status, piper::Piper},
+    run,
     workload::{Profile, Workload},
 };
 use std::sync::Arc;
@@ -47,7 +48,7 @@ fn options(rules: Rules, knapsack: &str) -> Options {
 
 fn plan(workload: &Arc<Workload>, limits: &Limits, options: &Options) -> Outcome {
     let problem = Problem { workload: Arc::clone(workload), limits: *limits, options: options.clone() };
-    planner::run(&Piper, &problem, &Search::default()).unwrap().0
+    run::plan(&Piper, &problem, &Search::default()).unwrap().0
 }
 
 fn close(a: f64, b: f64) -> bool {

@@ -3,6 +3,7 @@
 use crate::common::{figures::piper_cases, reference};
 use plantui::{
     planner::{self, Options, Problem, Search, Status},
+    run,
     workload::Workload,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -40,7 +41,7 @@ fn compare(name: &str, extra: Option<&str>, wanted: impl Fn(&str) -> bool, may_b
         let planner = planner::find(id).unwrap();
         let options = Options::parse(id, planner.options(), set.into_iter().chain(extra)).unwrap();
         let problem = Problem { workload, limits: case.limits, options };
-        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
+        let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         count += 1;
         let ours = score.map(|score| score.value);
         let right = match (ours, case.time_per_sample) {

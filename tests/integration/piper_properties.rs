@@ -5,9 +5,8 @@ use crate::common::random_piper::{Flavour, Random, assemble, edges, workload};
 use plantui::{
     cluster::{LimitKind, Limits},
     graph::Dag,
-    planner::{
-        self, Options, Outcome, Planner, Problem, Search, Status, equal_partition::EqualPartition, piper::Piper,
-    },
+    planner::{Options, Outcome, Planner, Problem, Search, Status, equal_partition::EqualPartition, piper::Piper},
+    run,
     workload::{DegreeProfile, Mode, Node, PiperProfile, Profile, Workload, piper::NodeProfile},
 };
 use std::{sync::Arc, thread, time::Duration};
@@ -21,7 +20,7 @@ fn problem(workload: &Workload, limits: Limits, settings: &[&str]) -> Problem {
 
 /// Plans, and checks the plan independently.
 fn plan(problem: &Problem) -> Outcome {
-    planner::run(&Piper, problem, &Search::default()).unwrap().0
+    run::plan(&Piper, problem, &Search::default()).unwrap().0
 }
 
 /// The objective; infinite where nothing is feasible.
@@ -265,7 +264,7 @@ fn cancelling_ends_in_a_plan_or_in_none() {
                 thread::sleep(Duration::from_millis(wait));
                 other.cancel();
             });
-            let (outcome, _) = planner::run(&Piper, &problem, &search).unwrap();
+            let (outcome, _) = run::plan(&Piper, &problem, &search).unwrap();
             stopper.join().unwrap();
             assert!(
                 search.cancelled() && matches!(outcome.status, Status::Cancelled | Status::Feasible | Status::Optimal),
@@ -283,7 +282,7 @@ fn a_search_cancelled_before_it_begins_plans_nothing() {
     let (workload, limits, _) = random_problem(2);
     let search = Search::default();
     search.cancel();
-    let (outcome, _) = planner::run(&Piper, &problem(&workload, limits, &[]), &search).unwrap();
+    let (outcome, _) = run::plan(&Piper, &problem(&workload, limits, &[]), &search).unwrap();
     assert_eq!((outcome.status, outcome.plan), (Status::Cancelled, None));
 }
 
@@ -318,7 +317,7 @@ fn a_large_network_has_a_plan_and_a_bound_before_the_search_begins() {
             }
             watched.cancel();
         });
-        let (outcome, score) = planner::run(planner, &problem, &search).unwrap();
+        let (outcome, score) = run::plan(planner, &problem, &search).unwrap();
         stopper.join().unwrap();
         let what = format!("{} {settings:?}", planner.info().id);
         let (bound, value) = (outcome.lower_bound.expect(&what), outcome.objective.expect(&what));

@@ -8,6 +8,7 @@ use plantui::{
     cluster::Overrides,
     family,
     planner::{self, Options, Outcome, Problem, Search},
+    run,
     workload::{self, Workload},
 };
 
@@ -24,7 +25,7 @@ fn planned(id: &str, workload: &Arc<Workload>, seed: u64, settings: &[&str]) -> 
     let planner = planner::find(id).unwrap();
     let limits = family::resolve(workload, &Overrides::default()).unwrap();
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
-    planner::run(planner, &Problem { workload: workload.clone(), limits, options }, &Search::new(None, seed)).unwrap().0
+    run::plan(planner, &Problem { workload: workload.clone(), limits, options }, &Search::new(None, seed)).unwrap().0
 }
 
 #[test]

@@ -11,6 +11,7 @@ use plantui::{
     },
     plan::{Plan, Stage, Violation},
     planner::{self, Options, Problem, Search},
+    run,
     workload::{self, Workload},
 };
 
@@ -33,7 +34,7 @@ fn of_planner(name: &str, workload: Arc<Workload>, id: &str, overrides: &Overrid
     let limits = family::resolve(&workload, overrides).expect("all limits are given");
     let options = Options::parse(id, planner.options(), settings.iter().copied()).expect("the options are known");
     let problem = Problem { workload: workload.clone(), limits, options };
-    let (outcome, _) = planner::run(planner, &problem, &Search::default()).unwrap();
+    let (outcome, _) = run::plan(planner, &problem, &Search::default()).unwrap();
     let plan = outcome.plan.unwrap_or_else(|| panic!("{name}: {id} finds a plan"));
     Case { name: format!("{name} by {id}"), workload, limits, plan }
 }

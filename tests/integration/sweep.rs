@@ -16,6 +16,7 @@ use plantui::{
     export::sweep_csv::{self, Run, Table},
     family,
     planner::{self, ManyRuns, Options, Outcome, Problem, Search, Status},
+    run,
     study::sweep::{Answer, Figure, Series, Sweep, Values, chart::Chart},
     workload::{self, Profile, Workload},
 };
@@ -129,7 +130,7 @@ fn many(problem: &Problem, devices: &[u32]) -> Vec<(u32, Outcome)> {
 
 fn alone(problem: &Problem, devices: u32) -> Outcome {
     let limits = problem.limits.with(LimitKind::Devices, f64::from(devices));
-    planner::run(planner::find("piper").unwrap(), &Problem { limits, ..problem.clone() }, &Search::default()).unwrap().0
+    run::plan(planner::find("piper").unwrap(), &Problem { limits, ..problem.clone() }, &Search::default()).unwrap().0
 }
 
 fn problem(workload: &Arc<Workload>, limits: Limits, settings: &[&str]) -> Problem {

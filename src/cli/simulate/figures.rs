@@ -3,13 +3,11 @@
 use serde::Serialize;
 
 use crate::{
-    cli::{
-        planning::Simulation,
-        report::{self, line},
-    },
+    cli::report::{self, line},
     cluster::Limits,
     export::plan_json,
     plan::{Plan, Stage, document::SimulationPart},
+    run::Simulation,
     simulate::{CriticalPath, LinkUse, MemoryParts, critical_path},
     units,
 };

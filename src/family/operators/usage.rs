@@ -83,6 +83,7 @@ pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorU
 mod tests {
     use super::*;
     use crate::family;
+    use crate::run;
     use crate::{
         cluster::Overrides,
         planner::{self, Options, Problem, Search},
@@ -96,7 +97,7 @@ mod tests {
         let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let pase = planner::find("pase").unwrap();
         let problem = Problem { workload: workload.clone(), limits, options: Options::defaults(pase.options()) };
-        let (outcome, score) = planner::run(pase, &problem, &Search::default()).unwrap();
+        let (outcome, score) = run::plan(pase, &problem, &Search::default()).unwrap();
         let (mut plan, score) = (outcome.plan.unwrap(), score.unwrap());
         let used = of(&workload, &limits, &plan).unwrap();
         let handed: f64 = used.edges.iter().map(|edge| edge.seconds).sum();

@@ -7,8 +7,8 @@ use crate::{
     cluster::Limits,
     family::check,
     plan::{Measure, Plan, Score},
-    planner::{self, Fault, Infeasible, Options, Outcome, Planner, Problem, REPORT, Search, Status, piper::Piper},
-    units,
+    planner::{Fault, Infeasible, Options, Outcome, Planner, Problem, REPORT, Search, Status, piper::Piper},
+    run, units,
     workload::Workload,
 };
 
@@ -112,23 +112,14 @@ impl Base {
         let asked = question.change.apply(&self.problem, self.planner);
         let run = match question.change {
             Change::EngineFeasible => engine_feasible(&asked, &search),
-            _ => planner::run(self.planner, &asked, &search),
+            _ => run::plan(self.planner, &asked, &search),
         };
-        let (mut outcome, mut score, fault) = match run {
+        let (outcome, score, fault) = match run {
             Ok((outcome, score)) => (outcome, score, None),
             Err(fault) => (unanswered(&fault), None, Some(fault)),
         };
         if whole.cancelled() {
             return None;
-        }
-        // A run that was cut short still published the best it had.
-        if outcome.plan.is_none()
-            && fault.is_none()
-            && outcome.status == Status::Cancelled
-            && let Some(incumbent) = search.incumbent()
-        {
-            score = Some(check(&asked.workload, &asked.limits, &incumbent.plan));
-            outcome.plan = Some(incumbent.plan.clone());
         }
         let mut proven = outcome.status == Status::Optimal;
         let measured = score.filter(|score| score.is_valid() && self.comparable(score.measure, &question.change));
@@ -197,7 +188,7 @@ fn unanswered(fault: &Fault) -> Outcome {
 /// The best plan that training engines run as it is.
 fn engine_feasible(problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
     let options = Options::parse("piper", Piper.options(), ["engine_feasible=true"]).unwrap_or_default();
-    planner::run(&Piper, &Problem { options, ..problem.clone() }, search)
+    run::plan(&Piper, &Problem { options, ..problem.clone() }, search)
 }
 
 #[cfg(test)]
@@ -217,7 +208,7 @@ mod tests {
         let workload = Arc::new(workload::builtin());
         let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(EQUAL_PARTITION.options()) };
-        let (outcome, score) = planner::run(&EQUAL_PARTITION, &problem, &Search::default()).unwrap();
+        let (outcome, score) = run::plan(&EQUAL_PARTITION, &problem, &Search::default()).unwrap();
         let base = Base::new(&Liar::Panics, &problem, &outcome, score.as_ref()).unwrap();
         let questions = base.questions();
         let answers = questions.iter().map(|question| base.ask(question, None, &Search::default()).unwrap());

@@ -218,6 +218,7 @@ mod tests {
 
     use super::*;
     use crate::family;
+    use crate::run;
     use crate::{
         cluster::Overrides,
         planner::{self, Options, Problem, Search},
@@ -231,7 +232,7 @@ mod tests {
         let planner = planner::find("equal-partition").unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
         let outcome = planner.plan(&problem, &Search::default());
-        let score = planner::verified(planner, &problem, outcome.plan.as_ref().unwrap(), outcome.objective).unwrap();
+        let score = run::verified(planner, &problem, outcome.plan.as_ref().unwrap(), outcome.objective).unwrap();
         let answer = Answer::new(&outcome, Some(&score), Some(Err("not simulated: why".into())), 1.0);
         assert!(answer.has_plan() && answer.simulated.is_none() && answer.why == "not simulated: why");
     }

@@ -15,7 +15,8 @@ use super::{Answer, Point, Sweep, order};
 use crate::{
     cluster::LimitKind,
     plan::Score,
-    planner::{self, Fault, ManyRuns, Outcome, Problem, Search, Status},
+    planner::{Fault, ManyRuns, Outcome, Problem, Search, Status},
+    run,
     simulate::{LEAST_TIME, Schedule},
     study::compare,
 };
@@ -104,13 +105,13 @@ impl Run<'_> {
             let search = self.search.part(self.deadline);
             let problem = problem(sweep, first);
             let run = match planner.can_plan(&problem.workload) {
-                Ok(()) => planner::run(planner, &problem, &search),
+                Ok(()) => run::plan(planner, &problem, &search),
                 Err(reason) => Ok((Outcome::refused(reason), None)),
             };
             return self.tell(place, run, &search);
         }
         let devices: Vec<u32> = self.task.iter().map(|&place| sweep.points[place].limits.devices).collect();
-        if let Err(fault) = planner::run_many(planner, &problem(sweep, first), &devices, self) {
+        if let Err(fault) = run::plan_many(planner, &problem(sweep, first), &devices, self) {
             for place in std::mem::take(&mut self.open) {
                 (self.found)(place, Answer::failed(fault.clone(), 0.0));
             }
@@ -156,7 +157,7 @@ impl ManyRuns for Run<'_> {
         self.open.retain(|&open| open != place);
         let problem = problem(self.sweep, &self.sweep.points[place]);
         let planner = self.sweep.series[self.sweep.points[place].series].planner;
-        let verified = |plan| planner::verified(planner, &problem, plan, outcome.objective);
+        let verified = |plan| run::verified(planner, &problem, plan, outcome.objective);
         let run = match outcome.plan.as_ref().map(verified).transpose() {
             Ok(score) => Ok((outcome, score)),
             Err(fault) => Err(fault),

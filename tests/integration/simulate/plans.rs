@@ -10,6 +10,7 @@ use plantui::{
     cluster::Overrides,
     family,
     planner::{self, Options, Problem, Search},
+    run,
     simulate::{EventKind, MOST_EVENTS, Pipeline, PipelineStage, Schedule, Settings, simulate},
     workload::load,
 };
@@ -172,7 +173,7 @@ fn a_stage_takes_the_same_time_in_whatever_order_its_nodes_are_listed() {
     let limits = family::resolve(&workload, &overrides).unwrap();
     let options = Options::defaults(planner.options());
     let problem = Problem { workload: workload.clone(), limits, options };
-    let plan = planner::run(planner, &problem, &Search::default()).unwrap().0.plan.unwrap();
+    let plan = run::plan(planner, &problem, &Search::default()).unwrap().0.plan.unwrap();
     let mut listed = plan.clone();
     for stage in &mut listed.stages {
         stage.nodes.reverse();
@@ -204,7 +205,7 @@ fn published_bert_plans_simulate_as_checked() {
         let limits = family::resolve(&workload, &overrides).unwrap();
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: workload.clone(), limits, options };
-        let (outcome, score) = planner::run(planner, &problem, &Search::default()).unwrap();
+        let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         let (plan, score) = (outcome.plan.unwrap(), score.unwrap());
         let pipeline = family::pipeline(&workload, &limits, &plan, &Settings::default());
         for schedule in pipeline.playable() {

@@ -1,0 +1,260 @@
+//! Problem, planner and search in, [`Run`] out: the only way to plan.
+//!
+//! Whoever wants a plan comes here: commands, studies, the screen. A planner's panic is caught, the best that a stopped search
+//! had published is kept, every plan is measured by its family's check before anyone sees it, and one batch of it is
+//! simulated under the settings asked for. No time or memory beyond the planner's, the check's and the simulator's.
+
+use crate::{
+    cluster::Limits,
+    family,
+    plan::{Plan, Score},
+    planner::{Fault, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Search, Status, guarded},
+    simulate::{Pipeline, Play, Schedule, Timeline, simulate_unless},
+    units,
+    workload::Workload,
+};
+
+/// What a planner found, with everything that reports and documents are made of.
+pub struct Run {
+    /// The planner.
+    pub planner: &'static dyn Planner,
+    /// What it was asked.
+    pub problem: Problem,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The independent score of its plan.
+    pub score: Option<Score>,
+    /// Wall-clock seconds of planning.
+    pub seconds: f64,
+    /// The plan in the simulator, unless that was given up; then the outcome's notes say why.
+    pub simulation: Option<Simulation>,
+}
+
+/// One batch of a plan, simulated.
+pub struct Simulation {
+    /// The schedule: the one asked for, unless the plan has no choice.
+    pub schedule: Schedule,
+    /// What was simulated.
+    pub pipeline: Pipeline,
+    /// What came of it.
+    pub timeline: Timeline,
+}
+
+/// A simulation that waits to be told for how long.
+pub type Simulate<'a> = &'a (dyn Fn(&Search) -> Result<Simulation, String> + Sync);
+
+impl Run {
+    /// Plans; nothing is simulated yet.
+    ///
+    /// # Errors
+    /// [`Fault`] as of [`plan`].
+    pub fn new(planner: &'static dyn Planner, problem: Problem, search: &Search) -> Result<Self, Fault> {
+        let (outcome, score) = plan(planner, &problem, search)?;
+        let seconds = search.elapsed().as_secs_f64();
+        Ok(Run { planner, problem, outcome, score, seconds, simulation: None })
+    }
+
+    /// Simulates one batch of the plan, if there is one, unless the search ends meanwhile: then the notes say so.
+    pub fn simulate(&mut self, play: impl Into<Play>, search: &Search) {
+        self.simulate_when(play, |simulate| simulate(search));
+    }
+
+    /// The same under a search that `watched` hands over when it begins.
+    pub fn simulate_when(
+        &mut self,
+        play: impl Into<Play>,
+        watched: impl FnOnce(Simulate<'_>) -> Result<Simulation, String>,
+    ) {
+        let Some(plan) = &self.outcome.plan else { return };
+        let (Problem { workload, limits, .. }, play) = (&self.problem, play.into());
+        match watched(&|search| Simulation::within(workload, limits, plan, play, search)) {
+            Ok(simulation) => self.simulation = Some(simulation),
+            Err(given_up) => self.outcome.notes.push(given_up),
+        }
+    }
+
+    /// Every assumption the result rests on: the planner's and the simulator's.
+    pub fn notes(&self) -> Vec<String> {
+        let simulated = self.simulation.iter().flat_map(|s| s.pipeline.notes.iter());
+        self.outcome.notes.iter().chain(simulated).cloned().collect()
+    }
+}
+
+impl Simulation {
+    /// Simulates one batch of a valid plan, unless the search ends meanwhile.
+    ///
+    /// # Errors
+    /// A sentence on why it was given up.
+    pub fn within(
+        workload: &Workload,
+        limits: &Limits,
+        plan: &Plan,
+        play: impl Into<Play>,
+        search: &Search,
+    ) -> Result<Self, String> {
+        let Play { schedule, settings } = play.into();
+        Self::of(family::pipeline(workload, limits, plan, &settings), schedule, search)
+    }
+
+    /// Simulates a pipeline, unless the search ends meanwhile.
+    ///
+    /// # Errors
+    /// A sentence on why it was given up.
+    pub fn of(pipeline: Pipeline, schedule: Schedule, search: &Search) -> Result<Self, String> {
+        let schedule = pipeline.schedule(schedule);
+        match simulate_unless(&pipeline, schedule, &|| search.cancelled()) {
+            Some(timeline) => Ok(Simulation { schedule, pipeline, timeline }),
+            None => Err(given_up(search)),
+        }
+    }
+}
+
+/// Why a simulation was given up, when the search it ran under had ended.
+pub fn given_up(search: &Search) -> String {
+    let after = units::seconds(search.elapsed().as_secs_f64());
+    if search.deadline_passed() {
+        format!(
+            "not simulated: one batch takes the simulator longer than the {after} left of the deadline; a longer --deadline or fewer --microbatches would do"
+        )
+    } else {
+        format!("not simulated: stopped after {after}")
+    }
+}
+
+/// Runs a planner and passes its plan through its family's check: nobody sees a plan that was not measured independently.
+/// Of a search that was stopped before it could hand over its plan, the best it had published is kept.
+///
+/// # Errors
+/// [`Fault`] if the planner panics, its plan breaks a rule, or its claimed objective differs from the recomputed one by
+/// more than 1e-9 relative: that is a bug in the planner, never a property of the input.
+pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result<(Outcome, Option<Score>), Fault> {
+    let mut outcome = guarded(planner, || planner.plan(problem, search))?;
+    let rescued = kept(problem, search, &mut outcome);
+    let idle = outcome.plan.as_ref().and_then(|plan| family::devices::idle(&problem.workload, &problem.limits, plan));
+    outcome.notes.extend(idle);
+    if let Some(score) = rescued {
+        return Ok((outcome, Some(score)));
+    }
+    let score = outcome.plan.as_ref().map(|plan| verified(planner, problem, plan, outcome.objective)).transpose()?;
+    Ok((outcome, score))
+}
+
+/// Puts the best plan that a cancelled search had published into an outcome without one, if it keeps every rule.
+fn kept(problem: &Problem, search: &Search, outcome: &mut Outcome) -> Option<Score> {
+    if outcome.status != Status::Cancelled || outcome.plan.is_some() {
+        return None;
+    }
+    let incumbent = search.incumbent()?;
+    let score = family::check(&problem.workload, &problem.limits, &incumbent.plan);
+    if !score.is_valid() {
+        return None;
+    }
+    outcome.objective = Some(score.value);
+    outcome.lower_bound = outcome.lower_bound.or(search.progress().bound);
+    outcome.plan = Some(incumbent.plan.clone());
+    Some(score)
+}
+
+/// Runs a planner for several numbers of devices, as [`Planner::plan_many`]; what was handed over before a fault stands.
+///
+/// # Errors
+/// [`Fault::Panic`].
+pub fn plan_many(
+    planner: &dyn Planner,
+    problem: &Problem,
+    devices: &[u32],
+    runs: &mut dyn ManyRuns,
+) -> Result<(), Fault> {
+    guarded(planner, || planner.plan_many(problem, devices, runs))
+}
+
+/// The score of a planner's plan, after it was found to be what the planner says.
+///
+/// # Errors
+/// [`Fault`] if it is not.
+pub fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: Option<f64>) -> Result<Score, Fault> {
+    let score = guarded(planner, || family::check(&problem.workload, &problem.limits, plan))?;
+    let PlannerInfo { id, .. } = *planner.info();
+    if let Some(violation) = score.violations.first() {
+        return Err(Fault::Rule { planner: id, violation: violation.to_string() });
+    }
+    let (value, claimed) = (score.value, claimed.unwrap_or(f64::NAN));
+    if (value - claimed).abs() <= 1e-9 * value.abs() {
+        return Ok(score);
+    }
+    Err(Fault::Claim { planner: id, claimed, value, unit: score.measure.unit() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::Overrides,
+        plan::Stage,
+        planner::{OptionSpec, Options, liar::Liar},
+        workload::{self, Workload},
+    };
+
+    fn fault(liar: Liar) -> Fault {
+        let workload = std::sync::Arc::new(workload::builtin());
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let problem = Problem { workload, limits, options: Options::defaults(liar.options()) };
+        plan(&liar, &problem, &Search::default()).unwrap_err()
+    }
+
+    #[test]
+    fn a_claim_that_is_not_confirmed_is_an_error_with_both_values() {
+        let found = fault(Liar::Claims);
+        let Fault::Claim { planner: "liar", claimed, value, unit: "s" } = found else { panic!("{found:?}") };
+        assert!(value > 0.0 && claimed == value / 2.0);
+        assert_eq!(found.to_string(), format!("planner liar claims {claimed} s, its plan is worth {value} s"));
+    }
+
+    #[test]
+    fn so_is_a_plan_that_breaks_a_rule_and_a_planner_that_panics() {
+        assert!(
+            matches!(fault(Liar::Breaks), Fault::Rule { planner: "liar", violation } if violation.contains("stage"))
+        );
+        assert_eq!(fault(Liar::Panics), Fault::Panic { planner: "liar", message: "no such table".into() });
+    }
+
+    /// A planner that publishes a plan and is stopped before it can hand it over.
+    struct Stopped;
+
+    impl Planner for Stopped {
+        fn info(&self) -> &'static PlannerInfo {
+            Liar::Claims.info()
+        }
+
+        fn options(&self) -> &'static [OptionSpec] {
+            &[]
+        }
+
+        fn can_plan(&self, _workload: &Workload) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+            let nodes: Vec<usize> = (0..problem.workload.nodes.len()).collect();
+            let choices = vec!["vanilla".to_string(); nodes.len()];
+            let stage = Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![0] };
+            let plan = Plan { stages: vec![stage], ..Plan::default() };
+            let value = family::check(&problem.workload, &problem.limits, &plan).value;
+            search.improve(value, &plan);
+            search.cancel();
+            Outcome::new(Status::Cancelled)
+        }
+    }
+
+    #[test]
+    fn the_best_of_a_stopped_search_is_kept() {
+        let workload = std::sync::Arc::new(workload::builtin());
+        let asked = Overrides { memory_bytes: Some(1e15), ..Overrides::default() };
+        let limits = family::resolve(&workload, &asked).unwrap();
+        let problem = Problem { workload, limits, options: Options::defaults(&[]) };
+        let (outcome, score) = plan(&Stopped, &problem, &Search::default()).unwrap();
+        assert_eq!(outcome.status, Status::Cancelled);
+        assert_eq!(outcome.plan.unwrap().stages.len(), 1);
+        assert_eq!(outcome.objective, Some(score.unwrap().value));
+    }
+}
