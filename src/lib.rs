@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`text`] | what of a stranger's text a terminal may be shown |
 //! | [`units`] | bytes, seconds and bandwidths as people write them |
+//! | [`source`] | what is wrong with a file, and where |
 //! | [`graph`] | DAGs, orders, downsets |
 //! | [`cluster`] | onto what: limits, hardware presets |
 //! | [`workload`] | what is planned: profiles, formats, lint |
@@ -40,6 +41,7 @@ pub mod plan;
 pub mod planner;
 pub mod run;
 pub mod simulate;
+pub mod source;
 pub mod study;
 pub mod text;
 #[cfg(feature = "screen")]

@@ -24,8 +24,9 @@ use crate::{
     planner::{self, OptionKind, Search},
     run::{Simulation, given_up},
     simulate::{Schedule, Setting, Settings, simulate_unless},
+    source::{LoadError, error::printable},
     units::exact_number,
-    workload::{LoadError, Workload, error::printable},
+    workload::Workload,
 };
 
 const EXAMPLES: &str = "\

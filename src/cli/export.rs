@@ -26,8 +26,9 @@ use crate::{
     planner::Search,
     run::Simulation,
     simulate::Schedule,
+    source::LoadError,
     text::{is_hostile, visible_line},
-    workload::{self, LoadError, Workload, formats},
+    workload::{self, Workload, formats},
 };
 
 const EXAMPLES: &str = "\
@@ -160,7 +161,7 @@ impl ExportArgs {
         let found = if here.is_file() { Some(here.to_path_buf()) } else { beside };
         let Some(path) = found else {
             let repair = "name it with --workload FILE";
-            let problem = format!("is {}, where there is no file", workload::error::printable(place));
+            let problem = format!("is {}, where there is no file", crate::text::printable(place));
             return Err(LoadError::at(source, "workload.source", problem, repair).into());
         };
         Ok(input::workload(&path)?)

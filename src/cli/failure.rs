@@ -6,7 +6,7 @@ use crate::{
     cluster::MissingLimit,
     notice,
     planner::{Fault, OptionError, REPORT},
-    workload::LoadError,
+    source::LoadError,
 };
 
 /// How a command ended that was used rightly.

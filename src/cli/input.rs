@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use crate::{
     family::{self, read::LoadedPlan},
+    source::{LoadError, error::printable},
     workload::{
-        self, LoadError, Workload,
-        error::printable,
+        self, Workload,
         formats::{self, detect},
     },
 };

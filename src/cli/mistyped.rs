@@ -18,10 +18,7 @@ pub(super) fn failure(first_word: Option<&str>) -> Option<Failure> {
         return None;
     }
     let hint = format!("did you mean `plantui {near}`?");
-    Some(Failure::refused(
-        format!("there is no command and no file `{}`", crate::workload::error::printable(word)),
-        hint,
-    ))
+    Some(Failure::refused(format!("there is no command and no file `{}`", crate::source::error::printable(word)), hint))
 }
 
 /// Insertions, deletions and substitutions from one word to another (Wagner and Fischer 1974), row by row.

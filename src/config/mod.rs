@@ -19,8 +19,9 @@ use thiserror::Error;
 use crate::{
     cluster::Overrides,
     simulate::{Schedule, Settings},
+    source::error::printable,
     tui::Keymap,
-    workload::{error::printable, formats::file},
+    workload::formats::file,
 };
 
 /// A configuration has a few kilobytes; what is larger than this is something else.

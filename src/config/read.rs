@@ -10,11 +10,11 @@ use super::{
     settings::{self, Setting, nearest, texts},
 };
 use crate::{
+    source::error::{printable, single_line},
     tui::{
         action::TABLE,
         keymap::{Key, Keymap},
     },
-    workload::error::{printable, single_line},
 };
 
 /// The tables beside the general settings.

@@ -7,9 +7,9 @@ use crate::{
     cluster::{LimitKind, Machines},
     planner,
     simulate::{self, Schedule, Settings},
+    source::error::printable,
     tui::{Depth, theme},
     units,
-    workload::error::printable,
 };
 
 /// What a value should have been: a sentence on the repair.

@@ -18,15 +18,16 @@ use crate::{
         document::{LimitsPart, OperatorPart, SCHEMA},
         figures::{Claims, Figures, SimulationFigures, StageFigures},
     },
+    source::{
+        LoadError,
+        error::{printable, single_line},
+        strict::{Object, Pairs},
+        syntax,
+    },
     units::exact_number,
     workload::{
-        LoadError, NodeId, Recipe, Workload,
-        error::{printable, single_line},
-        formats::{
-            detect::{self, PLAN},
-            strict::{Object, Pairs},
-            syntax,
-        },
+        NodeId, Recipe, Workload,
+        formats::detect::{self, PLAN},
     },
 };
 

@@ -6,12 +6,9 @@
 use serde_json::{Map, Value};
 
 use super::model::{Biases, Head, Mlp, ModelConfig, Norm};
-use crate::workload::{
-    LoadError,
-    formats::{
-        detect::{self, CONFIGURATION},
-        syntax,
-    },
+use crate::{
+    source::{LoadError, syntax},
+    workload::formats::detect::{self, CONFIGURATION},
 };
 
 /// Values of `model_type` that are understood.
@@ -45,7 +42,7 @@ pub fn from_hugging_face(text: &str, source: &str) -> Result<ModelConfig, LoadEr
         "gpt_neox" => config.gpt_neox()?,
         "bert" => config.bert()?,
         other => {
-            let shown = crate::workload::error::printable(other);
+            let shown = crate::source::error::printable(other);
             let known = format!("known architectures are {}", KNOWN.join(", "));
             return Err(config.error("model_type", format!("is `{shown}`, which is not known"), &known));
         }
@@ -126,7 +123,7 @@ impl Config<'_> {
 
     /// The model's own name, else the architecture.
     fn name(&self, kind: &str) -> Result<String, LoadError> {
-        let name = self.text("_name_or_path")?.map(crate::workload::error::printable).filter(|name| !name.is_empty());
+        let name = self.text("_name_or_path")?.map(crate::source::error::printable).filter(|name| !name.is_empty());
         Ok(name.unwrap_or_else(|| kind.to_string()))
     }
 
@@ -274,7 +271,7 @@ fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) => "an array".into(),
         Value::Object(_) => "an object".into(),
-        Value::String(text) => format!("`{}`", crate::workload::error::printable(text)),
+        Value::String(text) => format!("`{}`", crate::source::error::printable(text)),
         other => other.to_string(),
     }
 }

@@ -22,7 +22,7 @@ mod tiny;
 
 use thiserror::Error;
 
-use crate::{cluster::hardware::Hardware, workload::LoadError};
+use crate::{cluster::hardware::Hardware, source::LoadError};
 
 pub use hugging_face::from_hugging_face;
 pub use model::{Biases, Head, Mlp, ModelConfig, Norm};

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::{Plan, Score, Stage};
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines, Overrides},
+    source::LoadError,
     units::exact_number,
-    workload::{LoadError, NodeId, Recipe, Workload},
+    workload::{NodeId, Recipe, Workload},
 };
 
 /// The schema this version writes.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::{units, workload::LoadError};
+use crate::{source::LoadError, units};
 
 /// What values an option takes.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -20,8 +20,10 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
-    family, units,
-    workload::{Workload, error::printable},
+    family,
+    source::error::printable,
+    units,
+    workload::Workload,
 };
 
 /// Samples in a batch for a workload that needs one, opened where none was ever given.

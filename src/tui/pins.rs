@@ -21,10 +21,10 @@ use crate::{
     family::{self, read::LoadedPlan},
     planner::{self, Options, PlannerInfo, Problem, Search},
     simulate::Play,
+    source::{LoadError, error::printable},
     study::compare::TIME_FOR_EACH,
     workload::{
-        LoadError, Workload,
-        error::printable,
+        Workload,
         formats::{detect, read_file},
     },
 };

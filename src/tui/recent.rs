@@ -14,7 +14,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{files, session::Session};
-use crate::workload::{BUILTIN, Workload, error::printable};
+use crate::{
+    source::error::printable,
+    workload::{BUILTIN, Workload},
+};
 
 const SCHEMA: &str = "plantui.sessions/1";
 const NAME: &str = "sessions.json";

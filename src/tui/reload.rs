@@ -11,7 +11,8 @@ use super::{
 use crate::{
     cluster::Overrides,
     family,
-    workload::{BUILTIN, LoadError, Workload, error::printable},
+    source::{LoadError, error::printable},
+    workload::{BUILTIN, Workload},
 };
 
 impl Model {

@@ -26,7 +26,8 @@ use crate::{
     planner::{self, Planner, Problem, Search, panic_message},
     run::{self, given_up},
     simulate::{LEAST_TIME, Play},
-    workload::{LoadError, Workload},
+    source::LoadError,
+    workload::Workload,
 };
 
 /// How long a search may go on when a newer job waits.

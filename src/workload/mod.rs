@@ -8,7 +8,6 @@
 
 mod colour;
 pub mod convert;
-pub mod error;
 mod fingerprint;
 pub mod formats;
 pub mod layer_profile;
@@ -24,7 +23,7 @@ use std::fmt;
 
 use crate::graph::Dag;
 
-pub use error::LoadError;
+pub use crate::source::LoadError;
 pub use formats::{Format, load, load_bytes, load_reader};
 pub use layer_profile::{LayerNode, LayerProfile};
 pub use operators::{Operator, OperatorProfile};

@@ -8,7 +8,8 @@ use plantui::{
     family,
     planner::{self, Options, Problem, Search, Status},
     run,
-    workload::{self, LoadError, Workload, lint},
+    source::LoadError,
+    workload::{self, Workload, lint},
 };
 use serde_json::{Value, json};
 

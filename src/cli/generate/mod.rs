@@ -21,11 +21,9 @@ use crate::{
         self, ActivationBytes, BRANCHING_CNN, GenerateError, ModelConfig, Settings, StateBytes, TINY_BRANCH,
         TensorOverhead, WorkingSet, networks::Network,
     },
+    source::error::printable,
     units,
-    workload::{
-        error::printable,
-        formats::{detect, file},
-    },
+    workload::formats::{detect, file},
 };
 pub use network::NetworkArgs;
 pub use operators::{OperatorArgs, PassArg};

@@ -22,10 +22,11 @@ use crate::{
         document::LimitsPart,
         figures::{Claims, Figures},
     },
-    workload::{
-        LoadError, NodeId, Workload,
-        formats::strict::{Object, Pairs},
+    source::{
+        LoadError,
+        strict::{Object, Pairs},
     },
+    workload::{NodeId, Workload},
 };
 
 #[derive(Debug, Serialize)]

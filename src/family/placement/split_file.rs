@@ -20,9 +20,9 @@ use crate::{
         document::LimitsPart,
         figures::{Claims, Figures},
     },
+    source::{LoadError, strict::Object},
     workload::{
-        LoadError, Node, NodeId, PlacementProfile, Workload,
-        formats::strict::Object,
+        Node, NodeId, PlacementProfile, Workload,
         placement::{ACCELERATOR, CPU, SECONDS},
     },
 };

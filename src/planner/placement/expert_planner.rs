@@ -13,9 +13,9 @@ use super::{
 use crate::{
     cluster::LimitKind,
     planner::{OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    source::{LoadError, error::printable},
     workload::{
-        LoadError, Workload,
-        error::printable,
+        Workload,
         formats::{self, detect},
     },
 };

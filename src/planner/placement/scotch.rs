@@ -163,7 +163,7 @@ fn run(program: &Path, graph: &str, vertices: usize, parts: u32, search: &Search
             // What is no text is as good as nothing said.
             let _ = errors.read_to_string(&mut said);
         }
-        let said = crate::workload::error::single_line(said.trim());
+        let said = crate::source::error::single_line(said.trim());
         return Err(Stopped::Failed(format!("ended with {status}: {said}")));
     }
     read(&fs::read_to_string(output)?, vertices, parts).map_err(Stopped::Failed)

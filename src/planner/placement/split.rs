@@ -6,7 +6,8 @@
 use crate::{
     family::placement::split_file::SplitFile,
     graph::Dag,
-    workload::{LoadError, Node, placement::PlacementProfile},
+    source::LoadError,
+    workload::{Node, placement::PlacementProfile},
 };
 
 /// What a device is.

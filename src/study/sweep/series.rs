@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     planner::{self, OptionError, Options, Planner},
-    workload::error::{printable, single_line},
+    source::error::{printable, single_line},
 };
 
 /// A planner with its options, and what its line is called.

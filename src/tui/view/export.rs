@@ -10,13 +10,13 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{clip, draw_position, fit, modal, rows, scrolled, wrap};
 use crate::{
+    source::error::printable,
     tui::{
         export_form::{ExportForm, ExportFormat, PREVIEW},
         model::Model,
         theme::Role,
     },
     units,
-    workload::error::printable,
 };
 
 /// Rows that must be left below the list of formats: path, what is said of it, and a little preview.

@@ -9,12 +9,12 @@ use ratatui::{
 
 use super::{clip, help::draw_input, modal, rows, wrap};
 use crate::{
+    source::error::printable,
     tui::{
         model::Model,
         open_form::{Candidate, OpenForm},
         theme::Role,
     },
-    workload::error::printable,
 };
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &OpenForm) {

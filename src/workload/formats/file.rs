@@ -10,8 +10,8 @@ use std::{
 };
 
 use crate::{
+    source::{LoadError, error::printable},
     units,
-    workload::{LoadError, error::printable},
 };
 
 /// The largest workload or plan that is read. A profile of a million nodes stays far below it.

@@ -6,13 +6,10 @@
 pub(crate) mod detect;
 pub mod file;
 mod foreign;
-pub(crate) mod locate;
 pub mod operators;
 pub mod piper;
 pub mod placement;
 mod reader;
-pub(crate) mod strict;
-pub(crate) mod syntax;
 pub mod torch_graph;
 
 use std::{fmt, io::Read, path::Path};
@@ -54,7 +51,7 @@ impl fmt::Display for Format {
 /// [`LoadError`] if the file cannot be read or is no valid workload.
 pub fn load(path: &Path) -> Result<Workload, LoadError> {
     let bytes = read_file(path)?;
-    let shown = super::error::printable(&path.display().to_string());
+    let shown = crate::text::printable(&path.display().to_string());
     let name = path.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
     load_bytes(&bytes, &shown, &name)
 }

@@ -21,15 +21,18 @@ use serde::Deserialize;
 use super::{
     Format,
     reader::{Ours, Reader, parse, unknown_fields},
-    strict::{Object, Pairs},
 };
+use crate::source::strict::{Object, Pairs};
 use crate::{
     cluster::{MOST_DEVICES, MOST_MICROBATCHES},
     graph::{Dag, GraphError},
+    source::{
+        LoadError,
+        error::{printable, single_line},
+    },
     units::exact_number,
     workload::{
-        FileLimits, LoadError, Node, NodeId, Profile, Provenance, Workload,
-        error::{printable, single_line},
+        FileLimits, Node, NodeId, Profile, Provenance, Workload,
         piper::{DegreeProfile, Mode, NodeProfile, PiperProfile},
     },
 };

@@ -20,12 +20,15 @@ use serde::{
 
 use super::Format;
 use super::reader::{Ours, Reader, parse, unknown_fields};
-use super::strict::Object;
+use crate::source::strict::Object;
 use crate::{
     graph::{Dag, GraphError},
-    workload::{
-        FileLimits, LoadError, Node, NodeId, Profile, Provenance, Recipe, Workload,
+    source::{
+        LoadError,
         error::{printable, single_line},
+    },
+    workload::{
+        FileLimits, Node, NodeId, Profile, Provenance, Recipe, Workload,
         placement::{PlacementNode, PlacementProfile},
     },
 };

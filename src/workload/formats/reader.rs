@@ -8,10 +8,11 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 
-use super::{locate, syntax};
+use crate::source::{locate, syntax};
 use crate::{
+    source::{LoadError, error::printable},
     units::{LARGEST, SMALLEST, exact_number},
-    workload::{LoadError, Recipe, error::printable},
+    workload::Recipe,
 };
 
 /// The largest id, near the end of the whole numbers that JSON readers tell apart.

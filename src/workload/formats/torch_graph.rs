@@ -17,8 +17,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Format;
 use crate::{
     graph::{Dag, GraphError},
+    source::{LoadError, error::printable},
     units::{LARGEST, exact_number},
-    workload::{FileLimits, LayerNode, LayerProfile, LoadError, Node, NodeId, Profile, Workload, error::printable},
+    workload::{FileLimits, LayerNode, LayerProfile, Node, NodeId, Profile, Workload},
 };
 
 /// Between the parts of a line.

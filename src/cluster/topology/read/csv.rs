@@ -10,9 +10,9 @@ use crate::{
         Machines,
         topology::{Duplex, Link, Topology, Vertex, VertexKind},
     },
+    source::LoadError,
     text::printable,
     units,
-    workload::LoadError,
 };
 
 /// What a matrix does not tell.

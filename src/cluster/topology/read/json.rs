@@ -5,12 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::{joined, refused};
 use crate::{
     cluster::topology::{Duplex, Link, Problem, Source, Topology, Vertex, VertexKind},
+    source::{LoadError, locate, syntax},
     text::printable,
     units::{self, UnitError},
-    workload::{
-        LoadError,
-        formats::{locate, syntax},
-    },
 };
 
 /// The schema that is read and written.

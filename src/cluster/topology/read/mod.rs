@@ -9,7 +9,7 @@ mod nvidia_smi;
 mod p2p_test;
 
 use super::{Problem, Topology};
-use crate::workload::LoadError;
+use crate::source::LoadError;
 
 pub use json::SCHEMA;
 

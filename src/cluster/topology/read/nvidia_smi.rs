@@ -8,8 +8,8 @@
 use super::{joined, refused};
 use crate::{
     cluster::topology::{Duplex, Link, Topology, Vertex, VertexKind},
+    source::LoadError,
     text::printable,
-    workload::LoadError,
 };
 
 const NVLINK: f64 = 25e9;

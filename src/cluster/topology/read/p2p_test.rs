@@ -6,8 +6,8 @@
 use super::{csv::PRIVATE, joined, refused};
 use crate::{
     cluster::topology::{Duplex, Link, Topology, Vertex, VertexKind},
+    source::LoadError,
     text::printable,
-    workload::LoadError,
 };
 
 /// So much faster must both directions at once be than one of them to have a channel each.

@@ -8,7 +8,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::workload::{self, LoadError, Workload, formats};
+use crate::{
+    source::LoadError,
+    workload::{self, Workload, formats},
+};
 
 /// The layer that is copied, the one before it, and the last one.
 const COPIED: i64 = 34;

@@ -14,7 +14,8 @@ use super::{Figure, Point, Series, Sweep, Values};
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
     planner::OptionValue,
-    workload::{self, LoadError, Workload},
+    source::LoadError,
+    workload::{self, Workload},
 };
 
 /// A study.

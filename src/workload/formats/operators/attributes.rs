@@ -3,7 +3,10 @@
 use serde::Deserialize;
 
 use super::{Object, RawInput, Reader, extent_of};
-use crate::workload::{LoadError, error::printable, operators::OperatorKind};
+use crate::{
+    source::{LoadError, error::printable},
+    workload::operators::OperatorKind,
+};
 
 /// The most pointwise operations fused into an operator.
 const MAX_POINTWISE: f64 = 1000.0;

@@ -43,13 +43,16 @@ use attributes::RawOperator;
 use super::{
     Format,
     reader::{Ours, Reader, parse, unknown_fields},
-    strict::Object,
 };
+use crate::source::strict::Object;
 use crate::{
     graph::Dag,
-    workload::{
-        FileLimits, LoadError, Node, NodeId, Profile, Provenance, Workload,
+    source::{
+        LoadError,
         error::{printable, single_line},
+    },
+    workload::{
+        FileLimits, Node, NodeId, Profile, Provenance, Workload,
         operators::{Given, Operator, OperatorProfile, Source},
     },
 };

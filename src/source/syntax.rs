@@ -1,7 +1,7 @@
 //! What serde has to say about broken JSON, in a sentence for the person who has the file.
 
+use super::error::{LoadError, printable};
 use super::locate;
-use crate::workload::{LoadError, error::printable};
 
 /// Turns serde's error into our sentence: path, line, and what would have been right.
 pub(crate) fn refuse(source: &str, text: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> LoadError {
