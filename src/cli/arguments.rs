@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use clap::{Args, builder::PossibleValuesParser};
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser},
+};
 
 use crate::{
     cluster::{
         LimitKind, Machines, Overrides,
         topology::{self, PublishedCluster},
     },
+    export::formats::{self, Format},
     planner,
     simulate::Schedule,
     units::{self, UnitError},
@@ -189,4 +193,11 @@ pub(super) fn seed(text: &str) -> Result<u64, UnitError> {
 
 pub(super) fn deadline(text: &str) -> Result<Duration, UnitError> {
     units::parse_deadline(text)
+}
+
+/// Every format in which plans leave, as a value on the command line, with its help and its former names.
+pub fn export_formats() -> impl Iterator<Item = (&'static Format, PossibleValue)> {
+    let value =
+        |format: &Format| PossibleValue::new(format.id).help(format.help).aliases(format.aliases.iter().copied());
+    formats::FORMATS.iter().map(move |format| (format, value(format)))
 }

@@ -18,7 +18,8 @@ use crate::{
     export::{
         chrome_trace,
         engine::{self, Engine, ExportError, Names, Settings},
-        fullness, jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv, plan_svg, split,
+        formats::{self, Scored, Writes},
+        fullness,
     },
     family::{check as score, read::LoadedPlan},
     notice,
@@ -28,7 +29,7 @@ use crate::{
     simulate::Schedule,
     source::LoadError,
     text::{is_hostile, visible_line},
-    workload::{self, Workload, formats},
+    workload::{self, Workload},
 };
 
 const EXAMPLES: &str = "\
@@ -48,12 +49,6 @@ lost is said above it (and on standard error), with what it costs. The workload 
 --workload names another place. Blocks are nodes whose names repeat or differ in one number, unless --layers says.
 Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input, 3 the
 deadline passed.";
-
-/// Formats beside the engines: id and what it is.
-const OTHERS: [&str; 7] = ["chrome-trace", "svg", "csv", "dot", "jax", "piper", "placement-split"];
-
-/// Formats of operator graphs.
-const OF_OPERATORS: [&str; 5] = ["svg", "dot", "jax", "csv", "chrome-trace"];
 
 /// Write a plan for a training engine, a spreadsheet or another tool
 #[derive(Debug, Args)]
@@ -107,7 +102,9 @@ pub struct ExportArgs {
 }
 
 fn formats() -> PossibleValuesParser {
-    PossibleValuesParser::new(Engine::ALL.map(Engine::id).into_iter().chain(OTHERS))
+    PossibleValuesParser::new(
+        arguments::export_formats().filter(|(format, _)| !matches!(format.writes, Writes::Run)).map(|(_, value)| value),
+    )
 }
 
 impl ExportArgs {
@@ -120,17 +117,14 @@ impl ExportArgs {
         destination.check()?;
         let (workload, mut loaded) = self.read()?;
         let limits = check::limits(&self.limits, &mut loaded, &workload, &input::shown(&self.plan))?;
-        if workload.operators().is_none() && self.to == "jax" {
-            let refusal = format!("--to {} is for operator graphs, and {} is none", self.to, workload.name);
-            return Err(Failure::refused(refusal, "make one with `plantui generate transformer`"));
+        let format = formats::find(&self.to).expect("clap takes no other word");
+        if !format.suits(&workload) {
+            let (reason, repair) = format.refusal(&workload);
+            return Err(Failure::refused(format!("--to {} {reason}", self.to), repair));
         }
-        if workload.operators().is_some() && !OF_OPERATORS.contains(&self.to.as_str()) {
-            let refusal = format!("--to {} takes a pipeline, and {} is an operator graph", self.to, workload.name);
-            return Err(Failure::refused(refusal, "its plans leave as svg, dot, jax, csv or chrome-trace"));
-        }
-        match Engine::ALL.into_iter().find(|engine| engine.id() == self.to) {
-            Some(engine) => self.engine(engine, &workload, &limits, &loaded, &destination),
-            None => self.other(&workload, &limits, &loaded.plan, &destination),
+        match format.writes {
+            Writes::Engine(engine) => self.engine(engine, &workload, &limits, &loaded, &destination),
+            writes => self.other(writes, &workload, &limits, &loaded.plan, &destination),
         }
     }
 
@@ -143,7 +137,7 @@ impl ExportArgs {
             return Ok((workload, loaded));
         }
         let (bytes, source) = input::plan_bytes(&self.plan)?;
-        let text = formats::detect::text(&bytes, &source, &formats::detect::PLAN)?;
+        let text = workload::formats::detect::text(&bytes, &source, &workload::formats::detect::PLAN)?;
         let document: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
         let Some(place) = document.pointer("/workload/source").and_then(serde_json::Value::as_str) else {
             let refusal = format!("{source} does not say which file its workload was read from");
@@ -229,15 +223,12 @@ impl ExportArgs {
 
     fn other(
         &self,
+        writes: Writes,
         workload: &Workload,
         limits: &Limits,
         plan: &Plan,
         destination: &Destination,
     ) -> Result<Ending, Failure> {
-        if self.to == "placement-split" && workload.placement().is_none() {
-            let message = format!("{} is no device placement, whose plans are splits", workload.name);
-            return Err(Failure::refused(message, "choose another format with --to"));
-        }
         let scored = score(workload, limits, plan);
         if let Some(violation) = scored.violations.first() {
             notice::error(&format!("the plan is not valid: {violation}"));
@@ -246,29 +237,21 @@ impl ExportArgs {
         if let Some(full) = fullness::warning(&scored, limits) {
             notice::note(&full.to_string());
         }
-        destination.write(&match self.to.as_str() {
-            "csv" => plan_csv::to_csv(workload, plan, &scored),
-            "piper" => piper_result::to_json(workload, plan),
-            "dot" if workload.operators().is_some() => operator_dot::to_dot(workload, plan, &scored),
-            "dot" => pipeline_dot::to_dot(workload, plan, &scored),
-            "jax" => jax_sharding::to_python(workload, plan),
-            "placement-split" => split::to_json(workload, limits, plan),
-            "svg" => plan_svg::to_svg(workload, limits, plan, &scored),
-            _ => {
-                let search = Search::new(self.deadline, 0);
-                let Simulation { schedule, pipeline, timeline } =
-                    match Simulation::within(workload, limits, plan, self.schedule(), &search) {
-                        Ok(simulation) => simulation,
-                        Err(given_up) => {
-                            notice::error(&given_up);
-                            return Ok(Ending::Stopped);
-                        }
-                    };
+        if let Writes::Plan(text) = writes {
+            destination.write(&text(&Scored { workload, limits, plan, score: &scored }))?;
+            return Ok(Ending::Done);
+        }
+        let search = Search::new(self.deadline, 0);
+        match Simulation::within(workload, limits, plan, self.schedule(), &search) {
+            Ok(Simulation { schedule, pipeline, timeline }) => {
                 destination.trace(|out| chrome_trace::write(&mut { out }, plan, &pipeline, schedule, &timeline))?;
-                return Ok(Ending::Done);
+                Ok(Ending::Done)
             }
-        })?;
-        Ok(Ending::Done)
+            Err(given_up) => {
+                notice::error(&given_up);
+                Ok(Ending::Stopped)
+            }
+        }
     }
 
     fn schedule(&self) -> Schedule {

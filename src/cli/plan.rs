@@ -2,22 +2,28 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 
 use super::{
     Ending, Failure,
-    arguments::{LimitArgs, PlannerArgs},
+    arguments::{self, LimitArgs, PlannerArgs},
     input,
     output::{self, Destination},
     planning::{self, Task},
     report,
 };
 use crate::{
-    export::{chrome_trace, piper_result, plan_json, split},
+    export::{
+        engine::Settings,
+        formats::{self, Exported, Format, Writes},
+        plan_json,
+    },
     notice,
     plan::document::Document,
-    planner::Problem,
-    run::{Run, Simulation},
+    run::Run,
     workload::Workload,
 };
 const EXAMPLES: &str = "\
@@ -61,21 +67,15 @@ struct OutputArgs {
     #[arg(long, requires = "output")]
     force: bool,
     /// What --output writes; without --output it goes to standard output [default: plan-json]
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<PlanFormat>,
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    format: Option<&'static Format>,
 }
 
-/// In what form a plan leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PlanFormat {
-    /// Everything about the plan, schema plantui.plan/1
-    PlanJson,
-    /// The published program's result: stages, degrees and modes
-    PiperResult,
-    /// The published split of a device placement: accelerators, CPUs and their nodes
-    PlacementSplit,
-    /// The simulated batch, for ui.perfetto.dev or chrome://tracing
-    ChromeTrace,
+/// The formats, but for engines' files: those have settings of their own, with `plantui export`.
+fn format() -> impl TypedValueParser<Value = &'static Format> {
+    let written = arguments::export_formats().filter(|(format, _)| !matches!(format.writes, Writes::Engine(_)));
+    let known = PossibleValuesParser::new(written.map(|(_, value)| value));
+    known.map(|id| formats::find(&id).expect("one of them"))
 }
 
 impl PlanArgs {
@@ -89,14 +89,9 @@ impl PlanArgs {
         if self.limits.by_batch().len() > 1 {
             return self.run_batches(&workload, standard, file.is_some());
         }
-        if self.output.format == Some(PlanFormat::PlacementSplit) && workload.placement().is_none() {
-            let message = format!("{} is no device placement, whose plans are splits", workload.name);
-            return Err(Failure::refused(message, "choose another --format"));
-        }
-        if self.output.format == Some(PlanFormat::PiperResult) && workload.operators().is_some() {
-            let message =
-                format!("a plan of {} splits operators, and Piper's result holds none of that", workload.name);
-            return Err(Failure::refused(message, "choose another --format"));
+        if let Some(format) = self.output.format.filter(|format| !format.suits(&workload)) {
+            let (reason, repair) = format.refusal(&workload);
+            return Err(Failure::refused(format!("--format {} {reason}", format.id), repair));
         }
         let planned = Task::new(workload, &self.limits, &self.planning)?.run(&self.planning)?;
         // Formats that hold nothing but a plan are not written without one, nor a trace without a simulation; the exit
@@ -121,8 +116,13 @@ impl PlanArgs {
     }
 
     /// A plan for each batch, all at once: reports one after the other, or a JSON array of their documents.
-    fn run_batches(&self, workload: &Workload, format: Option<PlanFormat>, to_file: bool) -> Result<Ending, Failure> {
-        if to_file || format.is_some_and(|format| format != PlanFormat::PlanJson) {
+    fn run_batches(
+        &self,
+        workload: &Workload,
+        format: Option<&'static Format>,
+        to_file: bool,
+    ) -> Result<Ending, Failure> {
+        if to_file || format.is_some_and(|format| format != formats::plan_json()) {
             let hint = "use --json, or give one batch";
             return Err(Failure::refused("a list of batches is written to standard output, as reports or JSON", hint));
         }
@@ -141,15 +141,15 @@ impl PlanArgs {
 impl OutputArgs {
     /// What goes to standard output (`None`: the table), and what goes to a file.
     #[allow(clippy::type_complexity)]
-    fn destinations(&self) -> Result<(Option<PlanFormat>, Option<(Destination, PlanFormat)>), Failure> {
-        let format = self.format.unwrap_or(PlanFormat::PlanJson);
+    fn destinations(&self) -> Result<(Option<&'static Format>, Option<(Destination, &'static Format)>), Failure> {
+        let format = self.format.unwrap_or(formats::plan_json());
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
-        let json = self.json.then_some(PlanFormat::PlanJson);
+        let json = self.json.then_some(formats::plan_json());
         if destination != Destination::Standard {
             return Ok((json, Some((destination, format))));
         }
-        if self.json && format != PlanFormat::PlanJson {
+        if self.json && format != formats::plan_json() {
             let hint = "drop --json, or name a file with --output";
             return Err(Failure::refused("--json and --format both ask for standard output", hint));
         }
@@ -158,25 +158,26 @@ impl OutputArgs {
 }
 
 /// Writes the plan in a format; false where there is no plan and the format cannot say so.
-fn write(planned: &Run, format: PlanFormat, destination: &Destination) -> Result<bool, Failure> {
-    let Problem { workload, limits, .. } = &planned.problem;
-    let text = match (format, &planned.outcome.plan) {
-        (PlanFormat::PlanJson, _) => plan_json::to_json(&document(planned)),
-        (_, None) => return Ok(false),
-        (PlanFormat::PiperResult, Some(plan)) => piper_result::to_json(workload, plan),
-        (PlanFormat::PlacementSplit, Some(plan)) => split::to_json(workload, limits, plan),
-        (PlanFormat::ChromeTrace, Some(plan)) => {
-            let Some(Simulation { pipeline, schedule, timeline }) = &planned.simulation else { return Ok(false) };
-            destination.trace(|out| chrome_trace::write(&mut { out }, plan, pipeline, *schedule, timeline))?;
-            return Ok(true);
-        }
+fn write(planned: &Run, format: &'static Format, destination: &Destination) -> Result<bool, Failure> {
+    let missing = match format.writes {
+        Writes::Run => false,
+        Writes::Plan(_) | Writes::Engine(_) => planned.outcome.plan.is_none(),
+        Writes::Trace => planned.simulation.is_none(),
     };
-    destination.write(&text)?;
+    if missing {
+        return Ok(false);
+    }
+    if matches!(format.writes, Writes::Run) {
+        destination.write(&plan_json::to_json(&document(planned)))?;
+        return Ok(true);
+    }
+    let exported = Exported { run: exported(planned), engine: &Settings::default() };
+    destination.trace(|out| format.write(&exported, out))?;
     Ok(true)
 }
 
-fn document(planned: &Run) -> Document {
-    let run = plan_json::Run {
+fn exported(planned: &Run) -> plan_json::Run<'_> {
+    plan_json::Run {
         workload: &planned.problem.workload,
         limits: &planned.problem.limits,
         planner: planned.planner.info(),
@@ -188,8 +189,11 @@ fn document(planned: &Run) -> Document {
             schedule: simulation.schedule,
             timeline: &simulation.timeline,
         }),
-    };
-    let mut document = plan_json::document(&run);
+    }
+}
+
+fn document(planned: &Run) -> Document {
+    let mut document = plan_json::document(&exported(planned));
     document.stats.extend(peak_rss_bytes().map(|bytes| ("peak_rss_bytes".to_string(), bytes)));
     document
 }

@@ -2,6 +2,7 @@
 
 pub mod chrome_trace;
 pub mod engine;
+pub mod formats;
 pub mod fullness;
 pub mod jax_sharding;
 pub mod operator_dot;

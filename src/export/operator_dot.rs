@@ -12,13 +12,13 @@ use crate::{
     workload::Workload,
 };
 
-/// The graph in the DOT language. The score must be the plan's.
-pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> String {
+/// The graph in the DOT language, of a workload of operators; `None` of any other. The score must be the plan's.
+pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> Option<String> {
+    let profile = workload.operators()?;
     let mut text =
         format!("digraph \"{}\" {{\n  node [shape=box, style=filled, fontname=monospace];\n", escaped(&workload.name));
-    let (Some(stage), Some(scored), Some(profile)) = (plan.stages.first(), score.stages.first(), workload.operators())
-    else {
-        return text + "}\n";
+    let (Some(stage), Some(scored)) = (plan.stages.first(), score.stages.first()) else {
+        return Some(text + "}\n");
     };
     let seconds =
         |at: usize| scored.nodes.get(at).map_or(0.0, |node| node.compute_s + node.sync_s + node.communication_s);
@@ -45,7 +45,7 @@ pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> String {
             .collect();
         line(format_args!("n{} -> n{} [label=\"{}\"];", link.producer, link.consumer, shapes.join("\\n")));
     }
-    text + "}\n"
+    Some(text + "}\n")
 }
 
 /// Text within double quotes.

@@ -11,120 +11,17 @@ use tui_input::Input;
 use super::{played::Played, shown::Shown};
 use crate::{
     export::{
-        chrome_trace,
-        engine::{self, Engine, Settings},
-        fullness, jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv,
-        plan_json::{self, Run, Simulation},
-        plan_svg, split,
+        engine::Settings,
+        formats::{self, Exported, Format},
+        fullness,
+        plan_json::{Run, Simulation},
     },
+    simulate::Schedule,
     study::compare::TIME_FOR_EACH,
-    workload::{Profile, Workload},
 };
 
 /// A way to write a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ExportFormat {
-    /// Schema `plantui.plan/1`.
-    PlanJson,
-    /// Piper's own result.
-    PiperResult,
-    /// The published split of a device placement.
-    PlacementSplit,
-    /// The timeline, for Perfetto or chrome://tracing.
-    ChromeTrace,
-    /// A picture.
-    Svg,
-    /// A row per node.
-    Csv,
-    /// The plan as a graph, for Graphviz.
-    Dot,
-    /// How operators are split, for JAX.
-    Jax,
-    /// What a training engine takes.
-    Engine(Engine),
-}
-
-impl ExportFormat {
-    /// The formats that can hold plans of a workload, in the order they are shown.
-    pub(super) fn of(workload: &Workload) -> Vec<ExportFormat> {
-        let mut formats = vec![
-            ExportFormat::PlanJson,
-            ExportFormat::ChromeTrace,
-            ExportFormat::Svg,
-            ExportFormat::Csv,
-            ExportFormat::Dot,
-        ];
-        match &workload.profile {
-            Profile::Piper(_) => {
-                formats.push(ExportFormat::PiperResult);
-                formats.extend(Engine::ALL.map(ExportFormat::Engine));
-            }
-            Profile::Placement(_) => formats.push(ExportFormat::PlacementSplit),
-            Profile::Operators(_) => formats.push(ExportFormat::Jax),
-            Profile::Layers(_) => {}
-        }
-        formats
-    }
-
-    /// As the form names it.
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            ExportFormat::PlanJson => "plan JSON",
-            ExportFormat::PiperResult => "Piper result",
-            ExportFormat::PlacementSplit => "placement split",
-            ExportFormat::ChromeTrace => "Chrome trace",
-            ExportFormat::Svg => "SVG picture",
-            ExportFormat::Csv => "CSV",
-            ExportFormat::Dot => "Graphviz dot",
-            ExportFormat::Jax => "JAX sharding",
-            ExportFormat::Engine(engine) => engine.title(),
-        }
-    }
-
-    /// One line on what it is for.
-    pub(super) fn help(self) -> &'static str {
-        match self {
-            ExportFormat::PlanJson => "everything about the plan; `plantui check` reads it",
-            ExportFormat::PiperResult => "stages as the published program writes them",
-            ExportFormat::PlacementSplit => "accelerators and CPUs as the published programs write them",
-            ExportFormat::ChromeTrace => "the timeline, for ui.perfetto.dev or chrome://tracing",
-            ExportFormat::Svg => "the stages with their load, memory and transfers, for papers and slides",
-            ExportFormat::Csv => "a row per node with its costs",
-            ExportFormat::Dot => "stages as clusters of nodes; `dot -Tsvg` draws it",
-            ExportFormat::Jax => "a PartitionSpec for every operator, in Python",
-            ExportFormat::Engine(engine) => engine.help(),
-        }
-    }
-
-    /// What else it may be looked for by.
-    pub(super) fn names(self) -> String {
-        match self {
-            ExportFormat::ChromeTrace => "perfetto timeline".into(),
-            ExportFormat::Svg => "drawing chart".into(),
-            ExportFormat::Csv => "spreadsheet table".into(),
-            ExportFormat::Engine(engine) => engine.id().into(),
-            ExportFormat::PlanJson
-            | ExportFormat::PiperResult
-            | ExportFormat::PlacementSplit
-            | ExportFormat::Dot
-            | ExportFormat::Jax => String::new(),
-        }
-    }
-
-    fn suffix(self) -> &'static str {
-        match self {
-            ExportFormat::PlanJson => "plan.json",
-            ExportFormat::PiperResult => "piper.json",
-            ExportFormat::PlacementSplit => "split.json",
-            ExportFormat::ChromeTrace => "trace.json",
-            ExportFormat::Svg => "svg",
-            ExportFormat::Csv => "csv",
-            ExportFormat::Dot => "dot",
-            ExportFormat::Jax => "jax.py",
-            ExportFormat::Engine(engine) => engine.suffix(),
-        }
-    }
-}
+pub(super) type ExportFormat = &'static Format;
 
 /// The plan and the timeline that are exported: those that were on the screen when the form was opened.
 #[derive(Debug, Clone)]
@@ -153,61 +50,34 @@ impl Source {
     /// Writes a format.
     pub(super) fn write(&self, format: ExportFormat, out: &mut dyn Write) -> io::Result<()> {
         let shown = &self.shown;
-        let none = || io::Error::other("there is no plan");
-        let (plan, score) = shown.plan().ok_or_else(none)?;
-        match format {
-            ExportFormat::PlanJson => {
-                let simulation = self.played.as_ref().map(|played| Simulation {
-                    pipeline: &played.pipeline,
-                    schedule: played.schedule(),
-                    timeline: &played.timeline,
-                });
-                let run = Run {
-                    workload: &shown.workload,
-                    limits: &shown.limits,
-                    planner: shown.planner,
-                    options: &shown.options,
-                    outcome: &shown.outcome,
-                    score: Some(score),
-                    simulation,
-                };
-                out.write_all(plan_json::to_json(&plan_json::document(&run)).as_bytes())
-            }
-            ExportFormat::PiperResult => out.write_all(piper_result::to_json(&shown.workload, plan).as_bytes()),
-            ExportFormat::PlacementSplit => {
-                out.write_all(split::to_json(&shown.workload, &shown.limits, plan).as_bytes())
-            }
-            ExportFormat::Svg => {
-                let Shown { workload, limits, .. } = shown.as_ref();
-                out.write_all(plan_svg::to_svg(workload, limits, plan, score).as_bytes())
-            }
-            ExportFormat::Csv => out.write_all(plan_csv::to_csv(&shown.workload, plan, score).as_bytes()),
-            ExportFormat::Dot => {
-                let text = if shown.workload.operators().is_some() {
-                    operator_dot::to_dot(&shown.workload, plan, score)
-                } else {
-                    pipeline_dot::to_dot(&shown.workload, plan, score)
-                };
-                out.write_all(text.as_bytes())
-            }
-            ExportFormat::Jax => out.write_all(jax_sharding::to_python(&shown.workload, plan).as_bytes()),
-            ExportFormat::Engine(engine) => {
-                let settings = Settings { deadline: Some(TIME_FOR_EACH), ..Settings::default() };
-                let exported = engine::export(engine, &shown.workload, &shown.limits, plan, &settings);
-                out.write_all(exported.map_err(io::Error::other)?.text.as_bytes())
-            }
-            ExportFormat::ChromeTrace => {
-                let played = self.played.as_ref().ok_or_else(|| io::Error::other("the schedule is not played yet"))?;
-                let schedule = played.schedule();
-                chrome_trace::write(&mut { out }, plan, &played.pipeline, schedule, &played.timeline)
-            }
-        }
+        let simulation = self.played.as_ref().map(|played| Simulation {
+            pipeline: &played.pipeline,
+            schedule: played.schedule(),
+            timeline: &played.timeline,
+        });
+        let run = Run {
+            workload: &shown.workload,
+            limits: &shown.limits,
+            planner: shown.planner,
+            options: &shown.options,
+            outcome: &shown.outcome,
+            score: shown.score.as_ref(),
+            simulation,
+        };
+        let engine = Settings {
+            deadline: Some(TIME_FOR_EACH),
+            // What was chosen on the screen; else every engine takes what it does by itself.
+            schedule: self.played.as_ref().map(|played| played.schedule()).filter(|own| *own != Schedule::ALL[0]),
+            recipe: shown.workload.recipe,
+            ..Settings::default()
+        };
+        format.write(&Exported { run, engine: &engine }, out)
     }
 
     /// The plan JSON as text.
     pub(super) fn plan_json(&self) -> Option<String> {
         let mut text = vec![];
-        self.write(ExportFormat::PlanJson, &mut text).ok()?;
+        self.write(formats::plan_json(), &mut text).ok()?;
         String::from_utf8(text).ok()
     }
 }
@@ -276,7 +146,7 @@ impl ExportForm {
         let warning = source.shown.plan().and_then(|(_, score)| fullness::warning(score, &source.shown.limits));
         let mut form = ExportForm {
             source,
-            format: ExportFormat::PlanJson,
+            format: formats::plan_json(),
             path: Input::default(),
             proposed: true,
             overwrite: false,
@@ -286,7 +156,7 @@ impl ExportForm {
             first_line: 0,
             bytes: None,
         };
-        form.choose(ExportFormat::PlanJson);
+        form.choose(formats::plan_json());
         form
     }
 
@@ -295,7 +165,7 @@ impl ExportForm {
         self.format = format;
         if self.proposed {
             let shown = &self.source.shown;
-            self.path = format!("{}.{}.{}", shown.workload.name, shown.planner.id, format.suffix()).into();
+            self.path = format!("{}.{}.{}", shown.workload.name, shown.planner.id, format.suffix).into();
         }
         self.overwrite = false;
         let mut beginning = Beginning(vec![]);
@@ -322,7 +192,7 @@ impl ExportForm {
 
     /// The next or previous format.
     pub(super) fn step(&mut self, forwards: bool) {
-        let all = ExportFormat::of(&self.source.shown.workload);
+        let all: Vec<_> = formats::of(&self.source.shown.workload).collect();
         let at = all.iter().position(|f| *f == self.format).unwrap_or(0);
         self.choose(all[(at + if forwards { 1 } else { all.len() - 1 }) % all.len()]);
     }

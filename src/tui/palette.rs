@@ -11,6 +11,7 @@ use super::{
     update::Effects,
     widget::filter::Filter,
 };
+use crate::export::formats;
 
 /// Something the palette can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,7 @@ impl Command {
     pub(super) fn title(self) -> String {
         match self {
             Command::Entry(i) => TABLE[i].title.into(),
-            Command::Export(format) => format!("Export as {}", format.title()),
+            Command::Export(format) => format!("Export as {}", format.title),
         }
     }
 
@@ -34,7 +35,7 @@ impl Command {
     pub(super) fn help(self) -> &'static str {
         match self {
             Command::Entry(i) => TABLE[i].help,
-            Command::Export(format) => format.help(),
+            Command::Export(format) => format.help,
         }
     }
 
@@ -50,7 +51,7 @@ impl Command {
     fn text(self, keymap: &Keymap) -> String {
         let more = match self {
             Command::Entry(i) => format!("{} {}", TABLE[i].scope.title(), keymap.all_shown(i)),
-            Command::Export(format) => format.names(),
+            Command::Export(format) => format.keywords.into(),
         };
         format!("{} {} {more}", self.title(), self.help())
     }
@@ -75,7 +76,7 @@ impl Model {
     pub(super) fn palette(&self, filter: &Filter) -> Vec<Command> {
         // What it would open is open already.
         let entries = (0..TABLE.len()).filter(|&i| TABLE[i].action != Action::Palette).map(Command::Entry);
-        let exports = ExportFormat::of(&self.workload).into_iter().map(Command::Export);
+        let exports = formats::of(&self.workload).map(Command::Export);
         let mut all: Vec<Command> = entries.chain(exports).collect();
         let scopes = self.scopes();
         all.sort_by_key(|command| command.rank(&scopes));

@@ -120,7 +120,7 @@ fn every_kind_of_operator_is_planned_checked_and_exported() {
         let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         assert_eq!(outcome.status == Status::Optimal, id == "pase");
         let (plan, score) = (outcome.plan.unwrap(), score.unwrap());
-        let dot = operator_dot::to_dot(&workload, &plan, &score);
+        let dot = operator_dot::to_dot(&workload, &plan, &score).unwrap();
         assert_eq!(dot.matches("fillcolor").count(), 15, "{dot}");
         assert_eq!(dot.matches(" -> ").count(), workload.dag.edges().len(), "{dot}");
         let jax = jax_sharding::to_python(&workload, &plan);

@@ -39,7 +39,7 @@ impl Engine {
     ];
 
     /// What `--to` calls it.
-    pub fn id(self) -> &'static str {
+    pub const fn id(self) -> &'static str {
         match self {
             Engine::Megatron => "megatron",
             Engine::DeepSpeed => "deepspeed",
@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// What people call it.
-    pub fn title(self) -> &'static str {
+    pub const fn title(self) -> &'static str {
         match self {
             Engine::Megatron => "Megatron-LM",
             Engine::DeepSpeed => "DeepSpeed",
@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// One line on what is written.
-    pub fn help(self) -> &'static str {
+    pub const fn help(self) -> &'static str {
         match self {
             Engine::Megatron => {
                 "flags for Megatron-Core: layout of the stages, degrees, recomputation, the model's sizes"
@@ -80,7 +80,7 @@ impl Engine {
     }
 
     /// The end of a proposed file name.
-    pub fn suffix(self) -> &'static str {
+    pub const fn suffix(self) -> &'static str {
         match self {
             Engine::Megatron => "megatron.sh",
             Engine::DeepSpeed => "deepspeed.py",

@@ -10,9 +10,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{clip, draw_position, fit, modal, rows, scrolled, wrap};
 use crate::{
+    export::formats,
     source::error::printable,
     tui::{
-        export_form::{ExportForm, ExportFormat, PREVIEW},
+        export_form::{ExportForm, PREVIEW},
         model::Model,
         theme::Role,
     },
@@ -28,7 +29,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
     let theme = &model.theme;
     let inner = modal(frame, area, theme, "Export", 100, area.height.saturating_sub(2).min(34));
     let width = inner.width as usize;
-    let formats = ExportFormat::of(&form.source.shown.workload);
+    let formats: Vec<_> = formats::of(&form.source.shown.workload).collect();
     let listed = formats.len().min(usize::from(inner.height).saturating_sub(BELOW).max(1));
     let chosen = formats.iter().position(|format| *format == form.format).unwrap_or(0);
     let first = scrolled(chosen, listed, formats.len());
@@ -37,8 +38,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
         let style = if chosen { theme.bold(Role::Text) } else { theme.fg(Role::Text) };
         let line = Line::from(vec![
             Span::styled(if chosen { "● " } else { "○ " }, theme.fg(Role::Accent)),
-            Span::styled(fit(format.title(), TITLE), style),
-            Span::styled(clip(format.help(), width.saturating_sub(TITLE + 2)), theme.fg(Role::Muted)),
+            Span::styled(fit(format.title, TITLE), style),
+            Span::styled(clip(format.help, width.saturating_sub(TITLE + 2)), theme.fg(Role::Muted)),
         ]);
         frame.render_widget(line, rows(inner, y, 1));
     }
@@ -67,9 +68,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
         (format!("! {} is there: Enter writes over it, Esc leaves it", printable(form.path.value())), Role::Warning)
     } else if let Some(warning) = &form.warning {
         (format!("! {warning}"), Role::Warning)
-    } else if form.format.help().width() > width.saturating_sub(TITLE + 2) {
+    } else if form.format.help.width() > width.saturating_sub(TITLE + 2) {
         // What is cut in the list is said in full here.
-        (form.format.help().to_string(), Role::Muted)
+        (form.format.help.to_string(), Role::Muted)
     } else {
         (String::new(), Role::Muted)
     };

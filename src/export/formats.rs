@@ -1,0 +1,290 @@
+//! The one table of formats in which a plan leaves: the command line, the screen, completions and help follow from it.
+
+use std::io::{self, Write};
+
+use super::{
+    chrome_trace,
+    engine::{self, Engine},
+    jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv, plan_json, plan_svg, split,
+};
+use crate::{
+    cluster::Limits,
+    family,
+    plan::{Plan, Score},
+    workload::Workload,
+};
+
+/// A format in which plans leave.
+#[derive(Debug)]
+pub struct Format {
+    /// What scripts call it: `plan-json`.
+    pub id: &'static str,
+    /// What they called it before; accepted, not shown.
+    pub aliases: &'static [&'static str],
+    /// What people call it.
+    pub title: &'static str,
+    /// One line on what it is for.
+    pub help: &'static str,
+    /// What else it may be looked for by.
+    pub keywords: &'static str,
+    /// How its files are called behind the name of the workload.
+    pub suffix: &'static str,
+    /// The families whose plans it can hold, by [`Family::id`](crate::family::Family::id); empty for all.
+    pub families: &'static [&'static str],
+    /// How it is written.
+    pub writes: Writes,
+}
+
+/// How a format is written.
+#[derive(Clone, Copy)]
+pub enum Writes {
+    /// The whole run, with what was asked and what came of it: there need not be a plan.
+    Run,
+    /// A plan that keeps every rule, with its score.
+    Plan(fn(&Scored<'_>) -> String),
+    /// One simulated batch.
+    Trace,
+    /// What an engine takes: the nearest plan that it can run, with what is lost.
+    Engine(Engine),
+}
+
+impl std::fmt::Debug for Writes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Writes::Run => "Run",
+            Writes::Plan(_) => "Plan",
+            Writes::Trace => "Trace",
+            Writes::Engine(_) => "Engine",
+        })
+    }
+}
+
+/// A plan with its score.
+#[derive(Debug, Clone, Copy)]
+pub struct Scored<'a> {
+    /// What was planned.
+    pub workload: &'a Workload,
+    /// Under which limits.
+    pub limits: &'a Limits,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Its check.
+    pub score: &'a Score,
+}
+
+/// Every format, in the order they are shown.
+pub static FORMATS: [Format; 8 + Engine::ALL.len()] = {
+    const EMPTY: Format = Format {
+        id: "",
+        aliases: &[],
+        title: "",
+        help: "",
+        keywords: "",
+        suffix: "",
+        families: &[],
+        writes: Writes::Run,
+    };
+    let mut all = [EMPTY; 8 + Engine::ALL.len()];
+    all[0] = Format {
+        id: "plan-json",
+        title: "plan JSON",
+        help: "everything about the plan; `plantui check` reads it",
+        suffix: "plan.json",
+        ..EMPTY
+    };
+    all[1] = Format {
+        id: "chrome-trace",
+        title: "Chrome trace",
+        help: "the timeline, for ui.perfetto.dev or chrome://tracing",
+        keywords: "perfetto timeline",
+        suffix: "trace.json",
+        writes: Writes::Trace,
+        ..EMPTY
+    };
+    all[2] = Format {
+        id: "svg",
+        title: "SVG picture",
+        help: "the stages with their load, memory and transfers, for papers and slides",
+        keywords: "drawing chart",
+        suffix: "svg",
+        writes: Writes::Plan(|it| plan_svg::to_svg(it.workload, it.limits, it.plan, it.score)),
+        ..EMPTY
+    };
+    all[3] = Format {
+        id: "csv",
+        title: "CSV",
+        help: "a row per node with its costs",
+        keywords: "spreadsheet table",
+        suffix: "csv",
+        writes: Writes::Plan(|it| plan_csv::to_csv(it.workload, it.plan, it.score)),
+        ..EMPTY
+    };
+    all[4] = Format {
+        id: "dot",
+        title: "Graphviz dot",
+        help: "stages as clusters of nodes; `dot -Tsvg` draws it",
+        suffix: "dot",
+        writes: Writes::Plan(to_dot),
+        ..EMPTY
+    };
+    all[5] = Format {
+        id: "piper-result",
+        aliases: &["piper"],
+        title: "Piper result",
+        help: "stages as the published program writes them",
+        suffix: "piper.json",
+        families: &["pipelines", "layers", "placements"],
+        writes: Writes::Plan(|it| piper_result::to_json(it.workload, it.plan)),
+        ..EMPTY
+    };
+    all[6] = Format {
+        id: "placement-split",
+        title: "placement split",
+        help: "accelerators and CPUs as the published programs write them",
+        suffix: "split.json",
+        families: &["placements"],
+        writes: Writes::Plan(|it| split::to_json(it.workload, it.limits, it.plan)),
+        ..EMPTY
+    };
+    all[7] = Format {
+        id: "jax",
+        title: "JAX sharding",
+        help: "a PartitionSpec for every operator, in Python",
+        suffix: "jax.py",
+        families: &["operators"],
+        writes: Writes::Plan(|it| jax_sharding::to_python(it.workload, it.plan)),
+        ..EMPTY
+    };
+    let mut i = 0;
+    while i < Engine::ALL.len() {
+        let engine = Engine::ALL[i];
+        all[8 + i] = Format {
+            id: engine.id(),
+            title: engine.title(),
+            help: engine.help(),
+            keywords: engine.id(),
+            suffix: engine.suffix(),
+            families: &["pipelines", "layers", "placements"],
+            writes: Writes::Engine(engine),
+            ..EMPTY
+        };
+        i += 1;
+    }
+    all
+};
+
+fn to_dot(it: &Scored<'_>) -> String {
+    operator_dot::to_dot(it.workload, it.plan, it.score)
+        .unwrap_or_else(|| pipeline_dot::to_dot(it.workload, it.plan, it.score))
+}
+
+/// The format with this id, or one that it had before.
+pub fn find(id: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.id == id || format.aliases.contains(&id))
+}
+
+/// The formats that can hold plans of a workload, in the order they are shown.
+pub fn of(workload: &Workload) -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter().filter(|format| format.suits(workload))
+}
+
+fn of_family(id: &'static str) -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter().filter(move |format| format.families.is_empty() || format.families.contains(&id))
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Format {}
+
+/// What there is of a run to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct Exported<'a> {
+    /// The run.
+    pub run: plan_json::Run<'a>,
+    /// How engines are exported to.
+    pub engine: &'a engine::Settings,
+}
+
+/// The plan document.
+pub fn plan_json() -> &'static Format {
+    &FORMATS[0]
+}
+
+impl Format {
+    /// Whether plans of this workload can leave so.
+    pub fn suits(&self, workload: &Workload) -> bool {
+        self.families.is_empty() || self.families.contains(&family::of(workload).id())
+    }
+
+    /// What stands in the way where it does not suit: the reason, and what to do about it.
+    pub fn refusal(&self, workload: &Workload) -> (String, String) {
+        let name = &workload.name;
+        let of = self.families.first().copied().unwrap_or("plans");
+        let others = of_family(family::of(workload).id()).map(|format| format.id);
+        let others: Vec<&str> = others.collect();
+        let repair = format!("its plans leave as {}", others.join(", "));
+        match of {
+            "operators" => (
+                format!("is for operator graphs, and {name} is none"),
+                "make one with `plantui generate transformer`".into(),
+            ),
+            "placements" => (format!("holds a device placement's split, and {name} is no device placement"), repair),
+            _ if family::of(workload).id() == "operators" => {
+                (format!("takes a pipeline, and {name} is an operator graph"), repair)
+            }
+            _ => (format!("takes a pipeline of layers, and {name} is none"), repair),
+        }
+    }
+
+    /// Writes a run; what lacks a plan or a simulation that the format needs is an error.
+    ///
+    /// # Errors
+    /// Those of `out`; and a sentence where there is no plan, no simulation, or nothing that an engine can run.
+    pub fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let plan_json::Run { workload, limits, outcome, score, simulation, .. } = exported.run;
+        let plan = || outcome.plan.as_ref().ok_or_else(|| io::Error::other("there is no plan"));
+        match self.writes {
+            Writes::Run => out.write_all(plan_json::to_json(&plan_json::document(&exported.run)).as_bytes()),
+            Writes::Plan(text) => {
+                let score = score.ok_or_else(|| io::Error::other("there is no plan"))?;
+                out.write_all(text(&Scored { workload, limits, plan: plan()?, score }).as_bytes())
+            }
+            Writes::Engine(engine) => {
+                let exported = engine::export(engine, workload, limits, plan()?, exported.engine);
+                out.write_all(exported.map_err(io::Error::other)?.text.as_bytes())
+            }
+            Writes::Trace => {
+                let simulated = simulation.ok_or_else(|| io::Error::other("the schedule is not simulated yet"))?;
+                chrome_trace::write(&mut { out }, plan()?, simulated.pipeline, simulated.schedule, simulated.timeline)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_has_a_name_of_its_own_and_says_what_it_is() {
+        let ids: std::collections::BTreeSet<_> = FORMATS.iter().flat_map(|f| f.aliases.iter().chain([&f.id])).collect();
+        assert_eq!(ids.len(), FORMATS.len() + 1);
+        assert!(FORMATS.iter().all(|f| !f.title.is_empty() && !f.help.is_empty() && !f.suffix.is_empty()));
+        assert!(ids.iter().all(|id| find(id).is_some()));
+        assert_eq!(find("piper"), find("piper-result"));
+    }
+
+    #[test]
+    fn what_a_workload_cannot_leave_as_is_refused_with_the_reason() {
+        let workload = crate::workload::builtin();
+        let ids: Vec<&str> = of(&workload).map(|format| format.id).collect();
+        assert!(ids.contains(&"megatron") && ids.contains(&"piper-result") && !ids.contains(&"jax"), "{ids:?}");
+        for format in FORMATS.iter().filter(|format| !format.suits(&workload)) {
+            assert!(format.refusal(&workload).0.contains(&workload.name), "{}", format.id);
+        }
+    }
+}
