@@ -22,6 +22,24 @@
 //! | [`tui`] | the screen |
 //! | [`config`] | what a user's own file sets on the screen |
 //! | [`cli`] | one file per subcommand |
+//!
+//! Load, plan, check, simulate, write JSON:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use plantui::{cluster::Overrides, export::plan_json, family, planner, run::Run, simulate::Schedule, workload};
+//!
+//! let workload = Arc::new(workload::builtin());
+//! let limits = family::resolve(&workload, &Overrides { devices: Some(16), ..Overrides::default() })?;
+//! let piper = planner::find("piper").ok_or("no such planner")?;
+//! let options = planner::Options::defaults(piper.options());
+//! let search = planner::Search::default();
+//! let mut run = Run::new(piper, planner::Problem { workload, limits, options }, &search)?;
+//! run.simulate(Schedule::OneForwardOneBackward, &search);
+//! assert!(run.score.as_ref().is_some_and(|score| score.is_valid()), "every plan was checked independently");
+//! assert!(plan_json::to_json(&plan_json::of_run(&run)).contains("\"schema\": \"plantui.plan/1\""));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 // With `milp` one file calls HiGHS: `planner::placement::milp::callback` says why.
 #![cfg_attr(not(feature = "milp"), forbid(unsafe_code))]

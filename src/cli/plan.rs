@@ -171,29 +171,13 @@ fn write(planned: &Run, format: &'static Format, destination: &Destination) -> R
         destination.write(&plan_json::to_json(&document(planned)))?;
         return Ok(true);
     }
-    let exported = Exported { run: exported(planned), engine: &Settings::default() };
+    let exported = Exported { run: planned.into(), engine: &Settings::default() };
     destination.trace(|out| format.write(&exported, out))?;
     Ok(true)
 }
 
-fn exported(planned: &Run) -> plan_json::Run<'_> {
-    plan_json::Run {
-        workload: &planned.problem.workload,
-        limits: &planned.problem.limits,
-        planner: planned.planner.info(),
-        options: &planned.problem.options,
-        outcome: &planned.outcome,
-        score: planned.score.as_ref(),
-        simulation: planned.simulation.as_ref().map(|simulation| plan_json::Simulation {
-            pipeline: &simulation.pipeline,
-            schedule: simulation.schedule,
-            timeline: &simulation.timeline,
-        }),
-    }
-}
-
 fn document(planned: &Run) -> Document {
-    let mut document = plan_json::document(&exported(planned));
+    let mut document = plan_json::of_run(planned);
     document.stats.extend(peak_rss_bytes().map(|bytes| ("peak_rss_bytes".to_string(), bytes)));
     document
 }

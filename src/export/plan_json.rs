@@ -46,6 +46,29 @@ pub struct Simulation<'a> {
     pub timeline: &'a Timeline,
 }
 
+impl<'a> From<&'a crate::run::Run> for Run<'a> {
+    fn from(run: &'a crate::run::Run) -> Self {
+        Run {
+            workload: &run.problem.workload,
+            limits: &run.problem.limits,
+            planner: run.planner.info(),
+            options: &run.problem.options,
+            outcome: &run.outcome,
+            score: run.score.as_ref(),
+            simulation: run.simulation.as_ref().map(|simulation| Simulation {
+                pipeline: &simulation.pipeline,
+                schedule: simulation.schedule,
+                timeline: &simulation.timeline,
+            }),
+        }
+    }
+}
+
+/// The document of what [`crate::run`] gave.
+pub fn of_run(run: &crate::run::Run) -> Document {
+    document(&run.into())
+}
+
 /// The word for a status in the document.
 pub fn status_word(status: Status) -> &'static str {
     match status {
