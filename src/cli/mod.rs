@@ -8,11 +8,13 @@
 //! (`plantui plan F | head -1`) is success, since it got what it wanted.
 
 pub mod arguments;
+pub mod calibrate;
 pub mod check;
 pub mod compare;
 pub mod completions;
 pub mod convert;
 mod device_table;
+pub mod estimate;
 pub mod explain;
 pub mod export;
 pub mod failure;
@@ -64,6 +66,8 @@ Examples:
   plantui map model.json plan.json --topology dgx-1   which device each part sits on
   plantui sweep model.json --devices 8..512     over a range of a limit
   plantui generate bert-32 > model.json         make a workload
+  plantui estimate llama-3.1-8b --devices 8 --global-batch 128
+                                                a training run's time and memory
 
 Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan,
 70 a bug of plantui.";
@@ -89,6 +93,8 @@ enum Command {
     Plan(plan::PlanArgs),
     Check(check::CheckArgs),
     Compare(compare::CompareArgs),
+    Estimate(estimate::EstimateArgs),
+    Calibrate(calibrate::CalibrateArgs),
     Explain(explain::ExplainArgs),
     Map(map::MapArgs),
     Sweep(sweep::SweepArgs),
@@ -117,6 +123,8 @@ impl Cli {
             Some(Command::Plan(args)) => args.run(),
             Some(Command::Check(args)) => args.run(),
             Some(Command::Compare(args)) => args.run(),
+            Some(Command::Estimate(args)) => args.run(),
+            Some(Command::Calibrate(args)) => args.run(),
             Some(Command::Explain(args)) => args.run(),
             Some(Command::Map(args)) => args.run(),
             Some(Command::Sweep(args)) => args.run(),

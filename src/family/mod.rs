@@ -15,6 +15,7 @@ pub mod pipeline;
 pub mod placement;
 mod program;
 pub mod read;
+pub mod training;
 
 use std::collections::BTreeMap;
 

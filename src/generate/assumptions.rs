@@ -1,10 +1,9 @@
 //! What a generated workload rests on, a sentence for each assumption, in the order of the settings.
 
 use super::{
-    ModelConfig, Settings,
+    Head, Mlp, ModelConfig, Settings,
     cost::CostModel,
     follows_published_profile,
-    model::{Head, Mlp},
     settings::{StateBytes, TensorOverhead, WorkingSet},
 };
 use crate::units;

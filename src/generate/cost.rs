@@ -16,8 +16,7 @@
 //! [`WorkingSet::OneLayer`] does otherwise.
 
 use super::{
-    ModelConfig,
-    model::Head,
+    Head, ModelConfig,
     settings::{Settings, TensorOverhead, WorkingSet},
 };
 use crate::cluster::hardware::Hardware;

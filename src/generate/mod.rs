@@ -10,11 +10,8 @@
 
 mod assumptions;
 mod cost;
-mod hugging_face;
-mod model;
 pub mod networks;
 pub mod operators;
-mod presets;
 mod recipe;
 mod settings;
 mod sketch;
@@ -24,10 +21,8 @@ use thiserror::Error;
 
 use crate::{cluster::hardware::Hardware, source::LoadError};
 
-pub use hugging_face::from_hugging_face;
-pub use model::{Biases, Head, Mlp, ModelConfig, Norm};
+pub use crate::workload::model::{Biases, Head, Mlp, ModelConfig, Norm, from_hugging_face, preset, presets};
 pub use operators::BRANCHING_CNN;
-pub use presets::{preset, presets};
 pub use settings::{
     ActivationBytes, PUBLISHED_ACTIVATION, Settings, StateBytes, TENSOR_OVERHEAD, TensorOverhead, WorkingSet,
 };

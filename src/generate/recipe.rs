@@ -1,10 +1,6 @@
 //! The recipe of a generated workload: what its settings and its model say to training engines.
 
-use super::{
-    ModelConfig, Settings, StateBytes,
-    model::{Head, Mlp, Norm},
-    operators::OperatorSettings,
-};
+use super::{Head, Mlp, ModelConfig, Norm, Settings, StateBytes, operators::OperatorSettings};
 use crate::{
     cluster::hardware::Hardware,
     workload::recipe::{ModelShape, NormKind, Precision, Recipe},

@@ -13,6 +13,7 @@ pub mod formats;
 pub mod layer_profile;
 pub mod layering;
 pub mod lint;
+pub mod model;
 pub mod operators;
 pub mod piper;
 pub mod placement;

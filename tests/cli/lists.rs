@@ -6,10 +6,12 @@ use serde_json::Value;
 
 use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 19] = [
     "plan",
     "check",
     "compare",
+    "estimate",
+    "calibrate",
     "explain",
     "map",
     "sweep",

@@ -7,6 +7,7 @@ mod config;
 #[expect(dead_code, reason = "what is read beyond the rules themselves is asked by the integration tests")]
 #[path = "../common/engine_rules.rs"]
 mod engine_rules;
+mod estimate;
 mod explain;
 mod export;
 mod export_families;

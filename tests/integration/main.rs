@@ -42,3 +42,7 @@ mod plan_edit;
 mod simulate;
 mod sweep;
 mod sweep_papers;
+mod training_calibrate;
+mod training_program;
+mod training_terms;
+mod truth;

@@ -1,7 +1,7 @@
 //! The operators of a transformer: norms, projections, attention, feed-forward block, residual sums.
 
 use super::{Kept, OperatorSettings, Operators};
-use crate::generate::model::{Head, Mlp, ModelConfig};
+use crate::workload::model::{Head, Mlp, ModelConfig};
 
 /// The forward pass: inputs, embedding, layers in a row, head.
 pub(super) fn operators(model: &ModelConfig, settings: &OperatorSettings) -> Vec<super::Operator> {

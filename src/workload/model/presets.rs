@@ -1,6 +1,6 @@
 //! Model presets: the sizes of well-known transformers, as their publications or published configurations give them.
 
-use super::model::{Biases, Head, Mlp, ModelConfig, Norm};
+use super::config::{Biases, Head, Mlp, ModelConfig, Norm};
 
 /// Ids of all presets, in the order they are shown.
 pub fn presets() -> &'static [&'static str] {

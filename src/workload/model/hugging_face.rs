@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::model::{Biases, Head, Mlp, ModelConfig, Norm};
+use super::config::{Biases, Head, Mlp, ModelConfig, Norm};
 use crate::{
     source::{LoadError, syntax},
     workload::formats::detect::{self, CONFIGURATION},
@@ -19,18 +19,7 @@ const KNOWN: [&str; 6] = ["llama", "mistral", "qwen2", "gpt2", "gpt_neox", "bert
 /// # Errors
 /// [`LoadError`] naming file, field and repair; unknown architectures are refused with the list of known ones.
 pub fn from_hugging_face(text: &str, source: &str) -> Result<ModelConfig, LoadError> {
-    detect::object(text, source, &CONFIGURATION)?;
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let map: Map<String, Value> =
-        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| syntax::refuse(source, text, &error))?;
-    if map.contains_key("nodes") && map.contains_key("edges") {
-        let repair = "plan it with `plantui plan`, or give a Hugging Face config.json";
-        return Err(LoadError::file(source, "is a workload already, not a model configuration", repair));
-    }
-    if map.contains_key("stages") {
-        let problem = "is a plan, not a model configuration";
-        return Err(LoadError::file(source, problem, CONFIGURATION.give()));
-    }
+    let map = fields(text, source)?;
     let config = Config { map: &map, source };
     config.dense()?;
     let Some(kind) = config.text("model_type")? else {
@@ -51,23 +40,40 @@ pub fn from_hugging_face(text: &str, source: &str) -> Result<ModelConfig, LoadEr
     Ok(model)
 }
 
+/// The fields of a `config.json`. Workloads and plans, which are JSON objects too, are refused as what they are.
+pub(crate) fn fields(text: &str, source: &str) -> Result<Map<String, Value>, LoadError> {
+    detect::object(text, source, &CONFIGURATION)?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let map: Map<String, Value> =
+        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| syntax::refuse(source, text, &error))?;
+    if map.contains_key("nodes") && map.contains_key("edges") {
+        let repair = "plan it with `plantui plan`, or give a Hugging Face config.json";
+        return Err(LoadError::file(source, "is a workload already, not a model configuration", repair));
+    }
+    if map.contains_key("stages") {
+        let problem = "is a plan, not a model configuration";
+        return Err(LoadError::file(source, problem, CONFIGURATION.give()));
+    }
+    Ok(map)
+}
+
 /// Fields that give the number of experts in a layer, in several families.
 const EXPERTS: [&str; 5] =
     ["num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts"];
 
 /// A configuration with the file's name for messages.
-struct Config<'a> {
-    map: &'a Map<String, Value>,
-    source: &'a str,
+pub(crate) struct Config<'a> {
+    pub(crate) map: &'a Map<String, Value>,
+    pub(crate) source: &'a str,
 }
 
 impl Config<'_> {
-    fn error(&self, field: &str, problem: impl Into<String>, repair: &str) -> LoadError {
+    pub(crate) fn error(&self, field: &str, problem: impl Into<String>, repair: &str) -> LoadError {
         LoadError::at(self.source, field, problem, repair)
     }
 
     /// A text; `None` where the field is absent or null.
-    fn text(&self, field: &str) -> Result<Option<&str>, LoadError> {
+    pub(crate) fn text(&self, field: &str) -> Result<Option<&str>, LoadError> {
         match self.map.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -76,7 +82,7 @@ impl Config<'_> {
     }
 
     /// A size of at least 1; `None` where the field is absent or null.
-    fn size(&self, field: &str) -> Result<Option<u64>, LoadError> {
+    pub(crate) fn size(&self, field: &str) -> Result<Option<u64>, LoadError> {
         match self.map.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => match value.as_u64() {
@@ -101,11 +107,11 @@ impl Config<'_> {
         Ok(())
     }
 
-    fn required(&self, field: &str) -> Result<u64, LoadError> {
+    pub(crate) fn required(&self, field: &str) -> Result<u64, LoadError> {
         self.size(field)?.ok_or_else(|| self.error(field, "is missing", &format!("add {field}, a whole number")))
     }
 
-    fn flag(&self, field: &str, default: bool) -> Result<bool, LoadError> {
+    pub(crate) fn flag(&self, field: &str, default: bool) -> Result<bool, LoadError> {
         match self.map.get(field) {
             None | Some(Value::Null) => Ok(default),
             Some(Value::Bool(flag)) => Ok(*flag),
@@ -113,7 +119,7 @@ impl Config<'_> {
         }
     }
 
-    fn layers(&self, field: &str) -> Result<u32, LoadError> {
+    pub(crate) fn layers(&self, field: &str) -> Result<u32, LoadError> {
         let layers = self.required(field)?;
         u32::try_from(layers)
             .ok()
@@ -122,12 +128,12 @@ impl Config<'_> {
     }
 
     /// The model's own name, else the architecture.
-    fn name(&self, kind: &str) -> Result<String, LoadError> {
+    pub(crate) fn name(&self, kind: &str) -> Result<String, LoadError> {
         let name = self.text("_name_or_path")?.map(crate::source::error::printable).filter(|name| !name.is_empty());
         Ok(name.unwrap_or_else(|| kind.to_string()))
     }
 
-    fn head_size(&self, hidden: u64, heads: u64, heads_field: &str) -> Result<u64, LoadError> {
+    pub(crate) fn head_size(&self, hidden: u64, heads: u64, heads_field: &str) -> Result<u64, LoadError> {
         if hidden.is_multiple_of(heads) {
             return Ok(hidden / heads);
         }
@@ -267,7 +273,7 @@ impl Config<'_> {
 }
 
 /// A value in short, for messages.
-fn shown(value: &Value) -> String {
+pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) => "an array".into(),
         Value::Object(_) => "an object".into(),

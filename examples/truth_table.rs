@@ -1,0 +1,18 @@
+//! Prints the truth table: what is predicted of published training runs beside what was measured.
+//!
+//! ```text
+//! PLANTUI_REFERENCE=path/to/published/inputs cargo run --release --example truth_table
+//! ```
+
+use std::{error::Error, path::PathBuf};
+
+use plantui::family::training::truth::{rows, summary};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root =
+        std::env::var_os("PLANTUI_REFERENCE").ok_or("PLANTUI_REFERENCE names the folder of the published inputs")?;
+    let (runs, left) = rows::read(&PathBuf::from(root).join("truth"))?;
+    let predicted = summary::predict(&runs).map_err(|(name, refusal)| format!("{name}: {refusal}"))?;
+    print!("{}", summary::markdown(&predicted, &left));
+    Ok(())
+}

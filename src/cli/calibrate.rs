@@ -1,0 +1,243 @@
+//! `plantui calibrate`: the constants of `estimate` fitted to measured runs of one's own.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{
+    Ending, Failure, estimate, input,
+    output::Destination,
+    report::{line, table},
+};
+use crate::{
+    family::training::{
+        Model,
+        calibrate::{self, Fit, RunError},
+        request::Request,
+    },
+    units,
+    workload::formats::{self, detect},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui calibrate llama-3.1-8b --runs runs.csv --write ours.json
+  plantui calibrate path/to/config.json --runs a.log --runs b.log --hardware h100
+  plantui estimate llama-3.1-70b --devices 64 --parallel tp=8 --global-batch 128 --calibration ours.json
+
+Runs are a table whose first line names columns as `plantui estimate` names flags, degrees and settings, with measured_s
+(seconds of an iteration) and, if known, measured_memory_bytes; or logs of Megatron-LM or torchtitan. What they do not tell
+is taken from the flags here.
+
+  tp,pp,devices,global_batch,measured_s
+  4,4,64,128,14.9
+  8,2,64,128,15.8";
+
+/// Fit the constants of `estimate` to measured runs
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct CalibrateArgs {
+    /// The model of the runs: as `plantui estimate` takes it
+    model: String,
+    /// Measured runs: a table or an engine's log; may be repeated
+    #[arg(long, value_name = "FILE", required = true)]
+    runs: Vec<PathBuf>,
+    /// What they ran on, where the runs do not tell [default: h100]
+    #[arg(long, value_name = "ID")]
+    hardware: Option<String>,
+    /// On how many, where the runs do not tell
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    devices: Option<String>,
+    /// Sequences of an iteration, where the runs do not tell
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    global_batch: Option<String>,
+    /// Tokens in a sequence, where the runs do not tell
+    #[arg(long, value_name = "TOKENS", allow_hyphen_values = true)]
+    sequence_length: Option<String>,
+    /// Number format of products, where the runs do not tell
+    #[arg(long, value_name = "FORMAT")]
+    precision: Option<String>,
+    /// What was recomputed, where the runs do not tell
+    #[arg(long, value_name = "WHAT")]
+    recompute: Option<String>,
+    /// Profile of the training software, where the runs do not tell [default: megatron-2025]
+    #[arg(long, value_name = "ID")]
+    stack: Option<String>,
+    /// Sets one thing that the software did, where the runs do not tell; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// Writes the calibration to this file, for `--calibration` of `plantui estimate`
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// Lets --write replace a file
+    #[arg(long, requires = "write")]
+    force: bool,
+    /// Prints one JSON document (schema plantui.calibrate/1) in place of the tables
+    #[arg(long)]
+    json: bool,
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Failure::refused(error.to_string(), error.repair)
+    }
+}
+
+impl CalibrateArgs {
+    /// Fits and prints.
+    ///
+    /// # Errors
+    /// [`Failure`] for a model, run or flag that is refused, or a file that cannot be written.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let destination = self.write.as_deref().map(|path| Destination::new(Some(path), self.force));
+        destination.as_ref().map_or(Ok(()), Destination::check)?;
+        let model = estimate::model(&self.model)?;
+        let defaults = self.defaults()?;
+        let mut runs = vec![];
+        for path in &self.runs {
+            let bytes = formats::read_file(path)?;
+            let source = input::shown(path);
+            let text = detect::text(&bytes, &source, &detect::CONFIGURATION)?;
+            runs.extend(calibrate::read(text, &source, &model, &defaults)?);
+        }
+        let fit = Fit::of(&model, &runs)?;
+        if let Some(destination) = destination {
+            let text = serde_json::to_string_pretty(&fit.calibration).unwrap_or_default();
+            destination.write(&(text + "\n"))?;
+        }
+        let text = if self.json { json_of(&model, &fit) } else { tables(&model, &fit) };
+        Destination::Standard.write(&text)?;
+        Ok(Ending::Done)
+    }
+
+    fn defaults(&self) -> Result<Request, Failure> {
+        let flags = [
+            ("hardware", &self.hardware),
+            ("devices", &self.devices),
+            ("global-batch", &self.global_batch),
+            ("sequence-length", &self.sequence_length),
+            ("precision", &self.precision),
+            ("recompute", &self.recompute),
+            ("stack", &self.stack),
+        ];
+        estimate::request(&flags, &self.settings)
+    }
+}
+
+fn tables(model: &Model, fit: &Fit) -> String {
+    let mut text = String::new();
+    let calibration = &fit.calibration;
+    line(
+        &mut text,
+        format_args!(
+            "{} of {} on {}, {}",
+            units::counted(fit.rows.len(), "run"),
+            model.name,
+            calibration.hardware,
+            calibration.stack
+        ),
+    );
+    text.push('\n');
+    let head = ["factor", "value", "within", "before the runs", ""];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for factor in &fit.factors {
+        rows.push(vec![
+            factor.name.into(),
+            format!("{:.3}", factor.value),
+            units::percent(factor.sigma),
+            units::percent(factor.prior_sigma),
+            if factor.identified { String::new() } else { "not identified by these runs, left as it is".into() },
+        ]);
+    }
+    table(&mut text, &rows);
+    text.push('\n');
+    let head = ["layout", "measured", "shipped", "fitted", "left out", "memory", "run"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    let signed = |share: f64| format!("{:+.1}%", 100.0 * share);
+    for row in &fit.rows {
+        rows.push(vec![
+            row.layout.clone(),
+            units::seconds(row.measured_s),
+            signed(row.shipped_error),
+            signed(row.fitted_error),
+            row.left_out_error.map_or("-".into(), signed),
+            row.memory_error.map_or("-".into(), signed),
+            row.place.clone(),
+        ]);
+    }
+    table(&mut text, &rows);
+    text.push('\n');
+    let mean = |error: fn(&calibrate::Row) -> Option<f64>| {
+        let errors: Vec<f64> = fit.rows.iter().filter_map(error).map(f64::abs).collect();
+        errors.iter().sum::<f64>() / errors.len().max(1) as f64
+    };
+    let shipped = units::percent(mean(|row| Some(row.shipped_error)));
+    if fit.rows.len() > 1 {
+        let left_out = units::percent(mean(|row| row.left_out_error));
+        line(&mut text, format_args!("mean error: {shipped} with shipped constants, {left_out} each from the others"));
+    } else {
+        line(&mut text, format_args!("mean error: {shipped} with shipped constants; one run leaves none to test with"));
+    }
+    match &fit.next {
+        Some(next) => line(
+            &mut text,
+            format_args!(
+                "next run: {}, expected to take {}: leaves {} of what is unknown of the fastest layouts' order",
+                next.layout,
+                units::seconds(next.expected_s),
+                units::percent(next.remains)
+            ),
+        ),
+        None => line(&mut text, format_args!("next run: none would tell more of the order of layouts that fit")),
+    }
+    text
+}
+
+fn json_of(model: &Model, fit: &Fit) -> String {
+    let factors: Vec<Value> = fit
+        .factors
+        .iter()
+        .map(|factor| {
+            json!({
+                "name": factor.name,
+                "value": factor.value,
+                "sigma": factor.sigma,
+                "prior_sigma": factor.prior_sigma,
+                "identified": factor.identified,
+            })
+        })
+        .collect();
+    let rows: Vec<Value> = fit
+        .rows
+        .iter()
+        .map(|row| {
+            json!({
+                "place": row.place,
+                "layout": row.layout,
+                "measured_s": row.measured_s,
+                "shipped_error": row.shipped_error,
+                "fitted_error": row.fitted_error,
+                "left_out_error": row.left_out_error,
+                "memory_error": row.memory_error,
+            })
+        })
+        .collect();
+    let next = fit.next.as_ref().map(|next| {
+        json!({
+            "layout": next.layout.to_string(),
+            "expected_s": next.expected_s,
+            "remains": next.remains,
+        })
+    });
+    let document = json!({
+        "schema": "plantui.calibrate/1",
+        "model": model.name,
+        "factors": factors,
+        "runs": rows,
+        "left_out_error": fit.calibration.left_out_error,
+        "next_run": next,
+        "calibration": fit.calibration,
+    });
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+}

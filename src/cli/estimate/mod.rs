@@ -1,0 +1,159 @@
+//! `plantui estimate`: what a training iteration of a model takes, what fits, and how far such predictions were off.
+
+mod model;
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::{Ending, Failure, input, output::Destination};
+use crate::{
+    family::training::{Calibration, Estimate, check::Refusal, request::Request},
+    workload::formats,
+};
+pub(super) use model::model;
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui estimate llama-3.1-70b --devices 64 --parallel tp=4,pp=4,vp=5,cp=2 --global-batch 128
+  plantui estimate path/to/config.json --hardware b200 --devices 8 --global-batch 64 --precision fp8 --json
+  plantui estimate Qwen/Qwen3-30B-A3B --hardware h100 --devices 32 --parallel pp=2,ep=8 --global-batch 256
+  plantui estimate gpt3-175b --hardware a100 --parallel tp=8,pp=8,vp=3 --global-batch 64 --recompute full \\
+      --stack plain --set sequence_parallel=false --set attention=unfused
+  plantui estimate llama-3.1-8b --parallel pp=4 --global-batch 32 --layers 9,8,8,7
+
+Degrees: tp tensor, pp pipeline, vp virtual stages, cp context, ep expert, dp data parallel, mbs sequences of a microbatch.
+Those not given are 1; dp follows from the devices.
+Hardware: a100-40, a100-80, h100, h200, b200, gb200, b300, gb300. Stacks: megatron-2025, nemo-24, torchtitan, plain.
+Settings and what they may be: sequence_parallel, distributed_optimizer, fsdp, tp_overlap, dp_overlap, fused_cross_entropy,
+vocab_parallel_loss, fused_elementwise (true, false), attention (flash, flash1, flash2, unfused), context_style (ring,
+all-to-all), gradient_bytes (2, 4), reserve (a size).";
+
+/// Predict time, throughput and memory of a training run from the model and the hardware
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct EstimateArgs {
+    /// Hugging Face config.json, a folder with one, a published name such as llama-3.1-8b, or `-` for standard input
+    model: String,
+    /// What it runs on [default: h100]
+    #[arg(long, value_name = "ID")]
+    hardware: Option<String>,
+    /// How many of them [default: as many as the degrees take]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    devices: Option<String>,
+    /// Degrees of parallelism and the micro-batch, such as tp=4,pp=2,mbs=1
+    #[arg(long, value_name = "NAME=N,..", allow_hyphen_values = true)]
+    parallel: Option<String>,
+    /// Sequences of an iteration, over all devices
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    global_batch: String,
+    /// Tokens in a sequence [default: the model's longest, at most 8192]
+    #[arg(long, value_name = "TOKENS", allow_hyphen_values = true)]
+    sequence_length: Option<String>,
+    /// Number format of products: bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
+    #[arg(long, value_name = "FORMAT")]
+    precision: Option<String>,
+    /// What the backward pass computes again: none, selective, full, or full:N for N layers of a virtual stage [default: none]
+    #[arg(long, value_name = "WHAT")]
+    recompute: Option<String>,
+    /// Profile of the training software, which gives the settings' defaults [default: megatron-2025]
+    #[arg(long, value_name = "ID")]
+    stack: Option<String>,
+    /// Layers of each stage (each virtual stage, in the model's order) in place of an even split
+    #[arg(long, value_name = "N,..", allow_hyphen_values = true)]
+    layers: Option<String>,
+    /// Sets one thing that the software does; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// Factors on the constants, fitted on runs of yours by `plantui calibrate`
+    #[arg(long, value_name = "FILE")]
+    calibration: Option<PathBuf>,
+    /// Prints one JSON document (schema plantui.estimate/1) in place of the table
+    #[arg(long)]
+    json: bool,
+    /// Writes to this file in place of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Lets --output replace a file
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+impl EstimateArgs {
+    /// Predicts and prints.
+    ///
+    /// # Errors
+    /// [`Failure`] for a model, flag or combination that is refused.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let destination = Destination::new(self.output.as_deref(), self.force);
+        destination.check()?;
+        let model = model(&self.model)?;
+        let resolved = self.request()?.resolve(&model).map_err(refused)?;
+        let calibration = self.calibration.as_deref().map(calibration).transpose()?;
+        let estimate =
+            Estimate::of(&model, &resolved.run, resolved.accelerator, resolved.devices, calibration.as_ref())
+                .map_err(refused)?;
+        let told = report::Told { model: &model, resolved: &resolved, estimate: &estimate };
+        destination.write(&if self.json { told.json() } else { told.table() })?;
+        Ok(Ending::Done)
+    }
+
+    fn request(&self) -> Result<Request, Failure> {
+        let flags = [
+            ("hardware", &self.hardware),
+            ("devices", &self.devices),
+            ("parallel", &self.parallel),
+            ("global-batch", &Some(self.global_batch.clone())),
+            ("sequence-length", &self.sequence_length),
+            ("precision", &self.precision),
+            ("recompute", &self.recompute),
+            ("stack", &self.stack),
+            ("layers", &self.layers),
+        ];
+        request(&flags, &self.settings)
+    }
+}
+
+/// A request from flags and settings as they were typed.
+pub(super) fn request(flags: &[(&str, &Option<String>)], settings: &[String]) -> Result<Request, Failure> {
+    let mut request = Request::default();
+    for (flag, value) in flags {
+        if let Some(value) = value {
+            let named = |problem: String| Failure::refused(format!("--{flag}: {problem}"), "");
+            request.set(flag, value).map_err(named)?;
+        }
+    }
+    for setting in settings {
+        let shown = crate::text::printable(setting);
+        let Some((name, value)) = setting.split_once('=') else {
+            return Err(Failure::refused(format!("--set `{shown}` is no NAME=VALUE"), "write --set tp_overlap=false"));
+        };
+        // What has a flag of its own is no setting.
+        if Request::NAMES.contains(&name) || Request::DEGREES.contains(&name) {
+            let flag = if Request::DEGREES.contains(&name) { "parallel".into() } else { name.replace('_', "-") };
+            return Err(Failure::refused(format!("--set: {name} is no setting"), format!("give it by --{flag}")));
+        }
+        request.set(name, value).map_err(|problem| Failure::refused(format!("--set: {problem}"), ""))?;
+    }
+    Ok(request)
+}
+
+/// A run that an engine refuses.
+pub(super) fn refused(refusal: Refusal) -> Failure {
+    Failure::refused(refusal.problem, refusal.repair)
+}
+
+/// A calibration from its file.
+pub(super) fn calibration(path: &Path) -> Result<Calibration, Failure> {
+    let source = input::shown(path);
+    let bytes = formats::read_file(path)?;
+    let hint = "`plantui calibrate` writes such files";
+    let calibration: Calibration = serde_json::from_slice(&bytes).map_err(|error| {
+        Failure::refused(format!("{source} is no calibration: {}", crate::text::printable(&error.to_string())), hint)
+    })?;
+    match calibration.problem() {
+        Some(problem) => Err(Failure::refused(format!("{source}: {problem}"), hint)),
+        None => Ok(calibration),
+    }
+}

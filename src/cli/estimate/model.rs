@@ -1,0 +1,67 @@
+//! The model that a word names: a published name, a `config.json`, a folder with one, or standard input.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    cli::{Failure, input},
+    family::training::{self, Model, published},
+    workload::formats::{detect, file},
+};
+
+/// A `config.json` has a few kilobytes; what is larger than this is something else.
+const MAX_CONFIG_BYTES: u64 = 1 << 24;
+
+/// Names that are shown where one is not known.
+const MOST_NEAR: usize = 6;
+
+/// The model that the word names. A file goes before a name.
+///
+/// # Errors
+/// [`Failure`] if there is no such file and no such name, or the file cannot be read as a model.
+pub(in crate::cli) fn model(word: &str) -> Result<Model, Failure> {
+    if word == input::STANDARD_INPUT {
+        let bytes = file::limited(io::stdin().lock(), input::STANDARD_INPUT, MAX_CONFIG_BYTES)?;
+        return parsed(&bytes, input::STANDARD_INPUT);
+    }
+    let mut path = PathBuf::from(word);
+    if path.is_dir() && path.join("config.json").is_file() {
+        path = path.join("config.json");
+    }
+    if !path.is_file() {
+        if let Some(model) = published::find(word) {
+            return Ok(model);
+        }
+        if path.extension().is_none() && !word.contains(std::path::MAIN_SEPARATOR) || !looks_like_file(&path) {
+            return Err(unknown(word));
+        }
+    }
+    let (bytes, source) = (file::read_at_most(&path, MAX_CONFIG_BYTES)?, input::shown(&path));
+    parsed(&bytes, &source)
+}
+
+fn looks_like_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) || path.is_dir()
+}
+
+fn parsed(bytes: &[u8], source: &str) -> Result<Model, Failure> {
+    let text = detect::text(bytes, source, &detect::CONFIGURATION)?;
+    Ok(training::from_hugging_face(text, source)?)
+}
+
+fn unknown(word: &str) -> Failure {
+    let wanted = word.to_ascii_lowercase();
+    let short = wanted.rsplit('/').next().unwrap_or_default();
+    let stem: String = short.chars().take_while(char::is_ascii_alphabetic).collect();
+    let mut near: Vec<&str> =
+        published::names().into_iter().filter(|name| !stem.is_empty() && name.starts_with(stem.as_str())).collect();
+    near.truncate(MOST_NEAR);
+    let hint = if near.is_empty() {
+        format!("give a config.json, or one of {} published names such as llama-3.1-8b", published::names().len())
+    } else {
+        format!("give a config.json, or a name such as {}", near.join(", "))
+    };
+    Failure::refused(format!("there is no model and no file `{}`", crate::text::printable(word)), hint)
+}

@@ -1,0 +1,208 @@
+//! An estimate as a table for people and as JSON for scripts.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    cli::report::{line, table},
+    family::training::{Estimate, Model, Settings, StageEstimate, request::Resolved},
+    units,
+};
+
+/// What is told.
+pub(super) struct Told<'a> {
+    pub(super) model: &'a Model,
+    pub(super) resolved: &'a Resolved,
+    pub(super) estimate: &'a Estimate,
+}
+
+impl Told<'_> {
+    /// The document of schema `plantui.estimate/1`.
+    pub(super) fn json(&self) -> String {
+        let (estimate, run) = (self.estimate, &self.resolved.run);
+        let layout = &run.layout;
+        let settings: Map<String, Value> = Settings::NAMES
+            .iter()
+            .map(|(name, _)| {
+                let text = run.settings.text(name);
+                let value = match text.as_str() {
+                    "true" => Value::Bool(true),
+                    "false" => Value::Bool(false),
+                    _ if *name == "reserve" => json!(run.settings.reserve_bytes),
+                    _ => text.parse::<u32>().map_or(Value::String(text), Value::from),
+                };
+                ((*name).to_string(), value)
+            })
+            .collect();
+        let parts: Map<String, Value> =
+            estimate.parts.iter().map(|(name, seconds)| ((*name).to_string(), json!(seconds))).collect();
+        let trust = match estimate.trust {
+            Some(class) => json!(class),
+            None => json!("no published run is like this"),
+        };
+        let document = json!({
+            "schema": "plantui.estimate/1",
+            "model": {
+                "name": self.model.name,
+                "source": self.model.source,
+                "parameters": self.model.parameters(),
+                "active_parameters": self.model.active_parameters(),
+                "layers": self.model.layers.len(),
+            },
+            "hardware": self.resolved.accelerator.id,
+            "devices": self.resolved.devices,
+            "parallel": {
+                "tp": layout.tensor, "pp": layout.pipeline, "vp": layout.virtual_stages, "cp": layout.context,
+                "ep": layout.expert, "dp": layout.data, "mbs": layout.micro_batch,
+            },
+            "global_batch": run.global_batch,
+            "microbatches": run.microbatches(),
+            "sequence_length": run.sequence,
+            "precision": run.precision.id(),
+            "recompute": run.recompute.to_string(),
+            "stack": self.resolved.stack.id(),
+            "settings": settings,
+            "iteration_s": estimate.iteration_s,
+            "simulated_s": estimate.simulated_s,
+            "tokens_per_s": estimate.tokens_per_s,
+            "tokens_per_s_per_device": estimate.tokens_per_s_per_device,
+            "model_flops_per_s_per_device": estimate.model_flops_per_s_per_device,
+            "mfu": estimate.mfu,
+            "hfu": estimate.hfu,
+            "bubble": estimate.bubble,
+            "parts_s": parts,
+            "memory_bytes": estimate.memory_bytes,
+            "device_memory_bytes": self.resolved.accelerator.memory_bytes,
+            "stages": estimate.stages.iter().map(stage).collect::<Vec<_>>(),
+            "fits": estimate.fits.id(),
+            "trust": trust,
+            "assumptions": estimate.assumptions,
+        });
+        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    }
+
+    /// The table.
+    pub(super) fn table(&self) -> String {
+        let (estimate, run, accelerator) = (self.estimate, &self.resolved.run, self.resolved.accelerator);
+        let mut text = String::new();
+        line(&mut text, format_args!("{}, {} parameters", self.model.name, billions(self.model.parameters() as f64)));
+        line(
+            &mut text,
+            format_args!(
+                "{} x {}, {}, global batch {}, {} tokens, {}, recompute {}, {}",
+                self.resolved.devices,
+                accelerator.id,
+                run.layout,
+                run.global_batch,
+                run.sequence,
+                run.precision.id(),
+                run.recompute,
+                self.resolved.stack.id()
+            ),
+        );
+        line(
+            &mut text,
+            format_args!(
+                "{}/iteration   {:.0} tokens/s/device   {:.0} TFLOP/s/device   MFU {}   HFU {}   bubble {}",
+                units::seconds(estimate.iteration_s),
+                estimate.tokens_per_s_per_device,
+                estimate.model_flops_per_s_per_device / 1e12,
+                units::percent(estimate.mfu),
+                units::percent(estimate.hfu),
+                units::percent(estimate.bubble)
+            ),
+        );
+        let fill = (estimate.memory_bytes + run.settings.reserve_bytes) / accelerator.memory_bytes;
+        line(
+            &mut text,
+            format_args!(
+                "memory: {} and {} reserved, {} of {}: fits: {}",
+                units::bytes(estimate.memory_bytes),
+                units::bytes(run.settings.reserve_bytes),
+                units::percent(fill),
+                units::bytes(accelerator.memory_bytes),
+                estimate.fits.id()
+            ),
+        );
+        let trust = estimate.trust.map_or_else(
+            || "no published run is like this".to_string(),
+            |class| {
+                format!(
+                    "within {} on average, {} at worst, on {} published runs: {}",
+                    units::percent(class.mean_error),
+                    units::percent(class.worst_error),
+                    class.runs,
+                    class.class
+                )
+            },
+        );
+        line(&mut text, format_args!("trust: {trust}"));
+        text.push('\n');
+        let mut rows = vec![["part", "time", "share"].map(String::from).to_vec()];
+        for (name, seconds) in estimate.parts.iter().filter(|(_, seconds)| *seconds > 0.0) {
+            let share = units::percent(seconds / estimate.iteration_s);
+            rows.push(vec![name.replace('_', " "), units::seconds(*seconds), share]);
+        }
+        table(&mut text, &rows);
+        text.push('\n');
+        self.stage_table(&mut text);
+        text.push('\n');
+        for assumption in &estimate.assumptions {
+            line(&mut text, format_args!("assumed: {assumption}"));
+        }
+        text
+    }
+
+    fn stage_table(&self, text: &mut String) {
+        let head = [
+            "stage",
+            "layers",
+            "forward",
+            "backward",
+            "in flight",
+            "memory",
+            "weights",
+            "gradients",
+            "optimizer",
+            "activations",
+            "work",
+        ];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for (index, stage) in self.estimate.stages.iter().enumerate() {
+            let held = &stage.memory;
+            let mut row = vec![
+                (index + 1).to_string(),
+                stage.layers.to_string(),
+                units::seconds(stage.forward_s),
+                units::seconds(stage.backward_s),
+                units::number(stage.in_flight),
+            ];
+            let parts = [held.total(), held.weights, held.gradients, held.optimizer, held.activations, held.work];
+            row.extend(parts.map(units::bytes));
+            rows.push(row);
+        }
+        table(text, &rows);
+    }
+}
+
+fn stage(stage: &StageEstimate) -> Value {
+    let held = &stage.memory;
+    json!({
+        "layers": stage.layers,
+        "forward_s": stage.forward_s,
+        "backward_s": stage.backward_s,
+        "in_flight": stage.in_flight,
+        "memory_bytes": held.total(),
+        "memory": {
+            "weights_bytes": held.weights,
+            "gradients_bytes": held.gradients,
+            "optimizer_bytes": held.optimizer,
+            "activations_bytes": held.activations,
+            "work_bytes": held.work,
+        },
+    })
+}
+
+/// Parameters as people say them.
+fn billions(parameters: f64) -> String {
+    if parameters >= 1e9 { format!("{:.2} G", parameters / 1e9) } else { format!("{:.1} M", parameters / 1e6) }
+}

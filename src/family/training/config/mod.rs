@@ -1,0 +1,161 @@
+//! Hugging Face `config.json` of the architectures that can be trained here.
+//!
+//! `model_type` tells the architecture. Fields that the library leaves to defaults are read with those defaults; sizes must be
+//! there. Architectures that [`crate::workload::model`] knows are read by its reader, the others by the files of this folder, a group of
+//! relatives each. Models with pictures or sound around a text model are read as their text model, and say so.
+
+mod decoders;
+mod encoders;
+mod experts;
+mod latent;
+mod olders;
+mod parts;
+
+use serde_json::{Map, Value};
+
+use super::model::{FeedForward, Model, Span};
+use crate::{
+    source::{LoadError, error::printable},
+    workload::model::{
+        self,
+        hugging_face::{self, Config, shown},
+    },
+};
+
+/// Reads a `config.json`. `source` is how messages call the file.
+///
+/// # Errors
+/// [`LoadError`] naming file, field and repair; an unknown architecture is refused with the list of known ones.
+pub fn from_hugging_face(text: &str, source: &str) -> Result<Model, LoadError> {
+    let outer = hugging_face::fields(text, source)?;
+    if outer.contains_key("peft_type") {
+        let repair = "give the config.json of the model that it adapts";
+        return Err(LoadError::at(
+            source,
+            "peft_type",
+            "marks an adapter (LoRA), which is no model of its own",
+            repair,
+        ));
+    }
+    let map = inner(&outer);
+    let config = Config { map: &map, source };
+    let Some(kind) = config.text("model_type")? else {
+        return Err(config.error("model_type", "is missing", &format!("add one of {}", known().join(", "))));
+    };
+    let mut model = match READERS.iter().find(|(names, _)| names.contains(&kind)) {
+        Some((_, read)) => read(&config, kind)?,
+        None => {
+            let repair = format!("known architectures are {}", known().join(", "));
+            return Err(config.error("model_type", format!("is `{}`, which is not known", printable(kind)), &repair));
+        }
+    };
+    consistent(&config, &model)?;
+    remark(&outer, &map, &mut model);
+    Ok(model)
+}
+
+type Reader = fn(&Config<'_>, &str) -> Result<Model, LoadError>;
+
+const READERS: &[(&[&str], Reader)] = &[
+    (&["llama", "mistral", "qwen2", "gpt2", "gpt_neox", "bert"], known_dense),
+    (&["qwen3", "smollm3", "granite", "internlm2", "stablelm", "starcoder2", "olmo"], decoders::like_llama),
+    (&["phi3"], decoders::phi3),
+    (&["gemma", "gemma2", "gemma3", "gemma3_text"], decoders::gemma),
+    (&["olmo2", "olmo3"], decoders::olmo2),
+    (&["nemotron"], decoders::nemotron),
+    (&["cohere", "cohere2"], decoders::cohere),
+    (&["mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoe", "phimoe"], experts::mixture),
+    (&["llama4", "llama4_text"], experts::llama4),
+    (&["gpt_oss"], experts::gpt_oss),
+    (&["deepseek_v2", "deepseek_v3", "kimi_k2"], latent::deepseek),
+    (&["opt"], olders::opt),
+    (&["bloom"], olders::bloom),
+    (&["falcon", "RefinedWeb", "RefinedWebModel"], olders::falcon),
+    (&["gptj"], olders::gptj),
+    (&["phi"], olders::phi),
+    (&["roberta", "xlm-roberta", "camembert"], encoders::roberta),
+    (&["distilbert"], encoders::distilbert),
+    (&["vit"], encoders::vit),
+    (&["t5", "mt5"], encoders::t5),
+];
+
+/// The architectures that are understood.
+fn known() -> Vec<&'static str> {
+    READERS.iter().flat_map(|(names, _)| names.iter().copied()).collect()
+}
+
+/// The text model's fields where it stands inside another, with those outside where it is silent.
+fn inner(outer: &Map<String, Value>) -> Map<String, Value> {
+    let text = ["text_config", "llm_config", "language_config"];
+    let Some(Value::Object(text)) = text.iter().find_map(|name| outer.get(*name)) else { return outer.clone() };
+    let mut map = outer.clone();
+    for (key, value) in text {
+        map.insert(key.clone(), value.clone());
+    }
+    // The outer file's own name, where the inner one has none.
+    if let (None, Some(name)) = (text.get("_name_or_path"), outer.get("_name_or_path")) {
+        map.insert("_name_or_path".into(), name.clone());
+    }
+    map
+}
+
+/// Llama, Mistral, Qwen 2, GPT-2, GPT-NeoX and BERT, with what only training asks of them: windows and dropout.
+fn known_dense(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
+    let text = Value::Object(config.map.clone()).to_string();
+    let mut model = Model::from(&model::from_hugging_face(&text, config.source)?);
+    model.name = config.name(kind)?;
+    let dropout = match kind {
+        "gpt2" => ("resid_pdrop", 0.1),
+        "bert" => ("hidden_dropout_prob", 0.1),
+        "gpt_neox" => ("hidden_dropout", 0.0),
+        _ => ("", 0.0),
+    };
+    model.dropout = parts::share(config, dropout.0, dropout.1)? > 0.0;
+    let window = match kind {
+        "mistral" => config.size("sliding_window")?,
+        "qwen2" if config.flag("use_sliding_window", false)? => config.size("sliding_window")?,
+        _ => None,
+    };
+    if let Some(window) = window {
+        let first = match kind {
+            "qwen2" => config.size("max_window_layers")?.unwrap_or(28) as usize,
+            _ => 0,
+        };
+        parts::windows(&mut model, window, |layer| layer >= first);
+    }
+    Ok(model)
+}
+
+/// What every model must meet, whatever its architecture.
+fn consistent(config: &Config<'_>, model: &Model) -> Result<(), LoadError> {
+    for kind in &model.kinds {
+        let (heads, groups) = (kind.attention.heads(), kind.attention.key_value_heads());
+        if groups > heads || !heads.is_multiple_of(groups) {
+            let problem = format!("is {groups}, which does not divide the {heads} attention heads");
+            return Err(config.error("num_key_value_heads", problem, "give a divisor of num_attention_heads"));
+        }
+        if let FeedForward::Experts(experts) = kind.feed_forward
+            && experts.chosen > experts.count
+        {
+            let problem = format!("is {}, more than the {} experts there are", experts.chosen, experts.count);
+            return Err(config.error("num_experts_per_tok", problem, "correct one of the two"));
+        }
+        if let Span::Window(0) | Span::Chunk(0) = kind.span {
+            return Err(config.error("sliding_window", "is 0, must be at least 1", "leave it out for none"));
+        }
+    }
+    Ok(())
+}
+
+/// What a reader of the results should know: pictures left out, quantised weights.
+fn remark(outer: &Map<String, Value>, map: &Map<String, Value>, model: &mut Model) {
+    if ["vision_config", "audio_config"].iter().any(|part| outer.get(*part).is_some_and(Value::is_object)) {
+        model.remarks.push("only the text model is counted; what reads pictures or sound is left out".into());
+    }
+    if let Some(Value::Object(quantised)) = map.get("quantization_config") {
+        let how = quantised.get("quant_method").map_or_else(|| "an unnamed method".into(), shown);
+        model.remarks.push(format!(
+            "the checkpoint is quantised ({how}); it is trained here in the precision asked for, all parameters counted whole"
+        ));
+    }
+}

@@ -1,0 +1,274 @@
+//! Everything that is told of a run: time, throughput, utilisation, where the time goes, memory, and how far to trust it.
+
+use super::{
+    Accelerator, Calibration, Constants, Model, Recompute, Run,
+    check::{self, Refusal},
+    iteration::{Costs, Terms},
+    memory::{self, StageMemory},
+    program,
+    split::StageSplit,
+    truth::{self, Class},
+};
+
+/// Whether a run is within a device's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fits {
+    /// With more than 15 % to spare.
+    Yes,
+    /// Within 15 % of the limit, on either side.
+    Close,
+    /// By more than 15 % not.
+    No,
+}
+
+impl Fits {
+    /// As reports say it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Fits::Yes => "yes",
+            Fits::Close => "close",
+            Fits::No => "no",
+        }
+    }
+
+    fn of(fill: f64) -> Self {
+        match fill {
+            fill if fill < 0.85 => Fits::Yes,
+            fill if fill <= 1.15 => Fits::Close,
+            _ => Fits::No,
+        }
+    }
+}
+
+/// One pipeline stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StageEstimate {
+    /// Its layers.
+    pub layers: usize,
+    /// Forward of a microbatch, seconds.
+    pub forward_s: f64,
+    /// Backward of a microbatch with recomputation, seconds.
+    pub backward_s: f64,
+    /// Microbatches in flight at its fullest, in whole stages' worth.
+    pub in_flight: f64,
+    /// What it holds then.
+    pub memory: StageMemory,
+}
+
+/// A predicted run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// The time of an iteration, seconds: in closed form for even splits, by the simulator for given ones.
+    pub iteration_s: f64,
+    /// The simulator's time, seconds.
+    pub simulated_s: f64,
+    /// Where the time goes, on the mean rank: name and seconds; they add up to `iteration_s`.
+    pub parts: Vec<(&'static str, f64)>,
+    /// The closed form's terms.
+    pub terms: Terms,
+    /// Tokens of the batch per second.
+    pub tokens_per_s: f64,
+    /// The same for each device.
+    pub tokens_per_s_per_device: f64,
+    /// Operations that the model needs per second and device.
+    pub model_flops_per_s_per_device: f64,
+    /// Those as a share of the peak in the run's precision.
+    pub mfu: f64,
+    /// The same with what is computed again.
+    pub hfu: f64,
+    /// Share of the iteration in which the mean rank waits for the pipeline to fill and drain.
+    pub bubble: f64,
+    /// Bytes on the fullest rank, without the reserve.
+    pub memory_bytes: f64,
+    /// By stage.
+    pub stages: Vec<StageEstimate>,
+    /// Whether it fits with the reserve.
+    pub fits: Fits,
+    /// Published runs like this one.
+    pub trust: Option<&'static Class>,
+    /// What was assumed.
+    pub assumptions: Vec<String>,
+}
+
+impl Estimate {
+    /// Predicts a run.
+    ///
+    /// # Errors
+    /// [`Refusal`] if an engine would refuse it.
+    pub fn of(
+        model: &Model,
+        run: &Run,
+        accelerator: &Accelerator,
+        devices: u64,
+        calibration: Option<&Calibration>,
+    ) -> Result<Self, Refusal> {
+        let shipped = Constants::shipped(accelerator.generation);
+        let constants = calibration.map_or(shipped, |calibration| calibration.apply(&shipped));
+        let factor = calibration.map_or(1.0, |calibration| calibration.memory);
+        let split = check::check(model, run, accelerator, devices)?;
+        let costs = Costs::of(model, run, accelerator, &constants, &split);
+        let held: Vec<StageMemory> =
+            memory::stages(model, run, &split).iter().map(|stage| scaled(stage, factor)).collect();
+        let terms = costs.terms();
+        let simulated_s = program::iteration(run, &costs, &held);
+        let even = run.layers.is_empty() || StageSplit::even(model.layers.len(), &run.layout).as_ref() == Some(&split);
+        let iteration_s = if even { terms.iteration } else { simulated_s };
+        let stages = costs.stages.iter().zip(&held).enumerate().map(|(index, (time, &memory))| StageEstimate {
+            layers: split.layers(index),
+            forward_s: time.forward_s(),
+            backward_s: time.backward_s(),
+            in_flight: memory::in_flight(run, index),
+            memory,
+        });
+        let peak = match run.precision.bits() {
+            8 => accelerator.peak_8,
+            4 => accelerator.peak_4,
+            _ => None,
+        };
+        let peak = peak.unwrap_or(accelerator.peak_16);
+        let sequence = run.sequence as f64;
+        let batch = run.global_batch as f64;
+        let flops = batch * model.training_flops(sequence) / (iteration_s * devices as f64);
+        let again = batch * again_flops(model, run, &split) / (iteration_s * devices as f64);
+        let tokens_per_s = batch * sequence / iteration_s;
+        Ok(Estimate {
+            iteration_s,
+            simulated_s,
+            parts: parts(&costs, &terms, iteration_s, even),
+            tokens_per_s,
+            tokens_per_s_per_device: tokens_per_s / devices as f64,
+            model_flops_per_s_per_device: flops,
+            mfu: flops / peak,
+            hfu: (flops + again) / peak,
+            bubble: bubble(&costs, &terms, iteration_s, even),
+            memory_bytes: memory::fullest(&held),
+            fits: Fits::of(memory::fill(&held, run, accelerator)),
+            trust: truth::class(model, run, accelerator),
+            assumptions: assumptions(model, run, accelerator, calibration, even),
+            stages: stages.collect(),
+            terms,
+        })
+    }
+}
+
+fn scaled(stage: &StageMemory, factor: f64) -> StageMemory {
+    StageMemory {
+        weights: stage.weights * factor,
+        gradients: stage.gradients * factor,
+        optimizer: stage.optimizer * factor,
+        activations: stage.activations * factor,
+        work: stage.work * factor,
+    }
+}
+
+/// Operations of one sequence that recomputation adds.
+fn again_flops(model: &Model, run: &Run, split: &StageSplit) -> f64 {
+    let sequence = run.sequence as f64;
+    let recomputed = match run.recompute {
+        Recompute::Full => usize::MAX,
+        Recompute::Layers(count) => count as usize,
+        Recompute::None | Recompute::Selective => 0,
+    };
+    let stages = (0..split.stages()).flat_map(|stage| split.by_kind(stage, model, recomputed).into_iter().enumerate());
+    stages.map(|(kind, [_, again])| again * model.layer_flops(&model.kinds[kind], sequence)).sum()
+}
+
+/// What waits while the pipeline fills and drains, as a share. Where the simulator gives the time it is what remains of it
+/// beside the slowest stage's own work.
+fn bubble(costs: &Costs, terms: &Terms, iteration_s: f64, even: bool) -> f64 {
+    let seconds = if even { terms.bubble * costs.growth } else { rest(costs, terms, iteration_s) };
+    (seconds / iteration_s).max(0.0)
+}
+
+/// Seconds of a simulated iteration that are neither the slowest stage's nor come after the batch.
+fn rest(costs: &Costs, terms: &Terms, iteration_s: f64) -> f64 {
+    let known: f64 = busy(costs, terms).iter().map(|(_, seconds)| seconds).sum();
+    let after = terms.p2p + terms.imbalance + terms.reduction.data_parallel + terms.reduction.optimizer;
+    (iteration_s - costs.fixed - (known + after) * costs.growth).max(0.0)
+}
+
+/// What the mean rank does, without waiting.
+fn busy(costs: &Costs, terms: &Terms) -> Vec<(&'static str, f64)> {
+    let p = costs.stages.len() as f64;
+    let layers = &terms.layers;
+    vec![
+        ("gemm", layers.gemm),
+        ("attention", layers.attention),
+        ("elementwise", layers.elementwise + layers.cast + terms.embedding / p),
+        ("tensor_parallel", layers.tensor_parallel),
+        ("context_parallel", layers.context_parallel),
+        ("expert_parallel", layers.expert_parallel),
+        ("head", terms.head / p),
+    ]
+}
+
+fn parts(costs: &Costs, terms: &Terms, iteration_s: f64, even: bool) -> Vec<(&'static str, f64)> {
+    let mut parts = busy(costs, terms);
+    let bubble = if even { terms.bubble } else { rest(costs, terms, iteration_s) / costs.growth };
+    parts.extend([
+        ("bubble", bubble),
+        ("imbalance", terms.imbalance),
+        ("p2p", terms.p2p),
+        ("data_parallel", terms.reduction.data_parallel),
+        ("optimizer", terms.reduction.optimizer),
+    ]);
+    let sum: f64 = parts.iter().map(|(_, seconds)| seconds).sum();
+    parts.push(("overhead", iteration_s - sum));
+    parts
+}
+
+fn assumptions(
+    model: &Model,
+    run: &Run,
+    accelerator: &Accelerator,
+    calibration: Option<&Calibration>,
+    even: bool,
+) -> Vec<String> {
+    let mut sentences = model.remarks.clone();
+    let layers = model.layers.len();
+    match calibration {
+        Some(c) => sentences.push(format!(
+            "calibrated on {} of {} with {}: compute x {:.3}, links x {:.3}, exposed data-parallel share x {:.3}, memory x \
+             {:.3}; left out, each run was predicted {:.1}% off",
+            crate::units::counted(c.runs as usize, "run"),
+            crate::text::printable(&c.model),
+            crate::text::printable(&c.stack),
+            c.compute,
+            c.links,
+            c.data_exposed,
+            c.memory,
+            100.0 * c.left_out_error
+        )),
+        None => sentences.push("constants are those fitted on published runs; `calibrate` fits them to yours".into()),
+    }
+    let inside = accelerator.domain;
+    sentences.push(format!(
+        "ranks are laid out tensor first, then context, data and pipeline; {inside} devices share NVLink, all others one NIC \
+         each"
+    ));
+    sentences.push(
+        "utilisation is of the dense peak in the run's precision; causal attention counts the half that is needed"
+            .into(),
+    );
+    if !even {
+        sentences.push("the given split is timed by the simulator".into());
+        if run.layout.virtual_stages > 1 {
+            sentences.push("the simulator takes the virtual stages of a stage as equal parts".into());
+        }
+    } else if !layers.is_multiple_of((run.layout.pipeline * run.layout.virtual_stages) as usize) {
+        sentences.push("the ends have one layer fewer: embedding and loss count as a layer of the split".into());
+    }
+    if run.recompute == Recompute::Selective && run.settings.attention != super::AttentionKernel::Unfused {
+        sentences
+            .push("selective recomputation changes nothing: fused attention computes its scores again anyway".into());
+    }
+    if run.sequence > model.longest_sequence {
+        let longest = model.longest_sequence;
+        sentences.push(format!("the model was made for sequences up to {longest} tokens"));
+    }
+    if run.settings.tp_overlap && run.layout.tensor > 1 {
+        sentences.push("tensor-parallel transfers overlap products (tp_overlap), 23% of them shows".into());
+    }
+    sentences.extend(truth::weaknesses(model, run, accelerator));
+    sentences
+}

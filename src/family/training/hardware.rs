@@ -1,0 +1,226 @@
+//! Accelerators as training needs them, and the constants that say what of their data sheets a run attains.
+//!
+//! Peaks are dense, links per direction and device. The constants were fitted on published runs; they are one set for each
+//! generation, so a device is described by its data sheet and its generation alone.
+
+/// A family of accelerators that attain like shares of their peaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generation {
+    /// A100.
+    Ampere,
+    /// H100, H200.
+    Hopper,
+    /// B200, GB200, B300, GB300.
+    Blackwell,
+}
+
+impl Generation {
+    /// The peak in 16 bits and the power at which the constants were fitted.
+    fn reference(self) -> (f64, f64) {
+        match self {
+            Generation::Ampere => (312e12, 400.0),
+            Generation::Hopper => (989.4e12, 700.0),
+            Generation::Blackwell => (2250e12, 1000.0),
+        }
+    }
+}
+
+/// One accelerator and its links.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Accelerator {
+    /// What the command line calls it.
+    pub id: &'static str,
+    /// Its generation.
+    pub generation: Generation,
+    /// Peak dense FLOP/s in 16 bits.
+    pub peak_16: f64,
+    /// Peak dense FLOP/s in 8 bits, where it has them.
+    pub peak_8: Option<f64>,
+    /// Peak dense FLOP/s in 4 bits, where it has them.
+    pub peak_4: Option<f64>,
+    /// Bytes per second to its own memory.
+    pub memory_bandwidth: f64,
+    /// Bytes per second to the devices of its NVLink domain.
+    pub inner_link: f64,
+    /// Bytes per second to all others.
+    pub outer_link: f64,
+    /// Devices in an NVLink domain.
+    pub domain: u32,
+    /// Power it may draw, watts.
+    pub watts: f64,
+    /// Bytes of memory.
+    pub memory_bytes: f64,
+}
+
+const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+
+const A100: Accelerator = Accelerator {
+    id: "a100-80",
+    generation: Generation::Ampere,
+    peak_16: 312e12,
+    peak_8: None,
+    peak_4: None,
+    memory_bandwidth: 2.039e12,
+    inner_link: 300e9,
+    outer_link: 25e9,
+    domain: 8,
+    watts: 400.0,
+    memory_bytes: 80.0 * GIB,
+};
+
+const H100: Accelerator = Accelerator {
+    id: "h100",
+    generation: Generation::Hopper,
+    peak_16: 989.4e12,
+    peak_8: Some(1978.9e12),
+    memory_bandwidth: 3.35e12,
+    inner_link: 450e9,
+    outer_link: 50e9,
+    watts: 700.0,
+    ..A100
+};
+
+const B200: Accelerator = Accelerator {
+    id: "b200",
+    generation: Generation::Blackwell,
+    peak_16: 2250e12,
+    peak_8: Some(4500e12),
+    peak_4: Some(9000e12),
+    memory_bandwidth: 8e12,
+    inner_link: 900e9,
+    watts: 1000.0,
+    memory_bytes: 180.0 * GIB,
+    ..H100
+};
+
+const GB200: Accelerator = Accelerator {
+    id: "gb200",
+    peak_16: 2500e12,
+    peak_8: Some(5000e12),
+    peak_4: Some(10_000e12),
+    domain: 64,
+    watts: 1200.0,
+    memory_bytes: 186.0 * GIB,
+    ..B200
+};
+
+const PRESETS: [Accelerator; 8] = [
+    Accelerator { id: "a100-40", memory_bandwidth: 1.555e12, memory_bytes: 40.0 * GIB, ..A100 },
+    A100,
+    H100,
+    Accelerator { id: "h200", memory_bandwidth: 4.8e12, memory_bytes: 141.0 * GIB, ..H100 },
+    B200,
+    GB200,
+    Accelerator {
+        id: "b300",
+        peak_4: Some(13_500e12),
+        outer_link: 100e9,
+        watts: 1100.0,
+        memory_bytes: 270.0 * GIB,
+        ..B200
+    },
+    Accelerator {
+        id: "gb300",
+        peak_4: Some(15_000e12),
+        outer_link: 100e9,
+        watts: 1400.0,
+        memory_bytes: 279.0 * GIB,
+        ..GB200
+    },
+];
+
+/// All accelerators, oldest first.
+pub fn all() -> &'static [Accelerator] {
+    &PRESETS
+}
+
+/// The accelerator of this id, in either case; `a100` is the one of 80 GiB.
+pub fn find(id: &str) -> Option<&'static Accelerator> {
+    let id = if id.eq_ignore_ascii_case("a100") { "a100-80" } else { id };
+    all().iter().find(|accelerator| accelerator.id.eq_ignore_ascii_case(id))
+}
+
+impl Accelerator {
+    /// The rate that is sustained in 16 bits: power sets it, not the data sheet's peak.
+    pub fn sustained_16(&self) -> f64 {
+        let (peak, watts) = self.generation.reference();
+        peak * (self.watts / watts)
+    }
+}
+
+/// What a run attains of the data sheets: fitted on published runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Constants {
+    /// Share of the sustained rate that large matrix products attain in 16 bits.
+    pub gemm_16: f64,
+    /// The same in 8 and 4 bits.
+    pub gemm_8: f64,
+    /// Share of the sustained rate that the fused attention core attains.
+    pub attention: f64,
+    /// Share of a dense product's rate that grouped products of experts attain.
+    pub experts: f64,
+    /// Share of the memory bandwidth that elementwise kernels attain.
+    pub memory: f64,
+    /// Share of a link's bandwidth that collectives attain.
+    pub links: f64,
+    /// Share of tensor-parallel transfers that overlap leaves.
+    pub tensor_exposed: f64,
+    /// Share of data-parallel transfers that overlap leaves.
+    pub data_exposed: f64,
+    /// The least share of FSDP's gathers that overlap leaves.
+    pub fsdp_exposed: f64,
+    /// What an iteration takes beside all of this, seconds.
+    pub fixed_s: f64,
+    /// Growth of an iteration with every doubling of the devices beyond eight.
+    pub growth: f64,
+}
+
+impl Constants {
+    /// The constants that are shipped for a generation.
+    pub fn shipped(generation: Generation) -> Self {
+        let (gemm_16, gemm_8, attention) = match generation {
+            Generation::Ampere => (0.90, 0.90, 0.60),
+            Generation::Hopper => (0.73, 0.75, 0.53),
+            Generation::Blackwell => (0.52, 0.55, 0.55),
+        };
+        Constants {
+            gemm_16,
+            gemm_8,
+            attention,
+            experts: 0.70,
+            memory: 0.80,
+            links: 0.75,
+            tensor_exposed: 0.23,
+            data_exposed: 0.30,
+            fsdp_exposed: 0.09,
+            fixed_s: 0.03,
+            growth: 0.003,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster;
+
+    #[test]
+    fn data_sheets_agree_with_those_of_the_presets() {
+        for accelerator in all() {
+            let Some(preset) = cluster::hardware::find(accelerator.id) else { continue };
+            let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-3;
+            assert!(near(accelerator.peak_16, preset.peak_flops.value), "{}", accelerator.id);
+            assert!(near(accelerator.memory_bandwidth, preset.memory_bandwidth.value), "{}", accelerator.id);
+            assert_eq!(accelerator.inner_link, preset.intra_node_link.value);
+            assert_eq!(accelerator.outer_link, preset.inter_node_link.value);
+        }
+    }
+
+    #[test]
+    fn power_sets_the_sustained_rate() {
+        assert_eq!(find("GB200").unwrap().sustained_16(), 2700e12);
+        assert_eq!(find("a100").unwrap().id, "a100-80");
+        assert_eq!(find("h100").unwrap().sustained_16(), 989.4e12);
+        assert!(find("v100").is_none());
+    }
+}

@@ -1,0 +1,298 @@
+//! The time of an iteration in closed form, for even splits under 1F1B and interleaved 1F1B.
+//!
+//! `m` microbatches run on the slowest stage, `(p − 1)/v` mean stages fill and drain the pipeline, and what is sent between
+//! stages, reduced over replicas and updated by the optimizer comes on top as far as nothing hides it. A cluster's size
+//! adds a little to all of it. `O(p·v + layers)` time.
+
+use super::{
+    Accelerator, Constants, Model, Recompute, Run,
+    layer::{LayerTime, Pass, Rates},
+    model::Projection,
+    split::StageSplit,
+};
+
+/// Latency of the reduction and of the gather over data-parallel ranks, together, seconds.
+const REDUCTION_S: f64 = 10e-6;
+
+/// What one stage takes for one microbatch, seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StageTime {
+    /// Forward of its layers.
+    pub forward: Pass,
+    /// Backward of its layers.
+    pub backward: Pass,
+    /// What its layers compute again.
+    pub again: Pass,
+    /// Forward and backward of the head and the loss, on the last stage.
+    pub head: [f64; 2],
+    /// Both passes of the embedding, on the first stage.
+    pub embedding: f64,
+}
+
+impl StageTime {
+    /// The whole forward pass.
+    pub fn forward_s(&self) -> f64 {
+        self.forward.total() + self.head[0] + self.embedding / 3.0
+    }
+
+    /// The whole backward pass, recomputation included.
+    pub fn backward_s(&self) -> f64 {
+        self.backward.total() + self.again.total() + self.head[1] + self.embedding * 2.0 / 3.0
+    }
+
+    /// Both.
+    pub fn total(&self) -> f64 {
+        self.forward_s() + self.backward_s()
+    }
+}
+
+/// What a rank of a stage does beside its microbatches, and how much of it nothing hides, seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Reduction {
+    /// Gradients reduced and weights gathered over replicas, as far as it shows.
+    pub data_parallel: f64,
+    /// The optimizer's step.
+    pub optimizer: f64,
+}
+
+/// The terms of the closed form, seconds, of all microbatches: parts of layers on the mean stage, the head where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Terms {
+    /// Layers on the mean stage, recomputation included.
+    pub layers: Pass,
+    /// The head on the last stage.
+    pub head: f64,
+    /// The embedding on the first.
+    pub embedding: f64,
+    /// The slowest stage beyond the mean.
+    pub imbalance: f64,
+    /// Filling and draining the pipeline.
+    pub bubble: f64,
+    /// Transfers between stages.
+    pub p2p: f64,
+    /// Reductions and the optimizer's step.
+    pub reduction: Reduction,
+    /// The whole iteration.
+    pub iteration: f64,
+}
+
+/// Everything the closed form and the simulator need of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Costs {
+    /// By stage, for one microbatch.
+    pub stages: Vec<StageTime>,
+    /// By stage.
+    pub reductions: Vec<Reduction>,
+    /// One transfer to a neighbouring stage, seconds.
+    pub transfer: f64,
+    /// Microbatches.
+    pub microbatches: u64,
+    /// Pipeline stages' virtual stages.
+    pub virtual_stages: u32,
+    /// What the iteration is lengthened by for the cluster's size.
+    pub growth: f64,
+    /// What it takes beside, seconds.
+    pub fixed: f64,
+    /// The mean stage's parameters give the closed form's reductions.
+    mean_reduction: Reduction,
+}
+
+impl Costs {
+    /// Of a run that [`super::check::check`] accepts, split as that gave it.
+    pub fn of(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants, split: &StageSplit) -> Self {
+        let rates = Rates::new(model, run, accelerator, constants);
+        let stages: Vec<StageTime> =
+            (0..split.stages()).map(|stage| stage_time(&rates, model, run, split, stage)).collect();
+        let devices = run.layout.devices() as f64;
+        let compute = run.microbatches() as f64 * stages.iter().map(StageTime::total).fold(0.0, f64::max);
+        let reductions = (0..split.stages())
+            .map(|stage| reduction(&rates, run, constants, Parameters::of(model, run, split, stage), compute))
+            .collect();
+        Costs {
+            transfer: if split.stages() > 1 { rates.to_next_stage() } else { 0.0 },
+            microbatches: run.microbatches(),
+            virtual_stages: run.layout.virtual_stages,
+            growth: 1.0 + constants.growth * (devices / 8.0).log2().max(0.0),
+            fixed: constants.fixed_s,
+            mean_reduction: reduction(&rates, run, constants, Parameters::mean(model, run, split), compute),
+            stages,
+            reductions,
+        }
+    }
+
+    /// The closed form.
+    pub fn terms(&self) -> Terms {
+        let (p, v) = (self.stages.len() as f64, f64::from(self.virtual_stages));
+        let m = self.microbatches as f64;
+        let largest = self.stages.iter().map(StageTime::total).fold(0.0, f64::max);
+        let mean = self.stages.iter().map(StageTime::total).sum::<f64>() / p;
+        let mut terms = Terms {
+            imbalance: m * (largest - mean),
+            bubble: (p - 1.0) / v * mean,
+            p2p: (m * v + 2.0 * (p - 1.0)) * self.transfer,
+            reduction: self.mean_reduction,
+            ..Terms::default()
+        };
+        for stage in &self.stages {
+            for pass in [&stage.forward, &stage.backward, &stage.again] {
+                terms.layers.add(pass, m / p);
+            }
+            terms.head += m * (stage.head[0] + stage.head[1]);
+            terms.embedding += m * stage.embedding;
+        }
+        let batch = m * largest + terms.bubble + terms.p2p;
+        let after = terms.reduction.data_parallel + terms.reduction.optimizer;
+        terms.iteration = (batch + after) * self.growth + self.fixed;
+        terms
+    }
+}
+
+fn stage_time(rates: &Rates<'_>, model: &Model, run: &Run, split: &StageSplit, stage: usize) -> StageTime {
+    let recomputed = match run.recompute {
+        Recompute::Layers(count) => count as usize,
+        Recompute::Full => usize::MAX,
+        Recompute::None | Recompute::Selective => 0,
+    };
+    let kept = match run.recompute {
+        Recompute::Selective => Recompute::Selective,
+        _ => Recompute::None,
+    };
+    let mut time = StageTime::default();
+    let mut add = |layer: &LayerTime, count: f64| {
+        time.forward.add(&layer.forward, count);
+        time.backward.add(&layer.backward, count);
+        time.again.add(&layer.again, count);
+    };
+    for (kind, [whole, again]) in model.kinds.iter().zip(split.by_kind(stage, model, recomputed)) {
+        if whole > 0.0 {
+            add(&rates.layer(kind, kept), whole);
+        }
+        if again > 0.0 {
+            add(&rates.layer(kind, Recompute::Full), again);
+        }
+    }
+    let last = stage + 1 == split.stages();
+    if last && model.prediction_layers > 0 {
+        // Every one is a layer like the last, and goes through the head again.
+        let count = f64::from(model.prediction_layers);
+        add(&rates.layer(model.kind(model.layers.len() - 1), kept), count);
+    }
+    if last {
+        let passes = 1.0 + f64::from(model.prediction_layers);
+        time.head = rates.head().map(|seconds| seconds * passes);
+    }
+    if stage == 0 {
+        time.embedding = rates.embedding();
+    }
+    time
+}
+
+/// Elements on one rank: of matrices that all ranks of a data-parallel group share, and of experts.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Parameters {
+    /// Attention, dense blocks, routers, embeddings.
+    pub shared: f64,
+    /// Routed experts.
+    pub experts: f64,
+}
+
+impl Parameters {
+    /// Of one layer of a kind.
+    pub fn of_layer(model: &Model, run: &Run, kind: &super::LayerKind) -> Self {
+        let (t, h) = (f64::from(run.layout.tensor), model.hidden as f64);
+        let matrices = kind.attention.matrices(model.hidden);
+        let attention: f64 = matrices.iter().map(|matrix| matrix.on_rank(t)).map(|(n, k)| n * k).sum();
+        let mut of = Parameters { shared: attention * (1.0 + f64::from(u8::from(kind.cross))), experts: 0.0 };
+        let block = |width: f64, gated: bool| if gated { 3.0 } else { 2.0 } * width * h;
+        match kind.feed_forward {
+            super::FeedForward::Dense { width, gated } => of.shared += block(width as f64, gated) / t,
+            super::FeedForward::Experts(e) => {
+                of.shared += block(e.shared_width as f64, e.gated) / t + e.count as f64 * h;
+                of.experts = block(e.width as f64, e.gated) * e.count as f64 / f64::from(run.layout.expert);
+            }
+        }
+        of
+    }
+
+    fn add(&mut self, other: Parameters, times: f64) {
+        self.shared += other.shared * times;
+        self.experts += other.experts * times;
+    }
+
+    /// Of the layers of a stage.
+    fn of_layers(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> Self {
+        let mut sum = Parameters::default();
+        for (kind, [count, _]) in model.kinds.iter().zip(split.by_kind(stage, model, 0)) {
+            sum.add(Parameters::of_layer(model, run, kind), count);
+        }
+        if stage + 1 == split.stages() && model.prediction_layers > 0 {
+            let h = model.hidden as f64;
+            let last = Parameters::of_layer(model, run, model.kind(model.layers.len() - 1));
+            let projection = Parameters { shared: 2.0 * h * h, experts: 0.0 };
+            sum.add(last, model.prediction_layers.into());
+            sum.add(projection, model.prediction_layers.into());
+        }
+        sum
+    }
+
+    /// Of a stage, with the embedding on the first and the projection on the last; tied, each has a copy.
+    pub fn of(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> Self {
+        let mut of = Parameters::of_layers(model, run, split, stage);
+        let ends = &model.ends;
+        let table = (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);
+        let last = stage + 1 == split.stages();
+        if stage == 0 {
+            of.shared += table + (ends.positions * model.hidden) as f64;
+        }
+        let copied = ends.projection == Projection::Own || ends.projection == Projection::Tied && stage != 0;
+        if last && copied {
+            of.shared += table;
+        }
+        of
+    }
+
+    /// Of the mean stage, with one table of the vocabulary, or both where there is one stage.
+    fn mean(model: &Model, run: &Run, split: &StageSplit) -> Self {
+        if split.stages() == 1 {
+            return Parameters::of(model, run, split, 0);
+        }
+        let p = split.stages() as f64;
+        let mut mean = Parameters::default();
+        for stage in 0..split.stages() {
+            mean.add(Parameters::of_layers(model, run, split, stage), 1.0 / p);
+        }
+        let ends = &model.ends;
+        mean.shared += (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);
+        mean
+    }
+}
+
+/// Ranks over which a rank's shared parameters, and its experts, are replicated.
+pub fn replicas(run: &Run) -> (f64, f64) {
+    let layout = &run.layout;
+    let shared = f64::from(layout.data) * f64::from(layout.context);
+    (shared, (shared * f64::from(layout.tensor) / f64::from(layout.expert)).max(1.0))
+}
+
+fn reduction(rates: &Rates<'_>, run: &Run, constants: &Constants, of: Parameters, compute: f64) -> Reduction {
+    let (shared, experts) = replicas(run);
+    let settings = &run.settings;
+    let exchanged = |elements: f64, ranks: f64, times: f64| {
+        if ranks <= 1.0 || elements == 0.0 {
+            return 0.0;
+        }
+        6.0 * elements * (ranks - 1.0) / ranks / rates.reduction(ranks) * times + REDUCTION_S
+    };
+    let data_parallel = if settings.fsdp {
+        let m = run.microbatches() as f64;
+        let all = exchanged(of.shared, shared, m) + exchanged(of.experts, experts, m);
+        (constants.fsdp_exposed * all).max(all - 0.8 * compute)
+    } else {
+        let exposed = if settings.dp_overlap { constants.data_exposed } else { 1.0 };
+        exposed * (exchanged(of.shared, shared, 1.0) + exchanged(of.experts, experts, 1.0))
+    };
+    let divided = settings.distributed_optimizer || settings.fsdp;
+    let step = |elements: f64, ranks: f64| (26.0 / if divided { ranks } else { 1.0 } + 8.0) * elements;
+    let optimizer = (step(of.shared, shared) + step(of.experts, experts)) / rates.memory();
+    Reduction { data_parallel, optimizer }
+}

@@ -1,0 +1,409 @@
+//! What is known of a transformer: the sizes of its layers, which may be of several kinds, and of its two ends.
+//!
+//! Counts are of elements and exact: [`Model::parameters`] is the number that is published with the weights, a tied output
+//! projection counted once. Nothing here depends on how the model is run. `O(layers)` memory.
+
+use crate::workload::model::{Head, Mlp, ModelConfig, Norm};
+
+/// How far attention reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// Over the whole sequence.
+    Full,
+    /// Over this many tokens before each.
+    Window(u64),
+    /// Within chunks of this many tokens.
+    Chunk(u64),
+}
+
+/// The projections around the attention core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attention {
+    /// Heads that share keys and values in groups.
+    Grouped {
+        /// Query heads, a.
+        heads: u64,
+        /// Heads whose keys and values are kept, g.
+        key_value_heads: u64,
+        /// Width of a head, d_h.
+        head_size: u64,
+    },
+    /// Multi-head latent attention of DeepSeek: keys and values from a narrow latent state.
+    Latent {
+        /// Heads, a.
+        heads: u64,
+        /// Width of the queries' latent state; `None` where queries are projected directly.
+        query_rank: Option<u64>,
+        /// Width of the latent state of keys and values.
+        key_value_rank: u64,
+        /// Width of a head's part with a rotary position.
+        rope: u64,
+        /// Width of a head's part without position.
+        nope: u64,
+        /// Width of a head's value.
+        value: u64,
+        /// Width of a head as elementwise kernels see it.
+        head_size: u64,
+    },
+}
+
+/// A layer's experts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Experts {
+    /// How many there are, E.
+    pub count: u64,
+    /// How many see each token.
+    pub chosen: u64,
+    /// Width of one.
+    pub width: u64,
+    /// Width of the experts that see every token, taken together; 0 where there are none.
+    pub shared_width: u64,
+    /// Whether they have a gate.
+    pub gated: bool,
+    /// The most groups of experts (nodes) that one token goes to, where the router limits them.
+    pub node_limit: Option<u64>,
+}
+
+/// A layer's feed-forward block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedForward {
+    /// One block for every token.
+    Dense {
+        /// Its width, f.
+        width: u64,
+        /// Whether it has a gate (three matrices, not two).
+        gated: bool,
+    },
+    /// A mixture of experts.
+    Experts(Experts),
+}
+
+/// A kind of layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerKind {
+    /// Its attention.
+    pub attention: Attention,
+    /// How far that reaches.
+    pub span: Span,
+    /// Whether a token sees only what came before it.
+    pub causal: bool,
+    /// Whether it attends to an encoder's output too.
+    pub cross: bool,
+    /// Its feed-forward block.
+    pub feed_forward: FeedForward,
+    /// Elements of its norms, biases and other vectors.
+    pub vectors: u64,
+}
+
+/// The matrix from the last hidden state to the vocabulary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Projection {
+    /// There is none.
+    None,
+    /// The token embedding's own matrix.
+    Tied,
+    /// A matrix of its own.
+    Own,
+}
+
+/// What stands before the first layer and after the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// Rows of the token embedding, V; 0 where there is none.
+    pub vocabulary: u64,
+    /// Its width: the hidden width almost always.
+    pub token_width: u64,
+    /// Rows of learned position embeddings; 0 where positions are computed.
+    pub positions: u64,
+    /// Elements before the first layer beside the token embedding.
+    pub before: u64,
+    /// Elements after the last layer beside the projection.
+    pub after: u64,
+    /// The output projection.
+    pub projection: Projection,
+}
+
+/// A transformer that can be trained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    /// What messages call it.
+    pub name: String,
+    /// Where its sizes come from.
+    pub source: String,
+    /// Width of the hidden state, h.
+    pub hidden: u64,
+    /// The kinds of its layers.
+    pub kinds: Vec<LayerKind>,
+    /// Of every layer in order, the index of its kind.
+    pub layers: Vec<u16>,
+    /// Its two ends.
+    pub ends: Ends,
+    /// Layers that predict tokens beyond the next (multi-token prediction), each with a projection from two states; they are
+    /// beside [`Model::parameters`].
+    pub prediction_layers: u32,
+    /// Whether it is trained with dropout on the hidden state.
+    pub dropout: bool,
+    /// The longest sequence it was made for.
+    pub longest_sequence: u64,
+    /// What a reader of its results should know of it.
+    pub remarks: Vec<String>,
+}
+
+impl Attention {
+    /// Query heads.
+    pub fn heads(&self) -> u64 {
+        match *self {
+            Attention::Grouped { heads, .. } | Attention::Latent { heads, .. } => heads,
+        }
+    }
+
+    /// Heads whose keys and values go through the attention core.
+    pub fn key_value_heads(&self) -> u64 {
+        match *self {
+            Attention::Grouped { key_value_heads, .. } => key_value_heads,
+            Attention::Latent { heads, .. } => heads,
+        }
+    }
+
+    /// Width of a head.
+    pub fn head_size(&self) -> u64 {
+        match *self {
+            Attention::Grouped { head_size, .. } | Attention::Latent { head_size, .. } => head_size,
+        }
+    }
+
+    /// Widths of a query (and key) and of a value in the attention core.
+    pub fn core_widths(&self) -> (u64, u64) {
+        match *self {
+            Attention::Grouped { head_size, .. } => (head_size, head_size),
+            Attention::Latent { rope, nope, value, .. } => (nope + rope, value),
+        }
+    }
+
+    /// The matrices as (outputs, inputs, whether tensor parallelism divides the outputs, or the inputs).
+    pub fn matrices(&self, hidden: u64) -> Vec<Matrix> {
+        let columns = |outputs, inputs| Matrix { outputs, inputs, split: Split::Outputs };
+        let rows = |outputs, inputs| Matrix { outputs, inputs, split: Split::Inputs };
+        match *self {
+            Attention::Grouped { heads, key_value_heads, head_size } => {
+                vec![columns((heads + 2 * key_value_heads) * head_size, hidden), rows(hidden, heads * head_size)]
+            }
+            Attention::Latent { heads, query_rank, key_value_rank, rope, nope, value, .. } => {
+                let whole = |outputs, inputs| Matrix { outputs, inputs, split: Split::Not };
+                let mut matrices = match query_rank {
+                    Some(rank) => {
+                        vec![whole(rank + key_value_rank + rope, hidden), columns(heads * (nope + rope), rank)]
+                    }
+                    None => vec![whole(key_value_rank + rope, hidden), columns(heads * (nope + rope), hidden)],
+                };
+                matrices.push(columns(heads * (nope + value), key_value_rank));
+                matrices.push(rows(hidden, heads * value));
+                matrices
+            }
+        }
+    }
+
+    fn parameters(&self, hidden: u64) -> u64 {
+        self.matrices(hidden).iter().map(|matrix| matrix.outputs * matrix.inputs).sum()
+    }
+}
+
+/// What tensor parallelism divides of a matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Split {
+    /// Its outputs (column parallel).
+    Outputs,
+    /// Its inputs (row parallel).
+    Inputs,
+    /// Nothing: every rank has it whole.
+    Not,
+}
+
+/// A weight matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Matrix {
+    /// Width of what it gives.
+    pub outputs: u64,
+    /// Width of what it takes.
+    pub inputs: u64,
+    /// What tensor parallelism divides.
+    pub split: Split,
+}
+
+impl Matrix {
+    /// Outputs and inputs on each of `t` ranks.
+    pub fn on_rank(&self, t: f64) -> (f64, f64) {
+        let (outputs, inputs) = (self.outputs as f64, self.inputs as f64);
+        match self.split {
+            Split::Outputs => (outputs / t, inputs),
+            Split::Inputs => (outputs, inputs / t),
+            Split::Not => (outputs, inputs),
+        }
+    }
+}
+
+/// Matrices of a feed-forward block with or without a gate.
+fn block_matrices(gated: bool) -> u64 {
+    if gated { 3 } else { 2 }
+}
+
+impl LayerKind {
+    /// The experts, where there are any.
+    pub fn experts(&self) -> Option<&Experts> {
+        match &self.feed_forward {
+            FeedForward::Experts(experts) => Some(experts),
+            FeedForward::Dense { .. } => None,
+        }
+    }
+
+    /// Elements of a layer.
+    pub fn parameters(&self, hidden: u64) -> u64 {
+        self.shared_parameters(hidden) + self.expert_parameters(hidden)
+    }
+
+    /// Elements of the routed experts.
+    pub fn expert_parameters(&self, hidden: u64) -> u64 {
+        self.experts().map_or(0, |e| e.count * block_matrices(e.gated) * e.width * hidden)
+    }
+
+    /// Elements that see every token, vectors included.
+    pub fn shared_parameters(&self, hidden: u64) -> u64 {
+        let block = match self.feed_forward {
+            FeedForward::Dense { width, gated } => block_matrices(gated) * width * hidden,
+            FeedForward::Experts(e) => block_matrices(e.gated) * e.shared_width * hidden + e.count * hidden,
+        };
+        let attention = self.attention.parameters(hidden) * (1 + u64::from(self.cross));
+        attention + block + self.vectors
+    }
+
+    /// Elements of matrices that one token goes through.
+    fn active_matrices(&self, hidden: u64) -> u64 {
+        let chosen = self.experts().map_or(0, |e| e.chosen * block_matrices(e.gated) * e.width * hidden);
+        self.shared_parameters(hidden) - self.vectors + chosen
+    }
+
+    /// Tokens that one token attends to, on average over a sequence.
+    pub fn mean_span(&self, sequence: f64) -> f64 {
+        let reach = match self.span {
+            Span::Full => sequence,
+            Span::Window(w) | Span::Chunk(w) => sequence.min(w as f64),
+        };
+        match (self.causal, self.span) {
+            (true, Span::Window(_)) => reach - reach * reach / (2.0 * sequence),
+            (true, _) => reach / 2.0,
+            (false, _) => reach,
+        }
+    }
+}
+
+impl Model {
+    /// The kind of a layer.
+    pub fn kind(&self, layer: usize) -> &LayerKind {
+        &self.kinds[usize::from(self.layers[layer])]
+    }
+
+    /// Elements in all, a tied projection counted once and prediction layers not.
+    pub fn parameters(&self) -> u64 {
+        let layers: u64 = self.layers.iter().map(|&k| self.kinds[usize::from(k)].parameters(self.hidden)).sum();
+        let ends = &self.ends;
+        let table = ends.vocabulary * ends.token_width;
+        layers + ends.before + ends.after + table * (1 + u64::from(ends.projection == Projection::Own))
+    }
+
+    /// Elements that one token goes through (all of them, unless there are experts).
+    pub fn active_parameters(&self) -> u64 {
+        let idle = |e: &Experts| (e.count - e.chosen) * block_matrices(e.gated) * e.width * self.hidden;
+        let unused: u64 = self.layers.iter().filter_map(|&k| self.kinds[usize::from(k)].experts()).map(idle).sum();
+        self.parameters() - unused
+    }
+
+    /// Floating-point operations that a sequence of this length takes in forward and backward, without recomputation:
+    /// six for every matrix element and token, and attention over what each token sees.
+    pub fn training_flops(&self, sequence: f64) -> f64 {
+        let costs: Vec<f64> = self.kinds.iter().map(|kind| self.layer_flops(kind, sequence)).collect();
+        let layers: f64 = self.layers.iter().map(|&k| costs[usize::from(k)]).sum();
+        let head = match self.ends.projection {
+            Projection::None => 0.0,
+            _ => 2.0 * (self.ends.vocabulary * self.ends.token_width) as f64,
+        };
+        let predictions = f64::from(self.prediction_layers);
+        let prediction = costs[usize::from(self.layers[self.layers.len() - 1])] / sequence
+            + head
+            + 4.0 * (self.hidden as f64).powi(2);
+        3.0 * (layers + sequence * (head + predictions * prediction))
+    }
+
+    /// Operations of a layer's forward pass over a sequence.
+    pub fn layer_flops(&self, kind: &LayerKind, sequence: f64) -> f64 {
+        let (query, value) = kind.attention.core_widths();
+        let cross = if kind.cross { sequence } else { 0.0 };
+        let seen = kind.mean_span(sequence) + cross;
+        let core = 2.0 * seen * (kind.attention.heads() * (query + value)) as f64;
+        sequence * (2.0 * kind.active_matrices(self.hidden) as f64 + core)
+    }
+
+    /// Whether any layer is a mixture of experts.
+    pub fn has_experts(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.experts().is_some())
+    }
+
+    /// Whether every token sees only what came before it in every layer, as decoders do.
+    pub fn is_decoder(&self) -> bool {
+        self.kinds.iter().all(|kind| kind.causal && !kind.cross)
+    }
+
+    /// A model of equal layers.
+    pub fn uniform(name: &str, source: &str, hidden: u64, kind: LayerKind, count: usize, ends: Ends) -> Self {
+        Model {
+            name: name.into(),
+            source: source.into(),
+            hidden,
+            kinds: vec![kind],
+            layers: vec![0; count],
+            ends,
+            prediction_layers: 0,
+            dropout: false,
+            longest_sequence: 1 << 20,
+            remarks: vec![],
+        }
+    }
+}
+
+impl From<&ModelConfig> for Model {
+    fn from(config: &ModelConfig) -> Self {
+        let h = config.hidden;
+        let kind = LayerKind {
+            attention: Attention::Grouped {
+                heads: config.heads,
+                key_value_heads: config.key_value_heads,
+                head_size: config.head_size,
+            },
+            span: Span::Full,
+            causal: !config.padding_mask,
+            cross: false,
+            feed_forward: FeedForward::Dense { width: config.mlp_width, gated: config.mlp == Mlp::Gated },
+            vectors: 0,
+        };
+        // Both counts are exact below 2⁵³ elements.
+        let vectors = config.layer_parameters(1) as u64 - kind.parameters(h);
+        let table = config.vocabulary * h;
+        let (projection, in_head) = match config.head {
+            Head::Pooler => (Projection::None, 0),
+            Head::LanguageModel { tied } => (if tied { Projection::Tied } else { Projection::Own }, table),
+            Head::MaskedLanguageModel => (Projection::Tied, table),
+        };
+        let ends = Ends {
+            vocabulary: config.vocabulary,
+            token_width: h,
+            positions: config.positions,
+            before: config.embedding_parameters(1) as u64 - table,
+            after: config.head_parameters(1) as u64 - in_head,
+            projection,
+        };
+        let kind = LayerKind { vectors, ..kind };
+        let mut model = Model::uniform(&config.name, &config.source, h, kind, config.layers as usize, ends);
+        model.longest_sequence = config.longest_sequence;
+        model.dropout = config.norm == Norm::Layer && config.mlp == Mlp::Plain;
+        model
+    }
+}

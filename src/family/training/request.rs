@@ -1,0 +1,251 @@
+//! A run as it is asked for, by name and text: on the command line, in a table of measured runs, in an engine's log.
+//!
+//! What is not given takes its default when the model is known; what contradicts is refused with one sentence.
+
+use super::{Accelerator, Layout, Model, Precision, Recompute, Run, Settings, Stack, check::Refusal, hardware};
+use crate::text::printable;
+
+/// The largest degree, micro-batch or number of devices.
+const MOST: u64 = 1 << 20;
+
+/// The longest sequence and the largest batch.
+const MOST_TOKENS: u64 = 1 << 30;
+
+/// What has been asked for so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Request {
+    hardware: Option<&'static Accelerator>,
+    devices: Option<u64>,
+    degrees: [Option<u32>; 7],
+    global_batch: Option<u64>,
+    sequence: Option<u64>,
+    precision: Option<Precision>,
+    recompute: Option<Recompute>,
+    stack: Option<Stack>,
+    layers: Vec<u32>,
+    settings: Vec<(String, String)>,
+}
+
+/// A request whose defaults are filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// The run.
+    pub run: Run,
+    /// What it runs on.
+    pub accelerator: &'static Accelerator,
+    /// On how many.
+    pub devices: u64,
+    /// The profile of its settings.
+    pub stack: Stack,
+}
+
+impl Request {
+    /// The degrees by name, in the order of [`Layout`]'s fields.
+    pub const DEGREES: [&'static str; 7] = ["tp", "pp", "vp", "cp", "ep", "dp", "mbs"];
+
+    /// Names that [`Request::set`] takes beside those of settings.
+    pub const NAMES: [&'static str; 9] = [
+        "hardware",
+        "devices",
+        "parallel",
+        "global_batch",
+        "sequence_length",
+        "precision",
+        "recompute",
+        "stack",
+        "layers",
+    ];
+
+    /// Sets one thing by its name; dashes count as underscores.
+    ///
+    /// # Errors
+    /// A sentence, if there is no such thing, it cannot be that, or it was set to something else before.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let name = name.trim_start_matches("--").replace('-', "_");
+        let value = value.trim();
+        match name.as_str() {
+            "hardware" => self.hardware = Some(accelerator(value)?),
+            "devices" => self.devices = Some(count("devices", value, MOST)?),
+            "global_batch" => self.global_batch = Some(count("global_batch", value, MOST_TOKENS)?),
+            "sequence_length" => self.sequence = Some(count("sequence_length", value, MOST_TOKENS)?),
+            "precision" => self.precision = Some(precision(value)?),
+            "recompute" => self.recompute = Some(recompute(value)?),
+            "stack" => self.stack = Some(stack(value)?),
+            "layers" => {
+                let list: Result<Vec<u32>, String> = value
+                    .split(',')
+                    .map(|word| count("layers", word.trim(), MOST).map(|layers| layers as u32))
+                    .collect();
+                self.layers = list?;
+            }
+            "parallel" => return self.parallel(value),
+            "set" => return self.settings_of(value),
+            _ if Request::DEGREES.contains(&name.as_str()) => return self.degree(&name, value),
+            _ => return self.setting(&name, value),
+        }
+        Ok(())
+    }
+
+    /// Sets all degrees of `tp=4,pp=2`.
+    fn parallel(&mut self, text: &str) -> Result<(), String> {
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let Some((name, value)) = part.split_once('=') else {
+                return Err(format!("`{}` is no degree; write tp=4,pp=2", printable(part)));
+            };
+            self.degree(name.trim(), value.trim())?;
+        }
+        Ok(())
+    }
+
+    /// Sets all settings of `fsdp=true tp_overlap=false`; commas and semicolons part them too.
+    fn settings_of(&mut self, text: &str) -> Result<(), String> {
+        for part in text.split([' ', ',', ';']).filter(|part| !part.is_empty()) {
+            let Some((name, value)) = part.split_once('=') else {
+                return Err(format!("`{}` is no setting; write tp_overlap=false", printable(part)));
+            };
+            self.setting(name, value)?;
+        }
+        Ok(())
+    }
+
+    fn degree(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let Some(index) = Request::DEGREES.iter().position(|known| *known == name) else {
+            return Err(format!("there is no degree `{}`; there are {}", printable(name), Request::DEGREES.join(", ")));
+        };
+        let degree = count(name, value, MOST)? as u32;
+        if let Some(before) = self.degrees[index].filter(|before| *before != degree) {
+            return Err(format!("{name} is given twice, as {before} and {degree}"));
+        }
+        self.degrees[index] = Some(degree);
+        Ok(())
+    }
+
+    fn setting(&mut self, name: &str, value: &str) -> Result<(), String> {
+        Stack::Plain.settings().set(name, value)?;
+        if let Some((_, before)) = self.settings.iter().find(|(known, before)| known == name && before != value) {
+            return Err(format!("{name} is set twice, to {} and {}", printable(before), printable(value)));
+        }
+        self.settings.push((name.into(), value.into()));
+        Ok(())
+    }
+
+    /// What was asked for here, and elsewhere what was asked for there.
+    #[must_use]
+    pub fn or(&self, other: &Request) -> Request {
+        let mut both = self.clone();
+        both.hardware = both.hardware.or(other.hardware);
+        both.devices = both.devices.or(other.devices);
+        for (degree, default) in both.degrees.iter_mut().zip(other.degrees) {
+            *degree = degree.or(default);
+        }
+        both.global_batch = both.global_batch.or(other.global_batch);
+        both.sequence = both.sequence.or(other.sequence);
+        both.precision = both.precision.or(other.precision);
+        both.recompute = both.recompute.or(other.recompute);
+        both.stack = both.stack.or(other.stack);
+        if both.layers.is_empty() {
+            both.layers.clone_from(&other.layers);
+        }
+        let unset = |(name, _): &&(String, String)| !self.settings.iter().any(|(known, _)| known == name);
+        both.settings.extend(other.settings.iter().filter(unset).cloned());
+        both
+    }
+
+    /// Fills in what was not asked for.
+    ///
+    /// # Errors
+    /// [`Refusal`] if something has no default, or what was asked for contradicts itself.
+    pub fn resolve(&self, model: &Model) -> Result<Resolved, Refusal> {
+        let [tensor, pipeline, virtual_stages, context, expert, data, micro_batch] =
+            self.degrees.map(|degree| degree.unwrap_or(1));
+        let others = u64::from(tensor) * u64::from(pipeline) * u64::from(context);
+        let refuse = |problem: String, repair: &str| Err(Refusal { problem, repair: repair.into() });
+        let devices = self.devices.unwrap_or_else(|| others.saturating_mul(data.into()));
+        if devices > MOST {
+            return refuse(format!("{devices} devices are more than {MOST}"), "take smaller degrees");
+        }
+        if !devices.is_multiple_of(others) || devices == 0 {
+            return refuse(
+                format!("{devices} devices are no multiple of tp·pp·cp = {tensor}·{pipeline}·{context} = {others}"),
+                "every replica takes that many",
+            );
+        }
+        let data = devices / others;
+        if let Some(asked) = self.degrees[5].filter(|asked| u64::from(*asked) != data) {
+            return refuse(
+                format!("dp={asked} contradicts {devices} devices at tp·pp·cp = {others}, which leave dp={data}"),
+                "leave one of the two out",
+            );
+        }
+        let Some(global_batch) = self.global_batch else {
+            return refuse("no global batch is given".into(), "give --global-batch, the sequences of an iteration");
+        };
+        let stack = self.stack.unwrap_or(Stack::Megatron2025);
+        let run = Run {
+            layout: Layout { tensor, pipeline, virtual_stages, context, expert, data: data as u32, micro_batch },
+            global_batch,
+            sequence: self.sequence.unwrap_or(model.longest_sequence.min(8192)),
+            precision: self.precision.unwrap_or(Precision::Bf16),
+            recompute: self.recompute.unwrap_or(Recompute::None),
+            settings: self.settings(stack),
+            layers: self.layers.clone(),
+        };
+        let h100 = &hardware::all()[2];
+        Ok(Resolved { run, accelerator: self.hardware.unwrap_or(h100), devices, stack })
+    }
+
+    /// The stack's settings with what was set. Overlap that the stack would use falls with what it rests on.
+    fn settings(&self, stack: Stack) -> Settings {
+        let mut settings = stack.settings();
+        for (name, value) in &self.settings {
+            // Each was tried when it was set.
+            drop(settings.set(name, value));
+        }
+        if !settings.sequence_parallel && !self.settings.iter().any(|(name, _)| name == "tp_overlap") {
+            settings.tp_overlap = false;
+        }
+        settings
+    }
+}
+
+fn accelerator(value: &str) -> Result<&'static Accelerator, String> {
+    hardware::find(value).ok_or_else(|| {
+        let known: Vec<&str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
+        let what =
+            if value.eq_ignore_ascii_case("v100") { "no published runs tell the constants of" } else { "there is no" };
+        format!("{what} hardware `{}`; there are {}", printable(value), known.join(", "))
+    })
+}
+
+fn precision(value: &str) -> Result<Precision, String> {
+    Precision::find(value).ok_or_else(|| {
+        format!("precision is `{}`, must be {}", printable(value), Precision::ALL.map(Precision::id).join(", "))
+    })
+}
+
+fn stack(value: &str) -> Result<Stack, String> {
+    Stack::find(value).ok_or_else(|| {
+        format!("there is no stack `{}`; there are {}", printable(value), Stack::ALL.map(Stack::id).join(", "))
+    })
+}
+
+fn recompute(value: &str) -> Result<Recompute, String> {
+    match value {
+        "none" => Ok(Recompute::None),
+        "selective" => Ok(Recompute::Selective),
+        "full" => Ok(Recompute::Full),
+        _ => match value.strip_prefix("full:") {
+            Some(layers) => count("recompute full", layers, MOST).map(|layers| Recompute::Layers(layers as u32)),
+            None => Err(format!("recompute is `{}`, must be none, selective, full or full:LAYERS", printable(value))),
+        },
+    }
+}
+
+/// A whole number from 1 on.
+fn count(name: &str, value: &str, most: u64) -> Result<u64, String> {
+    value
+        .parse()
+        .ok()
+        .filter(|count| (1..=most).contains(count))
+        .ok_or_else(|| format!("{name} is `{}`, must be a whole number from 1 to {most}", printable(value)))
+}

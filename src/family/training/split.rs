@@ -1,0 +1,110 @@
+//! Which layers lie on which stage.
+//!
+//! A virtual stage (chunk) `j·p + i` is part `j` of stage `i`. Where `L` layers do not divide evenly but `L + 2` (or `L + 1`)
+//! do, the first and the last chunk (the last alone) have one fewer: they hold the embedding and the head, as
+//! Megatron-LM's `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split` do it.
+
+use std::ops::Range;
+
+use super::{Layout, Model};
+
+/// The layers of every chunk in the model's order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StageSplit {
+    stages: usize,
+    chunks: Vec<Range<usize>>,
+}
+
+impl StageSplit {
+    /// The even split of `layers` over the stages; `None` where there is none.
+    pub fn even(layers: usize, layout: &Layout) -> Option<Self> {
+        let chunks = layout.pipeline as usize * layout.virtual_stages as usize;
+        let counts = if layers.is_multiple_of(chunks) {
+            vec![layers / chunks; chunks]
+        } else {
+            let fewer = [2, 1].into_iter().find(|fewer| (layers + fewer).is_multiple_of(chunks))?;
+            let each = (layers + fewer) / chunks;
+            let mut counts = vec![each; chunks];
+            *counts.last_mut()? -= 1;
+            if fewer == 2 {
+                counts[0] = counts[0].checked_sub(1)?;
+            }
+            counts
+        };
+        // A chunk may hold an end alone, a stage may not.
+        let split = StageSplit::of(&counts, layout.pipeline as usize);
+        (0..split.stages).all(|stage| split.layers(stage) > 0).then_some(split)
+    }
+
+    /// A split by the layers of every chunk.
+    pub fn of(counts: &[usize], stages: usize) -> Self {
+        let mut first = 0;
+        let chunks = counts
+            .iter()
+            .map(|&count| {
+                first += count;
+                first - count..first
+            })
+            .collect();
+        StageSplit { stages, chunks }
+    }
+
+    /// Number of stages.
+    pub fn stages(&self) -> usize {
+        self.stages
+    }
+
+    /// The chunks of a stage, earlier layers first.
+    pub fn chunks(&self, stage: usize) -> impl Iterator<Item = &Range<usize>> {
+        self.chunks[stage..].iter().step_by(self.stages)
+    }
+
+    /// Layers of a stage.
+    pub fn layers(&self, stage: usize) -> usize {
+        self.chunks(stage).map(ExactSizeIterator::len).sum()
+    }
+
+    /// By kind of layer: how many of a stage's layers are of it and whole, and how many are computed again. `recomputed` is
+    /// the number of layers of each chunk that are.
+    pub fn by_kind(&self, stage: usize, model: &Model, recomputed: usize) -> Vec<[f64; 2]> {
+        let mut counts = vec![[0.0; 2]; model.kinds.len()];
+        for chunk in self.chunks(stage) {
+            for (place, layer) in chunk.clone().enumerate() {
+                counts[usize::from(model.layers[layer])][usize::from(place < recomputed)] += 1.0;
+            }
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(pipeline: u32, virtual_stages: u32) -> Layout {
+        Layout { pipeline, virtual_stages, ..Layout::ONE }
+    }
+
+    #[test]
+    fn ends_have_one_layer_fewer_where_that_makes_the_rest_even() {
+        let layers = |count, p, v| {
+            let split = StageSplit::even(count, &layout(p, v))?;
+            Some((0..split.stages()).map(|stage| split.layers(stage)).collect::<Vec<_>>())
+        };
+        assert_eq!(layers(80, 4, 5), Some(vec![20; 4]));
+        assert_eq!(layers(126, 16, 1).map(|l| (l[0], l[1], l[15])), Some((7, 8, 7)));
+        assert_eq!(layers(80, 3, 1), Some(vec![27, 27, 26]));
+        assert_eq!(layers(22, 8, 3), Some(vec![2, 3, 3, 3, 3, 3, 3, 2]));
+        assert_eq!(layers(6, 8, 1), None);
+        assert_eq!(layers(21, 4, 1), None);
+        // Megatron has no layerless stage.
+        assert_eq!(layers(1, 3, 1), None);
+    }
+
+    #[test]
+    fn chunks_are_dealt_round_robin() {
+        let split = StageSplit::even(8, &layout(2, 2)).unwrap();
+        assert_eq!(split.chunks(1).cloned().collect::<Vec<_>>(), [2..4, 6..8]);
+        assert_eq!(StageSplit::of(&[3, 1, 2], 3).chunks(2).cloned().collect::<Vec<_>>(), [4..6]);
+    }
+}

@@ -1,0 +1,277 @@
+//! `plantui estimate` and `plantui calibrate` on the command line.
+
+use serde_json::Value;
+
+use super::{Folder, json, plantui, refusal, stdout};
+
+/// A published run: NVIDIA measured 14.72 s.
+const LLAMA: [&str; 14] = [
+    "estimate",
+    "llama-3-70b",
+    "--hardware",
+    "h100",
+    "--devices",
+    "64",
+    "--parallel",
+    "tp=4,pp=4,vp=5,cp=2,ep=1,mbs=1",
+    "--global-batch",
+    "128",
+    "--sequence-length",
+    "8192",
+    "--precision",
+    "bf16",
+];
+
+fn number(value: &Value, path: &str) -> f64 {
+    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} in {value}"))
+}
+
+#[test]
+fn a_published_run_is_predicted_with_every_field() {
+    let told = json(&[&LLAMA[..], &["--recompute", "none", "--stack", "megatron-2025", "--json"]].concat(), 0);
+    assert_eq!(told["schema"], "plantui.estimate/1");
+    let iteration = number(&told, "/iteration_s");
+    assert!((iteration / 14.72 - 1.0).abs() < 0.03, "{iteration}");
+    let tokens = number(&told, "/tokens_per_s");
+    assert!((tokens * iteration / (128.0 * 8192.0) - 1.0).abs() < 1e-9);
+    assert!((number(&told, "/tokens_per_s_per_device") * 64.0 / tokens - 1.0).abs() < 1e-9);
+    let flops = number(&told, "/model_flops_per_s_per_device");
+    assert!((flops / 989.4e12 / number(&told, "/mfu") - 1.0).abs() < 1e-9);
+    assert_eq!(number(&told, "/hfu"), number(&told, "/mfu"));
+    assert!((0.0..0.1).contains(&number(&told, "/bubble")));
+    let parts = told["parts_s"].as_object().unwrap();
+    for name in [
+        "gemm",
+        "attention",
+        "elementwise",
+        "tensor_parallel",
+        "context_parallel",
+        "expert_parallel",
+        "head",
+        "bubble",
+        "imbalance",
+        "p2p",
+        "data_parallel",
+        "optimizer",
+    ] {
+        assert!(parts.contains_key(name), "{name}");
+    }
+    let sum: f64 = parts.values().filter_map(Value::as_f64).sum();
+    assert!((sum / iteration - 1.0).abs() < 1e-9, "{sum} {iteration}");
+    let stages = told["stages"].as_array().unwrap();
+    assert_eq!(stages.len(), 4);
+    let fullest = stages.iter().map(|stage| number(stage, "/memory_bytes")).fold(0.0, f64::max);
+    assert_eq!(fullest, number(&told, "/memory_bytes"));
+    for stage in stages {
+        let parts: f64 = stage["memory"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
+        assert!((parts / number(stage, "/memory_bytes") - 1.0).abs() < 1e-9);
+    }
+    assert_eq!(told["fits"], "close");
+    assert_eq!(told["trust"]["runs"], 57);
+    assert!(number(&told, "/trust/mean_error") < 0.03 && told["trust"]["class"].is_string());
+    assert!(!told["assumptions"].as_array().unwrap().is_empty());
+    // The table says the same.
+    let table = stdout(&LLAMA, 0);
+    assert!(table.contains("MFU") && table.contains("fits: close") && table.contains("57 published runs"), "{table}");
+}
+
+#[test]
+fn recomputation_trades_time_for_memory() {
+    let told = |what: &str| json(&[&LLAMA[..], &["--recompute", what, "--json"]].concat(), 0);
+    let [none, one, full] = ["none", "full:1", "full"].map(told);
+    for (less, more) in [(&none, &one), (&one, &full)] {
+        assert!(number(less, "/iteration_s") < number(more, "/iteration_s"));
+        assert!(number(less, "/memory_bytes") > number(more, "/memory_bytes"));
+        assert!(number(more, "/hfu") > number(more, "/mfu"));
+    }
+    // All layers but the head again: a third more work.
+    let again = number(&full, "/hfu") / number(&full, "/mfu");
+    assert!((1.30..1.34).contains(&again), "{again}");
+}
+
+#[test]
+fn every_setting_changes_something_where_it_applies() {
+    let base = ["estimate", "llama-3.1-8b", "--devices", "64", "--parallel", "tp=4,cp=2,mbs=2", "--global-batch", "64"];
+    let told = |more: &[&str]| json(&[&base[..], more, &["--json"]].concat(), 0);
+    let plain = told(&[]);
+    for setting in [
+        "sequence_parallel=false",
+        "distributed_optimizer=false",
+        "fsdp=true",
+        "tp_overlap=false",
+        "dp_overlap=false",
+        "fused_cross_entropy=true",
+        "vocab_parallel_loss=false",
+        "fused_elementwise=false",
+        "attention=flash1",
+        "attention=flash2",
+        "context_style=all-to-all",
+        "gradient_bytes=2",
+        "reserve=70GiB",
+    ] {
+        let changed = told(&["--set", setting]);
+        let (name, value) = setting.split_once('=').unwrap();
+        let shown = &changed["settings"][name];
+        if name == "reserve" {
+            assert_eq!(shown, 70.0 * 1024f64.powi(3));
+            assert_ne!(changed["fits"], plain["fits"]);
+            continue;
+        }
+        assert_eq!(shown.to_string().trim_matches('"'), value);
+        let same = ["iteration_s", "memory_bytes"].iter().all(|field| changed[field] == plain[field]);
+        assert!(!same, "{setting} changes nothing");
+    }
+    let unfused =
+        json(&["estimate", "gpt2", "--devices", "1", "--global-batch", "8", "--set", "attention=unfused", "--json"], 0);
+    assert_eq!(unfused["trust"], "no published run is like this");
+    for stack in ["nemo-24", "torchtitan", "plain"] {
+        assert_eq!(told(&["--stack", stack])["stack"], stack);
+    }
+}
+
+#[test]
+fn models_come_from_names_files_folders_and_standard_input() {
+    let folder = Folder::new();
+    let config = r#"{"model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48, "num_attention_heads": 32,
+        "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144, "moe_intermediate_size": 768,
+        "num_experts": 128, "num_experts_per_tok": 8, "vocab_size": 151936, "max_position_embeddings": 40960}"#;
+    let path = folder.file("config.json", config);
+    let parent = folder.path("").to_str().unwrap().to_string();
+    let flags = ["--devices", "8", "--parallel", "ep=8", "--global-batch", "16", "--json"];
+    let named = json(&[&["estimate", "Qwen/Qwen3-30B-A3B"], &flags[..]].concat(), 0);
+    for place in [path.as_str(), parent.as_str()] {
+        let read = json(&[&["estimate", place], &flags[..]].concat(), 0);
+        assert_eq!(read["iteration_s"], named["iteration_s"]);
+        assert_eq!(read["model"]["parameters"], 30_532_122_624_u64);
+    }
+    let assert = plantui().args([&["estimate", "-"], &flags[..]].concat()).write_stdin(config).assert().code(0);
+    let piped: Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+    assert_eq!(piped["iteration_s"], named["iteration_s"]);
+    assert!(named["assumptions"].to_string().contains("16 to 42% off"));
+    assert!(number(&named, "/model/active_parameters") < 4e9);
+}
+
+#[test]
+fn what_engines_refuse_is_refused_with_the_rule() {
+    let llama = |more: &[&str]| refusal(&[&["estimate", "llama-3-70b", "--global-batch", "128"], more].concat());
+    for (flags, sentence) in [
+        (&["--parallel", "tp=3"][..], "tp=3 does not divide the model's 64 attention heads"),
+        (&["--parallel", "tp=16"], "tp=16 does not divide the model's 8 key/value heads"),
+        (&["--parallel", "pp=7"], "80 layers do not divide evenly over pp·vp = 7·1 = 7"),
+        (&["--parallel", "dp=3"], "global batch 128 is not divisible by mbs·dp = 1·3 = 3"),
+        (&["--parallel", "pp=16,vp=5,mbs=16"], "interleaving needs microbatches that 16 pipeline stages divide"),
+        (&["--parallel", "vp=2"], "vp=2 needs at least two pipeline stages"),
+        (&["--parallel", "ep=2", "--devices", "2"], "ep=2, but llama-3-70b has no experts"),
+        (&["--parallel", "cp=3"], "sequence length 8192 is not divisible by 2·cp = 6"),
+        (&["--parallel", "tp=4,dp=2", "--devices", "16"], "dp=2 contradicts 16 devices"),
+        (&["--parallel", "tp=4", "--devices", "6"], "6 devices are no multiple of tp·pp·cp = 4·1·1 = 4"),
+        (&["--parallel", "tp=4,tp=8"], "--parallel: tp is given twice, as 4 and 8"),
+        (&["--parallel", "zp=4"], "--parallel: there is no degree `zp`"),
+        (&["--parallel", "pp=4", "--layers", "20,20,20,21"], "--layers adds up to 81"),
+        (&["--parallel", "pp=4", "--layers", "20,20,40"], "--layers has 3 numbers, but there are 4"),
+        (&["--parallel", "pp=2", "--layers", "80,0"], "--layers: layers is `0`"),
+        (&["--recompute", "full:81"], "--recompute full:81 names more layers than the 80"),
+        (&["--recompute", "some"], "--recompute: recompute is `some`"),
+        (&["--hardware", "tpu"], "--hardware: there is no hardware `tpu`"),
+        (&["--hardware", "a100", "--precision", "fp8"], "a100-80 has no products in 8 bits"),
+        (&["--precision", "mxfp8"], "mxfp8 scales blocks in hardware that h100 does not have"),
+        (&["--precision", "int3"], "--precision: precision is `int3`"),
+        (&["--stack", "mine"], "--stack: there is no stack `mine`"),
+        (&["--set", "colour=red"], "--set: there is no setting `colour`"),
+        (&["--set", "attention"], "--set `attention` is no NAME=VALUE"),
+        (&["--set", "attention=fast"], "--set: attention is `fast`, must be flash, flash1, flash2 or unfused"),
+        (&["--set", "tp=2"], "--set: tp is no setting"),
+        (&["--set", "fsdp=true", "--set", "fsdp=false"], "--set: fsdp is set twice"),
+        (
+            &["--parallel", "tp=2", "--set", "sequence_parallel=false", "--set", "tp_overlap=true"],
+            "tp_overlap needs sequence_parallel",
+        ),
+        (&["--parallel", "cp=2", "--set", "attention=unfused"], "cp=2 needs a fused attention kernel"),
+        (
+            &["--parallel", "tp=8,cp=2", "--set", "context_style=all-to-all"],
+            "context_style=all-to-all needs cp to divide",
+        ),
+        (&["--sequence-length", "0"], "--sequence-length: sequence_length is `0`"),
+    ] {
+        let error = llama(flags);
+        assert!(error.starts_with(&format!("error: {sentence}")), "{flags:?}: {error}");
+    }
+    let experts =
+        |parallel: &str| refusal(&["estimate", "mixtral-8x7b", "--global-batch", "96", "--parallel", parallel]);
+    assert!(experts("ep=3,dp=3").contains("ep=3 does not divide the 8 experts"));
+    assert!(experts("ep=4,dp=2").contains("ep=4 does not divide dp·cp = 2·1 = 2"));
+    let error = refusal(&["estimate", "gpt2", "--global-batch", "8", "--sequence-length", "2048"]);
+    assert!(error.contains("more than the 1024 positions that gpt2 has learned"), "{error}");
+    assert!(
+        refusal(&["estimate", "llama-9", "--global-batch", "8"]).contains("there is no model and no file `llama-9`")
+    );
+}
+
+#[test]
+fn odd_configurations_are_refused_by_field() {
+    let folder = Folder::new();
+    let error = |name: &str, text: &str| {
+        let path = folder.file(name, text);
+        refusal(&["estimate", &path, "--global-batch", "8"])
+    };
+    for (text, sentence) in [
+        (r#"{"model_type": "mamba", "hidden_size": 4}"#, "model_type is `mamba`, which is not known"),
+        (r#"{"peft_type": "LORA", "r": 16}"#, "peft_type marks an adapter (LoRA)"),
+        (r#"{"hidden_size": 4}"#, "model_type is missing"),
+        (r#"{"model_type": "mixtral", "hidden_size": 64, "num_attention_heads": 4}"#, "num_local_experts is missing"),
+        (
+            r#"{"model_type": "qwen3", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 3,
+               "intermediate_size": 64, "vocab_size": 100, "num_hidden_layers": 2}"#,
+            "num_key_value_heads is 3, which does not divide the 4 attention heads",
+        ),
+        (
+            r#"{"model_type": "gemma2", "hidden_size": "wide", "num_attention_heads": 4}"#,
+            "hidden_size is `wide`, must be a whole number",
+        ),
+        ("[1, 2]", ""),
+        ("{", ""),
+    ] {
+        let found = error("config.json", text);
+        assert!(found.contains(sentence), "{found}");
+    }
+    // Gemma 3's own files leave sizes to the library's defaults, inside a model that reads pictures.
+    let pictures = r#"{"model_type": "gemma3", "vision_config": {"hidden_size": 1152}, "text_config": {"hidden_size": 2560,
+        "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34, "sliding_window": 1024}}"#;
+    let path = folder.file("gemma.json", pictures);
+    let told = json(&["estimate", &path, "--global-batch", "8", "--json"], 0);
+    assert_eq!(told["model"]["parameters"], 3_880_263_168_u64);
+    assert!(told["assumptions"].to_string().contains("only the text model is counted"));
+    // Quantised weights are told, not counted as fewer.
+    let quantised = r#"{"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256,
+        "quantization_config": {"quant_method": "gptq", "bits": 4}}"#;
+    let path = folder.file("quantised.json", quantised);
+    let told = json(&["estimate", &path, "--global-batch", "8", "--json"], 0);
+    assert_eq!(told["model"]["parameters"], 8_030_261_248_u64);
+    assert!(told["assumptions"].to_string().contains("quantised (`gptq`)"));
+}
+
+#[test]
+fn a_calibration_is_written_applied_and_told() {
+    let folder = Folder::new();
+    let runs =
+        "tp,pp,vp,cp,devices,global_batch,measured_s\n4,4,5,2,64,128,17.0\n8,2,1,1,64,128,18.9\n4,4,1,1,64,128,18.1\n";
+    let runs = folder.file("runs.csv", runs);
+    let file = folder.path("ours.json").to_str().unwrap().to_string();
+    let text = stdout(&["calibrate", "llama-3-70b", "--runs", &runs, "--write", &file], 0);
+    assert!(text.contains("compute rate") && text.contains("left out") && text.contains("next run: tp="), "{text}");
+    assert!(text.contains("exposed data-parallel share") && text.contains("not identified"), "{text}");
+    let shipped = json(&[&LLAMA[..], &["--json"]].concat(), 0);
+    let fitted = json(&[&LLAMA[..], &["--calibration", &file, "--json"]].concat(), 0);
+    let error = |told: &Value| (number(told, "/iteration_s") / 17.0 - 1.0).abs();
+    assert!(error(&shipped) > 0.12 && error(&fitted) < 0.06, "{} {}", error(&shipped), error(&fitted));
+    assert!(fitted["assumptions"].to_string().contains("calibrated on 3 runs of llama-3-70b"));
+    let document = json(&["calibrate", "llama-3-70b", "--runs", &runs, "--json"], 0);
+    assert_eq!(document["schema"], "plantui.calibrate/1");
+    assert_eq!(document["runs"].as_array().map(Vec::len), Some(3));
+    // It is not replaced unasked, and what is none is refused.
+    assert!(refusal(&["calibrate", "llama-3-70b", "--runs", &runs, "--write", &file]).contains("exists"));
+    let error = refusal(&[&LLAMA[..], &["--calibration", &runs]].concat());
+    assert!(error.contains("is no calibration"), "{error}");
+    assert!(refusal(&["calibrate", "llama-3-70b", "--runs", "none.csv"]).contains("none.csv"));
+}

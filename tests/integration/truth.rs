@@ -1,0 +1,74 @@
+//! Predictions of published training runs with the shipped constants, held against what was measured.
+
+use plantui::family::training::truth::{
+    self, Class,
+    rows::{self, PublishedRun, SOURCES},
+    summary::{self, Predicted, errors, rank_correlation},
+};
+
+fn published() -> (Vec<PublishedRun>, Vec<rows::Left>) {
+    rows::read(&crate::common::reference::root().join("truth")).unwrap()
+}
+
+#[test]
+#[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
+fn published_runs_are_predicted_within_their_targets() {
+    let (runs, left) = published();
+    let predicted = summary::predict(&runs).unwrap();
+    assert_eq!((predicted.len(), left.iter().map(|(_, count, _)| count).sum::<usize>()), (202, 61));
+    let of = |source: &'static str| predicted.iter().filter(move |row| row.published.source == source);
+    for (source, count, target) in [
+        (SOURCES[0], 57, 0.03),
+        (SOURCES[1], 57, 0.05),
+        (SOURCES[2], 8, 0.04),
+        (SOURCES[3], 10, 0.05),
+        (SOURCES[4], 24, 0.05),
+        (SOURCES[5], 22, 0.06),
+    ] {
+        let time = errors(of(source).map(Predicted::time_error)).unwrap();
+        assert_eq!(time.count, count, "{source}");
+        assert!(time.mean <= target, "{source}: {time:?}");
+    }
+    let memory = errors(of(SOURCES[5]).filter_map(Predicted::memory_error)).unwrap();
+    assert!(memory.count == 22 && memory.mean <= 0.03, "{memory:?}");
+    let table = summary::markdown(&predicted, &left);
+    let documented = include_str!("../../docs/truth.md");
+    let lines = table.lines().filter(|line| line.starts_with('|') || line.starts_with('*'));
+    for line in lines {
+        assert!(documented.contains(line), "docs/truth.md lacks: {line}");
+    }
+}
+
+#[test]
+#[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
+fn trust_is_what_was_measured() {
+    let (runs, _) = published();
+    let predicted = summary::predict(&runs).unwrap();
+    let classes: [&'static Class; 7] = [
+        &truth::H100_BF16,
+        &truth::H100_FP8,
+        &truth::A100_UNFUSED,
+        &truth::B200_DENSE,
+        &truth::B200_EXPERTS,
+        &truth::TORCHTITAN_BF16,
+        &truth::TORCHTITAN_FP8,
+    ];
+    for class in classes {
+        let rows: Vec<&Predicted<'_>> = predicted.iter().filter(|row| row.estimate.trust == Some(class)).collect();
+        let time = errors(rows.iter().map(|row| row.time_error())).unwrap();
+        assert_eq!(time.count, class.runs as usize, "{}", class.class);
+        assert!((time.mean - class.mean_error).abs() < 1e-4, "{}: {time:?}", class.class);
+        assert!((time.worst - class.worst_error).abs() < 1e-3, "{}: {time:?}", class.class);
+        let devices = rows.iter().map(|row| row.published.run.layout.devices());
+        assert_eq!([devices.clone().min(), devices.max()], class.devices.map(Some), "{}", class.class);
+    }
+    assert!(predicted.iter().all(|row| row.estimate.trust.is_some()));
+}
+
+#[test]
+fn ranks_correlate() {
+    assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &[10.0, 20.0, 90.0]), 1.0);
+    assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), -1.0);
+    // Ties share their ranks: 1, 2.5, 2.5, 4 against 1, 2, 3, 4.
+    assert!((rank_correlation(&[1.0, 2.0, 2.0, 3.0], &[1.0, 2.0, 3.0, 4.0]) - 0.9_f64.sqrt()).abs() < 1e-12);
+}
