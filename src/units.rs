@@ -6,7 +6,7 @@
 //! a capital prefix in a *bandwidth* means bits (`200Gb/s`), and `gb/s` is refused, since it may mean either; in a *size*
 //! it is read as bytes, as everyone writes `80gb`.
 //!
-//! The one surprising decision: [`bytes_exact`] and [`bandwidth_exact`] pick the decimal or the binary unit,
+//! [`bytes_exact`] and [`bandwidth_exact`] pick the decimal or the binary unit,
 //! whichever needs fewer digits, so that a file's `80e9` shows as `80 GB` and `8589934592` as `8 GiB`.
 
 use std::time::Duration;

@@ -4,7 +4,7 @@
 //! What is shared: the [flags](arguments) of limits and planners, [reading](input) workloads and plans,
 //! [running](planning) a planner with a progress bar and Ctrl-C, the [table](report) of a plan, and [`output`].
 //!
-//! Results go to standard output, everything else to standard error. The surprising decision: a reader that leaves
+//! Results go to standard output, everything else to standard error. A reader that leaves
 //! (`plantui plan F | head -1`) is success, since it got what it wanted.
 
 pub mod arguments;

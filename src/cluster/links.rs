@@ -1,7 +1,7 @@
 //! Links between devices in machines, and what moving data over them takes (the cost model of DAPPLE's published programs).
 //!
 //! Three speeds: inside a machine, between two devices of different machines, and for an all-reduce that spans machines.
-//! The surprising part, kept as published: a transfer to devices of one machine is slowed by the share of senders
+//! As published, a transfer to devices of one machine is slowed by the share of senders
 //! outside it, whatever the number of receivers, while one to devices of several machines runs at the all-reduce's speed.
 
 use super::Machines;

@@ -2,7 +2,7 @@
 //!
 //! A TOML file at `--config`, else `$PLANTUI_CONFIG`, else `plantui/config.toml` in `$XDG_CONFIG_HOME` or `~/.config`.
 //! `read` takes it apart and says where it is wrong; [`print`] writes the one that is in force, with comments, so that
-//! what it writes is read back as the same [`Config`]. The surprising decision: only the screen looks at it. What the
+//! what it writes is read back as the same [`Config`]. Only the screen looks at it. What the
 //! other commands print depends on their flags alone, so that a script does the same for everybody.
 
 mod print;

@@ -10,7 +10,7 @@
 //!
 //! What a box says is decided in `plan_svg/row.rs`; here it is drawn. Everything is told by words, lengths and patterns, so
 //! that a black-and-white print reads as well. The ground is white and nothing is loaded from elsewhere.
-//! `O(nodes + transfers)`. The surprising decision: boxes stand below one another and are as wide as the page, because plans
+//! `O(nodes + transfers)`. Boxes stand below one another and are as wide as the page, because plans
 //! have dozens of stages and a page is easily made longer, not wider.
 
 mod row;

@@ -3,7 +3,7 @@
 //! The table is also what a sweep is taken up again from: [`read`] gives the rows of such a file, and [`Table::answers`]
 //! finds those that answer a sweep's points. Numbers are written so that they are read back to the last bit. Rows of other
 //! sweeps in the same file are kept, and so are those of another seed, another deadline, or a workload that has changed
-//! since. The surprising decision: a point that was stopped is read as not answered, even with a plan; its row stays until
+//! since. A point that was stopped is read as not answered, even with a plan; its row stays until
 //! there is another.
 
 use std::time::Duration;

@@ -14,7 +14,7 @@
 //! | merge | degrees of the first | kind of the first | devices of both | refused |
 //! | split | both keep the degrees | a free device of the kind | the devices are shared out | refused |
 //!
-//! Surprising: device numbers stay 0, 1, 2, .. through the stages only if they were so before; else a stage that grows
+//! Device numbers stay 0, 1, 2, .. through the stages only if they were so before; else a stage that grows
 //! takes the smallest free numbers and one that shrinks gives back its last, so that there and back is where it began.
 //! `O(nodes + edges)` for each edit.
 

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Sources: Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models" (arXiv 2205.05198), and
-//! Megatron-LM's memory report for the widths of gated blocks. The surprising decision: recomputation adds the activations
+//! Megatron-LM's memory report for the widths of gated blocks. Recomputation adds the activations
 //! it brings back to `B` of every layer, although one layer at a time needs them, because the published profile does;
 //! [`WorkingSet::OneLayer`] does otherwise.
 

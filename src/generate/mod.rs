@@ -5,7 +5,7 @@
 //! made and what was assumed. The formulas stand in `cost.rs` with their sources. `O(layers · degrees)` time and memory.
 //! Equal arguments give equal bytes, so a file can always be made again from its `provenance`.
 //!
-//! The surprising decision: `parameterSize` counts elements, as in the published profiles, because the planner's
+//! `parameterSize` counts elements, as in the published profiles, because the planner's
 //! `4(d − 1)/d` of it is then the volume of a ring all-reduce of 2-byte gradients.
 
 mod assumptions;

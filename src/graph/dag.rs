@@ -1,6 +1,6 @@
 //! A directed acyclic graph in compressed rows.
 //!
-//! Construction is `O(n + m)` in time and memory and refuses cycles, naming one. The surprising decision: successor
+//! Construction is `O(n + m)` in time and memory and refuses cycles, naming one. Successor
 //! and predecessor lists carry *edge indices*, not vertices, so that a planner can keep any cost per edge in a plain
 //! array beside the graph.
 

@@ -5,7 +5,7 @@
 //! stages are given the original's nodes and choices, one device each, and are worth what [`check`] finds by the
 //! original's own measure. So nothing is proven, and the notes say what was assumed.
 //!
-//! The surprising decision concerns memory. In Piper's pipelines a stage holds the activations of as many microbatches as
+//! Of memory: in Piper's pipelines a stage holds the activations of as many microbatches as
 //! there are stages from it on, which a device placement cannot express: sizes are taken for one microbatch in flight, and
 //! if the plan then does not fit, for as many as it has stages, until it does; where nothing fits, the same is tried with
 //! every node in its smallest mode.

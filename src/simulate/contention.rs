@@ -5,7 +5,7 @@
 //! way. Each of these has a queue in the one global order in which transfers became ready, and a transfer starts when it is
 //! at the head of all its queues and everything is free. A device with a transfer in its queue starts no new computation.
 //! So the first of all pending transfers always gets what it needs as soon as what runs now has ended, and no run gets
-//! stuck. The surprising decision is that reservation: without it transfers between two busy devices starve.
+//! stuck. Without that reservation transfers between two busy devices starve.
 //!
 //! Of transfers that became ready at the same moment that of the earlier stage goes first; of one stage, that of the earlier
 //! microbatch; of one microbatch, activations before gradients; of these, what goes to the nearest stage ([`Turn`]). Stages

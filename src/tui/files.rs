@@ -53,7 +53,7 @@ pub(super) fn save_own(path: &Path, text: &[u8]) -> Result<(), String> {
 
 /// Keeps other processes from the files that a lock file stands for, until it is dropped.
 ///
-/// Surprising: it is a hope, not a promise. Where the lock cannot be had in [`LOCK_WAIT`] the work is done all the same,
+/// It is a hope, not a promise. Where the lock cannot be had in [`LOCK_WAIT`] the work is done all the same,
 /// and one that is older than [`LOCK_STALE`] belongs to a process that died: nobody shall wait for a file at leaving.
 pub(super) struct Lock(Option<PathBuf>);
 

@@ -1,7 +1,7 @@
 //! From a key to an action, by what is in front of the user.
 //!
 //! The action table says which keys an action has; a [`Keymap`] holds those in force, which a configuration may have
-//! changed. Help, palette and bottom line ask it, never the table. The surprising decision: Ctrl-C and Ctrl-Z cannot be
+//! changed. Help, palette and bottom line ask it, never the table. Ctrl-C and Ctrl-Z cannot be
 //! taken from leaving and suspending, so that no configuration locks anyone in.
 
 use std::fmt;

@@ -3,7 +3,7 @@
 //! `sessions.json` in `$XDG_STATE_HOME/plantui` or `~/.local/state/plantui`, at most [`MOST`] of them. A workload is known by
 //! its file's canonical path, not by what is in it: one that is profiled anew keeps its session, and a list of paths is at
 //! the same time the list of recent files. It is read anew before it is written, under a lock, so that two screens that are
-//! left at once lose nothing of each other but the same workload's session. The surprising decision: a file that is broken or of another
+//! left at once lose nothing of each other but the same workload's session. A file that is broken or of another
 //! program is neither used nor written over, and the screen says so.
 
 use std::{

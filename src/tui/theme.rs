@@ -3,7 +3,7 @@
 //! A theme is a TOML file that gives a colour to each [`Role`]; a role without one takes the terminal's own. Five are
 //! compiled in; a file of the same form in `plantui/themes` of the user's configuration directory is added, or takes
 //! the place of the built-in one with its name. Colours are written as true colour and brought down the ladder of
-//! [`Depth`] once, when the theme is made, so drawing never thinks about the terminal. The surprising decision: on 16
+//! [`Depth`] once, when the theme is made, so drawing never thinks about the terminal. On 16
 //! colours a foreground is never black or dark grey, however near, because many terminals show those as nothing.
 
 use std::{

@@ -1,7 +1,7 @@
 //! Notices that a workload's file has changed.
 //!
 //! A thread looks at the file twice a second: its time, length and inode, so that one an editor moved into place counts
-//! as changed too. The surprising decision: it asks instead of being told. Notifications miss what happens on network
+//! as changed too. It asks instead of being told. Notifications miss what happens on network
 //! file systems, where login nodes keep home directories, and a look at one file costs nothing to speak of. A change
 //! counts once two looks agree, so that a file that is still being written is left to finish.
 

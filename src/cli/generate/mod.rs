@@ -1,7 +1,7 @@
 //! `plantui generate`: a workload from a model and a hardware preset, every assumption a flag.
 //!
-//! [`run`] returns the text of the file, [`GenerateArgs::write`] writes it. The surprising decision:
-//! the command recorded in the file is put together from the settings that were given, not from the words that were typed,
+//! [`run`] returns the text of the file, [`GenerateArgs::write`] writes it. The command recorded in the file is put together
+//! from the settings that were given, not from the words that were typed,
 //! so that the same settings always give the same bytes and `--output` leaves no trace.
 
 mod network;

@@ -7,8 +7,8 @@
 //!
 //! Which nodes of an accelerator are together is read in two ways, as [`Measure::Latency`](crate::plan::Measure::Latency) says.
 //! With subgraphs a stage is a part, and stages of one device run in the order of the plan. Without, a stage is a device,
-//! cut where a path leaves it and comes back: the depth of a node counts the returns, nodes of equal depth are a part. The
-//! surprising decision, the paper's, is that these do not wait for one another unless data does, even on one device.
+//! cut where a path leaves it and comes back: the depth of a node counts the returns, nodes of equal depth are a part.
+//! As in the paper, these do not wait for one another unless data does, even on one device.
 //!
 //! `O(stages · (nodes + edges))` for the second reading, `O(nodes + edges log edges)` for the first.
 

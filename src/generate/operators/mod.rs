@@ -5,7 +5,7 @@
 //! whichever is longer (the roofline of Williams, Waterman and Patterson, CACM 2009), on either kind of device.
 //! `O(operators)` time and memory; equal arguments give equal bytes.
 //!
-//! The surprising decision: an operator and its gradient share a colour class and the operator carries all memory, so
+//! An operator and its gradient share a colour class and the operator carries all memory, so
 //! that parameters, their gradients and the activations kept for them are always on one device.
 
 mod assumptions;

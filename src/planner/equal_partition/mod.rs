@@ -9,8 +9,8 @@
 //! * *general*: all nodes in depth-first topological order are dealt out evenly.
 //!
 //! With `S` stage counts, `d` divisors, `t` degrees it weighs `O(S · d · t)` plans by their sums (`estimate`) in
-//! `O(S · (n + m) + plans · stages)`; only those that may be the best are built and scored, in `O(n + m)` each. The surprising
-//! decision, as published: a tensor degree is tried if the file's *first* node offers it, and a stage count that exceeds
+//! `O(S · (n + m) + plans · stages)`; only those that may be the best are built and scored, in `O(n + m)` each. As
+//! published, a tensor degree is tried if the file's *first* node offers it, and a stage count that exceeds
 //! the nodes leaves leading stages empty. A plan with empty stages is never better than the same without, so those are
 //! left out here; the values are the same.
 

@@ -7,7 +7,7 @@
 //! the sweeps get cheaper.
 //!
 //! A sweep takes a minimum over each cell of each factor's table. Messages are over classes of labels, as tables are.
-//! The surprising fact: on all published networks the two bounds meet, so no large table is ever made.
+//! On all published networks the two bounds meet, so no large table is ever made.
 
 use super::pairwise::{Pairwise, select};
 use crate::planner::Search;

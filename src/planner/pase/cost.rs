@@ -5,7 +5,7 @@
 //! addition is one operation, a training step three times the forward pass, a word 8 bytes, an all-reduce of `w` words
 //! among `n` devices `2 (n − 1) / n · w` words. There is no latency and no overlap.
 //!
-//! The surprising decision, which is the paper's: a transfer looks at sizes of slices only, never at where they lie, and
+//! A transfer looks at sizes of slices only, never at where they lie, and
 //! where the consumer's tensor is split more ways than the producer's nothing is taken to be there already.
 
 use crate::workload::operators::{BatchNorm, Gemm, Operator, OperatorKind};

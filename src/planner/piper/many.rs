@@ -6,7 +6,7 @@
 //! for more a bound to meet; and a plan for more devices that leaves enough of them idle is the answer for fewer as well.
 //!
 //! A number of devices between two whose answers are known takes the probes of that bracket, and none where the bracket is
-//! closed: the closer the numbers lie, the less each costs. The surprising decision: every answer is asked for once
+//! closed: the closer the numbers lie, the less each costs. Every answer is asked for once
 //! more, as the plan with the fewest devices for its load, so that it does not depend on what else was asked.
 
 use std::collections::BTreeMap;

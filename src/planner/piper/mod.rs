@@ -8,7 +8,7 @@
 //! takes about 15 probes of `O(P · degrees · F)` time, `F ≤ min(N, k)` the undominated (replicas, devices) of a set, and
 //! `O(D · F)` memory. The published program takes `O(P · degrees · k · m)` time and `O(D · k²)` memory.
 //!
-//! The surprising decision: a network with too many admissible sets is not refused but planned over the sets of several
+//! A network with too many admissible sets is not refused but planned over the sets of several
 //! topological orders, which gives a valid plan without proof; the outcome says so.
 
 mod bisection;

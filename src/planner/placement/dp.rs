@@ -11,7 +11,7 @@
 //! the transfers across its border have to be paid by somebody (`Need`), and classes that are larger than what a device has
 //! left cannot be split to fill it (`super::packing`). On balanced graphs hardly an ideal is of use.
 //!
-//! The surprising decision: the table is filled several times, each time with a value that is good enough. A walk stops once
+//! The table is filled several times, each time with a value that is good enough. A walk stops once
 //! every entry it works for has such a value, and it goes far down first, where nearly full devices are. The first time
 //! everything below the bound will do, so that only the question whether there is a better split is answered; often there
 //! is none. A result above what was good enough is exact; one below is the next bound, and good enough is then what lies

@@ -5,7 +5,7 @@
 //! one rule: a set pays for a net that it meets and does not contain. Nets inside one class never cost; those with the
 //! same classes are one net. A counter per net makes adding or removing a class `O(nets of the class)`.
 //!
-//! The surprising part concerns rounding. A net's cost enters the sum with its first class and leaves it with its last, and
+//! Of rounding: a net's cost enters the sum with its first class and leaves it with its last, and
 //! what is small would be lost beside a net of 1e30 that users write to say "never cut here". So searches price with
 //! costs cut off above what is of use ([`ClassCosts::bounded`]), and a split that they find is worth what its parts add
 //! up to ([`ClassCosts::load`]).

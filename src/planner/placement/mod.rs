@@ -8,7 +8,7 @@
 //! [`split`] scores any split and reads and writes the published file. All are plain functions over a graph, a profile
 //! and [`PlacementLimits`].
 //!
-//! The surprising decision of the problem itself: only the forward pass has to be contiguous. A node of the backward
+//! Only the forward pass has to be contiguous. A node of the backward
 //! pass is wherever the forward node of its colour class is.
 
 pub mod baselines;

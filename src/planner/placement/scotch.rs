@@ -5,7 +5,7 @@
 //! second; what it gives is taken as it is, memory, capability and contiguity unheeded, and scored like any other split.
 //! Debian installs the program as `scotch_gpart`, because another package owns the short name.
 //!
-//! The surprising decision: vertices are labelled 0, 1, 2, .. here. The published program labels them by colour, of which
+//! Vertices are labelled 0, 1, 2, .. here. The published program labels them by colour, of which
 //! nodes without one have some near 2^31, and Scotch then allocates a table over the whole range (gigabytes).
 
 use std::{

@@ -11,7 +11,7 @@
 //!
 //! No planner is known by name: questions come from the limits, options and [levers](crate::planner::Lever) that a planner
 //! declares. One re-plan for each question, so the cost is about thirty times that of the plan; a deadline for each keeps it
-//! bounded. The surprising decision: where a changed limit leaves the plan at hand valid and the re-plan found nothing
+//! bounded. Where a changed limit leaves the plan at hand valid and the re-plan found nothing
 //! better, that plan is the answer, so a search that was cut short never makes more devices look worse.
 
 mod answer;

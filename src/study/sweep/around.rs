@@ -1,7 +1,7 @@
 //! Values of a limit around the one in force, coarse or fine: what a chart of it runs along where nobody names a range.
 //!
 //! The coarse values cover all that may be of interest in factors; the fine ones lie a round step apart, so that one reads
-//! off them what a little more of the limit is worth. The surprising decision: the value in force always belongs to them,
+//! off them what a little more of the limit is worth. The value in force always belongs to them,
 //! even where it is not round, because everything else is compared with it.
 
 use crate::{cluster::LimitKind, units};

@@ -3,7 +3,7 @@
 //! A [`Sweep`] is a list of [`Point`]s: workload, line ([`Series`]), limits. [`run`](run::run) answers them in parallel, in the order of
 //! interest ([`order`]), and hands over each [`Answer`] when it is there, so that a sweep can be watched, stopped and taken
 //! up again. Points that differ in nothing but devices are one run of a planner that can answer several at once
-//! ([`Planner::answers_many`](crate::planner::Planner::answers_many)); the surprising decision is that this, not the order
+//! ([`Planner::answers_many`](crate::planner::Planner::answers_many)); this, not the order
 //! of interest, decides what runs together.
 
 mod answer;

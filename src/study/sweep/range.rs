@@ -1,7 +1,7 @@
 //! Values of a limit as a person writes them: `8..2048:x2`, `8..64:+8`, `8..64`, `1GiB,2GiB,8GiB,80GiB`.
 //!
 //! Parts are separated by commas; a part is one value or a range `FIRST..LAST`, with a factor (`:x2`) or a step (`:+8`)
-//! behind it. Without either a range doubles. The surprising decision: the last value of a range always belongs to it,
+//! behind it. Without either a range doubles. The last value of a range always belongs to it,
 //! even where the steps would jump over it, because the ends are what one asks a range for.
 
 use crate::{cluster::LimitKind, units::exact_number};

@@ -4,7 +4,7 @@
 //! [`Conversion::assumptions`], a sentence each, and goes wherever a result goes that rests on it. [`text`] writes a
 //! converted workload as a file. All are `O((nodes + edges) · log nodes)`.
 //!
-//! The surprising decision: a conversion tells which original nodes each new one stands for, so that a plan can be
+//! A conversion tells which original nodes each new one stands for, so that a plan can be
 //! carried back and scored on the original; what a planner reaches on the converted workload is no claim.
 
 mod text;

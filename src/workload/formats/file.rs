@@ -1,6 +1,6 @@
 //! Reading files that others made: never without end, never waiting for somebody to write.
 //!
-//! A path must name a regular file of a bounded size. The surprising decision: pipes are read where a shell made them
+//! A path must name a regular file of a bounded size. Pipes are read where a shell made them
 //! (`/dev/fd/63`, as of `<(command)`, or `/dev/stdin`), since those have a writer, and not where they lie in a folder.
 
 use std::{

@@ -12,7 +12,7 @@
 //! be absent, any number of modes, nodes without edges, unknown fields anywhere. Fields of our own are read when they are
 //! there: `provenance` with `assumptions` and `recipe` at the top, and `forwardTimePerSample` in a mode.
 //!
-//! The surprising names of the published format: `syncTimeFw` is keyed by *predecessors* and `syncTimeBw` by
+//! The names of the published format mislead: `syncTimeFw` is keyed by *predecessors* and `syncTimeBw` by
 //! *successors*, and both are bytes.
 
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,7 +1,7 @@
 //! Findings about a profile that will mislead a planner although every rule of its format is kept.
 //!
 //! [`lint`] returns one [`Finding`] per rule and wording, with all nodes that share it; worst first. Each family of
-//! profiles has its rules in a file of its own; most were met in published profiles. The surprising decision: a rule
+//! profiles has its rules in a file of its own; most were met in published profiles. A rule
 //! looks at the profile alone, never at names, so it also holds for networks nobody thought of.
 
 mod layers;

@@ -1,6 +1,6 @@
 //! What misleads planners of device placement. `O((nodes + edges) · log nodes)` time.
 //!
-//! The surprising decision: classes are put in order here once more, without the planners' code, so that a finding on a
+//! Classes are put in order here once more, without the planners' code, so that a finding on a
 //! cycle tells what the file says and not what a planner made of it.
 
 use super::{Findings, Severity, spread};

@@ -1,6 +1,6 @@
 //! Costs so far above the usual that they can only mean "never", or a wrong unit. `O(costs · log costs)` time.
 //!
-//! The surprising decision: a cost is held against the median, not against the least. Published profiles send some
+//! A cost is held against the median, not against the least. Published profiles send some
 //! scalars in a millionth of the time that a node takes, which misleads nobody.
 
 use super::{Findings, Severity};

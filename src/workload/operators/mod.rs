@@ -5,7 +5,7 @@
 //! dimensions, how they project onto the tensors it reads and writes, the [`Gemm`] in it, the [`Weights`] it trains.
 //! [`Operator::new`] derives all of that from kind and input shapes. No cost is computed here.
 //!
-//! The surprising decision: an axis of a tensor may be split by several dimensions at once (the flat tensor of a
+//! An axis of a tensor may be split by several dimensions at once (the flat tensor of a
 //! [`OperatorKind::Ravel`]) or by none (the constant extent of a stack), so a projection is a list of dimensions per axis.
 
 mod infer;

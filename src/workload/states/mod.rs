@@ -5,7 +5,7 @@
 //! `antichains` finds the states, [`States`] sums costs up to each. A chain of layers has a state for each layer; where a
 //! network branches there are more, and their number can explode: then [`States::along_order`] cuts along one topological order instead.
 //!
-//! Surprising, and kept because published plans rest on it: the search starts at the *first* remaining source only, other
+//! Kept because published plans rest on it: the search starts at the *first* remaining source only, other
 //! sources count from the first state that needs them; and where states branch, the order of states is no chain of
 //! sets, so that the cost between two neighbours may be negative.
 //!

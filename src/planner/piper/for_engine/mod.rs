@@ -8,7 +8,7 @@
 //!
 //! The optimum under these rules, proven, unless a knapsack is too large (the outcome says so).
 //! `O(degrees · replicas · ways · S · L²)` time for `L` layers and `S` stages, cut short where a stage alone is too slow or
-//! too large; `O(L²)` memory. The surprising decision: what stands before and behind the repeated layers never recomputes,
+//! too large; `O(L²)` memory. What stands before and behind the repeated layers never recomputes,
 //! since no engine offers that, whatever the option `recompute` says.
 
 mod chain;

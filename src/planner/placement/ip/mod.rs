@@ -6,7 +6,7 @@
 //!
 //! [`search`] is anytime: it begins with the contiguous optimum of [`dp`](super::dp), anneals from there in rounds
 //! ([`anneal`]), and at the same time refutes thresholds from below ([`bounds`]); [`exact`] closes what is small. The
-//! surprising decision: the linear relaxation of this program is worth nothing, because a `1/K` share of every class on
+//! The linear relaxation of this program is worth nothing, because a `1/K` share of every class on
 //! each of `K` accelerators cuts no net at all, so no bound here is of that kind.
 //!
 //! Everything works on colour classes ([`model`]); the result depends on the seed and the settings only, unless the

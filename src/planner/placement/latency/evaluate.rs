@@ -4,7 +4,7 @@
 //! came back from outside, and nodes of equal depth form a piece. Pieces and single CPU nodes are the units of the
 //! schedule; a unit starts when all its inputs are there. Any number of CPU nodes run at once.
 //!
-//! `O(k (n + m))` for `k` accelerators. The surprising part: pieces of one accelerator are not kept from overlapping, so a
+//! `O(k (n + m))` for `k` accelerators. Pieces of one accelerator are not kept from overlapping, so a
 //! badly torn set looks better than it would run; [`slots`](super::slots) is the stricter reading. Colour classes and
 //! capability are not looked at, and too much memory is reported, not refused.
 

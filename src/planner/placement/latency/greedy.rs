@@ -1,6 +1,6 @@
 //! The published greedy heuristic for latency: fill one accelerator after the other along a topological order.
 //!
-//! Linear time. It knows only sizes: neither times nor transfers nor capability influence it. The surprising rule: a block
+//! Linear time. It knows only sizes: neither times nor transfers nor capability influence it. A block
 //! that does not fit closes the accelerator for good, even where the next one would fit.
 
 use super::blocks::Blocks;

@@ -8,7 +8,7 @@
 //! Times are scaled so that the value to beat is [`SCALE`], whatever unit a file has: HiGHS' tolerances are absolute. What
 //! it finds is rounded and priced again by this program's own evaluation, and dropped if that does not admit it; what it
 //! proves is lowered by [`MARGIN`]. What counts as optimal is so within two such margins: a split worth HiGHS' bound, up
-//! to one, is taken as proven, and its value as the bound. The surprising decision: our own search goes first, and for
+//! to one, is taken as proven, and its value as the bound. Our own search goes first, and for
 //! throughput on beside it. The linear relaxation is weak (a `1/K` share of everything on each of `K` accelerators cuts
 //! nothing), so HiGHS is given a split that is hard to beat and a bound that it would take long to reach.
 

@@ -1,7 +1,7 @@
 //! BERT with more layers, as the Piper paper makes it for its figure 3: the last layer but one, again and again.
 //!
 //! A copy has the costs of the layer it copies, stands between it and the last one, and is fed by its predecessor alone, not
-//! by the attention mask. The surprising part is the program's own: which layer is copied depends there on the order of a hash
+//! by the attention mask. It is the program's own that which layer is copied depends there on the order of a hash
 //! table, and comes out as this one.
 
 use std::path::Path;
