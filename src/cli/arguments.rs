@@ -7,11 +7,9 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser},
 };
 
+use super::topology_input::{self, Given};
 use crate::{
-    cluster::{
-        LimitKind, Machines, Overrides,
-        topology::{self, PublishedCluster},
-    },
+    cluster::{LimitKind, Machines, Overrides},
     export::formats::{self, Format},
     planner,
     simulate::Schedule,
@@ -46,9 +44,9 @@ pub struct LimitArgs {
     /// Operations per second of a device, such as 10e12, 10T or 312TFLOPS (operator graphs)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flops)]
     pub flops: Option<f64>,
-    /// A cluster preset: machines, memory and links; `plantui topologies` lists them (layer profiles)
-    #[arg(long, value_name = "NAME", value_parser = topology)]
-    pub topology: Option<&'static PublishedCluster>,
+    /// How devices are wired: a preset such as dgx-1 or 4xdgx-h100, or a file; `plantui topologies` lists them
+    #[arg(long, value_name = "NAME|FILE", value_parser = topology_input::given)]
+    pub topology: Option<&'static Given>,
 }
 
 /// Batches to plan for, one after the other.
@@ -82,32 +80,33 @@ impl LimitArgs {
     }
 
     /// What a preset says about links, as settings of planners that have links.
-    pub fn link_settings(&self) -> Vec<(&'static str, f64)> {
-        self.topology.map(link_settings).unwrap_or_default()
+    pub(super) fn link_settings(&self) -> Vec<(&'static str, String)> {
+        self.topology.map(Given::settings).unwrap_or_default()
     }
 
-    /// The limits as what overrides a file.
+    /// The limits as what overrides a file. What a flag says counts before what the topology says.
     pub fn overrides(&self) -> Overrides {
+        let Some(topology) = self.topology else { return self.flags() };
+        let mut told = topology.overrides();
+        if self.machines.is_some() {
+            told.devices = None;
+        }
+        self.flags().or(&told)
+    }
+
+    /// What flags of their own say.
+    pub(super) fn flags(&self) -> Overrides {
         Overrides {
             devices: self.devices,
             cpus: self.cpus,
-            memory_bytes: self.memory.or(self.topology.map(|topology| topology.memory_bytes)),
+            memory_bytes: self.memory,
             microbatches: self.microbatches,
             bandwidth_bytes_per_s: self.bandwidth,
             batch: self.batch.and_then(|batches| batches.sizes().first().copied()),
-            machines: self.machines.or(self.topology.map(|topology| topology.machines)),
+            machines: self.machines,
             flops_per_s: self.flops,
         }
     }
-}
-
-/// What a preset says about links, as settings of planners that have links.
-pub(super) fn link_settings(topology: &PublishedCluster) -> Vec<(&'static str, f64)> {
-    vec![
-        ("nvlink_bandwidth", topology.links.in_machine),
-        ("ethernet_bandwidth", topology.links.between_machines),
-        ("all_reduce_bandwidth", topology.links.all_reduce),
-    ]
 }
 
 /// Which planner, how it is set, and how long it may take.
@@ -161,13 +160,6 @@ fn batches(text: &str) -> Result<Batches, UnitError> {
         batches.count += 1;
     }
     Ok(batches)
-}
-
-pub(super) fn topology(text: &str) -> Result<&'static PublishedCluster, String> {
-    topology::find_published(text).ok_or_else(|| {
-        let known: Vec<&str> = topology::PUBLISHED.iter().map(|topology| topology.id).collect();
-        format!("there is no such preset; there are {}", known.join(", "))
-    })
 }
 
 fn memory(text: &str) -> Result<f64, UnitError> {

@@ -24,7 +24,7 @@ use crate::{
         Search,
         parmesan::mapping::{self, Consider, Demands, Instance, Mapping, Method, Parallel, Settings},
     },
-    simulate::Settings as Simulated,
+    simulate::{Schedule, Settings as Simulated, length_unless},
     units,
     workload::Workload,
 };
@@ -37,7 +37,7 @@ Examples:
   plantui plan model.json --json | plantui map model.json - --topology mine.csv --json > mapped.json
 
 Takes the plan of any planner that has stages. The time is that which communication takes a microbatch at its busiest
-pair, ring or link; a bound below says what no mapping can do better than. With --json the plan comes out again with the
+pair, ring or link; a bound below says what no mapping can do better than. A batch is simulated with it, before and after. With --json the plan comes out again with the
 devices that it was mapped to and a field `mapping`.
 Exit codes: 0 mapped, 1 the plan is not valid or does not fit on the topology, 2 wrong use or unreadable input.";
 
@@ -95,7 +95,7 @@ struct Mapped {
     score: Score,
     mapping: Mapping,
     /// The devices that it had before, and what they cost, where that can be said.
-    before: Option<(Vec<usize>, mapping::Cost)>,
+    before: Option<(Vec<usize>, mapping::Cost, Option<f64>)>,
     part: MappingPart,
 }
 
@@ -160,11 +160,18 @@ impl MapArgs {
             Err(error @ mapping::MapError::Parallel { .. }) => return Err(Failure::refused(error.to_string(), "")),
             Err(error) => return Ok(Err(error.to_string())),
         };
+        // On the routes, under the schedule that the pipeline can play.
+        let simulated = |devices: &[usize]| {
+            let wired = pipeline.clone().on(topology, devices);
+            let schedule = wired.schedule(Schedule::OneForwardOneBackward);
+            length_unless(&wired, schedule, &|| false)
+        };
         let before: Vec<usize> =
             plan.stages.iter().flat_map(|stage| stage.devices.iter().map(|&device| device as usize)).collect();
         let known = before.len() == instance.workers() && before.iter().all(|&device| device < topology.devices());
-        let before = known.then(|| (before.clone(), instance.cost(&before)));
-        let part = part(topology, &instance, &mapping);
+        let before = known.then(|| (before.clone(), instance.cost(&before), simulated(&before)));
+        let after = simulated(&mapping.devices);
+        let part = MappingPart { iteration_s: after, ..mapping.part(&instance) };
         let mut plan = plan;
         let mut next = mapping.devices.iter().map(|&device| device as u32);
         for stage in &mut plan.stages {
@@ -181,23 +188,6 @@ impl MapArgs {
             return Ok(Err(format!("the plan does not hold on {}: {violation}", topology.name)));
         }
         Ok(Ok(Mapped { workload, limits, plan, score, mapping, before, part }))
-    }
-}
-
-/// What the document says of a mapping.
-fn part(topology: &Topology, instance: &Instance<'_>, mapping: &Mapping) -> MappingPart {
-    let bottleneck = mapping.bottleneck(instance);
-    MappingPart {
-        topology: topology.name.clone(),
-        method: mapping.method.id().into(),
-        devices: mapping.devices.iter().map(|&device| device as u32).collect(),
-        names: mapping.devices.iter().map(|&device| topology.device_name(device).to_string()).collect(),
-        communication_s: mapping.cost.seconds,
-        bottleneck_bytes_per_s: bottleneck.as_ref().map(|bottleneck| bottleneck.1),
-        bottleneck: bottleneck.map(|bottleneck| bottleneck.0),
-        lower_bound_s: mapping.lower_bound_s,
-        proved: mapping.proved,
-        notes: instance.notes().iter().chain(&mapping.notes).cloned().collect(),
     }
 }
 
@@ -246,7 +236,12 @@ impl Mapped {
         };
         line(&mut text, format_args!("{}{}", seconds(mapping.cost.seconds), at(part)));
         line(&mut text, format_args!("{ending}; bound {}", units::seconds(mapping.lower_bound_s)));
-        if let Some((devices, cost)) = &self.before {
+        if let Some(seconds) = part.iteration_s {
+            let before = self.before.as_ref().and_then(|before| before.2);
+            let before = before.map(|before| format!("; before, {}", units::seconds(before))).unwrap_or_default();
+            line(&mut text, format_args!("a batch simulated on the routes: {}{before}", units::seconds(seconds)));
+        }
+        if let Some((devices, cost, _)) = &self.before {
             let change = if *devices == mapping.devices {
                 "the same devices".into()
             } else if cost.seconds > mapping.cost.seconds && mapping.cost.seconds > 0.0 {

@@ -40,17 +40,20 @@ impl Task {
     /// # Errors
     /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
     pub fn new(workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
-        let overrides = limits.overrides();
+        let (overrides, given, topology) = (limits.overrides(), limits.flags(), limits.topology);
         let settings_of = |planner| settings(planner, limits, args);
-        let assumed = family::assumed(&workload, &overrides);
+        let mut assumed = family::assumed(&workload, &overrides);
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
+        if !planner.options().iter().any(|spec| spec.name == "topology") {
+            assumed.extend(topology.map(|topology| topology.rule(family::of(&workload).on_machines())));
+        }
         let settings = settings_of(planner);
         let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
         let problem = Problem { workload: Arc::new(workload), limits, options };
         planner.check_options(&problem)?;
-        let unheeded = overrides.given().filter(|kind| !planner.limits().contains(kind)).collect();
+        let unheeded = given.given().filter(|kind| !planner.limits().contains(kind)).collect();
         Ok(Task { planner, problem, unheeded, assumed })
     }
 

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::arguments;
+use super::topology_input::{self, Given};
 use crate::{
-    cluster::{LimitKind, Machines, Overrides, topology::PublishedCluster},
+    cluster::{LimitKind, Machines, Overrides},
     study::sweep::Values,
     units::UnitError,
 };
@@ -37,9 +37,9 @@ pub(super) struct SweepLimits {
     /// Devices of each machine, such as 8,8 or 2x8 (layer profiles)
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = machines)]
     machines: Option<Machines>,
-    /// A cluster preset; `plantui topologies` lists them (layer profiles)
-    #[arg(long, value_name = "NAME", value_parser = arguments::topology)]
-    topology: Option<&'static PublishedCluster>,
+    /// How devices are wired: a preset or a file; `plantui topologies` lists them
+    #[arg(long, value_name = "NAME|FILE", value_parser = topology_input::given)]
+    topology: Option<&'static Given>,
 }
 
 fn machines(text: &str) -> Result<Machines, UnitError> {
@@ -59,16 +59,14 @@ impl SweepLimits {
 
     /// What is given beside them.
     pub(super) fn rest(&self) -> Overrides {
-        Overrides {
-            memory_bytes: self.topology.map(|topology| topology.memory_bytes),
-            machines: self.machines.or(self.topology.map(|topology| topology.machines)),
-            ..Overrides::default()
-        }
+        let told = self.topology.map(Given::overrides).unwrap_or_default();
+        let devices = told.devices.filter(|_| self.machines.is_none() && self.devices.is_none());
+        Overrides { devices, machines: self.machines.or(told.machines), ..told }
     }
 
     /// What a preset says about links, as settings of planners that have links.
-    pub(super) fn link_settings(&self) -> Vec<(&'static str, f64)> {
-        self.topology.map(arguments::link_settings).unwrap_or_default()
+    pub(super) fn link_settings(&self) -> Vec<(&'static str, String)> {
+        self.topology.map(Given::settings).unwrap_or_default()
     }
 
     /// A limit that was given, by its flag.

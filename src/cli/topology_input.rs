@@ -1,12 +1,81 @@
 //! Topologies on the command line: the name of a preset, or a file in one of the forms that are read.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
 
 use super::{Failure, input};
 use crate::{
-    cluster::topology::{self, NameError, Topology},
+    cluster::{
+        Links, Overrides,
+        topology::{self, LinkRule, NameError, Topology},
+    },
     workload::formats::detect,
 };
+
+/// A topology that was asked for with `--topology`. Flags are copied about, so each lives as long as the program, once.
+#[derive(Debug, PartialEq)]
+pub struct Given {
+    /// As it was asked for: a name or a path.
+    asked: String,
+    topology: Topology,
+    /// What planners are told that know one bandwidth.
+    slowest: f64,
+    /// What those are told that know machines: as published, or the slowest pairs.
+    links: Links,
+}
+
+static ALL_GIVEN: Mutex<Vec<&'static Given>> = Mutex::new(vec![]);
+
+/// Reads the value of `--topology`.
+pub(super) fn given(text: &str) -> Result<&'static Given, String> {
+    let mut all = ALL_GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.iter().copied().find(|given| given.asked == text) {
+        return Ok(known);
+    }
+    let topology = topology(text).map_err(|failure| match failure {
+        Failure::Refused { message, hint } if hint.is_empty() => message,
+        Failure::Refused { message, hint } => format!("{message}; {hint}"),
+        Failure::Bug(what) => what,
+        Failure::ReaderLeft => "it could not be read".into(),
+    })?;
+    let rule = LinkRule::of(&topology);
+    let published = topology::find_published(text).map(|cluster| cluster.links);
+    let links = published.unwrap_or_else(|| rule.links());
+    let given: &'static Given = Box::leak(Box::new(Given { asked: text.into(), topology, slowest: rule.any, links }));
+    all.push(given);
+    Ok(given)
+}
+
+impl Given {
+    /// What it says of limits: memory, devices, machines, and the bandwidth of the slowest pair.
+    pub(super) fn overrides(&self) -> Overrides {
+        Overrides {
+            memory_bytes: self.topology.memory_bytes,
+            devices: Some(self.topology.devices() as u32),
+            machines: Some(self.topology.machines()),
+            bandwidth_bytes_per_s: Some(self.slowest).filter(|slowest| slowest.is_finite()),
+            ..Overrides::default()
+        }
+    }
+
+    /// What it says as settings of planners that have them.
+    pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("topology", self.asked.clone()),
+            ("nvlink_bandwidth", self.links.in_machine.to_string()),
+            ("ethernet_bandwidth", self.links.between_machines.to_string()),
+            ("all_reduce_bandwidth", self.links.all_reduce.to_string()),
+        ]
+    }
+
+    /// What a planner that does not know topologies is told in its place, in a sentence.
+    pub(super) fn rule(&self, on_machines: bool) -> String {
+        let rule = if on_machines { LinkRule::MACHINES } else { LinkRule::SLOWEST };
+        format!("{}: {rule}", self.topology.name)
+    }
+}
 
 /// The topology of this name, or in this file.
 ///

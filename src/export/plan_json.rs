@@ -124,7 +124,7 @@ pub fn document(run: &Run<'_>) -> Document {
         lower_bound: outcome.lower_bound.filter(finite),
         stages: outcome.plan.as_ref().map(|plan| stage_parts(workload, plan, score)).unwrap_or_default(),
         operators: outcome.plan.as_ref().map(|plan| operator_parts(workload, plan)).unwrap_or_default(),
-        mapping: None,
+        mapping: outcome.mapping.clone(),
         simulation: simulation.map(|s| simulation_part(s.pipeline, s.schedule, s.timeline)),
         infeasible,
         stats,

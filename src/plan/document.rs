@@ -200,6 +200,9 @@ pub struct MappingPart {
     pub lower_bound_s: f64,
     /// Whether no mapping takes less.
     pub proved: bool,
+    /// Seconds of a batch, simulated on the topology's routes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration_s: Option<f64>,
     /// What was assumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

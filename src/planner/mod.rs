@@ -167,6 +167,7 @@ static REGISTRY: &[&dyn Planner] = &[
     &placement::partitioners::Scotch,
     &dapple::Dapple,
     &dapple::hpgo::Hpgo,
+    &parmesan::Parmesan,
     &pase::planners::Pase,
     &pase::planners::DataParallel,
 ];

@@ -1,6 +1,9 @@
 //! How a planner's run ended.
 
-use crate::{cluster::LimitKind, plan::Plan};
+use crate::{
+    cluster::LimitKind,
+    plan::{Plan, document::MappingPart},
+};
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -51,6 +54,8 @@ pub struct Outcome {
     pub lower_bound: Option<f64>,
     /// The plans that proof and bound speak of, where those are not all: `contiguous splits`.
     pub proven_among: Option<&'static str>,
+    /// Where its parts sit on a topology, for planners that know one.
+    pub mapping: Option<MappingPart>,
     /// Why there is no plan.
     pub infeasible: Option<Infeasible>,
     /// What the result rests on, a sentence each.
@@ -68,6 +73,7 @@ impl Outcome {
             objective: None,
             lower_bound: None,
             proven_among: None,
+            mapping: None,
             infeasible: None,
             notes: vec![],
             statistics: Statistics::default(),

@@ -8,6 +8,7 @@
 mod assemble;
 mod contention;
 mod critical_path;
+mod demands;
 mod engine;
 mod fast_forward;
 mod memory;
@@ -28,8 +29,10 @@ mod settings;
 mod sharing;
 mod single_sample;
 mod timeline;
+mod wired;
 
 pub use critical_path::{CriticalPath, PathKind, critical_path};
+pub use demands::{Demands, Flow, Group, Worker};
 pub use engine::{LEAST_TIME, MOST_EVENTS, length_unless, simulate, simulate_unless};
 pub use memory::MemoryParts;
 pub use pipeline::{Pipeline, PipelineStage, Step, Transfer};

@@ -16,6 +16,7 @@ mod layers;
 mod lists;
 mod map;
 mod output;
+mod parmesan;
 mod placement;
 mod plan;
 mod readme;

@@ -23,6 +23,7 @@ fn a_pipeline_of_replicas_finds_its_links() {
     let plan = planned(&folder, &[TINY]);
     let text = stdout(&["map", TINY, &plan, "--topology", "dgx-1"], 0);
     assert!(text.contains("of communication a microbatch, most at") && text.contains("rank order: "), "{text}");
+    assert!(text.contains("a batch simulated on the routes: "), "{text}");
     let mapped = json(&["map", TINY, &plan, "--topology", "dgx-1", "--json"], 0);
     let mapping = &mapped["mapping"];
     assert_eq!(mapping["topology"], "dgx-1");
@@ -30,6 +31,7 @@ fn a_pipeline_of_replicas_finds_its_links() {
     let own: Vec<u64> = mapping["devices"].as_array().unwrap().iter().map(|d| d.as_u64().unwrap()).collect();
     assert_eq!(devices(&mapped), own, "stages carry the devices of the mapping");
     assert_eq!(mapping["names"][0], format!("gpu{}", own[0]));
+    assert!(mapping["iteration_s"].as_f64().unwrap() > 0.0);
     // Identity may be no better, and its own plan says what it costs.
     let identity = json(&["map", TINY, &plan, "--topology", "dgx-1", "--method", "identity", "--json"], 0);
     assert!(identity["mapping"]["communication_s"].as_f64() >= mapping["communication_s"].as_f64());

@@ -13,7 +13,10 @@ use super::{
     published::{self, PublishedCluster},
     sketch::Sketch,
 };
-use crate::{cluster::MOST_MACHINES, text::printable};
+use crate::{
+    cluster::{MOST_MACHINES, Machines},
+    text::printable,
+};
 
 /// Seconds from one NIC to another, half of it on each side.
 const NETWORK_S: f64 = 2.6e-6;
@@ -124,7 +127,7 @@ pub fn named(text: &str) -> Result<Topology, NameError> {
     let name = Name::new(&lower);
     let alone = name.machines.is_none() && name.network.is_none();
     if let Some(cluster) = published::find_published(name.preset) {
-        return if alone { published_cluster(cluster) } else { Err(NameError::Alone(cluster.id.into())) };
+        return if alone { Ok(published_cluster(cluster)) } else { Err(NameError::Alone(cluster.id.into())) };
     }
     let large = |problem| NameError::Large { name: printable(text), problem };
     for torus in &TORI {
@@ -248,35 +251,45 @@ fn composed(name: &str, preset: &Preset, machines: usize, network: Option<&Netwo
     Ok(topology)
 }
 
-/// One of DAPPLE's clusters: machines with a switch inside and a NIC each.
-fn published_cluster(cluster: &PublishedCluster) -> Result<Topology, NameError> {
+/// Machines with a switch inside, which joins devices as fast as their ports are, and a NIC each. No machines at all are one
+/// with a device.
+pub fn of_machines(machines: &Machines, in_machine: f64, between: f64) -> Topology {
+    let one = Machines::one(1);
+    let machines = if machines.is_empty() { &one } else { machines };
     let mut sketch = Sketch::new(true);
     let mut nics = vec![];
-    for (machine, &size) in (0..).zip(cluster.machines.sizes()) {
+    for (machine, &size) in (0..).zip(machines.sizes()) {
         sketch.enter(Some(machine));
         let devices = sketch.devices(u32::from(size));
         let nic = sketch.vertex(VertexKind::Nic, "nic0");
         if size > 1 {
             let switch = sketch.vertex(VertexKind::Switch, "nvlink");
             for &device in &devices {
-                sketch.join(device, switch, cluster.links.in_machine, NVLINK_S / 2.0, Duplex::Full, "NVLink");
+                sketch.join(device, switch, in_machine, NVLINK_S / 2.0, Duplex::Full, "NVLink");
             }
         }
         for &device in &devices {
-            sketch.join(device, nic, cluster.links.in_machine, PCIE_S, Duplex::Full, "PCIe");
+            sketch.join(device, nic, in_machine, PCIE_S, Duplex::Full, "PCIe");
         }
         nics.push(nic);
     }
     sketch.enter(None);
     let switch = sketch.vertex(VertexKind::Switch, "switch");
     for nic in nics {
-        sketch.join(nic, switch, cluster.links.all_reduce, NETWORK_S / 2.0, Duplex::Full, "Ethernet");
+        sketch.join(nic, switch, between, NETWORK_S / 2.0, Duplex::Full, "Ethernet");
     }
-    let large = |problem| NameError::Large { name: cluster.id.into(), problem };
-    let mut topology = sketch.topology(cluster.id).map_err(large)?;
+    let name = format!("machines of {machines}");
+    let mut topology = sketch.topology(&name).unwrap_or_else(|_| Topology::lonely());
+    topology.alike = machines.sizes().windows(2).all(|pair| pair[0] == pair[1]);
+    topology
+}
+
+/// One of DAPPLE's clusters.
+fn published_cluster(cluster: &PublishedCluster) -> Topology {
+    let mut topology = of_machines(&cluster.machines, cluster.links.in_machine, cluster.links.all_reduce);
+    topology.name = cluster.id.into();
     topology.title = cluster.name.into();
     topology.memory_bytes = Some(cluster.memory_bytes);
-    topology.alike = true;
     topology.sources = vec![Source {
         figure: "speed of NVLink, and of an all-reduce over Ethernet".into(),
         source: "the published program of DAPPLE (Fan et al., PPoPP 2021); 10 Gb/s in the ratio of the line rates"
@@ -285,7 +298,7 @@ fn published_cluster(cluster: &PublishedCluster) -> Result<Topology, NameError> 
     topology.notes = vec![
         "links between machines have the speed published for all-reduces; DAPPLE's planners reckon a single transfer at a third of it".into(),
     ];
-    Ok(topology)
+    topology
 }
 
 #[cfg(test)]

@@ -253,6 +253,25 @@ impl Topology {
         })
     }
 
+    /// One device by itself.
+    pub(super) fn lonely() -> Self {
+        let vertices = vec![Vertex { name: "gpu0".into(), kind: VertexKind::Device, machine: Some(0) }];
+        Topology {
+            name: "one device".into(),
+            title: "one device".into(),
+            vertices,
+            links: vec![],
+            devices: vec![0],
+            machines: Machines::one(1),
+            hops: vec![vec![]],
+            memory_bytes: None,
+            relay: false,
+            alike: true,
+            sources: vec![],
+            notes: vec![],
+        }
+    }
+
     /// Its vertices.
     pub fn vertices(&self) -> &[Vertex] {
         &self.vertices

@@ -25,7 +25,7 @@ mod rule;
 mod sketch;
 
 pub use collectives::{Algorithm, Collective, Collectives, Operation};
-pub use compose::{NETWORKS, NameError, Network, named};
+pub use compose::{NETWORKS, NameError, Network, named, of_machines};
 pub use graph::{Duplex, Hop, Link, Problem, Source, Topology, Vertex, VertexKind};
 pub use halves::Halves;
 pub use presets::{PRESETS, Preset, TORI, Torus};

@@ -226,6 +226,13 @@ impl Routes {
         Routes { devices, routes: rows.concat() }
     }
 
+    /// The routes among some devices, which are then known by their position in the list.
+    pub fn among(topology: &Topology, devices: &[usize]) -> Self {
+        let row = |&from: &usize| -> Vec<Route> { devices.iter().map(|&to| topology.route(from, to)).collect() };
+        let rows: Vec<Vec<Route>> = devices.par_iter().map(row).collect();
+        Routes { devices: devices.len(), routes: rows.concat() }
+    }
+
     /// The route from a device to another.
     pub fn get(&self, from: usize, to: usize) -> &Route {
         &self.routes[from * self.devices + to]

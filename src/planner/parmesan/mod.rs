@@ -7,4 +7,14 @@
 //!
 //! * [`mapping`]: phase 2, which device each part sits on, for the plan of any planner
 
+mod candidates;
+mod coarsen;
 pub mod mapping;
+mod options;
+mod planner;
+mod refine;
+mod stages;
+#[cfg(test)]
+mod tests;
+
+pub use planner::Parmesan;

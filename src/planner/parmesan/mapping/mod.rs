@@ -19,13 +19,12 @@
 mod baselines;
 mod bipartition;
 mod bounds;
-mod demands;
 mod feasible;
 mod instance;
 mod search;
 
+pub use crate::simulate::{Demands, Flow, Group, Worker};
 pub use baselines::EXHAUSTIVE;
-pub use demands::{Demands, Flow, Group, Worker};
 pub use feasible::Found;
 pub use instance::{Bottleneck, Consider, Cost, Instance};
 pub use search::{MapError, Mapping, Method, Parallel, Settings, map};

@@ -8,7 +8,7 @@ use super::{
     baselines::EXHAUSTIVE,
     feasible::{Feasible, Found, Order},
 };
-use crate::planner::Search;
+use crate::{plan::document::MappingPart, planner::Search};
 
 /// Nodes that the search for one target may look at.
 const BUDGET: u64 = 200_000;
@@ -50,7 +50,7 @@ impl Method {
     ];
 
     /// What options call it.
-    pub fn id(self) -> &'static str {
+    pub const fn id(self) -> &'static str {
         match self {
             Method::Search => "search",
             Method::Identity => "identity",
@@ -177,6 +177,24 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// What the plan document says of it.
+    pub fn part(&self, instance: &Instance<'_>) -> MappingPart {
+        let (topology, bottleneck) = (instance.topology, self.bottleneck(instance));
+        MappingPart {
+            topology: topology.name.clone(),
+            method: self.method.id().into(),
+            devices: self.devices.iter().map(|&device| device as u32).collect(),
+            names: self.devices.iter().map(|&device| topology.device_name(device).to_string()).collect(),
+            communication_s: self.cost.seconds,
+            bottleneck_bytes_per_s: bottleneck.as_ref().map(|bottleneck| bottleneck.1),
+            bottleneck: bottleneck.map(|bottleneck| bottleneck.0),
+            lower_bound_s: self.lower_bound_s,
+            proved: self.proved,
+            iteration_s: None,
+            notes: instance.notes().iter().chain(&self.notes).cloned().collect(),
+        }
+    }
+
     /// The bottleneck in words, with its bytes per second: the pair, the ring or the channel.
     pub fn bottleneck(&self, instance: &Instance<'_>) -> Option<(String, f64)> {
         let topology = instance.topology;
@@ -244,6 +262,19 @@ pub fn map(instance: &Instance<'_>, settings: &Settings, search: &Search) -> Res
     let proved = cost.seconds <= run.proved * (1.0 + 1e-9);
     let Run { proved: bound, budget, notes, .. } = run;
     Ok(Mapping { devices, cost, lower_bound_s: bound.min(cost.seconds), proved, budget, ties, method, notes })
+}
+
+impl Instance<'_> {
+    /// A mapping that is found at once: the better of a construction and one device after the other, improved by exchanges
+    /// if that is asked for.
+    pub fn quick(&self, polish: bool, search: &Search) -> Vec<usize> {
+        let mut starts = vec![self.identity(), self.greedy()];
+        if polish {
+            starts = starts.into_iter().map(|start| self.polished(start, search)).collect();
+        }
+        let costed = starts.into_iter().map(|devices| (self.cost(&devices), devices));
+        costed.reduce(|a, b| if b.0.is_less(&a.0) { b } else { a }).unwrap_or_default().1
+    }
 }
 
 /// A search over targets under way.

@@ -11,10 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    simulate::{Pipeline, Transfer},
-    units,
-};
+use super::{Pipeline, Transfer};
+use crate::units;
 
 /// A device's part of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +58,8 @@ pub struct Demands {
     pub notes: Vec<String>,
 }
 
-fn gcd(a: u32, b: u32) -> u32 {
+/// The greatest common divisor.
+pub(super) fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 

@@ -1,0 +1,484 @@
+//! The planner: points of the search, their partitions mapped and simulated, the fastest kept.
+//!
+//! Everything is scored by the simulated time of a batch on the topology's routes: partitions with the mapping that a
+//! construction and exchanges find, and with one device after the other, whichever is faster; the best is then mapped by
+//! the method that was asked for. Points are planned side by side and compared in their order, so that threads change
+//! nothing. What is reported as objective is DAPPLE's speed-up, the measure of plans over layers: the check knows it.
+//!
+//! `O(points · (coarsening + chain + refinement) + partitions · (mapping + simulation))`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use super::{
+    candidates::{Partition, Point, candidates},
+    coarsen::Fine,
+    mapping::{Consider, Demands, Instance, MapError, Mapping, Method, Parallel, Settings, map},
+    options::OPTIONS,
+    stages::Machine,
+};
+use crate::{
+    cluster::{
+        LimitKind, Limits,
+        topology::{self, Collectives, LinkRule, Ring, Topology},
+    },
+    family::{self, layers::costs},
+    plan::{Measure, Plan, SpeedupModel, Stage, document::MappingPart},
+    planner::{Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    simulate::{Schedule, Settings as Played, length_unless},
+    units,
+    workload::{LoadError, Workload, formats, piper::VANILLA, states},
+};
+
+static INFO: PlannerInfo = PlannerInfo {
+    id: "parmesan",
+    name: "Parmesan",
+    paper: "Liu et al.: Parmesan: Efficient Partitioning and Mapping Flow for DNN Training on General Device Topology, TCAD 2024 (design reconstructed)",
+    summary: "coarsening, chain of stages, refinement; then devices of any topology by search, scored by simulated time",
+    objective: "speedup",
+    unit: "x",
+};
+
+/// Multiples of the number of devices that `search_k` tries.
+const CLUSTERS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
+/// What `search_comm_coef` tries.
+const COEFFICIENTS: [f64; 8] = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
+/// Above so many devices stages take powers of two of them.
+const EVERY_WIDTH: usize = 16;
+/// Above so many devices an exchange is not tried for every partition.
+const POLISHED: usize = 64;
+
+/// The planner.
+#[derive(Debug, Clone, Copy)]
+pub struct Parmesan;
+
+impl Planner for Parmesan {
+    fn info(&self) -> &'static PlannerInfo {
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &OPTIONS
+    }
+
+    fn levers(&self) -> &'static [Lever] {
+        const LEVERS: [Lever; 2] = [Lever::Freedom("replicas"), Lever::Stages("stages")];
+        &LEVERS
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::LAYERS
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        workload.layers().ok_or("it needs forward and backward times of layers (PipeDream's graph.txt)")?;
+        if states::kept(workload).contains(&true) { Ok(()) } else { Err("it has no node that computes".into()) }
+    }
+
+    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
+        wired(problem).map(drop).map_err(OptionError::File)
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let topology = match wired(problem) {
+            Ok(topology) => topology,
+            Err(error) => return Outcome::refused(error.to_string()),
+        };
+        if topology.machines() != problem.limits.machines {
+            return Outcome::refused(format!(
+                "{} has {} devices in machines of {}, and the limits say {}: leave --devices and --machines to the topology.",
+                topology.name,
+                topology.devices(),
+                topology.machines(),
+                problem.limits.machines
+            ));
+        }
+        if let Err(error) = parallel(problem).checked() {
+            return Outcome::refused(format!("{error}."));
+        }
+        Run::new(problem, &topology, search).run()
+    }
+}
+
+fn parallel(problem: &Problem) -> Parallel {
+    let count = |name: &str| problem.options.number(name) as u32;
+    Parallel { same_target: count("parallel_same_t"), degree: count("parallel_degree") }
+}
+
+/// The topology of the options, or of the machines and their links.
+fn wired(problem: &Problem) -> Result<Topology, LoadError> {
+    let Some(path) = problem.options.file("topology") else {
+        let number = |name: &str| problem.options.number(name);
+        return Ok(topology::of_machines(
+            &problem.limits.machines,
+            number("nvlink_bandwidth"),
+            number("ethernet_bandwidth").max(number("all_reduce_bandwidth")),
+        ));
+    };
+    let name = path.display().to_string();
+    if !path.is_file() {
+        return topology::named(&name).map_err(|error| LoadError::file(&name, error.to_string(), ""));
+    }
+    let bytes = formats::read_file(&path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let stem = path.file_stem().map_or_else(|| name.clone(), |stem| stem.to_string_lossy().into_owned());
+    topology::read(&text, &name, &stem)
+}
+
+/// A plan with what it is worth.
+#[derive(Debug, Clone)]
+struct Scored {
+    plan: Plan,
+    seconds: f64,
+    memory: f64,
+    speedup: f64,
+}
+
+impl Scored {
+    /// Whether it is faster; of two as fast, smaller, then shorter.
+    fn is_better(&self, than: &Scored) -> bool {
+        let key = |scored: &Scored| (scored.seconds, scored.memory, scored.plan.stages.len());
+        key(self) < key(than)
+    }
+}
+
+/// One problem being solved.
+struct Run<'a> {
+    problem: &'a Problem,
+    topology: &'a Topology,
+    search: &'a Search,
+    model: SpeedupModel,
+    fine: Fine,
+    machine: Machine,
+    method: Method,
+    consider: Consider,
+}
+
+impl<'a> Run<'a> {
+    fn new(problem: &'a Problem, topology: &'a Topology, search: &'a Search) -> Self {
+        let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
+        let model = SpeedupModel::from_options(&options);
+        let probe = Plan { measure: Measure::Speedup(model), ..Plan::default() };
+        let microbatches = costs::microbatches(&model, &problem.limits, &probe);
+        let fine = fine(&problem.workload, &problem.limits, &model, f64::from(microbatches));
+        let machine = machine(problem, topology, &model, f64::from(microbatches));
+        let method = Method::find(problem.options.choice("mapping")).unwrap_or_default();
+        let consider = Consider {
+            transfers: problem.options.flag("incl_p2p"),
+            all_reduces: problem.options.flag("incl_allr"),
+            shared_links: false,
+        };
+        Run { problem, topology, search, model, fine, machine, method, consider }
+    }
+
+    /// The points to try, and which of the values given do not count.
+    fn points(&self) -> (Vec<Point>, Vec<String>) {
+        let options = &self.problem.options;
+        let (n, devices) = (self.fine.len(), self.machine.devices);
+        let mut ignored = vec![];
+        let given = options.number("k") as usize;
+        let ks: Vec<usize> = if options.flag("search_k") {
+            if given > 0 {
+                ignored.push(format!("k={given} is ignored: search_k tries its own"));
+            }
+            let mut ks: Vec<usize> =
+                CLUSTERS.iter().map(|times| ((times * devices as f64) as usize).clamp(1, n)).collect();
+            ks.dedup();
+            ks
+        } else if given > 0 {
+            vec![given.clamp(1, n)]
+        } else {
+            vec![(4 * devices).clamp(1, n)]
+        };
+        let coefficient = options.number("comm_coef");
+        let coefficients = if options.flag("search_comm_coef") {
+            if coefficient != 1.0 {
+                ignored.push(format!("comm_coef={coefficient} is ignored: search_comm_coef tries its own"));
+            }
+            COEFFICIENTS.to_vec()
+        } else {
+            vec![coefficient]
+        };
+        let flows: &[bool] = match options.choice("new_flow") {
+            "both" => &[true, false],
+            "false" => &[false],
+            _ => &[true],
+        };
+        let mut points = vec![];
+        for &k in &ks {
+            for &comm_coef in &coefficients {
+                points.extend(flows.iter().map(|&new_flow| Point { k, comm_coef, new_flow }));
+            }
+        }
+        (points, ignored)
+    }
+
+    fn run(&self) -> Outcome {
+        let (points, notes) = self.points();
+        let wanted = self.problem.options.number("stages") as usize;
+        let done = AtomicUsize::new(0);
+        let step = |share: f64, of: usize, from: f64| {
+            let now = done.fetch_add(1, Ordering::Relaxed) + 1;
+            self.search.report_fraction(from + share * (now as f64 / of as f64).min(1.0));
+        };
+        let found: Vec<Vec<Partition>> = points
+            .par_iter()
+            .map(|&point| {
+                let found = candidates(&self.fine, &self.machine, point, self.search);
+                step(0.6, points.len(), 0.0);
+                found
+            })
+            .collect();
+        let mut partitions: Vec<Partition> = found.into_iter().flatten().collect();
+        partitions.retain(|partition| wanted == 0 || partition.widths.len() == wanted);
+        partitions.sort();
+        partitions.dedup();
+        done.store(0, Ordering::Relaxed);
+        let scored: Vec<Option<Scored>> = partitions
+            .par_iter()
+            .map(|partition| {
+                let scored = self.quickly(partition);
+                step(0.4, partitions.len(), 0.6);
+                scored
+            })
+            .collect();
+        let tried = scored.len();
+        let best = scored.into_iter().flatten().reduce(|a, b| if b.is_better(&a) { b } else { a });
+        let Some(best) = best else {
+            return if self.search.cancelled() { Outcome::new(Status::Cancelled) } else { self.infeasible() };
+        };
+        self.finished(best, tried, points.len(), notes)
+    }
+
+    /// The best partition mapped as it was asked for.
+    fn finished(&self, best: Scored, tried: usize, points: usize, mut notes: Vec<String>) -> Outcome {
+        let demands = self.demands(&best.plan);
+        let instance = Instance::new(self.topology, &demands, self.consider);
+        let settings = Settings { method: self.method, parallel: parallel(self.problem), seed: self.search.seed() };
+        let mapping: Mapping = match map(&instance, &settings, self.search) {
+            Ok(mapping) => mapping,
+            Err(
+                error @ (MapError::TooFew { .. }
+                | MapError::Apart { .. }
+                | MapError::TooLarge { .. }
+                | MapError::Parallel { .. }),
+            ) => {
+                return Outcome::refused(format!("{error}."));
+            }
+        };
+        let identity = self.scored(&best.plan, &instance_identity(&best.plan));
+        let searched = self.scored(&best.plan, &mapping.devices);
+        let asked = self.method != Method::Search;
+        let (scored, part) = match searched {
+            // A bottleneck that is shorter need not make the batch shorter: what is simulated counts.
+            Some(searched) if asked || !best.is_better(&searched) => (searched, mapping.part(&instance)),
+            _ => {
+                notes.push(
+                    "the mapping with the least bottleneck is no faster when simulated: a faster one is kept".into(),
+                );
+                let devices: Vec<usize> = devices_of(&best.plan);
+                let cost = instance.cost(&devices);
+                let proved = mapping.proved && cost.seconds <= mapping.cost.seconds * (1.0 + 1e-9);
+                let kept = Mapping { cost, devices, proved, ..mapping };
+                (best, kept.part(&instance))
+            }
+        };
+        let cancelled = self.search.cancelled() && !self.search.deadline_passed();
+        let mut outcome = Outcome::new(if cancelled { Status::Cancelled } else { Status::Feasible });
+        let name = &self.topology.name;
+        let batch = |seconds: f64| units::seconds(seconds);
+        let before = identity.map(|identity| format!("; with devices in order {}", batch(identity.seconds)));
+        notes.insert(
+            0,
+            format!(
+                "simulated on the routes of {name}: a batch takes {}{}",
+                batch(scored.seconds),
+                before.unwrap_or_default()
+            ),
+        );
+        if let (Some(place), Some(width)) = (&part.bottleneck, part.bottleneck_bytes_per_s) {
+            let how = if part.proved { "proven the least" } else { "not proven the least" };
+            let seconds = units::seconds(part.communication_s);
+            notes.push(format!(
+                "mapping: {seconds} of communication a microbatch, most at {place} ({}), {how}",
+                units::bandwidth_exact(width)
+            ));
+        }
+        notes.extend(part.notes.iter().map(|note| format!("mapping: {note}")));
+        notes.push("the speed-up is that of DAPPLE's model, with the slowest links in and between machines; plans are chosen by simulated time".into());
+        outcome.notes = notes;
+        outcome.statistics.counts = vec![
+            ("points", points as f64),
+            ("partitions", tried as f64),
+            ("simulated_on_topology_s", scored.seconds),
+            ("communication_s", part.communication_s),
+            ("communication_bound_s", part.lower_bound_s),
+        ];
+        outcome.mapping = Some(MappingPart { iteration_s: Some(scored.seconds), ..part });
+        outcome.objective = Some(scored.speedup);
+        outcome.plan = Some(scored.plan);
+        outcome.statistics.seconds = self.search.elapsed().as_secs_f64();
+        outcome
+    }
+
+    fn plan_of(&self, partition: &Partition) -> Plan {
+        let kept = states::kept(&self.problem.workload);
+        let dag = &self.problem.workload.dag;
+        let own = (0..dag.len()).map(|v| kept[v].then_some(partition.stage[v])).collect();
+        let stage_of = states::settled(dag, own, partition.widths.len() - 1);
+        let stages = partition.widths.iter().enumerate().map(|(index, &width)| {
+            let nodes: Vec<usize> = (0..dag.len()).filter(|&v| stage_of[v] == index).collect();
+            let choices = vec![VANILLA.to_string(); nodes.len()];
+            Stage { choices, nodes, data_parallel: width as u32, tensor_parallel: 1, devices: vec![] }
+        });
+        let plan = Plan { measure: Measure::Speedup(self.model), stages: stages.collect(), last_states: vec![] };
+        plan.with_consecutive_devices()
+    }
+
+    fn demands(&self, plan: &Plan) -> Demands {
+        let pipeline = family::pipeline(&self.problem.workload, &self.problem.limits, plan, &Played::default());
+        Demands::of(&pipeline, &[], LinkRule::of(self.topology).any)
+    }
+
+    /// A partition with the better of two mappings that are found at once.
+    fn quickly(&self, partition: &Partition) -> Option<Scored> {
+        if self.search.cancelled() {
+            return None;
+        }
+        let plan = self.plan_of(partition);
+        let identity = self.scored(&plan, &instance_identity(&plan));
+        if self.method == Method::Identity {
+            return identity;
+        }
+        let instance = Instance::new(self.topology, &self.demands(&plan), self.consider);
+        let mapping = instance.quick(self.topology.devices() <= POLISHED, self.search);
+        let mapped = self.scored(&plan, &mapping);
+        let both = identity.into_iter().chain(mapped);
+        both.reduce(|a, b| if b.is_better(&a) { b } else { a })
+    }
+
+    /// A plan on devices: valid, simulated and measured; `None` if a rule is broken.
+    fn scored(&self, plan: &Plan, devices: &[usize]) -> Option<Scored> {
+        let mut plan = plan.clone();
+        let mut next = devices.iter().map(|&device| device as u32);
+        for stage in &mut plan.stages {
+            stage.devices = next.by_ref().take(stage.device_count() as usize).collect();
+        }
+        let Problem { workload, limits, options } = self.problem;
+        let score = family::check(workload, limits, &plan);
+        if !score.violations.is_empty() {
+            return None;
+        }
+        let settings = Played { overlap: options.flag("concurrent_copy_comp"), ..Played::default() };
+        let pipeline = family::pipeline(workload, limits, &plan, &settings).on(self.topology, devices);
+        let seconds = length_unless(&pipeline, Schedule::OneForwardOneBackward, &|| self.search.cancelled())?;
+        let memory = score.stages.iter().map(|stage| stage.memory_bytes).fold(0.0, f64::max);
+        self.search.improve(score.value, &plan);
+        Some(Scored { plan, seconds, memory, speedup: score.value })
+    }
+
+    /// Why there is no plan, and what would do.
+    fn infeasible(&self) -> Outcome {
+        let free = Machine { memory: f64::INFINITY, ..self.machine.clone() };
+        let mut least = f64::INFINITY;
+        let limits = Limits { memory_bytes: f64::MAX, ..self.problem.limits };
+        for point in self.points().0 {
+            for partition in candidates(&self.fine, &free, point, self.search) {
+                let score = family::check(&self.problem.workload, &limits, &self.plan_of(&partition));
+                least = least.min(score.stages.iter().map(|stage| stage.memory_bytes).fold(0.0, f64::max));
+            }
+        }
+        let memory = units::bytes_exact(self.problem.limits.memory_bytes);
+        let would =
+            if least.is_finite() { format!(" {} each would do.", units::bytes_exact(least)) } else { String::new() };
+        let mut outcome = Outcome::refused(format!(
+            "No pipeline that was found fits on {} devices with {memory} each.{would}",
+            self.machine.devices
+        ));
+        if let Some(infeasible) = &mut outcome.infeasible {
+            infeasible.limits = vec![LimitKind::Memory, LimitKind::Devices];
+            infeasible.smallest_memory_bytes = Some(least).filter(|least| least.is_finite());
+        }
+        outcome
+    }
+}
+
+fn instance_identity(plan: &Plan) -> Vec<usize> {
+    (0..plan.devices_used() as usize).collect()
+}
+
+fn devices_of(plan: &Plan) -> Vec<usize> {
+    plan.stages.iter().flat_map(|stage| stage.devices.iter().map(|&device| device as usize)).collect()
+}
+
+/// The graph with costs for a microbatch.
+fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, microbatches: f64) -> Fine {
+    let kept = states::kept(workload);
+    let (dag, n) = (&workload.dag, workload.dag.len());
+    let Some(profile) = workload.layers() else { return Fine::default() };
+    let share = model.scale(limits.batch) / microbatches;
+    let node = |v: usize| &profile.nodes[v];
+    let all: f64 = (0..n).filter(|&v| kept[v]).map(|v| node(v).activation()).sum();
+    let per_sample = match model.peak_activation_per_sample {
+        given if given > 0.0 => given,
+        _ => all / f64::from(model.profile_batch.max(1)),
+    };
+    let held = per_sample * f64::from(limits.batch) / microbatches / if all > 0.0 { all } else { 1.0 };
+    let of =
+        |value: &dyn Fn(usize) -> f64| -> Vec<f64> { (0..n).map(|v| if kept[v] { value(v) } else { 0.0 }).collect() };
+    let sorted = |list: &mut dyn Iterator<Item = usize>| {
+        let mut list: Vec<usize> = list.collect();
+        list.sort_unstable();
+        list.dedup();
+        list
+    };
+    Fine {
+        out: (0..n).map(|v| sorted(&mut dag.successors(v))).collect(),
+        into: (0..n).map(|v| sorted(&mut dag.predecessors(v))).collect(),
+        seconds: of(&|v| node(v).seconds() * share),
+        bytes: of(&|v| node(v).activation() * share),
+        parameters: of(&|v| node(v).parameter_bytes),
+        kept: of(&|v| node(v).activation() * held),
+        order: dag.topological_order().iter().map(|&v| v as usize).collect(),
+    }
+}
+
+/// What stages run on, as the dynamic program sees it.
+fn machine(problem: &Problem, topology: &Topology, model: &SpeedupModel, microbatches: f64) -> Machine {
+    let devices = topology.devices();
+    let matrix = topology.pair_matrix();
+    let widths: Vec<usize> = if !problem.options.flag("replicas") {
+        vec![1]
+    } else if devices <= EVERY_WIDTH {
+        (1..=devices).collect()
+    } else {
+        let powers = (0..).map(|power| 1usize << power).take_while(|&width| width <= devices);
+        let mut widths: Vec<usize> = powers.flat_map(|width| [width, 3 * width / 2]).chain([devices]).collect();
+        widths.retain(|&width| width >= 1 && width <= devices);
+        widths.sort_unstable();
+        widths.dedup();
+        widths
+    };
+    // The devices of the widest ring, one after the other: what so many of them in a row attain is what is hoped for.
+    let ring = Ring::widest(devices, |a, b| matrix.at(a, b)).order;
+    let mut reduce_s = vec![0.0; devices + 1];
+    for &width in widths.iter().filter(|&&width| width > 1) {
+        const PROBE: f64 = 1e9;
+        let starts = [0, devices - width];
+        let group = |start: usize| Collectives::new(topology, &ring[start..start + width]).all_reduce_s(PROBE) / PROBE;
+        let in_order: Vec<usize> = (0..width).collect();
+        let natural = Collectives::new(topology, &in_order).all_reduce_s(PROBE) / PROBE;
+        reduce_s[width] = starts.into_iter().map(group).fold(natural, f64::min);
+    }
+    Machine {
+        devices,
+        widths,
+        bandwidth: Some(matrix.median()).filter(|width| width.is_finite() && *width > 0.0).unwrap_or(1e30),
+        reduce_s,
+        microbatches,
+        overlap: problem.options.flag("concurrent_copy_comp"),
+        memory: problem.limits.memory_bytes,
+        state: model.optimizer_memory_scaling,
+    }
+}

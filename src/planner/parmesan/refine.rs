@@ -1,0 +1,197 @@
+//! Uncoarsening: what was merged is taken apart level by level, and vertices move over the borders of stages.
+//!
+//! Parts are numbered in a topological order: an edge never leads to an earlier part. A vertex may move to a neighbouring part
+//! if none of its predecessors lies behind it there and none of its successors before; that alone keeps the quotient
+//! acyclic (after Moreira, Popp and Schulz, SEA 2017). A move is made if it is better by the slowest stage or cut, then by
+//! the sum of squares of all of them, then by what goes over cuts: load flows from a slow stage over others to a light one.
+//! What was there before is never made worse. `O(vertices · (degree² + stages))` for a pass, eight at the most.
+
+use super::{
+    coarsen::Fine,
+    stages::{Machine, cut_bytes},
+};
+
+/// Passes over all vertices at the most.
+const PASSES: usize = 8;
+
+/// What parts are worth: less is better, the first figure first.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub(super) struct Worth {
+    most: f64,
+    squares: f64,
+    cuts: f64,
+}
+
+impl Worth {
+    fn is_less(&self, than: &Worth) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b.abs();
+        if !near(self.most, than.most) {
+            return self.most < than.most;
+        }
+        if !near(self.squares, than.squares) {
+            return self.squares < than.squares;
+        }
+        self.cuts < than.cuts * (1.0 - 1e-12)
+    }
+}
+
+/// Parts under refinement.
+pub(super) struct Refinement<'a> {
+    fine: &'a Fine,
+    machine: &'a Machine,
+    /// Devices of each part.
+    widths: &'a [usize],
+    part: Vec<usize>,
+    seconds: Vec<f64>,
+    parameters: Vec<f64>,
+    kept: Vec<f64>,
+    vertices: Vec<usize>,
+    /// Bytes over the border before each part.
+    cut: Vec<f64>,
+}
+
+impl<'a> Refinement<'a> {
+    /// Refines parts, each on so many devices.
+    pub(super) fn new(fine: &'a Fine, machine: &'a Machine, widths: &'a [usize], part: Vec<usize>) -> Self {
+        let count = widths.len();
+        let mut sums = [vec![0.0; count], vec![0.0; count], vec![0.0; count]];
+        let mut vertices = vec![0; count];
+        for (v, &own) in part.iter().enumerate() {
+            vertices[own] += 1;
+            for (sum, value) in sums.iter_mut().zip([fine.seconds[v], fine.parameters[v], fine.kept[v]]) {
+                sum[own] += value;
+            }
+        }
+        let cut = cut_bytes(fine, &part, count);
+        let [seconds, parameters, kept] = sums;
+        Refinement { fine, machine, widths, part, seconds, parameters, kept, vertices, cut }
+    }
+
+    /// What the parts are worth.
+    pub(super) fn worth(&self) -> Worth {
+        let mut worth = Worth { most: 0.0, squares: 0.0, cuts: 0.0 };
+        for (own, &width) in self.widths.iter().enumerate() {
+            let over = if own > 0 { self.machine.cut_s(self.cut[own]) } else { 0.0 };
+            let behind = if own + 1 < self.widths.len() { self.machine.cut_s(self.cut[own + 1]) } else { 0.0 };
+            let between = if self.machine.overlap { 0.0 } else { 2.0 * (over + behind) };
+            let stage = self.machine.stage_s(self.seconds[own], self.parameters[own], width) + between;
+            let slow = if self.machine.overlap { stage.max(over) } else { stage };
+            worth.most = worth.most.max(slow);
+            worth.squares += stage * stage;
+            worth.cuts += over;
+        }
+        worth
+    }
+
+    /// Whether every part fits into memory.
+    fn fits(&self, own: usize) -> bool {
+        let after = self.widths.len() - 1 - own;
+        self.machine.fits(self.parameters[own], self.kept[own], self.widths[own], after)
+    }
+
+    /// The last part that needs what a vertex puts out.
+    fn needed(&self, v: usize) -> usize {
+        self.fine.out[v].iter().map(|&w| self.part[w]).max().unwrap_or(self.part[v]).max(self.part[v])
+    }
+
+    fn carry(&mut self, v: usize, sign: f64) {
+        for border in self.part[v] + 1..=self.needed(v) {
+            self.cut[border] += sign * self.fine.bytes[v];
+        }
+    }
+
+    fn shift(&mut self, v: usize, to: usize) {
+        let fine = self.fine;
+        self.carry(v, -1.0);
+        fine.into[v].iter().for_each(|&u| self.carry(u, -1.0));
+        for (part, sign) in [(self.part[v], -1.0), (to, 1.0)] {
+            self.seconds[part] += sign * fine.seconds[v];
+            self.parameters[part] += sign * fine.parameters[v];
+            self.kept[part] += sign * fine.kept[v];
+        }
+        self.vertices[self.part[v]] -= 1;
+        self.vertices[to] += 1;
+        self.part[v] = to;
+        self.carry(v, 1.0);
+        fine.into[v].iter().for_each(|&u| self.carry(u, 1.0));
+    }
+
+    /// Moves vertices as long as that is better; the parts, which are worth no less than before.
+    pub(super) fn run(mut self) -> Vec<usize> {
+        let before = self.part.clone();
+        let first = self.worth();
+        let mut best = first;
+        for _ in 0..PASSES {
+            let mut moved = false;
+            for v in 0..self.fine.len() {
+                let own = self.part[v];
+                let earliest = self.fine.into[v].iter().map(|&u| self.part[u]).max().unwrap_or(0);
+                let latest = self.fine.out[v].iter().map(|&w| self.part[w]).min().unwrap_or(self.widths.len() - 1);
+                for to in [own.wrapping_sub(1), own + 1] {
+                    if to < earliest
+                        || to > latest
+                        || to >= self.widths.len()
+                        || self.vertices[self.part[v]] < 2
+                        || self.part[v] != own
+                    {
+                        continue;
+                    }
+                    self.shift(v, to);
+                    let worth = self.worth();
+                    if worth.is_less(&best) && self.fits(to) && self.fits(own) {
+                        best = worth;
+                        moved = true;
+                    } else {
+                        self.shift(v, own);
+                    }
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        // Sums that are added to and taken from drift: what counts is counted anew.
+        let again = Refinement::new(self.fine, self.machine, self.widths, self.part);
+        if first.is_less(&again.worth()) { before } else { again.part }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::coarsen::{coarsen, tests::random_graph},
+        *,
+    };
+    use crate::planner::{Search, random::SplitMix};
+
+    #[test]
+    fn refinement_keeps_the_order_and_never_worsens() {
+        let mut random = SplitMix::new(6);
+        let mut better = 0;
+        for round in 0..120 {
+            let fine = random_graph(&mut random, 6 + round % 20);
+            let parts = 2 + round % 4;
+            let merges = coarsen(&fine, parts, 1.0, 2.0, &Search::default());
+            let (part, count) = merges.level(&fine, parts);
+            let machine = Machine {
+                devices: count,
+                widths: vec![1],
+                bandwidth: 2.0,
+                reduce_s: vec![0.0; 2],
+                microbatches: 4.0,
+                overlap: round % 2 == 0,
+                memory: f64::INFINITY,
+                state: 1.0,
+            };
+            let widths = vec![1; count];
+            let before = Refinement::new(&fine, &machine, &widths, part.clone()).worth();
+            let refined = Refinement::new(&fine, &machine, &widths, part).run();
+            let after = Refinement::new(&fine, &machine, &widths, refined.clone()).worth();
+            assert!(!before.is_less(&after), "{before:?} {after:?}");
+            better += usize::from(after.is_less(&before));
+            assert!((0..fine.len()).all(|v| fine.out[v].iter().all(|&w| refined[v] <= refined[w])));
+            assert!((0..count).all(|p| refined.contains(&p)), "no part is emptied");
+        }
+        assert!(better > 30, "{better}");
+    }
+}

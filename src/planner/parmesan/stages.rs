@@ -1,0 +1,225 @@
+//! The dynamic program over a chain of clusters: which of them form a stage, and on how many devices.
+//!
+//! ```text
+//! G[s][i][d] = min over j > i and r ≤ d of  max( stage(i, j, r), cut(j), G[s−1][j][d−r] )
+//! ```
+//!
+//! from the last stage backwards, so that a stage knows how many are behind it, and with that how many microbatches it has
+//! in flight. `stage` is compute over `r` devices and the share that a microbatch bears of the all-reduce; `cut(j)` is
+//! everything that goes over position `j`, one way, as links are full duplex. Where devices do not compute while they send,
+//! both directions of both cuts count with the stage. Every number of stages has its own best; which is fastest is for the
+//! simulator to say. `O(clusters² · devices · widths · stages)` time, a byte or so for each state.
+
+use super::coarsen::Fine;
+
+/// What stages run on.
+#[derive(Debug, Clone)]
+pub(super) struct Machine {
+    /// Devices there are.
+    pub(super) devices: usize,
+    /// Numbers of devices that a stage may have, ascending.
+    pub(super) widths: Vec<usize>,
+    /// Bytes per second between two stages.
+    pub(super) bandwidth: f64,
+    /// By number of devices: seconds of an all-reduce for each byte.
+    pub(super) reduce_s: Vec<f64>,
+    /// Microbatches in a batch.
+    pub(super) microbatches: f64,
+    /// Whether devices compute while they send.
+    pub(super) overlap: bool,
+    /// Bytes of memory of a device.
+    pub(super) memory: f64,
+    /// Bytes kept for each byte of parameters.
+    pub(super) state: f64,
+}
+
+impl Machine {
+    /// Seconds of a stage of these sums, by itself.
+    pub(super) fn stage_s(&self, seconds: f64, parameters: f64, devices: usize) -> f64 {
+        seconds / devices as f64 + self.reduce_s[devices] * parameters / self.microbatches
+    }
+
+    /// Seconds of bytes over a cut, one way.
+    pub(super) fn cut_s(&self, bytes: f64) -> f64 {
+        bytes / self.bandwidth
+    }
+
+    /// Whether a stage with so many behind it fits.
+    pub(super) fn fits(&self, parameters: f64, kept: f64, devices: usize, after: usize) -> bool {
+        let in_flight = ((2 * after + 1) as f64).min(self.microbatches);
+        self.state * parameters + in_flight * kept / devices as f64 <= self.memory
+    }
+}
+
+/// Stages along a chain: where each ends, and its devices.
+pub(super) type Cuts = Vec<(usize, usize)>;
+
+/// Bytes over every position of a chain: of each producer once, as far as someone behind needs them.
+pub(super) fn cut_bytes(fine: &Fine, part: &[usize], parts: usize) -> Vec<f64> {
+    let mut steps = vec![0.0; parts + 2];
+    for v in 0..fine.len() {
+        let last = fine.out[v].iter().map(|&w| part[w]).max().unwrap_or(part[v]);
+        if last > part[v] {
+            steps[part[v] + 1] += fine.bytes[v];
+            steps[last + 1] -= fine.bytes[v];
+        }
+    }
+    let mut cut = vec![0.0; parts + 1];
+    let mut now = 0.0;
+    for at in 0..=parts {
+        now += steps[at];
+        cut[at] = f64::max(now, 0.0);
+    }
+    cut
+}
+
+/// For every number of stages the chain's best, with its bottleneck; fewest stages first. `part` numbers the clusters of
+/// the vertices along the chain.
+pub(super) fn chain(
+    fine: &Fine,
+    part: &[usize],
+    parts: usize,
+    machine: &Machine,
+    most_stages: usize,
+) -> Vec<(f64, Cuts)> {
+    let (n, devices) = (parts, machine.devices);
+    let mut sums = [vec![0.0; n + 1], vec![0.0; n + 1], vec![0.0; n + 1]];
+    for v in 0..fine.len() {
+        for (sum, value) in sums.iter_mut().zip([fine.seconds[v], fine.parameters[v], fine.kept[v]]) {
+            sum[part[v] + 1] += value;
+        }
+    }
+    for sum in &mut sums {
+        (0..n).for_each(|at| sum[at + 1] += sum[at]);
+    }
+    let cut = cut_bytes(fine, part, parts);
+    let width = devices + 1;
+    let states = (n + 1) * width;
+    // The suffix without stages: nothing is left.
+    let mut later = vec![f64::INFINITY; states];
+    (0..width).for_each(|d| later[n * width + d] = 0.0);
+    let mut choices: Vec<Vec<(u32, u32)>> = vec![];
+    let mut found = vec![];
+    for stages in 1..=most_stages.min(n).min(devices) {
+        let mut now = vec![f64::INFINITY; states];
+        let mut choice = vec![(0u32, 0u32); states];
+        for i in 0..n {
+            for j in i + 1..=n {
+                let over = if j < n { machine.cut_s(cut[j]) } else { 0.0 };
+                let between = if machine.overlap { 0.0 } else { 2.0 * (over + machine.cut_s(cut[i])) };
+                let [seconds, parameters, kept] = [0, 1, 2].map(|s| sums[s][j] - sums[s][i]);
+                for &r in &machine.widths {
+                    if !machine.fits(parameters, kept, r, stages - 1) {
+                        continue;
+                    }
+                    let own = machine.stage_s(seconds, parameters, r) + between;
+                    let own = if machine.overlap { own.max(over) } else { own };
+                    for d in r..=devices {
+                        let value = own.max(later[j * width + d - r]);
+                        if value < now[i * width + d] {
+                            now[i * width + d] = value;
+                            choice[i * width + d] = (j as u32, r as u32);
+                        }
+                    }
+                }
+            }
+        }
+        choices.push(choice);
+        if now[devices].is_finite() {
+            let (mut at, mut left, mut cuts) = (0, devices, vec![]);
+            for choice in choices.iter().rev() {
+                let (j, r) = choice[at * width + left];
+                cuts.push((j as usize, r as usize));
+                (at, left) = (j as usize, left - r as usize);
+            }
+            found.push((now[devices], cuts));
+        }
+        later = now;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::coarsen::tests::random_graph, *};
+    use crate::planner::random::SplitMix;
+
+    /// All ways to cut a chain into stages on devices.
+    fn brute(fine: &Fine, part: &[usize], from: usize, devices: usize, machine: &Machine) -> f64 {
+        let n = fine.len();
+        if from == n {
+            return 0.0;
+        }
+        let cut = cut_bytes(fine, part, n);
+        let sum = |values: &[f64], i: usize, j: usize| {
+            (0..n).filter(|&v| part[v] >= i && part[v] < j).map(|v| values[v]).sum::<f64>()
+        };
+        let mut best = f64::INFINITY;
+        for to in from + 1..=n {
+            for r in 1..=devices {
+                let own = machine.stage_s(sum(&fine.seconds, from, to), sum(&fine.parameters, from, to), r);
+                let over = if to < n { machine.cut_s(cut[to]) } else { 0.0 };
+                let own = if machine.overlap { own.max(over) } else { own + 2.0 * (over + machine.cut_s(cut[from])) };
+                best = best.min(own.max(brute(fine, part, to, devices - r, machine)));
+            }
+        }
+        best
+    }
+
+    #[test]
+    fn the_chain_is_cut_as_all_cuts_say() {
+        let mut random = SplitMix::new(9);
+        for round in 0..240 {
+            let fine = random_graph(&mut random, 1 + round % 6);
+            let devices = 1 + round % 4;
+            let machine = Machine {
+                devices,
+                widths: (1..=devices).collect(),
+                bandwidth: 1.0 + (round % 7) as f64,
+                reduce_s: (0..=devices).map(|r| if r > 1 { 0.5 * (r - 1) as f64 / r as f64 } else { 0.0 }).collect(),
+                microbatches: 4.0,
+                overlap: round % 2 == 0,
+                memory: f64::INFINITY,
+                state: 1.0,
+            };
+            let part: Vec<usize> = (0..fine.len()).collect();
+            let found = chain(&fine, &part, fine.len(), &machine, 8);
+            let best = found.iter().map(|found| found.0).fold(f64::INFINITY, f64::min);
+            let expected = brute(&fine, &part, 0, devices, &machine);
+            assert!((best - expected).abs() <= 1e-12 * expected, "{round}: {best} {expected}");
+            for (stages, (_, cuts)) in (1..).zip(&found) {
+                assert_eq!(cuts.len(), stages);
+                assert!(cuts.iter().map(|cut| cut.1).sum::<usize>() <= devices);
+                assert_eq!(cuts[stages - 1].0, fine.len());
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_kept_for_what_is_in_flight() {
+        let fine = random_graph(&mut SplitMix::new(4), 6);
+        let machine = Machine {
+            devices: 3,
+            widths: vec![1, 2, 3],
+            bandwidth: 1.0,
+            reduce_s: vec![0.0; 4],
+            microbatches: 8.0,
+            overlap: true,
+            memory: 12.0,
+            state: 1.0,
+        };
+        let part: Vec<usize> = (0..6).collect();
+        let found = chain(&fine, &part, 6, &machine, 3);
+        // All on one device would hold 6 bytes of weights and 6 in flight; on three stages the first has five times its own.
+        assert!(!found.is_empty());
+        for (_, cuts) in &found {
+            let mut from = 0;
+            for (stage, &(to, r)) in cuts.iter().enumerate() {
+                let own = (to - from) as f64;
+                assert!(own + own * (2 * (cuts.len() - 1 - stage) + 1) as f64 / r as f64 <= 12.0, "{cuts:?}");
+                from = to;
+            }
+        }
+        assert!(chain(&fine, &part, 6, &Machine { memory: 1.5, ..machine }, 3).is_empty());
+    }
+}
