@@ -26,8 +26,6 @@ pub struct Lattice {
 
 /// Bytes that the sets may take while they are enumerated.
 const MOST_BYTES: usize = 1 << 28;
-/// Lattices of more classes are walked without what is locked: finding it would take longer than it saves.
-const MOST_LOCKED: usize = 4_000;
 
 /// Why there is no lattice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,8 +174,8 @@ pub struct Walk<'a> {
     lattice: &'a Lattice,
     holding: Holding<'a>,
     path: Vec<Level>,
-    /// Whether it tells what is locked.
-    locks: bool,
+    /// The ideal that what is held lies within.
+    within: usize,
 }
 
 /// Where a walk goes from a set.
@@ -205,16 +203,32 @@ struct Level {
 impl<'a> Walk<'a> {
     /// A walker over a lattice.
     pub fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
-        Walk { lattice, holding: Holding::new(costs), path: vec![], locks: costs.len() <= MOST_LOCKED }
+        Walk { lattice, holding: Holding::confined(costs), path: vec![], within: 0 }
+    }
+
+    /// Lets what is held lie within another ideal. Both are followed down to where they meet: that is near for ideals that
+    /// are walked one after the other.
+    fn stay_within(&mut self, ideal: usize) {
+        let (mut old, mut new) = (std::mem::replace(&mut self.within, ideal), ideal);
+        while old != new {
+            // The larger number is of a set that is no smaller.
+            if old > new {
+                let (below, class) = self.lattice.below(old)[0];
+                self.holding.forbid(class as usize);
+                old = below as usize;
+            } else {
+                let (below, class) = self.lattice.below(new)[0];
+                self.holding.allow(class as usize);
+                new = below as usize;
+            }
+        }
     }
 
     /// Visits each ideal strictly below `ideal` once, with the sums of the classes between the two. `visit` says whether
     /// to go on below: the differences further down contain this one.
     pub fn down(&mut self, ideal: usize, mut visit: impl FnMut(usize, &Sums) -> Onward) {
-        let Walk { lattice, holding, path, locks } = self;
-        if *locks {
-            holding.within(lattice.classes(ideal));
-        }
+        self.stay_within(ideal);
+        let Walk { lattice, holding, path, .. } = self;
         let level = |ideal: usize, class: u32, place: u32, sums: Sums| {
             let (mut next, end) = (lattice.start[ideal], lattice.start[ideal + 1]);
             // Steps lie in the order of their classes, the last first: in front are those that come too late.

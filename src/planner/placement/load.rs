@@ -163,37 +163,38 @@ impl Sums {
     }
 }
 
-/// A set of classes on one device, priced as it grows and shrinks. What it sums to is the caller's to keep: taking a class
-/// out by subtraction would leave rounding behind.
+/// A set of classes on one device, priced as it grows and shrinks within another set. What it sums to is the caller's to
+/// keep: taking a class out by subtraction would leave rounding behind.
 #[derive(Debug, Clone)]
 pub struct Holding<'a> {
     costs: &'a ClassCosts,
+    /// Classes of each net that it holds.
     inside: Vec<u32>,
-    /// What each net costs that leads to classes the set never holds; 0 for the others.
-    locked: Vec<f64>,
+    /// Classes of each net that it may grow to hold.
+    within: Vec<u32>,
 }
 
 impl<'a> Holding<'a> {
     /// The empty set, which may grow to hold everything.
     pub fn new(costs: &'a ClassCosts) -> Self {
-        Holding { costs, inside: vec![0; costs.net_count()], locked: vec![0.0; costs.net_count()] }
+        Holding { costs, inside: vec![0; costs.net_count()], within: costs.net_pins.clone() }
     }
 
-    /// The empty set, which from now on grows within the given classes only. `O(nets of the classes)`.
-    pub fn within(&mut self, classes: impl Iterator<Item = usize> + Clone) {
-        let costs = self.costs;
-        self.locked.fill(0.0);
-        for class in classes.clone() {
-            costs.nets(class).iter().for_each(|&net| self.inside[net as usize] += 1);
-        }
-        for class in classes {
-            for &net in costs.nets(class) {
-                let inside = std::mem::take(&mut self.inside[net as usize]);
-                if inside > 0 && inside < costs.net_pins(net as usize) {
-                    self.locked[net as usize] = costs.net_cost(net as usize);
-                }
-            }
-        }
+    /// The empty set, which may not grow before it is allowed to.
+    pub fn confined(costs: &'a ClassCosts) -> Self {
+        Holding { costs, inside: vec![0; costs.net_count()], within: vec![0; costs.net_count()] }
+    }
+
+    /// From now on the set may hold a class.
+    #[inline]
+    pub fn allow(&mut self, class: usize) {
+        self.costs.nets(class).iter().for_each(|&net| self.within[net as usize] += 1);
+    }
+
+    /// From now on the set may no longer hold a class.
+    #[inline]
+    pub fn forbid(&mut self, class: usize) {
+        self.costs.nets(class).iter().for_each(|&net| self.within[net as usize] -= 1);
     }
 
     /// Adds a class to a set that sums to `sums`; what it sums to then.
@@ -207,7 +208,9 @@ impl<'a> Holding<'a> {
             *inside += 1;
             if *inside == 1 {
                 cut += costs.net_cost[net];
-                locked += self.locked[net];
+                if self.within[net] < costs.net_pins[net] {
+                    locked += costs.net_cost[net];
+                }
             } else if *inside == costs.net_pins[net] {
                 cut -= costs.net_cost[net];
             }

@@ -1,0 +1,441 @@
+//! One table of the best contiguous split: for every ideal the least max-load below a bound, by CPUs and accelerators.
+//!
+//! From each ideal a walk goes down to those below it ([`Walk`]). What keeps the walks short:
+//!
+//! * Each ideal knows, for every number of devices, how much compute the largest ideal within it has that holds a value
+//!   ([`Near`]). A walk only goes where an entry that it still works for has such an ideal within one device's reach;
+//!   an ideal from which no device reaches any is not walked from at all.
+//! * It also turns back where what it holds sends so much to classes outside its ideal, which it never reaches, that no
+//!   device has the time.
+//! * An ideal is of no use to larger ones if the ideal with one class more has values as good everywhere, and that class
+//!   computes for longer than all its transfers take: whatever comes later is no worse off without the class, since it
+//!   saves the compute and at most its transfers are added. (Whichever stages a class leaves and enters, what they then
+//!   send is at most what they sent before and what the class sends alone.)
+//!
+//! Ideals of one size are independent of one another; where they take long they are shared among threads. Memory
+//! `O(ideals · (c + 1)(f + 1))`, time `O(pairs · degree)` at worst, with far fewer pairs than there are.
+
+use rayon::prelude::*;
+
+use super::{
+    super::{
+        DeviceKind,
+        lattice::{Lattice, Onward, Refused, Walk},
+        load::{ClassCosts, Sums},
+        need::Need,
+        packing::Packing,
+    },
+    ROUNDING, Stage,
+};
+use crate::planner::Search;
+
+/// The values of all ideals, by CPUs and accelerators.
+pub(super) struct Table<'a> {
+    lattice: &'a Lattice,
+    costs: &'a ClassCosts,
+    /// What every ideal sums to.
+    sums: Vec<Sums>,
+    cpus: usize,
+    accelerators: usize,
+    upper: f64,
+    memory: f64,
+    /// `values[(ideal · (cpus + 1) + c) · (accelerators + 1) + f]`; infinite where not below the bound or of no use.
+    values: Vec<f64>,
+    /// What lies within each ideal, by the same places.
+    near: Vec<Near>,
+    /// The least value of each ideal that larger ones may build on.
+    least: Vec<f64>,
+    /// Whether a class computes for longer than its transfers take.
+    heavy: Vec<bool>,
+    need: Need,
+    prefixes: Packing,
+    suffixes: Packing,
+    full: Sums,
+}
+
+/// The most compute on accelerators, and on CPUs, of an ideal with a value within another one, itself included. Rounded up,
+/// so that it never says too little; negative where there is none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Near {
+    accelerator: f32,
+    cpu: f32,
+}
+
+/// There is no such ideal.
+const NOWHERE: Near = Near { accelerator: -1.0, cpu: -1.0 };
+
+impl Near {
+    fn at(sums: &Sums) -> Self {
+        Near { accelerator: (sums.accelerator as f32).next_up(), cpu: (sums.cpu as f32).next_up() }
+    }
+
+    fn take(&mut self, other: Near) {
+        self.accelerator = self.accelerator.max(other.accelerator);
+        self.cpu = self.cpu.max(other.cpu);
+    }
+
+    /// The least that an ideal may hold for a device with these sums to reach it; rounded down.
+    #[inline]
+    fn reach(accelerator: f64, cpu: f64) -> Self {
+        let down = |time: f64| (time.max(0.0) as f32).next_down();
+        Near { accelerator: down(accelerator), cpu: down(cpu) }
+    }
+}
+
+/// A number of CPUs, and the least and most accelerators with which an ideal is of use beside them.
+type Useful = (usize, usize, usize);
+
+/// The entries of an ideal that have no good enough value yet, by their places in its row, and the entries of others that
+/// they build on.
+#[derive(Debug)]
+struct Open {
+    entries: Vec<usize>,
+    /// Entries with one accelerator less.
+    before_accelerator: Vec<usize>,
+    /// Entries with one CPU less.
+    before_cpu: Vec<usize>,
+}
+
+impl Open {
+    fn new(entries: Vec<usize>, row: usize) -> Self {
+        let mut open = Open { entries, before_accelerator: vec![], before_cpu: vec![] };
+        open.find_sources(row);
+        open
+    }
+
+    fn find_sources(&mut self, row: usize) {
+        let Open { entries, before_accelerator, before_cpu } = self;
+        before_accelerator.clear();
+        before_accelerator.extend(entries.iter().filter(|&at| at % row > 0).map(|at| at - 1));
+        before_cpu.clear();
+        before_cpu.extend(entries.iter().filter_map(|at| at.checked_sub(row)));
+    }
+
+    /// Keeps what has no value below the bound up to `enough`.
+    fn keep_open(&mut self, here: &mut [f64], row: usize, upper: f64, enough: f64) {
+        let before = self.entries.len();
+        self.entries.retain(|&at| {
+            take_fewer(here, at, row);
+            here[at] >= upper || here[at] > enough
+        });
+        if self.entries.len() < before {
+            self.find_sources(row);
+        }
+    }
+
+    /// Whether none builds on an ideal that holds as much as `reach`, of those that `near` knows of.
+    #[inline]
+    fn far(&self, near: &[Near], reach: Near) -> bool {
+        self.before_accelerator.iter().all(|&at| near[at].accelerator < reach.accelerator)
+            && self.before_cpu.iter().all(|&at| near[at].cpu < reach.cpu)
+    }
+}
+
+/// Levels of which the one before took so many pairs are shared among threads.
+const SHARED_PAIRS: u64 = 4_000;
+/// A class computes for longer than its transfers take if it does by so much of the bound: more than what sums are off by.
+const MARGIN: f64 = ROUNDING;
+
+impl<'a> Table<'a> {
+    pub(super) fn new(
+        lattice: &'a Lattice,
+        costs: &'a ClassCosts,
+        cpus: usize,
+        accelerators: usize,
+        upper: f64,
+        memory: f64,
+    ) -> Self {
+        let cells = (cpus + 1) * (accelerators + 1);
+        let mut values = vec![f64::INFINITY; cells * lattice.len()];
+        values[..cells].fill(0.0);
+        let mut near = vec![NOWHERE; cells * lattice.len()];
+        near[..cells].fill(Near::at(&Sums::default()));
+        let mut least = vec![f64::INFINITY; lattice.len()];
+        least[0] = 0.0;
+        let transfers = |x: usize| costs.nets(x).iter().map(|&net| costs.net_cost(net as usize)).sum::<f64>();
+        let heavy = |x: usize| {
+            let spare = costs.accelerator[x] - transfers(x);
+            spare > MARGIN * upper || (costs.accelerator[x] == 0.0 && spare == 0.0)
+        };
+        let sums = lattice.sums(costs);
+        let full = sums[lattice.len() - 1];
+        Table {
+            lattice,
+            costs,
+            sums,
+            cpus,
+            accelerators,
+            upper,
+            memory,
+            values,
+            near,
+            least,
+            heavy: (0..costs.len()).map(heavy).collect(),
+            need: Need::new(costs, cpus, upper, memory),
+            prefixes: Packing::of_prefixes(lattice, costs, cpus, upper),
+            suffixes: Packing::of_suffixes(lattice, costs, cpus, upper),
+            full,
+        }
+    }
+
+    fn cells(&self) -> usize {
+        (self.cpus + 1) * (self.accelerators + 1)
+    }
+
+    /// The least and most accelerators with which an ideal is of use beside `c` CPUs; none if the first is larger.
+    fn useful(&self, ideal: usize, c: usize, inside: &Sums) -> (usize, usize) {
+        let outside = Sums {
+            cpu: 0.0,
+            accelerator: self.full.accelerator - inside.accelerator,
+            cut: inside.cut,
+            size: self.full.size - inside.size,
+            ..Sums::default()
+        };
+        let least = self.need.accelerators(c, inside).max(self.prefixes.fewest(ideal, c) as usize);
+        let rest = self.need.accelerators(self.cpus - c, &outside);
+        let rest = rest.max(self.suffixes.fewest(ideal, self.cpus - c) as usize);
+        if rest > self.accelerators { (1, 0) } else { (least, self.accelerators - rest) }
+    }
+
+    /// Fills the table by size of ideal, unless the whole obviously needs more devices, where values up to `enough` need not be the least; the number of pairs looked at.
+    /// Ideals of one size know nothing of one another: where there is much to do they are shared among threads.
+    pub(super) fn fill(&mut self, enough: f64, round: i32, search: &Search) -> Result<u64, Refused> {
+        let (least, most) = self.useful(self.lattice.len() - 1, self.cpus, &self.full);
+        if least > most {
+            return Ok(0);
+        }
+        // How many rounds there will be is not known: each is half of what is left.
+        let share = 0.5_f64.powi(round);
+        let cells = self.cells();
+        let mut values = std::mem::take(&mut self.values);
+        let mut walk = Walk::new(self.lattice, self.costs);
+        let (mut pairs, mut before) = (0, 0);
+        let levels = self.lattice.levels();
+        for (size, level) in levels.iter().enumerate().skip(1) {
+            if search.cancelled() {
+                return Err(Refused::Cancelled);
+            }
+            search.report_fraction(1.0 - share * (2.0 - level.end as f64 / self.lattice.len() as f64));
+            self.approach(level.clone(), &values);
+            let (below, rest) = values.split_at_mut(level.start * cells);
+            let rows = &mut rest[..level.len() * cells];
+            let visited: Vec<u64> = if level.len() > 1 && before > SHARED_PAIRS {
+                let one = |walk: &mut Walk<'_>, (ideal, row): (usize, &mut [f64])| {
+                    self.visit(ideal, enough, below, row, walk, search)
+                };
+                let walks = || Walk::new(self.lattice, self.costs);
+                let rows = rows.par_chunks_exact_mut(cells).with_max_len(1);
+                level.clone().into_par_iter().with_max_len(1).zip(rows).map_init(walks, one).collect()
+            } else {
+                let rows = level.clone().zip(rows.chunks_exact_mut(cells));
+                rows.map(|(ideal, row)| self.visit(ideal, enough, below, row, &mut walk, search)).collect()
+            };
+            for ideal in level.clone() {
+                self.least[ideal] = least_of(&values[ideal * cells..(ideal + 1) * cells]);
+            }
+            if size > 1 {
+                self.forsake(level.clone(), &values, enough);
+                self.approach(levels[size - 1].clone(), &values);
+            }
+            self.approach(level.clone(), &values);
+            before = visited.iter().sum();
+            pairs += before;
+        }
+        self.values = values;
+        if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
+    }
+
+    /// Learns what lies within the ideals of a level: what lies within those below, and they themselves.
+    fn approach(&mut self, level: std::ops::Range<usize>, values: &[f64]) {
+        let cells = self.cells();
+        let (below, rest) = self.near.split_at_mut(level.start * cells);
+        for (ideal, here) in level.zip(rest.chunks_exact_mut(cells)) {
+            here.fill(NOWHERE);
+            for &(lower, _) in self.lattice.below(ideal) {
+                let lower = lower as usize * cells;
+                here.iter_mut().zip(&below[lower..lower + cells]).for_each(|(near, &other)| near.take(other));
+            }
+            if self.least[ideal].is_finite() {
+                let own = Near::at(&self.sums[ideal]);
+                let values = &values[ideal * cells..(ideal + 1) * cells];
+                here.iter_mut().zip(values).filter(|(_, value)| value.is_finite()).for_each(|(near, _)| near.take(own));
+            }
+        }
+    }
+
+    /// Leaves the ideals out of what follows that a level above makes useless.
+    fn forsake(&mut self, level: std::ops::Range<usize>, values: &[f64], enough: f64) {
+        let cells = self.cells();
+        let row = |ideal: usize| &values[ideal * cells..(ideal + 1) * cells];
+        for ideal in level {
+            if self.least[ideal] == f64::INFINITY {
+                continue;
+            }
+            for &(below, class) in self.lattice.below(ideal) {
+                let below = below as usize;
+                let as_good = |(&more, &less): (&f64, &f64)| less == f64::INFINITY || more <= less.max(enough);
+                if self.heavy[class as usize] && row(ideal).iter().zip(row(below)).all(as_good) {
+                    self.least[below] = f64::INFINITY;
+                }
+            }
+        }
+    }
+
+    /// Finds the values of one ideal from those below it; the number of pairs looked at.
+    fn visit(
+        &self,
+        ideal: usize,
+        enough: f64,
+        below: &[f64],
+        here: &mut [f64],
+        walk: &mut Walk<'_>,
+        search: &Search,
+    ) -> u64 {
+        let row = self.accelerators + 1;
+        let cells = self.cells();
+        let inside = self.sums[ideal];
+        let useful = (0..=self.cpus).map(|c| (c, self.useful(ideal, c, &inside)));
+        let ranges: Vec<Useful> =
+            useful.filter(|(_, (least, most))| least <= most).map(|(c, (least, most))| (c, least, most)).collect();
+        let entries = |&(c, from, to): &Useful| c * row + from..=c * row + to;
+        let mut open = Open::new(ranges.iter().flat_map(entries).collect(), row);
+        // A little less, so that rounding rules out nothing.
+        let reach = |sum: f64| sum - self.upper * (1.0 + 1e-9);
+        let reach = (reach(inside.accelerator), reach(inside.cpu));
+        let far = |open: &Open, j: usize, reach: (f64, f64)| {
+            open.far(&self.near[j * cells..(j + 1) * cells], Near::reach(reach.0, reach.1))
+        };
+        if open.entries.is_empty() || far(&open, ideal, reach) || search.cancelled() {
+            return 0;
+        }
+        let (upper, memory) = (self.upper, self.memory);
+        let any_cpu = self.cpus > 0;
+        let mut pairs = 0;
+        walk.down(ideal, |j, sums| {
+            pairs += 1;
+            let mut better = false;
+            let accelerator_ends =
+                sums.accelerator + sums.locked >= upper || sums.size > memory || sums.unsupported > 0 || row == 1;
+            let cpu = if any_cpu { sums.cpu } else { f64::INFINITY };
+            if self.least[j] < upper {
+                let there = &below[j * cells..(j + 1) * cells];
+                let load = if accelerator_ends { f64::INFINITY } else { sums.accelerator + sums.cut };
+                if load < upper {
+                    for &(c, from, to) in &ranges {
+                        let (from, base) = (from.max(1), c * row);
+                        if from <= to {
+                            let source = &there[base + from - 1..base + to];
+                            better |= improve(&mut here[base + from..=base + to], source, load);
+                        }
+                    }
+                }
+                if cpu < upper {
+                    for &(c, from, to) in ranges.iter().filter(|range| range.0 > 0) {
+                        let base = c * row;
+                        let source = &there[base - row + from..=base - row + to];
+                        better |= improve(&mut here[base + from..=base + to], source, cpu);
+                    }
+                }
+            }
+            if better {
+                open.keep_open(here, row, upper, enough);
+                if open.entries.is_empty() {
+                    return Onward::Stop;
+                }
+            }
+            let by_accelerator = if accelerator_ends { f64::INFINITY } else { reach.0 + sums.locked };
+            let by_cpu = if cpu < upper { reach.1 } else { f64::INFINITY };
+            if far(&open, j, (by_accelerator, by_cpu)) { Onward::Past } else { Onward::Below }
+        });
+        // What is not below the bound is of no use.
+        for at in ranges.iter().flat_map(entries) {
+            take_fewer(here, at, row);
+            if here[at] >= upper {
+                here[at] = f64::INFINITY;
+            }
+        }
+        pairs
+    }
+
+    fn value(&self, ideal: usize, c: usize, f: usize) -> f64 {
+        self.values[(ideal * (self.cpus + 1) + c) * (self.accelerators + 1) + f]
+    }
+
+    /// The value of the best split below the bound.
+    pub(super) fn best(&self) -> Option<f64> {
+        Some(self.value(self.lattice.len() - 1, self.cpus, self.accelerators)).filter(|value| value.is_finite())
+    }
+
+    /// The stages of the best split, first to last: the choices are found again by walking once per stage.
+    pub(super) fn stages(&self) -> Vec<Stage> {
+        let mut walk = Walk::new(self.lattice, self.costs);
+        let mut stages = vec![];
+        let (mut ideal, mut c, mut f) = (self.lattice.len() - 1, self.cpus, self.accelerators);
+        while ideal > 0 {
+            let value = self.value(ideal, c, f);
+            if f > 0 && self.value(ideal, c, f - 1) == value {
+                f -= 1;
+                continue;
+            }
+            if c > 0 && self.value(ideal, c - 1, f) == value {
+                c -= 1;
+                continue;
+            }
+            let mut choice = None;
+            let (values, row, cells) = (&self.values, self.accelerators + 1, (self.cpus + 1) * (self.accelerators + 1));
+            let (upper, memory) = (self.upper, self.memory);
+            walk.down(ideal, |j, sums| {
+                let at = j * cells + c * row + f;
+                let load = sums.on_accelerator(memory);
+                if f > 0 && values[at - 1].max(load) == value {
+                    choice = Some((j, DeviceKind::Accelerator));
+                }
+                if choice.is_none() && c > 0 && values[at - row].max(sums.cpu) == value {
+                    choice = Some((j, DeviceKind::Cpu));
+                }
+                if choice.is_some() {
+                    Onward::Stop
+                } else if (f > 0 && sums.accelerator < upper && sums.unsupported == 0 && sums.size <= memory)
+                    || (c > 0 && sums.cpu < upper)
+                {
+                    Onward::Below
+                } else {
+                    Onward::Past
+                }
+            });
+            let (below, kind) = choice.expect("every value of the table comes from a pair");
+            stages.push(Stage { kind, classes: self.lattice.between(ideal, below) });
+            match kind {
+                DeviceKind::Accelerator => f -= 1,
+                DeviceKind::Cpu => c -= 1,
+            }
+            ideal = below;
+        }
+        stages.reverse();
+        stages
+    }
+}
+
+/// Takes over where a device of a load makes something better of the values below; whether it did anywhere.
+#[inline]
+fn improve(target: &mut [f64], source: &[f64], load: f64) -> bool {
+    let mut better = false;
+    for (t, &s) in target.iter_mut().zip(source) {
+        let value = if s > load { s } else { load };
+        better |= value < *t;
+        *t = if value < *t { value } else { *t };
+    }
+    better
+}
+
+/// A device may stay empty: takes over what one accelerator or CPU less is enough for.
+#[inline]
+fn take_fewer(here: &mut [f64], at: usize, row: usize) {
+    let fewer_accelerators = if at % row > 0 { here[at - 1] } else { f64::INFINITY };
+    let fewer_cpus = if at >= row { here[at - row] } else { f64::INFINITY };
+    here[at] = here[at].min(fewer_accelerators).min(fewer_cpus);
+}
+
+fn least_of(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
