@@ -220,6 +220,14 @@ fn what_is_small_counts_beside_what_is_large() {
         assert!((best - bound).abs() <= 1e-9 * best, "seed {seed}: {bound}, but {best} is possible");
         assert!(value <= best * (1.0 + 1e-9), "seed {seed}: {value}, but {best} is possible");
         several += usize::from(plan.stages.len() > 1);
+        // What the published planner claims is confirmed, with its faults and without them.
+        let published = planner::find("dapple-hpgo").unwrap();
+        for faithful in [true, false] {
+            let mut options = plantui::planner::Options::defaults(published.options());
+            options.set("faithful", OptionValue::Flag(faithful));
+            let problem = Problem { options, ..problem.clone() };
+            run::plan(published, &problem, &Search::default()).unwrap();
+        }
     }
     assert!(several > 30, "{several}");
 }

@@ -214,12 +214,11 @@ fn published(
         if stage.device_count() == 0 || !stage.device_count().is_multiple_of(pipelines) {
             return refuse(i + 1, format!("{} devices do not divide over {pipelines} pipelines", stage.device_count()));
         }
-        let range = |prefix: &[f64], to: usize| if from == 0 { prefix[to] } else { prefix[to] - prefix[from - 1] };
-        let compute_s = range(&states.compute_s, to) * scale / f64::from(stage.device_count());
+        let compute_s = states.compute_between(from, to) * scale / f64::from(stage.device_count());
         block_s = block_s.max(compute_s);
         fill_s += compute_s / m;
         let counted_to = if boundary_parameters && to + 1 < states.len() { to + 1 } else { to };
-        let parameters = range(&states.parameter_bytes, counted_to);
+        let parameters = states.parameters_between(from, counted_to);
         reduces.push(model.links.all_reduce_s(&limits.machines, &stage.devices, parameters));
         if let Some(next) = plan.stages.get(i + 1) {
             let bytes = states.output_bytes[to] * scale;

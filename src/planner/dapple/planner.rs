@@ -198,6 +198,9 @@ impl Hunt<'_> {
 
     /// Searches for a better plan than one that is known.
     fn run(&self, mut best: Best) -> Outcome {
+        if self.outweighs_all() {
+            return self.infeasible();
+        }
         let published = self.published();
         // What the published planner finds is a good start wherever its plans fit.
         for plan in &published.synchronous {
@@ -225,6 +228,12 @@ impl Hunt<'_> {
             }
         }
         self.outcome(best, proven, positions, &published)
+    }
+
+    /// Whether the parameters alone are more than all devices together hold: no device holds less than its stage's.
+    fn outweighs_all(&self) -> bool {
+        let weights = self.states.parameters_between(0, self.states.len() - 1) * self.model.optimizer_memory_scaling;
+        weights > self.limits.memory_bytes * f64::from(self.limits.devices) * (1.0 + 1e-9)
     }
 
     /// The best plan in simulation among the published planner's, if the published one beats the plan with the best length

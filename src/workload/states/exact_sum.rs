@@ -6,21 +6,21 @@
 
 /// A sum under way.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ExactSum {
+pub(crate) struct ExactSum {
     /// Not overlapping, by growing magnitude.
     partials: Vec<f64>,
 }
 
 impl ExactSum {
     /// The exactly rounded sum of finite numbers.
-    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> f64 {
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> f64 {
         let mut sum = ExactSum::default();
         values.into_iter().for_each(|value| sum.add(value));
         sum.value()
     }
 
     /// Adds a finite number.
-    pub(super) fn add(&mut self, mut value: f64) {
+    pub(crate) fn add(&mut self, mut value: f64) {
         let mut kept = 0;
         for i in 0..self.partials.len() {
             let mut partial = self.partials[i];
@@ -39,8 +39,23 @@ impl ExactSum {
         self.partials.push(value);
     }
 
+    /// Begins again with nothing.
+    pub(crate) fn clear(&mut self) {
+        self.partials.clear();
+    }
+
+    /// The difference of two sums, rounded once.
+    pub(super) fn minus(&self, other: &ExactSum) -> f64 {
+        if let ([value], [less]) = (&*self.partials, &*other.partials) {
+            return value - less;
+        }
+        let mut difference = self.clone();
+        other.partials.iter().for_each(|&partial| difference.add(-partial));
+        difference.value()
+    }
+
     /// The sum, rounded once.
-    pub(super) fn value(&self) -> f64 {
+    pub(crate) fn value(&self) -> f64 {
         let mut rest = self.partials.iter().rev().copied();
         let Some(mut high) = rest.next() else { return 0.0 };
         let mut low = 0.0;
@@ -79,6 +94,13 @@ mod tests {
         assert_eq!(ExactSum::of([0.1; 10]), 1.0);
         assert_eq!(ExactSum::of([1e16, 1.0, -1e16]), 1.0);
         assert_eq!(ExactSum::of([]), 0.0);
+        let sum = |values: &[f64]| {
+            let mut sum = ExactSum::default();
+            values.iter().for_each(|&value| sum.add(value));
+            sum
+        };
+        assert_eq!(sum(&[1e30, 0.1, 0.2]).minus(&sum(&[1e30, 0.1])), 0.2);
+        assert_eq!(sum(&[3.0]).minus(&sum(&[1.0])), 2.0);
         // Exactly half way, and then a little more.
         assert_eq!(ExactSum::of([1.0, f64::EPSILON / 2.0, 1e-30]), 1.0 + f64::EPSILON);
         let values = [3.1e-3, 7.77, 1e12, -5.5e11, 0.03];

@@ -21,8 +21,10 @@ use thiserror::Error;
 
 use super::{LayerNode, LayerProfile, Workload};
 use crate::graph::Dag;
-use exact_sum::ExactSum;
+pub(crate) use exact_sum::ExactSum;
 
+/// A difference of sums so small beside them has lost too many digits.
+const MOST_LOST: f64 = 1e-5;
 /// States that are looked for at the most.
 pub const MOST_STATES: usize = 4096;
 
@@ -69,8 +71,8 @@ pub struct States {
     /// For each state the nodes that are computed with it and not before, in the order of states: a partition of all nodes
     /// of the workload.
     pub members: Vec<Vec<usize>>,
-    /// Bytes of parameters by node of the workload where sums of them are not exact; else empty.
-    node_parameters: Vec<f64>,
+    /// By state the same sums without any rounding, for what lies between two states.
+    totals: Vec<Totals>,
     /// Nodes that no state covers: inputs and results that were dropped, and what only they lead to.
     pub left_out: Vec<usize>,
     /// Whether what is planned has one order only, a chain with or without skips: the states then are all there can be.
@@ -180,7 +182,7 @@ impl Cleaned {
 
 /// Sums over the nodes up to a state, as the published importer divides: each node's milliseconds by a thousand, then
 /// summed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Totals {
     compute_s: ExactSum,
     forward_s: ExactSum,
@@ -246,7 +248,7 @@ impl States {
         if n == 0 {
             return Err(StatesError::Empty);
         }
-        let mut all = Self::without_states(profile, &clean);
+        let mut all = Self::without_states(&clean);
         let mut first = vec![None; workload.nodes.len()];
         let mut totals = Totals::default();
         // What is done and still needed, and by how many.
@@ -277,7 +279,7 @@ impl States {
         Ok(all)
     }
 
-    fn without_states(profile: &LayerProfile, clean: &Cleaned) -> Self {
+    fn without_states(clean: &Cleaned) -> Self {
         let after_one_another = |pair: &[u32]| clean.dag.successors(pair[0] as usize).any(|w| w == pair[1] as usize);
         States {
             reach: Reach::Order { first: vec![] },
@@ -288,7 +290,7 @@ impl States {
             parameter_bytes: vec![],
             output_bytes: vec![],
             members: vec![],
-            node_parameters: inexact(profile.nodes.iter().map(|node| node.parameter_bytes)),
+            totals: vec![],
             left_out: vec![],
             one_order: clean.dag.topological_order().windows(2).all(after_one_another),
         }
@@ -302,6 +304,7 @@ impl States {
         self.activation_bytes.push(totals.activation_bytes.value());
         self.parameter_bytes.push(totals.parameter_bytes.value());
         self.output_bytes.push(output_bytes);
+        self.totals.push(totals.clone());
     }
 
     fn with_costs(
@@ -312,7 +315,7 @@ impl States {
         before: Vec<FixedBitSet>,
     ) -> Self {
         let cost = |i: usize| &profile.nodes[clean.kept[i]];
-        let mut all = Self::without_states(profile, clean);
+        let mut all = Self::without_states(clean);
         let mut on_workload = Vec::with_capacity(states.len());
         let mut taken = FixedBitSet::with_capacity(workload.nodes.len());
         for (covered, antichain) in states {
@@ -366,7 +369,7 @@ impl States {
             parameter_bytes: pick(&self.parameter_bytes),
             output_bytes: pick(&self.output_bytes),
             members: (0..most).map(|i| self.nodes(from(i), picked[i])).collect(),
-            node_parameters: self.node_parameters.clone(),
+            totals: picked.iter().map(|&state| self.totals[state].clone()).collect(),
             left_out: self.left_out.clone(),
             one_order: self.one_order,
         }
@@ -394,22 +397,37 @@ impl States {
         }
     }
 
+    /// The sum over the states `from..=to`. Negative for some where states branch.
+    ///
+    /// As published, it is the difference of two rounded sums: that decides which of equally long published plans is found.
+    /// But where many of its digits would be lost, it is the exact one.
+    fn between(&self, sums: &[f64], exact: impl Fn(&Totals) -> &ExactSum, from: usize, to: usize) -> f64 {
+        let Some(before) = from.checked_sub(1) else { return sums[to] };
+        let difference = sums[to] - sums[before];
+        if difference.abs() > MOST_LOST * sums[to].abs().max(sums[before].abs()) {
+            return difference;
+        }
+        exact(&self.totals[to]).minus(exact(&self.totals[before]))
+    }
+
+    /// Forward and backward seconds of the states `from..=to`.
+    pub fn compute_between(&self, from: usize, to: usize) -> f64 {
+        self.between(&self.compute_s, |totals| &totals.compute_s, from, to)
+    }
+
+    /// Forward seconds of the states `from..=to`.
+    pub fn forward_between(&self, from: usize, to: usize) -> f64 {
+        self.between(&self.forward_s, |totals| &totals.forward_s, from, to)
+    }
+
+    /// Bytes of the outputs of the states `from..=to`.
+    pub fn activations_between(&self, from: usize, to: usize) -> f64 {
+        self.between(&self.activation_bytes, |totals| &totals.activation_bytes, from, to)
+    }
+
     /// Bytes of the parameters of the states `from..=to`.
-    pub fn parameters(&self, from: usize, to: usize) -> f64 {
-        let before = from.checked_sub(1);
-        if self.node_parameters.is_empty() {
-            return self.parameter_bytes[to] - before.map_or(0.0, |before| self.parameter_bytes[before]);
-        }
-        match &self.reach {
-            Reach::Sets { covered, .. } => {
-                let sum = |state: usize| covered[state].ones().map(|v| self.node_parameters[v]);
-                ExactSum::of(sum(to).chain(before.into_iter().flat_map(|before| sum(before).map(|bytes| -bytes))))
-            }
-            Reach::Order { first } => {
-                let nodes = self.members[from..=to].iter().flatten().filter(|&&v| first[v].is_some());
-                ExactSum::of(nodes.map(|&v| self.node_parameters[v]))
-            }
-        }
+    pub fn parameters_between(&self, from: usize, to: usize) -> f64 {
+        self.between(&self.parameter_bytes, |totals| &totals.parameter_bytes, from, to)
     }
 
     /// Number of states.

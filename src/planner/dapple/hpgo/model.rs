@@ -103,29 +103,25 @@ impl<'a> Model<'a> {
         self.states.is_cut(l)
     }
 
-    fn range(prefix: &[f64], from: usize, to: usize) -> f64 {
-        if from == 0 { prefix[to] } else { prefix[to] - prefix[from - 1] }
-    }
-
     /// Seconds of the states `from..=to`; negative for some ranges where states branch.
     pub fn compute_s(&self, from: usize, to: usize) -> f64 {
-        Self::range(&self.states.compute_s, from, to) * self.scale
+        self.states.compute_between(from, to) * self.scale
     }
 
     /// Seconds of the states' forward pass.
     pub fn forward_s(&self, from: usize, to: usize) -> f64 {
-        Self::range(&self.states.forward_s, from, to) * self.scale
+        self.states.forward_between(from, to) * self.scale
     }
 
     /// Bytes of the states' parameters.
     pub fn parameter_bytes(&self, from: usize, to: usize) -> f64 {
-        self.states.parameters(from, to)
+        self.states.parameters_between(from, to)
     }
 
     /// Share of the network's activations that the states hold.
     pub fn activation_share(&self, from: usize, to: usize) -> f64 {
         let all = self.states.activation_bytes[self.states() - 1];
-        if all > 0.0 { Self::range(&self.states.activation_bytes, from, to) / all } else { 0.0 }
+        if all > 0.0 { self.states.activations_between(from, to) / all } else { 0.0 }
     }
 
     /// Bytes of the whole batch that a cut after state `l` sends.

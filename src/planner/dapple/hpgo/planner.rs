@@ -148,8 +148,8 @@ impl Planner for Hpgo {
         outcome.notes = notes(&model, &plain, &all);
         outcome.notes.extend(note);
         let best = best_plan(problem, &model, &states, &all);
-        // Stopped before all published plans were made, one over fewer cuts may be better so far.
-        let better = first.filter(|(first, _)| stopped && best.as_ref().is_none_or(|(_, value, _)| value < first));
+        // One over fewer cuts may be better: where the search was stopped, or by how the published tables break ties.
+        let better = first.filter(|(first, _)| best.as_ref().is_none_or(|(_, value, _)| value < first));
         match best {
             _ if better.is_some() => {
                 (outcome.objective, outcome.plan) = better.unzip();

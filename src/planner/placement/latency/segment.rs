@@ -4,14 +4,15 @@
 //!
 //! `T[f][j] = min(T[f][j-1] + cpu(j), min over i of T[f-1][i] + load(i..j))`
 //!
-//! where `load` has receive, compute and send time of the segment. Loads are kept up while `j` grows, so one order costs
+//! where `load` has receive, compute and send time of the segment. Loads are kept up while `j` grows (what is still to be
+//! sent as an exact sum: a tensor that is never to be sent leaves nothing behind once it is inside), so one order costs
 //! `O(m l + n l k)` for segments of at most `l` blocks (memory limits `l`). A total over everything in sequence is never
 //! below the latency, and equal to it for a chain; graphs with parallel branches are what [`anneal`](super::anneal) is for.
 //!
 //! Thousands of blocks are cut only between runs of a fixed length, so that one order never takes more than a second or so.
 
 use super::slots::Instance;
-use crate::planner::Search;
+use crate::{planner::Search, workload::states::ExactSum};
 
 /// Nodes and edges that are looked at for one order at the most.
 const MOST_STEPS: usize = 200_000_000;
@@ -105,6 +106,7 @@ pub fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -> Optio
     let mut origin: Vec<(u32, bool)> = vec![(0, false); (cuts + 1) * width];
     total[0] = 0.0;
     let mut heard = vec![u32::MAX; n];
+    let mut unsent = ExactSum::default();
     for (i, on_cpus) in cpu.iter().enumerate() {
         if search.cancelled() {
             return None;
@@ -118,7 +120,8 @@ pub fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -> Optio
         }
         // All segments that begin with run i.
         let begin = i * stride;
-        let (mut bytes, mut busy, mut unsent) = (0.0, 0.0, 0.0);
+        let (mut bytes, mut busy) = (0.0, 0.0);
+        unsent.clear();
         'segments: for end in i..cuts {
             for j in run(end) {
                 let members = &blocks.blocks[order[j] as usize];
@@ -129,7 +132,7 @@ pub fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -> Optio
                 for &v in members {
                     busy += nodes[v as usize].accelerator_time;
                     if last[v as usize] as usize > j {
-                        unsent += nodes[v as usize].transfer;
+                        unsent.add(nodes[v as usize].transfer);
                     }
                     for u in instance.dag.predecessors(v as usize) {
                         if (of(u as u32) as usize) < begin && heard[u] != i as u32 {
@@ -140,14 +143,15 @@ pub fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -> Optio
                 }
                 for &v in &ends_at[j] {
                     if of(v) as usize >= begin {
-                        unsent -= nodes[v as usize].transfer;
+                        unsent.add(-nodes[v as usize].transfer);
                     }
                 }
             }
+            let load = busy + unsent.value();
             for used in 0..most {
                 let (from, to) = (i * width + used, (end + 1) * width + used + 1);
-                if total[from] + busy + unsent < total[to] {
-                    total[to] = total[from] + busy + unsent;
+                if total[from] + load < total[to] {
+                    total[to] = total[from] + load;
                     origin[to] = (i as u32, true);
                 }
             }
