@@ -72,9 +72,20 @@ fn protobuf_text(start: &str) -> Option<Kind> {
         .then_some(model("a model in protobuf's text form"))
 }
 
+#[cfg(feature = "screen")]
+fn is_toml(text: &str) -> bool {
+    toml::from_str::<toml::Table>(text).is_ok_and(|table| !table.is_empty())
+}
+
+/// The library alone has no reader of TOML: such a file is told as what it looks like.
+#[cfg(not(feature = "screen"))]
+fn is_toml(_: &str) -> bool {
+    false
+}
+
 /// TOML, INI files and YAML.
 fn settings(text: &str) -> Option<Kind> {
-    if toml::from_str::<toml::Table>(text).is_ok_and(|table| !table.is_empty()) {
+    if is_toml(text) {
         return Some(other("TOML"));
     }
     let lines: Vec<&str> = text
