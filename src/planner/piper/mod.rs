@@ -23,6 +23,8 @@ mod prices;
 mod probe;
 mod rest;
 mod settings;
+mod sources;
+mod worker;
 
 use crate::{
     cluster::Limits,

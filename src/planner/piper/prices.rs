@@ -134,7 +134,7 @@ impl Prices {
 }
 
 /// By what share of the whole a difference of sums may be off.
-fn rounding(model: &Model<'_>) -> f64 {
+pub(super) fn rounding(model: &Model<'_>) -> f64 {
     8.0 * f64::EPSILON * (model.dag.len() as f64 + 64.0)
 }
 

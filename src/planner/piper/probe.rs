@@ -38,11 +38,13 @@ use super::{
     modes::{Oracle, StageKey},
     rest::Rest,
     settings::Settings,
+    sources::{Heavier, Sources},
+    worker::{Share, Worker},
 };
 use crate::planner::Search;
 
 /// Undominated (replicas, devices): replicas ascend, devices descend.
-type Frontier = Vec<(u32, u32)>;
+pub(super) type Frontier = Vec<(u32, u32)>;
 
 /// A tensor degree and the replicas it may have.
 #[derive(Debug, Clone)]
@@ -91,9 +93,9 @@ pub(super) enum Answer {
 }
 
 /// The question with everything that is known of its answer so far; read by all workers.
-struct Probe<'p, 'm, 'a> {
-    model: &'m Model<'a>,
-    question: &'p Question<'p>,
+pub(super) struct Probe<'p, 'm, 'a> {
+    pub(super) model: &'m Model<'a>,
+    pub(super) question: &'p Question<'p>,
     /// By set; where stages are counted, a table for every number of them.
     frontiers: Vec<Vec<Frontier>>,
     /// The table that a stage is put in front of: the one that is being filled, unless stages are counted.
@@ -102,27 +104,19 @@ struct Probe<'p, 'm, 'a> {
     stage_devices: Vec<u32>,
     /// What everything outside a set needs.
     rest: Option<Rest>,
-}
-
-/// What one thread needs to find frontiers.
-struct Worker<'m, 'a> {
-    oracle: Oracle<'m, 'a>,
-    /// Fewest devices with so many replicas or fewer, for the set at hand.
-    fewest: Vec<u32>,
-    /// By set: the outer set whose walk saw it last.
-    stamps: Vec<u32>,
-    stack: Vec<u32>,
+    /// The sets that a stage is put in front of.
+    pub(super) sources: Sources,
 }
 
 /// Those who answer questions about one model; they remember what they found out about its stages.
 pub(super) struct Crew<'m, 'a> {
     model: &'m Model<'a>,
+    /// What makes sets useless.
+    heavier: Heavier,
     workers: Vec<Worker<'m, 'a>>,
 }
 
-const NONE: u32 = u32::MAX;
-/// With more inner sets than this in the windows of a set, walking down from it is faster than trying them all.
-const MANY_CANDIDATES: usize = 1_000;
+pub(super) const NONE: u32 = u32::MAX;
 /// Slack for rounding when device-seconds are turned into whole devices.
 const ROUNDING: f64 = 1e-9;
 
@@ -131,29 +125,13 @@ const SHARED_OUT: usize = 12;
 /// Else the inner sets of each are, from this many smaller sets on.
 const MANY_INNER: usize = 200;
 
-/// Every so many inner sets from the first of its own on.
-#[derive(Debug, Clone, Copy)]
-struct Share {
-    hand: usize,
-    hands: usize,
-}
-
-impl Share {
-    const ALL: Share = Share { hand: 0, hands: 1 };
-}
-
 impl<'m, 'a> Crew<'m, 'a> {
     /// As many workers as there are threads, or one where there is too little to share out.
     pub(super) fn new(model: &'m Model<'a>, settings: &Settings, memory_bytes: f64) -> Self {
         let many = model.widest_level() >= SHARED_OUT || model.sets.len() > MANY_INNER;
         let threads = if many { rayon::current_num_threads() } else { 1 };
-        let worker = |_| Worker {
-            oracle: Oracle::new(model, settings, memory_bytes, threads),
-            fewest: vec![],
-            stamps: vec![],
-            stack: vec![],
-        };
-        Crew { model, workers: (0..threads).map(worker).collect() }
+        let worker = |_| Worker::new(Oracle::new(model, settings, memory_bytes, threads));
+        Crew { model, heavier: Heavier::new(model), workers: (0..threads).map(worker).collect() }
     }
 
     /// Whether some knapsack was too large to be solved exactly.
@@ -173,21 +151,22 @@ impl<'m, 'a> Crew<'m, 'a> {
         stage_devices.sort_unstable();
         stage_devices.dedup();
         for worker in &mut self.workers {
-            worker.fewest = vec![NONE; question.most_replicas as usize + 1];
-            worker.stamps = vec![NONE; model.sets.len()];
+            worker.begin(question, model.sets.len());
         }
         let tables = 1 + question.stages.unwrap_or(0);
         let mut frontiers = vec![vec![vec![]; model.sets.len()]; tables];
         frontiers[0][0] = vec![(0, 0)];
         let memory_bytes = self.workers[0].oracle.memory_bytes();
         let rest = Rest::new(model, question.allowed, question.target, memory_bytes);
-        let mut probe = Probe { model, question, frontiers, behind: 0, stage_devices, rest };
-        probe.run(&mut self.workers, search)
+        let heavier = Some(&self.heavier).filter(|heavier| question.stages.is_none() && heavier.any());
+        let sources = Sources::new(model, heavier.is_some());
+        let mut probe = Probe { model, question, frontiers, behind: 0, stage_devices, rest, sources };
+        probe.run(heavier, &mut self.workers, search)
     }
 }
 
 impl<'m, 'a> Probe<'_, 'm, 'a> {
-    fn run(&mut self, workers: &mut [Worker<'m, 'a>], search: &Search) -> Answer {
+    fn run(&mut self, heavier: Option<&Heavier>, workers: &mut [Worker<'m, 'a>], search: &Search) -> Answer {
         let full = self.model.full();
         if self.most_devices(0, &[]).is_none() {
             return Answer::No;
@@ -195,7 +174,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         let (before, after) = self.question.progress;
         match self.question.stages {
             None => {
-                if !self.fill(0, (before, after), workers, search) {
+                if !self.fill(0, heavier, (before, after), workers, search) {
                     return Answer::Cancelled;
                 }
             }
@@ -203,7 +182,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 for count in 1..=stages {
                     self.behind = count - 1;
                     let share = |done: usize| before + (after - before) * done as f64 / stages as f64;
-                    if !self.fill(count, (share(count - 1), share(count)), workers, search) {
+                    if !self.fill(count, None, (share(count - 1), share(count)), workers, search) {
                         return Answer::Cancelled;
                     }
                 }
@@ -220,6 +199,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
     fn fill(
         &mut self,
         table: usize,
+        heavier: Option<&Heavier>,
         (before, after): (f64, f64),
         workers: &mut [Worker<'m, 'a>],
         search: &Search,
@@ -228,13 +208,16 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         for level in self.model.levels() {
             search.report_fraction(before + (after - before) * level.start as f64 / full as f64);
             let found = if workers.len() > 1 && level.len() >= SHARED_OUT {
-                self.level(level, workers, search)
+                self.level(level.clone(), workers, search)
             } else {
-                level.map(|outer| Some((outer, self.alone(outer, workers, search)?))).collect()
+                level.clone().map(|outer| Some((outer, self.alone(outer, workers, search)?))).collect()
             };
             let Some(found) = found else { return false };
             for (outer, frontier) in found {
                 self.frontiers[table][outer] = frontier;
+            }
+            if let Some(heavier) = heavier {
+                self.sources.advance(self.model, heavier, &self.frontiers[table], level);
             }
         }
         true
@@ -285,7 +268,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
     }
 
     /// The pairs of a set that a stage is put in front of.
-    fn pairs(&self, set: usize) -> &Frontier {
+    pub(super) fn pairs(&self, set: usize) -> &Frontier {
         &self.frontiers[self.behind][set]
     }
 
@@ -297,29 +280,29 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
     }
 
     /// Devices that a tail may take so that the rest can still be run; `crossings` are the edges into it.
-    fn most_devices(&self, outer: usize, crossings: &[Crossing]) -> Option<u32> {
+    pub(super) fn most_devices(&self, outer: usize, crossings: &[Crossing]) -> Option<u32> {
         let seconds = &self.model.device_seconds;
         let even = self.devices_for((seconds[self.model.full()] - seconds[outer]).max(0.0));
         let rest = self.rest.as_ref().map_or(0, |rest| rest.devices(outer, crossings));
         self.question.devices.checked_sub(even.max(rest))
     }
 
-    /// Ranges of positions in the list of sets by device-seconds that may hold the inner set of a stage of `outer`.
-    fn windows(&self, outer: usize, most: u32) -> Vec<(usize, usize)> {
+    /// Ranges of positions in the list of sources that may hold the inner set of a stage of `outer`.
+    pub(super) fn windows(&self, outer: usize, most: u32) -> Vec<(usize, usize)> {
         let seconds = &self.model.device_seconds;
-        let order = &self.model.by_device_seconds;
+        let order = &self.sources.settled;
         let target = self.question.target;
         if target.is_infinite() {
             return vec![(0, order.len())];
         }
-        let at = |limit: f64| order.partition_point(|&set| seconds[set as usize] <= limit);
+        let at = |limit: f64| order.partition_point(|source| source.device_seconds <= limit);
         let room = ROUNDING * target * f64::from(self.question.devices);
         let mut windows: Vec<(usize, usize)> = vec![];
         // Descending devices give ascending device-seconds of the inner set.
         for &m in self.stage_devices.iter().rev() {
             let Some(before) = most.checked_sub(m) else { continue };
             let lowest = seconds[outer] - f64::from(m) * target - room;
-            let from = order.partition_point(|&set| seconds[set as usize] < lowest);
+            let from = order.partition_point(|source| source.device_seconds < lowest);
             let to = at((f64::from(before) * target + room).min(seconds[outer] + room));
             match windows.last_mut() {
                 _ if from >= to => {}
@@ -393,167 +376,5 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
             }
         }
         None
-    }
-}
-
-impl Worker<'_, '_> {
-    /// The undominated pairs of a set, from those of a share of all smaller ones.
-    fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize, share: Share) -> Frontier {
-        let crossings = probe.model.crossings(outer);
-        let Some(most) = probe.most_devices(outer, &crossings) else { return vec![] };
-        let mut touched = usize::MAX;
-        let windows = probe.windows(outer, most);
-        let candidates: usize = windows.iter().map(|(from, to)| to - from).sum();
-        if candidates > MANY_CANDIDATES && probe.model.sets.below(outer).is_some() {
-            self.walk(probe, outer, most, &crossings, share, &mut touched);
-        } else {
-            for (from, to) in windows {
-                for position in (from + share.hand..to).step_by(share.hands) {
-                    let inner = probe.model.by_device_seconds[position] as usize;
-                    let Some(&(_, devices)) = probe.pairs(inner).last() else { continue };
-                    if devices < most && inner < outer && probe.model.sets.is_subset(inner, outer) {
-                        self.extend_all(probe, outer, inner, most, &crossings, &mut touched);
-                    }
-                }
-            }
-        }
-        self.collect(touched)
-    }
-
-    /// Visits the inner sets of `outer` from the largest down, each once, and turns back where the stage has become too
-    /// slow or too large for any degree: larger stages only get worse.
-    fn walk(
-        &mut self,
-        probe: &Probe<'_, '_, '_>,
-        outer: usize,
-        most: u32,
-        crossings: &[Crossing],
-        share: Share,
-        touched: &mut usize,
-    ) {
-        self.stamps[outer] = outer as u32;
-        self.stack.clear();
-        self.stack.push(outer as u32);
-        while let Some(set) = self.stack.pop() {
-            for &inner in probe.model.sets.below(set as usize).unwrap_or_default() {
-                let inner = inner as usize;
-                if self.stamps[inner] == outer as u32 {
-                    continue;
-                }
-                self.stamps[inner] = outer as u32;
-                let may_fit = probe.question.allowed.iter().any(|allowed| {
-                    let most_d = (most / probe.model.degrees[allowed.degree].t).min(probe.question.most_replicas);
-                    probe.model.may_fit(
-                        allowed.degree,
-                        outer,
-                        inner,
-                        most_d,
-                        probe.question.target,
-                        self.oracle.memory_bytes(),
-                    )
-                });
-                if !may_fit {
-                    continue;
-                }
-                self.stack.push(inner as u32);
-                let own = inner % share.hands == share.hand;
-                if own && probe.pairs(inner).last().is_some_and(|&(_, devices)| devices < most) {
-                    self.extend_all(probe, outer, inner, most, crossings, touched);
-                }
-            }
-        }
-    }
-
-    fn extend_all(
-        &mut self,
-        probe: &Probe<'_, '_, '_>,
-        outer: usize,
-        inner: usize,
-        most: u32,
-        crossings: &[Crossing],
-        touched: &mut usize,
-    ) {
-        for allowed in probe.question.allowed {
-            self.extend(probe, allowed, (outer, inner), most, crossings, touched);
-        }
-    }
-
-    /// Puts the stage `outer \ inner` at one degree in front of every pair of the inner frontier.
-    fn extend(
-        &mut self,
-        probe: &Probe<'_, '_, '_>,
-        allowed: &Allowed,
-        (outer, inner): (usize, usize),
-        most: u32,
-        crossings: &[Crossing],
-        touched: &mut usize,
-    ) {
-        let target = probe.question.target;
-        let t = probe.model.degrees[allowed.degree].t;
-        let pairs = probe.pairs(inner);
-        let Some(least_d) = probe.model.least_replicas(allowed.degree, outer, inner, target) else { return };
-        let promising = |d: u32| {
-            let (last, devices) = (pairs[pairs.len() - 1], t.saturating_mul(d));
-            devices.saturating_add(last.1) <= most
-                && pairs
-                    .iter()
-                    .any(|&(s, j)| self.fewest.get((s + d) as usize).is_some_and(|&known| devices + j < known))
-        };
-        if !promising(least_d) {
-            return;
-        }
-        let Some(stage) = probe.model.stage(allowed.degree, outer, inner, crossings) else { return };
-        let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
-        let mut next = 0;
-        for &d in &allowed.replicas[allowed.replicas.partition_point(|&d| d < least_d)..] {
-            // Pairs with too many replicas for this d have too many for every larger one.
-            let reachable = pairs.partition_point(|&(s, _)| s + d <= probe.question.most_replicas);
-            let devices = t.saturating_mul(d);
-            // What is no better than known with d replicas is not with more of them either.
-            let better = |&(s, j): &(u32, u32)| devices + j <= most && devices + j < self.fewest[(s + d) as usize];
-            while next < reachable && !better(&pairs[next]) {
-                next += 1;
-            }
-            if next >= reachable || devices.saturating_add(pairs[pairs.len() - 1].1) > most {
-                return;
-            }
-            let last = (next..reachable).rev().find(|&i| better(&pairs[i])).unwrap_or(next);
-            if !self.oracle.fast_enough(key, &stage, d, target) {
-                continue;
-            }
-            let in_flight = |i: usize| (pairs[i].0 + d).div_ceil(d);
-            let range = in_flight(next)..=in_flight(last);
-            let Some(most_in_flight) = self.oracle.most_in_flight(key, &stage, d, range, target) else {
-                continue;
-            };
-            for (i, &(s, j)) in pairs.iter().enumerate().take(last + 1).skip(next) {
-                // A pair may lack devices where a later one, with fewer, does not.
-                if devices + j <= most && in_flight(i) <= most_in_flight {
-                    self.lower((s + d) as usize, devices + j, touched);
-                }
-            }
-        }
-    }
-
-    /// Notes that so many devices do with `behind` replicas, and so with more.
-    fn lower(&mut self, behind: usize, devices: u32, touched: &mut usize) {
-        for known in self.fewest[behind..].iter_mut().take_while(|known| **known > devices) {
-            *known = devices;
-        }
-        *touched = behind.min(*touched);
-    }
-
-    /// Takes the undominated pairs out of the scratch table and clears it.
-    fn collect(&mut self, first: usize) -> Frontier {
-        let mut frontier = vec![];
-        let mut fewest = NONE;
-        for (s, known) in self.fewest.iter_mut().enumerate().skip(first) {
-            let devices = std::mem::replace(known, NONE);
-            if devices < fewest {
-                fewest = devices;
-                frontier.push((s as u32, devices));
-            }
-        }
-        frontier
     }
 }
