@@ -228,6 +228,15 @@ fn odd_configurations_are_refused_by_field() {
             r#"{"model_type": "gemma2", "hidden_size": "wide", "num_attention_heads": 4}"#,
             "hidden_size is `wide`, must be a whole number",
         ),
+        (
+            r#"{"model_type": "qwen3", "hidden_size": 1073741824, "num_attention_heads": 1073741824}"#,
+            "hidden_size is 1073741824, more than 1048576",
+        ),
+        (
+            r#"{"model_type": "llama", "hidden_size": 1048576, "num_attention_heads": 1048576, "head_dim": 1048576,
+               "intermediate_size": 1048576, "vocab_size": 1048576, "num_hidden_layers": 1000}"#,
+            "describes",
+        ),
         ("[1, 2]", ""),
         ("{", ""),
     ] {

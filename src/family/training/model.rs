@@ -385,7 +385,7 @@ impl From<&ModelConfig> for Model {
             vectors: 0,
         };
         // Both counts are exact below 2⁵³ elements.
-        let vectors = config.layer_parameters(1) as u64 - kind.parameters(h);
+        let vectors = (config.layer_parameters(1) as u64).saturating_sub(kind.parameters(h));
         let table = config.vocabulary * h;
         let (projection, in_head) = match config.head {
             Head::Pooler => (Projection::None, 0),
@@ -396,8 +396,8 @@ impl From<&ModelConfig> for Model {
             vocabulary: config.vocabulary,
             token_width: h,
             positions: config.positions,
-            before: config.embedding_parameters(1) as u64 - table,
-            after: config.head_parameters(1) as u64 - in_head,
+            before: (config.embedding_parameters(1) as u64).saturating_sub(table),
+            after: (config.head_parameters(1) as u64).saturating_sub(in_head),
             projection,
         };
         let kind = LayerKind { vectors, ..kind };

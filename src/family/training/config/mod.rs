@@ -42,6 +42,7 @@ pub fn from_hugging_face(text: &str, source: &str) -> Result<Model, LoadError> {
     let Some(kind) = config.text("model_type")? else {
         return Err(config.error("model_type", "is missing", &format!("add one of {}", known().join(", "))));
     };
+    bounded(&config)?;
     let mut model = match READERS.iter().find(|(names, _)| names.contains(&kind)) {
         Some((_, read)) => read(&config, kind)?,
         None => {
@@ -126,8 +127,70 @@ fn known_dense(config: &Config<'_>, kind: &str) -> Result<Model, LoadError> {
     Ok(model)
 }
 
+/// Sizes whose products must stay countable.
+const SIZES: [&str; 36] = [
+    "hidden_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "intermediate_size",
+    "intermediate_size_mlp",
+    "vocab_size",
+    "n_embd",
+    "n_embed",
+    "n_head",
+    "n_heads",
+    "n_inner",
+    "num_heads",
+    "num_kv_heads",
+    "n_head_kv",
+    "num_local_experts",
+    "num_experts",
+    "n_routed_experts",
+    "num_experts_per_tok",
+    "moe_intermediate_size",
+    "shared_expert_intermediate_size",
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_rope_head_dim",
+    "qk_nope_head_dim",
+    "v_head_dim",
+    "ffn_dim",
+    "ffn_hidden_size",
+    "word_embed_proj_dim",
+    "dim",
+    "hidden_dim",
+    "d_model",
+    "d_kv",
+    "d_ff",
+    "num_labels",
+    "type_vocab_size",
+];
+
+/// Sizes of pictures, which go in squared.
+const PICTURES: [&str; 3] = ["image_size", "patch_size", "num_channels"];
+
+/// The most parameters that are counted.
+const MOST_PARAMETERS: f64 = 1e15;
+
+/// Refuses sizes that no model has, before they are multiplied.
+fn bounded(config: &Config<'_>) -> Result<(), LoadError> {
+    let limits = SIZES.map(|field| (field, 1 << 20)).into_iter().chain(PICTURES.map(|field| (field, 1 << 13)));
+    for (field, most) in limits {
+        if let Some(size) = config.map.get(field).and_then(Value::as_u64).filter(|&size| size > most) {
+            return Err(config.error(field, format!("is {size}, more than {most}"), "check the file"));
+        }
+    }
+    Ok(())
+}
+
 /// What every model must meet, whatever its architecture.
 fn consistent(config: &Config<'_>, model: &Model) -> Result<(), LoadError> {
+    let layers: f64 = model.layers.iter().map(|&k| model.kinds[usize::from(k)].parameters(model.hidden) as f64).sum();
+    if layers > MOST_PARAMETERS {
+        let problem = format!("describes {layers:.1e} parameters, more than {MOST_PARAMETERS:.0e}");
+        return Err(LoadError::file(config.source, problem, "check its sizes"));
+    }
     for kind in &model.kinds {
         let (heads, groups) = (kind.attention.heads(), kind.attention.key_value_heads());
         if groups > heads || !heads.is_multiple_of(groups) {
