@@ -102,6 +102,8 @@ pub(super) struct Probe<'p, 'm, 'a> {
     behind: usize,
     /// Numbers of devices a stage may take, ascending.
     stage_devices: Vec<u32>,
+    /// The largest tensor degree.
+    widest: u32,
     /// What everything outside a set needs.
     rest: Option<Rest>,
     /// The sets that a stage is put in front of.
@@ -160,7 +162,8 @@ impl<'m, 'a> Crew<'m, 'a> {
         let rest = Rest::new(model, question.allowed, question.target, memory_bytes);
         let heavier = Some(&self.heavier).filter(|heavier| question.stages.is_none() && heavier.any());
         let sources = Sources::new(model, heavier.is_some());
-        let mut probe = Probe { model, question, frontiers, behind: 0, stage_devices, rest, sources };
+        let widest = question.allowed.iter().map(|allowed| model.degrees[allowed.degree].t).max().unwrap_or(1);
+        let mut probe = Probe { model, question, frontiers, behind: 0, stage_devices, widest, rest, sources };
         probe.run(heavier, &mut self.workers, search)
     }
 }
@@ -277,6 +280,23 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         let devices = (device_seconds / self.question.target - ROUNDING).ceil();
         // Infinite for a target of 0 with work to do; 0 for an infinite target.
         if devices > 0.0 { devices.min(f64::from(NONE - 1)) as u32 } else { 0 }
+    }
+
+    /// Devices by which differences of device-seconds may be off: no load is below the whole's share.
+    pub(super) fn room(&self) -> f64 {
+        ROUNDING * f64::from(self.question.devices)
+    }
+
+    /// The fewest devices and replicas of any stage `outer \\ inner` that keeps to the load, going by its nodes' least
+    /// device-seconds; `None` if no number of devices would do.
+    #[inline]
+    pub(super) fn least_stage(&self, outer: usize, inner: usize) -> Option<(u32, u32)> {
+        let seconds = self.model.device_seconds[outer] - self.model.device_seconds[inner];
+        let least = seconds / self.question.target - self.room();
+        // Not a number where there is neither work nor time for it.
+        let enough = self.stage_devices.partition_point(|&m| f64::from(m) < least);
+        let &devices = self.stage_devices.get(enough)?;
+        Some((devices, devices.div_ceil(self.widest)))
     }
 
     /// Devices that a tail may take so that the rest can still be run; `crossings` are the edges into it.

@@ -76,12 +76,12 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Whether a stage of so many device-seconds in all may leave at most `most` devices to it and the set, at a load.
+    /// Whether the set and a stage in front of it, of so many device-seconds together, may do with `most` devices at a load.
     #[inline]
-    pub(super) fn leaves_enough(&self, device_seconds: f64, target: f64, most: u32) -> bool {
+    pub(super) fn leaves_enough(&self, device_seconds: f64, target: f64, most: f64) -> bool {
         let stage = (device_seconds - self.device_seconds) / target;
-        // No number where there is neither work nor time: then it may.
-        !(f64::from(self.devices) + stage * (1.0 - 1e-9) > f64::from(most) + 1e-9)
+        // Not a number where there is neither work nor time for it.
+        stage.is_nan() || f64::from(self.devices) + stage <= most
     }
 }
 

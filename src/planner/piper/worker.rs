@@ -53,10 +53,12 @@ impl<'m, 'a> Worker<'m, 'a> {
         if candidates > MANY_CANDIDATES && probe.model.sets.below(outer).is_some() {
             self.walk(probe, outer, most, &crossings, share, &mut touched);
         } else {
+            let (device_seconds, target) = (probe.model.device_seconds[outer], probe.question.target);
+            let room = f64::from(most) + probe.room();
             for (from, to) in windows {
                 for position in (from + share.hand..to).step_by(share.hands) {
                     let source = &probe.sources.settled[position];
-                    if !source.leaves_enough(probe.model.device_seconds[outer], probe.question.target, most) {
+                    if !source.leaves_enough(device_seconds, target, room) {
                         continue;
                     }
                     let inner = source.set as usize;
@@ -132,9 +134,23 @@ impl<'m, 'a> Worker<'m, 'a> {
         crossings: &[Crossing],
         touched: &mut usize,
     ) {
+        if !self.may_be_better(probe, outer, inner, most) {
+            return;
+        }
         for allowed in probe.question.allowed {
             self.extend(probe, allowed, (outer, inner), most, crossings, touched);
         }
+    }
+
+    /// Whether a stage of `outer` in front of `inner` may do with fewer devices than are known, going by the least
+    /// device-seconds of its nodes: most may not, and nothing else needs to be known of them.
+    #[inline]
+    fn may_be_better(&self, probe: &Probe<'_, '_, '_>, outer: usize, inner: usize, most: u32) -> bool {
+        let Some((devices, replicas)) = probe.least_stage(outer, inner) else { return false };
+        probe.pairs(inner).iter().any(|&(s, j)| {
+            let all = j.saturating_add(devices);
+            all <= most && self.fewest.get((s + replicas) as usize).is_some_and(|&known| all < known)
+        })
     }
 
     /// Puts the stage `outer \ inner` at one degree in front of every pair of the inner frontier.
