@@ -94,7 +94,7 @@ pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
         Measure::TimePerSample | Measure::MaxLoad => {
             format!("{}/sample   {} samples/s", units::seconds(time), units::number(1.0 / time))
         }
-        Measure::Speedup(_) => value,
+        Measure::Speedup(_) | Measure::IterationTime => value,
         Measure::SeparateMaxima => format!("{value}, the largest forward and the largest backward load"),
         Measure::Latency { .. } => format!("latency {value}"),
         Measure::OperatorCost(_) => format!("{value}   {}/step", units::seconds(time)),

@@ -64,6 +64,22 @@ impl Machines {
         &self.sizes[..usize::from(self.count)]
     }
 
+    /// The devices of a machine, where all that are started are whole ones: the size that divides all there are; eight,
+    /// as most are built, where nothing is said.
+    pub fn whole(&self) -> u32 {
+        let divisor = |a: u32, b: u32| {
+            let (mut a, mut b) = (a, b);
+            while b > 0 {
+                (a, b) = (b, a % b);
+            }
+            a
+        };
+        match self.sizes().iter().fold(0, |sum, &size| divisor(sum, size.into())) {
+            0 => 8,
+            size => size,
+        }
+    }
+
     /// Whether nothing is known of machines.
     pub fn is_empty(&self) -> bool {
         self.count == 0

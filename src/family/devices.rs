@@ -37,7 +37,8 @@ pub fn used(limits: &Limits, plan: &Plan) -> String {
 /// Every replica needs a microbatch in flight of its own, so the replicas of all stages together are at most the
 /// microbatches; and those of one stage divide them.
 pub fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<String> {
-    let profile = workload.piper().filter(|_| plan.measure == Measure::TimePerSample)?;
+    let profile =
+        workload.piper().filter(|_| matches!(plan.measure, Measure::TimePerSample | Measure::IterationTime))?;
     let (devices, microbatches) = (limits.devices, limits.microbatches);
     let used = plan.devices_used();
     let replicas: u64 = plan.stages.iter().map(|stage| u64::from(stage.data_parallel)).sum();

@@ -19,6 +19,8 @@ pub enum Measure {
     /// The largest load of a stage, seconds per sample (Piper).
     #[default]
     TimePerSample,
+    /// The time of a batch under 1F1B, seconds: filling, draining, transfers and all-reduces included (Piper's profiles).
+    IterationTime,
     /// The largest load of a device, milliseconds (device placement, throughput).
     MaxLoad,
     /// The largest forward load plus the largest backward load, milliseconds (device placement, separate maxima).
@@ -41,6 +43,7 @@ impl Measure {
     pub fn name(self) -> &'static str {
         match self {
             Measure::TimePerSample => "time_per_sample",
+            Measure::IterationTime => "iteration_time",
             Measure::MaxLoad => "max_load",
             Measure::SeparateMaxima => "separate_maxima",
             Measure::Latency { .. } => "latency",
@@ -53,6 +56,7 @@ impl Measure {
     pub fn goal(self) -> &'static str {
         match self {
             Measure::TimePerSample => "least time per microbatch in Piper's model",
+            Measure::IterationTime => "least simulated time of a batch under 1F1B",
             Measure::MaxLoad => "least load of the busiest device in the placement model",
             Measure::SeparateMaxima => "least largest forward plus largest backward load in the placement model",
             Measure::Latency { .. } => "least time for one sample in the latency model",
@@ -65,6 +69,7 @@ impl Measure {
     pub fn model(self) -> &'static str {
         match self {
             Measure::TimePerSample => "Piper's model",
+            Measure::IterationTime => "the simulator under 1F1B",
             Measure::MaxLoad | Measure::SeparateMaxima => "the placement model",
             Measure::Latency { .. } => "the latency model",
             Measure::Speedup(_) => "DAPPLE's model",
@@ -76,6 +81,7 @@ impl Measure {
     pub fn goal_of(name: &str) -> Option<&'static str> {
         let all = [
             Measure::TimePerSample,
+            Measure::IterationTime,
             Measure::MaxLoad,
             Measure::SeparateMaxima,
             Measure::Latency { subgraphs: None },
@@ -103,7 +109,7 @@ impl Measure {
     /// Its unit in the plan JSON.
     pub fn unit(self) -> &'static str {
         match self {
-            Measure::TimePerSample => "s",
+            Measure::TimePerSample | Measure::IterationTime => "s",
             Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => "ms",
             Measure::Speedup(_) => "x",
             Measure::OperatorCost(_) => "operations",
@@ -114,6 +120,7 @@ impl Measure {
     pub fn larger_is_better(self) -> bool {
         match self {
             Measure::TimePerSample
+            | Measure::IterationTime
             | Measure::MaxLoad
             | Measure::SeparateMaxima
             | Measure::Latency { .. }
@@ -131,6 +138,7 @@ impl Measure {
     pub fn show(self, value: f64) -> String {
         match self {
             Measure::TimePerSample => format!("{}/sample", units::seconds(value)),
+            Measure::IterationTime => format!("{}/batch", units::seconds(value)),
             Measure::Speedup(_) => format!("{}x one device", units::number(value)),
             Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } | Measure::OperatorCost(_) => {
                 format!("{} {}", units::number(value), self.unit())

@@ -7,6 +7,7 @@ pub mod converted;
 pub mod dapple;
 pub mod equal_partition;
 mod fault;
+pub mod joint;
 #[cfg(test)]
 pub(crate) mod liar;
 pub mod options;
@@ -152,6 +153,7 @@ pub trait ManyRuns {
 
 static REGISTRY: &[&dyn Planner] = &[
     &converted::PIPER,
+    &joint::Joint,
     &converted::EQUAL_PARTITION,
     &converted::PLACEMENT_DP,
     &converted::PLACEMENT_LINEARISED,

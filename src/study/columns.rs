@@ -64,7 +64,9 @@ impl Column {
         let Some(figure) = self.figure(entry) else { return "-".into() };
         match self {
             Column::Time | Column::Planning => units::seconds(figure),
-            Column::Objective => entry.score.as_ref().map_or_else(String::new, |score| score.measure.show(figure)),
+            Column::Objective => {
+                entry.score.as_ref().map_or_else(String::new, |score| like(score.measure).show(figure))
+            }
             Column::Memory => units::bytes(figure),
             Column::Devices => format!("{figure}"),
             Column::Throughput => units::number(figure),
@@ -83,7 +85,13 @@ impl Column {
         let played = entry.played.as_ref();
         match self {
             Column::Time => played.map(|played| played.iteration_s),
-            Column::Objective => entry.value(),
+            Column::Objective => match entry.score.as_ref().map(|score| score.measure) {
+                // A batch's time, as a time of each of its samples: so it stands beside those of other planners.
+                Some(Measure::IterationTime) => {
+                    entry.value().zip(played).map(|(value, played)| value / (played.samples_per_s * played.iteration_s))
+                }
+                _ => entry.value(),
+            },
             Column::Memory => played.map(|played| played.peak_memory_bytes),
             Column::Devices => entry.value().and(entry.plan.as_ref()).map(|plan| f64::from(plan.devices_used())),
             Column::Throughput => played.map(|played| played.samples_per_s),
@@ -109,7 +117,12 @@ impl Column {
 
 /// What an entry is measured by, by name; `None` where there is no valid plan.
 pub fn group(entry: &Entry) -> Option<&'static str> {
-    entry.score.as_ref().filter(|score| score.is_valid()).map(|score| score.measure.name())
+    entry.score.as_ref().filter(|score| score.is_valid()).map(|score| like(score.measure).name())
+}
+
+/// What plans of a measure are compared as: times of batches as times of samples.
+fn like(measure: Measure) -> Measure {
+    if measure == Measure::IterationTime { Measure::TimePerSample } else { measure }
 }
 
 /// The title of a group: what its plans are measured by, in which unit, what a gap of theirs is to, and how they are

@@ -170,7 +170,7 @@ fn without_a_file_there_is_an_example() {
 fn wrong_flags_say_what_would_do() {
     for (arguments, part) in [
         (["--planner", "pipr"], "a similar value exists: 'piper'"),
-        (["--planner", "alpa"], "[possible values: piper, equal-partition, placement-dp,"),
+        (["--planner", "alpa"], "[possible values: piper, joint, equal-partition, placement-dp,"),
         (["--set", "recompute=sometimes"], "auto, never, always, all-or-none"),
         (["--set", "recompte=auto"], "it takes data_parallel"),
         (["--set", "recompute"], "write name=value"),

@@ -177,7 +177,7 @@ fn engine_of(runner: Runner) -> Vec<Engine> {
 }
 
 /// Exporting needs no other plan, and what is written keeps the engine's rules.
-fn leaves_unchanged(workload: &Workload, limits: &Limits, plan: &Plan, runner: Runner, told: &str) {
+pub(crate) fn leaves_unchanged(workload: &Workload, limits: &Limits, plan: &Plan, runner: Runner, told: &str) {
     let numbered = Layering::of(workload, None).unwrap().blocks() > 0;
     for engine in engine_of(runner).into_iter().filter(|_| numbered) {
         let settings = engine::Settings { exact: true, micro_batch_size: Some(2), ..engine::Settings::default() };

@@ -16,6 +16,8 @@ mod export;
 mod generated_profile;
 mod hugging_face;
 mod inputs;
+mod joint;
+mod joint_engine;
 mod latency_planners;
 mod lint;
 mod lint_placement;

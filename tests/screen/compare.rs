@@ -312,10 +312,10 @@ fn two_marked_plans_stand_side_by_side() {
     screen.keys("v");
     let text = screen.text();
     let (first, second) = (line(&text, "│ A "), line(&text, "│ B "));
-    assert!(first.contains("Piper") && second.contains('%'), "{text}");
+    assert!(first.contains("Joint") && second.contains('%'), "{text}");
     assert!(text.contains("rows 1 to"), "{text}");
     screen.keys(" ");
-    assert!(line(&screen.text(), "│ B ").contains("Piper"), "{}", screen.text());
+    assert!(line(&screen.text(), "│ B ").contains("Joint"), "{}", screen.text());
     press(&mut screen, KeyCode::Esc);
     assert!(screen.text().contains("asks every planner"));
 }

@@ -9,9 +9,11 @@
 //! memory   = sum of a · y + b,   y = ceil(s / d),   s = replicas of this stage and all later ones
 //! ```
 //!
-//! The objective is the largest load. `O(nodes + edges)` time, `O(nodes)` memory. Every rule that is broken is reported, not
+//! The objective is the largest load; of plans measured by the time of a batch it is that time ([`super::batch`]).
+//! `O(nodes + edges)` time, `O(nodes)` memory. Every rule that is broken is reported, not
 //! only the first, and the loads are still computed where they can be, so that the screen can show an infeasible edit.
 
+use super::batch;
 use crate::{
     cluster::Limits,
     family::{
@@ -41,8 +43,10 @@ pub(super) fn check(checked: &Checked<'_>, profile: &PiperProfile, score: &mut S
     loads(workload, profile, limits, plan, stage_of, labels, score);
     score.slowest_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
     score.value = score.slowest_s;
-    if plan.measure != Measure::TimePerSample {
-        score.violations.push(Violation::UnknownMeasure { name: plan.measure.name() });
+    match plan.measure {
+        Measure::TimePerSample => {}
+        Measure::IterationTime => score.value = batch::seconds(workload, profile, limits, plan, stage_of),
+        _ => score.violations.push(Violation::UnknownMeasure { name: plan.measure.name() }),
     }
 }
 

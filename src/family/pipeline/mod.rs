@@ -1,5 +1,6 @@
 //! Pipelines of stages with replicas and tensor degrees, whose nodes have modes: Piper's profile.
 
+mod batch;
 pub mod check;
 mod describe;
 mod program;
@@ -37,7 +38,7 @@ impl Family for PiperProfile {
     }
 
     fn measures(&self, _options: &BTreeMap<String, Value>) -> Vec<Measure> {
-        vec![Measure::TimePerSample]
+        vec![Measure::TimePerSample, Measure::IterationTime]
     }
 
     fn check(&self, checked: &Checked<'_>, score: &mut Score) {

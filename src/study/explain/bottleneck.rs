@@ -99,7 +99,7 @@ fn busiest_link(pipeline: &Pipeline, timeline: &Timeline) -> Option<BusyLink> {
 
 /// What a stage is called: in device placements every stage is a device of a kind.
 pub fn stage_name(workload: &Workload, plan: &Plan, stage: usize) -> String {
-    if workload.placement().is_none() || plan.measure == Measure::TimePerSample {
+    if workload.placement().is_none() || matches!(plan.measure, Measure::TimePerSample | Measure::IterationTime) {
         return format!("stage {}", stage + 1);
     }
     let is_cpu = |i: usize| plan.stages[i].choices.first().is_some_and(|choice| choice == CPU);

@@ -71,7 +71,7 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
     ];
     // The devices first: how fast can be worked out from the rest.
     let mut more = vec![Span::raw(shown.names.used.clone())];
-    if matches!(plan.measure, Measure::TimePerSample | Measure::MaxLoad) {
+    if matches!(plan.measure, Measure::TimePerSample | Measure::IterationTime | Measure::MaxLoad) {
         more.push(Span::raw(format!("{} samples/s", units::number(1.0 / score.slowest_s))));
     }
     // What does not fit goes to the line of remarks, whole: half a number misleads.
@@ -139,7 +139,7 @@ fn speedups(counts: &[(&'static str, f64)]) -> String {
 /// What the objective is the time of, where its unit does not say.
 fn of_what(measure: Measure) -> &'static str {
     match measure {
-        Measure::TimePerSample | Measure::Speedup(_) => "",
+        Measure::TimePerSample | Measure::IterationTime | Measure::Speedup(_) => "",
         Measure::OperatorCost(_) => " for a training step",
         Measure::MaxLoad => " on the busiest device",
         Measure::SeparateMaxima => " on the busiest forward and backward",

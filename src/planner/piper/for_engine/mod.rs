@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 use super::settings::{Recompute, Settings};
 use crate::{
-    cluster::{LimitKind, Limits, MOST_DEVICES, Machines},
+    cluster::{LimitKind, Limits, MOST_DEVICES},
     plan::{
         Plan, Stage,
         runner::{RecomputeRule, Runner},
@@ -81,24 +81,9 @@ pub(super) fn plan(
             layering.layers.len()
         ));
     }
-    let machine = machine_size(&limits.machines);
+    let machine = limits.machines.whole();
     let chain = Chain { workload, profile, limits, settings, runner, layering, machine };
     chain.plan(search)
-}
-
-/// Devices of a machine: the size that divides all there are; eight, as most are built, where nothing is said.
-fn machine_size(machines: &Machines) -> u32 {
-    let divisor = |a: u32, b: u32| {
-        let (mut a, mut b) = (a, b);
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    match machines.sizes().iter().fold(0, |sum, &size| divisor(sum, size.into())) {
-        0 => 8,
-        size => size,
-    }
 }
 
 impl Chain<'_> {

@@ -1,0 +1,239 @@
+//! How long a batch takes, worked out from the workload alone: the check of plans measured by `iteration_time`.
+//!
+//! What is measured: every replica of a stage computes whole microbatches, microbatch `m` on replica `m mod d`; it does its
+//! operations in the order of the schedule and each as soon as what it needs has arrived. A replica sends activations
+//! one after another and gradients one after another, the nearest stage's first, at the full bandwidth, while it computes.
+//! After its last backward a stage's replicas all-reduce `4 (d − 1) / d` times their parameters. Where a profile tells no
+//! forward time it is a third of the node's plain time; what a mode takes longer than the plain one is backward. These
+//! are the simulator's defaults; the code is neither the simulator's nor a planner's.
+//!
+//! Times are whole ticks, so that a state that comes back is known to be the same and the batches between are passed over
+//! exactly. `O(operations)` time until then, `O(stages² + edges)` memory.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    cluster::Limits,
+    plan::Plan,
+    workload::{Mode, PiperProfile, Workload, piper::VANILLA},
+};
+
+/// Ticks of everything one after another.
+const MOST_TICKS: f64 = (1u64 << 60) as f64;
+
+/// A stage: ticks of a microbatch on a replica, and of the all-reduce.
+#[derive(Debug, Clone, Copy, Default)]
+struct Work {
+    forward: i64,
+    backward: i64,
+    reduce: i64,
+}
+
+/// Seconds of what a plan does.
+struct Costs {
+    /// Forward, backward, all-reduce.
+    stages: Vec<[f64; 3]>,
+    between: BTreeMap<(usize, usize), f64>,
+}
+
+/// Seconds of a batch under 1F1B.
+pub(super) fn seconds(
+    workload: &Workload,
+    profile: &PiperProfile,
+    limits: &Limits,
+    plan: &Plan,
+    stage_of: &[Option<usize>],
+) -> f64 {
+    let costs = costs(workload, profile, limits, plan, stage_of);
+    let mut replicas: Vec<usize> = plan.stages.iter().map(|stage| stage.data_parallel.max(1) as usize).collect();
+    let mut microbatches = limits.microbatches as usize;
+    if replicas.iter().all(|count| *count == replicas[0]) {
+        // All replicas do the same, each with those of the other stages that have its number.
+        microbatches = microbatches.div_ceil(replicas[0]);
+        replicas.fill(1);
+    }
+    let m = microbatches as f64;
+    let sum = costs.stages.iter().map(|[f, b, a]| m * (f + b) + a).sum::<f64>()
+        + costs.between.values().map(|seconds| 2.0 * m * seconds).sum::<f64>();
+    if !(sum > 0.0 && sum.is_finite()) {
+        return 0.0;
+    }
+    let per_second = 2f64.powi((MOST_TICKS / sum).log2().floor().clamp(-1000.0, 1000.0) as i32);
+    let ticks = |seconds: f64| (seconds * per_second).round() as i64;
+    let works = costs.stages.iter().map(|&[f, b, a]| Work { forward: ticks(f), backward: ticks(b), reduce: ticks(a) });
+    let mut line = Line::new(works.collect(), &replicas, microbatches);
+    for (&(from, to), &seconds) in &costs.between {
+        line.out[from].push((to, ticks(seconds)));
+        line.back[to].insert(0, (from, ticks(seconds)));
+    }
+    line.ends() as f64 / per_second
+}
+
+fn costs(
+    workload: &Workload,
+    profile: &PiperProfile,
+    limits: &Limits,
+    plan: &Plan,
+    stage_of: &[Option<usize>],
+) -> Costs {
+    let bandwidth = limits.bandwidth_bytes_per_s;
+    let mut chosen: Vec<Option<&Mode>> = vec![None; workload.nodes.len()];
+    let mut stages = vec![];
+    for stage in &plan.stages {
+        let (mut forward, mut both, mut parameters) = (0.0, 0.0, 0.0);
+        for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
+            let modes = profile.nodes.get(node).and_then(|n| n.modes(stage.tensor_parallel)).unwrap_or_default();
+            let Some(mode) = modes.iter().find(|mode| mode.id == *choice) else { continue };
+            forward += forward_s(mode, modes);
+            both += mode.time_s;
+            parameters += mode.parameters;
+            chosen[node] = Some(mode);
+        }
+        let d = f64::from(stage.data_parallel.max(1));
+        stages.push([forward, both - forward, 4.0 * (d - 1.0) / d * parameters / bandwidth]);
+    }
+    let mut between = BTreeMap::new();
+    for (edge, &(u, v)) in workload.dag.edges().iter().enumerate() {
+        let (u, v) = (u as usize, v as usize);
+        let (Some(from), Some(to), Some(producer), Some(consumer)) = (stage_of[u], stage_of[v], chosen[u], chosen[v])
+        else {
+            continue;
+        };
+        if from < to {
+            let place = |edges: &[u32]| edges.iter().position(|&e| e as usize == edge);
+            let out = place(workload.dag.out_edges(u)).map_or(0.0, |slot| producer.sync_out[slot]);
+            let into = place(workload.dag.in_edges(v)).map_or(0.0, |slot| consumer.sync_in[slot]);
+            *between.entry((from, to)).or_insert(0.0) += (profile.edge_bytes[edge] + out.max(into)) / bandwidth;
+        }
+    }
+    Costs { stages, between }
+}
+
+/// The forward part of a mode.
+fn forward_s(mode: &Mode, modes: &[Mode]) -> f64 {
+    let named = modes.iter().find(|mode| mode.id == VANILLA);
+    let plain = named.or_else(|| modes.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s))).unwrap_or(mode);
+    let told = mode.forward_s.or(plain.forward_s).map(|forward_s| forward_s.max(0.0));
+    told.unwrap_or(plain.time_s / 3.0).min(mode.time_s)
+}
+
+/// All replicas of all stages at work.
+struct Line {
+    works: Vec<Work>,
+    microbatches: usize,
+    /// By stage: replicas of it and all behind it.
+    onward: Vec<usize>,
+    /// By stage: where it sends activations, nearest first, and gradients.
+    out: Vec<Vec<(usize, i64)>>,
+    back: Vec<Vec<(usize, i64)>>,
+    /// By stage and replica: when it is free, and its two ways out.
+    free: Vec<Vec<[i64; 3]>>,
+    /// By stage: when the next microbatch's activations are there; and gradients, by microbatch modulo all replicas.
+    came: Vec<i64>,
+    came_back: Vec<Vec<i64>>,
+}
+
+impl Line {
+    fn new(works: Vec<Work>, replicas: &[usize], microbatches: usize) -> Self {
+        let count = works.len();
+        let mut onward = replicas.to_vec();
+        (0..count - 1).rev().for_each(|s| onward[s] += onward[s + 1]);
+        Line {
+            microbatches,
+            out: vec![vec![]; count],
+            back: vec![vec![]; count],
+            free: replicas.iter().map(|&d| vec![[0; 3]; d]).collect(),
+            came: vec![0; count],
+            came_back: vec![vec![0; onward[0]]; count],
+            onward,
+            works,
+        }
+    }
+
+    /// When everything is done. In round `k` a stage does backward `k − K`, `K` being its replicas and all behind it, and
+    /// forward `k`, as far as there are such microbatches. For each replica that is its order under 1F1B, with a warm-up of
+    /// the replicas behind, shared out and rounded up; and what a round waits for is of an earlier one, or of an earlier stage.
+    fn ends(&mut self) -> i64 {
+        let m = self.microbatches;
+        // Only where no stage has several replicas the state is small enough to be looked at.
+        let mut look = if self.free.iter().all(|free| free.len() == 1) { 2 * self.works.len() + 2 } else { usize::MAX };
+        let mut seen: Option<(usize, Vec<i64>)> = None;
+        let mut k = 0;
+        while k < m + self.onward[0] {
+            self.round(k);
+            k += 1;
+            if k < look || k >= m {
+                continue;
+            }
+            let state = self.state(k);
+            match &seen {
+                Some((before, old)) if state[1..] == old[1..] => {
+                    let (rounds, ticks) = (k - before, state[0] - old[0]);
+                    let times = (m - k) / rounds;
+                    self.leap(k, times * rounds, times as i64 * ticks);
+                    k += times * rounds;
+                    look = usize::MAX;
+                }
+                // A state that comes back after so many rounds is met within twice as many.
+                Some((before, _)) if k < 2 * before => {}
+                _ => seen = Some((k, state)),
+            }
+        }
+        let done = |free: &Vec<[i64; 3]>| free.iter().map(|clocks| clocks[0]).max().unwrap_or(0);
+        self.works.iter().zip(&self.free).map(|(work, free)| done(free) + work.reduce).max().unwrap_or(0)
+    }
+
+    fn round(&mut self, k: usize) {
+        let (count, m) = (self.works.len(), self.microbatches);
+        let slots = self.onward[0];
+        for s in 0..count {
+            let replicas = self.free[s].len();
+            if let Some(own) = k.checked_sub(self.onward[s]).filter(|&own| own < m) {
+                let came = std::mem::take(&mut self.came_back[s][own % slots]);
+                let free = &mut self.free[s][own % replicas];
+                free[0] = free[0].max(came) + self.works[s].backward;
+                let end = free[0];
+                for &(to, ticks) in &self.back[s] {
+                    free[2] = free[2].max(end) + ticks;
+                    let slot = &mut self.came_back[to][own % slots];
+                    *slot = (*slot).max(free[2]);
+                }
+            }
+            if k < m {
+                let came = std::mem::take(&mut self.came[s]);
+                let free = &mut self.free[s][k % replicas];
+                free[0] = free[0].max(came) + self.works[s].forward;
+                let end = free[0];
+                for &(to, ticks) in &self.out[s] {
+                    free[1] = free[1].max(end) + ticks;
+                    self.came[to] = self.came[to].max(free[1]);
+                }
+            }
+        }
+    }
+
+    /// When the first stage is free, then everything else as seen from there; clocks that never ran stand for themselves.
+    fn state(&self, k: usize) -> Vec<i64> {
+        let slots = self.onward[0];
+        let now = self.free[0][0][0];
+        let seen = |clock: i64| if clock == 0 { i64::MIN } else { clock - now };
+        let mut state = vec![now];
+        for s in 0..self.works.len() {
+            state.extend(self.free[s][0].map(seen));
+            state.extend((0..slots).map(|i| seen(self.came_back[s][(k + i) % slots])));
+        }
+        state
+    }
+
+    fn leap(&mut self, k: usize, rounds: usize, ticks: i64) {
+        let slots = self.onward[0];
+        let later = |clock: i64| if clock == 0 { 0 } else { clock + ticks };
+        for s in 0..self.works.len() {
+            self.free[s][0] = self.free[s][0].map(later);
+            let old = self.came_back[s].clone();
+            for i in 0..slots {
+                self.came_back[s][(k + rounds + i) % slots] = later(old[(k + i) % slots]);
+            }
+        }
+    }
+}

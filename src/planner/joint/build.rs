@@ -1,0 +1,42 @@
+//! From a split to a plan, and its simulated time.
+
+use super::{line::Line, search::Split, table::Table};
+use crate::{
+    cluster::Limits,
+    family,
+    plan::{Measure, Plan, Stage},
+    simulate::{Schedule, Settings, length_unless},
+    workload::{PiperProfile, Workload},
+};
+
+/// The plan of a split that fits.
+pub(super) fn plan(profile: &PiperProfile, line: &Line, split: &Split, tables: &[Table<'_>]) -> Option<Plan> {
+    let table = &tables[split.table];
+    let (costs, count) = (table.costs, split.begins.len());
+    let mut stages = Vec::with_capacity(count);
+    for (s, &a) in split.begins.iter().enumerate() {
+        let b = split.begins.get(s + 1).copied().unwrap_or(costs.len());
+        let again = table.recomputing(a, b, (count - s) as u32)?;
+        let mut nodes: Vec<usize> = line.units[a..b].iter().flatten().copied().collect();
+        nodes.sort_unstable();
+        let choice = |&node: &usize| {
+            let ways = costs.ways[node];
+            let way = if again.binary_search(&node).is_ok() { ways.small.unwrap_or(ways.fast) } else { ways.fast };
+            profile.nodes[node].modes(costs.t).map(|modes| modes[way].id.clone())
+        };
+        let choices = nodes.iter().map(choice).collect::<Option<_>>()?;
+        stages.push(Stage { nodes, choices, data_parallel: split.d, tensor_parallel: costs.t, devices: vec![] });
+    }
+    let plan = Plan { stages, measure: Measure::IterationTime, ..Plan::default() };
+    Some(plan.with_consecutive_devices())
+}
+
+/// Simulated seconds of a batch of a plan with equal replicas: one of every stage stands for all, since replicas of one
+/// number feed each other and nobody else.
+pub(super) fn simulated(workload: &Workload, limits: &Limits, plan: &Plan) -> f64 {
+    let mut pipeline = family::pipeline(workload, limits, plan, &Settings::default());
+    pipeline.machines.clear();
+    pipeline.microbatches /= plan.stages[0].data_parallel.max(1);
+    pipeline.stages.iter_mut().for_each(|stage| stage.replicas = 1);
+    length_unless(&pipeline, Schedule::OneForwardOneBackward, &|| false).unwrap_or(f64::NAN)
+}

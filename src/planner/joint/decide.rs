@@ -1,0 +1,378 @@
+//! Is there a split into `S` stages all of whose bounds ([`super::bounds`]) stay within a time `T`?
+//!
+//! Three passes over (stage, first unit). Forward with the best of each sum alone (least way, most home, least lead), the
+//! table's rest behind; backward for the least rest that those leave; forward again with sums that belong together, of
+//! which only those are kept that no other beats in all. What exceeds `T` in any pass cannot be part of such a split, so
+//! "no" is a proof for all splits of the class. A split that is found has bounds within `T` and is worth simulating, which is
+//! all that "yes" says.
+//!
+//! For plans rather than proofs there is one sum more: with a period `P`, stages may not be behind it for longer than
+//! they can catch up, `late ← max(0, late + x + 2c − P)` and `late + x ≤ P`: that is the condition that no window takes
+//! more than `P` for a microbatch, which the stages' bounds alone do not see.
+//!
+//! `O(S · units · window)` time for the first two passes, times the sums kept in the third; the same memory for the arcs,
+//! which serve all `T` of a class.
+
+use super::{
+    bounds::{Before, Place},
+    line::{Costs, StageCost},
+    table::Table,
+};
+
+/// So many sums are kept at a place; more are merged into what is better than all of them, which weakens "no" and nothing
+/// else.
+const MOST_SUMS: usize = 24;
+
+/// One number of replicas and of stages at a degree.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Shape {
+    pub(super) stages: usize,
+    /// Microbatches of a replica.
+    pub(super) microbatches: u32,
+    /// Seconds of an all-reduce for each byte of parameters.
+    pub(super) reduce: f64,
+}
+
+/// A run that may be a stage.
+#[derive(Debug, Clone, Copy)]
+struct Arc {
+    end: u32,
+    extra: f64,
+}
+
+/// All stages of a shape that may take no longer than a time.
+pub(super) struct Arcs {
+    shape: Shape,
+    n: usize,
+    /// By stage: the unit from which it and those behind can hold all within the time.
+    back: Vec<usize>,
+    /// By stage and first unit: the least that the longest stage from there on takes.
+    heaviest: Vec<f64>,
+    /// By stage and first unit: where its arcs begin.
+    first: Vec<u32>,
+    arcs: Vec<Arc>,
+}
+
+/// The state of a forward pass with sums that belong together.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    before: Before,
+    late: f64,
+    /// Whether the last stage may send more to the next than is counted.
+    owes: bool,
+    /// The largest bound so far.
+    most: f64,
+    /// Place of the state before, in the list of the unit where that stage began; and that unit.
+    parent: u32,
+    unit: u32,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Question {
+    pub(super) time: f64,
+    /// The period that windows must keep, where plans are looked for.
+    pub(super) period: f64,
+}
+
+impl Arcs {
+    /// Those of stages whose own work fits `time`; more memory than this many arcs is not taken.
+    pub(super) fn new(table: &mut Table<'_>, shape: Shape, time: f64) -> Self {
+        let (n, count) = (table.costs.len(), shape.stages);
+        let most = time / f64::from(shape.microbatches);
+        let back = back(table, count, most);
+        let mut arcs =
+            Arcs { shape, n, back, heaviest: vec![], first: Vec::with_capacity(count * n + 1), arcs: vec![] };
+        // The furthest that the stages before reach.
+        let mut furthest = 0;
+        for s in 0..count {
+            let behind = count - 1 - s;
+            let begin = if s == 0 { 0 } else { s };
+            let mut next = 0;
+            for a in 0..n {
+                arcs.first.push(arcs.arcs.len() as u32);
+                let possible = a >= begin && (s > 0 || a == 0) && a <= furthest && a >= arcs.back[s];
+                if !possible {
+                    continue;
+                }
+                let from = (a + 1).max(arcs.back[s + 1]);
+                let (from, to) = if behind == 0 { (n, n) } else { (from, n - behind) };
+                for b in from..=to {
+                    let fastest = table.costs.fastest(a, b);
+                    if fastest > most {
+                        break;
+                    }
+                    let Some(extra) = table.extra(a, b, behind as u32 + 1) else { break };
+                    if fastest + extra.least > most {
+                        break;
+                    }
+                    arcs.arcs.push(Arc { end: b as u32, extra: extra.least });
+                    next = next.max(b);
+                }
+            }
+            furthest = next;
+        }
+        arcs.first.push(arcs.arcs.len() as u32);
+        arcs.weigh(table.costs);
+        arcs
+    }
+
+    /// A stage of the shape: what it costs at the least, since the one behind it reaches as far as those behind that need.
+    #[inline]
+    fn cost(&self, costs: &Costs, stage: usize, a: usize, arc: &Arc) -> StageCost {
+        let b = arc.end as usize;
+        costs.stage(a, b, self.next(stage, b), arc.extra)
+    }
+
+    /// The unit up to which the stage behind one that ends at `b` reaches at the least.
+    fn next(&self, stage: usize, b: usize) -> usize {
+        self.back.get(stage + 2).map_or(self.n, |&back| back.max(b + 1).min(self.n))
+    }
+
+    fn of(&self, stage: usize, unit: usize) -> &[Arc] {
+        let at = stage * self.n + unit;
+        &self.arcs[self.first[at] as usize..self.first[at + 1] as usize]
+    }
+
+    fn place(&self, stage: usize, arc: &Arc, cost: &StageCost, around: f64, halves: bool) -> Place {
+        let behind = (self.shape.stages - 1 - stage) as f64;
+        let heaviest = self.heaviest[(stage + 1) * (self.n + 1) + arc.end as usize].max(cost.both());
+        Place { microbatches: f64::from(self.shape.microbatches), behind, around, heaviest, halves }
+    }
+
+    /// By stage and first unit: the least that the longest stage from there on takes.
+    fn weigh(&mut self, costs: &Costs) {
+        let (n, count) = (self.n, self.shape.stages);
+        self.heaviest = vec![f64::INFINITY; (count + 1) * (n + 1)];
+        self.heaviest[count * (n + 1) + n] = 0.0;
+        for s in (0..count).rev() {
+            for a in 0..n {
+                let behind = |arc: &Arc| self.heaviest[(s + 1) * (n + 1) + arc.end as usize];
+                let own = |arc: &Arc| costs.fastest(a, arc.end as usize) + arc.extra;
+                let least = self.of(s, a).iter().map(|arc| behind(arc).max(own(arc))).fold(f64::INFINITY, f64::min);
+                self.heaviest[s * (n + 1) + a] = least;
+            }
+        }
+    }
+
+    /// Splits within the time, best first by their largest bound, as first units of stages; empty if there are none.
+    pub(super) fn decide(&self, table: &Table<'_>, question: Question) -> Vec<Vec<usize>> {
+        let Some((before, rest)) = self.relaxed(table, question) else { return vec![] };
+        self.exact(table, question, &before, &rest)
+    }
+
+    /// The first two passes: the best of each sum before every place, and the least rest behind.
+    fn relaxed(&self, table: &Table<'_>, question: Question) -> Option<(Vec<Before>, Vec<f64>)> {
+        let (n, count, costs) = (self.n, self.shape.stages, table.costs);
+        let never = Before { way: f64::INFINITY, home: f64::NEG_INFINITY, lead: f64::INFINITY };
+        let mut before = vec![never; (count + 1) * (n + 1)];
+        before[0] = Before::NOTHING;
+        let mut late = vec![f64::INFINITY; (count + 1) * (n + 1)];
+        late[0] = 0.0;
+        for s in 0..count {
+            let behind = count - 1 - s;
+            for a in 0..n {
+                let at = s * (n + 1) + a;
+                let known = before[at];
+                if known.way == f64::INFINITY {
+                    continue;
+                }
+                for arc in self.of(s, a) {
+                    let b = arc.end as usize;
+                    let cost = self.cost(costs, s, a, arc);
+                    let around = if behind == 0 { 0.0 } else { 2.0 * cost.send + table.rest(behind, b) };
+                    if late[at] + cost.both() > question.period {
+                        continue;
+                    }
+                    let reduce = self.shape.reduce * cost.parameters;
+                    if known.bound(&cost, reduce, self.place(s, arc, &cost, around, costs.halves)) > question.time {
+                        continue;
+                    }
+                    let next = known.after(&cost, reduce);
+                    let then = (s + 1) * (n + 1) + b;
+                    let best = &mut before[then];
+                    best.way = best.way.min(next.way);
+                    best.home = best.home.max(next.home);
+                    best.lead = best.lead.min(next.lead);
+                    late[then] = late[then].min((late[at] + cost.both() + 2.0 * cost.send - question.period).max(0.0));
+                }
+            }
+        }
+        if before[count * (n + 1) + n].way == f64::INFINITY {
+            return None;
+        }
+        let mut rest = vec![f64::INFINITY; (count + 1) * (n + 1)];
+        rest[count * (n + 1) + n] = 0.0;
+        for s in (0..count).rev() {
+            for a in 0..n {
+                let at = s * (n + 1) + a;
+                if before[at].way == f64::INFINITY {
+                    continue;
+                }
+                for arc in self.of(s, a) {
+                    let b = arc.end as usize;
+                    let behind = rest[(s + 1) * (n + 1) + b];
+                    if behind == f64::INFINITY {
+                        continue;
+                    }
+                    let cost = self.cost(costs, s, a, arc);
+                    let around = 2.0 * cost.send + behind;
+                    let around = if s + 1 == count { 0.0 } else { around };
+                    if late[at] + cost.both() > question.period {
+                        continue;
+                    }
+                    let reduce = self.shape.reduce * cost.parameters;
+                    if before[at].bound(&cost, reduce, self.place(s, arc, &cost, around, costs.halves)) > question.time
+                    {
+                        continue;
+                    }
+                    rest[at] = rest[at].min(cost.both() + around);
+                }
+            }
+        }
+        (rest[0] < f64::INFINITY).then_some((before, rest))
+    }
+
+    /// The third pass.
+    fn exact(&self, table: &Table<'_>, question: Question, before: &[Before], rest: &[f64]) -> Vec<Vec<usize>> {
+        let (n, count, costs) = (self.n, self.shape.stages, table.costs);
+        let mut lists: Vec<Vec<State>> = vec![vec![]; (count + 1) * (n + 1)];
+        lists[0].push(State { before: Before::NOTHING, late: 0.0, owes: false, most: 0.0, parent: 0, unit: 0 });
+        let rules = Rules { tolerance: question.time * 1e-5 / count as f64, reduces: self.shape.reduce > 0.0 };
+        for s in 0..count {
+            for a in 0..n {
+                let at = s * (n + 1) + a;
+                if before[at].way == f64::INFINITY || rest[at] == f64::INFINITY || lists[at].is_empty() {
+                    continue;
+                }
+                let states = std::mem::take(&mut lists[at]);
+                for arc in self.of(s, a) {
+                    let b = arc.end as usize;
+                    let then = (s + 1) * (n + 1) + b;
+                    if rest[then] == f64::INFINITY {
+                        continue;
+                    }
+                    let cost = self.cost(costs, s, a, arc);
+                    let around = if s + 1 == count { 0.0 } else { 2.0 * cost.send + rest[then] };
+                    let place = self.place(s, arc, &cost, around, costs.halves);
+                    let owes = costs.passing(a, b, self.next(s, b)) > 0.0;
+                    for (parent, state) in states.iter().enumerate() {
+                        let debt = self.debt(costs, s, state, a, b);
+                        let paid = Before {
+                            way: state.before.way + 2.0 * debt,
+                            home: state.before.home + debt,
+                            lead: state.before.lead,
+                        };
+                        let state = State { before: paid, owes, parent: parent as u32, unit: a as u32, ..*state };
+                        self.extend(&cost, place, question, state, rules, &mut lists[then]);
+                    }
+                }
+                lists[at] = states;
+            }
+        }
+        self.splits(&lists)
+    }
+
+    /// Adds a stage to a state, which has its parent already.
+    fn extend(
+        &self,
+        cost: &StageCost,
+        place: Place,
+        question: Question,
+        state: State,
+        rules: Rules,
+        list: &mut Vec<State>,
+    ) {
+        if state.late + cost.both() > question.period {
+            return;
+        }
+        let reduce = self.shape.reduce * cost.parameters;
+        let bound = state.before.bound(cost, reduce, place);
+        if bound > question.time {
+            return;
+        }
+        let late = (state.late + cost.both() + 2.0 * cost.send - question.period).max(0.0);
+        let before = state.before.after(cost, reduce);
+        insert(list, State { before, late, most: state.most.max(bound), ..state }, rules);
+    }
+
+    /// What the stage before sends to units `a .. b` beyond what it was known to: paid where the stage is known.
+    fn debt(&self, costs: &Costs, stage: usize, state: &State, a: usize, b: usize) -> f64 {
+        if stage == 0 || !state.owes {
+            return 0.0;
+        }
+        let before = state.unit as usize;
+        (costs.passing(before, a, self.next(stage - 1, a)) - costs.passing(before, a, b)).max(0.0)
+    }
+
+    /// The splits that lead to the end.
+    fn splits(&self, lists: &[Vec<State>]) -> Vec<Vec<usize>> {
+        let (n, count) = (self.n, self.shape.stages);
+        let mut ends: Vec<&State> = lists[count * (n + 1) + n].iter().collect();
+        ends.sort_by(|a, b| a.most.total_cmp(&b.most));
+        let back = |end: &&State| {
+            let mut begins = vec![0; count];
+            let mut state = **end;
+            for s in (0..count).rev() {
+                begins[s] = state.unit as usize;
+                state = lists[s * (n + 1) + state.unit as usize][state.parent as usize];
+            }
+            begins
+        };
+        ends.iter().take(2).map(back).collect()
+    }
+}
+
+/// By stage: the first unit from which it and all behind it can hold the rest, each with no more work than `most`; last the
+/// end.
+fn back(table: &mut Table<'_>, count: usize, most: f64) -> Vec<usize> {
+    let n = table.costs.len();
+    let mut back = vec![n; count + 1];
+    for s in (0..count).rev() {
+        let end = back[s + 1];
+        back[s] = end;
+        for begin in (0..end).rev() {
+            let extra = table.extra(begin, end, (count - s) as u32);
+            if extra.is_some_and(|extra| table.costs.fastest(begin, end) + extra.least <= most) {
+                back[s] = begin;
+            } else if table.costs.swaps.grows() {
+                break;
+            }
+        }
+    }
+    back
+}
+
+/// When a state is as good as another.
+#[derive(Debug, Clone, Copy)]
+struct Rules {
+    /// Sums may be worse by so much.
+    tolerance: f64,
+    /// Whether there are all-reduces.
+    reduces: bool,
+}
+
+/// Adds a state unless another is as good in all; takes out those that it beats.
+fn insert(list: &mut Vec<State>, next: State, rules: Rules) {
+    let as_good = |a: &State, b: &State, room: f64| {
+        let debts = !a.owes || a.unit == b.unit;
+        let plain = debts && a.before.way <= b.before.way + room && a.late <= b.late + room;
+        plain && (!rules.reduces || (a.before.home >= b.before.home - room && a.before.lead <= b.before.lead + room))
+    };
+    if list.iter().any(|known| as_good(known, &next, rules.tolerance)) {
+        return;
+    }
+    // Nothing points at a state of a place that is still being filled.
+    list.retain(|known| !as_good(&next, known, 0.0));
+    list.push(next);
+    if list.len() > MOST_SUMS {
+        let worst = (1..list.len()).max_by(|&i, &j| list[i].most.total_cmp(&list[j].most)).unwrap_or(0);
+        let gone = list.swap_remove(worst);
+        let into = &mut list[0];
+        into.before.way = into.before.way.min(gone.before.way);
+        into.before.home = into.before.home.max(gone.before.home);
+        into.before.lead = into.before.lead.min(gone.before.lead);
+        into.late = into.late.min(gone.late);
+        into.owes &= gone.owes && into.unit == gone.unit;
+    }
+}

@@ -1,0 +1,91 @@
+//! What an engine demands of a plan, as this planner's search takes it.
+//!
+//! Engines cut between whole layers, give every stage the same degrees, recompute repeated layers only and by a rule of
+//! their own ([`Runner::recompute`]), and are started on whole machines. Where one number of recomputed layers holds for all
+//! stages, every number is a search of its own; what one finds cuts the others short.
+
+use super::settings::{Recompute, Settings};
+use crate::{
+    plan::runner::{RecomputeRule, Runner},
+    workload::{Workload, layering::Layering},
+};
+
+/// Which units recompute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Whichever are cheapest.
+    Free,
+    /// All units of a stage that can, or none, stage by stage.
+    StageByStage,
+    /// The first so many of every stage, of those that can.
+    First(u32),
+}
+
+/// The demands of an engine.
+#[derive(Debug, Clone)]
+pub(super) struct Engine {
+    pub(super) runner: Runner,
+    pub(super) layering: Layering,
+    /// Devices of a machine.
+    machine: u32,
+}
+
+impl Engine {
+    /// # Errors
+    /// Why the engine has nothing to count.
+    pub(super) fn new(runner: Runner, workload: &Workload, machine: u32) -> Result<Self, String> {
+        let mut layering = Layering::of(workload, None).map_err(|error| error.to_string())?;
+        if runner.counts_blocks() && layering.blocks() == 0 {
+            return Err(format!(
+                "{} counts repeated layers, and no name of the workload repeats: it cannot be planned for.",
+                runner.title()
+            ));
+        }
+        if runner.merges_ends() {
+            layering = layering.with_merged_ends();
+        }
+        let mut linked = vec![false; layering.layers.len()];
+        for &(from, to) in workload.dag.edges() {
+            let (from, to) = (layering.layer_of[from as usize], layering.layer_of[to as usize]);
+            linked[to] |= from + 1 == to;
+        }
+        if let Some(alone) = linked.iter().skip(1).position(|linked| !linked) {
+            let first = layering.layers[alone + 1].nodes.first().map(|&node| workload.nodes[node].label());
+            return Err(format!(
+                "{} takes nothing from the layer before it: stages could not be cut there in a row.",
+                first.unwrap_or_default()
+            ));
+        }
+        Ok(Engine { runner, layering, machine })
+    }
+
+    /// The rules by which units may recompute, plain ones first.
+    pub(super) fn rules(&self, settings: &Settings) -> Vec<Rule> {
+        let all = Rule::First(u32::MAX);
+        let blocks = self.layering.layers.len() as u32;
+        match (settings.recompute, self.runner.recompute()) {
+            (Recompute::Never, _) => vec![Rule::First(0)],
+            (Recompute::Always, _) => vec![all],
+            (_, RecomputeRule::AllOrNone) | (Recompute::AllOrNone, RecomputeRule::Count) => vec![Rule::First(0), all],
+            (Recompute::AllOrNone, RecomputeRule::PerLayer) => vec![Rule::StageByStage],
+            (Recompute::Auto, RecomputeRule::PerLayer) => vec![Rule::Free],
+            (Recompute::Auto, RecomputeRule::Count) => {
+                [Rule::First(0), all].into_iter().chain((1..blocks).map(Rule::First)).collect()
+            }
+        }
+    }
+
+    /// What plans for the engine look like, in a sentence.
+    pub(super) fn note(&self) -> String {
+        let recompute = match self.runner.recompute() {
+            RecomputeRule::PerLayer => "each repeated layer recomputes or not",
+            RecomputeRule::Count => "the first layers of every stage recompute, as many on each",
+            RecomputeRule::AllOrNone => "all repeated layers recompute or none",
+        };
+        format!(
+            "Planned for {}: whole layers in order, whole machines of {} devices or a part of one; {recompute}.",
+            self.runner.title(),
+            self.machine
+        )
+    }
+}

@@ -1,0 +1,352 @@
+//! The network as a line of units that stages are runs of, and what runs of them cost at one tensor degree.
+//!
+//! A cut is allowed where the node behind it takes something from the node right before it: then every stage sends to the
+//! next, and the chain of stages that the bounds ([`super::bounds`]) walk along is there whatever the other cuts. Nodes
+//! between two such places are one unit. Of two topological orders the one with more places is taken.
+//!
+//! Everything is kept as sums over prefixes, so the cost of a run is a difference. `O(nodes + edges)` time and memory for
+//! each degree, but for edges that pass over many units, which are listed at each.
+
+use crate::{
+    graph::Dag,
+    workload::{
+        Mode, PiperProfile,
+        layering::Layering,
+        piper::{VANILLA, recomputes},
+    },
+};
+
+use super::{engine::Rule, recompute::Swaps, settings::Recompute};
+
+/// Share of a node's time that is forward where the profile does not tell: the simulator's default.
+const FORWARD_SHARE: f64 = 1.0 / 3.0;
+
+/// Units in the order of the line.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    /// By unit: its nodes in topological order.
+    pub(super) units: Vec<Vec<usize>>,
+    /// By node: its unit.
+    unit_of: Vec<usize>,
+    /// By node, where an engine recomputes whole layers: whether it stands before or behind the repeated ones.
+    at_ends: Option<Vec<bool>>,
+}
+
+impl Line {
+    pub(super) fn of(dag: &Dag) -> Self {
+        let orders = [dag.topological_order().to_vec(), dag.stack_order()];
+        let lines = orders.map(|order| Line::along(dag, &order));
+        let [first, second] = lines;
+        if second.units.len() > first.units.len() { second } else { first }
+    }
+
+    fn along(dag: &Dag, order: &[u32]) -> Self {
+        let mut units: Vec<Vec<usize>> = vec![];
+        let mut unit_of = vec![0; order.len()];
+        for &node in order {
+            let node = node as usize;
+            let before = units.last().and_then(|unit| unit.last()).copied();
+            let follows = before.is_some_and(|before| dag.predecessors(node).any(|other| other == before));
+            if units.is_empty() || follows {
+                units.push(vec![]);
+            }
+            unit_of[node] = units.len() - 1;
+            units.last_mut().expect("a unit was begun").push(node);
+        }
+        Line { units, unit_of, at_ends: None }
+    }
+
+    /// The layers of an engine, each of which takes something from the one before.
+    pub(super) fn layered(layering: &Layering) -> Self {
+        Line {
+            units: layering.layers.iter().map(|layer| layer.nodes.clone()).collect(),
+            unit_of: layering.layer_of.clone(),
+            at_ends: Some(layering.at_ends.clone()),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.units.len()
+    }
+
+    /// The same with at most so many units, of as many neighbours each.
+    pub(super) fn thinned(self, most: usize) -> Self {
+        let n = self.units.len();
+        if n <= most {
+            return self;
+        }
+        let group = |unit: usize| unit * most / n;
+        let mut units = vec![vec![]; most];
+        for (unit, nodes) in self.units.into_iter().enumerate() {
+            units[group(unit)].extend(nodes);
+        }
+        Line { units, unit_of: self.unit_of.into_iter().map(group).collect(), at_ends: self.at_ends }
+    }
+}
+
+/// A node's ways to run: the fastest, and one that may be slower and takes less memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ways {
+    pub(super) fast: usize,
+    pub(super) small: Option<usize>,
+    /// Whether it has more ways than these.
+    more: bool,
+}
+
+/// The ways that the option leaves; `None` if it leaves none.
+fn ways(modes: &[Mode], recompute: Recompute) -> Option<Ways> {
+    let allowed = |mode: &Mode| match recompute {
+        Recompute::Never => !recomputes(&mode.id),
+        Recompute::Always => recomputes(&mode.id),
+        Recompute::Auto | Recompute::AllOrNone => true,
+    };
+    let all = || modes.iter().enumerate().filter(|(_, mode)| allowed(mode));
+    let (fast, best) = all().reduce(|best, next| if next.1.time_s < best.1.time_s { next } else { best })?;
+    let smaller = all().filter(|(_, mode)| mode.memory_a < best.memory_a || mode.memory_b < best.memory_b);
+    let small = smaller.reduce(|least, next| {
+        let key = |mode: &Mode| (mode.memory_a, mode.memory_b, mode.time_s);
+        if key(next.1) < key(least.1) { next } else { least }
+    });
+    let small = small.map(|(position, _)| position);
+    Some(Ways { fast, small, more: all().count() > 1 + usize::from(small.is_some()) })
+}
+
+/// The ways of a node as engines know them: kept, and recomputing unless it stands at an end.
+fn layered_ways(modes: &[Mode], at_end: bool) -> Ways {
+    let find = |again| modes.iter().position(|mode| recomputes(&mode.id) == again);
+    let fast = find(false).unwrap_or(0);
+    Ways { fast, small: find(true).filter(|again| !at_end && *again != fast), more: false }
+}
+
+/// The forward part of a mode, as the simulator takes it by default.
+fn forward(mode: &Mode, modes: &[Mode]) -> f64 {
+    let fastest = modes.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s)).unwrap_or(mode);
+    let plain = modes.iter().find(|m| m.id == VANILLA).unwrap_or(fastest);
+    match mode.forward_s.or(plain.forward_s) {
+        Some(forward_s) => forward_s.clamp(0.0, mode.time_s),
+        None => (FORWARD_SHARE * plain.time_s).min(mode.time_s),
+    }
+}
+
+/// What runs of units cost at one tensor degree.
+#[derive(Debug, Clone)]
+pub(super) struct Costs {
+    pub(super) t: u32,
+    /// By node.
+    pub(super) ways: Vec<Ways>,
+    /// Whether some node has ways that are left out.
+    pub(super) leaves_out: bool,
+    /// Whether all bytes are whole numbers, whose sums are exact.
+    pub(super) whole_bytes: bool,
+    /// Sums over units before each boundary: forward and backward of the fastest ways, their bytes per microbatch in flight
+    /// and beside, parameters.
+    forward: Vec<f64>,
+    backward: Vec<f64>,
+    in_flight: Vec<f64>,
+    fixed: Vec<f64>,
+    parameters: Vec<f64>,
+    /// How time and memory change where nodes recompute.
+    pub(super) swaps: Swaps,
+    /// Whether the forward of some node depends on its way: then bounds take a stage's time as half forward, half
+    /// backward, which is where they are least.
+    pub(super) halves: bool,
+    /// By boundary: seconds of the tensors that pass it, by the unit they come from, and by the unit they go to.
+    passing_from: Vec<Vec<(u32, f64)>>,
+    passing_to: Vec<Vec<(u32, f64)>>,
+    /// Edges between units: from, to, seconds.
+    edges: Vec<(u32, u32, f64)>,
+    /// The longest that a unit alone takes.
+    pub(super) heaviest: f64,
+}
+
+/// A run of units as a stage: times of a microbatch on one replica.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct StageCost {
+    pub(super) forward: f64,
+    /// With recomputation.
+    pub(super) backward: f64,
+    /// At least so long from here to the next stage, one way.
+    pub(super) send: f64,
+    /// All that it sends forward, and all gradients that it sends back.
+    pub(super) sends: f64,
+    pub(super) returns: f64,
+    /// Bytes of parameters.
+    pub(super) parameters: f64,
+}
+
+impl StageCost {
+    pub(super) fn both(&self) -> f64 {
+        self.forward + self.backward
+    }
+}
+
+impl Costs {
+    /// `None` if a node does not offer the degree, or the option leaves it no way to run.
+    pub(super) fn new(
+        dag: &Dag,
+        profile: &PiperProfile,
+        line: &Line,
+        t: u32,
+        (recompute, rule): (Recompute, Rule),
+        bandwidth: f64,
+    ) -> Option<Self> {
+        let modes: Vec<&[Mode]> = profile.nodes.iter().map(|node| node.modes(t)).collect::<Option<_>>()?;
+        let own = |(node, modes): (usize, &&[Mode])| match &line.at_ends {
+            Some(at_ends) => Some(layered_ways(modes, at_ends[node])),
+            None => ways(modes, recompute),
+        };
+        let ways: Vec<Ways> = modes.iter().enumerate().map(own).collect::<Option<_>>()?;
+        let n = line.len();
+        let mut costs = Costs {
+            t,
+            leaves_out: ways.iter().any(|ways| ways.more),
+            whole_bytes: modes.iter().flat_map(|modes| modes.iter()).all(|mode| {
+                let whole = |bytes: f64| bytes.fract() == 0.0 && bytes < 1e14;
+                whole(mode.memory_a) && whole(mode.memory_b)
+            }),
+            forward: vec![0.0],
+            backward: vec![0.0],
+            in_flight: vec![0.0],
+            fixed: vec![0.0],
+            parameters: vec![0.0],
+            swaps: Swaps::new(n, rule),
+            halves: false,
+            passing_from: vec![vec![]; n + 1],
+            passing_to: vec![vec![]; n + 1],
+            edges: vec![],
+            heaviest: 0.0,
+            ways,
+        };
+        for (unit, nodes) in line.units.iter().enumerate() {
+            let mut sums = [0.0; 5];
+            let mut layer = (vec![], [0.0; 3]);
+            for &node in nodes {
+                let (fast, small) = (&modes[node][costs.ways[node].fast], costs.ways[node].small);
+                let forward_s = forward(fast, modes[node]);
+                let mut parameters = fast.parameters;
+                if let Some(small) = small.map(|small| &modes[node][small]) {
+                    costs.halves |= (forward(small, modes[node]) - forward_s).abs() > 1e-12 * fast.time_s;
+                    parameters = parameters.min(small.parameters);
+                    let key =
+                        [small.time_s - fast.time_s, fast.memory_a - small.memory_a, fast.memory_b - small.memory_b];
+                    if line.at_ends.is_none() {
+                        costs.swaps.add(unit, vec![node], key);
+                    } else {
+                        layer.0.push(node);
+                        layer.1.iter_mut().zip(key).for_each(|(sum, part)| *sum += part);
+                    }
+                }
+                let parts = [forward_s, fast.time_s - forward_s, fast.memory_a, fast.memory_b, parameters];
+                sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+            }
+            if !layer.0.is_empty() {
+                costs.swaps.add(unit, layer.0, layer.1);
+            }
+            costs.heaviest = costs.heaviest.max(sums[0] + sums[1]);
+            let prefixes = [
+                &mut costs.forward,
+                &mut costs.backward,
+                &mut costs.in_flight,
+                &mut costs.fixed,
+                &mut costs.parameters,
+            ];
+            for (prefix, sum) in prefixes.into_iter().zip(sums) {
+                prefix.push(prefix[unit] + sum);
+            }
+        }
+        costs.swaps.finish();
+        costs.link(dag, profile, line, &modes, bandwidth);
+        Some(costs)
+    }
+
+    /// Notes what goes from unit to unit: the least that either way of the ends asks for.
+    fn link(&mut self, dag: &Dag, profile: &PiperProfile, line: &Line, modes: &[&[Mode]], bandwidth: f64) {
+        let least = |node: usize, of: &dyn Fn(&Mode) -> f64| {
+            let Ways { fast, small, .. } = self.ways[node];
+            [Some(fast), small].into_iter().flatten().map(|way| of(&modes[node][way])).fold(f64::INFINITY, f64::min)
+        };
+        let mut between = std::collections::BTreeMap::new();
+        for source in 0..dag.len() {
+            for (slot, &edge) in dag.out_edges(source).iter().enumerate() {
+                let target = dag.edges()[edge as usize].1 as usize;
+                let (from, to) = (line.unit_of[source], line.unit_of[target]);
+                if from == to {
+                    continue;
+                }
+                let incoming = dag.in_edges(target).iter().position(|&e| e == edge);
+                let gathered = incoming.map_or(0.0, |i| least(target, &|mode| mode.sync_in[i]));
+                let gathered = gathered.max(least(source, &|mode| mode.sync_out[slot]));
+                let seconds = (profile.edge_bytes[edge as usize] + gathered) / bandwidth;
+                *between.entry((from as u32, to as u32)).or_insert(0.0) += seconds;
+            }
+        }
+        let add = |list: &mut Vec<(u32, f64)>, unit: u32, seconds: f64| match list.iter_mut().find(|e| e.0 == unit) {
+            Some(entry) => entry.1 += seconds,
+            None => list.push((unit, seconds)),
+        };
+        for (&(from, to), &seconds) in &between {
+            self.edges.push((from, to, seconds));
+            for boundary in from + 1..=to {
+                add(&mut self.passing_from[boundary as usize], from, seconds);
+                add(&mut self.passing_to[boundary as usize], to, seconds);
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.forward.len() - 1
+    }
+
+    /// Forward plus backward of units `a .. b` in their fastest ways.
+    pub(super) fn fastest(&self, a: usize, b: usize) -> f64 {
+        self.forward[b] - self.forward[a] + self.backward[b] - self.backward[a]
+    }
+
+    /// Bytes that units `a .. b` take in their fastest ways with so many microbatches in flight.
+    pub(super) fn bytes(&self, a: usize, b: usize, in_flight: u32) -> f64 {
+        (self.in_flight[b] - self.in_flight[a]) * f64::from(in_flight) + (self.fixed[b] - self.fixed[a])
+    }
+
+    /// Time that the units from `a` on, but before `b`, send over the boundary `over`.
+    #[inline]
+    pub(super) fn passing(&self, a: usize, b: usize, over: usize) -> f64 {
+        let counts = |from: u32| (a..b).contains(&(from as usize));
+        self.passing_from[over].iter().filter(|entry| counts(entry.0)).map(|entry| entry.1).sum()
+    }
+
+    /// The least time from the stage `a .. b` to the next one, which has the units before `next` at least.
+    pub(super) fn send(&self, a: usize, b: usize, next: usize) -> f64 {
+        self.passing(a, b, b) - self.passing(a, b, next)
+    }
+
+    /// The stage of units `a .. b` that recomputes for so long, the next one having the units before `next` at least.
+    #[inline]
+    pub(super) fn stage(&self, a: usize, b: usize, next: usize, recompute: f64) -> StageCost {
+        let sends = self.passing(a, b, b);
+        let returned = self.passing_to[a].iter().filter(|entry| (entry.0 as usize) < b);
+        StageCost {
+            forward: self.forward[b] - self.forward[a],
+            backward: self.backward[b] - self.backward[a] + recompute,
+            send: sends - self.passing(a, b, next),
+            sends,
+            returns: returned.map(|entry| entry.1).sum(),
+            parameters: self.parameters[b] - self.parameters[a],
+        }
+    }
+
+    /// Transfers between the stages that begin at these units: from, to, seconds.
+    pub(super) fn transfers(&self, begins: &[usize]) -> Vec<(u32, u32, f64)> {
+        let stage_of = |unit: u32| (begins.partition_point(|&begin| begin <= unit as usize) - 1) as u32;
+        let mut found: Vec<(u32, u32, f64)> = vec![];
+        let pairs = self.edges.iter().map(|&(from, to, seconds)| (stage_of(from), stage_of(to), seconds));
+        let mut pairs: Vec<(u32, u32, f64)> = pairs.filter(|(from, to, _)| from < to).collect();
+        pairs.sort_unstable_by_key(|&(from, to, _)| (from, to));
+        for (from, to, seconds) in pairs {
+            match found.last_mut() {
+                Some(last) if (last.0, last.1) == (from, to) => last.2 += seconds,
+                _ => found.push((from, to, seconds)),
+            }
+        }
+        found
+    }
+}

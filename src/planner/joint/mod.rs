@@ -1,0 +1,363 @@
+//! Joint: the plan whose simulated batch takes the least time, with a proven gap.
+//!
+//! Published planners minimise the load of the slowest stage in a steady state that has no beginning and no end. This one
+//! minimises what the simulator says of a batch: filling and draining, transfers, all-reduce, memory by position in the
+//! pipeline. It plans what engines run unchanged: one tensor degree and one number of replicas for all stages, stages in a
+//! row along the network ([`line`]), and the nodes of each stage that recompute ([`recompute`]). Own work; the schedule is
+//! that of Narayanan et al. (PipeDream-Flush, ICML 2021), the costs are Piper's (NeurIPS 2021).
+//!
+//! * [`bounds`]: paths through a batch whose lengths no plan can go below, with their proofs;
+//! * [`table`]: costs of a degree, shared by all numbers of replicas and stages;
+//! * [`decide`]: is there a split all of whose bounds stay within a time?
+//! * [`engine`]: what a training engine demands beside that;
+//! * [`search`]: classes in the order of their bounds, bisection, improvement of what was found;
+//! * [`evaluate`], [`chain`]: the time of one split. What a plan is worth is simulated by [`crate::simulate`] itself, and confirmed by
+//!   [`crate::family::check`], which shares code with neither.
+//!
+//! With `n` units, degrees `t` and up to `S` stages: `O(t · S · n · w)` time for the tables, `w` the units that fit a stage,
+//! then `O(S · n · w)` for each decision; `O(t · S · n + S · n · w)` memory.
+
+mod bounds;
+mod build;
+mod chain;
+mod decide;
+mod engine;
+mod evaluate;
+mod line;
+mod recompute;
+mod search;
+mod settings;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    cluster::{LimitKind, Limits, MOST_DEVICES},
+    plan::Plan,
+    planner::{Infeasible, Lever, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    units,
+    workload::{PiperProfile, Workload},
+};
+
+use engine::{Engine, Rule};
+use line::{Costs, Line};
+use search::{Found, Hunt, Scope, Split};
+use settings::{Recompute, Settings};
+use table::Table;
+
+/// More places to cut than this are thinned out.
+const MOST_UNITS: usize = 256;
+/// More layers than this are no layers.
+const MOST_LAYERS: usize = 1000;
+/// Gaps below this are rounding.
+const CLOSED: f64 = 1e-9;
+
+static INFO: PlannerInfo = PlannerInfo {
+    id: "joint",
+    name: "Joint",
+    paper: "plantui's own; schedule after Narayanan et al.: Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
+    summary: "stages, replicas, tensor degree and recomputation with the least simulated time of a batch",
+    objective: "iteration_time",
+    unit: "s",
+};
+
+/// The planner.
+#[derive(Debug, Clone, Copy)]
+pub struct Joint;
+
+impl Planner for Joint {
+    fn info(&self) -> &'static PlannerInfo {
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &settings::OPTIONS
+    }
+
+    fn levers(&self) -> &'static [Lever] {
+        &settings::LEVERS
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        match workload.piper() {
+            Some(_) => Ok(()),
+            None => Err("Joint needs a profile with times and memory by tensor degree (Piper's JSON)".into()),
+        }
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let Some(profile) = problem.workload.piper() else { return Outcome::new(Status::Infeasible) };
+        let task = Task {
+            workload: &problem.workload,
+            profile,
+            limits: &problem.limits,
+            settings: Settings::new(&problem.options),
+            search,
+        };
+        let mut outcome = task.plan();
+        outcome.statistics.seconds = search.elapsed().as_secs_f64();
+        outcome
+    }
+}
+
+/// What is planned.
+struct Task<'a> {
+    workload: &'a Workload,
+    profile: &'a PiperProfile,
+    limits: &'a Limits,
+    settings: Settings,
+    search: &'a Search,
+}
+
+/// The best over all rules, and what they prove together.
+struct Best {
+    plan: Option<(f64, Plan)>,
+    lower: f64,
+    stopped: bool,
+    leaves_out: bool,
+    counts: [usize; 3],
+    /// What would do where nothing fits: memory, devices.
+    enough: (Option<f64>, Option<u32>),
+}
+
+impl Task<'_> {
+    fn plan(&self) -> Outcome {
+        let dag = &self.workload.dag;
+        let engine = match self.settings.engine {
+            Some(runner) => match Engine::new(runner, self.workload, self.limits.machines.whole()) {
+                Ok(engine) => Some(engine),
+                Err(reason) => return Outcome::refused(reason),
+            },
+            None => None,
+        };
+        let whole = engine.as_ref().map_or_else(|| Line::of(dag), |engine| Line::layered(&engine.layering));
+        let places = whole.len();
+        // Where an engine counts layers there is a limit to how many there can be.
+        let line = if engine.is_some() { whole } else { whole.thinned(MOST_UNITS) };
+        if engine.is_some() && line.len() > MOST_LAYERS {
+            return Outcome::refused(format!(
+                "Plans for engines are made of at most {MOST_LAYERS} layers here, and there are {}.",
+                line.len()
+            ));
+        }
+        if let Some(stages) = self.settings.stages.filter(|&stages| stages > line.len()) {
+            return Outcome::refused(format!(
+                "{stages} stages are asked for, but the network can be cut into {} at the most.",
+                line.len()
+            ));
+        }
+        let rules = match (&engine, self.settings.recompute) {
+            (Some(engine), _) => engine.rules(&self.settings),
+            (None, Recompute::AllOrNone) => vec![Rule::StageByStage],
+            (None, _) => vec![Rule::Free],
+        };
+        let scope = Scope {
+            devices: self.limits.devices,
+            microbatches: self.limits.microbatches,
+            bandwidth: self.limits.bandwidth_bytes_per_s,
+            data_parallel: self.settings.data_parallel,
+            stages: self.settings.stages,
+            machine: engine.as_ref().map(|_| self.limits.machines.whole()),
+            gap: self.settings.gap,
+        };
+        let mut best = Best {
+            plan: None,
+            lower: f64::INFINITY,
+            stopped: false,
+            leaves_out: false,
+            counts: [0; 3],
+            enough: (None, None),
+        };
+        for (number, &rule) in rules.iter().enumerate() {
+            let costs = self.costs(&line, rule, scope.bandwidth);
+            if costs.is_empty() {
+                return self.no_degree();
+            }
+            self.search_rule(&line, &costs, scope, rules.len() == 1, &mut best);
+            if best.stopped {
+                // Of the rules that were not tried nothing is known.
+                if number + 1 < rules.len() {
+                    best.lower = 0.0;
+                }
+                break;
+            }
+        }
+        let among = match (&engine, best.leaves_out, line.len() < places) {
+            (Some(_), ..) => "plans that the engine runs unchanged",
+            (None, _, true) => "plans that engines run, cut at some hundred places",
+            (None, true, _) => "plans that engines run, with two modes for a node",
+            (None, false, _) => "plans that engines run",
+        };
+        let mut outcome = self.outcome(best, among);
+        if line.len() < places {
+            outcome.notes.push(format!(
+                "The network can be cut at {places} places, which are many: every cut was sought among {} of them.",
+                line.len()
+            ));
+        }
+        outcome.notes.extend(engine.map(|engine| engine.note()));
+        outcome
+    }
+
+    /// Costs at every degree that may be used.
+    fn costs(&self, line: &Line, rule: Rule, bandwidth: f64) -> Vec<Costs> {
+        let degrees = self.profile.degrees();
+        let within = degrees.into_iter().filter(|&t| t <= self.limits.devices);
+        let allowed = within.filter(|&t| t == 1 || self.settings.tensor_parallel);
+        let how = (self.settings.recompute, rule);
+        allowed.filter_map(|t| Costs::new(&self.workload.dag, self.profile, line, t, how, bandwidth)).collect()
+    }
+
+    /// Plans under one rule to recompute; adds to what is known.
+    fn search_rule(&self, line: &Line, costs: &[Costs], scope: Scope, only: bool, best: &mut Best) {
+        best.leaves_out |= costs.iter().any(|costs| costs.leaves_out);
+        let mut tables = vec![];
+        for costs in costs {
+            let most = scope.most_stages(costs.t, line.len());
+            let Some(table) = Table::new(costs, self.memory(costs), most, &|| self.search.cancelled()) else {
+                best.stopped = true;
+                best.lower = 0.0;
+                return;
+            };
+            tables.push(table);
+        }
+        let mut publish = |split: &Split, tables: &[Table<'_>]| {
+            if let Some(plan) = build::plan(self.profile, line, split, tables) {
+                self.search.improve(split.seconds, &plan);
+            }
+        };
+        // Bounds of one rule among several do not hold for all.
+        let bounded = |bound: f64| {
+            if only {
+                self.search.report_bound(bound);
+            }
+        };
+        let mut hunt = Hunt {
+            scope,
+            tables,
+            search: self.search,
+            known: best.plan.as_ref().map_or(f64::INFINITY, |known| known.0),
+            publish: &mut publish,
+            bounded: &bounded,
+            found: Found::default(),
+        };
+        hunt.run();
+        let Hunt { tables, found, .. } = hunt;
+        best.lower = best.lower.min(found.lower);
+        best.stopped |= found.stopped;
+        best.counts.iter_mut().zip(found.counts).for_each(|(sum, count)| *sum += count);
+        let plan = found.best.as_ref().and_then(|split| {
+            let plan = build::plan(self.profile, line, split, &tables)?;
+            Some((build::simulated(self.workload, self.limits, &plan), plan))
+        });
+        if let Some(plan) = plan.filter(|plan| best.plan.as_ref().is_none_or(|known| plan.0 < known.0)) {
+            best.plan = Some(plan);
+        }
+        if best.plan.is_none() {
+            let (memory, devices) = self.enough(&tables, scope);
+            best.enough.0 = best.enough.0.into_iter().chain(memory).reduce(f64::min);
+            best.enough.1 = best.enough.1.into_iter().chain(devices).min();
+        }
+    }
+
+    /// Memory that stages may take: where bytes are no whole numbers, less what rounding of sums may hide.
+    fn memory(&self, costs: &Costs) -> f64 {
+        let memory = self.limits.memory_bytes * (1.0 - self.settings.headroom);
+        if costs.whole_bytes { memory } else { memory * (1.0 - 1e-12) }
+    }
+
+    fn outcome(&self, best: Best, among: &'static str) -> Outcome {
+        let Some((seconds, plan)) = best.plan else {
+            return if best.stopped { Outcome::new(Status::Cancelled) } else { self.infeasible(best.enough) };
+        };
+        // Where it was stopped, what had not been searched has no bound.
+        let lower = best.lower.min(seconds);
+        let closed = seconds - lower <= CLOSED * seconds;
+        let status = match (best.stopped, closed) {
+            (_, true) => Status::Optimal,
+            (true, _) if !self.search.deadline_passed() => Status::Cancelled,
+            _ => Status::Feasible,
+        };
+        let mut outcome = Outcome {
+            plan: Some(plan),
+            objective: Some(seconds),
+            lower_bound: Some(lower).filter(|&lower| lower > 0.0),
+            proven_among: Some(among),
+            ..Outcome::new(status)
+        };
+        let [classes, searched, evaluated] = best.counts.map(|count| count as f64);
+        outcome.statistics.counts =
+            vec![("classes", classes), ("classes_searched", searched), ("splits_evaluated", evaluated)];
+        outcome.notes.push(
+            "The time is that of a batch simulated under 1F1B with the simulator's default settings: filling, draining, \
+             transfers and all-reduces are part of it."
+                .into(),
+        );
+        outcome
+    }
+
+    /// Why there is no degree to plan with.
+    fn no_degree(&self) -> Outcome {
+        let line = Line::of(&self.workload.dag);
+        let how = (Recompute::Auto, Rule::Free);
+        let usual = |t: &u32| Costs::new(&self.workload.dag, self.profile, &line, *t, how, 1.0).is_some();
+        let devices = self.limits.devices;
+        let explanation = match self.profile.degrees().into_iter().find(usual) {
+            None => "No tensor degree is offered by all nodes, and all stages have the same one.".into(),
+            Some(least) if least > devices => {
+                let explanation =
+                    format!("Tensor degree {least} is the least that all nodes offer: {least} devices would do.");
+                let infeasible = Infeasible {
+                    limits: vec![LimitKind::Devices],
+                    fewest_devices: Some(least),
+                    explanation,
+                    ..Infeasible::default()
+                };
+                return Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) };
+            }
+            Some(least) if !self.settings.tensor_parallel && least > 1 => {
+                "Not all nodes offer tensor degree 1: switch tensor parallel on.".into()
+            }
+            Some(_) => "Some node has no mode of the kind that recompute asks for: set recompute to auto.".to_string(),
+        };
+        Outcome::refused(explanation)
+    }
+
+    /// The least memory that would do on these devices, and the fewest devices with this memory.
+    fn enough(&self, tables: &[Table<'_>], scope: Scope) -> (Option<f64>, Option<u32>) {
+        let units = |table: &Table<'_>| table.costs.len();
+        let memory = |table: &Table<'_>| {
+            let shapes = scope.shapes(table.costs.t, units(table), scope.devices);
+            shapes.into_iter().filter_map(|(stages, _)| table.least_memory(stages)).reduce(f64::min)
+        };
+        let devices = |table: &Table<'_>| {
+            let shapes = scope.shapes(table.costs.t, units(table), MOST_DEVICES);
+            let fit = shapes.into_iter().filter(|&(stages, _)| table.holds(stages, table.memory_bytes()));
+            fit.map(|(_, devices)| devices).min()
+        };
+        let share = 1.0 - self.settings.headroom;
+        let memory = tables.iter().filter_map(memory).reduce(f64::min).map(|bytes| (bytes / share).ceil());
+        (memory, tables.iter().filter_map(devices).min().filter(|&fewest| fewest > scope.devices))
+    }
+
+    /// What would let a plan fit.
+    fn infeasible(&self, (memory, devices): (Option<f64>, Option<u32>)) -> Outcome {
+        let mut explanation = format!(
+            "No plan with one tensor degree and one number of replicas fits {} on {}.",
+            units::bytes(self.limits.memory_bytes),
+            units::counted(self.limits.devices as usize, "device")
+        );
+        let mut limits = vec![];
+        if let Some(bytes) = memory {
+            limits.push(LimitKind::Memory);
+            explanation += &format!(" {} of memory would do.", units::bytes(bytes));
+        }
+        if let Some(devices) = devices {
+            limits.push(LimitKind::Devices);
+            explanation += &format!(" {devices} devices would do.");
+        }
+        let (smallest_memory_bytes, fewest_devices) = (memory, devices);
+        let infeasible = Infeasible { limits, smallest_memory_bytes, fewest_devices, explanation };
+        Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
+    }
+}

@@ -1,0 +1,294 @@
+//! Which nodes of a stage recompute: the least time within memory.
+//!
+//! An item is a node, or the nodes of a layer where engines recompute whole layers. Where a rule prescribes them, they are
+//! the first so many of a stage. Else items are grouped by what recomputing changes (time, bytes in flight, bytes beside): layers of a network are alike, so
+//! there are few groups. Of the groups in a stage all but the largest are tried number by number, and of the largest as many
+//! recompute as are then still needed, which is one division. Where groups are many, or the smaller ones large, the least
+//! time is bounded by the linear relaxation (nodes in order of time per byte, the last one in part), and the choice is that
+//! order rounded up. Equal costs, so the choice is exact in the first case and within the told bound in the second.
+//!
+//! `O(groups)` for one group that counts, `O(combinations)` for several; remembered for the relaxed ones.
+
+use rustc_hash::FxHashMap;
+
+use super::engine::Rule;
+
+/// A larger number means all.
+const MOST_COUNTED: u32 = u32::MAX - 1;
+/// Combinations of numbers of the smaller groups that are tried at the most.
+const MOST_TRIED: usize = 64;
+
+/// Nodes that change alike.
+#[derive(Debug, Clone)]
+struct Group {
+    /// Seconds more, and bytes less: per microbatch in flight and beside (either may be negative).
+    seconds: f64,
+    in_flight: f64,
+    fixed: f64,
+    /// Its items, in order: the unit, and which of all items.
+    items: Vec<(u32, u32)>,
+    /// Items before each boundary.
+    before: Vec<u32>,
+}
+
+impl Group {
+    fn saves(&self, in_flight: u32) -> f64 {
+        self.in_flight * f64::from(in_flight) + self.fixed
+    }
+
+    fn count(&self, a: usize, b: usize) -> u32 {
+        self.before[b] - self.before[a]
+    }
+}
+
+/// What recomputing changes, for runs of units.
+#[derive(Debug, Clone)]
+pub(super) struct Swaps {
+    groups: Vec<Group>,
+    units: usize,
+    rule: Rule,
+    /// By item: the nodes that recompute together.
+    items: Vec<Vec<usize>>,
+    /// Sums over the items before each: seconds, bytes in flight, bytes beside.
+    sums: Vec<[f64; 3]>,
+    /// Items before each boundary.
+    before: Vec<u32>,
+}
+
+/// The time that a stage recomputes for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Extra {
+    /// No choice within memory takes less.
+    pub(super) least: f64,
+    /// What [`Swaps::choose`] takes.
+    pub(super) chosen: f64,
+}
+
+impl Extra {
+    const NONE: Extra = Extra { least: 0.0, chosen: 0.0 };
+}
+
+/// Relaxed answers by run and microbatches in flight.
+pub(super) type Memo = FxHashMap<(u32, u32, u32), Option<Extra>>;
+
+impl Swaps {
+    pub(super) fn new(units: usize, rule: Rule) -> Self {
+        Swaps { groups: vec![], units, rule, items: vec![], sums: vec![[0.0; 3]], before: vec![0; units + 1] }
+    }
+
+    /// Notes that nodes of a unit can together run in another way: seconds more, bytes less in flight and beside. Units come
+    /// in order.
+    pub(super) fn add(&mut self, unit: usize, nodes: Vec<usize>, key: [f64; 3]) {
+        let item = (unit as u32, self.items.len() as u32);
+        let sums = self.sums[self.items.len()];
+        self.items.push(nodes);
+        self.sums.push([sums[0] + key[0], sums[1] + key[1], sums[2] + key[2]]);
+        self.before[unit + 1] += 1;
+        let alike = |group: &&mut Group| [group.seconds, group.in_flight, group.fixed] == key;
+        let [seconds, in_flight, fixed] = key;
+        match self.groups.iter_mut().find(alike) {
+            Some(group) => group.items.push(item),
+            None => self.groups.push(Group { seconds, in_flight, fixed, items: vec![item], before: vec![] }),
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        for unit in 0..self.units {
+            self.before[unit + 1] += self.before[unit];
+        }
+        for group in &mut self.groups {
+            group.before = vec![0; self.units + 1];
+            group.items.iter().for_each(|&(unit, _)| group.before[unit as usize + 1] += 1);
+            for unit in 0..self.units {
+                group.before[unit + 1] += group.before[unit];
+            }
+        }
+    }
+
+    /// Whether a run takes no less memory where a unit is put in front of it: not where it then is another that recomputes.
+    pub(super) fn grows(&self) -> bool {
+        !matches!(self.rule, Rule::First(1..=MOST_COUNTED))
+    }
+
+    /// Where the rule prescribes it, the items of units `a .. b` that recompute, their seconds and the bytes they save.
+    fn prescribed(&self, a: usize, b: usize, in_flight: u32) -> Option<(std::ops::Range<usize>, f64, f64)> {
+        let Rule::First(count) = self.rule else { return None };
+        let first = self.before[a] as usize;
+        let last = self.before[b].min(self.before[a].saturating_add(count)) as usize;
+        let [seconds, flying, fixed] = std::array::from_fn(|i| self.sums[last][i] - self.sums[first][i]);
+        Some((first..last, seconds, flying * f64::from(in_flight) + fixed))
+    }
+
+    /// The most bytes that can be saved from what the fastest ways take.
+    pub(super) fn most_saved(&self, a: usize, b: usize, in_flight: u32) -> f64 {
+        if let Some((_, _, saved)) = self.prescribed(a, b, in_flight) {
+            return saved;
+        }
+        self.groups.iter().map(|group| group.saves(in_flight).max(0.0) * f64::from(group.count(a, b))).sum()
+    }
+
+    /// The time that units `a .. b` recompute for to save so many bytes; `None` if they cannot.
+    pub(super) fn extra(&self, a: usize, b: usize, in_flight: u32, shave: f64, memo: &mut Memo) -> Option<Extra> {
+        if let Some((_, seconds, saved)) = self.prescribed(a, b, in_flight) {
+            return (saved >= shave).then_some(Extra { least: seconds, chosen: seconds });
+        }
+        if shave <= 0.0 {
+            return Some(Extra::NONE);
+        }
+        if self.rule == Rule::StageByStage {
+            let (seconds, saved) = self.everything(a, b, in_flight);
+            return (saved >= shave).then_some(Extra { least: seconds, chosen: seconds });
+        }
+        let mut found = [(0.0, 0.0, 0); 4];
+        let mut used = 0;
+        for group in &self.groups {
+            let (count, saves) = (group.count(a, b), group.saves(in_flight));
+            if count == 0 || saves <= 0.0 {
+                continue;
+            }
+            if used == found.len() {
+                return self.relaxed(a, b, in_flight, shave, memo);
+            }
+            found[used] = (group.seconds, saves, count);
+            used += 1;
+        }
+        let found = &mut found[..used];
+        found.sort_unstable_by_key(|group| group.2);
+        let tried: usize = found.iter().rev().skip(1).map(|group| group.2 as usize + 1).product();
+        if tried > MOST_TRIED {
+            return self.relaxed(a, b, in_flight, shave, memo);
+        }
+        let (seconds, _) = fewest(found, shave)?;
+        Some(Extra { least: seconds, chosen: seconds })
+    }
+
+    /// Time and bytes saved where everything that saves recomputes.
+    fn everything(&self, a: usize, b: usize, in_flight: u32) -> (f64, f64) {
+        let mut sums = (0.0, 0.0);
+        for group in &self.groups {
+            let (count, saves) = (f64::from(group.count(a, b)), group.saves(in_flight));
+            if saves > 0.0 {
+                sums = (sums.0 + count * group.seconds, sums.1 + count * saves);
+            }
+        }
+        sums
+    }
+
+    /// The linear relaxation, and its order rounded up.
+    fn relaxed(&self, a: usize, b: usize, in_flight: u32, shave: f64, memo: &mut Memo) -> Option<Extra> {
+        let key = (a as u32, b as u32, in_flight);
+        if let Some(known) = memo.get(&key) {
+            return *known;
+        }
+        let found = self.greedy(a, b, in_flight, shave).map(|(extra, _)| extra);
+        memo.insert(key, found);
+        found
+    }
+
+    /// Numbers by group, cheapest bytes first; then those given back that were not needed.
+    fn greedy(&self, a: usize, b: usize, in_flight: u32, shave: f64) -> Option<(Extra, Vec<(usize, u32)>)> {
+        let useful = |group: &Group| group.count(a, b) > 0 && group.saves(in_flight) > 0.0;
+        let mut order: Vec<usize> = (0..self.groups.len()).filter(|&g| useful(&self.groups[g])).collect();
+        let price = |g: &usize| self.groups[*g].seconds / self.groups[*g].saves(in_flight);
+        order.sort_by(|x, y| price(x).total_cmp(&price(y)).then(x.cmp(y)));
+        let (mut left, mut least, mut chosen, mut taken) = (shave, 0.0, 0.0, vec![]);
+        for g in order {
+            let (group, saves) = (&self.groups[g], self.groups[g].saves(in_flight));
+            let needed = (left / saves).ceil().min(f64::from(group.count(a, b)));
+            least += group.seconds * needed.min(left / saves);
+            chosen += group.seconds * needed;
+            left -= saves * needed;
+            taken.push((g, needed as u32));
+            if left <= 0.0 {
+                break;
+            }
+        }
+        if left > 0.0 {
+            return None;
+        }
+        for (g, number) in taken.iter_mut().rev() {
+            let (group, saves) = (&self.groups[*g], self.groups[*g].saves(in_flight));
+            let spare = (-left / saves).floor().clamp(0.0, f64::from(*number));
+            left += spare * saves;
+            chosen -= spare * group.seconds;
+            *number -= spare as u32;
+        }
+        Some((Extra { least: least.min(chosen), chosen }, taken))
+    }
+
+    /// The nodes of units `a .. b` that recompute to save so many bytes.
+    pub(super) fn choose(&self, a: usize, b: usize, in_flight: u32, shave: f64) -> Option<Vec<usize>> {
+        let nodes = |items: &mut dyn Iterator<Item = usize>| {
+            let mut nodes: Vec<usize> = items.flat_map(|item| &self.items[item]).copied().collect();
+            nodes.sort_unstable();
+            Some(nodes)
+        };
+        if let Some((mut items, _, _)) = self.prescribed(a, b, in_flight) {
+            return nodes(&mut items);
+        }
+        let saves = |g: &usize| self.groups[*g].saves(in_flight) > 0.0 && self.groups[*g].count(a, b) > 0;
+        let mut present: Vec<usize> = (0..self.groups.len()).filter(saves).collect();
+        present.sort_by_key(|&g| self.groups[g].count(a, b));
+        let numbers: Vec<(usize, u32)> = if shave <= 0.0 {
+            vec![]
+        } else if self.rule == Rule::StageByStage {
+            present.iter().map(|&g| (g, self.groups[g].count(a, b))).collect()
+        } else {
+            let one = |&g: &usize| {
+                let group = &self.groups[g];
+                (group.seconds, group.saves(in_flight), group.count(a, b))
+            };
+            let found: Vec<(f64, f64, u32)> = present.iter().map(one).collect();
+            let tried: usize = found.iter().rev().skip(1).map(|group| group.2 as usize + 1).product();
+            if found.len() <= 4 && tried <= MOST_TRIED {
+                let (_, numbers) = fewest(&found, shave)?;
+                present.iter().copied().zip(numbers).collect()
+            } else {
+                self.greedy(a, b, in_flight, shave)?.1
+            }
+        };
+        let chosen = numbers.into_iter().flat_map(|(g, number)| {
+            let group = &self.groups[g];
+            let first = group.before[a] as usize;
+            group.items[first..first + number as usize].iter().map(|&(_, item)| item as usize)
+        });
+        nodes(&mut chosen.into_iter())
+    }
+}
+
+/// The least time that saves so many bytes, and how many of each group (seconds, bytes, number; the largest last).
+fn fewest(groups: &[(f64, f64, u32)], shave: f64) -> Option<(f64, [u32; 4])> {
+    let (&(seconds, saves, count), others) = groups.split_last()?;
+    let last = others.len();
+    let mut best: Option<(f64, [u32; 4])> = None;
+    let mut numbers = [0; 4];
+    loop {
+        let (mut time, mut left) = (0.0, shave);
+        for (group, &number) in others.iter().zip(&numbers) {
+            time += group.0 * f64::from(number);
+            left -= group.1 * f64::from(number);
+        }
+        let needed = (left / saves).ceil().max(0.0);
+        if needed <= f64::from(count) {
+            time += needed * seconds;
+            if best.is_none_or(|(known, _)| time < known) {
+                numbers[last] = needed as u32;
+                best = Some((time, numbers));
+                numbers[last] = 0;
+            }
+        }
+        // The next combination.
+        let mut at = 0;
+        loop {
+            if at == last {
+                return best;
+            }
+            if numbers[at] < others[at].2 {
+                numbers[at] += 1;
+                break;
+            }
+            numbers[at] = 0;
+            at += 1;
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Costs of one tensor degree with all that does not depend on replicas or the number of stages: what stages recompute,
+//! and the shortest way through the last stages.
+//!
+//! A stage with `j − 1` stages behind it has `j` microbatches in flight, so `rest[j][a]`, the least
+//! `Σ x + 2 Σ c` of `j` stages from unit `a` on, is one table for all pipelines: `O(stages · units · window)` time,
+//! `O(stages · units)` memory, where a window is the units that fit a stage.
+
+use super::{
+    line::Costs,
+    recompute::{Extra, Memo},
+};
+
+/// Costs of a degree within a memory.
+#[derive(Debug)]
+pub(super) struct Table<'c> {
+    pub(super) costs: &'c Costs,
+    memory_bytes: f64,
+    memo: Memo,
+    /// By stages and first unit, `stages · (units + 1) + unit`; infinite where there is no way.
+    rest: Vec<f64>,
+    /// By stages: the first unit from which so many fit.
+    reach: Vec<usize>,
+}
+
+impl<'c> Table<'c> {
+    /// `None` if it was told to stop.
+    pub(super) fn new(costs: &'c Costs, memory_bytes: f64, most: usize, stopped: &dyn Fn() -> bool) -> Option<Self> {
+        let n = costs.len();
+        let mut table = Table { costs, memory_bytes, memo: Memo::default(), rest: vec![], reach: vec![n] };
+        table.rest = vec![f64::INFINITY; n + 1];
+        table.rest[n] = 0.0;
+        for stages in 1..=most.min(n) {
+            if stopped() {
+                return None;
+            }
+            let begin = table.reaching(stages);
+            table.reach.push(begin);
+            let row = table.row(stages);
+            table.rest.extend(row);
+        }
+        Some(table)
+    }
+
+    /// The first unit from which so many stages can hold all, each as long as it can be.
+    fn reaching(&mut self, stages: usize) -> usize {
+        let end = self.reach[stages - 1];
+        self.furthest(0, end, |a| self.fits(a, end, stages as u32))
+    }
+
+    /// The first unit, from `least` on, from which a stage up to `end` can hold all.
+    pub(super) fn furthest(&self, least: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
+        let mut found = end;
+        for begin in (least..end).rev() {
+            if holds(begin) {
+                found = begin;
+            } else if self.costs.swaps.grows() {
+                break;
+            }
+        }
+        found
+    }
+
+    fn row(&mut self, stages: usize) -> Vec<f64> {
+        let n = self.costs.len();
+        let mut row = vec![f64::INFINITY; n + 1];
+        let before: Vec<f64> = self.rest[(stages - 1) * (n + 1)..stages * (n + 1)].to_vec();
+        // What the stages behind take on top of their fastest ways, at the least.
+        let above = |b: usize| before[b] - self.costs.fastest(b, n);
+        let floor = (0..=n).map(above).filter(|above| above.is_finite()).fold(f64::INFINITY, f64::min);
+        for a in self.reach[stages]..n {
+            let all = self.costs.fastest(a, n);
+            let mut best = f64::INFINITY;
+            let last = if stages == 1 { n..=n } else { a + 1..=n - (stages - 1) };
+            for b in last {
+                let Some(extra) = self.extra(a, b, stages as u32) else { break };
+                if extra.least + floor >= best {
+                    break;
+                }
+                let behind = before[b] - self.costs.fastest(b, n);
+                let value = extra.least + 2.0 * self.costs.send(a, b, self.next(stages, b)) + behind;
+                best = best.min(value);
+            }
+            row[a] = all + best;
+        }
+        row
+    }
+
+    /// The unit up to which the stage from `b` on reaches at the least, being the first of `stages - 1`.
+    fn next(&self, stages: usize, b: usize) -> usize {
+        let n = self.costs.len();
+        match stages {
+            0..=2 => n,
+            _ => (b + 1).max(self.reach[stages - 2]).min(n),
+        }
+    }
+
+    fn fits(&self, a: usize, b: usize, in_flight: u32) -> bool {
+        let shave = self.costs.bytes(a, b, in_flight) - self.memory_bytes;
+        shave <= 0.0 || self.costs.swaps.most_saved(a, b, in_flight) >= shave
+    }
+
+    /// What units `a .. b` recompute as a stage with so many microbatches in flight; `None` if they do not fit.
+    #[inline]
+    pub(super) fn extra(&mut self, a: usize, b: usize, in_flight: u32) -> Option<Extra> {
+        let shave = self.costs.bytes(a, b, in_flight) - self.memory_bytes;
+        self.costs.swaps.extra(a, b, in_flight, shave, &mut self.memo)
+    }
+
+    /// The nodes that do.
+    pub(super) fn recomputing(&self, a: usize, b: usize, in_flight: u32) -> Option<Vec<usize>> {
+        let shave = self.costs.bytes(a, b, in_flight) - self.memory_bytes;
+        self.costs.swaps.choose(a, b, in_flight, shave)
+    }
+
+    /// The least memory with which exactly so many stages hold all; `None` if there are not so many units. The last byte may
+    /// be one too many.
+    pub(super) fn least_memory(&self, stages: usize) -> Option<f64> {
+        let n = self.costs.len();
+        if stages == 0 || stages > n {
+            return None;
+        }
+        let (mut low, mut high) = (0.0, 2.0 * self.costs.bytes(0, n, stages as u32));
+        if !self.holds(stages, high) {
+            return None;
+        }
+        while high - low > (1e-12 * high).max(1.0) {
+            let middle = (low + high) / 2.0;
+            if self.holds(stages, middle) { high = middle } else { low = middle }
+        }
+        Some(high)
+    }
+
+    /// Whether exactly so many stages hold all within a memory.
+    pub(super) fn holds(&self, stages: usize, memory: f64) -> bool {
+        let mut end = self.costs.len();
+        for j in 1..=stages {
+            let needs = |a: usize| self.costs.bytes(a, end, j as u32) - self.costs.swaps.most_saved(a, end, j as u32);
+            // The stages in front need a unit each.
+            let begin = self.furthest(stages - j, end, |a| needs(a) <= memory);
+            if begin == end {
+                return false;
+            }
+            end = begin;
+        }
+        end == 0
+    }
+
+    /// The memory that stages are planned for.
+    pub(super) fn memory_bytes(&self) -> f64 {
+        self.memory_bytes
+    }
+
+    /// The most stages there are rows for.
+    pub(super) fn stages(&self) -> usize {
+        self.reach.len() - 1
+    }
+
+    /// The least `Σ x + 2 Σ c` of so many stages from a unit on.
+    pub(super) fn rest(&self, stages: usize, unit: usize) -> f64 {
+        self.rest[stages * (self.costs.len() + 1) + unit]
+    }
+}
