@@ -1,6 +1,7 @@
 //! The `plantui` program: everything it does is in the library's [`plantui::cli`]; here is how a bug is reported.
 
 use std::{
+    borrow::Cow,
     env,
     io::{self, IsTerminal, Write},
     panic,
@@ -8,6 +9,7 @@ use std::{
 };
 
 use color_eyre::config::{HookBuilder, Theme};
+use plantui::text::visible;
 
 fn main() -> ExitCode {
     report_bugs();
@@ -17,10 +19,16 @@ fn main() -> ExitCode {
 /// Makes the report of a panic readable. Expected errors never come this way.
 pub(crate) fn report_bugs() {
     let coloured = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let theme = if coloured { Theme::dark() } else { Theme::new() };
-    let (report, _) = HookBuilder::default().theme(theme).into_hooks();
+    let report = |theme| HookBuilder::default().theme(theme).into_hooks().0;
+    let (plain, colours) = (report(Theme::new()), coloured.then(|| report(Theme::dark())));
     panic::set_hook(Box::new(move |info| {
+        let text = plain.panic_report(info).to_string();
+        // A bug's words may quote a file's: what a terminal would obey in them is shown, and then without colours.
+        let shown = match (visible(&text), &colours) {
+            (Cow::Borrowed(_), Some(colours)) => colours.panic_report(info).to_string(),
+            (shown, _) => shown.into_owned(),
+        };
         // color-eyre's own hook panics, and so aborts, where standard error is gone.
-        drop(writeln!(io::stderr(), "{}", report.panic_report(info)));
+        drop(writeln!(io::stderr(), "{shown}"));
     }));
 }

@@ -121,8 +121,11 @@ fn a_panic_in_the_screen_gives_the_terminal_back_and_is_told() {
 #[ignore = "a bug, started by other tests"]
 fn a_bug() {
     super::program::report_bugs();
-    panic!("this bug is on purpose");
+    panic!("this bug is on purpose{}", std::env::var(QUOTED).unwrap_or_default());
 }
+
+/// What the bug quotes of a stranger's.
+const QUOTED: &str = "PLANTUI_TEST_QUOTED";
 
 fn bug(command: &mut Command) -> &mut Command {
     command.args(["--exact", "bugs::a_bug", "--ignored", "--nocapture", "--color=never"]).env("RUST_BACKTRACE", "0")
@@ -144,6 +147,18 @@ fn a_report_of_a_bug_has_colours_on_a_terminal_alone() {
         let raw = String::from_utf8_lossy(&session.received.lock().unwrap().raw).into_owned();
         assert_eq!(raw.contains("\x1b["), coloured, "{raw:?}");
     }
+}
+
+#[test]
+fn a_report_of_a_bug_shows_what_a_terminal_would_obey() {
+    let mut command = CommandBuilder::new(std::env::current_exe().expect("this test has a file"));
+    command.args(["--exact", "bugs::a_bug", "--ignored", "--nocapture", "--color=never"]);
+    command.env(QUOTED, "\u{1b}]0;owned\u{7}");
+    let mut session = Session::start(command);
+    session.wait_for("this bug is on purpose\\u001b]0;owned\\u0007");
+    session.wait();
+    let raw = String::from_utf8_lossy(&session.received.lock().unwrap().raw).into_owned();
+    assert!(!raw.contains("\u{1b}]0;owned"), "{raw:?}");
 }
 
 #[test]
