@@ -217,6 +217,10 @@ impl<'a> Run<'a> {
     fn run(&self) -> Outcome {
         let (points, notes) = self.points();
         let wanted = self.problem.options.number("stages") as usize;
+        let at_once = self.at_once(wanted);
+        if let Some(first) = &at_once {
+            self.search.improve(first.speedup, &first.plan);
+        }
         let done = AtomicUsize::new(0);
         let step = |share: f64, of: usize, from: f64| {
             let now = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -244,11 +248,42 @@ impl<'a> Run<'a> {
             })
             .collect();
         let tried = scored.len();
-        let best = scored.into_iter().flatten().reduce(|a, b| if b.is_better(&a) { b } else { a });
+        let best = scored.into_iter().chain([at_once]).flatten().reduce(|a, b| if b.is_better(&a) { b } else { a });
         let Some(best) = best else {
             return if self.search.cancelled() { Outcome::new(Status::Cancelled) } else { self.infeasible() };
         };
         self.finished(best, tried, points.len(), notes)
+    }
+
+    /// The best plan that is there before anything is searched, on devices in order: the whole network on as many replicas
+    /// as there may be, and stages of about equal work along one order of the network.
+    fn at_once(&self, wanted: usize) -> Option<Scored> {
+        let (fine, n) = (&self.fine, self.fine.len());
+        let whole = [self.machine.widths.last(), self.machine.widths.first()].into_iter().flatten();
+        let whole = whole.map(|&width| Partition { stage: vec![0; n], widths: vec![width] });
+        let total: f64 = fine.seconds.iter().sum();
+        let even = |stages: usize| {
+            let (mut stage, mut before) = (vec![0; n], 0.0);
+            for &vertex in &fine.order {
+                let middle = before + fine.seconds[vertex] / 2.0;
+                let share = if total > 0.0 { middle / total } else { 0.0 };
+                stage[vertex] = ((share * stages as f64) as usize).min(stages - 1);
+                before += fine.seconds[vertex];
+            }
+            Partition { stage, widths: vec![1; stages] }
+        };
+        let most = self.machine.devices.min(n);
+        let counts = if wanted > 0 { vec![wanted] } else { vec![most, most.div_ceil(2)] };
+        let chains = counts.into_iter().filter(|stages| (1..=most).contains(stages)).map(even);
+        // Work in one vertex may leave a stage without any.
+        let full = |partition: &Partition| {
+            let mut has = vec![false; partition.widths.len()];
+            partition.stage.iter().for_each(|&stage| has[stage] = true);
+            has.into_iter().all(|has| has) && (wanted == 0 || partition.widths.len() == wanted)
+        };
+        let plans = whole.chain(chains).filter(full).map(|partition| self.plan_of(&partition));
+        let scored = plans.filter_map(|plan| self.scored(&plan, &instance_identity(&plan)));
+        scored.reduce(|a, b| if b.is_better(&a) { b } else { a })
     }
 
     /// The best partition mapped as it was asked for.
