@@ -89,7 +89,7 @@ fn broken(file: &str, source: &str) -> Vec<String> {
         if path.len() == 1 {
             match ROOMS.iter().position(|name| *name == path[0]) {
                 Some(other) if other > level => {
-                    broken.push(format!("{file} imports {}, which stands behind it", path[0]))
+                    broken.push(format!("{file} imports {}, which stands behind it", path[0]));
                 }
                 _ => {}
             }

@@ -213,7 +213,7 @@ fn explanation(infeasible: &Infeasible) -> String {
 /// The limits on one line.
 pub fn limits(workload: &Workload, limits: &Limits) -> String {
     let one = |kind: LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
-    family::of(&workload).limits().iter().copied().map(one).collect::<Vec<_>>().join(", ")
+    family::of(workload).limits().iter().copied().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// One simulated batch on one line.

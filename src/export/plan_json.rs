@@ -83,7 +83,7 @@ pub fn status_word(status: Status) -> &'static str {
 pub fn document(run: &Run<'_>) -> Document {
     let Run { workload, limits, planner, options, outcome, score, simulation } = *run;
     let finite = |value: &f64| value.is_finite();
-    let measure = outcome.plan.as_ref().map_or_else(|| family::measure(&workload), |plan| plan.measure);
+    let measure = outcome.plan.as_ref().map_or_else(|| family::measure(workload), |plan| plan.measure);
     let objective = outcome.objective.filter(finite).map(|value| ObjectivePart {
         name: measure.name().into(),
         value,
@@ -116,7 +116,7 @@ pub fn document(run: &Run<'_>) -> Document {
             id: planner.id.into(),
             options: options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
         }),
-        limits: Some(LimitsPart::from(limits).only(family::of(&workload).limits())),
+        limits: Some(LimitsPart::from(limits).only(family::of(workload).limits())),
         // A plan that breaks a rule, such as a hand edit, has no status: it is none of the four.
         status: (outcome.status != Status::Infeasible || outcome.plan.is_none())
             .then(|| status_word(outcome.status).into()),

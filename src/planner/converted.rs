@@ -211,5 +211,5 @@ fn carried_back(original: &Workload, plan: &Plan, members: &[Vec<usize>], choice
         }
     };
     let stages = plan.stages.iter().filter(|stage| !stage.nodes.is_empty()).map(stage).collect();
-    Plan { stages, measure: family::measure(&original), ..Plan::default() }.with_consecutive_devices()
+    Plan { stages, measure: family::measure(original), ..Plan::default() }.with_consecutive_devices()
 }

@@ -97,8 +97,8 @@ pub trait Planner: Sync + Send {
     fn measure(&self, workload: &Workload, options: &Options) -> Measure {
         let options = options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
         let own = self.info().objective;
-        let known = family::of(&workload).measures(&options).into_iter().find(|measure| measure.name() == own);
-        known.unwrap_or_else(|| family::measure(&workload))
+        let known = family::of(workload).measures(&options).into_iter().find(|measure| measure.name() == own);
+        known.unwrap_or_else(|| family::measure(workload))
     }
 
     /// Whether the options suffice to plan, files that they name included.

@@ -215,12 +215,12 @@ fn origin_of_limits(workload: &Workload, limits: &Limits, before: &Workload) -> 
     // Where the file names no CPUs there are none.
     let states = |kind: LimitKind| kind == LimitKind::Cpus || stated.get(kind).is_some();
     let (stated, kept): (Vec<LimitKind>, Vec<LimitKind>) =
-        family::of(&workload).limits().iter().partition(|kind| states(**kind));
+        family::of(workload).limits().iter().partition(|kind| states(**kind));
     if kept.is_empty() {
         return "all limits from the file".into();
     }
     let (kept, assumed): (Vec<LimitKind>, Vec<LimitKind>) =
-        kept.into_iter().partition(|kind| family::of(&before).limits().contains(kind));
+        kept.into_iter().partition(|kind| family::of(before).limits().contains(kind));
     let told = |word: &str, kinds: &[LimitKind]| {
         let value = |&kind: &LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
         let values: Vec<String> = kinds.iter().map(value).collect();

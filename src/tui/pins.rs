@@ -145,7 +145,7 @@ fn shortened(name: &str) -> String {
 /// The limits a plan was made under, in a few words: those that this kind of workload is limited by.
 pub(super) fn limits_in_words(workload: &Workload, limits: &Limits, most: usize) -> String {
     let word = |&kind: &LimitKind| kind.counted(limits.get(kind));
-    family::of(&workload).limits().iter().take(most).map(word).collect::<Vec<_>>().join(", ")
+    family::of(workload).limits().iter().take(most).map(word).collect::<Vec<_>>().join(", ")
 }
 
 impl Model {

@@ -230,7 +230,7 @@ fn no_cut_of_a_branching_network_beats_what_is_proven() {
         let workload = &*problem.workload;
         let needs = (0..layers).map(|v| workload.dag.predecessors(v).fold(0, |set, u| set | 1 << u)).collect();
         let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
-        let measure = family::of(&workload).measures(&options)[0];
+        let measure = family::of(workload).measures(&options)[0];
         let mut every = Every { workload, limits, needs, best: 0.0 };
         every.from(0, placement::Devices::default(), &mut Plan { measure, ..Plan::default() });
         let bound = outcome.lower_bound.unwrap_or(0.0);

@@ -96,7 +96,9 @@ fn heuristic(count: usize, width: &impl Fn(usize, usize) -> f64) -> Ring {
         order = natural;
     }
     let (mut least, mut at) = narrowest(&order, width);
-    while count <= REVERSED {
+    // Longer ones are left as they are.
+    let mut reversing = count <= REVERSED;
+    while reversing {
         order.rotate_left((at + 1) % count);
         // The narrowest step now leads from the last to the first.
         let tried = (1..count - 1).map(|end| {
@@ -111,7 +113,7 @@ fn heuristic(count: usize, width: &impl Fn(usize, usize) -> f64) -> Ring {
         });
         match best {
             Some((wider, next, other)) if wider > least => (least, at, order) = (wider, next, other),
-            _ => break,
+            _ => reversing = false,
         }
     }
     let first = order.iter().position(|&device| device == 0).unwrap_or(0);

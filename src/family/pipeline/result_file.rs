@@ -120,7 +120,7 @@ pub fn to_json(workload: &Workload, plan: &Plan) -> String {
 /// [`LoadError`] if the text is something else or names nodes that the workload has not.
 pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
     let result: RawResult = parse(text, source)?;
-    let mut plan = Plan { measure: family::measure(&workload), ..Plan::default() };
+    let mut plan = Plan { measure: family::measure(workload), ..Plan::default() };
     for (i, Object(part)) in result.stages.into_iter().enumerate() {
         let (nodes, choices) = nodes_with_modes(workload, &part.nodes, part.tmpc_ids.0, source, i, "TMPCids")?;
         plan.stages.push(Stage {

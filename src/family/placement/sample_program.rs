@@ -17,7 +17,7 @@ pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, plan: &P
     let subgraphs = matches!(plan.measure, Measure::Latency { subgraphs: Some(_) });
     let sample = single_sample::of(&workload.dag, profile, plan, subgraphs).unwrap_or_default();
     let (rows, counts) = rows(&sample, plan.stages.len());
-    let cpus: Vec<bool> = plan.stages.iter().map(|stage| stage.on_cpus()).collect();
+    let cpus: Vec<bool> = plan.stages.iter().map(crate::plan::Stage::on_cpus).collect();
     // Stages of one device share its memory.
     let mut bytes: BTreeMap<u32, f64> = BTreeMap::new();
     for stage in plan.stages.iter().zip(&cpus).filter(|(_, cpu)| !**cpu).map(|(stage, _)| stage) {

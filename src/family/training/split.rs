@@ -105,6 +105,6 @@ mod tests {
     fn chunks_are_dealt_round_robin() {
         let split = StageSplit::even(8, &layout(2, 2)).unwrap();
         assert_eq!(split.chunks(1).cloned().collect::<Vec<_>>(), [2..4, 6..8]);
-        assert_eq!(StageSplit::of(&[3, 1, 2], 3).chunks(2).cloned().collect::<Vec<_>>(), [4..6]);
+        assert_eq!(StageSplit::of(&[3, 1, 2], 3).chunks(2).cloned().collect::<Vec<_>>(), vec![4..6]);
     }
 }

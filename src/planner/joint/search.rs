@@ -218,9 +218,9 @@ impl Hunt<'_, '_> {
         while high - low > (0.25 * self.scope.gap).max(FINEST) * high && low < self.goal() && !self.search.cancelled() {
             let middle = (low + high) / 2.0;
             if self.ask(class, &arcs, middle, f64::INFINITY, &mut own) {
-                high = middle
+                high = middle;
             } else {
-                low = middle * PROOF
+                low = middle * PROOF;
             }
             class.lower = class.lower.max(low);
         }

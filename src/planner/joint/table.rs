@@ -67,7 +67,7 @@ impl<'c> Table<'c> {
         // What the stages behind take on top of their fastest ways, at the least.
         let above = |b: usize| before[b] - self.costs.fastest(b, n);
         let floor = (0..=n).map(above).filter(|above| above.is_finite()).fold(f64::INFINITY, f64::min);
-        for a in self.reach[stages]..n {
+        for (a, cell) in row.iter_mut().enumerate().take(n).skip(self.reach[stages]) {
             let all = self.costs.fastest(a, n);
             let mut best = f64::INFINITY;
             let last = if stages == 1 { n..=n } else { a + 1..=n - (stages - 1) };
@@ -80,7 +80,7 @@ impl<'c> Table<'c> {
                 let value = extra.least + 2.0 * self.costs.send(a, b, self.next(stages, b)) + behind;
                 best = best.min(value);
             }
-            row[a] = all + best;
+            *cell = all + best;
         }
         row
     }

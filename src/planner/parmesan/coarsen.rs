@@ -293,7 +293,7 @@ pub(super) mod tests {
         };
         for v in 1..n {
             for u in 0..v {
-                if random.next() % 4 == 0 {
+                if random.next().is_multiple_of(4) {
                     fine.out[u].push(v);
                     fine.into[v].push(u);
                 }

@@ -87,7 +87,7 @@ impl Base {
 
 /// The limits that a planner's plans of a workload must keep: its own, unless it converts.
 pub fn limits_of(planner: &dyn Planner, workload: &Workload) -> &'static [LimitKind] {
-    if planner.is_native(workload) { planner.limits() } else { family::of(&workload).limits() }
+    if planner.is_native(workload) { planner.limits() } else { family::of(workload).limits() }
 }
 
 /// Everything there is to say about a plan.

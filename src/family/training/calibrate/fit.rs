@@ -310,11 +310,9 @@ mod tests {
     fn the_inverse_is_one() {
         let m = [[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]];
         let n = inverse(&m);
-        for i in 0..3 {
-            for j in 0..3 {
-                let product: f64 = (0..3).map(|k| m[i][k] * n[k][j]).sum();
-                assert!((product - f64::from(u8::from(i == j))).abs() < 1e-12);
-            }
+        for (i, j) in (0..3).flat_map(|i| (0..3).map(move |j| (i, j))) {
+            let product: f64 = (0..3).map(|k| m[i][k] * n[k][j]).sum();
+            assert!((product - f64::from(u8::from(i == j))).abs() < 1e-12);
         }
     }
 }

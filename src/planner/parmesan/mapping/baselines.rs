@@ -122,8 +122,8 @@ impl Instance<'_> {
     }
 
     /// Exchanges and moves as long as one of them is better: the best one each time.
-    pub(super) fn polished(&self, mapping: Vec<usize>, search: &Search) -> Vec<usize> {
-        let mut order = self.filled(&mapping);
+    pub(super) fn polished(&self, mapping: &[usize], search: &Search) -> Vec<usize> {
+        let mut order = self.filled(mapping);
         let mut best = self.cost(&order);
         loop {
             let mut step: Option<(usize, usize)> = None;

@@ -217,9 +217,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
                     whole = None;
                 }
                 self.rise(state, worker, device, &undo);
-                if whole.is_none() {
-                    return None;
-                }
+                whole?;
             }
         }
         whole
@@ -264,7 +262,7 @@ impl<'a, 'b> Feasible<'a, 'b> {
             keep(self.instance.demands.flows[flow].from, &row(&self.graphs[self.graph_of[flow]].into));
         }
         for &group in &self.groups_of[worker] {
-            let Some(part) = self.parts[group][device] else { return None };
+            let part = self.parts[group][device]?;
             for &other in &self.instance.demands.groups[group].workers {
                 keep(other, &self.part_bits[group][part]);
             }

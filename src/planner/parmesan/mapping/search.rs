@@ -270,7 +270,7 @@ impl Instance<'_> {
     pub fn quick(&self, polish: bool, search: &Search) -> Vec<usize> {
         let mut starts = vec![self.identity(), self.greedy()];
         if polish {
-            starts = starts.into_iter().map(|start| self.polished(start, search)).collect();
+            starts = starts.into_iter().map(|start| self.polished(&start, search)).collect();
         }
         let costed = starts.into_iter().map(|devices| (self.cost(&devices), devices));
         costed.reduce(|a, b| if b.0.is_less(&a.0) { b } else { a }).unwrap_or_default().1
@@ -303,7 +303,7 @@ impl Run<'_, '_> {
         let mut starts = vec![instance.identity(), instance.greedy(), instance.bipartition()];
         let small = instance.devices() <= SEARCHED;
         if small {
-            starts = starts.into_par_iter().map(|start| instance.polished(start, self.search)).collect();
+            starts = starts.into_par_iter().map(|start| instance.polished(&start, self.search)).collect();
         }
         let mut best = self.best(starts);
         if !small {
@@ -346,7 +346,7 @@ impl Run<'_, '_> {
             Found::Mapping(devices, _) => devices,
             Found::Proved | Found::Budget => best.1,
         };
-        let polished = self.instance.polished(found, self.search);
+        let polished = self.instance.polished(&found, self.search);
         self.best(vec![first.1, polished]).1
     }
 

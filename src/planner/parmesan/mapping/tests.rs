@@ -37,10 +37,10 @@ fn wired(random: &mut SplitMix, devices: usize) -> Topology {
 
 fn demands(random: &mut SplitMix, workers: usize) -> Demands {
     let mut demands = Demands::chain(&(1..workers).map(|_| (1 + random.next() % 5) as f64 * 1e8).collect::<Vec<_>>());
-    if workers > 3 && random.next() % 2 == 0 {
+    if workers > 3 && random.next().is_multiple_of(2) {
         demands.groups.push(Group { workers: vec![0, 1, workers - 1], bytes: 3e8 });
     }
-    if random.next() % 2 == 0 {
+    if random.next().is_multiple_of(2) {
         demands.groups.push(Group { workers: vec![0, workers - 1], bytes: 2e8 });
     }
     demands

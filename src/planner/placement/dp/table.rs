@@ -431,7 +431,7 @@ fn improve(target: &mut [f64], source: &[f64], load: f64) -> bool {
 /// A device may stay empty: takes over what one accelerator or CPU less is enough for.
 #[inline]
 fn take_fewer(here: &mut [f64], at: usize, row: usize) {
-    let fewer_accelerators = if at % row > 0 { here[at - 1] } else { f64::INFINITY };
+    let fewer_accelerators = if !at.is_multiple_of(row) { here[at - 1] } else { f64::INFINITY };
     let fewer_cpus = if at >= row { here[at - row] } else { f64::INFINITY };
     here[at] = here[at].min(fewer_accelerators).min(fewer_cpus);
 }
