@@ -118,7 +118,7 @@ impl ExportArgs {
         let (workload, mut loaded) = self.read()?;
         let limits = check::limits(&self.limits, &mut loaded, &workload, &input::shown(&self.plan))?;
         let format = formats::find(&self.to).expect("clap takes no other word");
-        if !format.suits(&workload) {
+        if !format.may_suit(&workload) {
             let (reason, repair) = format.refusal(&workload);
             return Err(Failure::refused(format!("--to {} {reason}", self.to), repair));
         }

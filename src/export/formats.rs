@@ -164,7 +164,7 @@ pub static FORMATS: [Format; 8 + Engine::ALL.len()] = {
             help: engine.help(),
             keywords: engine.id(),
             suffix: engine.suffix(),
-            families: &["pipelines", "layers", "placements"],
+            families: &["pipelines", "layers"],
             writes: Writes::Engine(engine),
             ..EMPTY
         };
@@ -218,6 +218,12 @@ impl Format {
     /// Whether plans of this workload can leave so.
     pub fn suits(&self, workload: &Workload) -> bool {
         self.families.is_empty() || self.families.contains(&family::of(workload).id())
+    }
+
+    /// Whether a plan of this workload may leave so after all: a device placement whose devices hold whole layers in a row
+    /// runs as a pipeline, which the engine's own rules find out.
+    pub fn may_suit(&self, workload: &Workload) -> bool {
+        self.suits(workload) || matches!(self.writes, Writes::Engine(_)) && family::of(workload).id() == "placements"
     }
 
     /// What stands in the way where it does not suit: the reason, and what to do about it.

@@ -33,3 +33,13 @@ fn planners_that_know_less_are_told_the_slowest_links() {
     let own = json(&["plan", crate::TINY, "--topology", "dgx-1", "--devices", "4", "--json"], 0);
     assert_eq!(own["limits"]["devices"], 4);
 }
+
+#[test]
+fn there_is_a_plan_before_anything_is_searched() {
+    for replicas in ["replicas=true", "replicas=false"] {
+        let arguments = ["--planner", "parmesan", "--topology", "dgx-1", "--batch", "32", "--memory", "80GB"];
+        let hurry = ["--set", replicas, "--set", "search_k=true", "--deadline", "1ns", "--json"];
+        let plan = json(&[&["plan", LAYERS], &arguments[..], &hurry].concat(), 0);
+        assert!(!plan["stages"].as_array().unwrap().is_empty(), "{replicas}: {plan}");
+    }
+}
