@@ -71,7 +71,7 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
     ];
     // The devices first: how fast can be worked out from the rest.
     let mut more = vec![Span::raw(shown.names.used.clone())];
-    if matches!(plan.measure, Measure::TimePerSample | Measure::IterationTime | Measure::MaxLoad) {
+    if matches!(plan.measure, Measure::TimePerSample | Measure::MaxLoad) {
         more.push(Span::raw(format!("{} samples/s", units::number(1.0 / score.slowest_s))));
     }
     // What does not fit goes to the line of remarks, whole: half a number misleads.
