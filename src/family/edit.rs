@@ -1,7 +1,7 @@
 //! Hand edits: one small change of a plan, such as a node that goes to the next stage or one replica more.
 //!
 //! An [`Edit`] is data; [`apply`] makes a new plan of it or says in a sentence why not. A new plan is always one that
-//! [`check`](crate::family::check) can score, but need not keep the limits: who edits wants to see by how much a stage no
+//! [`check`](crate::family::check()) can score, but need not keep the limits: who edits wants to see by how much a stage no
 //! longer fits. What would leave no pipeline at all (an edge that goes backwards, a node in a mode it does not offer, an
 //! empty stage) is refused instead. What an edit means differs by profile:
 //!

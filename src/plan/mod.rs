@@ -1,6 +1,6 @@
 //! The answer: which nodes form a stage, on how many devices, in which mode.
 //!
-//! A [`Plan`] is plain data over node indices. [`check`] recomputes its objective from the workload alone and says what
+//! A [`Plan`] is plain data over node indices. [`crate::family`] recomputes its objective from the workload alone and says what
 //! is wrong with it; [`document`] is the JSON in which it leaves and comes back.
 
 pub mod document;
@@ -113,7 +113,7 @@ impl Plan {
     }
 
     /// The same placement where there are other many accelerators: CPUs are numbered behind these, so theirs move along.
-    /// Numbers that are not behind them stay, for [`check`] to tell.
+    /// Numbers that are not behind them stay, for the check to tell.
     #[must_use]
     pub fn with_cpus_behind(mut self, accelerators: u32, now: u32) -> Self {
         for stage in self.stages.iter_mut().filter(|stage| stage.on_cpus()) {

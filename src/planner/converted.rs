@@ -2,7 +2,7 @@
 //!
 //! [`Converted`] stands around a planner. What the planner takes as it is goes through untouched. Another workload is
 //! converted ([`workload::convert`](crate::workload::convert)), and only the split is taken from the planner's answer: the
-//! stages are given the original's nodes and choices, one device each, and are worth what [`check`] finds by the
+//! stages are given the original's nodes and choices, one device each, and are worth what [`family::check()`] finds by the
 //! original's own measure. So nothing is proven, and the notes say what was assumed.
 //!
 //! Of memory: in Piper's pipelines a stage holds the activations of as many microbatches as

@@ -1,6 +1,6 @@
 //! The one score that makes plans comparable: a plan's schedule, played event by event.
 //!
-//! [`Pipeline::from_plan`] turns a plan into stages with forward and backward times, transfers between stages, a gradient
+//! [`crate::family::pipeline()`] turns a plan into stages with forward and backward times, transfers between stages, a gradient
 //! all-reduce and memory; [`simulate`] plays a [`Schedule`] on it and returns a [`Timeline`] with every event, the
 //! iteration time, the bubble and the memory in use over time. A plan for latency has no schedule: its one sample runs as
 //! [`SampleRun`] says.

@@ -3,7 +3,7 @@
 //! Engines cut a network between layers and, most of them, treat all stages alike. [`export`] first looks whether the
 //! engine can run the plan as it is. Where it cannot, it says why, takes the nearest plan that the engine can run (the
 //! same stages with the recomputation evened out, or the best plan that Piper makes for the engine) and scores it with
-//! [`check`], so that the loss is a figure.
+//! [`check()`], so that the loss is a figure.
 //!
 //! One file per engine turns a [`Cut`] into text, with what the workload's [`Recipe`] tells of batch and model. Sources: the
 //! engines' own parsers; see each file.

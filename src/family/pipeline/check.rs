@@ -9,7 +9,7 @@
 //! memory   = sum of a · y + b,   y = ceil(s / d),   s = replicas of this stage and all later ones
 //! ```
 //!
-//! The objective is the largest load; of plans measured by the time of a batch it is that time ([`super::batch`]).
+//! The objective is the largest load; of plans measured by the time of a batch it is that time (`batch.rs`).
 //! `O(nodes + edges)` time, `O(nodes)` memory. Every rule that is broken is reported, not
 //! only the first, and the loads are still computed where they can be, so that the screen can show an infeasible edit.
 

@@ -1,6 +1,6 @@
 //! What a training iteration of a transformer takes on real machines, from the model's sizes and the machines' data sheets.
 //!
-//! A [`Model`] (read from a Hugging Face `config.json`, a preset or a [published](published) name) runs as a [`Run`] says
+//! A [`Model`] (read from a Hugging Face `config.json`, a preset or a [published] name) runs as a [`Run`] says
 //! (devices, degrees, batch, precision, settings of the software) on an [`Accelerator`]. [`iteration`] gives the time in
 //! closed form and its terms, [`memory`] what every pipeline stage holds, [`program`] the same run for the simulator, and
 //! [`Estimate`] all of it with how far such predictions were off on published runs ([`truth`]).

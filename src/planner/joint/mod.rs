@@ -3,16 +3,16 @@
 //! Published planners minimise the load of the slowest stage in a steady state that has no beginning and no end. This one
 //! minimises what the simulator says of a batch: filling and draining, transfers, all-reduce, memory by position in the
 //! pipeline. It plans what engines run unchanged: one tensor degree and one number of replicas for all stages, stages in a
-//! row along the network ([`line`]), and the nodes of each stage that recompute ([`recompute`]). Own work; the schedule is
+//! row along the network ([`line`]), and the nodes of each stage that recompute (`recompute`). Own work; the schedule is
 //! that of Narayanan et al. (PipeDream-Flush, ICML 2021), the costs are Piper's (NeurIPS 2021).
 //!
-//! * [`bounds`]: paths through a batch whose lengths no plan can go below, with their proofs;
-//! * [`table`]: costs of a degree, shared by all numbers of replicas and stages;
-//! * [`decide`]: is there a split all of whose bounds stay within a time?
-//! * [`engine`]: what a training engine demands beside that;
-//! * [`search`]: classes in the order of their bounds, bisection, improvement of what was found;
-//! * [`evaluate`], [`chain`]: the time of one split. What a plan is worth is simulated by [`crate::simulate`] itself, and confirmed by
-//!   [`crate::family::check`], which shares code with neither.
+//! * `bounds`: paths through a batch whose lengths no plan can go below, with their proofs;
+//! * `table`: costs of a degree, shared by all numbers of replicas and stages;
+//! * `decide`: is there a split all of whose bounds stay within a time?
+//! * `engine`: what a training engine demands beside that;
+//! * `search`: classes in the order of their bounds, bisection, improvement of what was found;
+//! * `evaluate`, `chain`: the time of one split. What a plan is worth is simulated by [`crate::simulate`] itself, and confirmed by
+//!   [`crate::family::check()`], which shares code with neither.
 //!
 //! With `n` units, degrees `t` and up to `S` stages: `O(t · S · n · w)` time for the tables, `w` the units that fit a stage,
 //! then `O(S · n · w)` for each decision; `O(t · S · n + S · n · w)` memory.
