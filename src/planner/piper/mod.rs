@@ -38,8 +38,8 @@ use model::Model;
 use probe::Crew;
 use settings::{Recompute, Settings};
 
-/// More admissible sets than this are not planned exactly (as in the published program).
-pub const MOST_SETS: usize = 40_000;
+/// More admissible sets than this are not planned exactly (the published program stops at 40,000).
+pub const MOST_SETS: usize = 60_000;
 /// More words of bits than this (32 MiB) are not kept for the sets.
 const MOST_WORDS: usize = 1 << 22;
 /// Words of bits for chains of sets, and nodes from which one topological order must do.
