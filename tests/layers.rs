@@ -1,7 +1,6 @@
 //! The order of the rooms, proven from the imports: every room uses only those that stand above it in `src/lib.rs`.
 //!
-//! Beside the order: no planner's folder imports another planner's, no view imports another view, and a family's check and
-//! program import neither a planner nor each other.
+//! Beside the order: no planner's folder imports another planner's, no family's another family's, no view another view.
 
 use std::{
     collections::BTreeSet,

@@ -1,6 +1,6 @@
 //! Flags that several commands share: limits, and how to plan.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use clap::{
     Args,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Limits that override those of the file. Bare numbers are bytes and bytes per second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Limits (what is not given is read from the workload)")]
 pub struct LimitArgs {
     /// Devices available; not all need be used
@@ -46,7 +46,7 @@ pub struct LimitArgs {
     pub flops: Option<f64>,
     /// How devices are wired: a preset such as dgx-1 or 4xdgx-h100, or a file; `plantui topologies` lists them
     #[arg(long, value_name = "NAME|FILE", value_parser = topology_input::given)]
-    pub topology: Option<&'static Given>,
+    pub topology: Option<Arc<Given>>,
 }
 
 /// Batches to plan for, one after the other.
@@ -73,20 +73,20 @@ impl LimitArgs {
         let one = |&size: &u32| {
             let mut sizes = [0; MOST_BATCHES];
             sizes[0] = size;
-            LimitArgs { batch: Some(Batches { count: 1, sizes }), ..*self }
+            LimitArgs { batch: Some(Batches { count: 1, sizes }), ..self.clone() }
         };
         let all: Vec<LimitArgs> = sizes.map(one).collect();
-        if all.is_empty() { vec![*self] } else { all }
+        if all.is_empty() { vec![self.clone()] } else { all }
     }
 
     /// What a preset says about links, as settings of planners that have links.
     pub(super) fn link_settings(&self) -> Vec<(&'static str, String)> {
-        self.topology.map(Given::settings).unwrap_or_default()
+        self.topology.as_deref().map(Given::settings).unwrap_or_default()
     }
 
     /// The limits as what overrides a file. What a flag says counts before what the topology says.
     pub fn overrides(&self) -> Overrides {
-        let Some(topology) = self.topology else { return self.flags() };
+        let Some(topology) = &self.topology else { return self.flags() };
         let mut told = topology.overrides();
         if self.machines.is_some() {
             told.devices = None;

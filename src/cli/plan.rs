@@ -172,7 +172,11 @@ fn write(planned: &Run, format: &'static Format, destination: &Destination) -> R
         return Ok(true);
     }
     let exported = Exported { run: planned.into(), engine: &Settings::default() };
-    destination.trace(|out| format.write(&exported, out))?;
+    let pieces = |out: &mut dyn std::io::Write| format.write(&exported, out);
+    match format.writes {
+        Writes::Trace => destination.trace(pieces)?,
+        Writes::Run | Writes::Plan(_) | Writes::Engine(_) => destination.stream(pieces)?,
+    }
     Ok(true)
 }
 

@@ -40,7 +40,7 @@ impl Task {
     /// # Errors
     /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
     pub fn new(workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
-        let (overrides, given, topology) = (limits.overrides(), limits.flags(), limits.topology);
+        let (overrides, given, topology) = (limits.overrides(), limits.flags(), limits.topology.clone());
         let settings_of = |planner| settings(planner, limits, args);
         let mut assumed = family::assumed(&workload, &overrides);
         let limits = resolve(&workload, limits)?;

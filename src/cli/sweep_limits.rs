@@ -1,5 +1,7 @@
 //! The limits of a sweep on the command line: as everywhere, but each may have several values.
 
+use std::sync::Arc;
+
 use clap::Args;
 
 use super::topology_input::{self, Given};
@@ -39,7 +41,7 @@ pub(super) struct SweepLimits {
     machines: Option<Machines>,
     /// How devices are wired: a preset or a file; `plantui topologies` lists them
     #[arg(long, value_name = "NAME|FILE", value_parser = topology_input::given)]
-    topology: Option<&'static Given>,
+    topology: Option<Arc<Given>>,
 }
 
 fn machines(text: &str) -> Result<Machines, UnitError> {
@@ -59,19 +61,19 @@ impl SweepLimits {
 
     /// What is given beside them.
     pub(super) fn rest(&self) -> Overrides {
-        let told = self.topology.map(Given::overrides).unwrap_or_default();
+        let told = self.topology.as_deref().map(Given::overrides).unwrap_or_default();
         let devices = told.devices.filter(|_| self.machines.is_none() && self.devices.is_none());
         Overrides { devices, machines: self.machines.or(told.machines), ..told }
     }
 
     /// What a preset says about links, as settings of planners that have links.
     pub(super) fn link_settings(&self) -> Vec<(&'static str, String)> {
-        self.topology.map(Given::settings).unwrap_or_default()
+        self.topology.as_deref().map(Given::settings).unwrap_or_default()
     }
 
     /// A limit that was given, by its flag.
     pub(super) fn given(&self) -> Option<&'static str> {
         let of_kind = self.all().into_iter().flatten().next().map(|values| values.kind.flag());
-        of_kind.or(self.machines.map(|_| "--machines")).or(self.topology.map(|_| "--topology"))
+        of_kind.or(self.machines.map(|_| "--machines")).or(self.topology.as_ref().map(|_| "--topology"))
     }
 }

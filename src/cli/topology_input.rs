@@ -1,9 +1,6 @@
 //! Topologies on the command line: the name of a preset, or a file in one of the forms that are read.
 
-use std::{
-    path::Path,
-    sync::{Mutex, PoisonError},
-};
+use std::{path::Path, sync::Arc};
 
 use super::{Failure, input};
 use crate::{
@@ -14,7 +11,7 @@ use crate::{
     workload::formats::detect,
 };
 
-/// A topology that was asked for with `--topology`. Flags are copied about, so each lives as long as the program, once.
+/// A topology that was asked for with `--topology`.
 #[derive(Debug, PartialEq)]
 pub struct Given {
     /// As it was asked for: a name or a path.
@@ -26,14 +23,8 @@ pub struct Given {
     links: Links,
 }
 
-static ALL_GIVEN: Mutex<Vec<&'static Given>> = Mutex::new(vec![]);
-
 /// Reads the value of `--topology`.
-pub(super) fn given(text: &str) -> Result<&'static Given, String> {
-    let mut all = ALL_GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = all.iter().copied().find(|given| given.asked == text) {
-        return Ok(known);
-    }
+pub(super) fn given(text: &str) -> Result<Arc<Given>, String> {
     let topology = topology(text).map_err(|failure| match failure {
         Failure::Refused { message, hint } if hint.is_empty() => message,
         Failure::Refused { message, hint } => format!("{message}; {hint}"),
@@ -43,9 +34,7 @@ pub(super) fn given(text: &str) -> Result<&'static Given, String> {
     let rule = LinkRule::of(&topology);
     let published = topology::find_published(text).map(|cluster| cluster.links);
     let links = published.unwrap_or_else(|| rule.links());
-    let given: &'static Given = Box::leak(Box::new(Given { asked: text.into(), topology, slowest: rule.any, links }));
-    all.push(given);
-    Ok(given)
+    Ok(Arc::new(Given { asked: text.into(), topology, slowest: rule.any, links }))
 }
 
 impl Given {

@@ -2,7 +2,9 @@
 //!
 //! A family says which limits and objectives apply, checks plans independently of any planner, makes of a plan what the
 //! simulator plays, numbers its devices, and gives the words with which nodes and stages are shown. [`of`] is the one place
-//! that asks which family a workload is of. A check and a program share no code with a planner, nor with each other.
+//! that asks which family a workload is of. A check shares no formula with
+//! a planner's search. The programs of layers and of operators take their costs from where the checks have them: what is
+//! simulated there confirms the order of the work, not the costs.
 
 pub mod check;
 pub mod describe;

@@ -14,6 +14,7 @@ pub mod options;
 mod outcome;
 pub mod parmesan;
 pub mod pase;
+mod pipeline_options;
 pub mod piper;
 pub mod placement;
 mod proof;

@@ -1,7 +1,7 @@
 //! Random numbers that are the same on every machine.
 
 /// Sebastiano Vigna's SplitMix64 (2015): one word of state and well mixed, all that starts and orders need.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct SplitMix(u64);
 
 impl SplitMix {
@@ -15,6 +15,16 @@ impl SplitMix {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// Uniform below `n`, which is at least 1.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
+    }
+
+    /// Uniform in 0..1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Puts a list in random order (Fisher and Yates).

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     cluster::Limits,
-    family::{self, check},
+    family::check,
     plan::{Plan, Score},
     planner::{Fault, Options, Outcome, Planner, PlannerInfo, Problem, REPORT, Search, Status},
     run::{self, Simulation},
@@ -108,10 +108,8 @@ impl Played {
         play: impl Into<Play>,
         search: &Search,
     ) -> Result<Self, String> {
-        let Play { schedule, settings } = play.into();
-        let pipeline = family::pipeline(workload, limits, plan, &settings);
-        let Simulation { schedule, pipeline, timeline } = Simulation::of(pipeline, schedule, search)?;
-        Ok(Played::of(&pipeline, schedule, &timeline))
+        let simulation = Simulation::within(workload, limits, plan, play, search)?;
+        Ok(Played::of(&simulation.pipeline, simulation.schedule, &simulation.timeline))
     }
 
     /// Whether anything was played: a batch too long for its settings is not.
@@ -225,7 +223,7 @@ pub fn given(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cluster::Overrides, planner::liar::Liar, workload};
+    use crate::{cluster::Overrides, family, planner::liar::Liar, workload};
 
     #[test]
     fn a_planner_that_fails_has_a_line_that_says_so() {

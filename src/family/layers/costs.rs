@@ -54,7 +54,7 @@ pub fn microbatches(model: &SpeedupModel, limits: &Limits, plan: &Plan) -> u32 {
 
 /// Microbatches that a stage with `after` stages behind it has in flight: enough to keep it at work while one is on its way
 /// through all stages and links behind it and back (the paper's second warm-up policy).
-pub fn in_flight(after: usize, microbatches: u32) -> u32 {
+fn in_flight(after: usize, microbatches: u32) -> u32 {
     u32::try_from(2 * after + 1).unwrap_or(u32::MAX).min(microbatches)
 }
 

@@ -11,7 +11,6 @@ use fixedbitset::FixedBitSet;
 
 use crate::{
     cluster::Limits,
-    family::layers::costs,
     graph::Dag,
     plan::SpeedupModel,
     workload::{
@@ -213,7 +212,9 @@ impl Costs {
     pub(super) fn memory(&self, from: usize, to: usize, devices: u32, after: usize, recompute: bool) -> f64 {
         let d = f64::from(devices);
         let weights = self.optimizer_memory_scaling * self.parameters(from, to);
-        let in_flight = f64::from(costs::in_flight(after, self.microbatches));
+        // Enough to keep it at work while one is on its way through all stages and links behind it and back (the paper's
+        // second warm-up policy).
+        let in_flight = (2.0 * after as f64 + 1.0).min(f64::from(self.microbatches));
         let own = (self.activation_bytes[to] - self.activation_bytes[from]) / d;
         if recompute {
             let incoming = if from > 0 { self.cut_bytes[from] / d } else { 0.0 };

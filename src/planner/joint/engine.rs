@@ -4,7 +4,8 @@
 //! their own ([`Runner::recompute`]), and are started on whole machines. Where one number of recomputed layers holds for all
 //! stages, every number is a search of its own; what one finds cuts the others short.
 
-use super::settings::{Recompute, Settings};
+use super::settings::Settings;
+use crate::planner::pipeline_options::Recompute;
 use crate::{
     plan::runner::{RecomputeRule, Runner},
     workload::{Workload, layering::Layering},

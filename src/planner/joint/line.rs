@@ -16,7 +16,8 @@ use crate::{
     },
 };
 
-use super::{engine::Rule, recompute::Swaps, settings::Recompute};
+use super::{engine::Rule, recompute::Swaps};
+use crate::planner::pipeline_options::Recompute;
 
 /// Share of a node's time that is forward where the profile does not tell: the simulator's default.
 const FORWARD_SHARE: f64 = 1.0 / 3.0;

@@ -39,10 +39,11 @@ use crate::{
     workload::{PiperProfile, Workload},
 };
 
+use crate::planner::pipeline_options::Recompute;
 use engine::{Engine, Rule};
 use line::{Costs, Line};
 use search::{Found, Hunt, Scope, Split};
-use settings::{Recompute, Settings};
+use settings::Settings;
 use table::Table;
 
 /// More places to cut than this are thinned out.
@@ -344,7 +345,7 @@ impl Task<'_> {
     fn infeasible(&self, (memory, devices): (Option<f64>, Option<u32>)) -> Outcome {
         let mut explanation = format!(
             "No plan with one tensor degree and one number of replicas fits {} on {}.",
-            units::bytes(self.limits.memory_bytes),
+            units::bytes_exact(self.limits.memory_bytes),
             units::counted(self.limits.devices as usize, "device")
         );
         let mut limits = vec![];

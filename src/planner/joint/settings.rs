@@ -1,20 +1,10 @@
 //! The options of the planner, read once from what the user set.
 
 use crate::plan::runner::Runner;
-use crate::planner::{Lever, OptionKind, OptionSpec, Options};
-
-/// When activations are recomputed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Recompute {
-    /// Node by node, where it pays.
-    Auto,
-    /// Nowhere.
-    Never,
-    /// Everywhere.
-    Always,
-    /// Every stage either keeps its fastest modes or takes its smallest.
-    AllOrNone,
-}
+use crate::planner::{
+    Lever, OptionKind, OptionSpec, Options,
+    pipeline_options::{self, Recompute},
+};
 
 /// All options.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,9 +21,6 @@ pub(super) struct Settings {
     /// Share of the memory that is left free.
     pub(super) headroom: f64,
 }
-
-/// More stages than this cannot be asked for.
-const MOST_STAGES: f64 = 1000.0;
 
 /// What the planner declares.
 pub(super) static OPTIONS: [OptionSpec; 9] = [
@@ -55,54 +42,11 @@ pub(super) static OPTIONS: [OptionSpec; 9] = [
         help: "the schedule whose simulated time is least",
         kind: OptionKind::Choice { choices: &[("1f1b", "one forward, one backward in turn")], default: "1f1b" },
     },
-    OptionSpec {
-        name: "data_parallel",
-        label: "data parallel",
-        help: "let stages have several replicas",
-        kind: OptionKind::Flag { default: true },
-    },
-    OptionSpec {
-        name: "tensor_parallel",
-        label: "tensor parallel",
-        help: "let stages split their tensors over several devices",
-        kind: OptionKind::Flag { default: true },
-    },
-    OptionSpec {
-        name: "recompute",
-        label: "recompute",
-        help: "when activations are recomputed in the backward pass to save memory",
-        kind: OptionKind::Choice {
-            choices: &[
-                ("auto", "node by node, where it pays"),
-                ("never", "keep every activation"),
-                ("always", "recompute every node"),
-                ("all-or-none", "all nodes of a stage or none"),
-            ],
-            default: "auto",
-        },
-    },
-    OptionSpec {
-        name: "stages",
-        label: "stages",
-        help: "exactly so many stages; any: as many as are best",
-        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true, zero: Some("any") },
-    },
-    OptionSpec {
-        name: "engine",
-        label: "engine",
-        help: "whose rules a plan for an engine keeps; any: those of all of them",
-        kind: OptionKind::Choice {
-            choices: &[
-                ("any", "all of them"),
-                ("megatron", "Megatron-LM: as many recomputed layers on every stage"),
-                ("deepspeed", "DeepSpeed: layers recompute one by one"),
-                ("torch", "torch.distributed.pipelining: layers recompute one by one"),
-                ("torchtitan", "torchtitan: all layers recompute or none"),
-                ("galvatron", "Galvatron: layers recompute one by one, ends with the outer layers"),
-            ],
-            default: "any",
-        },
-    },
+    pipeline_options::DATA_PARALLEL,
+    pipeline_options::TENSOR_PARALLEL,
+    pipeline_options::RECOMPUTE,
+    pipeline_options::STAGES,
+    pipeline_options::ENGINE,
     OptionSpec {
         name: "gap",
         label: "gap",
@@ -131,15 +75,9 @@ impl Settings {
         Settings {
             data_parallel: options.flag("data_parallel"),
             tensor_parallel: options.flag("tensor_parallel"),
-            recompute: match options.choice("recompute") {
-                "never" => Recompute::Never,
-                "always" => Recompute::Always,
-                "all-or-none" => Recompute::AllOrNone,
-                _ => Recompute::Auto,
-            },
-            engine: Runner::find(options.choice("engine"))
-                .filter(|runner| options.choice("space") == "engine" || *runner != Runner::Any),
-            stages: Some(options.number("stages") as usize).filter(|&stages| stages > 0),
+            recompute: pipeline_options::recompute(options),
+            engine: pipeline_options::engine(options, options.choice("space") == "engine"),
+            stages: pipeline_options::stages(options),
             gap: options.number("gap") / 100.0,
             headroom: options.number("headroom") / 100.0,
         }

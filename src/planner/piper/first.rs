@@ -15,8 +15,9 @@ use super::{
     bisection::{Best, stage_of},
     model::{Choice, Model, first_least},
     modes,
-    settings::{Recompute, Settings},
+    settings::Settings,
 };
+use crate::planner::pipeline_options::Recompute;
 use crate::{plan::Plan, planner::Search};
 
 /// Halvings of the load for one degree and number of replicas.

@@ -7,8 +7,9 @@ use super::{
     bisection::{RESOLUTION, groups},
     model::Model,
     probe::{Answer, Crew, FoundStage, Question},
-    settings::{Knapsack, Recompute, Settings},
+    settings::{Knapsack, Settings},
 };
+use crate::planner::pipeline_options::Recompute;
 use crate::{
     cluster::{LimitKind, Limits},
     graph::DownSets,

@@ -33,10 +33,11 @@ use crate::{
     workload::{PiperProfile, Workload},
 };
 
+use crate::planner::pipeline_options::Recompute;
 use bisection::{Best, Known};
 use model::Model;
 use probe::Crew;
-use settings::{Recompute, Settings};
+use settings::Settings;
 
 /// More admissible sets than this are not planned exactly (the published program stops at 40,000).
 pub const MOST_SETS: usize = 60_000;

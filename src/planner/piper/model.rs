@@ -21,7 +21,8 @@ use crate::{
     workload::{Mode, PiperProfile, Workload},
 };
 
-use super::settings::{Recompute, Settings};
+use super::settings::Settings;
+use crate::planner::pipeline_options::Recompute;
 
 /// A mode that the options allow.
 #[derive(Debug, Clone, Copy)]

@@ -20,8 +20,9 @@ use super::{
     knapsack::{self, Swap},
     model::{Choice, Model, StageCost, first_least},
     prices::{Asked, Prices},
-    settings::{Knapsack, Recompute, Settings},
+    settings::{Knapsack, Settings},
 };
+use crate::planner::pipeline_options::Recompute;
 
 /// Remembered answers before they are dropped; bounds the memory, not the result.
 const MOST_ANSWERS: usize = 400_000;

@@ -2,21 +2,11 @@
 
 use crate::{
     plan::runner::Runner,
-    planner::{Lever, OptionKind, OptionSpec, Options},
+    planner::{
+        Lever, OptionKind, OptionSpec, Options,
+        pipeline_options::{self, Recompute},
+    },
 };
-
-/// When activations are recomputed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Recompute {
-    /// Node by node, where it pays.
-    Auto,
-    /// Nowhere.
-    Never,
-    /// Everywhere.
-    Always,
-    /// Every stage either keeps its fastest modes or takes its smallest.
-    AllOrNone,
-}
 
 /// How modes are chosen when the fastest do not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,32 +34,9 @@ pub(super) struct Settings {
 
 /// What the planner declares.
 pub(super) static OPTIONS: [OptionSpec; 8] = [
-    OptionSpec {
-        name: "data_parallel",
-        label: "data parallel",
-        help: "let a stage have several replicas",
-        kind: OptionKind::Flag { default: true },
-    },
-    OptionSpec {
-        name: "tensor_parallel",
-        label: "tensor parallel",
-        help: "let a stage split its tensors over several devices",
-        kind: OptionKind::Flag { default: true },
-    },
-    OptionSpec {
-        name: "recompute",
-        label: "recompute",
-        help: "when activations are recomputed in the backward pass to save memory",
-        kind: OptionKind::Choice {
-            choices: &[
-                ("auto", "node by node, where it pays"),
-                ("never", "keep every activation"),
-                ("always", "recompute every node"),
-                ("all-or-none", "all nodes of a stage or none"),
-            ],
-            default: "auto",
-        },
-    },
+    pipeline_options::DATA_PARALLEL,
+    pipeline_options::TENSOR_PARALLEL,
+    pipeline_options::RECOMPUTE,
     OptionSpec {
         name: "knapsack",
         label: "knapsack",
@@ -85,28 +52,8 @@ pub(super) static OPTIONS: [OptionSpec; 8] = [
         help: "a plan that the training engine named by `engine` runs unchanged; naming one asks for it too",
         kind: OptionKind::Flag { default: false },
     },
-    OptionSpec {
-        name: "engine",
-        label: "engine",
-        help: "whose rules such a plan keeps; any: those of all of them",
-        kind: OptionKind::Choice {
-            choices: &[
-                ("any", "all of them"),
-                ("megatron", "Megatron-LM: as many recomputed layers on every stage"),
-                ("deepspeed", "DeepSpeed: layers recompute one by one"),
-                ("torch", "torch.distributed.pipelining: layers recompute one by one"),
-                ("torchtitan", "torchtitan: all layers recompute or none"),
-                ("galvatron", "Galvatron: layers recompute one by one, ends with the outer layers"),
-            ],
-            default: "any",
-        },
-    },
-    OptionSpec {
-        name: "stages",
-        label: "stages",
-        help: "exactly so many stages; any: as many as are best",
-        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true, zero: Some("any") },
-    },
+    pipeline_options::ENGINE,
+    pipeline_options::STAGES,
     OptionSpec {
         name: "most_replicas",
         label: "most replicas",
@@ -124,8 +71,6 @@ pub(super) static LEVERS: [Lever; 5] = [
     Lever::Stages("stages"),
 ];
 
-/// More stages than this cannot be asked for: every one costs a table over all sets.
-const MOST_STAGES: f64 = 1000.0;
 /// No plan has more replicas than devices.
 const MOST_REPLICAS: f64 = 10_000.0;
 
@@ -150,16 +95,10 @@ impl Settings {
         Settings {
             data_parallel: options.flag("data_parallel"),
             tensor_parallel: options.flag("tensor_parallel"),
-            recompute: match options.choice("recompute") {
-                "never" => Recompute::Never,
-                "always" => Recompute::Always,
-                "all-or-none" => Recompute::AllOrNone,
-                _ => Recompute::Auto,
-            },
+            recompute: pipeline_options::recompute(options),
             knapsack: if options.choice("knapsack") == "greedy" { Knapsack::Greedy } else { Knapsack::Exact },
-            engine: Runner::find(options.choice("engine"))
-                .filter(|runner| options.flag("engine_feasible") || *runner != Runner::Any),
-            stages: Some(options.number("stages") as usize).filter(|&stages| stages > 0),
+            engine: pipeline_options::engine(options, options.flag("engine_feasible")),
+            stages: pipeline_options::stages(options),
             most_replicas: match options.number("most_replicas") as u32 {
                 0 => u32::MAX,
                 most => most,

@@ -37,16 +37,6 @@ impl Faults {
         even_halves: true,
         memory_unchecked: true,
     };
-    /// All mended.
-    pub const MENDED: Faults = Faults {
-        boundary_parameters: false,
-        undivided_fill: false,
-        one_way_cut: false,
-        any_cut: false,
-        mirrored_forward: false,
-        even_halves: false,
-        memory_unchecked: false,
-    };
 }
 
 /// Costs over states, for the whole batch on one device.

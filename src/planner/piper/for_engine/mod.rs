@@ -17,7 +17,8 @@ mod stage;
 
 use rustc_hash::FxHashMap;
 
-use super::settings::{Recompute, Settings};
+use super::settings::Settings;
+use crate::planner::pipeline_options::Recompute;
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     plan::{

@@ -12,7 +12,7 @@ use super::{
     model::{Model, Time, whole},
     state::State,
 };
-use crate::planner::{Search, placement::latency::anneal::Random};
+use crate::planner::{Search, random::SplitMix};
 
 /// What is searched, the same for all walks.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct Walk {
 struct Walker<'a> {
     ground: &'a Ground<'a>,
     state: State<'a>,
-    random: Random,
+    random: SplitMix,
     target: Time,
     ahead: f64,
     place: Vec<u32>,
@@ -79,7 +79,7 @@ pub fn anneal(
     let mut walker = Walker {
         ground,
         state: State::new(model, start.to_vec()),
-        random: Random::new(walk.seed),
+        random: SplitMix::new(walk.seed),
         target: [0.0; 2],
         ahead: walk.ahead,
         place,

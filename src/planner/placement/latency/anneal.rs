@@ -12,7 +12,7 @@ use super::{
     segment::{order_by_key, segment},
     slots::{Instance, Scorer},
 };
-use crate::planner::Search;
+use crate::planner::{Search, random::SplitMix};
 
 /// Weight of the load of all slots beside the latency.
 const LOAD_WEIGHT: f64 = 1e-3;
@@ -22,35 +22,6 @@ const RECUT_EVERY: u64 = 4096;
 const UNSEEN_WORK: u64 = 200_000;
 /// Nodes and edges that all steps of a walk may score together; on large graphs a walk takes fewer steps.
 const MOST_WORK: u64 = 4_000_000_000;
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-#[derive(Debug, Clone)]
-pub struct Random(u64);
-
-impl Random {
-    /// A stream of its own for each seed.
-    pub fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform below `n`, which is at least 1.
-    pub fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
-
-    /// Uniform in 0..1.
-    pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
 
 /// How one walk goes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,7 +41,7 @@ pub struct Walk {
 /// The state of a walk.
 struct Annealer<'i, 'a> {
     instance: &'i Instance<'a>,
-    random: Random,
+    random: SplitMix,
     scorer: Scorer,
     slots: Vec<u32>,
     /// What the last move changed: node and former slot.
@@ -131,7 +102,7 @@ impl<'i, 'a> Annealer<'i, 'a> {
     fn new(instance: &'i Instance<'a>, slots: &[u32], seed: u64) -> Self {
         Annealer {
             instance,
-            random: Random::new(seed),
+            random: SplitMix::new(seed),
             scorer: Scorer::new(instance),
             slots: slots.to_vec(),
             changed: vec![],

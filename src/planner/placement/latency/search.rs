@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use super::{
-    anneal::{Random, Walk, anneal},
+    anneal::{Walk, anneal},
     bound::{critical_path, lower_bound},
     evaluate::{LatencyError, Schedule, evaluate},
     exact::{Exhausted, exhaust},
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     graph::Dag,
-    planner::{Search, Status},
+    planner::{Search, Status, random::SplitMix},
     workload::placement::PlacementProfile,
 };
 
@@ -191,7 +191,7 @@ fn begin(
     for slots in given.chain([vec![0; instance.dag.len()]]) {
         pool.extend(scorer.score(instance, &slots).map(|latency| (latency, slots)));
     }
-    let mut random = Random::new(search.seed());
+    let mut random = SplitMix::new(search.seed());
     let blocks = instance.blocks.blocks.len();
     let size = instance.dag.len() + instance.dag.edges().len();
     for i in 0..settings.orders.min((MOST_ORDERED / size.max(1)).max(FEWEST_ORDERS)) {

@@ -1,0 +1,94 @@
+//! Options that planners of pipelines share, declared and read in one place.
+
+use super::{OptionKind, OptionSpec, Options};
+use crate::plan::runner::Runner;
+
+/// When activations are recomputed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recompute {
+    /// Node by node, where it pays.
+    Auto,
+    /// Nowhere.
+    Never,
+    /// Everywhere.
+    Always,
+    /// Every stage either keeps its fastest modes or takes its smallest.
+    AllOrNone,
+}
+
+/// More stages than this cannot be asked for: a planner may need a table over all sets for each.
+const MOST_STAGES: f64 = 1000.0;
+
+pub(super) const DATA_PARALLEL: OptionSpec = OptionSpec {
+    name: "data_parallel",
+    label: "data parallel",
+    help: "let a stage have several replicas",
+    kind: OptionKind::Flag { default: true },
+};
+
+pub(super) const TENSOR_PARALLEL: OptionSpec = OptionSpec {
+    name: "tensor_parallel",
+    label: "tensor parallel",
+    help: "let a stage split its tensors over several devices",
+    kind: OptionKind::Flag { default: true },
+};
+
+pub(super) const RECOMPUTE: OptionSpec = OptionSpec {
+    name: "recompute",
+    label: "recompute",
+    help: "when activations are recomputed in the backward pass to save memory",
+    kind: OptionKind::Choice {
+        choices: &[
+            ("auto", "node by node, where it pays"),
+            ("never", "keep every activation"),
+            ("always", "recompute every node"),
+            ("all-or-none", "all nodes of a stage or none"),
+        ],
+        default: "auto",
+    },
+};
+
+pub(super) const ENGINE: OptionSpec = OptionSpec {
+    name: "engine",
+    label: "engine",
+    help: "whose rules a plan for an engine keeps; any: those of all of them",
+    kind: OptionKind::Choice {
+        choices: &[
+            ("any", "all of them"),
+            ("megatron", "Megatron-LM: as many recomputed layers on every stage"),
+            ("deepspeed", "DeepSpeed: layers recompute one by one"),
+            ("torch", "torch.distributed.pipelining: layers recompute one by one"),
+            ("torchtitan", "torchtitan: all layers recompute or none"),
+            ("galvatron", "Galvatron: layers recompute one by one, ends with the outer layers"),
+        ],
+        default: "any",
+    },
+};
+
+pub(super) const STAGES: OptionSpec = OptionSpec {
+    name: "stages",
+    label: "stages",
+    help: "exactly so many stages; any: as many as are best",
+    kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true, zero: Some("any") },
+};
+
+/// Reads [`RECOMPUTE`].
+pub(super) fn recompute(options: &Options) -> Recompute {
+    match options.choice(RECOMPUTE.name) {
+        "never" => Recompute::Never,
+        "always" => Recompute::Always,
+        "all-or-none" => Recompute::AllOrNone,
+        _ => Recompute::Auto,
+    }
+}
+
+/// Reads [`ENGINE`]: the engine that must be able to run the plan unchanged. `any` counts only where `asked` says that a
+/// plan for engines is wanted; naming one asks for it too.
+pub(super) fn engine(options: &Options, asked: bool) -> Option<Runner> {
+    Runner::find(options.choice(ENGINE.name)).filter(|runner| asked || *runner != Runner::Any)
+}
+
+/// Reads [`STAGES`].
+pub(super) fn stages(options: &Options) -> Option<usize> {
+    Some(options.number(STAGES.name) as usize).filter(|&stages| stages > 0)
+}
