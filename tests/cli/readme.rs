@@ -1,20 +1,23 @@
-//! The README's calls give the README's output.
+//! The calls of README and of docs/ give the output they show.
 //!
 //! Every `console` block is replayed: a line that starts with `$ plantui` is run, the lines below it must be the start
-//! of its output (`...` stands for the rest), with times of planning left out of the comparison.
+//! of its output (`...` stands for the rest), with times of planning left out of the comparison. Each page has a folder
+//! of its own with `inputs/` in it, so that a page may use the files that it wrote, and no other's.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use assert_cmd::Command;
 
-/// A call and what the README shows of its output.
+/// A call and what a page shows of its output.
 struct Call {
     command: String,
     shown: Vec<String>,
 }
 
-fn calls() -> Vec<Call> {
-    let text = include_str!("../../README.md");
+fn calls(text: &str) -> Vec<Call> {
     let mut calls: Vec<Call> = vec![];
     let mut inside = false;
     for line in text.lines() {
@@ -37,8 +40,18 @@ fn timeless(line: &str) -> String {
     }
 }
 
-#[test]
-fn the_calls_of_the_readme_give_the_output_it_shows() {
+/// README.md and the pages in docs/, by name.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages: Vec<PathBuf> = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    pages.push(root.join("README.md"));
+    pages
+}
+
+/// Replays a page's calls in a folder of their own; the number of calls.
+fn replay(page: &Path) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let inputs = folder.path().join("inputs");
     fs::create_dir(&inputs).unwrap();
@@ -46,23 +59,49 @@ fn the_calls_of_the_readme_give_the_output_it_shows() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), inputs.join(entry.file_name())).unwrap();
     }
-    let calls = calls();
-    assert!(calls.len() >= 10, "only {} calls found", calls.len());
-    for call in calls {
+    let calls = calls(&fs::read_to_string(page).unwrap());
+    for call in &calls {
+        let name = format!("{}: {}", page.file_name().unwrap().to_string_lossy(), call.command);
         let arguments = call.command.split_whitespace().skip(1);
         let output =
             Command::cargo_bin("plantui").unwrap().current_dir(folder.path()).args(arguments).output().unwrap();
         let code = output.status.code();
-        assert!(matches!(code, Some(0 | 1)), "{}: {code:?} {}", call.command, String::from_utf8_lossy(&output.stderr));
+        assert!(matches!(code, Some(0 | 1)), "{name}: {code:?} {}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).unwrap();
         let got: Vec<String> = text.lines().map(timeless).collect();
         let cut = call.shown.iter().position(|line| line == "...");
         let wanted: Vec<String> =
             call.shown[..cut.unwrap_or(call.shown.len())].iter().map(|line| timeless(line)).collect();
-        assert!(got.len() >= wanted.len(), "{}: the README shows more than\n{text}", call.command);
-        assert_eq!(got[..wanted.len()], wanted, "{}", call.command);
+        assert!(got.len() >= wanted.len(), "{name}: the page shows more than\n{text}");
+        assert_eq!(got[..wanted.len()], wanted, "{name}");
         if cut.is_none() && !wanted.is_empty() {
-            assert_eq!(got.len(), wanted.len(), "{} prints more than the README shows", call.command);
+            assert_eq!(got.len(), wanted.len(), "{name} prints more than the page shows");
+        }
+    }
+    calls.len()
+}
+
+#[test]
+fn the_calls_of_the_readme_and_the_docs_give_the_output_they_show() {
+    let counts: Vec<usize> = std::thread::scope(|scope| {
+        let pages = pages();
+        let replays: Vec<_> = pages.into_iter().map(|page| scope.spawn(move || replay(&page))).collect();
+        replays.into_iter().map(|replay| replay.join().expect("every call gives what its page shows")).collect()
+    });
+    assert!(counts.iter().sum::<usize>() >= 30, "only {counts:?} calls found");
+}
+
+#[test]
+fn the_readme_is_short_and_every_link_leads_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    assert!(readme.lines().count() <= 200, "README.md has {} lines: the rest goes to docs/", readme.lines().count());
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            let elsewhere = file.is_empty() || file.contains("://");
+            assert!(elsewhere || page.with_file_name(file).exists(), "{}: nothing at {link}", page.display());
         }
     }
 }
