@@ -4,11 +4,16 @@
 //! had published is kept, every plan is measured by its family's check before anyone sees it, and one batch of it is
 //! simulated under the settings asked for. No time or memory beyond the planner's, the check's and the simulator's.
 
+use std::sync::Arc;
+
 use crate::{
-    cluster::Limits,
+    cluster::{Limits, topology::Topology},
     family,
-    plan::{Plan, Score},
-    planner::{Fault, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Search, Status, guarded},
+    plan::{Plan, Score, document::MappingPart},
+    planner::{
+        Fault, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Search, Status, guarded,
+        parmesan::mapping::{self, Consider, Keep},
+    },
     simulate::{Pipeline, Play, Schedule, Timeline, simulate_unless},
     units,
     workload::Workload,
@@ -52,6 +57,47 @@ impl Run {
         let (outcome, score) = plan(planner, &problem, search)?;
         let seconds = search.elapsed().as_secs_f64();
         Ok(Run { planner, problem, outcome, score, seconds, simulation: None })
+    }
+
+    /// Puts the plan on the devices of a topology where a batch is simulated to be fastest: those that a search over targets
+    /// finds, or those that it has. A plan that cannot be mapped stays as it is, and the notes say why.
+    pub fn map_onto(&mut self, topology: &Arc<Topology>, file: Option<String>, search: &Search) {
+        let (Some(plan), Some(score)) = (&self.outcome.plan, &self.score) else { return };
+        if !score.is_valid() || self.outcome.mapping.is_some() {
+            return;
+        }
+        let Problem { workload, limits, .. } = &self.problem;
+        let settings = mapping::Settings::by_the_way(search.seed());
+        let how = (Consider::default(), &settings, Keep::Faster);
+        let mapped = match mapping::map_plan(workload, limits, plan, topology, how, search) {
+            Ok(mapped) => mapped,
+            Err(why) => return self.outcome.notes.push(format!("not mapped to {}: {why}", topology.name)),
+        };
+        let moved = family::check(workload, limits, &mapped.plan);
+        if let Some(violation) = moved.violations.first() {
+            return self.outcome.notes.push(format!("not mapped to {}: {violation}", topology.name));
+        }
+        if (moved.value - score.value).abs() > 1e-9 * score.value.abs() {
+            let (before, after) = (score.measure.show(score.value), score.measure.show(moved.value));
+            let model = score.measure.model();
+            self.outcome
+                .notes
+                .push(format!("on the devices it is mapped to, {model} says {after} in place of {before}"));
+            if self.outcome.status == Status::Optimal {
+                self.outcome.status = Status::Feasible;
+            }
+        }
+        if let (Some((_, _, Some(before))), Some(after)) = (&mapped.before, mapped.part.iteration_s) {
+            let (name, before) = (&topology.name, units::seconds(*before));
+            let after = units::seconds(after);
+            let told = format!("mapped to {name}: a batch takes {after} on its routes, {before} with devices in order");
+            self.outcome.notes.push(told);
+        }
+        self.outcome.notes.push(format!("mapping: {}", mapped.part.told()));
+        self.outcome.objective = Some(moved.value);
+        self.outcome.plan = Some(mapped.plan);
+        self.outcome.mapping = Some(MappingPart { file, ..mapped.part });
+        self.score = Some(moved);
     }
 
     /// Simulates one batch of the plan, if there is one, unless the search ends meanwhile: then the notes say so.

@@ -1,6 +1,6 @@
 //! `plantui check`: validate a plan and score it again, from the workload alone.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -230,6 +230,9 @@ impl CheckArgs {
         let mut contradictions = vec![];
         if same_limits {
             contradictions = loaded.figures.contradictions(&loaded.claims, &loaded.plan, &score);
+            if let Some(own) = simulation.as_ref().filter(|_| overlaps(&loaded)) {
+                contradictions.extend(loaded.figures.mapped_otherwise(own.timeline.iteration_s));
+            }
             let compared = simulation.as_ref().map(|own| differences(workload, &limits, &loaded, own, &search));
             match compared.unwrap_or(Ok(vec![])) {
                 Ok(differences) => contradictions.extend(differences),
@@ -411,6 +414,11 @@ fn differences(
     Ok(part(&Simulation { schedule, pipeline, timeline }))
 }
 
+/// Whether its mapping was simulated as plans are here: devices compute while they send.
+fn overlaps(loaded: &LoadedPlan) -> bool {
+    loaded.options.get("concurrent_copy_comp") != Some(&serde_json::Value::Bool(false))
+}
+
 /// What of a file is not known here, a sentence each: it may be of another version, or misspelt.
 fn unknown(loaded: &LoadedPlan) -> Vec<String> {
     let Some(id) = loaded.planner.as_deref() else { return vec![] };
@@ -433,6 +441,11 @@ pub(super) fn limits(
     let overrides = flags.overrides().or(&Overrides::from(loaded.limits));
     let limits = family::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))?;
     loaded.under(&limits);
+    if let Some(given) = &flags.topology {
+        let topology = given.topology();
+        let known = loaded.plan.devices().all(|device| (device as usize) < topology.devices());
+        loaded.plan.topology = known.then(|| Arc::clone(topology));
+    }
     Ok(limits)
 }
 
@@ -447,7 +460,7 @@ fn options(loaded: &LoadedPlan, file: &str) -> Result<(), LoadError> {
         let of_its_type = match spec.kind {
             OptionKind::Flag { .. } => value.is_boolean(),
             OptionKind::Number { .. } | OptionKind::Quantity { .. } => value.is_number(),
-            OptionKind::Choice { .. } | OptionKind::File { .. } => value.is_string(),
+            OptionKind::Choice { .. } | OptionKind::File { .. } | OptionKind::Text { .. } => value.is_string(),
         };
         if !of_its_type || spec.parse(&text).is_err() {
             let problem = format!("is {}, which {} does not take", printable(&value.to_string()), planner.info().id);

@@ -223,7 +223,8 @@ impl CompareArgs {
         let (mut able, mut left_out) = (vec![], vec![]);
         for &planner in planner::all() {
             let id = planner.info().id;
-            if !self.planner.is_empty() && !self.planner.iter().any(|wanted| wanted == id) {
+            let named = self.planner.iter().any(|wanted| wanted == id);
+            if !named && (!self.planner.is_empty() || planner.asks_others()) {
                 continue;
             }
             let options = Options::defaults(planner.options());

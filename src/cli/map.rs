@@ -8,13 +8,10 @@ use super::{
     Ending, Failure, input,
     output::{self, Destination},
     report::{line, table},
-    topology_input,
+    topology_input::{self, Given},
 };
 use crate::{
-    cluster::{
-        Limits, Overrides,
-        topology::{LinkRule, Topology},
-    },
+    cluster::{Limits, Overrides, topology::Topology},
     family, notice,
     plan::{
         Measure, Plan, Score,
@@ -22,9 +19,10 @@ use crate::{
     },
     planner::{
         Search,
-        parmesan::mapping::{self, Consider, Demands, Instance, Mapping, Method, Parallel, Settings},
+        parmesan::mapping::{
+            Consider, Keep, MapError, Mapped, Mapping, Method, Parallel, PlanError, Settings, map_plan,
+        },
     },
-    simulate::{Schedule, Settings as Simulated, length_unless},
     units,
     workload::Workload,
 };
@@ -85,18 +83,12 @@ pub struct MapArgs {
     force: bool,
 }
 
-/// A plan that was mapped.
-struct Mapped {
+/// A plan that was mapped, measured under the topology's devices and machines.
+struct OnTopology {
     workload: Workload,
-    /// Limits of the topology's devices and machines.
     limits: Limits,
-    /// With the devices of the topology.
-    plan: Plan,
+    mapped: Mapped,
     score: Score,
-    mapping: Mapping,
-    /// The devices that it had before, and what they cost, where that can be said.
-    before: Option<(Vec<usize>, mapping::Cost, Option<f64>)>,
-    part: MappingPart,
 }
 
 impl MapArgs {
@@ -110,7 +102,7 @@ impl MapArgs {
         input::one_standard_input(&self.workload, &self.plan)?;
         let workload = input::workload(&self.workload)?;
         let mut loaded = input::plan(&self.plan, &workload)?;
-        let topology = topology_input::topology(&self.topology)?;
+        let given = topology_input::read(&self.topology)?;
         let shown = input::shown(&self.plan);
         let limits = super::check::limits(&super::arguments::LimitArgs::default(), &mut loaded, &workload, &shown)?;
         if let Some(violation) = family::check(&workload, &limits, &loaded.plan).violations.first() {
@@ -118,7 +110,7 @@ impl MapArgs {
             notice::hint("`plantui check` lists everything that is wrong with it");
             return Ok(Ending::NoPlan);
         }
-        let mapped = match self.mapped(workload, limits, loaded.plan, &topology)? {
+        let mapped = match self.mapped(workload, limits, &loaded.plan, &given)? {
             Ok(mapped) => mapped,
             Err(why) => {
                 notice::error(&why);
@@ -126,7 +118,7 @@ impl MapArgs {
             }
         };
         let planner = loaded.planner.map(|id| PlannerPart { id, options: loaded.options });
-        let text = if self.json { output::json(&mapped.document(planner)) } else { mapped.report(&topology) };
+        let text = if self.json { output::json(&mapped.document(planner)) } else { mapped.report(given.topology()) };
         destination.write(&text)?;
         Ok(Ending::Done)
     }
@@ -136,64 +128,48 @@ impl MapArgs {
         &self,
         workload: Workload,
         limits: Limits,
-        plan: Plan,
-        topology: &Topology,
-    ) -> Result<Result<Mapped, String>, Failure> {
-        let pipeline = family::pipeline(&workload, &limits, &plan, &Simulated::default());
-        if pipeline.single_sample.is_some() || !pipeline.steps.is_empty() {
-            let message = "the plan has no stages that a batch flows through, so nothing says who talks to whom";
-            return Err(Failure::refused(message, "map the plan of a pipeline"));
-        }
-        let nodes: Vec<usize> = plan.stages.iter().map(|stage| stage.nodes.len()).collect();
-        let demands = Demands::of(&pipeline, &nodes, LinkRule::of(topology).any);
+        plan: &Plan,
+        given: &Given,
+    ) -> Result<Result<OnTopology, String>, Failure> {
         let consider =
             Consider { transfers: !self.no_p2p, all_reduces: !self.no_allr, shared_links: self.shared_links };
-        let instance = Instance::new(topology, &demands, consider);
         let settings = Settings {
             method: Method::find(&self.method).unwrap_or_default(),
             parallel: Parallel { same_target: self.parallel_same_t, degree: self.parallel_degree },
             seed: self.seed,
+            ..Settings::default()
         };
-        let found = mapping::map(&instance, &settings, &Search::default());
-        let mapping = match found {
-            Ok(mapping) => mapping,
-            Err(error @ mapping::MapError::Parallel { .. }) => return Err(Failure::refused(error.to_string(), "")),
+        let topology = given.topology();
+        let found =
+            map_plan(&workload, &limits, plan, topology, (consider, &settings, Keep::Found), &Search::default());
+        let mut mapped = match found {
+            Ok(mapped) => mapped,
+            Err(error @ PlanError::NoStages) => {
+                return Err(Failure::refused(error.to_string(), "map the plan of a pipeline"));
+            }
+            Err(PlanError::Map(error @ MapError::Parallel { .. })) => {
+                return Err(Failure::refused(error.to_string(), ""));
+            }
             Err(error) => return Ok(Err(error.to_string())),
         };
-        // On the routes, under the schedule that the pipeline can play.
-        let simulated = |devices: &[usize]| {
-            let wired = pipeline.clone().on(topology, devices);
-            let schedule = wired.schedule(Schedule::OneForwardOneBackward);
-            length_unless(&wired, schedule, &|| false)
-        };
-        let before: Vec<usize> =
-            plan.stages.iter().flat_map(|stage| stage.devices.iter().map(|&device| device as usize)).collect();
-        let known = before.len() == instance.workers() && before.iter().all(|&device| device < topology.devices());
-        let before = known.then(|| (before.clone(), instance.cost(&before), simulated(&before)));
-        let after = simulated(&mapping.devices);
-        let part = MappingPart { iteration_s: after, ..mapping.part(&instance) };
-        let mut plan = plan;
-        let mut next = mapping.devices.iter().map(|&device| device as u32);
-        for stage in &mut plan.stages {
-            stage.devices = next.by_ref().take(stage.device_count() as usize).collect();
-        }
+        mapped.part.file = given.file();
         let on = Overrides {
             devices: Some(topology.devices() as u32),
             machines: Some(topology.machines()).filter(|_| family::of(&workload).on_machines()),
             ..Overrides::from(&limits)
         };
         let limits = family::resolve(&workload, &on).map_err(|missing| missing.of(&workload.source))?;
-        let score = family::check(&workload, &limits, &plan);
+        let score = family::check(&workload, &limits, &mapped.plan);
         if let Some(violation) = score.violations.first() {
             return Ok(Err(format!("the plan does not hold on {}: {violation}", topology.name)));
         }
-        Ok(Ok(Mapped { workload, limits, plan, score, mapping, before, part }))
+        Ok(Ok(OnTopology { workload, limits, mapped, score }))
     }
 }
 
-impl Mapped {
+impl OnTopology {
     fn document(&self, planner: Option<PlannerPart>) -> Document {
-        let Mapped { workload, limits, plan, score, .. } = self;
+        let OnTopology { workload, limits, mapped: Mapped { plan, part, .. }, score } = self;
         let measure = plan.measure;
         let objective = ObjectivePart {
             name: measure.name().into(),
@@ -211,7 +187,7 @@ impl Mapped {
             lower_bound: None,
             stages: stage_parts(workload, plan, Some(score)),
             operators: family::operators::operator_parts(workload, plan),
-            mapping: Some(self.part.clone()),
+            mapping: Some(part.clone()),
             simulation: None,
             infeasible: None,
             stats: std::collections::BTreeMap::new(),
@@ -220,7 +196,7 @@ impl Mapped {
     }
 
     fn report(&self, topology: &Topology) -> String {
-        let Mapped { plan, mapping, part, .. } = self;
+        let Mapped { plan, mapping, part, before } = &self.mapped;
         let mut text = String::new();
         let workers = units::counted(mapping.devices.len(), "part");
         let ending = match mapping {
@@ -237,11 +213,11 @@ impl Mapped {
         line(&mut text, format_args!("{}{}", seconds(mapping.cost.seconds), at(part)));
         line(&mut text, format_args!("{ending}; bound {}", units::seconds(mapping.lower_bound_s)));
         if let Some(seconds) = part.iteration_s {
-            let before = self.before.as_ref().and_then(|before| before.2);
-            let before = before.map(|before| format!("; before, {}", units::seconds(before))).unwrap_or_default();
-            line(&mut text, format_args!("a batch simulated on the routes: {}{before}", units::seconds(seconds)));
+            let told = before.as_ref().and_then(|before| before.2);
+            let told = told.map(|before| format!("; before, {}", units::seconds(before))).unwrap_or_default();
+            line(&mut text, format_args!("a batch simulated on the routes: {}{told}", units::seconds(seconds)));
         }
-        if let Some((devices, cost, _)) = &self.before {
+        if let Some((devices, cost, _)) = before {
             let change = if *devices == mapping.devices {
                 "the same devices".into()
             } else if cost.seconds > mapping.cost.seconds && mapping.cost.seconds > 0.0 {

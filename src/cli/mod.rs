@@ -41,6 +41,7 @@ pub mod sweep;
 mod sweep_limits;
 mod sweep_report;
 mod sweep_store;
+mod sweep_topologies;
 pub mod themes;
 pub mod topologies;
 mod topology_input;

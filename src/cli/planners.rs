@@ -105,6 +105,7 @@ fn option(spec: &OptionSpec) -> OptionEntry {
         OptionKind::Number { whole: true, .. } => ("integer", vec![]),
         OptionKind::Number { .. } | OptionKind::Quantity { .. } => ("number", vec![]),
         OptionKind::File { .. } => ("file", vec![]),
+        OptionKind::Text { .. } => ("text", vec![]),
     };
     let (least, most) = match spec.kind {
         OptionKind::Number { least, most, .. } | OptionKind::Quantity { least, most, .. } => (Some(least), Some(most)),

@@ -8,6 +8,7 @@ use super::{
     Ending, Failure,
     arguments::{LimitArgs, PlannerArgs},
     interrupt::Interrupt,
+    topology_input::Given,
     watch::{simulating, watched},
 };
 use crate::{
@@ -28,6 +29,8 @@ pub struct Task {
     pub planner: &'static dyn Planner,
     /// What it is asked.
     pub problem: Problem,
+    /// The topology that its plan is then mapped to, where the planner does not do so itself.
+    topology: Option<Arc<Given>>,
     /// Limits that were asked for and that the planner does not heed.
     pub(super) unheeded: Vec<LimitKind>,
     /// Limits that nobody stated, a sentence each.
@@ -46,15 +49,14 @@ impl Task {
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
-        if !planner.options().iter().any(|spec| spec.name == "topology") {
-            assumed.extend(topology.map(|topology| topology.rule(family::of(&workload).on_machines())));
-        }
+        let topology = topology.filter(|_| !planner.options().iter().any(|spec| spec.name == "topology"));
+        assumed.extend(topology.iter().map(|topology| topology.rule(family::of(&workload).on_machines())));
         let settings = settings_of(planner);
         let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
         let problem = Problem { workload: Arc::new(workload), limits, options };
         planner.check_options(&problem)?;
         let unheeded = given.given().filter(|kind| !planner.limits().contains(kind)).collect();
-        Ok(Task { planner, problem, unheeded, assumed })
+        Ok(Task { planner, problem, topology, unheeded, assumed })
     }
 
     /// Plans and simulates. The deadline and Ctrl-C end the plan and then the simulation, and what is there is kept.
@@ -81,8 +83,11 @@ impl Task {
     /// # Errors
     /// [`Fault`] if the planner's claim is not confirmed.
     pub(super) fn plan(self, search: &Search) -> Result<Run, Fault> {
-        let Task { planner, problem, unheeded, assumed } = self;
+        let Task { planner, problem, topology, unheeded, assumed } = self;
         let mut run = Run::new(planner, problem, search)?;
+        if let Some(given) = topology {
+            run.map_onto(given.topology(), given.file(), search);
+        }
         run.outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
         Ok(run)
     }
@@ -191,7 +196,7 @@ mod tests {
         let workload = Arc::new(workload::builtin());
         let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(Liar::Claims.options()) };
-        let task = Task { planner: &Liar::Claims, problem, unheeded: vec![], assumed: vec![] };
+        let task = Task { planner: &Liar::Claims, problem, topology: None, unheeded: vec![], assumed: vec![] };
         let args = PlannerArgs { planner: None, settings: vec![], deadline: None, threads: None, seed: 0 };
         let failure = all(vec![task], &args).err().unwrap();
         let Failure::Bug(what) = &failure else { panic!("{failure:?}") };
@@ -206,7 +211,7 @@ mod tests {
         let limits = family::resolve(&workload, &asked).unwrap();
         let planner = planner::find("equal-partition").unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
-        let task = Task { planner, problem, unheeded: vec![], assumed: vec![] };
+        let task = Task { planner, problem, topology: None, unheeded: vec![], assumed: vec![] };
         let mut planned = task.plan(&Search::default()).unwrap();
         let over = Search::new(Some(std::time::Duration::ZERO), 0);
         planned.simulate_when(SIMULATED, |simulate| simulate(&over));

@@ -128,12 +128,15 @@ pub fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Pl
     let of_limit = format!("of {}", units::bytes_exact(limits.memory_bytes));
     let head =
         ["  stage", "d x t", "time/sample", "compute", "edges", "sync", "memory", &of_limit, "in flight", "recompute"];
-    let mut rows: Vec<Vec<String>> = vec![head.iter().map(ToString::to_string).chain(["nodes".into()]).collect()];
+    let mapped = plan.topology.is_some();
+    let on = mapped.then(|| "on devices".to_string());
+    let mut rows: Vec<Vec<String>> =
+        vec![head.iter().map(ToString::to_string).chain(on).chain(["nodes".into()]).collect()];
     for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
         let mark = if bottleneck == Some(i) { "*" } else { "" };
         let [compute, edges, sync] = shares(scored);
         let recomputed = stage.choices.iter().filter(|choice| *choice == RECOMPUTE).count();
-        rows.push(vec![
+        let mut row = vec![
             format!("{mark} {:>5}", i + 1),
             format!("{} x {}", stage.data_parallel, stage.tensor_parallel),
             units::seconds(scored.load_s),
@@ -144,10 +147,31 @@ pub fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Pl
             units::percent(scored.memory_bytes / limits.memory_bytes),
             scored.in_flight.to_string(),
             format!("{recomputed} of {}", stage.nodes.len()),
-            names(workload, stage),
-        ]);
+        ];
+        row.extend(mapped.then(|| runs(&stage.devices)));
+        row.push(names(workload, stage));
+        rows.push(row);
     }
     table(text, &rows);
+}
+
+/// Device numbers, those that follow one another as a range: `0-3, 7`; the first few where there are many.
+fn runs(devices: &[u32]) -> String {
+    const SHOWN: usize = 8;
+    let mut runs: Vec<(u32, u32)> = vec![];
+    for &device in devices {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(device) => *last = device,
+            _ => runs.push((device, device)),
+        }
+    }
+    let shown = |&(first, last): &(u32, u32)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}-{last}"),
+    };
+    let more = if runs.len() > SHOWN { " .." } else { "" };
+    runs.iter().take(SHOWN).map(shown).collect::<Vec<_>>().join(", ") + more
 }
 
 /// Compute, edges and sync as shares of a stage's load.

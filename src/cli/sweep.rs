@@ -22,6 +22,7 @@ use super::{
     sweep_limits::SweepLimits,
     sweep_report,
     sweep_store::Store,
+    sweep_topologies,
 };
 use crate::{
     export::{sweep_csv, sweep_svg},
@@ -41,6 +42,7 @@ Examples:
   plantui sweep model.json --devices 8..64:+8 --memory 8GiB,16GiB --planner piper --planner equal-partition
   plantui sweep model.json --devices 8..512 --series piper --series \"keeps all:piper,recompute=never\" --svg chart.svg
   plantui sweep model.json --memory 1GiB..80GiB --resume sweep.csv
+  plantui sweep graph.txt --planner parmesan --topology dgx-1,dgx-2,2xdgx-a100
   plantui sweep --study piper-figure-1 FOLDER --resume figure-1.csv
 
 A limit takes a value, a list, or a range FIRST..LAST, which doubles unless :xFACTOR or :+STEP says otherwise; the last
@@ -180,6 +182,7 @@ impl SweepArgs {
             sweep_csv::to_csv(&sweep, &run, &answers, &sweep_csv::Table::default())
         } else {
             sweep_report::table(&sweep, &answers, figure, taken, self.again().as_deref())
+                + &sweep_topologies::report(&sweep, &answers)
         };
         if *json || *csv || printed == 0 {
             output::print(&text)?;
@@ -247,18 +250,14 @@ impl SweepArgs {
     /// The planners and settings asked for.
     fn series(&self, workloads: &[Arc<crate::workload::Workload>]) -> Result<Vec<Series>, Failure> {
         let Lines { planner, series, settings, .. } = &self.lines;
-        let links: Vec<String> =
-            self.limits.link_settings().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
         let mut lines: Vec<String> = planner.iter().chain(series).cloned().collect();
         if lines.is_empty() {
             lines.push(planning::choose(None, &workloads[0])?.info().id.into());
         }
-        let common: Vec<String> = links.iter().chain(settings).cloned().collect();
         let refused = |error: crate::study::sweep::SeriesError| {
             Failure::refused(error.to_string(), "`plantui planners` lists every planner with its options")
         };
-        let series =
-            lines.iter().map(|line| Series::parse(line, &common)).collect::<Result<Vec<_>, _>>().map_err(refused)?;
+        let series = sweep_topologies::series(&lines, settings, &self.limits).map_err(refused)?;
         for setting in settings {
             let name = setting.split_once('=').map(|(name, _)| name.trim());
             let declared = |series: &Series| series.planner.options().iter().any(|spec| Some(spec.name) == name);

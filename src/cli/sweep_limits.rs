@@ -7,7 +7,7 @@ use clap::Args;
 use super::topology_input::{self, Given};
 use crate::{
     cluster::{LimitKind, Machines, Overrides},
-    study::sweep::Values,
+    study::sweep::{Values, Wiring},
     units::UnitError,
 };
 
@@ -39,9 +39,9 @@ pub(super) struct SweepLimits {
     /// Devices of each machine, such as 8,8 or 2x8 (layer profiles)
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = machines)]
     machines: Option<Machines>,
-    /// How devices are wired: a preset or a file; `plantui topologies` lists them
-    #[arg(long, value_name = "NAME|FILE", value_parser = topology_input::given)]
-    topology: Option<Arc<Given>>,
+    /// How devices are wired, such as dgx-1,2xdgx-a100: presets or files; plans are mapped to each
+    #[arg(long, value_name = "NAME|FILE", value_delimiter = ',', value_parser = topology_input::given)]
+    topology: Vec<Arc<Given>>,
 }
 
 fn machines(text: &str) -> Result<Machines, UnitError> {
@@ -61,19 +61,25 @@ impl SweepLimits {
 
     /// What is given beside them.
     pub(super) fn rest(&self) -> Overrides {
-        let told = self.topology.as_deref().map(Given::overrides).unwrap_or_default();
-        let devices = told.devices.filter(|_| self.machines.is_none() && self.devices.is_none());
-        Overrides { devices, machines: self.machines.or(told.machines), ..told }
+        Overrides { machines: self.machines, ..Overrides::default() }
     }
 
-    /// What a preset says about links, as settings of planners that have links.
-    pub(super) fn link_settings(&self) -> Vec<(&'static str, String)> {
-        self.topology.as_deref().map(Given::settings).unwrap_or_default()
+    /// The topologies that plans are mapped to.
+    pub(super) fn topologies(&self) -> &[Arc<Given>] {
+        &self.topology
+    }
+
+    /// What a topology says of limits, where nothing else is said of devices.
+    pub(super) fn wiring(&self, given: &Given) -> Wiring {
+        let told = given.overrides();
+        let devices = told.devices.filter(|_| self.machines.is_none() && self.devices.is_none());
+        let limits = Overrides { devices, ..told };
+        Wiring { topology: Arc::clone(given.topology()), file: given.file(), limits }
     }
 
     /// A limit that was given, by its flag.
     pub(super) fn given(&self) -> Option<&'static str> {
         let of_kind = self.all().into_iter().flatten().next().map(|values| values.kind.flag());
-        of_kind.or(self.machines.map(|_| "--machines")).or(self.topology.as_ref().map(|_| "--topology"))
+        of_kind.or(self.machines.map(|_| "--machines")).or((!self.topology.is_empty()).then_some("--topology"))
     }
 }

@@ -16,28 +16,47 @@ use crate::{
 pub struct Given {
     /// As it was asked for: a name or a path.
     asked: String,
-    topology: Topology,
+    topology: Arc<Topology>,
     /// What planners are told that know one bandwidth.
     slowest: f64,
     /// What those are told that know machines: as published, or the slowest pairs.
     links: Links,
 }
 
-/// Reads the value of `--topology`.
+/// Reads the value of `--topology`, for clap.
 pub(super) fn given(text: &str) -> Result<Arc<Given>, String> {
-    let topology = topology(text).map_err(|failure| match failure {
+    let given = read(text).map_err(|failure| match failure {
         Failure::Refused { message, hint } if hint.is_empty() => message,
         Failure::Refused { message, hint } => format!("{message}; {hint}"),
         Failure::Bug(what) => what,
         Failure::ReaderLeft => "it could not be read".into(),
     })?;
+    Ok(Arc::new(given))
+}
+
+/// The topology of this name or in this file, with what it says to those who know less.
+///
+/// # Errors
+/// As [`topology()`].
+pub(super) fn read(text: &str) -> Result<Given, Failure> {
+    let topology = topology(text)?;
     let rule = LinkRule::of(&topology);
     let published = topology::find_published(text).map(|cluster| cluster.links);
     let links = published.unwrap_or_else(|| rule.links());
-    Ok(Arc::new(Given { asked: text.into(), topology, slowest: rule.any, links }))
+    Ok(Given { asked: text.into(), topology: Arc::new(topology), slowest: rule.any, links })
 }
 
 impl Given {
+    /// The topology itself.
+    pub(super) fn topology(&self) -> &Arc<Topology> {
+        &self.topology
+    }
+
+    /// The file it came from, if it came from one.
+    pub(super) fn file(&self) -> Option<String> {
+        Path::new(&self.asked).is_file().then(|| self.asked.clone())
+    }
+
     /// What it says of limits: memory, devices, machines, and the bandwidth of the slowest pair.
     pub(super) fn overrides(&self) -> Overrides {
         Overrides {

@@ -120,6 +120,7 @@ impl Outcome {
             }),
             seconds: self.seconds,
             why: self.why.clone(),
+            mapped: None,
             fault: None,
         }
     }

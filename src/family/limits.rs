@@ -17,7 +17,7 @@ use crate::{
 pub fn resolve(workload: &Workload, overrides: &Overrides) -> Result<Limits, MissingLimit> {
     let family = family::of(workload);
     let needed = family.limits();
-    let mut file = workload.limits;
+    let (mut file, mut overrides) = (workload.limits, *overrides);
     if !needed.contains(&LimitKind::Microbatches) {
         file.microbatches = file.microbatches.or(Some(NEUTRAL_MICROBATCHES));
     }
@@ -32,11 +32,9 @@ pub fn resolve(workload: &Workload, overrides: &Overrides) -> Result<Limits, Mis
             LimitKind::Microbatches => file.microbatches = file.microbatches.or(Some(value as u32)),
             LimitKind::Devices => file.devices = file.devices.or(Some(value as u32)),
             LimitKind::Cpus => file.cpus = file.cpus.or(Some(value as u32)),
-            // Files state none.
-            LimitKind::Batch => {}
+            LimitKind::Batch => overrides.batch = overrides.batch.or(Some(value as u32)),
         }
     }
-    let mut overrides = *overrides;
     if family.on_machines() {
         let machines = match (overrides.machines, overrides.devices) {
             (Some(machines), Some(devices)) if machines.devices() != devices => machines.with_devices(devices),
@@ -106,6 +104,8 @@ mod tests {
         let workload = crate::workload::load_bytes(text.as_bytes(), "a.txt", "a").unwrap();
         let asked = Overrides { devices: Some(16), batch: Some(64), ..Overrides::default() };
         let told = assumed(&workload, &asked);
+        let batch = assumed(&workload, &Overrides { batch: None, ..asked });
+        assert!(batch.iter().any(|told| told.starts_with("batch is taken as 128: --batch")), "{batch:?}");
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(
             told[0].starts_with("memory is taken as 16 GB: --memory") && told[1].contains("machines of 8"),

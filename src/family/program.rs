@@ -8,10 +8,18 @@ use crate::{
     workload::Workload,
 };
 
-/// The pipeline of a plan under these settings, as its family makes it, over the machines of its devices.
+/// The pipeline of a plan under these settings, as its family makes it, over the machines of its devices, and over the
+/// routes between them where the plan sits on a topology.
 pub fn pipeline(workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
     let pipeline = family::of(workload).pipeline(workload, limits, plan, settings);
-    Pipeline { settings: *settings, machines: machines(limits, plan), ..pipeline }
+    let pipeline = Pipeline { settings: *settings, machines: machines(limits, plan), ..pipeline };
+    match &plan.topology {
+        Some(topology) if pipeline.flows() => {
+            let devices: Vec<usize> = plan.devices().map(|device| device as usize).collect();
+            pipeline.on(topology, &devices)
+        }
+        _ => pipeline,
+    }
 }
 
 /// A sum that is the same in whatever order its parts are listed: times that differ by a rounding error would make, and

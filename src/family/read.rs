@@ -3,7 +3,7 @@
 //! What a document says besides its stages is not trusted and not ignored: what contradicts the workload or itself is
 //! refused here, what it claims to be worth is handed on as [`Claims`] for whoever measures the plan. `O(file)`.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
@@ -11,7 +11,10 @@ use serde_json::value::RawValue;
 
 use super::{operators::operator_parts, pipeline::result_file, placement::split_file};
 use crate::{
-    cluster::Limits,
+    cluster::{
+        Limits,
+        topology::{self, Topology},
+    },
     family,
     plan::{
         Measure, Plan, Stage,
@@ -27,7 +30,10 @@ use crate::{
     units::exact_number,
     workload::{
         NodeId, Recipe, Workload,
-        formats::detect::{self, PLAN},
+        formats::{
+            detect::{self, PLAN},
+            read_topology,
+        },
     },
 };
 
@@ -78,7 +84,17 @@ struct RawDocument {
     lower_bound: Option<f64>,
     stages: Vec<Object<RawStage>>,
     operators: Option<Vec<Object<OperatorPart>>>,
+    mapping: Option<Object<RawMapping>>,
     simulation: Option<Object<SimulationFigures>>,
+}
+
+/// Of a mapping what a plan needs, and what can be held against it.
+#[derive(Debug, Deserialize)]
+struct RawMapping {
+    topology: String,
+    file: Option<String>,
+    devices: Option<Vec<u32>>,
+    iteration_s: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -167,6 +183,35 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str, source: &str) -> Resu
     Ok(value)
 }
 
+/// What a mapping says that the plan's devices are devices of; `None` for machines that have no name outside the plan.
+fn topology(mapping: &RawMapping, plan: &Plan, source: &str) -> Result<Option<Arc<Topology>>, LoadError> {
+    let read = match &mapping.file {
+        Some(file) => Some(read_topology(file).map_err(|error| {
+            let problem = format!("is `{}`, which cannot be read: {error}", printable(file));
+            LoadError::at(source, "mapping.file", problem, "give the file that the plan was mapped to")
+        })?),
+        None => topology::named(&mapping.topology).ok(),
+    };
+    if let Some(devices) = &mapping.devices
+        && !devices.iter().copied().eq(plan.devices())
+    {
+        let problem = "names other devices than the stages do";
+        let repair = "the devices of the stages, one after the other, are what it must say";
+        return Err(LoadError::at(source, "mapping.devices", problem, repair));
+    }
+    let Some(topology) = read else { return Ok(None) };
+    if let Some(device) = plan.devices().find(|&device| device as usize >= topology.devices()) {
+        let problem = format!("has {} devices, and a stage sits on device {device}", topology.devices());
+        return Err(LoadError::at(
+            source,
+            "mapping.topology",
+            problem,
+            "name the topology that the plan was mapped to",
+        ));
+    }
+    Ok(Some(Arc::new(topology)))
+}
+
 fn read_document(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
     let document: RawDocument = parse(text, source)?;
     if let Some(Object(part)) = &document.workload {
@@ -206,6 +251,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         let problem = format!("is {}", printable(&value.to_string()));
         return Err(LoadError::at(source, place, problem, "an option is a number, a word, true or false"));
     }
+    let mut notes = vec![];
     let mut told = options.clone();
     let claimed = document.objective.map(|Object(part)| part);
     told.extend(claimed.iter().flat_map(|part| part.parameters.clone()));
@@ -220,7 +266,15 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     if plan.stages.iter().all(|stage| stage.devices.is_empty()) {
         plan = family::of(workload).numbered(plan, accelerators);
     }
-    let (kind, notes) = ("plantui plan", vec![]);
+    if let Some(Object(mapping)) = document.mapping {
+        plan.topology = topology(&mapping, &plan, source)?;
+        figures.mapped_iteration_s = mapping.iteration_s.filter(|_| plan.topology.is_some());
+        if plan.topology.is_none() {
+            let name = printable(&mapping.topology);
+            notes.push(format!("the plan is mapped to {name}, which is no preset: its routes are not simulated"));
+        }
+    }
+    let kind = "plantui plan";
     Ok(LoadedPlan { plan, limits, planner, recipe, options, claims, figures, kind, notes, accelerators })
 }
 

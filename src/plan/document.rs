@@ -11,7 +11,7 @@ use super::{Plan, Score, Stage};
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines, Overrides},
     source::LoadError,
-    units::exact_number,
+    units::{self, exact_number},
     workload::{NodeId, Recipe, Workload},
 };
 
@@ -181,6 +181,9 @@ pub struct OperatorPart {
 pub struct MappingPart {
     /// Name of the topology.
     pub topology: String,
+    /// The file that it was read from, where it is none that has a name of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// How it was found.
     pub method: String,
     /// The device of every part.
@@ -206,6 +209,20 @@ pub struct MappingPart {
     /// What was assumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl MappingPart {
+    /// What limits it, in words: `3.2 ms of communication a microbatch, most at gpu0 - gpu3 (50 GB/s), proven the least`.
+    pub fn told(&self) -> String {
+        let at = self.bottleneck.as_ref().zip(self.bottleneck_bytes_per_s);
+        let at = at.map(|(place, width)| format!(", most at {place} ({})", units::bandwidth_exact(width)));
+        let how = if self.proved { "proven the least" } else { "not proven the least" };
+        format!(
+            "{} of communication a microbatch{}, {how}",
+            units::seconds(self.communication_s),
+            at.unwrap_or_default()
+        )
+    }
 }
 
 /// What the simulator says of a plan.

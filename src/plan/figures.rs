@@ -39,6 +39,8 @@ pub struct Figures {
     pub stages: Vec<StageFigures>,
     /// Of its simulation.
     pub simulation: Option<SimulationFigures>,
+    /// Seconds of a batch on the routes of the topology that it is mapped to.
+    pub mapped_iteration_s: Option<f64>,
 }
 
 /// What a file says a stage costs; seconds per sample, bytes per device.
@@ -108,6 +110,15 @@ impl Figures {
             let (value, bound) = (plan.measure.show(value), plan.measure.show(bound));
             format!("says it is optimal at {value}, but its own bound of {bound} leaves room for a better plan")
         })
+    }
+}
+
+impl Figures {
+    /// Whether it says otherwise how long a batch takes on its topology's routes, a sentence.
+    pub fn mapped_otherwise(&self, iteration_s: f64) -> Option<String> {
+        differing(&[("iteration_s", self.mapped_iteration_s, iteration_s)])
+            .map(|text| format!("mapping: {text}"))
+            .next()
     }
 }
 

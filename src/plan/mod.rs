@@ -12,7 +12,12 @@ pub mod single_sample;
 mod speedup;
 mod violation;
 
-use crate::{cluster::MOST_DEVICES, workload::placement::CPU};
+use std::sync::Arc;
+
+use crate::{
+    cluster::{MOST_DEVICES, topology::Topology},
+    workload::placement::CPU,
+};
 
 pub use measure::Measure;
 pub use score::{NodeScore, SampleTimes, Score, StageScore};
@@ -67,9 +72,27 @@ pub struct Plan {
     pub measure: Measure,
     /// For plans over states of a layer-wise profile: the last state of every stage. Empty where nodes say it all.
     pub last_states: Vec<u32>,
+    /// What its devices are devices of, where that is known: then transfers take the routes between them.
+    pub topology: Option<Arc<Topology>>,
 }
 
 impl Plan {
+    /// The devices of all stages, one after the other.
+    pub fn devices(&self) -> impl Iterator<Item = u32> + '_ {
+        self.stages.iter().flat_map(|stage| stage.devices.iter().copied())
+    }
+
+    /// The same plan on these devices of a topology, handed out to its stages one after the other.
+    #[must_use]
+    pub fn on(mut self, topology: &Arc<Topology>, devices: &[usize]) -> Self {
+        let mut next = devices.iter().map(|&device| device as u32);
+        for stage in &mut self.stages {
+            stage.devices = next.by_ref().take(stage.device_count() as usize).collect();
+        }
+        self.topology = Some(Arc::clone(topology));
+        self
+    }
+
     /// Devices all stages take together. Where a latency is measured, stages may share one.
     pub fn devices_used(&self) -> u32 {
         if let Measure::Latency { .. } = self.measure {

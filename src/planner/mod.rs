@@ -117,6 +117,11 @@ pub trait Planner: Sync + Send {
         self.can_plan(workload).is_ok()
     }
 
+    /// Whether it asks other planners: then it is no line of its own where all are compared, unless it is named.
+    fn asks_others(&self) -> bool {
+        false
+    }
+
     /// Plans. Heeds `search` for cancellation, deadline and threads, and reports progress to it.
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome;
 
@@ -171,6 +176,7 @@ static REGISTRY: &[&dyn Planner] = &[
     &dapple::Dapple,
     &dapple::hpgo::Hpgo,
     &parmesan::Parmesan,
+    &parmesan::Ensemble,
     &pase::planners::Pase,
     &pase::planners::DataParallel,
 ];

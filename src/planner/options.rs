@@ -51,6 +51,11 @@ pub enum OptionKind {
         /// A path as a user might give it: `split.json`.
         example: &'static str,
     },
+    /// Words of the planner's own; empty when nothing is said.
+    Text {
+        /// Words as a user might give them.
+        example: &'static str,
+    },
 }
 
 /// What a quantity is an amount of.
@@ -134,6 +139,8 @@ pub enum OptionValue {
     Number(f64),
     /// Of a file; empty for none.
     File(String),
+    /// Of words; empty for none.
+    Text(String),
 }
 
 /// Why `--set name=value` was refused.
@@ -199,6 +206,7 @@ impl OptionSpec {
             OptionKind::Choice { default, .. } => OptionValue::Choice(default),
             OptionKind::Number { default, .. } | OptionKind::Quantity { default, .. } => OptionValue::Number(default),
             OptionKind::File { .. } => OptionValue::File(String::new()),
+            OptionKind::Text { .. } => OptionValue::Text(String::new()),
         }
     }
 
@@ -219,6 +227,7 @@ impl OptionSpec {
                 vec!["a bandwidth such as 25GB/s, 200Gb/s or 25e9".into()]
             }
             OptionKind::File { example } => vec![format!("the path of a file, for example {example}")],
+            OptionKind::Text { example } => vec![format!("words such as {example}")],
         }
     }
 
@@ -261,6 +270,7 @@ impl OptionSpec {
                 .ok_or_else(error),
             OptionKind::File { .. } if text.contains('\0') => Err(error()),
             OptionKind::File { .. } => Ok(OptionValue::File(text.to_string())),
+            OptionKind::Text { .. } => Ok(OptionValue::Text(text.to_string())),
         }
     }
 
@@ -280,7 +290,7 @@ impl OptionSpec {
                 OptionValue::Number(next_number(*now, up, false).clamp(least, most))
             }
             (OptionKind::Flag { .. }, OptionValue::Flag(flag)) => OptionValue::Flag(!flag),
-            (OptionKind::File { .. }, OptionValue::File(path)) => OptionValue::File(path.clone()),
+            (OptionKind::File { .. } | OptionKind::Text { .. }, same) => same.clone(),
             _ => self.default_value(),
         }
     }
@@ -310,7 +320,7 @@ impl OptionValue {
             OptionValue::Flag(flag) => flag.to_string(),
             OptionValue::Choice(choice) => (*choice).to_string(),
             OptionValue::Number(number) => units::exact_number(*number),
-            OptionValue::File(path) => path.clone(),
+            OptionValue::File(text) | OptionValue::Text(text) => text.clone(),
         }
     }
 
@@ -323,7 +333,7 @@ impl OptionValue {
                 Value::from(*number as i64)
             }
             OptionValue::Number(number) => Value::from(*number),
-            OptionValue::File(path) => Value::String(path.clone()),
+            OptionValue::File(text) | OptionValue::Text(text) => Value::String(text.clone()),
         }
     }
 }
@@ -413,6 +423,17 @@ impl Options {
         match self.get(name) {
             Some(OptionValue::File(path)) => (!path.is_empty()).then(|| PathBuf::from(path)),
             other => panic!("option {name} is no declared file: {other:?}"),
+        }
+    }
+
+    /// The words given for a declared text; empty if none were.
+    ///
+    /// # Panics
+    /// If no such text was declared.
+    pub fn text(&self, name: &str) -> &str {
+        match self.values.get(name) {
+            Some(OptionValue::Text(text)) => text,
+            other => panic!("option {name} is no declared text: {other:?}"),
         }
     }
 

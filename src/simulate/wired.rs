@@ -12,6 +12,11 @@ use super::{Demands, Pipeline, demands};
 use crate::cluster::topology::{Collectives, Routes, Topology};
 
 impl Pipeline {
+    /// Whether there are stages that a batch flows through, so that it is known who talks to whom.
+    pub fn flows(&self) -> bool {
+        self.single_sample.is_none() && self.steps.is_empty()
+    }
+
     /// The same pipeline with its parts on these devices of a topology: stage by stage, replica by replica, shard by shard.
     /// Devices that the topology has not leave it as it is.
     #[must_use]

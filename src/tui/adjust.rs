@@ -68,7 +68,7 @@ impl Model {
                 match (spec.kind, action) {
                     (_, Action::Reset) => return self.set_option(spec, spec.default_value()),
                     // A path has no neighbours to step to.
-                    (OptionKind::File { .. }, _)
+                    (OptionKind::File { .. } | OptionKind::Text { .. }, _)
                     | (OptionKind::Number { .. } | OptionKind::Quantity { .. }, Action::Edit) => self.begin_typing(row),
                     _ => {
                         let steps = if large { 5 } else { 1 };

@@ -288,7 +288,7 @@ impl Model {
                     let mut options = own();
                     let label = format!("{} {}", spec.label, value.text());
                     options.set(spec.name, value);
-                    Series { label, planner, options }
+                    Series { label, planner, options, wiring: None }
                 };
                 match spec.kind {
                     OptionKind::Choice { choices, .. } => {

@@ -46,7 +46,8 @@ fn planners_are_listed_with_options_and_defaults() {
             let number = option["default"].as_f64().is_some_and(|default| {
                 option["least"].as_f64().unwrap() <= default && default <= option["most"].as_f64().unwrap()
             });
-            assert!(word || number || option["type"] == "file", "{option}");
+            let free = option["type"] == "file" || option["type"] == "text";
+            assert!(word || number || free, "{option}");
         }
     }
 }

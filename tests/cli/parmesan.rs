@@ -43,3 +43,96 @@ fn there_is_a_plan_before_anything_is_searched() {
         assert!(!plan["stages"].as_array().unwrap().is_empty(), "{replicas}: {plan}");
     }
 }
+
+#[test]
+fn devices_are_told_and_simulated_on_their_routes_everywhere() {
+    let folder = Folder::new();
+    let on = ["plan", LAYERS, "--planner", "parmesan", "--topology", "dgx-1", "--set", "replicas=false"];
+    let text = stdout(&on, 0);
+    assert!(text.contains("on devices"), "{text}");
+    let plan = json(&[&on[..], &["--json"]].concat(), 0);
+    // One figure for a batch, in the mapping and in the simulation, and `check` finds it again.
+    assert_eq!(plan["mapping"]["iteration_s"], plan["simulation"]["iteration_s"]);
+    let file = folder.file("plan.json", plan.to_string());
+    stdout(&["check", LAYERS, &file, "--strict"], 0);
+    let mut forged = plan.clone();
+    forged["mapping"]["iteration_s"] = (plan["mapping"]["iteration_s"].as_f64().unwrap() / 2.0).into();
+    let forged = folder.file("forged.json", forged.to_string());
+    let text = stdout(&["check", LAYERS, &forged], 1);
+    assert!(text.contains("mapping: iteration_s is"), "{text}");
+    let mut moved = plan.clone();
+    moved["mapping"]["devices"][0] = 99.into();
+    let moved = folder.file("moved.json", moved.to_string());
+    assert!(crate::refusal(&["check", LAYERS, &moved]).contains("mapping.devices"));
+    // Devices in order cost what the routes between them say.
+    let identity = json(&[&on[..], &["--set", "mapping=identity", "--json"]].concat(), 0);
+    let seconds = |plan: &serde_json::Value| plan["simulation"]["iteration_s"].as_f64().unwrap();
+    assert!(seconds(&identity) > seconds(&plan), "{} {}", seconds(&identity), seconds(&plan));
+}
+
+#[test]
+fn plans_of_every_planner_are_mapped_to_the_topology() {
+    let folder = Folder::new();
+    for (workload, planner) in [(LAYERS, "dapple"), (crate::TINY, "piper"), (crate::TINY, "joint")] {
+        let plan = json(&["plan", workload, "--planner", planner, "--topology", "2xdgx-1+eth-25g", "--json"], 0);
+        assert_eq!(plan["mapping"]["topology"], "2xdgx-1+eth-25g", "{planner}");
+        assert_eq!(plan["mapping"]["iteration_s"], plan["simulation"]["iteration_s"], "{planner}");
+        let file = folder.file("plan.json", plan.to_string());
+        stdout(&["check", workload, &file], 0);
+    }
+}
+
+#[test]
+fn a_topology_from_a_file_is_found_again_by_check() {
+    let folder = Folder::new();
+    let matrix = folder.file("pair.csv", "0,10\n10,0\n");
+    let plan = json(&["plan", LAYERS, "--planner", "parmesan", "--topology", &matrix, "--memory", "80GB", "--json"], 0);
+    assert_eq!(plan["mapping"]["file"], matrix.as_str());
+    let file = folder.file("plan.json", plan.to_string());
+    stdout(&["check", LAYERS, &file], 0);
+    std::fs::remove_file(&matrix).unwrap();
+    let error = crate::refusal(&["check", LAYERS, &file]);
+    assert!(error.contains("mapping.file"), "{error}");
+}
+
+#[test]
+fn topologies_are_an_axis_of_a_sweep() {
+    let sweep = ["sweep", LAYERS, "--planner", "dapple", "--topology", "dgx-1,dgx-2,2xdgx-1+eth-25g"];
+    let text = stdout(&sweep, 0);
+    let at = |name: &str| text.rfind(name).unwrap_or_else(|| panic!("{name}: {text}"));
+    // The fastest first, each against the one before it, and where most communication is.
+    assert!(at("  dgx-2") < at("  2xdgx-1+eth-25g  ") && at("  2xdgx-1+eth-25g  ") < at("  dgx-1  "), "{text}");
+    assert!(
+        text.contains("% longer than dgx-2; ") && text.contains("of communication a microbatch, most at"),
+        "{text}"
+    );
+    let csv = stdout(&[&sweep[..], &["--csv"]].concat(), 0);
+    assert_eq!(csv.lines().filter(|line| line.contains("2xdgx-1+eth-25g")).count(), 1, "{csv}");
+}
+
+#[test]
+fn an_ensemble_is_as_fast_as_its_fastest_member_and_tells_all() {
+    let folder = Folder::new();
+    let batch = |members: &str| {
+        let set = format!("members={members}");
+        let plan = json(&["plan", LAYERS, "--planner", "ensemble", "--topology", "dgx-1", "--set", &set, "--json"], 0);
+        let file = folder.file("plan.json", plan.to_string());
+        stdout(&["check", LAYERS, &file], 0);
+        let notes = plan["notes"].to_string();
+        (plan["simulation"]["iteration_s"].as_f64().unwrap(), notes)
+    };
+    let alone = ["parmesan;replicas=false", "dapple", "dapple-hpgo"].map(|member| batch(member).0);
+    let (all, notes) = batch("parmesan;replicas=false,dapple,dapple-hpgo");
+    assert_eq!(all, alone.into_iter().fold(f64::INFINITY, f64::min));
+    assert!(notes.contains("member dapple: ") && notes.contains("member parmesan;replicas=false: "), "{notes}");
+    // Without names, all that plan the workload as it is; in whatever order, the same time.
+    let (every, notes) = batch("");
+    assert!(every <= all && notes.contains("member parmesan: "), "{notes}");
+    assert_eq!(batch("dapple-hpgo+dapple+parmesan;replicas=false").0, all);
+    let error =
+        crate::refusal(&["plan", LAYERS, "--planner", "ensemble", "--topology", "dgx-1", "--set", "members=pase"]);
+    assert!(error.contains("members cannot be `pase`") && error.contains("dapple-hpgo"), "{error}");
+    // On Piper's profiles plans are told by the time of a batch.
+    let tiny = json(&["plan", crate::TINY, "--planner", "ensemble", "--set", "members=piper,joint", "--json"], 0);
+    assert_eq!(tiny["objective"]["name"], "iteration_time");
+}

@@ -19,6 +19,8 @@ use crate::{
 
 /// Bytes of memory of the devices that DAPPLE's published programs plan for (V100), where nothing else is said.
 const V100_MEMORY: f64 = 16e9;
+/// Samples in a batch where nothing else is said: a profile of layers has no batch of its own.
+const ASSUMED_BATCH: f64 = 128.0;
 
 impl Family for LayerProfile {
     fn id(&self) -> &'static str {
@@ -34,7 +36,7 @@ impl Family for LayerProfile {
     }
 
     fn assumed_limits(&self) -> &'static [(LimitKind, f64)] {
-        &[(LimitKind::Memory, V100_MEMORY)]
+        &[(LimitKind::Memory, V100_MEMORY), (LimitKind::Batch, ASSUMED_BATCH)]
     }
 
     fn on_machines(&self) -> bool {

@@ -5,10 +5,13 @@
 //! different bandwidths) and the names of its options are published; how they work inside is our own design, and no
 //! figure of the paper is claimed.
 //!
+//! * [`Parmesan`]: both phases, and the search over their parameters by simulated time
+//! * [`Ensemble`]: any planners' plans, mapped and simulated, the fastest kept
 //! * [`mapping`]: phase 2, which device each part sits on, for the plan of any planner
 
 mod candidates;
 mod coarsen;
+mod ensemble;
 pub mod mapping;
 mod options;
 mod planner;
@@ -17,4 +20,5 @@ mod stages;
 #[cfg(test)]
 mod tests;
 
+pub use ensemble::Ensemble;
 pub use planner::Parmesan;

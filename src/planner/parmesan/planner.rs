@@ -7,7 +7,10 @@
 //!
 //! `O(points · (coarsening + chain + refinement) + partitions · (mapping + simulation))`.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use rayon::prelude::*;
 
@@ -28,7 +31,7 @@ use crate::{
     planner::{Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     simulate::{Schedule, Settings as Played, length_unless},
     units,
-    workload::{LoadError, Workload, formats, piper::VANILLA, states},
+    workload::{LoadError, Workload, formats::read_topology, piper::VANILLA, states},
 };
 
 static INFO: PlannerInfo = PlannerInfo {
@@ -97,7 +100,7 @@ impl Planner for Parmesan {
         if let Err(error) = parallel(problem).checked() {
             return Outcome::refused(format!("{error}."));
         }
-        Run::new(problem, &topology, search).run()
+        Run::new(problem, &Arc::new(topology), search).run()
     }
 }
 
@@ -116,14 +119,7 @@ fn wired(problem: &Problem) -> Result<Topology, LoadError> {
             number("ethernet_bandwidth").max(number("all_reduce_bandwidth")),
         ));
     };
-    let name = path.display().to_string();
-    if !path.is_file() {
-        return topology::named(&name).map_err(|error| LoadError::file(&name, error.to_string(), ""));
-    }
-    let bytes = formats::read_file(&path)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let stem = path.file_stem().map_or_else(|| name.clone(), |stem| stem.to_string_lossy().into_owned());
-    topology::read(&text, &name, &stem)
+    read_topology(&path.display().to_string())
 }
 
 /// A plan with what it is worth.
@@ -146,7 +142,7 @@ impl Scored {
 /// One problem being solved.
 struct Run<'a> {
     problem: &'a Problem,
-    topology: &'a Topology,
+    topology: &'a Arc<Topology>,
     search: &'a Search,
     model: SpeedupModel,
     fine: Fine,
@@ -156,7 +152,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(problem: &'a Problem, topology: &'a Topology, search: &'a Search) -> Self {
+    fn new(problem: &'a Problem, topology: &'a Arc<Topology>, search: &'a Search) -> Self {
         let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
         let model = SpeedupModel::from_options(&options);
         let probe = Plan { measure: Measure::Speedup(model), ..Plan::default() };
@@ -290,7 +286,12 @@ impl<'a> Run<'a> {
     fn finished(&self, best: Scored, tried: usize, points: usize, mut notes: Vec<String>) -> Outcome {
         let demands = self.demands(&best.plan);
         let instance = Instance::new(self.topology, &demands, self.consider);
-        let settings = Settings { method: self.method, parallel: parallel(self.problem), seed: self.search.seed() };
+        let settings = Settings {
+            method: self.method,
+            parallel: parallel(self.problem),
+            seed: self.search.seed(),
+            ..Settings::default()
+        };
         let mapping: Mapping = match map(&instance, &settings, self.search) {
             Ok(mapping) => mapping,
             Err(
@@ -312,7 +313,7 @@ impl<'a> Run<'a> {
                 notes.push(
                     "the mapping with the least bottleneck is no faster when simulated: a faster one is kept".into(),
                 );
-                let devices: Vec<usize> = devices_of(&best.plan);
+                let devices: Vec<usize> = best.plan.devices().map(|device| device as usize).collect();
                 let cost = instance.cost(&devices);
                 let proved = mapping.proved && cost.seconds <= mapping.cost.seconds * (1.0 + 1e-9);
                 let kept = Mapping { cost, devices, proved, ..mapping };
@@ -332,14 +333,7 @@ impl<'a> Run<'a> {
                 before.unwrap_or_default()
             ),
         );
-        if let (Some(place), Some(width)) = (&part.bottleneck, part.bottleneck_bytes_per_s) {
-            let how = if part.proved { "proven the least" } else { "not proven the least" };
-            let seconds = units::seconds(part.communication_s);
-            notes.push(format!(
-                "mapping: {seconds} of communication a microbatch, most at {place} ({}), {how}",
-                units::bandwidth_exact(width)
-            ));
-        }
+        notes.push(format!("mapping: {}", part.told()));
         notes.extend(part.notes.iter().map(|note| format!("mapping: {note}")));
         notes.push("the speed-up is that of DAPPLE's model, with the slowest links in and between machines; plans are chosen by simulated time".into());
         outcome.notes = notes;
@@ -350,9 +344,13 @@ impl<'a> Run<'a> {
             ("communication_s", part.communication_s),
             ("communication_bound_s", part.lower_bound_s),
         ];
-        outcome.mapping = Some(MappingPart { iteration_s: Some(scored.seconds), ..part });
+        let asked = self.problem.options.file("topology");
+        let file = asked.as_ref().filter(|path| path.is_file()).map(|path| path.display().to_string());
+        outcome.mapping = Some(MappingPart { iteration_s: Some(scored.seconds), file, ..part });
         outcome.objective = Some(scored.speedup);
-        outcome.plan = Some(scored.plan);
+        // Machines that are joined by the planner's own links are no topology that a plan file could name.
+        let topology = asked.is_some().then(|| Arc::clone(self.topology));
+        outcome.plan = Some(Plan { topology, ..scored.plan });
         outcome.statistics.seconds = self.search.elapsed().as_secs_f64();
         outcome
     }
@@ -367,12 +365,13 @@ impl<'a> Run<'a> {
             let choices = vec![VANILLA.to_string(); nodes.len()];
             Stage { choices, nodes, data_parallel: width as u32, tensor_parallel: 1, devices: vec![] }
         });
-        let plan = Plan { measure: Measure::Speedup(self.model), stages: stages.collect(), last_states: vec![] };
+        let plan = Plan { measure: Measure::Speedup(self.model), stages: stages.collect(), ..Plan::default() };
         plan.with_consecutive_devices()
     }
 
     fn demands(&self, plan: &Plan) -> Demands {
-        let pipeline = family::pipeline(&self.problem.workload, &self.problem.limits, plan, &Played::default());
+        let plan = Plan { topology: None, ..plan.clone() };
+        let pipeline = family::pipeline(&self.problem.workload, &self.problem.limits, &plan, &Played::default());
         Demands::of(&pipeline, &[], LinkRule::of(self.topology).any)
     }
 
@@ -395,18 +394,14 @@ impl<'a> Run<'a> {
 
     /// A plan on devices: valid, simulated and measured; `None` if a rule is broken.
     fn scored(&self, plan: &Plan, devices: &[usize]) -> Option<Scored> {
-        let mut plan = plan.clone();
-        let mut next = devices.iter().map(|&device| device as u32);
-        for stage in &mut plan.stages {
-            stage.devices = next.by_ref().take(stage.device_count() as usize).collect();
-        }
+        let plan = plan.clone().on(self.topology, devices);
         let Problem { workload, limits, options } = self.problem;
         let score = family::check(workload, limits, &plan);
         if !score.violations.is_empty() {
             return None;
         }
         let settings = Played { overlap: options.flag("concurrent_copy_comp"), ..Played::default() };
-        let pipeline = family::pipeline(workload, limits, &plan, &settings).on(self.topology, devices);
+        let pipeline = family::pipeline(workload, limits, &plan, &settings);
         let seconds = length_unless(&pipeline, Schedule::OneForwardOneBackward, &|| self.search.cancelled())?;
         let memory = score.stages.iter().map(|stage| stage.memory_bytes).fold(0.0, f64::max);
         self.search.improve(score.value, &plan);
@@ -440,10 +435,6 @@ impl<'a> Run<'a> {
 
 fn instance_identity(plan: &Plan) -> Vec<usize> {
     (0..plan.devices_used() as usize).collect()
-}
-
-fn devices_of(plan: &Plan) -> Vec<usize> {
-    plan.stages.iter().flat_map(|stage| stage.devices.iter().map(|&device| device as usize)).collect()
 }
 
 /// The graph with costs for a microbatch.

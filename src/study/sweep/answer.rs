@@ -1,7 +1,7 @@
 //! What a point of a sweep is worth, and the figures of it that can be shown.
 
 use crate::{
-    plan::Score,
+    plan::{Score, document::MappingPart},
     planner::{Fault, Outcome, REPORT, Status},
     study::compare::Played,
     units,
@@ -67,6 +67,8 @@ pub struct Answer {
     pub seconds: f64,
     /// Why there is no plan, or why it was not simulated; else empty.
     pub why: String,
+    /// Where on its topology most communication is, if it was mapped to one; not kept in files.
+    pub mapped: Option<String>,
     /// What the planner did that is a bug; then there is no plan. Not kept in files: such a point is asked again.
     pub fault: Option<Fault>,
 }
@@ -196,6 +198,7 @@ impl Answer {
             }),
             seconds,
             why,
+            mapped: outcome.mapping.as_ref().map(MappingPart::told),
             fault: None,
         }
     }

@@ -27,7 +27,7 @@ use crate::{
 
 pub use answer::{Answer, Figure, Objective, Simulated};
 pub use range::Values;
-pub use series::{Series, SeriesError};
+pub use series::{Series, SeriesError, Wiring};
 pub use suits::Unheeded;
 
 /// More points than this are a slip of the keyboard.
@@ -76,8 +76,12 @@ impl Sweep {
     ) -> Result<Self, (String, MissingLimit)> {
         let mut points = vec![];
         for (place, workload) in workloads.iter().enumerate() {
-            for limits in combinations(workload, values, rest)? {
-                points.extend((0..series.len()).map(|series| Point { workload: place, series, limits }));
+            // What a topology says of limits counts where nothing else does.
+            let wired = |series: &Series| series.wiring.as_ref().map_or(*rest, |wiring| rest.or(&wiring.limits));
+            let all = series.iter().map(|series| combinations(workload, values, &wired(series)));
+            let all = all.collect::<Result<Vec<_>, _>>()?;
+            for at in 0..all.first().map_or(0, Vec::len) {
+                points.extend((0..all.len()).map(|s| Point { workload: place, series: s, limits: all[s][at] }));
             }
         }
         let axes = values.iter().filter(|values| values.is_axis()).map(|values| values.kind).collect();

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Answer, Point, Sweep, order};
+use super::{Answer, Point, Sweep, Wiring, order};
 use crate::{
     cluster::LimitKind,
     plan::Score,
@@ -131,6 +131,16 @@ impl Run<'_> {
         }
         let point = &self.sweep.points[place];
         let problem = problem(self.sweep, point);
+        let series = &self.sweep.series[point.series];
+        let (outcome, score) = match &series.wiring {
+            Some(Wiring { topology, file, .. }) => {
+                let problem = problem.clone();
+                let mut run = run::Run { planner: series.planner, problem, outcome, score, seconds, simulation: None };
+                run.map_onto(topology, file.clone(), search);
+                (run.outcome, run.score)
+            }
+            None => (outcome, score),
+        };
         let played = outcome.plan.as_ref().map(|plan| {
             let Problem { workload, limits, .. } = &problem;
             let after = search.follow(LEAST_TIME);

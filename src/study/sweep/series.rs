@@ -1,8 +1,9 @@
 //! A line of a sweep: a planner with its options.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use crate::{
+    cluster::{Overrides, topology::Topology},
     planner::{self, OptionError, Options, Planner},
     source::error::{printable, single_line},
 };
@@ -17,6 +18,19 @@ pub struct Series {
     pub planner: &'static dyn Planner,
     /// How.
     pub options: Options,
+    /// What the devices are joined by; plans are mapped to it.
+    pub wiring: Option<Wiring>,
+}
+
+/// A topology that plans of a series are mapped to, and what it says of limits.
+#[derive(Debug, Clone)]
+pub struct Wiring {
+    /// The topology.
+    pub topology: Arc<Topology>,
+    /// The file it was read from, if it was read from one.
+    pub file: Option<String>,
+    /// What counts where nothing else is said of a limit.
+    pub limits: Overrides,
 }
 
 impl fmt::Debug for Series {
@@ -28,7 +42,7 @@ impl fmt::Debug for Series {
 impl Series {
     /// A planner with these options, called after the planner and what is not at its default.
     pub fn new(planner: &'static dyn Planner, options: Options) -> Self {
-        Series { label: label(planner, &options), planner, options }
+        Series { label: label(planner, &options), planner, options, wiring: None }
     }
 
     /// Reads `[LABEL:]PLANNER[,NAME=VALUE ..]`; `common` are settings `NAME=VALUE` under those of the series.

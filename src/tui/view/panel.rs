@@ -204,12 +204,14 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
             let text = match value {
                 OptionValue::Flag(true) => "[x]".to_string(),
                 OptionValue::Flag(false) => "[ ]".to_string(),
-                OptionValue::File(path) if path.is_empty() => "none".to_string(),
+                OptionValue::File(text) | OptionValue::Text(text) if text.is_empty() => "none".to_string(),
                 // The end of a path tells more than its beginning.
-                OptionValue::File(path) => clip_start(&path, width.saturating_sub(LEAST_LABEL + ARROWS)),
+                OptionValue::File(path) | OptionValue::Text(path) => {
+                    clip_start(&path, width.saturating_sub(LEAST_LABEL + ARROWS))
+                }
                 other => spec.show(&other),
             };
-            let steps = !matches!(spec.kind, OptionKind::File { .. });
+            let steps = !matches!(spec.kind, OptionKind::File { .. } | OptionKind::Text { .. });
             (pair(model, spec.label, &text, changed, width), steps)
         }
         PanelRow::Schedule => {

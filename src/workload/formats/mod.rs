@@ -11,12 +11,14 @@ pub mod piper;
 pub mod placement;
 mod reader;
 pub mod torch_graph;
+mod wiring;
 
 use std::{fmt, io::Read, path::Path};
 
 use super::{LoadError, Workload};
 
 pub use file::{MAX_FILE_BYTES, read_all, read_file};
+pub use wiring::read_topology;
 
 /// The formats that can be planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]

@@ -231,6 +231,7 @@ pub(in crate::planner::dapple) fn plan(model: &Model<'_>, states: &States, candi
         stages: candidate.stages.iter().map(stage).collect(),
         measure: Measure::Speedup(SpeedupModel { length, ..model.speedup }),
         last_states: candidate.stages.iter().map(|stage| states.number(stage.to)).collect(),
+        ..Plan::default()
     }
 }
 

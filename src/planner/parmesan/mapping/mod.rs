@@ -21,12 +21,14 @@ mod bipartition;
 mod bounds;
 mod feasible;
 mod instance;
+mod on_plan;
 mod search;
 
 pub use crate::simulate::{Demands, Flow, Group, Worker};
 pub use baselines::EXHAUSTIVE;
 pub use feasible::Found;
 pub use instance::{Bottleneck, Consider, Cost, Instance};
+pub use on_plan::{Keep, Mapped, PlanError, map_plan};
 pub use search::{MapError, Mapping, Method, Parallel, Settings, map};
 
 #[cfg(test)]

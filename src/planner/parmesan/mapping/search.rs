@@ -98,7 +98,7 @@ impl Parallel {
 }
 
 /// How to map.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// How a mapping is found.
     pub method: Method,
@@ -106,6 +106,21 @@ pub struct Settings {
     pub parallel: Parallel,
     /// For what is drawn at random.
     pub seed: u64,
+    /// Nodes that the search for one target may look at.
+    pub budget: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { method: Method::Search, parallel: Parallel::default(), seed: 0, budget: BUDGET }
+    }
+}
+
+impl Settings {
+    /// For a plan that is mapped by the way: a tenth of the nodes.
+    pub fn by_the_way(seed: u64) -> Self {
+        Settings { seed, budget: BUDGET / 10, ..Settings::default() }
+    }
 }
 
 /// Why nothing can be mapped.
@@ -182,6 +197,7 @@ impl Mapping {
         let (topology, bottleneck) = (instance.topology, self.bottleneck(instance));
         MappingPart {
             topology: topology.name.clone(),
+            file: None,
             method: self.method.id().into(),
             devices: self.devices.iter().map(|&device| device as u32).collect(),
             names: self.devices.iter().map(|&device| topology.device_name(device).to_string()).collect(),
@@ -210,7 +226,14 @@ impl Mapping {
                 let group = &instance.demands.groups[index];
                 let ring = instance.ring(group, &self.devices);
                 let names: Vec<&str> = ring.order.iter().map(|&device| topology.device_name(device)).collect();
-                Some((format!("ring {}", names.join(" - ")), ring.width))
+                const NAMED: usize = 8;
+                let ring_of = match names.as_slice() {
+                    [first, .., last] if names.len() > NAMED => {
+                        format!("ring of {} devices, {first} - .. - {last}", names.len())
+                    }
+                    few => format!("ring {}", few.join(" - ")),
+                };
+                Some((ring_of, ring.width))
             }
             Bottleneck::Channel(channel) => Some((topology.channel_name(channel), topology.channel_bandwidth(channel))),
         }
@@ -235,7 +258,9 @@ pub fn map(instance: &Instance<'_>, settings: &Settings, search: &Search) -> Res
     if let Some((from, to)) = topology.apart() {
         return Err(MapError::Apart { topology: name(), from: topology.listed(&from), to: topology.listed(&to) });
     }
-    let mut run = Run { instance, parallel, search, proved: instance.lower_bound(), budget: false, notes: vec![] };
+    let proved = instance.lower_bound();
+    let nodes = settings.budget;
+    let mut run = Run { instance, parallel, search, proved, nodes, budget: false, notes: vec![] };
     let idle = instance.demands.flows.is_empty() && instance.demands.groups.is_empty();
     let (method, devices) = match settings.method {
         Method::Search if idle => {
@@ -284,6 +309,9 @@ struct Run<'a, 'b> {
     search: &'b Search,
     /// Seconds that no mapping is below.
     proved: f64,
+    /// Nodes that the search for one target may look at.
+    nodes: u64,
+    /// Whether they ran out somewhere.
     budget: bool,
     notes: Vec<String>,
 }
@@ -341,7 +369,7 @@ impl Run<'_, '_> {
     /// One mapping of those that are as good, the same however the search went.
     fn settled(&self, first: (Cost, Vec<usize>), best: (Cost, Vec<usize>)) -> Vec<usize> {
         let target = best.0.seconds;
-        let again = Feasible::new(self.instance, target, Order::Ascending, BUDGET).run(self.search);
+        let again = Feasible::new(self.instance, target, Order::Ascending, self.nodes).run(self.search);
         let found = match again {
             Found::Mapping(devices, _) => devices,
             Found::Proved | Found::Budget => best.1,
@@ -419,7 +447,7 @@ impl Run<'_, '_> {
         let same = u64::from(self.parallel.same_target);
         let one = |(&target, number): (&f64, u64)| {
             let order = if number == 0 { Order::Ascending } else { Order::Random(seed.wrapping_add(number)) };
-            Feasible::new(self.instance, target, order, BUDGET).run(self.search)
+            Feasible::new(self.instance, target, order, self.nodes).run(self.search)
         };
         let all: Vec<(&f64, u64)> = targets.iter().flat_map(|target| (0..same).map(move |n| (target, n))).collect();
         let found: Vec<Found> = all.into_par_iter().map(one).collect();

@@ -1,0 +1,253 @@
+//! The ensemble: whatever planners the user names, each plan mapped and simulated, the fastest kept (`opt_method="ensemble"`).
+//!
+//! Members are asked one after the other; each has an equal share of what is left of a deadline. A member that fails, or
+//! finds no plan, is told and left out. What is compared is the simulated time of a batch, on the topology's routes where
+//! there is one; of equals the one named first is kept. As long as all members take, and the memory of the largest.
+
+use std::sync::Arc;
+
+use super::mapping::{self, Consider, Keep};
+use crate::{
+    cluster::{LimitKind, topology::Topology},
+    family,
+    plan::{Measure, Plan, document::MappingPart},
+    planner::{
+        self, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+        guarded,
+    },
+    simulate::{Schedule, Settings as Simulated, length_unless},
+    units,
+    workload::{LoadError, Workload, formats::read_topology},
+};
+
+static INFO: PlannerInfo = PlannerInfo {
+    id: "ensemble",
+    name: "Ensemble",
+    paper: "Liu et al.: Parmesan: Efficient Partitioning and Mapping Flow for DNN Training on General Device Topology, TCAD 2024 (the method `ensemble` of its optimizer)",
+    summary: "asks the planners that you name, maps and simulates each plan, and keeps the fastest",
+    objective: "iteration_time",
+    unit: "s",
+};
+
+static OPTIONS: [OptionSpec; 2] = [
+    OptionSpec {
+        name: "members",
+        label: "members",
+        help: "planners, each with settings of its own behind semicolons; empty: all that plan the workload as it is",
+        kind: OptionKind::Text { example: "parmesan;search_k=true,dapple" },
+    },
+    OptionSpec {
+        name: "topology",
+        label: "topology",
+        help: "how the devices are wired: a name that `plantui topologies` lists, or a file; plans are mapped to it",
+        kind: OptionKind::File { example: "topology.json" },
+    },
+];
+
+/// The planner.
+#[derive(Debug, Clone, Copy)]
+pub struct Ensemble;
+
+impl Planner for Ensemble {
+    fn info(&self) -> &'static PlannerInfo {
+        &INFO
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        &OPTIONS
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        const LIMITS: [LimitKind; 5] =
+            [LimitKind::Devices, LimitKind::Memory, LimitKind::Microbatches, LimitKind::Bandwidth, LimitKind::Batch];
+        &LIMITS
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        if workload.piper().is_none() && workload.layers().is_none() {
+            return Err("its plans are compared by the simulated time of a batch: it needs a pipeline's profile (Piper's, or PipeDream's graph.txt)".into());
+        }
+        Ok(())
+    }
+
+    /// Nobody's first choice: it asks the others.
+    fn is_native(&self, _workload: &Workload) -> bool {
+        false
+    }
+
+    fn asks_others(&self) -> bool {
+        true
+    }
+
+    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
+        topology(problem).map_err(OptionError::File)?;
+        for member in members(problem)? {
+            member.planner.check_options(&member.problem(problem))?;
+        }
+        Ok(())
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        let topology = match topology(problem) {
+            Ok(topology) => topology,
+            Err(error) => return Outcome::refused(error.to_string()),
+        };
+        let members = match members(problem) {
+            Ok(members) => members,
+            Err(error) => return Outcome::refused(error.to_string()),
+        };
+        let (mut best, mut told): (Option<Candidate>, Vec<String>) = (None, vec![]);
+        for (at, member) in members.iter().enumerate() {
+            let share = search.remaining().map(|left| left / (members.len() - at) as u32);
+            match member.candidate(problem, topology.as_ref(), &search.part(share)) {
+                Ok(found) => {
+                    told.push(format!("{}: {} a batch", member.name, units::seconds(found.seconds)));
+                    if best.as_ref().is_none_or(|best| found.seconds < best.seconds) {
+                        search.improve(found.value, &found.plan);
+                        best = Some(found);
+                    }
+                }
+                Err(why) => told.push(format!("{}: {why}", member.name)),
+            }
+            search.report_fraction((at + 1) as f64 / members.len() as f64);
+        }
+        let Some(best) = best else {
+            let none = Outcome::refused(format!("No member has a plan. {}", told.join("; ")));
+            return if search.cancelled() {
+                Outcome { status: Status::Cancelled, infeasible: None, ..none }
+            } else {
+                none
+            };
+        };
+        let cancelled = search.cancelled() && !search.deadline_passed();
+        let mut outcome = Outcome::new(if cancelled { Status::Cancelled } else { Status::Feasible });
+        outcome.notes = vec![format!("the plan is that of {}", best.member)];
+        outcome.notes.extend(told.into_iter().map(|told| format!("member {told}")));
+        outcome.notes.extend(best.mapping.as_ref().map(|mapping| format!("mapping: {}", mapping.told())));
+        outcome.notes.extend(best.notes);
+        outcome.statistics.counts = vec![("members", members.len() as f64), ("simulated_s", best.seconds)];
+        outcome.statistics.seconds = search.elapsed().as_secs_f64();
+        outcome.mapping = best.mapping;
+        outcome.objective = Some(best.value);
+        outcome.plan = Some(best.plan);
+        outcome
+    }
+}
+
+/// The topology asked for.
+fn topology(problem: &Problem) -> Result<Option<Arc<Topology>>, LoadError> {
+    let asked = problem.options.file("topology");
+    asked.map(|path| read_topology(&path.display().to_string()).map(Arc::new)).transpose()
+}
+
+/// A planner with its settings.
+struct Member {
+    /// As it was written.
+    name: String,
+    planner: &'static dyn Planner,
+    options: Options,
+}
+
+/// What a member found, simulated.
+struct Candidate {
+    member: String,
+    plan: Plan,
+    /// What it is worth by its own measure.
+    value: f64,
+    /// Of a batch.
+    seconds: f64,
+    mapping: Option<MappingPart>,
+    notes: Vec<String>,
+}
+
+/// The members asked for; where none are named, those that plan the workload as it is.
+fn members(problem: &Problem) -> Result<Vec<Member>, OptionError> {
+    let text = problem.options.text("members");
+    let able = |planner: &&'static dyn Planner| planner.info().id != INFO.id && planner.is_native(&problem.workload);
+    let wrong = |value: &str| OptionError::Value {
+        name: "members".into(),
+        value: value.into(),
+        known: planner::all()
+            .iter()
+            .filter(|planner| able(planner))
+            .map(|planner| planner.info().id)
+            .collect::<Vec<_>>()
+            .join(", "),
+    };
+    let mut members = vec![];
+    if text.trim().is_empty() {
+        for planner in planner::all().iter().copied().filter(able) {
+            members.push(Member::new(problem, planner.info().id, planner, &[])?);
+        }
+    }
+    for name in text.split([',', '+']).map(str::trim).filter(|name| !name.is_empty()) {
+        let mut words = name.split(';').map(str::trim);
+        let id = words.next().unwrap_or_default();
+        let found = planner::find(id).filter(|planner| planner.info().id != INFO.id);
+        let planner = found.filter(|planner| planner.can_plan(&problem.workload).is_ok()).ok_or_else(|| wrong(id))?;
+        members.push(Member::new(problem, name, planner, &words.collect::<Vec<_>>())?);
+    }
+    if members.is_empty() { Err(wrong(text)) } else { Ok(members) }
+}
+
+impl Member {
+    /// A planner with these settings, on the ensemble's topology if it knows topologies.
+    fn new(
+        problem: &Problem,
+        name: &str,
+        planner: &'static dyn Planner,
+        settings: &[&str],
+    ) -> Result<Self, OptionError> {
+        let knows = planner.options().iter().any(|spec| spec.name == "topology");
+        let asked = problem.options.file("topology").filter(|_| knows);
+        let topology = asked.map(|path| format!("topology={}", path.display()));
+        let all = topology.iter().map(String::as_str).chain(settings.iter().copied());
+        let options = Options::parse(planner.info().id, planner.options(), all)?;
+        Ok(Member { name: name.into(), planner, options })
+    }
+
+    fn problem(&self, problem: &Problem) -> Problem {
+        Problem { options: self.options.clone(), ..problem.clone() }
+    }
+
+    /// Its plan on the topology, simulated; else why there is none.
+    fn candidate(
+        &self,
+        problem: &Problem,
+        topology: Option<&Arc<Topology>>,
+        search: &Search,
+    ) -> Result<Candidate, String> {
+        let asked = self.problem(problem);
+        let outcome = guarded(self.planner, || self.planner.plan(&asked, search)).map_err(|fault| fault.to_string())?;
+        let why = outcome.infeasible.as_ref().map_or("no plan in its time", |story| story.explanation.as_str());
+        let mut plan = outcome.plan.ok_or_else(|| format!("no plan: {why}"))?;
+        let (workload, limits) = (&problem.workload, &problem.limits);
+        let (mut mapping, mut notes) = (outcome.mapping, outcome.notes);
+        if let (Some(topology), None) = (topology, &mapping) {
+            let settings = mapping::Settings::by_the_way(search.seed());
+            let how = (Consider::default(), &settings, Keep::Faster);
+            match mapping::map_plan(workload, limits, &plan, topology, how, search) {
+                Ok(mapped) => {
+                    let asked = problem.options.file("topology").filter(|path| path.is_file());
+                    let file = asked.map(|path| path.display().to_string());
+                    mapping = Some(MappingPart { file, ..mapped.part });
+                    plan = mapped.plan;
+                }
+                Err(why) => notes.push(format!("not mapped to {}: {why}", topology.name)),
+            }
+        }
+        // Plans of one family are told by one measure: where it has the time of a batch, by that.
+        if family::of(workload).measures(&std::collections::BTreeMap::new()).contains(&Measure::IterationTime) {
+            plan.measure = Measure::IterationTime;
+        }
+        let score = family::check(workload, limits, &plan);
+        if let Some(violation) = score.violations.first() {
+            return Err(format!("its plan does not hold: {violation}"));
+        }
+        let pipeline = family::pipeline(workload, limits, &plan, &Simulated::default());
+        let schedule = pipeline.schedule(Schedule::OneForwardOneBackward);
+        let seconds = length_unless(&pipeline, schedule, &|| search.cancelled() && !search.deadline_passed());
+        let seconds = seconds.ok_or("its plan was not simulated in time")?;
+        Ok(Candidate { member: self.name.clone(), plan, value: score.value, seconds, mapping, notes })
+    }
+}

@@ -1,0 +1,93 @@
+//! The mapping of a whole plan: from its stages to the demands of their parts, mapped, and the plan put on the devices found.
+
+use std::sync::Arc;
+
+use super::{Consider, Cost, Demands, Instance, MapError, Mapping, Settings, map};
+use crate::{
+    cluster::{
+        Limits,
+        topology::{LinkRule, Topology},
+    },
+    family,
+    plan::{Plan, document::MappingPart},
+    planner::Search,
+    simulate::{Schedule, Settings as Simulated, length_unless},
+    workload::Workload,
+};
+
+/// A plan on the devices of a topology.
+#[derive(Debug, Clone)]
+pub struct Mapped {
+    /// On those devices.
+    pub plan: Plan,
+    /// How it was mapped.
+    pub mapping: Mapping,
+    /// What the plan document says of it, with the simulated seconds of a batch.
+    pub part: MappingPart,
+    /// What the devices cost that the plan had before, and the simulated seconds of a batch on them, where the topology has
+    /// such devices.
+    pub before: Option<(Vec<usize>, Cost, Option<f64>)>,
+}
+
+/// Which devices a plan ends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Those that were found.
+    Found,
+    /// Those that were found, or those that it had, on whichever a batch is simulated to be faster.
+    Faster,
+}
+
+/// Why a plan is not mapped.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// Nothing says who talks to whom.
+    #[error("the plan has no stages that a batch flows through, so nothing says who talks to whom")]
+    NoStages,
+    /// It cannot be mapped onto this topology.
+    #[error(transparent)]
+    Map(#[from] MapError),
+}
+
+/// Maps a plan that keeps the rules of its family.
+///
+/// # Errors
+/// [`PlanError`] if it has no stages, or the topology has no room for it.
+pub fn map_plan(
+    workload: &Workload,
+    limits: &Limits,
+    plan: &Plan,
+    topology: &Arc<Topology>,
+    (consider, settings, keep): (Consider, &Settings, Keep),
+    search: &Search,
+) -> Result<Mapped, PlanError> {
+    let plain = Plan { topology: None, ..plan.clone() };
+    let pipeline = family::pipeline(workload, limits, &plain, &Simulated::default());
+    if !pipeline.flows() {
+        return Err(PlanError::NoStages);
+    }
+    let nodes: Vec<usize> = plan.stages.iter().map(|stage| stage.nodes.len()).collect();
+    let demands = Demands::of(&pipeline, &nodes, LinkRule::of(topology).any);
+    let instance = Instance::new(topology, &demands, consider);
+    let mut mapping = map(&instance, settings, search)?;
+    // On the routes, under the schedule that the pipeline can run.
+    let simulated = |devices: &[usize]| {
+        let wired = pipeline.clone().on(topology, devices);
+        let schedule = wired.schedule(Schedule::OneForwardOneBackward);
+        length_unless(&wired, schedule, &|| search.cancelled())
+    };
+    let before: Vec<usize> = plan.devices().map(|device| device as usize).collect();
+    let known = before.len() == instance.workers() && before.iter().all(|&device| device < topology.devices());
+    let before = known.then(|| (before.clone(), instance.cost(&before), simulated(&before)));
+    let mut after = simulated(&mapping.devices);
+    if let Some((devices, cost, Some(seconds))) = &before
+        && keep == Keep::Faster
+        && after.is_none_or(|after| *seconds <= after)
+    {
+        // A bottleneck that is shorter need not make the batch shorter.
+        mapping.proved &= cost.seconds <= mapping.cost.seconds * (1.0 + 1e-9);
+        (mapping.devices, mapping.cost, after) = (devices.clone(), *cost, Some(*seconds));
+    }
+    let part = MappingPart { iteration_s: after, ..mapping.part(&instance) };
+    Ok(Mapped { plan: plan.clone().on(topology, &mapping.devices), mapping, part, before })
+}
