@@ -1,11 +1,15 @@
 //! The one table of formats in which a plan leaves: the command line, the screen, completions and help follow from it.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    sync::LazyLock,
+};
 
 use super::{
     chrome_trace,
     engine::{self, Engine},
-    jax_sharding, operator_dot, pipeline_dot, piper_result, plan_csv, plan_json, plan_svg, split,
+    jax_sharding, operator_dot, pipedream_graph, pipeline_dot, piper_result, plan_csv, plan_json, plan_svg, rank_file,
+    split,
 };
 use crate::{
     cluster::Limits,
@@ -72,106 +76,115 @@ pub struct Scored<'a> {
     pub score: &'a Score,
 }
 
-/// Every format, in the order they are shown.
-pub static FORMATS: [Format; 8 + Engine::ALL.len()] = {
-    const EMPTY: Format = Format {
-        id: "",
-        aliases: &[],
-        title: "",
-        help: "",
-        keywords: "",
-        suffix: "",
-        families: &[],
-        writes: Writes::Run,
-    };
-    let mut all = [EMPTY; 8 + Engine::ALL.len()];
-    all[0] = Format {
-        id: "plan-json",
-        title: "plan JSON",
-        help: "everything about the plan; `plantui check` reads it",
-        suffix: "plan.json",
-        ..EMPTY
-    };
-    all[1] = Format {
-        id: "chrome-trace",
-        title: "Chrome trace",
-        help: "the timeline, for ui.perfetto.dev or chrome://tracing",
-        keywords: "perfetto timeline",
-        suffix: "trace.json",
-        writes: Writes::Trace,
-        ..EMPTY
-    };
-    all[2] = Format {
-        id: "svg",
-        title: "SVG picture",
-        help: "the stages with their load, memory and transfers, for papers and slides",
-        keywords: "drawing chart",
-        suffix: "svg",
-        writes: Writes::Plan(|it| plan_svg::to_svg(it.workload, it.limits, it.plan, it.score)),
-        ..EMPTY
-    };
-    all[3] = Format {
-        id: "csv",
-        title: "CSV",
-        help: "a row per node with its costs",
-        keywords: "spreadsheet table",
-        suffix: "csv",
-        writes: Writes::Plan(|it| plan_csv::to_csv(it.workload, it.plan, it.score)),
-        ..EMPTY
-    };
-    all[4] = Format {
-        id: "dot",
-        title: "Graphviz dot",
-        help: "stages as clusters of nodes; `dot -Tsvg` draws it",
-        suffix: "dot",
-        writes: Writes::Plan(to_dot),
-        ..EMPTY
-    };
-    all[5] = Format {
-        id: "piper-result",
-        aliases: &["piper"],
-        title: "Piper result",
-        help: "stages as the published program writes them",
-        suffix: "piper.json",
-        families: &["pipelines", "layers", "placements"],
-        writes: Writes::Plan(|it| piper_result::to_json(it.workload, it.plan)),
-        ..EMPTY
-    };
-    all[6] = Format {
-        id: "placement-split",
-        title: "placement split",
-        help: "accelerators and CPUs as the published programs write them",
-        suffix: "split.json",
-        families: &["placements"],
-        writes: Writes::Plan(|it| split::to_json(it.workload, it.limits, it.plan)),
-        ..EMPTY
-    };
-    all[7] = Format {
-        id: "jax",
-        title: "JAX sharding",
-        help: "a PartitionSpec for every operator, in Python",
-        suffix: "jax.py",
-        families: &["operators"],
-        writes: Writes::Plan(|it| jax_sharding::to_python(it.workload, it.plan)),
-        ..EMPTY
-    };
-    let mut i = 0;
-    while i < Engine::ALL.len() {
-        let engine = Engine::ALL[i];
-        all[8 + i] = Format {
-            id: engine.id(),
-            title: engine.title(),
-            help: engine.help(),
-            keywords: engine.id(),
-            suffix: engine.suffix(),
-            families: &["pipelines", "layers"],
-            writes: Writes::Engine(engine),
-            ..EMPTY
-        };
-        i += 1;
-    }
+/// What most formats have in common.
+const PLAIN: Format =
+    Format { id: "", aliases: &[], title: "", help: "", keywords: "", suffix: "", families: &[], writes: Writes::Run };
+
+/// Every format, in the order they are shown: the plan document first, engines last.
+pub static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
+    let mut all = vec![
+        Format {
+            id: "plan-json",
+            title: "plan JSON",
+            help: "everything about the plan; `plantui check` reads it",
+            suffix: "plan.json",
+            ..PLAIN
+        },
+        Format {
+            id: "chrome-trace",
+            title: "Chrome trace",
+            help: "the timeline, for ui.perfetto.dev or chrome://tracing",
+            keywords: "perfetto timeline",
+            suffix: "trace.json",
+            writes: Writes::Trace,
+            ..PLAIN
+        },
+        Format {
+            id: "svg",
+            title: "SVG picture",
+            help: "the stages with their load, memory and transfers, for papers and slides",
+            keywords: "drawing chart",
+            suffix: "svg",
+            writes: Writes::Plan(|it| plan_svg::to_svg(it.workload, it.limits, it.plan, it.score)),
+            ..PLAIN
+        },
+        Format {
+            id: "csv",
+            title: "CSV",
+            help: "a row per node with its costs",
+            keywords: "spreadsheet table",
+            suffix: "csv",
+            writes: Writes::Plan(|it| plan_csv::to_csv(it.workload, it.plan, it.score)),
+            ..PLAIN
+        },
+        Format {
+            id: "dot",
+            title: "Graphviz dot",
+            help: "stages as clusters of nodes; `dot -Tsvg` draws it",
+            suffix: "dot",
+            writes: Writes::Plan(to_dot),
+            ..PLAIN
+        },
+        Format {
+            id: "piper-result",
+            aliases: &["piper"],
+            title: "Piper result",
+            help: "stages as the published program writes them",
+            suffix: "piper.json",
+            families: &["pipelines", "layers", "placements"],
+            writes: Writes::Plan(|it| piper_result::to_json(it.workload, it.plan)),
+            ..PLAIN
+        },
+        Format {
+            id: "pipedream",
+            title: "PipeDream graph",
+            help: "the profile as it came, each line with its stage_id, for PipeDream's own tools",
+            suffix: "graph.txt",
+            families: &["layers"],
+            writes: Writes::Plan(pipedream_graph::to_text),
+            ..PLAIN
+        },
+        Format {
+            id: "rank-file",
+            title: "rank file",
+            help: "which machine and device every rank runs on, for launchers; CSV",
+            keywords: "mapping launch slurm torchrun CUDA_VISIBLE_DEVICES",
+            suffix: "ranks.csv",
+            families: &["pipelines", "layers", "placements"],
+            writes: Writes::Plan(rank_file::to_csv),
+            ..PLAIN
+        },
+        Format {
+            id: "placement-split",
+            title: "placement split",
+            help: "accelerators and CPUs as the published programs write them",
+            suffix: "split.json",
+            families: &["placements"],
+            writes: Writes::Plan(|it| split::to_json(it.workload, it.limits, it.plan)),
+            ..PLAIN
+        },
+        Format {
+            id: "jax",
+            title: "JAX sharding",
+            help: "a PartitionSpec for every operator, in Python",
+            suffix: "jax.py",
+            families: &["operators"],
+            writes: Writes::Plan(|it| jax_sharding::to_python(it.workload, it.plan)),
+            ..PLAIN
+        },
+    ];
+    all.extend(Engine::ALL.into_iter().map(|engine| Format {
+        id: engine.id(),
+        title: engine.title(),
+        help: engine.help(),
+        keywords: engine.id(),
+        suffix: engine.suffix(),
+        families: &["pipelines", "layers"],
+        writes: Writes::Engine(engine),
+        ..PLAIN
+    }));
     all
-};
+});
 
 fn to_dot(it: &Scored<'_>) -> String {
     operator_dot::to_dot(it.workload, it.plan, it.score)

@@ -136,3 +136,24 @@ fn an_ensemble_is_as_fast_as_its_fastest_member_and_tells_all() {
     let tiny = json(&["plan", crate::TINY, "--planner", "ensemble", "--set", "members=piper,joint", "--json"], 0);
     assert_eq!(tiny["objective"]["name"], "iteration_time");
 }
+
+#[test]
+fn a_graph_comes_back_with_its_stages_and_ranks_with_their_devices() {
+    let on = ["plan", LAYERS, "--planner", "parmesan", "--topology", "dgx-1", "--set", "replicas=false"];
+    let folder = Folder::new();
+    let text = stdout(&[&on[..], &["--format", "pipedream"]].concat(), 0);
+    let nodes = std::fs::read_to_string(LAYERS).unwrap().lines().filter(|line| !line.starts_with('\t')).count();
+    assert_eq!(text.lines().filter(|line| line.contains(" -- stage_id=")).count(), nodes, "{text}");
+    let file = folder.file("graph.txt", &text);
+    stdout(&["lint", &file], 0);
+    let plan = json(&[&on[..], &["--json"]].concat(), 0);
+    let ranks = stdout(&[&on[..], &["--format", "rank-file"]].concat(), 0);
+    let devices: Vec<String> = ranks
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()))
+        .map(|line| line.split(',').nth(5).unwrap().to_string())
+        .collect();
+    let mapped: Vec<String> = plan["mapping"]["devices"].as_array().unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(devices, mapped);
+    assert!(ranks.starts_with(&format!("# machine 0: CUDA_VISIBLE_DEVICES={}\n", mapped.join(","))), "{ranks}");
+}

@@ -1,0 +1,47 @@
+//! A layer profile as it came, with the stage of every node: what PipeDream's tools, and Parmesan's dry run, write.
+
+use super::formats::Scored;
+use crate::workload::formats::torch_graph;
+
+/// The text of the graph, every node's line with the `stage_id` that the plan gives it, from 0. Which devices a stage runs on
+/// has no place in it: the plan document says that. `O(nodes + edges)`.
+pub fn to_text(exported: &Scored<'_>) -> String {
+    let Scored { workload, plan, .. } = exported;
+    let Some(profile) = workload.layers() else { return String::new() };
+    let mut stages = vec![0; workload.nodes.len()];
+    for (stage, nodes) in (0..).zip(plan.stages.iter().map(|stage| &stage.nodes)) {
+        for &node in nodes {
+            stages[node] = stage;
+        }
+    }
+    torch_graph::write(workload, profile, Some(&stages))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::Limits,
+        plan::{Plan, Score, Stage},
+        workload,
+    };
+
+    #[test]
+    fn what_is_written_reads_back_with_its_stages() {
+        let text = "node1 -- A -- forward_compute_time=1, backward_compute_time=2, activation_size=[8; 4], parameter_size=8\n\
+                    node2 -- B -- forward_compute_time=1, backward_compute_time=1, activation_size=8, parameter_size=8 -- stage_id=7\n\
+                    \tnode1 -- node2\n";
+        let load = |text: &str| workload::load_bytes(text.as_bytes(), "graph.txt", "graph").unwrap();
+        let workload = load(text);
+        let stage =
+            |node| Stage { nodes: vec![node], choices: vec![], data_parallel: 1, tensor_parallel: 1, devices: vec![] };
+        let plan = Plan { stages: vec![stage(0), stage(1)], ..Plan::default() };
+        let (limits, score) = (Limits::NEUTRAL, Score::default());
+        let written = to_text(&Scored { workload: &workload, limits: &limits, plan: &plan, score: &score });
+        let again = load(&written);
+        let stages: Vec<_> = again.layers().unwrap().nodes.iter().map(|node| node.stage).collect();
+        assert_eq!(stages, [Some(0), Some(1)]);
+        assert_eq!(again.dag, workload.dag);
+        assert_eq!(again.layers().unwrap().nodes[0].activation_bytes, [8.0, 4.0]);
+    }
+}
