@@ -12,6 +12,7 @@ pub mod joint;
 pub(crate) mod liar;
 pub mod options;
 mod outcome;
+mod over_layers;
 pub mod parmesan;
 pub mod pase;
 mod pipeline_options;
@@ -175,7 +176,7 @@ static REGISTRY: &[&dyn Planner] = &[
     &placement::partitioners::Scotch,
     &dapple::Dapple,
     &dapple::hpgo::Hpgo,
-    &parmesan::Parmesan,
+    &over_layers::OverLayers,
     &parmesan::Ensemble,
     &pase::planners::Pase,
     &pase::planners::DataParallel,

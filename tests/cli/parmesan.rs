@@ -157,3 +157,25 @@ fn a_graph_comes_back_with_its_stages_and_ranks_with_their_devices() {
     assert_eq!(devices, mapped);
     assert!(ranks.starts_with(&format!("# machine 0: CUDA_VISIBLE_DEVICES={}\n", mapped.join(","))), "{ranks}");
 }
+
+#[test]
+fn profiles_of_other_families_are_converted_and_mapped() {
+    let folder = Folder::new();
+    let on = ["--planner", "parmesan", "--topology", "dgx-1", "--json"];
+    let bert = "inputs/bert32a100.json";
+    let placement = folder.file(
+        "chain.json",
+        r#"{"maxSizePerFPGA": 1e9, "maxFPGAs": 8, "maxCPUs": 0, "nodes": [
+        {"id": 1, "supportedOnFpga": true, "cpuLatency": 9, "fpgaLatency": 1, "size": 1, "isBackwardNode": false},
+        {"id": 2, "supportedOnFpga": true, "cpuLatency": 9, "fpgaLatency": 2, "size": 1, "isBackwardNode": false},
+        {"id": 3, "supportedOnFpga": true, "cpuLatency": 9, "fpgaLatency": 3, "size": 1, "isBackwardNode": false}],
+        "edges": [{"sourceId": 1, "destId": 2, "cost": 0.1}, {"sourceId": 2, "destId": 3, "cost": 0.1}]}"#,
+    );
+    for workload in [bert, &placement] {
+        let plan = json(&[&["plan", workload][..], &on, &["--memory", "80GB"]].concat(), 0);
+        assert_eq!(plan["mapping"]["topology"], "dgx-1", "{plan}");
+        assert!(plan["notes"].to_string().contains("Nothing is proven"), "{plan}");
+        let file = folder.file("plan.json", plan.to_string());
+        stdout(&["check", workload, &file], 0);
+    }
+}

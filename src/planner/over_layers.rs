@@ -1,0 +1,213 @@
+//! Parmesan on workloads that are no layer profiles: convert, plan, carry the split back, score and map it on the original.
+//!
+//! Piper's profiles are taken at tensor degree 1 without recomputation, operator graphs of device placement through Piper's
+//! terms, one accelerator a stage. What the split is worth is what [`family::check()`] finds by the original's own measure, and
+//! the devices are found anew for what the original's stages send: nothing of the converted workload's figures is kept. Where
+//! the original's rules refuse replicas that layers allow (Piper's must divide the microbatches), the search is made again
+//! without replicas. As long as Parmesan takes, at most twice, and the mapping.
+
+use std::sync::Arc;
+
+use super::{
+    Lever, OptionError, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    parmesan::{
+        self,
+        mapping::{self, Consider, Keep, Parallel},
+    },
+};
+use crate::{
+    cluster::{LimitKind, Limits, Machines, topology::Topology},
+    family,
+    plan::{Plan, Stage, document::MappingPart},
+    workload::{
+        LoadError, Workload,
+        convert::{self, Conversion},
+        formats::read_topology,
+    },
+};
+
+/// Bytes per second by which transfers of a placement become bytes.
+const NOMINAL_BANDWIDTH: f64 = 16e9;
+/// Microbatches where a stage must be one device: no number of replicas but 1 divides it. (A prime above all devices.)
+const INDIVISIBLE: u32 = 999_983;
+
+/// Parmesan on layer profiles as they are, on Piper's profiles and operator graphs by conversion.
+pub(super) struct OverLayers;
+
+impl Planner for OverLayers {
+    fn info(&self) -> &'static PlannerInfo {
+        parmesan::Parmesan.info()
+    }
+
+    fn options(&self) -> &'static [OptionSpec] {
+        parmesan::Parmesan.options()
+    }
+
+    fn levers(&self) -> &'static [Lever] {
+        parmesan::Parmesan.levers()
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        parmesan::Parmesan.limits()
+    }
+
+    fn is_native(&self, workload: &Workload) -> bool {
+        parmesan::Parmesan.is_native(workload)
+    }
+
+    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+        let Err(reason) = parmesan::Parmesan.can_plan(workload) else { return Ok(()) };
+        if workload.piper().is_none() && workload.placement().is_none() {
+            return Err(reason);
+        }
+        converted(workload).map(drop).map_err(|why| format!("{reason}; {why}"))
+    }
+
+    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
+        if self.is_native(&problem.workload) {
+            return parmesan::Parmesan.check_options(problem);
+        }
+        topology(problem).map(drop).map_err(OptionError::File)
+    }
+
+    fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        if self.is_native(&problem.workload) {
+            return parmesan::Parmesan.plan(problem, search);
+        }
+        let topology = match topology(problem) {
+            Ok(topology) => topology,
+            Err(error) => return Outcome::refused(error.to_string()),
+        };
+        let conversion = match converted(&problem.workload) {
+            Ok(conversion) => conversion,
+            Err(reason) => return Outcome::refused(reason),
+        };
+        let asked = Asked { problem, topology, conversion };
+        let replicas = problem.options.flag("replicas") && problem.workload.placement().is_none();
+        match asked.split(replicas, search) {
+            Err(_) if replicas => asked.split(false, search).unwrap_or_else(|refused| *refused),
+            found => found.unwrap_or_else(|refused| *refused),
+        }
+    }
+}
+
+/// The topology asked for.
+fn topology(problem: &Problem) -> Result<Option<Arc<Topology>>, LoadError> {
+    let asked = problem.options.file("topology");
+    asked.map(|path| read_topology(&path.display().to_string()).map(Arc::new)).transpose()
+}
+
+/// The workload as layers, each with the original nodes it stands for.
+fn converted(workload: &Workload) -> Result<Conversion, String> {
+    if workload.placement().is_none() {
+        return convert::to_layers(workload);
+    }
+    let pipeline = convert::to_piper(workload, INDIVISIBLE, NOMINAL_BANDWIDTH)?;
+    let layers = convert::to_layers(&pipeline.workload)?;
+    let members = layers.members.iter().map(|own| own.iter().flat_map(|&v| pipeline.members[v].clone()).collect());
+    let assumptions = pipeline.assumptions.into_iter().chain(layers.assumptions).collect();
+    Ok(Conversion { workload: layers.workload, members: members.collect(), choices: pipeline.choices, assumptions })
+}
+
+/// A question with what it takes to ask it of layers.
+struct Asked<'a> {
+    problem: &'a Problem,
+    topology: Option<Arc<Topology>>,
+    conversion: Conversion,
+}
+
+impl Asked<'_> {
+    /// The split that Parmesan finds, on the original; else what came of it instead.
+    fn split(&self, replicas: bool, search: &Search) -> Result<Outcome, Box<Outcome>> {
+        let Problem { workload, limits, options } = self.problem;
+        let machines = match &self.topology {
+            Some(topology) => topology.machines(),
+            None => Machines::of_eight().with_devices(limits.devices.max(1)),
+        };
+        let mut options: Options = options.clone();
+        if !replicas {
+            options.set("replicas", super::OptionValue::Flag(false));
+        }
+        let asked = Problem {
+            workload: Arc::new(self.conversion.workload.clone()),
+            limits: Limits { devices: machines.devices(), machines, batch: limits.microbatches, cpus: 0, ..*limits },
+            options,
+        };
+        // Values and plans of the converted workload are nobody's business.
+        let mut outcome = parmesan::Parmesan.plan(&asked, &search.quiet());
+        outcome.notes = self.conversion.assumptions.clone();
+        outcome
+            .notes
+            .push("Nothing is proven: the planner saw the converted workload. The value is the original's.".into());
+        (outcome.objective, outcome.lower_bound, outcome.mapping) = (None, None, None);
+        if let Some(infeasible) = &mut outcome.infeasible {
+            // What would do for the converted workload need not do for the original.
+            (infeasible.smallest_memory_bytes, infeasible.fewest_devices) = (None, None);
+        }
+        let Some(found) = outcome.plan.take() else { return Err(Box::new(outcome)) };
+        let plan = self.carried_back(&found);
+        let score = family::check(workload, limits, &plan);
+        if let Some(violation) = score.violations.first() {
+            let why = format!("The split of the converted workload does not hold for the original: {violation}.");
+            return Err(Box::new(Outcome { notes: outcome.notes, ..Outcome::refused(why) }));
+        }
+        search.improve(score.value, &plan);
+        if outcome.status == Status::Optimal {
+            outcome.status = Status::Feasible;
+        }
+        outcome.objective = Some(score.value);
+        outcome.plan = Some(plan);
+        self.map(&mut outcome, search);
+        Ok(outcome)
+    }
+
+    /// The stages with the original's nodes, each with as many replicas.
+    fn carried_back(&self, found: &Plan) -> Plan {
+        let Conversion { members, choices, .. } = &self.conversion;
+        let stage = |stage: &Stage| {
+            let mut nodes: Vec<usize> = stage.nodes.iter().flat_map(|&node| members[node].iter().copied()).collect();
+            nodes.sort_unstable();
+            Stage {
+                choices: nodes.iter().map(|&node| choices[node].clone()).collect(),
+                nodes,
+                data_parallel: stage.data_parallel,
+                tensor_parallel: 1,
+                devices: vec![],
+            }
+        };
+        let stages = found.stages.iter().filter(|stage| !stage.nodes.is_empty()).map(stage).collect();
+        let measure = family::measure(&self.problem.workload);
+        Plan { stages, measure, ..Plan::default() }.with_consecutive_devices()
+    }
+
+    /// Puts the plan on the topology, by what its own stages send.
+    fn map(&self, outcome: &mut Outcome, search: &Search) {
+        let Problem { workload, limits, options } = self.problem;
+        let (Some(topology), Some(plan)) = (&self.topology, &outcome.plan) else { return };
+        let count = |name: &str| options.number(name) as u32;
+        let settings = mapping::Settings {
+            method: mapping::Method::find(options.choice("mapping")).unwrap_or_default(),
+            parallel: Parallel { same_target: count("parallel_same_t"), degree: count("parallel_degree") },
+            seed: search.seed(),
+            ..mapping::Settings::default()
+        };
+        let keep = if settings.method == mapping::Method::Search { Keep::Faster } else { Keep::Found };
+        let consider = Consider {
+            transfers: options.flag("incl_p2p"),
+            all_reduces: options.flag("incl_allr"),
+            ..Consider::default()
+        };
+        match mapping::map_plan(workload, limits, plan, topology, (consider, &settings, keep), search) {
+            Ok(mapped) if family::check(workload, limits, &mapped.plan).is_valid() => {
+                let asked = options.file("topology").filter(|path| path.is_file());
+                let file = asked.map(|path| path.display().to_string());
+                outcome.notes.push(format!("mapping: {}", mapped.part.told()));
+                outcome.mapping = Some(MappingPart { file, ..mapped.part });
+                outcome.objective = Some(family::check(workload, limits, &mapped.plan).value);
+                outcome.plan = Some(mapped.plan);
+            }
+            Ok(_) => outcome.notes.push(format!("not mapped to {}: a rule of the workload forbids it", topology.name)),
+            Err(why) => outcome.notes.push(format!("not mapped to {}: {why}", topology.name)),
+        }
+    }
+}
