@@ -36,6 +36,8 @@ mod play;
 mod progress;
 pub mod report;
 pub mod screen;
+pub mod seek;
+mod seek_report;
 pub mod simulate;
 pub mod sweep;
 mod sweep_limits;
@@ -64,6 +66,8 @@ Examples:
   plantui export plan.json --to megatron        the flags of a training engine
   plantui compare model.json                    every planner that can, in one simulator
   plantui explain model.json                    what limits the plan, and what would help
+  plantui seek model.json --least devices --until 'time_per_sample<=25ms'
+                                                the least of a limit that reaches a goal
   plantui map model.json plan.json --topology dgx-1   which device each part sits on
   plantui sweep model.json --devices 8..512     over a range of a limit
   plantui generate bert-32 > model.json         make a workload
@@ -98,6 +102,7 @@ enum Command {
     Calibrate(calibrate::CalibrateArgs),
     Explain(explain::ExplainArgs),
     Map(map::MapArgs),
+    Seek(seek::SeekArgs),
     Sweep(sweep::SweepArgs),
     Simulate(simulate::SimulateArgs),
     Export(export::ExportArgs),
@@ -128,6 +133,7 @@ impl Cli {
             Some(Command::Calibrate(args)) => args.run(),
             Some(Command::Explain(args)) => args.run(),
             Some(Command::Map(args)) => args.run(),
+            Some(Command::Seek(args)) => args.run(),
             Some(Command::Sweep(args)) => args.run(),
             Some(Command::Simulate(args)) => args.run(),
             Some(Command::Export(args)) => args.run(),

@@ -5,5 +5,6 @@ pub mod compare;
 pub mod explain;
 pub mod losses;
 pub mod promise;
+pub mod seek;
 pub mod side_by_side;
 pub mod sweep;

@@ -22,6 +22,7 @@ mod plan;
 mod readme;
 #[path = "../common/reference.rs"]
 mod reference;
+mod seek;
 mod sweep;
 mod sweep_studies;
 mod topologies;

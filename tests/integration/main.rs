@@ -41,6 +41,7 @@ mod placement_ip_golden;
 mod placement_latency;
 mod placement_partitioners;
 mod plan_edit;
+mod seek;
 mod simulate;
 mod sweep;
 mod sweep_papers;

@@ -1,0 +1,137 @@
+//! `plantui seek`: the least of a limit with which a goal is reached.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, builder::PossibleValuesParser};
+
+use super::{
+    Ending, Failure,
+    arguments::{self, LimitArgs, PlannerArgs},
+    failure::tell_bug,
+    input,
+    interrupt::Interrupt,
+    output::{self, Destination},
+    planning::{self, SIMULATED, Task},
+    seek_report,
+    watch::watched,
+};
+use crate::{
+    cluster::LimitKind,
+    planner::Search,
+    study::{
+        compare::TIME_FOR_EACH,
+        explain::limits_of,
+        seek::{self, Goal, Question, Sought},
+        sweep::Values,
+    },
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui seek model.json --least devices --until 'time_per_sample<=25ms'
+  plantui seek model.json --least memory --until 'time_per_sample<=25ms' --devices 64
+  plantui seek model.json --least bandwidth --until 'throughput>=40/s' --json
+  plantui seek model.json --least microbatches --until 'bubble<=10%' --among 64..1024:x2
+  plantui seek model.json --least devices --until 'speedup>=12' --planner dapple --each 30s
+
+A goal is FIGURE<=VALUE or FIGURE>=VALUE. Figures are the planner's own objective by its name (time_per_sample, max_load,
+latency, speedup, cost) and those of a simulated batch: simulated_time_per_sample, batch_time, throughput, bubble,
+peak_memory. Every value asked is a re-plan. Where more of the limit never makes the planner's proven best worse, the
+answer is found by bisection and is the least there is; elsewhere values are asked from the least upwards, and what was
+not asked is told. The walk begins at the limit in force.
+Exit codes: 0 found, 1 no value that was asked reaches the goal, 2 wrong use or input, 3 stopped before any value did,
+70 a bug of plantui.";
+
+/// Find the least devices, memory, bandwidth or microbatches with which a goal is reached
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct SeekArgs {
+    /// Workload to plan: a file, or `-` for standard input
+    workload: PathBuf,
+    /// The limit of which as little as possible is sought
+    #[arg(long, value_name = "LIMIT", value_parser = kinds())]
+    least: String,
+    /// The goal, such as 'time_per_sample<=25ms' or 'throughput>=40/s'
+    #[arg(long, value_name = "GOAL")]
+    until: String,
+    /// The values that may be the answer: a list A,B,C or a range A..B, A..B:x2, A..B:+8 [default: all]
+    #[arg(long, value_name = "VALUES")]
+    among: Option<String>,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    planning: PlannerArgs,
+    /// Time for each re-plan [default: 10s]; --deadline is that of all together
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
+    each: Option<Duration>,
+    /// Prints one JSON document (schema plantui.seek/1) in place of the text
+    #[arg(long)]
+    json: bool,
+    /// Writes to this file in place of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Lets --output replace a file
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+fn kinds() -> PossibleValuesParser {
+    PossibleValuesParser::new(LimitKind::ALL.map(|kind| kind.flag().trim_start_matches('-')))
+}
+
+impl SeekArgs {
+    /// Asks and prints.
+    ///
+    /// # Errors
+    /// [`Failure`] for wrong use or input, or where the result cannot be written.
+    pub fn run(self) -> Result<Ending, Failure> {
+        let destination = Destination::new(self.output.as_deref(), self.force);
+        destination.check()?;
+        let task = Task::new(input::workload(&self.workload)?, &self.limits, &self.planning)?;
+        let question = self.question(&task)?;
+        let sought = match self.planning.threads {
+            None => self.seek(&task, &question)?,
+            Some(threads) => planning::pool(threads)?.install(|| self.seek(&task, &question))?,
+        };
+        let text = match self.json {
+            true => output::json(&seek_report::document(&task.problem, &sought)),
+            false => seek_report::text(&task.problem, &sought),
+        };
+        destination.write(&text)?;
+        let faults = sought.curve.iter().filter_map(|step| step.fault.as_ref());
+        faults.clone().for_each(tell_bug);
+        Ok(match sought.answer {
+            Some(_) => Ending::Done,
+            None if faults.count() > 0 => Ending::Bug,
+            None if sought.stopped => Ending::Stopped,
+            None => Ending::NoPlan,
+        })
+    }
+
+    fn question(&self, task: &Task) -> Result<Question, Failure> {
+        let least = LimitKind::ALL.into_iter().find(|kind| kind.flag().trim_start_matches('-') == self.least);
+        let least = least.ok_or_else(|| Failure::refused(format!("there is no limit `{}`", self.least), ""))?;
+        let heeded = limits_of(task.planner, &task.problem.workload);
+        if !heeded.contains(&least) {
+            let message =
+                format!("{} does not heed {}, so none of it is the least", task.planner.info().name, least.label());
+            let flags: Vec<&str> = heeded.iter().map(|kind| kind.flag().trim_start_matches('-')).collect();
+            return Err(Failure::refused(message, format!("--least takes here: {}", flags.join(", "))));
+        }
+        let measure = task.planner.measure(&task.problem.workload, &task.problem.options);
+        let goal = Goal::parse(&self.until, measure).map_err(|error| Failure::refused(error.message, error.repair))?;
+        let among = self.among.as_deref().map(|text| Values::parse(least, text)).transpose();
+        let among = among.map_err(|error| Failure::refused(format!("--among: {error}"), ""))?;
+        Ok(Question { least, goal, among: among.map(|values| values.values) })
+    }
+
+    fn seek(&self, task: &Task, question: &Question) -> Result<Sought, Failure> {
+        let whole = Search::new(None, self.planning.seed);
+        let interrupt = Interrupt::cancels(&whole)?;
+        let search = whole.part(self.planning.deadline);
+        let measure = question.goal.measure;
+        let each = Some(self.each.unwrap_or(TIME_FOR_EACH));
+        let asked = seek::Asked { planner: task.planner, problem: &task.problem, play: SIMULATED.into(), each };
+        Ok(watched(("seeking", measure), &search, &interrupt, || seek::seek(&asked, question, &search, &mut |_| ())))
+    }
+}

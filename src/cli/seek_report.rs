@@ -1,0 +1,258 @@
+//! What `seek` prints: the answer with the two limits around it, the curve walked, the plan; and the same as a document.
+//!
+//! ```text
+//! bert32a100 (37 nodes, 67 edges): Piper, least devices for planned time per sample at most 25.00 ms/sample
+//! 52 devices: 24.81 ms/sample; with 51 it is 25.02 ms/sample
+//! proven: with less no plan reaches the goal (bisection, 9 re-plans)
+//! ```
+
+use serde::Serialize;
+
+use super::report::{self, counted, line};
+use crate::{
+    export::plan_json::{self, status_word},
+    family,
+    plan::document::{Document, LimitsPart, WorkloadPart},
+    planner::Problem,
+    study::seek::{Certainty, Method, Sought, Step},
+    units,
+};
+
+/// The text for people.
+pub(super) fn text(problem: &Problem, sought: &Sought) -> String {
+    let mut text = String::new();
+    let (question, name) = (&sought.question, sought.planner.info().name);
+    line(&mut text, format_args!("{}: {name}, {}", report::about(&problem.workload), question.told()));
+    line(&mut text, format_args!("{}", answer(sought)));
+    line(&mut text, format_args!("{}", certainty(sought)));
+    line(&mut text, format_args!(""));
+    curve(&mut text, sought);
+    if let Some(run) = &sought.run {
+        let plan = match (sought.answer, sought.nearest()) {
+            (None, Some(step)) => format!("the plan that comes nearest, with {}", at(sought, step.value)),
+            _ => format!("the plan: {}", sought.flags().unwrap_or_default()),
+        };
+        line(&mut text, format_args!(""));
+        line(&mut text, format_args!("{plan}"));
+        text += &report::planned(run);
+    }
+    text
+}
+
+/// A value of the limit: `52 devices`, `7.42 GiB memory`.
+fn at(sought: &Sought, value: f64) -> String {
+    let kind = sought.question.least;
+    match kind {
+        crate::cluster::LimitKind::Memory if value < 1e30 => format!("{} memory", units::bytes(value)),
+        crate::cluster::LimitKind::Bandwidth if value >= 1e30 => "unlimited bandwidth".into(),
+        crate::cluster::LimitKind::Bandwidth => format!("{}/s", units::bytes_exact(value)),
+        kind => kind.counted(value),
+    }
+}
+
+fn figure(sought: &Sought, step: &Step) -> String {
+    step.figure.map_or_else(|| "no plan".into(), |figure| sought.question.goal.show(figure))
+}
+
+/// The answer and the limit below it.
+fn answer(sought: &Sought) -> String {
+    let Some(nearest) = sought.nearest() else {
+        let why = sought.curve.iter().rev().find(|step| !step.why.is_empty()).map(|step| step.why.as_str());
+        return format!("no value that was asked has a plan: {}", why.unwrap_or("nothing was asked"));
+    };
+    if sought.answer.is_none() {
+        let (first, last) = (sought.curve.first(), sought.curve.last());
+        let ends = first.zip(last).map(|(a, b)| format!("{} to {}", at(sought, a.value), at(sought, b.value)));
+        return format!(
+            "out of reach: of {} the nearest is {} with {}",
+            ends.unwrap_or_default(),
+            figure(sought, nearest),
+            at(sought, nearest.value)
+        );
+    }
+    let below = sought.below.and_then(|below| sought.curve.iter().find(|step| step.value == below));
+    let below = match below {
+        Some(step) if (nearest.value / step.value - 1.0).abs() < 1e-6 => {
+            format!("; with any less it is {}", figure(sought, step).replace("no plan", "none at all"))
+        }
+        Some(step) => format!("; with {} it is {}", at(sought, step.value), figure(sought, step)),
+        None => "; there is nothing less to ask".into(),
+    };
+    format!(
+        "{}: {}{}",
+        at(sought, nearest.value),
+        figure(sought, nearest),
+        below.replace("it is no plan", "there is no plan")
+    )
+}
+
+/// How sure that is and how it was found.
+fn certainty(sought: &Sought) -> String {
+    let asked = counted(sought.curve.len(), "re-plan");
+    let how = match &sought.method {
+        Method::Bisection => {
+            format!("by bisection, {asked}: with more {} the best plan is never worse", sought.question.least.label())
+        }
+        Method::Sweep(why) => format!("from the least upwards, {asked}: {why}"),
+    };
+    let sure = match (&sought.certainty, sought.answer) {
+        (Certainty::Proven, None) => "proven: no plan reaches the goal".to_string(),
+        (Certainty::Proven | Certainty::EveryAsked, Some(_)) if sought.below.is_none() => {
+            "the least there is reaches the goal".to_string()
+        }
+        (Certainty::Proven, Some(_)) => "proven: no plan reaches the goal with less".to_string(),
+        (Certainty::EveryAsked, _) => "every smaller value was asked, and its plan fails".to_string(),
+        (Certainty::Open(why), _) => format!("not proven: {why}"),
+    };
+    format!("{sure}\n{how}")
+}
+
+/// The values that were asked, a row each.
+fn curve(text: &mut String, sought: &Sought) {
+    let goal = &sought.question.goal;
+    let head = ["", sought.question.least.label(), goal.title(), "stages", "used", "planned in", ""];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for step in &sought.curve {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        rows.push(vec![
+            if sought.answer == Some(step.value) { "*" } else { "" }.into(),
+            shown(sought, step.value),
+            or_dash(step.figure.map(|figure| goal.show(figure))),
+            or_dash(step.stages.map(|stages| stages.to_string())),
+            or_dash(step.devices.map(|devices| devices.to_string())),
+            units::seconds(step.seconds),
+            match step {
+                Step { fault: Some(_), .. } => "bug".into(),
+                Step { holds: true, .. } => "reaches it".into(),
+                Step { figure: None, .. } => "no plan".into(),
+                Step { ruled_out: true, .. } => "fails, proven".into(),
+                _ => "fails".into(),
+            },
+        ]);
+    }
+    report::table(text, &rows);
+}
+
+fn shown(sought: &Sought, value: f64) -> String {
+    use crate::cluster::LimitKind;
+    match sought.question.least {
+        LimitKind::Memory if value < 1e30 => units::bytes(value),
+        LimitKind::Bandwidth if value >= 1e30 => "unlimited".into(),
+        kind => kind.format(value),
+    }
+}
+
+/// The document, schema `plantui.seek/1`.
+#[derive(Debug, Serialize)]
+pub(super) struct SeekDocument {
+    schema: &'static str,
+    workload: WorkloadPart,
+    planner: &'static str,
+    limits: LimitsPart,
+    least: &'static str,
+    goal: GoalPart,
+    among: Option<Vec<f64>>,
+    method: &'static str,
+    /// Whether more of the limit never makes the planner's proven best worse.
+    monotone: bool,
+    /// Why it is not, or is not known to be.
+    objection: Option<String>,
+    answer: Option<f64>,
+    flags: Option<String>,
+    figure: Option<f64>,
+    below: Option<f64>,
+    certainty: &'static str,
+    open: Option<String>,
+    nearest: Option<f64>,
+    complete: bool,
+    curve: Vec<StepPart>,
+    /// The plan of the answer, or of what comes nearest.
+    plan: Option<Document>,
+}
+
+#[derive(Debug, Serialize)]
+struct GoalPart {
+    figure: &'static str,
+    simulated: bool,
+    relation: &'static str,
+    value: f64,
+    unit: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct StepPart {
+    value: f64,
+    status: &'static str,
+    figure: Option<f64>,
+    reaches: bool,
+    ruled_out: bool,
+    stages: Option<usize>,
+    devices: Option<u32>,
+    seconds: f64,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    why: String,
+}
+
+/// The document of what was found.
+pub(super) fn document(problem: &Problem, sought: &Sought) -> SeekDocument {
+    use crate::study::seek::Figure;
+    let goal = &sought.question.goal;
+    let (certainty, open) = match &sought.certainty {
+        Certainty::Proven => ("proven", None),
+        Certainty::EveryAsked => ("every_value_asked", None),
+        Certainty::Open(why) => ("open", Some(why.clone())),
+    };
+    let objection = match &sought.method {
+        Method::Bisection => None,
+        Method::Sweep(why) => Some(why.clone()),
+    };
+    let nearest = sought.nearest();
+    SeekDocument {
+        schema: "plantui.seek/1",
+        workload: problem.workload.as_ref().into(),
+        planner: sought.planner.info().id,
+        limits: LimitsPart::from(&problem.limits).only(family::of(&problem.workload).limits()),
+        least: sought.question.least.flag().trim_start_matches('-'),
+        goal: GoalPart {
+            figure: goal.name(),
+            simulated: goal.is_simulated(),
+            relation: if goal.at_most { "at_most" } else { "at_least" },
+            value: goal.value,
+            unit: match goal.figure {
+                Figure::Planned => goal.measure.unit(),
+                Figure::SampleTime | Figure::BatchTime => "s",
+                Figure::Throughput => "samples/s",
+                Figure::Bubble => "share",
+                Figure::Memory => "B",
+            },
+        },
+        among: sought.question.among.clone(),
+        method: if objection.is_none() { "bisection" } else { "sweep" },
+        monotone: objection.is_none(),
+        objection,
+        answer: sought.answer,
+        flags: sought.flags(),
+        figure: nearest.and_then(|step| step.figure),
+        below: sought.below,
+        certainty,
+        open,
+        nearest: nearest.filter(|_| sought.answer.is_none()).map(|step| step.value),
+        complete: !sought.stopped,
+        curve: sought.curve.iter().map(part).collect(),
+        plan: sought.run.as_ref().map(plan_json::of_run),
+    }
+}
+
+fn part(step: &Step) -> StepPart {
+    StepPart {
+        value: step.value,
+        status: status_word(step.status),
+        figure: step.figure,
+        reaches: step.holds,
+        ruled_out: step.ruled_out,
+        stages: step.stages,
+        devices: step.devices,
+        seconds: step.seconds,
+        why: step.why.clone(),
+    }
+}

@@ -1,0 +1,257 @@
+//! What is to be reached: a figure of a plan, a direction, a value. Reads `time_per_sample<=25ms`.
+
+use crate::{
+    plan::{Measure, Score},
+    run::Run,
+    units,
+    workload::placement::SECONDS,
+};
+
+/// A figure of a plan that a goal can be set for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// What the planner minimises, by its own model.
+    Planned,
+    /// Time per sample (or microbatch, where the workload does not tell) of a simulated batch, seconds.
+    SampleTime,
+    /// Time of a simulated batch, seconds.
+    BatchTime,
+    /// Samples (or microbatches) a second of a simulated batch.
+    Throughput,
+    /// Share of device time that is idle in a simulated batch, 0 to 1.
+    Bubble,
+    /// The most memory in use on any device in a simulated batch, bytes.
+    Memory,
+}
+
+/// The words for each figure, the one that is shown first.
+const WORDS: [(Figure, &[&str]); 6] = [
+    (Figure::Planned, &["objective", "planned"]),
+    (Figure::SampleTime, &["simulated_time_per_sample"]),
+    (Figure::BatchTime, &["batch_time", "iteration", "simulated_iteration_time"]),
+    (Figure::Throughput, &["throughput", "samples_per_s"]),
+    (Figure::Bubble, &["bubble"]),
+    (Figure::Memory, &["peak_memory", "memory"]),
+];
+
+/// A figure that must be at most, or at least, a value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Goal {
+    /// Of what.
+    pub figure: Figure,
+    /// What the planner's plans are measured by.
+    pub measure: Measure,
+    /// Whether the figure must not be above the value; else it must not be below.
+    pub at_most: bool,
+    /// In the figure's base unit; of [`Figure::Planned`] in the unit of the measure.
+    pub value: f64,
+}
+
+/// Why a text is no goal.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}; {repair}")]
+pub struct GoalError {
+    /// What is wrong.
+    pub message: String,
+    /// What would do.
+    pub repair: String,
+}
+
+impl Goal {
+    /// Reads `FIGURE<=VALUE` or `FIGURE>=VALUE`, for plans that are measured so. The name of the measure is the planned
+    /// figure; `time_per_sample` where the measure is no such time is the simulated one.
+    ///
+    /// # Errors
+    /// What is wrong with the text, and what would do.
+    pub fn parse(text: &str, measure: Measure) -> Result<Self, GoalError> {
+        let error =
+            |message: String| GoalError { message, repair: format!("write a goal such as `{}`", example(measure)) };
+        let at = text.find(['<', '>', '≤', '≥', '=']).ok_or_else(|| error(format!("`{text}` compares nothing")))?;
+        let (word, rest) = text.split_at(at);
+        let (at_most, value) = [("<=", true), (">=", false), ("≤", true), ("≥", false), ("<", true), (">", false)]
+            .into_iter()
+            .find_map(|(sign, at_most)| Some((at_most, rest.strip_prefix(sign)?)))
+            .ok_or_else(|| error(format!("`{text}` asks for one exact value, which no plan may have")))?;
+        let word = word.trim();
+        let figure = figure(word, measure).ok_or_else(|| GoalError {
+            message: format!("plans measured by {} have no figure `{word}`", measure.name()),
+            repair: format!("goals are set for {}", names(measure).join(", ")),
+        })?;
+        let goal = Goal { figure, measure, at_most, value: 0.0 };
+        let value = goal.read(value.trim()).map_err(|what| error(format!("the goal `{text}` has no value: {what}")))?;
+        Ok(Goal { value, ..goal })
+    }
+
+    fn read(&self, text: &str) -> Result<f64, String> {
+        let seconds = || units::parse_seconds(text).map_err(|error| error.to_string());
+        let number = |text: &str| {
+            let value = text.trim().parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
+            value.ok_or_else(|| format!("`{text}` is no number of at least 0"))
+        };
+        match (self.figure, self.measure.unit()) {
+            (Figure::Planned, "s") | (Figure::SampleTime | Figure::BatchTime, _) => seconds(),
+            (Figure::Planned, "ms") => number(text).or_else(|_| Ok(seconds()? / SECONDS)),
+            (Figure::Planned, "x") => number(text.strip_suffix('x').unwrap_or(text)),
+            (Figure::Planned, _) => number(text).or_else(|_| units::parse_flops(text).map_err(|e| e.to_string())),
+            (Figure::Throughput, _) => number(text.split('/').next().unwrap_or(text).trim_end_matches("samples")),
+            (Figure::Bubble, _) => match text.strip_suffix('%') {
+                Some(percent) => Ok(number(percent)? / 100.0),
+                None => number(text),
+            }
+            .and_then(|share| if share <= 1.0 { Ok(share) } else { Err(format!("`{text}` is no share: write 20%")) }),
+            (Figure::Memory, _) => units::parse_bytes(text).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Whether a value reaches it.
+    pub fn holds(&self, value: f64) -> bool {
+        if self.at_most { value <= self.value * (1.0 + ROUNDING) } else { value >= self.value * (1.0 - ROUNDING) }
+    }
+
+    /// Whether the first value is nearer to it, or further beyond.
+    pub fn is_nearer(&self, value: f64, than: f64) -> bool {
+        if self.at_most { value < than } else { value > than }
+    }
+
+    /// Whether it needs a simulated batch.
+    pub fn is_simulated(&self) -> bool {
+        self.figure != Figure::Planned
+    }
+
+    /// Whether it asks for more of what the planner strives for, so that a better plan never fails where a worse one does
+    /// not.
+    pub fn is_what_is_planned_for(&self) -> bool {
+        self.figure == Figure::Planned && self.at_most != self.measure.larger_is_better()
+    }
+
+    /// The figure of a run, if it has a valid plan, simulated where that is needed.
+    pub fn of(&self, run: &Run) -> Option<f64> {
+        if self.figure == Figure::Planned {
+            let score: &Score = run.score.as_ref().filter(|score| score.is_valid() && score.measure == self.measure)?;
+            return Some(score.value);
+        }
+        let timeline = &run.simulation.as_ref().filter(|_| run.score.as_ref().is_some_and(Score::is_valid))?.timeline;
+        (timeline.iteration_s > 0.0).then(|| match self.figure {
+            Figure::SampleTime => 1.0 / timeline.samples_per_s,
+            Figure::Throughput => timeline.samples_per_s,
+            Figure::Bubble => timeline.bubble,
+            Figure::Memory => timeline.peak_memory(),
+            Figure::BatchTime | Figure::Planned => timeline.iteration_s,
+        })
+    }
+
+    /// What the figure is called.
+    pub fn name(&self) -> &'static str {
+        match self.figure {
+            Figure::Planned => self.measure.name(),
+            figure => WORDS.iter().find(|(known, _)| *known == figure).map_or("", |(_, words)| words[0]),
+        }
+    }
+
+    /// What people call the figure.
+    pub fn title(&self) -> &'static str {
+        match self.figure {
+            Figure::Planned => match self.measure {
+                Measure::TimePerSample => "planned time per sample",
+                Measure::IterationTime => "planned time of a batch",
+                Measure::MaxLoad => "load of the busiest device",
+                Measure::SeparateMaxima => "largest forward and largest backward load",
+                Measure::Latency { .. } => "latency",
+                Measure::Speedup(_) => "planned speed-up",
+                Measure::OperatorCost(_) => "cost of a step",
+            },
+            Figure::SampleTime => "simulated time per sample",
+            Figure::BatchTime => "simulated time of a batch",
+            Figure::Throughput => "simulated samples per second",
+            Figure::Bubble => "bubble",
+            Figure::Memory => "simulated peak memory",
+        }
+    }
+
+    /// A value of the figure with its unit.
+    pub fn show(&self, value: f64) -> String {
+        match self.figure {
+            Figure::Planned => self.measure.show(value),
+            Figure::SampleTime => format!("{}/sample", units::seconds(value)),
+            Figure::BatchTime => units::seconds(value),
+            Figure::Throughput => format!("{}/s", units::number(value)),
+            Figure::Bubble => units::percent(value),
+            Figure::Memory => units::bytes(value),
+        }
+    }
+
+    /// The goal in words: `planned time per sample at most 25.00 ms/sample`.
+    pub fn told(&self) -> String {
+        format!("{} at {} {}", self.title(), if self.at_most { "most" } else { "least" }, self.show(self.value))
+    }
+}
+
+/// Sums of times differ in their last digits.
+const ROUNDING: f64 = 1e-12;
+
+fn figure(word: &str, measure: Measure) -> Option<Figure> {
+    if word == measure.name() {
+        return Some(Figure::Planned);
+    }
+    if word == Measure::TimePerSample.name() {
+        return Some(Figure::SampleTime);
+    }
+    if word == Measure::IterationTime.name() {
+        return Some(Figure::BatchTime);
+    }
+    WORDS.iter().find(|(_, words)| words.contains(&word)).map(|(figure, _)| *figure)
+}
+
+/// The names of all figures that a goal can be set for.
+pub fn names(measure: Measure) -> Vec<&'static str> {
+    let others = WORDS.iter().filter(|(figure, _)| *figure != Figure::Planned).map(|(_, words)| words[0]);
+    std::iter::once(measure.name()).chain(others).collect()
+}
+
+/// A goal as one might write it.
+pub fn example(measure: Measure) -> &'static str {
+    match measure {
+        Measure::TimePerSample => "time_per_sample<=25ms",
+        Measure::IterationTime => "iteration_time<=2s",
+        Measure::MaxLoad => "max_load<=25ms",
+        Measure::SeparateMaxima => "separate_maxima<=25ms",
+        Measure::Latency { .. } => "latency<=40ms",
+        Measure::Speedup(_) => "speedup>=12x",
+        Measure::OperatorCost(_) => "cost<=2e12",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_read_in_the_units_of_their_figures() {
+        let read = |text, measure| Goal::parse(text, measure).map(|goal| (goal.figure, goal.at_most, goal.value));
+        let piper = Measure::TimePerSample;
+        assert_eq!(read("time_per_sample<=25ms", piper), Ok((Figure::Planned, true, 0.025)));
+        assert_eq!(read(" objective < 2s ", piper), Ok((Figure::Planned, true, 2.0)));
+        assert_eq!(read("throughput>=40/s", piper), Ok((Figure::Throughput, false, 40.0)));
+        assert_eq!(read("throughput >= 40 samples/s", piper).map_err(|_| ()), Ok((Figure::Throughput, false, 40.0)));
+        assert_eq!(read("bubble<=20%", piper), Ok((Figure::Bubble, true, 0.2)));
+        assert_eq!(read("bubble≤0.2", piper), Ok((Figure::Bubble, true, 0.2)));
+        assert_eq!(read("memory<=1GiB", piper), Ok((Figure::Memory, true, 1_073_741_824.0)));
+        assert_eq!(read("max_load<=0.5s", Measure::MaxLoad), Ok((Figure::Planned, true, 500.0)));
+        assert_eq!(read("max_load<=25", Measure::MaxLoad), Ok((Figure::Planned, true, 25.0)));
+        assert_eq!(read("time_per_sample<=25ms", Measure::MaxLoad), Ok((Figure::SampleTime, true, 0.025)));
+        assert_eq!(read("speedup>=12x", Measure::Speedup(Default::default())), Ok((Figure::Planned, false, 12.0)));
+    }
+
+    #[test]
+    fn what_is_no_goal_is_told_with_one_that_is() {
+        let told = |text| Goal::parse(text, Measure::TimePerSample).unwrap_err().to_string();
+        assert!(told("25ms").contains("compares nothing") && told("25ms").contains("`time_per_sample<=25ms`"));
+        assert!(told("latency<=25ms").contains("no figure `latency`") && told("latency<=1s").contains("throughput"));
+        assert!(told("time_per_sample<=25").contains("without a unit"), "{}", told("time_per_sample<=25"));
+        assert!(told("bubble<=20").contains("write 20%"));
+        assert!(told("time_per_sample=25ms").contains("exact value"));
+        for text in ["bubble<=-1%", "throughput>=nan", "memory<=x", "<=", ""] {
+            assert!(Goal::parse(text, Measure::TimePerSample).is_err(), "{text}");
+        }
+    }
+}

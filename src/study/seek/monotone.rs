@@ -1,0 +1,49 @@
+//! Where more of a limit never makes a planner's proven best worse.
+//!
+//! A planner that proves its plan optimal gives the best of a set of plans. If the limit only decides which plans are
+//! allowed (devices need not all be used; memory is a bound), more of it allows every plan that less of it does. If it is a
+//! rate (bandwidth), each plan by itself gets no slower. Either way the best cannot get worse. It is not so for the number
+//! of microbatches, which replicas must divide; for plans that are scored by a simulation, whose order of events a limit may
+//! change; nor for machines, whose shape changes with the number of devices.
+
+use super::{Question, Step};
+use crate::{cluster::LimitKind, plan::Measure, planner::Status};
+
+/// Why bisection would not be sound; `None` where it is. `first` is the answer for the value in force.
+pub(super) fn objection(question: &Question, first: &Step) -> Option<String> {
+    let kind = question.least;
+    if question.goal.is_simulated() {
+        return Some(format!(
+            "the planner does not plan for {}, so it may go up and down with {}",
+            question.goal.title(),
+            kind.label()
+        ));
+    }
+    if !question.goal.is_what_is_planned_for() {
+        return Some("the goal asks for less of what the planner strives for".into());
+    }
+    let monotone = match question.goal.measure {
+        Measure::TimePerSample => {
+            matches!(kind, LimitKind::Devices | LimitKind::Memory | LimitKind::Bandwidth)
+        }
+        Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => {
+            matches!(kind, LimitKind::Devices | LimitKind::Cpus | LimitKind::Memory)
+        }
+        Measure::OperatorCost(_) => matches!(kind, LimitKind::Memory | LimitKind::Bandwidth),
+        Measure::Speedup(_) => kind == LimitKind::Memory,
+        Measure::IterationTime => false,
+    };
+    if !monotone {
+        return Some(match kind {
+            LimitKind::Microbatches => "replicas must divide the microbatches, so more of them may be worse".into(),
+            kind => format!("more {} may make plans of this kind worse", kind.label()),
+        });
+    }
+    match first.status {
+        Status::Optimal | Status::Infeasible => None,
+        Status::Feasible | Status::Cancelled if first.ruled_out => None,
+        Status::Feasible | Status::Cancelled => {
+            Some(format!("the plans are not proven to be the best, so more {} may give a worse one", kind.label()))
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Which values of a limit there are to ask: the ends, the middle between two, the ladder from the least upwards.
+
+use crate::{
+    cluster::{LimitKind, Limits, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES, NEUTRAL_BANDWIDTH},
+    units,
+};
+
+/// Sizes and rates are told apart down to this share.
+pub(super) const WITHIN: f64 = 0.01;
+/// How far above the value in force counts are looked for, and how many there are at least.
+const FURTHEST: f64 = 16.0;
+const FEWEST: f64 = 64.0;
+/// Up to this count a ladder has every value; above it an eighth of a power of two lies between two.
+const EVERY: f64 = 64.0;
+/// A ladder of sizes goes so many steps to either side.
+const RUNGS: usize = 6;
+
+/// Whether a limit is counted: then its values are whole numbers.
+pub(super) fn is_count(kind: LimitKind) -> bool {
+    matches!(kind, LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches | LimitKind::Batch)
+}
+
+/// The least value there is to ask.
+pub(super) fn least(kind: LimitKind, now: f64) -> f64 {
+    match kind {
+        LimitKind::Cpus => 0.0,
+        LimitKind::Devices | LimitKind::Microbatches | LimitKind::Batch => now.min(1.0),
+        // A size a thousandth of a thousandth of what is there is none that is meant.
+        LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops => {
+            (now.min(1e15) / 1_048_576.0).max(units::SMALLEST)
+        }
+    }
+}
+
+/// The greatest value there is to ask: for sizes no limit at all.
+pub(super) fn most(kind: LimitKind, now: f64) -> f64 {
+    let reach = |most: u32| (now * FURTHEST).max(FEWEST).min(f64::from(most)).max(now);
+    match kind {
+        LimitKind::Devices | LimitKind::Cpus => reach(MOST_DEVICES),
+        LimitKind::Microbatches => reach(MOST_MICROBATCHES),
+        LimitKind::Batch => reach(MOST_BATCH),
+        LimitKind::Memory => Limits::NEUTRAL.memory_bytes,
+        LimitKind::Bandwidth | LimitKind::Flops => NEUTRAL_BANDWIDTH.max(now),
+    }
+}
+
+/// A value between two, as round as it can be; `None` where they are next to each other.
+pub(super) fn middle(kind: LimitKind, low: f64, high: f64) -> Option<f64> {
+    if is_count(kind) {
+        return (high - low > 1.5).then(|| ((low + high) / 2.0).floor());
+    }
+    if high / low <= 1.0 + WITHIN {
+        return None;
+    }
+    let middle = (low * high).sqrt();
+    let unit = if kind == LimitKind::Memory { 1024f64.powf((middle.ln() / 1024f64.ln()).floor()) } else { 1.0 };
+    let round = |digits: i32| {
+        let step = 10f64.powi((middle / unit).log10().floor() as i32 + 1 - digits);
+        (middle / unit / step).round() * step * unit
+    };
+    // The fewest digits that still cut the rest to three quarters at most.
+    let narrow = |value: f64| {
+        let share = (value / low).ln() / (high / low).ln();
+        (0.25..=0.75).contains(&share)
+    };
+    Some((1..=6).map(round).find(|&value| narrow(value)).unwrap_or(middle))
+}
+
+/// Values from the least upwards, coarse where they are large.
+pub(super) fn ladder(kind: LimitKind, now: f64) -> Vec<f64> {
+    let mut values = vec![];
+    if is_count(kind) {
+        let (mut next, last) = (least(kind, now), most(kind, now));
+        while next <= last {
+            values.push(next);
+            next += if next < EVERY { 1.0 } else { (2f64.powf(next.log2().floor()) / 8.0).max(1.0) };
+        }
+        values.push(now);
+    } else {
+        let along =
+            |up| std::iter::successors(Some(now), move |&value| Some(kind.step(value, up, false))).take(RUNGS + 1);
+        values.extend(along(false).chain(along(true)));
+    }
+    ascending(values)
+}
+
+/// What lies between a value that fails and the next that does not.
+pub(super) fn between(kind: LimitKind, low: f64, high: f64) -> Vec<f64> {
+    if is_count(kind) {
+        let inside = (high - low) as usize;
+        return (1..inside).map(|step| low + step as f64).collect();
+    }
+    let steps = ((high / low).ln() / (1.0 + WITHIN).ln()).ceil().clamp(1.0, 16.0) as i32;
+    (1..steps).map(|step| low * (high / low).powf(f64::from(step) / f64::from(steps))).collect()
+}
+
+/// Each once, in order.
+pub(super) fn ascending(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn middles_lie_between_and_end() {
+        for (kind, low, high) in [
+            (LimitKind::Devices, 1.0, 1024.0),
+            (LimitKind::Memory, 1e3, 1e12),
+            (LimitKind::Bandwidth, 1.0, 1e30),
+            (LimitKind::Cpus, 0.0, 7.0),
+        ] {
+            for up in [true, false] {
+                let (mut low, mut high, mut steps) = (low, high, 0);
+                while let Some(value) = middle(kind, low, high) {
+                    assert!(low < value && value < high, "{kind:?} {low} {value} {high}");
+                    if up {
+                        low = value
+                    } else {
+                        high = value
+                    }
+                    steps += 1;
+                    assert!(steps < 40, "{kind:?}");
+                }
+            }
+        }
+        assert_eq!(
+            middle(LimitKind::Memory, 8.0 * 1024f64.powi(3), 16.0 * 1024f64.powi(3)),
+            Some(10.0 * 1024f64.powi(3))
+        );
+    }
+
+    #[test]
+    fn ladders_hold_every_small_count_and_the_value_in_force() {
+        let devices = ladder(LimitKind::Devices, 100.0);
+        assert!((1..=64).all(|count| devices.contains(&f64::from(count))) && devices.contains(&100.0));
+        assert_eq!((devices[0], *devices.last().unwrap()), (1.0, 1600.0));
+        assert!(devices.len() < 120 && devices.windows(2).all(|pair| pair[0] < pair[1]));
+        let memory = ladder(LimitKind::Memory, 8.0 * 1024f64.powi(3));
+        assert_eq!(memory.len(), 13);
+        assert_eq!(between(LimitKind::Devices, 64.0, 72.0).len(), 7);
+        let fine = between(LimitKind::Memory, 8e9, 16e9);
+        assert!(fine.len() == 15 && fine.iter().all(|value| (8e9..16e9).contains(value)));
+    }
+}
