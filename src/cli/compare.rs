@@ -312,6 +312,23 @@ impl<'a> From<&'a Entry> for EntryPart<'a> {
     }
 }
 
+/// What the lines rest on, each sentence once, with all whom it concerns.
+fn remarks(entries: &[Entry]) -> Vec<String> {
+    let mut told: Vec<(&str, Vec<&str>)> = vec![];
+    for (remark, name) in entries.iter().flat_map(|entry| entry.remarks.iter().map(|remark| (remark, &entry.name))) {
+        match told.iter_mut().find(|(known, _)| known == remark) {
+            Some((_, names)) => names.push(name),
+            None => told.push((remark, vec![name])),
+        }
+    }
+    let whom = |names: &[&str]| match names.len() {
+        1..=3 => names.join(", "),
+        count if count == entries.len() => format!("all {count}"),
+        count => format!("{} and {} others", names[..2].join(", "), count - 2),
+    };
+    told.iter().map(|(remark, names)| format!("{}: {remark}", whom(names))).collect()
+}
+
 /// The rows of one objective under their head.
 fn table(entries: &[Entry]) -> Vec<Vec<String>> {
     let titles = Column::ALL.map(|column| column.title().to_string());
@@ -335,7 +352,7 @@ fn report(workload: &Workload, limits: &Limits, play: Play, entries: &[Entry], l
     line(&mut text, format_args!("{}", report::about(workload)));
     line(&mut text, format_args!("limits: {}", report::limits(workload, limits)));
     let played: Vec<String> = [play.schedule.name().to_string()].into_iter().chain(play.changes()).collect();
-    line(&mut text, format_args!("played as {}", played.join(", ")));
+    line(&mut text, format_args!("simulated as {}", played.join(", ")));
     line(&mut text, format_args!(""));
     for (place, group) in entries.chunk_by(|a, b| columns::group(a) == columns::group(b)).enumerate() {
         if place > 0 {
@@ -346,11 +363,7 @@ fn report(workload: &Workload, limits: &Limits, play: Play, entries: &[Entry], l
         line(&mut text, format_args!("{title}"));
         report::table(&mut text, &table(group));
     }
-    let remarks: Vec<String> = entries
-        .iter()
-        .flat_map(|entry| entry.remarks.iter().map(move |remark| format!("{}: {remark}", entry.name)))
-        .collect();
-    report::notes(&mut text, &remarks);
+    report::notes(&mut text, &remarks(entries));
     // Planners of a family share their reason.
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for LeftOut { id, reason } in left_out {

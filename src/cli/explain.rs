@@ -177,7 +177,7 @@ fn text(planned: &Run, explained: &Explained) -> String {
 
 fn limited_by(text: &mut String, base: &Base, bottleneck: &Bottleneck) {
     let parts: Vec<String> =
-        bottleneck.parts.iter().map(|part| format!("{} {}", part.name, units::percent(part.share))).collect();
+        bottleneck.parts.iter().map(|part| format!("{} {}", called(part.name), units::percent(part.share))).collect();
     line(text, format_args!("limited by {}: {}", bottleneck.name, parts.join(", ")));
     let mut simulated = vec![];
     if let Some(busy) = bottleneck.busy {
@@ -193,9 +193,18 @@ fn limited_by(text: &mut String, base: &Base, bottleneck: &Bottleneck) {
     }
 }
 
+/// What a part of a stage's time is called in reports; the document keeps the names it has had.
+fn called(part: &'static str) -> &'static str {
+    match part {
+        "edges" => "transfers",
+        "sync" => "all-reduce",
+        part => part,
+    }
+}
+
 fn what_binds(text: &mut String, base: &Base, explanation: &Explanation) {
     let causes = explanation.causes(base);
-    line(text, format_args!("what binds (found by planning without it)"));
+    line(text, format_args!("binding limits (found by planning without each)"));
     for cause in &causes {
         let Cause { kind, how, without, difference, value, .. } = cause;
         let value = base.show(*value);

@@ -27,7 +27,8 @@ fn idle(workload: &Workload, stage: &Stage, at: usize) -> u32 {
 pub(super) fn operators(text: &mut String, workload: &Workload, stage: &Stage, score: &Score) {
     let Some(scored) = score.stages.first() else { return };
     line(text, format_args!(""));
-    let head = ["  operators", "time", "compute", "edges", "sync", "idle devices", "memory", "split", "names"];
+    let head =
+        ["  operators", "time", "compute", "transfers", "all-reduce", "idle devices", "memory", "split", "names"];
     let mut rows = vec![head.map(String::from).to_vec()];
     for run in stage.runs_of_a_choice() {
         let costs = &scored.nodes[run.clone()];

@@ -9,7 +9,7 @@ use crate::{
 
 /// How a batch is played; what is not given is as everywhere else in plantui.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "How it is played")]
+#[command(next_help_heading = "How it is simulated")]
 pub(super) struct PlayArgs {
     /// Order in which a stage works through its microbatches
     #[arg(long, value_name = "ID", default_value = Schedule::ALL[0].id(),

@@ -4,11 +4,11 @@
 //! bert32a100 (37 nodes, 67 edges): Piper, optimal, in 8.000 ms
 //! 20.20 ms/sample   49.5 samples/s   12 stages on 64 of 64 devices
 //! proven: least time per microbatch in Piper's model; simulated as 1F1B: 21.00 ms/sample, 4.0% more
-//! limited by stage 3: compute 91.0%, edges 6.0%, sync 3.0%
+//! limited by stage 3: compute 91.0%, transfers 6.0%, all-reduce 3.0%
 //!
-//!   stage  d x t  time/sample  compute  edges  sync    memory  of 8 GiB  in flight  recompute  nodes
-//!       1  4 x 1     19.90 ms    91.0%   6.0%  3.0%  7.40 GiB     92.5%         16     2 of 3  tensor .. layer
-//! *     3  6 x 1     20.20 ms    ..
+//!   stage  DP x TP  time/sample  compute  transfers  all-reduce    memory  of 8 GiB  in flight  recompute  nodes
+//!       1    4 x 1     19.90 ms    91.0%       6.0%        3.0%  7.40 GiB     92.5%         16     2 of 3  tensor .. layer
+//! *     3    6 x 1     20.20 ms    ..
 //! ```
 
 use std::fmt::Write;
@@ -114,7 +114,7 @@ pub fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Pl
     }
     if let (Measure::OperatorCost(_), [stage]) = (score.measure, plan.stages.as_slice()) {
         if let Some([compute, edges, sync]) = score.stages.first().map(shares) {
-            line(text, format_args!("spent on: compute {compute}, edges {edges}, sync {sync}"));
+            line(text, format_args!("spent on: compute {compute}, transfers {edges}, all-reduce {sync}"));
         }
         operator_table::operators(text, workload, stage, score);
         return;
@@ -122,12 +122,25 @@ pub fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Pl
     let bottleneck = score.bottleneck();
     if let Some(stage) = bottleneck {
         let [compute, edges, sync] = shares(&score.stages[stage]);
-        line(text, format_args!("limited by stage {}: compute {compute}, edges {edges}, sync {sync}", stage + 1));
+        line(
+            text,
+            format_args!("limited by stage {}: compute {compute}, transfers {edges}, all-reduce {sync}", stage + 1),
+        );
     }
     line(text, format_args!(""));
     let of_limit = format!("of {}", units::bytes_exact(limits.memory_bytes));
-    let head =
-        ["  stage", "d x t", "time/sample", "compute", "edges", "sync", "memory", &of_limit, "in flight", "recompute"];
+    let head = [
+        "  stage",
+        "DP x TP",
+        "time/sample",
+        "compute",
+        "transfers",
+        "all-reduce",
+        "memory",
+        &of_limit,
+        "in flight",
+        "recompute",
+    ];
     let mapped = plan.topology.is_some();
     let on = mapped.then(|| "on devices".to_string());
     let mut rows: Vec<Vec<String>> =

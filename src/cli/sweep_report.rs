@@ -1,6 +1,9 @@
 //! What `sweep` prints: a table for people, a document for programs.
 
+use std::io::IsTerminal;
+
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 use super::report::{self, line};
 use crate::{
@@ -55,7 +58,20 @@ pub(super) fn table(
     line(&mut text, format_args!(""));
     match &chart.lines[..] {
         [one] => single(&mut text, sweep, &chart, one, answers),
-        _ => side_by_side(&mut text, sweep, &chart, answers),
+        lines => {
+            let mut together = String::new();
+            side_by_side(&mut together, sweep, &chart, answers);
+            let widest = together.lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
+            if widest <= room() {
+                text += &together;
+            } else {
+                // Columns that nobody can see are none: a block for each line.
+                for (place, one) in lines.iter().enumerate() {
+                    line(&mut text, format_args!("{}{}", if place > 0 { "\n" } else { "" }, one.label));
+                    single(&mut text, sweep, &chart, one, answers);
+                }
+            }
+        }
     }
     let open = answers.len() - done;
     if open > 0 {
@@ -66,6 +82,13 @@ pub(super) fn table(
         line(&mut text, format_args!("stopped: {} of {} points are open; {how}", open, answers.len()));
     }
     text
+}
+
+/// Columns that a table may take: those of the terminal, or what a log is read in.
+fn room() -> usize {
+    const LOG: usize = 160;
+    let terminal = std::io::stdout().is_terminal().then(|| ratatui::crossterm::terminal::size().ok()).flatten();
+    terminal.map_or(LOG, |(columns, _)| columns.into())
 }
 
 fn title_of_axes(sweep: &Sweep) -> String {

@@ -53,7 +53,7 @@ impl Column {
             Column::Devices => "devices",
             Column::Throughput => "samples/s",
             Column::Bubble => "bubble",
-            Column::Predicted => "predicted",
+            Column::Predicted => "model error",
             Column::Gap => "gap",
             Column::Planning => "planned in",
         }
@@ -90,10 +90,11 @@ impl Column {
                 Some(Measure::IterationTime) => {
                     entry.value().zip(played).map(|(value, played)| value / (played.samples_per_s * played.iteration_s))
                 }
+                Some(_) if entry.played.is_some() => entry.score.as_ref().map(|score| score.value),
                 _ => entry.value(),
             },
             Column::Memory => played.map(|played| played.peak_memory_bytes),
-            Column::Devices => entry.value().and(entry.plan.as_ref()).map(|plan| f64::from(plan.devices_used())),
+            Column::Devices => entry.plan.as_ref().map(|plan| f64::from(plan.devices_used())),
             Column::Throughput => played.map(|played| played.samples_per_s),
             Column::Bubble => played.map(|played| played.bubble),
             Column::Predicted => entry.prediction_error(),

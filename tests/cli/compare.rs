@@ -99,5 +99,5 @@ fn all_are_played_under_the_settings_asked_for() {
     assert!(time(&slower) >= time(&plain) + 1.0, "{} {}", time(&slower), time(&plain));
     assert_eq!((plain["played_with"].to_string(), slower["played_with"].as_array().unwrap().len()), ("[]".into(), 2));
     let text = stdout(&["compare", TINY, "--planner", "piper", "--schedule", "gpipe", "--optimizer-step", "1s"], 0);
-    assert!(text.contains("\nplayed as GPipe, optimizer step 1.000 s\n"), "{text}");
+    assert!(text.contains("\nsimulated as GPipe, optimizer step 1.000 s\n"), "{text}");
 }

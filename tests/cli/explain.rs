@@ -9,7 +9,7 @@ fn a_minute_of_reading_has_it_all() {
         "proven: least time per microbatch in Piper's model; simulated as 1F1B: 21.90 ms/sample, 9.2% more",
         "a simulated batch loses: uneven replicas ",
         "limited by stage",
-        "what binds",
+        "binding limits",
         "memory: forces recomputation",
         "what would help (- is better)",
         "--devices 72",
@@ -85,7 +85,7 @@ fn results_go_to_files_that_are_not_replaced_unasked() {
     let folder = Folder::new();
     let path = argument(&folder.path("explained.txt"));
     assert_eq!(stdout(&["explain", TINY, "--output", &path], 0), "");
-    assert!(std::fs::read_to_string(&path).unwrap().contains("what binds"));
+    assert!(std::fs::read_to_string(&path).unwrap().contains("binding limits"));
     assert!(refusal(&["explain", TINY, "--output", &path]).contains("--force"));
     assert!(refusal(&["explain", TINY, "--each", "soon"]).contains("soon"));
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "plan",
     "check",
     "compare",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 19] = [
     "calibrate",
     "explain",
     "map",
+    "seek",
     "sweep",
     "simulate",
     "export",

@@ -224,3 +224,20 @@ fn workloads_can_stand_side_by_side() {
     let text = stdout(&["sweep", TINY, BERT, "--devices", "4", "--memory", "80GB", "--figure", "throughput"], 0);
     assert!(text.contains("by workload: 2 points"), "{text}");
 }
+
+#[test]
+fn more_columns_than_anybody_sees_become_a_block_for_each_line() {
+    let mut arguments = vec!["sweep".to_string(), TINY.into(), "--devices".into(), "1..4:+1".into()];
+    let modes = ["auto", "never", "always", "all-or-none"];
+    for (place, mode) in modes.iter().cycle().take(12).enumerate() {
+        let name = format!("a line with a long name {place}");
+        arguments.extend(["--series".into(), format!("{name}:piper,recompute={mode}")]);
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let text = stdout(&arguments, 0);
+    let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest <= 160, "{widest} columns:\n{text}");
+    let heads = text.lines().filter(|line| line.starts_with("a line with a long name ")).count();
+    assert_eq!(heads, 12, "{text}");
+    assert_eq!(text.matches("samples/s").count(), 12, "{text}");
+}

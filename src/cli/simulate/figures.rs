@@ -114,7 +114,7 @@ pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> 
     line(&mut text, format_args!("{}", report::simulated(simulation)));
     line(&mut text, format_args!("critical path: {}", path(simulation).summary()));
     line(&mut text, format_args!(""));
-    let head = ["stage", "d x t", "forward", "backward", "all-reduce", "busy", "peak memory", "of limit"];
+    let head = ["stage", "DP x TP", "forward", "backward", "all-reduce", "busy", "peak memory", "of limit"];
     let mut rows = vec![head.map(String::from).to_vec()];
     for (i, stage) in plan.stages.iter().enumerate() {
         let timing = &pipeline.stages[i];
