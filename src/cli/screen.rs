@@ -44,7 +44,7 @@ pub struct ScreenArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Screen")]
 struct LookArgs {
-    /// Colours of the screen; `plantui themes` lists them [default: dark]
+    /// Colours of the screen; `plantui themes` lists them [default: dark or light, as the terminal is]
     #[arg(long, value_name = "NAME", value_parser = ThemeNames)]
     theme: Option<String>,
     /// Leaves the mouse to the terminal, so that it selects text

@@ -55,7 +55,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            theme: "dark".into(),
+            theme: "auto".into(),
             mouse: true,
             ascii: None,
             restore: true,

@@ -37,7 +37,7 @@ pub(super) fn general() -> Vec<Setting> {
     vec![
         Setting {
             name: "theme",
-            help: "Colours; `plantui themes` lists them".into(),
+            help: "Colours; `plantui themes` lists them, `auto` fits the terminal: dark or light".into(),
             example: "dark".into(),
             read: Box::new(|config, value| {
                 let name = text(value, "dark")?;

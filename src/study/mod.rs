@@ -8,3 +8,4 @@ pub mod promise;
 pub mod seek;
 pub mod side_by_side;
 pub mod sweep;
+pub mod why;

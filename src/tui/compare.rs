@@ -272,6 +272,8 @@ impl Model {
             for row in rows {
                 let Row::Plan(key) = *row else { continue };
                 let contender = self.contender(key).filter(|contender| !contender.overflows());
+                // One that breaks a rule has figures, but nobody can run it.
+                let contender = contender.filter(|contender| contender.entry.value().is_some());
                 let played = contender.and_then(|contender| contender.entry.played.as_ref());
                 if let Some(played) = played
                     && self.terms(key) == Terms::Current

@@ -52,9 +52,9 @@ impl Contender {
 
     /// A plan whose timeline is there already.
     pub(super) fn of(played: &Played) -> Self {
-        let valid = played.shown.score.as_ref().is_some_and(crate::plan::Score::is_valid);
-        let figures = valid.then(|| compare::Played::of(&played.pipeline, played.play.schedule, &played.timeline));
-        let figures = figures.filter(compare::Played::is_there);
+        // Of a plan that breaks a rule, too: what it would take is what one wants to know of it.
+        let figures = compare::Played::of(&played.pipeline, played.play.schedule, &played.timeline);
+        let figures = Some(figures).filter(compare::Played::is_there);
         Contender::new(played.shown.clone(), figures, played.play)
     }
 

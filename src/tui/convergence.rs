@@ -62,11 +62,6 @@ impl Convergence {
         self.points.push(known);
     }
 
-    /// Whether there is nothing to show.
-    pub(super) fn is_empty(&self) -> bool {
-        self.points.is_empty()
-    }
-
     /// What was known at a time: the last point up to it.
     pub(super) fn at(&self, time_s: f64) -> Option<Point> {
         let next = self.points.partition_point(|point| point.at_s <= time_s);
@@ -100,7 +95,7 @@ mod tests {
     fn only_changes_are_kept_and_what_was_known_stays_known() {
         let mut course = Convergence::default();
         course.sample(point(0.0, None, None));
-        assert!(course.is_empty());
+        assert!(course.last().is_none());
         course.sample(point(1.0, Some(9.0), None));
         course.sample(point(2.0, Some(9.0), None));
         course.sample(point(3.0, None, Some(4.0)));

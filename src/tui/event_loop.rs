@@ -19,6 +19,7 @@ use signal_hook::{
 };
 
 use super::{
+    background::Late,
     hangup,
     model::{Model, Tone},
     terminal::Tty,
@@ -47,9 +48,9 @@ pub(super) enum End {
 ///
 /// # Errors
 /// If threads or signal handlers cannot be made, or the terminal fails.
-pub(super) fn run(tty: &mut Tty, model: &mut Model) -> io::Result<End> {
+pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<End> {
     let mut worker = Worker::start()?;
-    let keys = read_keys()?;
+    let keys = read_keys(late)?;
     let signals = read_signals()?;
     let mut closed = hangup::listen()?;
     let reports = worker.reports().clone();
@@ -185,11 +186,14 @@ fn comes_back() -> bool {
 }
 
 /// Keys as they are pressed; an error is the last thing that comes.
-fn read_keys() -> io::Result<Receiver<io::Result<Event>>> {
+fn read_keys(mut late: Late) -> io::Result<Receiver<io::Result<Event>>> {
     let (sender, receiver) = unbounded();
     thread::Builder::new().name("keys".into()).spawn(move || {
         loop {
             let event = event::read();
+            if event.as_ref().is_ok_and(|event| late.takes(event, Instant::now())) {
+                continue;
+            }
             let last = event.is_err();
             if sender.send(event).is_err() || last {
                 break;

@@ -122,8 +122,13 @@ impl Model {
     pub(super) fn key_in_open(&mut self, mut form: OpenForm, key: &KeyEvent) -> Effects {
         let candidates = form.candidates();
         let mut effects = vec![];
-        if key.code == KeyCode::Enter {
-            if let Some(candidate) = candidates.get(form.filter.cursor) {
+        if key.code == KeyCode::Tab {
+            form.complete();
+            form.error = None;
+        } else if key.code == KeyCode::Enter {
+            if let Some(candidate) = candidates.get(form.filter.cursor)
+                && !form.enter_folder(candidate)
+            {
                 form.loading = true;
                 form.error = None;
                 effects.push(Effect::Aside(match form.path(candidate) {

@@ -11,6 +11,7 @@ use super::{
     model::{Focus, Hit, Model, Tone, View},
     overlay::{self, Overlay},
     panel_rows::PanelRow,
+    studies::StudyKind,
     update::{Effect, Effects, moved},
     view::workload::Section,
     widget::filter::Filter,
@@ -53,6 +54,7 @@ impl Model {
 
     fn on_key(&mut self, key: &KeyEvent) -> Effects {
         let had_message = self.message.take().is_some();
+        self.pause_what_would_help();
         // These two work whatever is open.
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             match key.code {
@@ -80,6 +82,8 @@ impl Model {
 
     pub(super) fn key_in_overlay(&mut self, overlay: Overlay, key: &KeyEvent) -> Effects {
         if key.code == KeyCode::Esc {
+            // A question that is not looked at any more is not worth a core.
+            self.cancel_study(StudyKind::Ask);
             return vec![];
         }
         match overlay {
@@ -102,6 +106,8 @@ impl Model {
             }
             Overlay::Export(form) => self.key_in_export(form, key),
             Overlay::Open(form) => self.key_in_open(form, key),
+            Overlay::Range(input) => self.key_in_range(input, key),
+            Overlay::Ask(form) => self.key_in_ask(form, key),
             Overlay::Rename(pin, input) => self.key_in_rename(pin, input, key),
             Overlay::Find(mut input) => {
                 let tree = if self.view == View::Workload { &mut self.nodes } else { &mut self.stages };
@@ -211,6 +217,7 @@ impl Model {
                     View::Devices => self.device_cursor = row,
                     View::Timeline => self.timeline.row = row,
                     View::Compare => return self.click_in_compare(row),
+                    View::Sweep => self.sweep.line = row,
                     _ => self.section_cursor = row,
                 }
             }

@@ -7,6 +7,8 @@
 
 pub mod action;
 mod adjust;
+mod ask;
+mod background;
 mod compare;
 mod contender;
 mod convergence;
@@ -17,6 +19,8 @@ mod event_loop;
 mod exchange;
 mod export_form;
 mod files;
+mod folder;
+pub mod gallery;
 mod hangup;
 mod incumbent;
 mod input;
@@ -51,7 +55,12 @@ mod widget;
 mod worker;
 mod would_help;
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use signal_hook::{consts::SIGHUP, low_level::emulate_default_handler};
 use thiserror::Error;
@@ -64,6 +73,7 @@ use crate::{
     workload::Workload,
 };
 
+use background::Late;
 use event_loop::End;
 
 pub use action::Action;
@@ -118,6 +128,8 @@ pub struct ScreenRequest {
     pub depth: Depth,
     /// Whether to draw with ASCII alone.
     pub ascii: bool,
+    /// Whether the terminal is the Linux console, whose font has few signs.
+    pub console: bool,
     /// Whether to listen to the mouse.
     pub mouse: bool,
 }
@@ -148,6 +160,7 @@ impl ScreenRequest {
             theme_directory: theme::user_directory(),
             depth: Depth::detect(|name| std::env::var(name).ok()),
             ascii: !utf8_locale(|name| std::env::var(name).ok()),
+            console: std::env::var("TERM").is_ok_and(|term| term == "linux"),
             mouse: true,
         }
     }
@@ -211,12 +224,19 @@ pub fn run(request: ScreenRequest) -> Result<(), ScreenError> {
         return Err(ScreenError::NoTerminal);
     }
     let mouse = request.mouse;
+    let mut request = request;
+    let mut late = Late::new(true, Instant::now());
+    if request.theme == background::AUTO {
+        let (theme, answered) = background::theme(|name| std::env::var(name).ok());
+        request.theme = theme.into();
+        late = Late::new(answered, Instant::now());
+    }
     let mut model = model::Model::new(request)?;
     if let Ok(size) = ratatui::crossterm::terminal::size() {
         model.start_at(size);
     }
     let mut tty = terminal::Tty::take(mouse)?;
-    let end = event_loop::run(&mut tty, &mut model);
+    let end = event_loop::run(&mut tty, &mut model, late);
     drop(tty);
     if let Err(why) = model.keep_session() {
         notice::note(&why);

@@ -204,8 +204,8 @@ pub(super) struct Model {
     pub looked: Option<Looked>,
     /// The course of the last search.
     pub convergence: Convergence,
-    /// Whether that course is shown; `None`: while the search goes on.
-    pub chart: Option<bool>,
+    /// Whether that course is shown.
+    pub chart: bool,
     /// Why the chosen planner cannot plan this.
     pub refusal: Option<String>,
     /// Whether the last run was stopped before it had any plan.
@@ -261,6 +261,8 @@ pub(super) struct Model {
     pub theme_directory: Option<PathBuf>,
     /// Whether only ASCII is drawn.
     pub ascii: bool,
+    /// Whether only the signs of the Linux console are drawn.
+    pub console: bool,
     /// Whether the screen has been large enough to show anything.
     pub seen: bool,
     /// Size of the screen at the last drawing.
@@ -302,8 +304,7 @@ impl Model {
 
     /// Whether the course of the search is to be seen.
     pub(super) fn convergence_shown(&self) -> bool {
-        let waited = || self.running.as_ref().is_some_and(|r| self.now.duration_since(r.since) >= LONG);
-        self.chart.unwrap_or_else(|| self.planning_shown() && waited() && !self.convergence.is_empty())
+        self.chart && !matches!(self.view, View::Compare | View::Sweep | View::Workload)
     }
 
     /// What plans of the planner in force are measured by.
@@ -394,7 +395,7 @@ impl Model {
             running: None,
             looked: None,
             convergence: Convergence::default(),
-            chart: None,
+            chart: false,
             refusal: None,
             stopped: false,
             generation: 0,
@@ -420,6 +421,7 @@ impl Model {
             depth: request.depth,
             theme_directory: request.theme_directory,
             ascii: request.ascii,
+            console: request.console,
             seen: false,
             size: (0, 0),
             now: Instant::now(),

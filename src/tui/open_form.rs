@@ -1,8 +1,12 @@
 //! The overlay that loads another workload.
 
-use std::path::{Path, PathBuf};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
-use super::{files, widget::filter::Filter};
+use super::{files, folder, widget::filter::Filter};
 
 /// What the row of the built-in example says.
 pub(super) const BUILT_IN: &str = "the built-in example";
@@ -20,6 +24,8 @@ pub(super) struct OpenForm {
     pub(super) error: Option<String>,
     /// Whether one is being loaded.
     pub(super) loading: bool,
+    /// What is known of the files that were drawn.
+    known: RefCell<BTreeMap<PathBuf, folder::Facts>>,
 }
 
 /// A row of the list.
@@ -29,6 +35,8 @@ pub(super) enum Candidate {
     Listed(usize),
     /// The typed text itself, which is the path of a file.
     Typed(PathBuf),
+    /// A file or folder of the folder that is typed.
+    Inside(PathBuf),
 }
 
 impl OpenForm {
@@ -41,7 +49,7 @@ impl OpenForm {
         names.push(BUILT_IN.into());
         let others: Vec<String> = files::workloads(root).into_iter().filter(|file| !names.contains(file)).collect();
         names.extend(others);
-        OpenForm { filter: Filter::default(), names, recent, error: None, loading: false }
+        OpenForm { filter: Filter::default(), names, recent, error: None, loading: false, known: RefCell::default() }
     }
 
     /// What may be chosen, best first: a typed path that is one, then what matches.
@@ -51,15 +59,43 @@ impl OpenForm {
         let mut rows = vec![];
         if !self.names.iter().any(|f| f == typed) && path.is_file() {
             rows.push(Candidate::Typed(path));
+        } else {
+            rows.extend(folder::inside(typed).into_iter().map(Candidate::Inside));
         }
         rows.extend(self.filter.matches(&self.names).into_iter().map(Candidate::Listed));
         rows
     }
 
+    /// Completes what is typed as far as the folder it names tells.
+    pub(super) fn complete(&mut self) {
+        if let Some(longer) = folder::completed(self.filter.input.value().trim()) {
+            self.filter.input = longer.into();
+            self.filter.cursor = 0;
+        }
+    }
+
+    /// Goes into the folder that is chosen; whether one is.
+    pub(super) fn enter_folder(&mut self, candidate: &Candidate) -> bool {
+        let Candidate::Inside(path) = candidate else { return false };
+        if !path.is_dir() {
+            return false;
+        }
+        self.filter.input = format!("{}/", path.display()).into();
+        self.filter.cursor = 0;
+        true
+    }
+
+    /// What is known of a candidate beside its name; asked once for each.
+    pub(super) fn facts(&self, candidate: &Candidate) -> folder::Facts {
+        let path = self.path(candidate);
+        path.map(|path| self.known.borrow_mut().entry(path.clone()).or_insert_with(|| folder::facts(&path)).clone())
+            .unwrap_or_default()
+    }
+
     /// The path of a candidate; `None` for the built-in example.
     pub(super) fn path(&self, candidate: &Candidate) -> Option<PathBuf> {
         match candidate {
-            Candidate::Typed(path) => Some(path.clone()),
+            Candidate::Typed(path) | Candidate::Inside(path) => Some(path.clone()),
             Candidate::Listed(i) if *i == self.recent => None,
             Candidate::Listed(i) => Some(PathBuf::from(&self.names[*i])),
         }

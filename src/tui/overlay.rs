@@ -4,6 +4,7 @@ use tui_input::Input;
 
 use super::{
     action::{Scope, TABLE},
+    ask::AskForm,
     export_form::ExportForm,
     keymap::Keymap,
     open_form::OpenForm,
@@ -23,6 +24,10 @@ pub(super) enum Overlay {
     Open(OpenForm),
     /// Text to look for in a tree.
     Find(Input),
+    /// Values to sweep over.
+    Range(Input),
+    /// The least of a limit for a goal.
+    Ask(Box<AskForm>),
     /// The name of a pin, by its number.
     Rename(u64, Input),
 }

@@ -96,7 +96,7 @@ pub fn film() -> Result<String, ScreenError> {
 }
 
 /// The screen of a workload with nothing of whoever draws it.
-fn posed(workload: &Arc<Workload>, theme: &str) -> ScreenRequest {
+pub(super) fn posed(workload: &Arc<Workload>, theme: &str) -> ScreenRequest {
     let mut request = ScreenRequest::new(workload.clone());
     let able = request.planners.iter().find(|planner| planner.is_native(workload));
     request.planner = able.map(|planner| planner.info().id.to_string()).unwrap_or_default();
@@ -117,7 +117,8 @@ impl Offscreen {
         }
     }
 
-    fn svg(&mut self) -> String {
+    /// The screen as SVG.
+    pub fn svg(&mut self) -> String {
         // Planning times differ from run to run; the picture should not.
         self.settle_clock();
         let (light, view) = (self.model.theme.is_light(), self.model.view);

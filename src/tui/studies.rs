@@ -22,13 +22,15 @@ pub(super) enum StudyKind {
     Sweep,
     /// One limit moved at a time.
     Help,
+    /// The least of a limit for a goal.
+    Ask,
     /// The best plan so far of the search under way.
     Incumbent,
     /// The timeline of an edited plan.
     Edited,
 }
 
-const KINDS: usize = 5;
+const KINDS: usize = 6;
 
 /// A piece of an answer.
 pub(super) type Finding = Box<dyn FnOnce(&mut Model) + Send>;

@@ -6,9 +6,13 @@
 
 use std::{sync::Arc, thread, time::Duration};
 
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
+use tui_input::{Input, backend::crossterm::EventHandler};
+
 use super::{
     action::Action,
     model::{Model, Tone, View},
+    overlay::Overlay,
     studies::{Finding, StudyKind},
     update::{Effects, moved},
 };
@@ -18,9 +22,9 @@ use crate::{
     study::{
         explain::limits_of,
         sweep::{
-            Answer, Figure, Point, Series, Sweep,
+            Answer, Figure, Point, Series, Sweep, Values,
             around::{Reach, around},
-            chart::{Chart, Line, Mark},
+            chart::{Chart, Line, Mark, Scale},
             run,
         },
     },
@@ -29,6 +33,10 @@ use crate::{
 
 /// The longest that one point may take: planners that improve a plan for minutes would keep the others waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Values of a second limit at the most, and values that may be typed.
+const MOST_UP: usize = 9;
+const MOST_TYPED: usize = 400;
 
 /// What a sweep was begun with.
 #[derive(Debug, Clone)]
@@ -55,6 +63,8 @@ pub(super) struct Swept {
     basis: Basis,
     /// Along which limit.
     pub(super) kind: LimitKind,
+    /// The limit up the map, where there are two.
+    pub(super) second: Option<LimitKind>,
     /// What is asked.
     pub(super) sweep: Arc<Sweep>,
     /// What is answered, as the points lie.
@@ -72,6 +82,12 @@ pub(super) struct SweepState {
     axis: usize,
     /// How close the values of the limit lie.
     reach: Reach,
+    /// Values that were typed, in place of those around the one in force.
+    typed: Option<Values>,
+    /// How many places further in the list of the planner's limits the second one is; 0: there is none.
+    second: usize,
+    /// Which axes are logarithmic against what their values suggest: 0 none, 1 that of the figure, 2 both, 3 that along.
+    scales: u8,
     /// Which set of lines.
     lines: usize,
     /// Whether the sweep ended before its last point because something at the left was changed.
@@ -97,6 +113,23 @@ impl Swept {
         let series = self.sweep.series.iter().position(|series| Some(&series.label) == label);
         // A single line is not called after its series: the limit is one of its planner's then.
         series.is_none_or(|series| self.sweep.heeds(series, self.kind))
+    }
+
+    /// Whether the limit along is something that work is spread over.
+    pub(super) fn scales(&self) -> bool {
+        self.kind == LimitKind::Devices && self.second.is_none()
+    }
+
+    /// The axis of the figure.
+    pub(super) fn y_scale(&self) -> &Scale {
+        &self.chart.y
+    }
+
+    /// What a plan must be worth to be as good as the one that is shown.
+    pub(super) fn goal(&self, model: &Model) -> Option<f64> {
+        let shown = model.shown.as_ref()?.score.as_ref().filter(|score| score.is_valid())?;
+        let objective = self.chart.objective.as_ref()?;
+        (shown.measure.name() == objective.0).then_some(shown.value)
     }
 
     /// Points answered, and all.
@@ -138,6 +171,17 @@ impl Model {
         [Lines::One, Lines::Planners].into_iter().chain(options).collect()
     }
 
+    /// A range as one might type it for the limit along the chart.
+    pub(super) fn sweep_range_example(&self) -> &'static str {
+        match self.sweep_axis() {
+            LimitKind::Devices | LimitKind::Microbatches | LimitKind::Batch => "8..512:x2",
+            LimitKind::Cpus => "0..8:+1",
+            LimitKind::Memory => "8GiB..64GiB:x2",
+            LimitKind::Bandwidth => "25GB/s..100GB/s:x2",
+            LimitKind::Flops => "10T..80T:x2",
+        }
+    }
+
     /// What the lines are, for people.
     pub(super) fn lines_title(&self) -> String {
         match self.lines() {
@@ -147,19 +191,26 @@ impl Model {
         }
     }
 
-    fn basis(&self, kind: LimitKind) -> Basis {
+    /// The limit up the map, if one is asked for.
+    fn sweep_second(&self) -> Option<LimitKind> {
+        let kinds = self.sweep_axes();
+        let place = self.sweep.second % kinds.len();
+        (place > 0).then(|| kinds[(self.sweep.axis + place) % kinds.len()])
+    }
+
+    fn basis(&self, kind: LimitKind, second: Option<LimitKind>) -> Basis {
         Basis {
             workload: self.workload.clone(),
             planner: self.planner,
             options: self.options[self.planner].clone(),
-            limits: self.limits.with(kind, 1.0),
+            limits: second.map_or(self.limits, |second| self.limits.with(second, 1.0)).with(kind, 1.0),
             seed: self.seed,
         }
     }
 
     /// Whether what the view shows belongs to something else than what stands at the left.
     pub(super) fn sweep_stale(&self) -> bool {
-        self.sweep.swept.as_ref().is_some_and(|swept| swept.basis != self.basis(swept.kind))
+        self.sweep.swept.as_ref().is_some_and(|swept| swept.basis != self.basis(swept.kind, swept.second))
     }
 
     /// Something at the left was changed: ends a sweep of what no longer stands there, and goes on with one that stands
@@ -206,6 +257,7 @@ impl Model {
             Action::CursorRight => state.cursor = (state.cursor + 1).min(last),
             Action::SweepAxis => {
                 state.axis = (state.axis + 1) % axes;
+                state.typed = None;
                 return self.begin_sweep();
             }
             Action::SweepLines => {
@@ -215,10 +267,26 @@ impl Model {
             Action::SweepFiner | Action::SweepWider => {
                 let Some(reach) = state.reach.moved(action == Action::SweepFiner) else { return vec![] };
                 state.reach = reach;
+                state.typed = None;
                 return self.begin_sweep();
+            }
+            Action::SweepSecond => {
+                state.second = (state.second + 1) % axes;
+                return self.begin_sweep();
+            }
+            Action::SweepScales => {
+                state.scales = (state.scales + 1) % 4;
+                self.draw_sweep_anew();
+                self.tell_scales();
+            }
+            Action::SweepRange => {
+                self.overlay = Some(Overlay::Range(Input::default()));
             }
             Action::SweepAgain => return self.begin_sweep(),
             Action::TakePoint => return self.take_place(),
+            // The second limit grows upwards.
+            Action::Up if state.second > 0 => state.line = (state.line + 1).min(lines.saturating_sub(1)),
+            Action::Down if state.second > 0 => state.line = state.line.saturating_sub(1),
             _ => state.line = moved(state.line, action, lines),
         }
         vec![]
@@ -228,7 +296,14 @@ impl Model {
     fn take_place(&mut self) -> Effects {
         let Some(swept) = &self.sweep.swept else { return vec![] };
         let Some(&value) = swept.chart.places.get(self.sweep.cursor) else { return vec![] };
-        let kind = swept.kind;
+        let (kind, second) = (swept.kind, swept.second);
+        let other = swept.chart.lines.get(self.sweep.line).and_then(|line| line.marks.first());
+        let other = other.and_then(|mark| Some((second?, swept.sweep.points[mark.place].limits)));
+        if let Some((second, limits)) = other {
+            let (along, up) = (kind.counted(value), second.counted(limits.get(second)));
+            self.message = Some((Tone::Done, format!("{along}, {up}")));
+            return self.set_limits(self.limits.with(kind, value).with(second, limits.get(second)));
+        }
         self.message = Some((Tone::Done, format!("{} {}", kind.label(), kind.format(value))));
         self.set_limits(self.limits.with(kind, value))
     }
@@ -239,18 +314,29 @@ impl Model {
             return vec![];
         }
         let kind = self.sweep_axis();
-        let values = around(kind, self.limits.get(kind), self.sweep.reach);
-        let series = self.series();
+        let second = self.sweep_second();
+        let typed = self.sweep.typed.as_ref().filter(|typed| typed.kind == kind);
+        let values =
+            typed.map_or_else(|| around(kind, self.limits.get(kind), self.sweep.reach), |typed| typed.values.clone());
+        let mut series = self.series();
+        if second.is_some() {
+            // A map has one value in a cell.
+            series.truncate(1);
+        }
         let mut points = vec![];
-        for &value in &values {
-            let limits = self.limits.with(kind, value);
-            points.extend((0..series.len()).map(|series| Point { workload: 0, series, limits }));
+        let ups = second.map_or_else(|| vec![None], |second| self.up_the_map(second).into_iter().map(Some).collect());
+        for up in ups {
+            let limits = second.zip(up).map_or(self.limits, |(second, up)| self.limits.with(second, up));
+            for &value in &values {
+                let limits = limits.with(kind, value);
+                points.extend((0..series.len()).map(|series| Point { workload: 0, series, limits }));
+            }
         }
         let sweep = Sweep {
             workloads: vec![self.workload.clone()],
             series,
             along: None,
-            axes: vec![kind],
+            axes: std::iter::once(kind).chain(second).collect(),
             points,
             alone: false,
         };
@@ -258,10 +344,14 @@ impl Model {
         let all: Vec<usize> = (0..sweep.points.len()).collect();
         let chart = Chart::new(&sweep, &answers, Figure::Objective);
         self.sweep.cursor = values.iter().position(|value| *value == self.limits.get(kind)).unwrap_or(values.len() / 2);
-        self.sweep.line = 0;
+        let now = second.map(|second| second.format(self.limits.get(second)));
+        let named = |label: &String| now.as_ref().is_some_and(|now| label.contains(now.as_str()));
+        self.sweep.line = chart.lines.iter().position(|line| named(&line.label)).unwrap_or(0);
         self.sweep.cut_short = false;
         let sweep = Arc::new(sweep);
-        self.sweep.swept = Some(Swept { basis: self.basis(kind), kind, sweep: Arc::clone(&sweep), answers, chart });
+        let basis = self.basis(kind, second);
+        self.sweep.swept = Some(Swept { basis, kind, second, sweep: Arc::clone(&sweep), answers, chart });
+        self.draw_sweep_anew();
         vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, &all, search, found)))]
     }
 
@@ -303,7 +393,64 @@ impl Model {
     fn take_answer(&mut self, place: usize, answer: Answer) {
         let Some(swept) = &mut self.sweep.swept else { return };
         swept.answers[place] = Some(answer);
+        self.draw_sweep_anew();
+    }
+
+    /// Makes the chart of what is answered, with the axes that were asked for.
+    fn draw_sweep_anew(&mut self) {
+        let scales = self.sweep.scales;
+        let Some(swept) = &mut self.sweep.swept else { return };
         swept.chart = Chart::new(&swept.sweep, &swept.answers, Figure::Objective);
+        let turned = |scale: &mut Scale| scale.logarithmic = !scale.logarithmic && scale.least > 0.0;
+        if matches!(scales, 1 | 2) {
+            turned(&mut swept.chart.y);
+        }
+        if matches!(scales, 2 | 3) {
+            turned(&mut swept.chart.x);
+        }
+    }
+
+    fn tell_scales(&mut self) {
+        let Some(swept) = &self.sweep.swept else { return };
+        let word = |scale: &Scale| if scale.logarithmic { "logarithmic" } else { "linear" };
+        let (chart, title) = (&swept.chart, swept.chart.y_title());
+        let text = format!("{} {}, {title} {}", chart.x_title(), word(&chart.x), word(&chart.y));
+        self.message = Some((Tone::Done, text));
+    }
+
+    /// Values of the second limit: fewer than along, so that cells are seen.
+    fn up_the_map(&self, kind: LimitKind) -> Vec<f64> {
+        let all = around(kind, self.limits.get(kind), Reach::Wide);
+        let now = self.limits.get(kind);
+        let at = all.iter().position(|value| *value == now).unwrap_or(all.len() / 2);
+        let step = all.len().div_ceil(MOST_UP).max(1);
+        (0..all.len()).filter(|place| place.abs_diff(at).is_multiple_of(step)).map(|place| all[place]).collect()
+    }
+
+    /// A key while a range is typed.
+    pub(super) fn key_in_range(&mut self, mut input: Input, key: &KeyEvent) -> Effects {
+        if key.code != KeyCode::Enter {
+            input.handle_event(&Event::Key(*key));
+            self.overlay = Some(Overlay::Range(input));
+            return vec![];
+        }
+        let kind = self.sweep_axis();
+        match Values::parse(kind, input.value()) {
+            Ok(values) if values.values.len() <= MOST_TYPED => {
+                self.sweep.typed = Some(values);
+                self.begin_sweep()
+            }
+            Ok(values) => {
+                let text = format!("{} values are more than {MOST_TYPED}; take larger steps", values.values.len());
+                self.message = Some((Tone::Refused, text));
+                vec![]
+            }
+            Err(error) => {
+                self.message = Some((Tone::Refused, error));
+                self.overlay = Some(Overlay::Range(input));
+                vec![]
+            }
+        }
     }
 }
 

@@ -20,8 +20,9 @@ use ratatui::{
     backend::CrosstermBackend,
     crossterm::{
         cursor::Show,
-        event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture},
+        event::{DisableBracketedPaste, EnableBracketedPaste},
         execute,
+        style::Print,
         terminal::{
             BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
             LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -127,6 +128,11 @@ impl Drop for Drawn {
     }
 }
 
+/// Presses, the wheel, and motion while a button is down, as SGR tells them. Mere motion (1003) is not asked for: every
+/// movement of the hand would cross the wire for nothing.
+const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
+const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1002l\x1b[?1000l";
+
 /// Whether the terminal is ours. Giving it back twice would move the cursor back over what was printed meanwhile, such
 /// as a panic's message.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -137,7 +143,7 @@ fn enter(mouse: bool) -> io::Result<()> {
     // What is pasted comes as one event: as keys it would quit at the first q.
     execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
     if mouse {
-        execute!(io::stdout(), EnableMouseCapture)?;
+        execute!(io::stdout(), Print(MOUSE_ON))?;
     }
     Ok(())
 }
@@ -148,7 +154,7 @@ fn leave() {
         return;
     }
     let mut out = io::stdout();
-    drop(execute!(out, EndSynchronizedUpdate, DisableMouseCapture, DisableBracketedPaste));
+    drop(execute!(out, EndSynchronizedUpdate, Print(MOUSE_OFF), DisableBracketedPaste));
     drop(execute!(out, LeaveAlternateScreen, Show));
     drop(disable_raw_mode());
 }

@@ -14,6 +14,7 @@ use std::{
 use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
 
+use super::background::AUTO;
 use crate::{text::is_hostile, workload::formats::file};
 
 /// A theme has a kilobyte; what is larger than this is something else.
@@ -175,6 +176,12 @@ impl Theme {
             n => Style::new().fg(self.stages[stage % n]),
         }
     }
+
+    /// The colour of a line of a chart: hues as far from each other as there are.
+    pub fn series(&self, line: usize) -> Style {
+        const PLACES: [usize; 8] = [0, 4, 2, 6, 1, 5, 3, 7];
+        self.stage(PLACES[line % 8] * self.stages.len() / 8)
+    }
 }
 
 /// Black or white, whichever reads better on a colour.
@@ -231,6 +238,8 @@ pub fn names(user: Option<&Path>) -> Vec<String> {
 /// # Errors
 /// One sentence: there is no such theme, or its file is not one.
 pub fn load(name: &str, user: Option<&Path>, depth: Depth) -> Result<Theme, String> {
+    // Nobody has asked the terminal, or it does not say.
+    let name = if name == AUTO { "dark" } else { name };
     let own = user.map(|dir| dir.join(format!("{name}.toml"))).filter(|path| path.is_file());
     let (text, source) = match (&own, BUILT_IN.iter().find(|(n, _)| *n == name)) {
         (Some(path), _) => {
@@ -249,7 +258,9 @@ pub fn load(name: &str, user: Option<&Path>, depth: Depth) -> Result<Theme, Stri
 }
 
 fn resolve(name: &str, file: &ThemeFile, depth: Depth) -> Theme {
-    let fg = |rgb: Option<Rgb>| rgb.map_or(Color::Reset, |rgb| lower(rgb, depth, false));
+    // Without a background of its own the theme is for dark terminals.
+    let ground = file.background.unwrap_or(DARK);
+    let fg = |rgb: Option<Rgb>| rgb.map_or(Color::Reset, |rgb| lower_ink(rgb, depth, ground, SEEN));
     let bg = |rgb: Option<Rgb>| rgb.map_or(Color::Reset, |rgb| lower(rgb, depth, true));
     let roles = [
         file.text,
@@ -272,6 +283,11 @@ fn resolve(name: &str, file: &ThemeFile, depth: Depth) -> Theme {
         file.activations,
     ]
     .map(fg);
+    let texts = [file.text, file.muted, file.focus, file.accent, file.good, file.warning, file.bad];
+    let mut roles = roles;
+    for (role, rgb) in TEXTS.into_iter().zip(texts) {
+        roles[role as usize] = rgb.map_or(Color::Reset, |rgb| lower_ink(rgb, depth, ground, READ));
+    }
     let selection = file.selection.map(|rgb| lower(rgb, depth, true)).filter(|color| *color != Color::Reset);
     let stages = file.stages.iter().map(|&rgb| fg(Some(rgb))).collect();
     Theme { name: name.to_string(), roles, background: bg(file.background), selection, stages }
@@ -295,6 +311,46 @@ const ANSI: [(Color, Rgb); 16] = [
     (Color::LightCyan, Rgb(120, 230, 230)),
     (Color::White, Rgb(255, 255, 255)),
 ];
+
+/// Roles in which words are written.
+const TEXTS: [Role; 7] = [Role::Text, Role::Muted, Role::Focus, Role::Accent, Role::Good, Role::Warning, Role::Bad];
+/// What a dark terminal is taken to have as its background.
+const DARK: Rgb = Rgb(14, 16, 22);
+/// The least contrast of what is read, and of what is only seen.
+const READ: f64 = 4.5;
+const SEEN: f64 = 1.5;
+
+/// Brings a colour down the ladder for something drawn on a ground: the nearest that can be told from it. Dark blue, black and
+/// dark grey are as good as black on many a terminal, whatever their values should be.
+fn lower_ink(rgb: Rgb, depth: Depth, ground: Rgb, least: f64) -> Color {
+    let told = |other: Rgb| contrast_of(other, ground) >= least;
+    match depth {
+        Depth::None | Depth::True => lower(rgb, depth, false),
+        Depth::Indexed => {
+            let fitting = (16..=255).filter(|&i| told(indexed_rgb(i)));
+            fitting.min_by_key(|&i| distance(rgb, indexed_rgb(i))).map_or(lower(rgb, depth, false), Color::Indexed)
+        }
+        Depth::Ansi => {
+            let light = luma(ground.0, ground.1, ground.2) > 120.0;
+            let sure = |color: Color| light || color != Color::Blue;
+            let usual =
+                |color: Color| !matches!(color, Color::Black | Color::DarkGray) || (light && color == Color::Black);
+            let fitting = ANSI.iter().filter(|(color, other)| usual(*color) && sure(*color) && told(*other));
+            fitting.min_by_key(|(_, other)| distance(rgb, *other)).map_or(lower(rgb, depth, false), |(color, _)| *color)
+        }
+    }
+}
+
+/// The contrast of two colours as WCAG 2 defines it, from 1 to 21.
+fn contrast_of(a: Rgb, b: Rgb) -> f64 {
+    let linear = |c: u8| {
+        let c = f64::from(c) / 255.0;
+        if c <= 0.039_28 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+    };
+    let light = |c: Rgb| 0.2126 * linear(c.0) + 0.7152 * linear(c.1) + 0.0722 * linear(c.2);
+    let (a, b) = (light(a), light(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
 
 /// Brings a colour down the ladder.
 fn lower(rgb: Rgb, depth: Depth, ground: bool) -> Color {
@@ -356,7 +412,33 @@ mod tests {
                 let theme = load(&name, None, depth).unwrap();
                 let plain = depth == Depth::None || name == "monochrome";
                 assert_eq!(theme.color(Role::Text) == Color::Reset, plain, "{name} {depth:?}");
-                assert!(!theme.roles.contains(&Color::Black) && !theme.roles.contains(&Color::DarkGray));
+                let black = theme.roles.contains(&Color::Black) && !theme.is_light();
+                assert!(!black && !theme.roles.contains(&Color::DarkGray));
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_read_stands_out_from_what_is_behind_it() {
+        let value = |color: Color| match color {
+            Color::Rgb(r, g, b) => Some(Rgb(r, g, b)),
+            Color::Indexed(i) => Some(indexed_rgb(i)),
+            other => ANSI.iter().find(|(known, _)| *known == other).map(|(_, rgb)| *rgb),
+        };
+        for name in names(None) {
+            for depth in [Depth::True, Depth::Indexed, Depth::Ansi] {
+                let theme = load(&name, None, depth).unwrap();
+                let ground = value(theme.background).unwrap_or(DARK);
+                let selected = theme.selection.and_then(value).filter(|_| depth == Depth::True);
+                for role in TEXTS {
+                    let Some(ink) = value(theme.color(role)) else { continue };
+                    for behind in selected.into_iter().chain([ground]) {
+                        let found = contrast_of(ink, behind);
+                        assert!(found >= READ, "{name} {depth:?} {role:?} on {behind:?}: {found:.2}");
+                    }
+                }
+                let light = theme.is_light();
+                assert!(light || !theme.roles.contains(&Color::Blue) && !theme.stages.contains(&Color::Blue), "{name}");
             }
         }
     }

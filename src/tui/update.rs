@@ -120,7 +120,7 @@ impl Model {
             | Action::PlannersPlan => return self.act_on_plan(action),
             Action::FitMemory => return self.fit(LimitKind::Memory),
             Action::FitDevices => return self.fit(LimitKind::Devices),
-            Action::Convergence => self.chart = Some(!self.convergence_shown()),
+            Action::Convergence => self.chart = !self.chart,
             Action::NextObjective => return self.next_objective(),
             Action::Find => self.overlay = Some(Overlay::Find(Input::default())),
             Action::NextSection => {
@@ -129,6 +129,7 @@ impl Model {
             }
             Action::NextSchedule => return self.next_schedule(),
             Action::HowPlayed => self.go_to_play_rows(),
+            Action::Ask => self.open_ask(),
             Action::Pin => self.pin(),
             Action::Help => self.overlay = Some(Overlay::Help(Filter::default())),
             Action::Palette => self.overlay = Some(Overlay::Palette(Filter::default())),
@@ -152,7 +153,9 @@ impl Model {
         if self.leave_compare() || (self.view == View::Sweep && self.stop_sweep()) {
             return vec![];
         }
-        if self.suggestion().is_some() {
+        if self.convergence_shown() {
+            self.chart = false;
+        } else if self.suggestion().is_some() {
             self.would_help.selected = None;
         } else if self.visited().is_some() {
             return self.end_visit();
@@ -241,8 +244,24 @@ impl Model {
         let playable = self.played.as_ref().map_or(Schedule::ALL.to_vec(), |played| played.pipeline.playable());
         let played = self.played.as_ref().map_or(self.play.schedule, |played| played.schedule());
         let at = playable.iter().position(|s| *s == played).map_or(0, |at| at + 1);
-        let next = playable.get(at % playable.len().max(1)).copied();
-        self.set_play(Play { schedule: next.unwrap_or(self.play.schedule), ..self.play })
+        let next = playable.get(at % playable.len().max(1)).copied().unwrap_or(self.play.schedule);
+        let effects = self.set_play(Play { schedule: next, ..self.play });
+        self.tell_left_out(&playable, next);
+        effects
+    }
+
+    /// Says which schedules the plan cannot run, since a key that steps over them does not.
+    fn tell_left_out(&mut self, playable: &[Schedule], next: Schedule) {
+        let Some(played) = self.played.as_ref().filter(|played| !played.pipeline.plays_once()) else { return };
+        let left_out: Vec<&str> = Schedule::ALL
+            .iter()
+            .filter(|schedule| !playable.contains(schedule))
+            .map(|schedule| schedule.name())
+            .collect();
+        let why = Schedule::ALL.iter().find_map(|&schedule| played.pipeline.refusal(schedule));
+        if let Some(why) = why {
+            self.message = Some((Tone::Done, format!("{}; left out: {}: {why}", next.name(), left_out.join(", "))));
+        }
     }
 
     /// Plays what is shown, and what stands on the table, with another schedule or other settings.
@@ -345,8 +364,6 @@ impl Model {
         let since = self.running.as_ref().filter(|r| r.planning && planning).map_or(self.now, |r| r.since);
         if planning {
             self.convergence = Convergence::of(self.measure());
-            // Hidden was the course of the last search.
-            self.chart = self.chart.filter(|shown| *shown);
         }
         self.running = Some(Running { job: self.jobs, search: search.clone(), since, begun: self.now, planning });
         Effect::Submit(Job { id: self.jobs, task, search })

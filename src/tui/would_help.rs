@@ -18,8 +18,8 @@ use super::{
     update::{Effects, moved},
 };
 use crate::{
-    planner::{Problem, Search},
-    study::explain::{Answer, Base, Cause, Change, Explanation},
+    planner::{self, Problem, Search},
+    study::explain::{Answer, Base, Cause, Change, Explanation, Question},
 };
 
 /// How long a plan must rest before anything is asked.
@@ -72,6 +72,8 @@ pub(super) struct WouldHelp {
     of: Option<Arc<Shown>>,
     /// The same for the study; `None` until it begins.
     pub base: Option<Arc<Base>>,
+    /// The plan that the answers so far are of.
+    asked: Option<Arc<Shown>>,
     explanation: Explanation,
 }
 
@@ -125,6 +127,14 @@ impl Model {
         }
     }
 
+    /// A key was pressed: what is asked in the background makes way, and goes on when the keys rest.
+    pub(super) fn pause_what_would_help(&mut self) {
+        if self.would_help.phase == Phase::Asking {
+            self.cancel_study(StudyKind::Help);
+            self.would_help.phase = Phase::Resting(self.now + REST);
+        }
+    }
+
     /// Ends what is asked about a plan that is no longer in force.
     fn leave_what_would_help(&mut self) {
         if self.would_help.phase != Phase::Idle {
@@ -140,6 +150,7 @@ impl Model {
     pub(super) fn forget_what_would_help(&mut self) {
         self.leave_what_would_help();
         self.would_help.of = None;
+        self.would_help.asked = None;
         self.would_help.rows.clear();
         self.would_help.causes.clear();
     }
@@ -153,16 +164,29 @@ impl Model {
             Problem { workload: shown.workload.clone(), limits: shown.limits, options: shown.options.clone() };
         let base = planner.and_then(|planner| Base::new(planner, &problem, &shown.outcome, shown.score.as_ref()));
         let Some(base) = base.map(Arc::new) else { return vec![] };
-        let questions = base.quick_questions();
+        let mut questions = base.quick_questions();
         let help = &mut self.would_help;
+        // After a key that changed nothing it goes on where it was; answers come in the order of the questions.
+        let known =
+            if help.asked.as_ref().is_some_and(|asked| Arc::ptr_eq(asked, &shown)) { help.answered.0 } else { 0 };
         help.phase = Phase::Asking;
-        help.explanation = Explanation::default();
-        help.answered = (0, questions.len());
-        help.base = Some(base.clone());
+        if known == 0 {
+            help.explanation = Explanation::default();
+            help.base = Some(base.clone());
+        }
+        help.answered = (known, questions.len());
+        help.asked = Some(shown.clone());
+        questions.drain(..known.min(questions.len()));
         let share = LEAST_SHARE.max(Duration::from_secs_f64(2.0 * shown.seconds));
         let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {
+            // One core: the others are for what is asked next.
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).stack_size(planner::STACK_BYTES).build();
+            let ask = |question: &Question| match &pool {
+                Ok(pool) => pool.install(|| base.ask(question, Some(share), search)),
+                Err(_) => base.ask(question, Some(share), search),
+            };
             for question in &questions {
-                let Some(answer) = base.ask(question, Some(share), search) else { return };
+                let Some(answer) = ask(question) else { return };
                 found(Box::new(move |model| model.would_help.take(answer)));
             }
             found(Box::new(|model| model.would_help.phase = Phase::Done));

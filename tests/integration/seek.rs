@@ -58,7 +58,7 @@ fn the_fewest_devices_are_those_that_every_count_tried_in_turn_finds() {
     for seed in 0..24 {
         for id in ["piper", "equal-partition"] {
             let planner = planner::find(id).unwrap();
-            let problem = small(seed);
+            let problem = Problem { options: Options::defaults(planner.options()), ..small(seed) };
             let most = (problem.limits.devices * 16).max(64);
             let values: Vec<f64> =
                 (1..=most).map(|count| value(planner, &problem, LimitKind::Devices, f64::from(count))).collect();

@@ -52,7 +52,7 @@ fn the_plan_that_is_shown_stands_on_the_table_unasked() {
     let mut screen = table();
     screen.resize(160, 40);
     let text = screen.text();
-    assert!(line(&text, "all played").contains("all played as 1F1B, "), "{text}");
+    assert!(line(&text, "all simulated").contains("all simulated as 1F1B, "), "{text}");
     let row = line(&text, "Piper ◂");
     assert!(row.contains("26.00 ms") && row.contains("proven"), "{row}");
     assert!(line(&text, "asks every planner").contains("10 s each"), "{text}");
@@ -361,7 +361,7 @@ fn another_schedule_plays_every_row_again() {
     let before = screen.text();
     screen.keys("s");
     let text = screen.text();
-    assert!(text.contains("all played as GPipe"), "{text}");
+    assert!(text.contains("all simulated as GPipe"), "{text}");
     assert!(!text.contains('○'), "{text}");
     assert_ne!(line(&before, "Equal partition"), line(&text, "Equal partition"));
 }
@@ -386,7 +386,7 @@ fn plans_from_files_are_pinned_if_they_belong_to_the_workload() {
     fs::write(&other, plan.replace("\"nodes\": 6,", "\"nodes\": 7,")).unwrap();
     screen.keys(&format!("o{}", other.display()));
     press(&mut screen, KeyCode::Enter);
-    assert!(screen.text().contains("belongs to another workload"), "{}", screen.text());
+    assert!(screen.text().contains("workload.nodes is 7, but tiny-branch has 6"), "{}", screen.text());
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn a_plan_that_rests_is_asked_about() {
     assert!(!screen.text().contains("2x bandwidth"), "it has not rested long enough");
     screen.wait(Duration::from_millis(100));
     let text = screen.text();
-    assert!(line(&text, "binds:").contains("devices -47.5%"), "{text}");
+    assert!(line(&text, "binding limits:").contains("devices -47.5%"), "{text}");
     let first = line(&text, "+8 devices");
     assert!(first.contains("9.625 ms") && first.contains("-63.0%"), "{text}");
 }
@@ -83,7 +83,7 @@ fn who_does_not_wait_asks_by_key() {
     screen.act(Action::Show(View::Timeline));
     screen.keys("w");
     assert_eq!(screen.view(), View::Stages);
-    assert!(line(&screen.text(), "binds:").contains("devices"));
+    assert!(line(&screen.text(), "binding limits:").contains("devices"));
 }
 
 #[test]

@@ -306,6 +306,9 @@ fn the_timeline_plays_what_the_plan_can_and_marks_its_critical_path() {
     let mut played = vec![];
     for _ in 0..5 {
         let text = screen.text();
+        // The last line tells of those that are left out, with the reason.
+        let (text, told) = text.rsplit_once('\n').expect("there are lines");
+        assert!(played.is_empty() || told.contains("left out: ") && told.contains("interleaved"), "{told}");
         let name = ["eager 1F1B", "1F1B", "GPipe", "ZB-H1", "inference"].into_iter().find(|name| text.contains(name));
         played.push(name.unwrap_or_else(|| panic!("{text}")));
         screen.keys("s");

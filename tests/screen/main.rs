@@ -4,6 +4,7 @@ mod compare;
 mod demo;
 mod devices;
 mod edits;
+mod gallery;
 mod help_panel;
 mod keys;
 mod looks;

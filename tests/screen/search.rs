@@ -45,6 +45,9 @@ fn best_and_bound_are_drawn_while_they_close_in() {
     for (width, height) in [(80, 24), (120, 36), (200, 60)] {
         let mut screen = searching(width, height);
         screen.wait(Duration::from_millis(500));
+        let before = screen.text();
+        assert!(!before.contains("over time"), "nothing moves aside unasked\n{before}");
+        screen.keys("b");
         assert!(!screen.text().contains('━'), "there is nothing to draw yet");
         find(&mut screen, Some(0.080), Some(0.010));
         find(&mut screen, Some(0.060), None);
@@ -67,8 +70,13 @@ fn the_course_of_a_search_goes_with_its_end_and_comes_back_by_a_key() {
     let mut screen = searching(120, 36);
     find(&mut screen, Some(0.080), Some(0.020));
     find(&mut screen, Some(0.060), None);
-    assert!(screen.text().contains("over time"));
     screen.keys("b");
+    assert!(screen.text().contains("over time"));
+    screen.keys("5");
+    assert!(!screen.text().contains("over time"), "it is of the plan, not of a sweep");
+    screen.keys("1");
+    // The first Esc closes it, the second stops the search.
+    press(&mut screen, KeyCode::Esc);
     assert!(!screen.text().contains("over time"));
     press(&mut screen, KeyCode::Esc);
     screen.release();

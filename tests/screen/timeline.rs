@@ -151,7 +151,7 @@ fn compare_and_exports_play_the_same() {
     assert!(notes.contains("simulation: played with no overlap"), "{notes}");
     screen.keys("4");
     let text = screen.text();
-    assert!(text.contains("all played as 1F1B with no overlap"), "{text}");
+    assert!(text.contains("all simulated as 1F1B with no overlap"), "{text}");
     assert!(text.contains(&played[..4]), "{played}\n{text}");
 }
 

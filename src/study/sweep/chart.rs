@@ -238,6 +238,9 @@ impl Chart {
     /// stay; of very many points round values between them.
     pub fn x_ticks(&self, most: usize) -> Vec<f64> {
         let (count, most) = (self.places.len(), most.max(2));
+        if let Some(doubles) = self.doubles(most) {
+            return doubles;
+        }
         if count <= most {
             return self.places.clone();
         }
@@ -257,6 +260,28 @@ impl Chart {
         };
         let (step, first) = fitting.min_by_key(worth).unwrap_or((least, 0));
         thinned(step, first).map(|at| self.places[at]).collect()
+    }
+}
+
+impl Chart {
+    /// Powers of two along, for what is counted and spread over factors: nobody thinks of 45 devices.
+    fn doubles(&self, most: usize) -> Option<Vec<f64>> {
+        let counted = match self.along {
+            Along::Limit(kind) => {
+                matches!(kind, LimitKind::Devices | LimitKind::Microbatches | LimitKind::Batch | LimitKind::Cpus)
+            }
+            Along::Option(_) | Along::Workloads(_) => false,
+        };
+        // Values that are themselves odd ones out, such as 1920 and its doubles, are what is asked for.
+        let round = |&x: &f64| x > 0.0 && x.log2().fract() == 0.0;
+        let fitting = self.x.logarithmic && self.places.iter().filter(|x| round(x)).count() >= 3;
+        if !counted || !fitting {
+            return None;
+        }
+        let (first, last) = (self.x.least.log2().ceil() as i32, self.x.most.log2().floor() as i32);
+        let step = ((last - first + 1) as usize).div_ceil(most).max(1);
+        let all: Vec<f64> = (first..=last).step_by(step).map(|e| 2f64.powi(e)).collect();
+        (all.len() >= 2).then_some(all)
     }
 }
 

@@ -12,6 +12,7 @@ pub mod chart;
 pub mod order;
 pub mod papers;
 pub mod range;
+pub mod reading;
 pub mod run;
 mod series;
 mod suits;

@@ -14,6 +14,55 @@ pub(super) fn replace(buffer: &mut Buffer) {
     }
 }
 
+/// Replaces the signs that the font of the Linux console lacks by those of code page 437 that come nearest.
+pub(super) fn replace_for_console(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if let Some(sign) = cell.symbol().chars().next().and_then(in_code_page_437) {
+            cell.set_char(sign);
+        }
+    }
+}
+
+/// What stands for a sign that is not in code page 437; `None` where the sign is.
+fn in_code_page_437(c: char) -> Option<char> {
+    Some(match c {
+        '╭' | '╮' | '╰' | '╯' | '┆' | '┄' | '━' | '┃' => match c {
+            '╭' => '┌',
+            '╮' => '┐',
+            '╰' => '└',
+            '╯' => '┘',
+            '┆' | '┃' => '│',
+            _ => '─',
+        },
+        '●' | '○' | '◆' | '◇' => '•',
+        '▸' | '▶' => '►',
+        '◂' | '◀' => '◄',
+        '▴' | '△' => '▲',
+        '▾' => '▼',
+        '□' => '■',
+        '↻' => '@',
+        '✓' | '✔' => '√',
+        '✗' | '×' => 'x',
+        '★' => '*',
+        '≠' => '!',
+        '…' => '~',
+        '–' | '—' | '−' => '-',
+        '▁' | '▂' | '▃' | '▖' | '▗' | '▅' => '▄',
+        '▆' | '▇' | '▉' | '▊' => '█',
+        '▋' | '▍' | '▎' | '▏' => '▌',
+        '▕' => '▐',
+        '▘' | '▝' => '▀',
+        '▚' | '▞' => '▒',
+        '╱' => '/',
+        '╲' => '\\',
+        '⇧' => '^',
+        // Braille: lines of dots.
+        '\u{2801}'..='\u{28ff}' => '·',
+        '\u{2800}' => ' ',
+        _ => return None,
+    })
+}
+
 fn nearest(c: char) -> char {
     match c {
         '─' | '━' | '−' | '–' | '—' => '-',
@@ -43,6 +92,10 @@ fn nearest(c: char) -> char {
         '■' => '#',
         '↻' => '@',
         '○' => 'o',
+        '\u{2800}' => ' ',
+        '\u{2801}'..='\u{28ff}' => '.',
+        '▖' | '▗' | '▕' => '.',
+        '⚑' => '!',
         'µ' | 'μ' => 'u',
         _ => '?',
     }

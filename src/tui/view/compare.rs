@@ -18,19 +18,21 @@ use ratatui::{
 };
 use unicode_width::UnicodeWidthStr;
 
-use super::{clip, compare_side, fit, fit_right, header, plain, rows, wrap};
+use super::{clip, compare_pictures as pictures, compare_side, fit, fit_right, header, plain, rows, wrap};
 use crate::{
     family,
     planner::Status,
     study::{
         columns::{self, Column},
         compare::Entry,
+        why::{Named, why},
     },
     tui::{
         action::Action,
         compare::{Answer, Key, Row, Terms},
         model::{Focus, Hit, Model},
         pins::limits_in_words,
+        side::Side,
         studies::StudyKind,
         theme::{Role, Theme},
     },
@@ -65,9 +67,28 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     frame.render_widget(Paragraph::new(head), rows(area, 0, top));
     let detail = detail(model, &all, cursor, width, &theme);
     let below = (detail.len() as u16 + 1).min(area.height.saturating_sub(top) / 3).min(10);
-    frame.render_widget(Paragraph::new(detail), rows(area, area.height - below + 1, below.saturating_sub(1)));
-    let table = rows(area, top, area.height.saturating_sub(top + below));
+    // What is said of the selected row stands right below the table, not at the bottom edge.
+    let lines = table_lines(model, &all).len() as u16 + 2;
+    let table = rows(area, top, area.height.saturating_sub(top + below).min(lines));
+    let told = top + table.height;
+    frame.render_widget(Paragraph::new(detail), rows(area, told + 1, below.saturating_sub(1)));
     draw_table(frame, table, model, &all, cursor, &theme);
+    let rest = rows(area, told + below + 1, area.height);
+    preview(frame, rest, model);
+}
+
+/// The two marked plans stage by stage, where there is room below the table.
+fn preview(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+    const LEAST: u16 = 9;
+    let &[first, second] = &model.compare.marked[..] else { return };
+    if area.height < LEAST {
+        return;
+    }
+    let rule = "─".repeat(area.width as usize);
+    frame.render_widget(Span::styled(rule, model.theme.fg(Role::Border)), rows(area, 0, 1));
+    let before = model.compare.side.replace(Side { first, second, top: 0 });
+    compare_side::draw(frame, rows(area, 1, area.height), model);
+    model.compare.side = before;
 }
 
 /// Schedule and settings in words.
@@ -80,7 +101,7 @@ fn played_as(model: &Model) -> String {
 /// How everything is played, and what is being asked or could be.
 fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let batch = family::of(&model.workload).batch(&model.limits);
-    let played = format!("all played as {}, {batch}", played_as(model));
+    let played = format!("all simulated as {}, {batch}", played_as(model));
     let each = model.time_for_each();
     let each = match each.subsec_nanos() {
         0 => format!("{} s", each.as_secs()),
@@ -95,7 +116,7 @@ fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
             let name = model.planners[next].info().name;
             (format!("… asking {name}, at most {each}{more}; Esc stops"), Role::Accent)
         }
-        (true, []) => ("… playing".into(), Role::Accent),
+        (true, []) => ("… simulating".into(), Role::Accent),
         (false, _) => {
             let key = model.keymap.of_action(Action::CompareAll).unwrap_or_else(|| ":".into());
             (format!("{key} asks every planner, {each} each"), Role::Muted)
@@ -128,6 +149,7 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, model: &mut Model, all: &[Row],
         );
         frame.render_widget(Span::styled(text, theme.fg(Role::Muted)), rows(body, body.height - 1, 1));
     }
+    super::scrollbar(frame, body, theme, (first, visible, lines.len()));
     let fastest = model.fastest(all);
     let shown = model.shown_key();
     for (y, line) in (body.y..).zip(lines.iter().skip(first).take(visible)) {
@@ -174,8 +196,13 @@ fn table_lines(model: &Model, all: &[Row]) -> Vec<TableLine> {
 }
 
 /// Which columns are drawn, and how wide.
-struct Columns {
+pub(super) struct Columns {
     name: usize,
+    /// Cells of the strip of stages, and of the bar of times with the difference in words; 0 where there is no room.
+    strip: usize,
+    pub(super) bar: usize,
+    /// The least and the greatest simulated time on the table, seconds.
+    pub(super) times: (f64, f64),
     columns: Vec<(Column, usize)>,
     /// Those for which there is no room.
     hidden: Vec<Column>,
@@ -190,7 +217,7 @@ fn head_of(column: Column, each: bool) -> &'static str {
         Column::Memory => "peak",
         Column::Devices => "dev",
         Column::Throughput => "samp/s",
-        Column::Predicted => "predict",
+        Column::Predicted => "model",
         other => other.title(),
     }
 }
@@ -235,18 +262,30 @@ impl Columns {
                 columns.push((column, needed(column)));
             }
         }
-        // What is left goes to the names.
+        // What is left goes to the names, and then to the pictures.
         let left = width.saturating_sub(used - reserved);
+        let name = longest.clamp(NAME.0, NAME.1).min(left);
+        let (strip, bar) = pictures::widths(left - name);
+        let valid = |key: &&Key| model.contender(**key).is_some_and(|contender| contender.entry.value().is_some());
+        let time = |key: &Key| model.contender(*key)?.entry.played.as_ref().map(|played| played.iteration_s);
+        let best = keys.iter().filter(valid).filter_map(time).fold(f64::INFINITY, f64::min);
+        let times = (best, keys.iter().filter_map(time).fold(0.0, f64::max));
         let seen = |column: &Column| columns.iter().any(|(other, _)| other == column);
         let hidden = Column::ALL.into_iter().filter(|column| !seen(column)).collect();
-        Columns { name: longest.clamp(NAME.0, NAME.1).min(left), hidden, columns, each }
+        Columns { name, strip, bar, times, hidden, columns, each }
     }
 }
 
 fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &mut Model, columns: &Columns, theme: &Theme) {
-    let mut x = area.x + (GUTTER + columns.name) as u16;
-    let title = Span::styled(fit("    plan", GUTTER + columns.name), theme.fg(Role::Muted));
-    frame.render_widget(title, area);
+    let mut x = area.x + (GUTTER + columns.name + columns.strip + columns.bar) as u16;
+    let mut titles = fit("    plan", GUTTER + columns.name);
+    if columns.strip > 0 {
+        titles += &fit("  stages", columns.strip);
+    }
+    if columns.bar > 0 {
+        titles += &fit("  time against the best", columns.bar);
+    }
+    frame.render_widget(Span::styled(titles, theme.fg(Role::Muted)), area);
     for &(column, width) in &columns.columns {
         let place = Rect { x, width: (width as u16).min(area.right().saturating_sub(x)), ..area };
         let sorted = column == model.compare.sort;
@@ -272,7 +311,8 @@ fn row_spans(
     theme: &Theme,
 ) -> Vec<Span<'static>> {
     let name_of = |planner: usize| model.planners[planner].info().name;
-    let rest = columns.name + columns.columns.iter().map(|(_, width)| width).sum::<usize>();
+    let rest =
+        columns.name + columns.strip + columns.bar + columns.columns.iter().map(|(_, width)| width).sum::<usize>();
     let line = |sign: &'static str, text: String, role: Role| {
         vec![Span::styled(format!(" {sign} "), theme.bold(role)), Span::styled(clip(&text, rest), theme.fg(role))]
     };
@@ -328,7 +368,7 @@ fn row_spans(
         Span::raw(" "),
         Span::styled(fit(&format!("{name}{tail}"), columns.name), name_style),
     ];
-    if !valid {
+    if !valid && contender.entry.played.is_none() {
         let why = match contender.entry.status {
             Some(Status::Infeasible) if contender.entry.plan.is_none() => "no plan keeps the limits",
             Some(Status::Cancelled) => "stopped before it had a plan",
@@ -338,12 +378,35 @@ fn row_spans(
         spans.push(Span::styled(clip(&format!("  {why}"), left), theme.fg(Role::Muted)));
         return spans;
     }
+    if columns.strip > 0 {
+        spans.extend(pictures::strip(contender, columns.strip, theme));
+    }
+    if columns.bar > 0 {
+        spans.extend(pictures::against_best(&contender.entry, columns, fastest.contains(&key), theme));
+    }
     for &(column, width) in &columns.columns {
         let over = column == Column::Memory && contender.overflows();
         let style = if over { theme.bold(Role::Bad) } else { text };
         spans.push(Span::styled(fit_right(&cell(column, &contender.entry, columns.each), width), style));
     }
     spans
+}
+
+/// Why the two marked plans differ; else why the selected one and the best do.
+fn why_they_differ(model: &Model, all: &[Row], selected: Key) -> Option<String> {
+    let best = || model.fastest(all).first().copied();
+    let (first, second) = match model.compare.marked[..] {
+        [first, second] => (first, second),
+        [first] if first != selected => (first, selected),
+        _ => (best()?, selected),
+    };
+    if first == second {
+        return None;
+    }
+    let named = |key: Key| {
+        model.contender(key).map(|contender| Named { name: model.contender_name(key), entry: &contender.entry })
+    };
+    why(named(first)?, named(second)?)
 }
 
 fn refusal(model: &Model, planner: usize) -> &str {
@@ -374,7 +437,7 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
             let terms = match model.terms(key) {
                 Terms::Current => None,
                 Terms::Old => Some("○ old: limits, options, schedule or file have changed since"),
-                Terms::OtherLimits => Some("≠ made and played under other limits than those at the left"),
+                Terms::OtherLimits => Some("≠ made and simulated under other limits than those at the left"),
             };
             if let Some(text) = terms {
                 tell(text);
@@ -391,10 +454,13 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
                         100.0 * error
                     )),
                     _ if played.schedule != contender.play.schedule => {
-                        tell(&format!("· played as {}", played.schedule.name()));
+                        tell(&format!("· simulated as {}", played.schedule.name()));
                     }
                     _ => {}
                 }
+            }
+            if let Some(told) = why_they_differ(model, all, key) {
+                tell(&told);
             }
             for remark in &contender.entry.remarks {
                 tell(&format!("· {remark}"));

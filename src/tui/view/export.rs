@@ -81,9 +81,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
         None if form.error.is_some() => String::new(),
         None => ", counting how long it will be …".into(),
     };
-    let rule = format!("─ preview{size} {}", "─".repeat(width));
-    let rule: String = rule.chars().take(width).collect();
-    frame.render_widget(Span::styled(rule, theme.fg(Role::Border)), rows(inner, below + 3, 1));
+    let told = clip(&format!(" preview{size} "), width.saturating_sub(2));
+    let rule = "─".repeat(width.saturating_sub(1 + told.width()));
+    let rule = Line::from(vec![
+        Span::styled("─", theme.fg(Role::Border)),
+        Span::styled(told, theme.fg(Role::Muted)),
+        Span::styled(rule, theme.fg(Role::Border)),
+    ]);
+    frame.render_widget(rule, rows(inner, below + 3, 1));
     let list = rows(inner, below + 4, inner.height);
     let preview: Vec<Line<'_>> = form
         .preview

@@ -120,7 +120,13 @@ fn overlay_hints(overlay: &Overlay, ascii: bool) -> Vec<Hint> {
         ],
         Overlay::Open(_) => &[(&["enter"], "open"), (&["up", "down"], "choose"), (&["esc"], "close")],
         // These two are drawn over this line.
-        Overlay::Find(_) | Overlay::Rename(..) => &[],
+        Overlay::Ask(_) => &[
+            (&["enter"], "ask, take"),
+            (&["up", "down"], "field"),
+            (&["left", "right"], "choose"),
+            (&["esc"], "close"),
+        ],
+        Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_) => &[],
     };
     let spelled = |key: &&str| if ascii && *key == "enter" { "Enter".into() } else { keymap::shown(key) };
     let hint =
@@ -128,7 +134,8 @@ fn overlay_hints(overlay: &Overlay, ascii: bool) -> Vec<Hint> {
     let typed = match overlay {
         Overlay::Export(_) => Some(("type".to_string(), "a file name".to_string())),
         Overlay::Help(_) | Overlay::Palette(_) | Overlay::Open(_) => Some(("type".into(), "to search".into())),
-        Overlay::Find(_) | Overlay::Rename(..) => None,
+        Overlay::Ask(_) => Some(("type".into(), "a value".into())),
+        Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_) => None,
     };
     keys.iter().map(hint).chain(typed).collect()
 }
@@ -146,6 +153,16 @@ pub(super) fn draw_rename(frame: &mut Frame<'_>, area: Rect, model: &Model, inpu
     draw_line(frame, area, model, input, "name:", "Enter keep  Esc leave it");
 }
 
+/// Values to sweep over, over the last line; what was wrong with them stays beside it.
+pub(super) fn draw_range(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
+    let kind = model.sweep_axis();
+    let told = match &model.message {
+        Some((Tone::Refused, why)) => why.clone(),
+        _ => format!("such as {}  Enter sweep  Esc leave it", model.sweep_range_example()),
+    };
+    draw_line(frame, area, model, input, &format!("{}:", kind.label()), &told);
+}
+
 fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input, prompt: &str, keys: &str) {
     let place = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
     let text = format!(" {prompt} {}", input.value());
@@ -154,7 +171,10 @@ fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input, pr
     frame.buffer_mut().set_style(place, model.theme.base());
     let line = Line::from(vec![
         Span::styled(clip(&text, place.width.saturating_sub(30) as usize), plain()),
-        Span::styled(format!("   {keys}"), model.theme.fg(Role::Muted)),
+        Span::styled(
+            clip(&format!("   {keys}"), (place.width as usize).saturating_sub(text.chars().count())),
+            model.theme.fg(Role::Muted),
+        ),
     ]);
     frame.render_widget(line, place);
     frame.set_cursor_position(Position::new(at.min(place.right().saturating_sub(1)), place.y));

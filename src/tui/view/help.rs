@@ -88,7 +88,9 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
     if matches.is_empty() {
         frame.render_widget(Span::styled("no key does that", model.theme.fg(Role::Muted)), rows(list, 0, 1));
     }
-    draw_position(frame, inner, &model.theme, (first, list.height as usize, lines.len()), "lines");
+    let seen = (first, list.height as usize, lines.len());
+    super::scrollbar(frame, list, &model.theme, seen);
+    draw_position(frame, inner, &model.theme, seen, "lines");
 }
 
 /// Actions and exports by name; Enter does the selected one.
@@ -127,5 +129,7 @@ pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, fil
     if commands.is_empty() {
         frame.render_widget(Span::styled("  nothing is called that", model.theme.fg(Role::Muted)), rows(list, 0, 1));
     }
-    draw_position(frame, inner, &model.theme, (first, list.height as usize, commands.len()), "commands");
+    let seen = (first, list.height as usize, commands.len());
+    super::scrollbar(frame, list, &model.theme, seen);
+    draw_position(frame, inner, &model.theme, seen, "commands");
 }

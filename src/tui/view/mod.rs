@@ -9,8 +9,10 @@
 //! the mouse.
 
 mod ascii;
+mod ask;
 mod caption;
 mod compare;
+mod compare_pictures;
 mod compare_side;
 mod convergence;
 mod devices;
@@ -90,6 +92,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
     }
     if model.ascii {
         ascii::replace(frame.buffer_mut());
+    } else if model.console {
+        ascii::replace_for_console(frame.buffer_mut());
     }
     harmless(frame.buffer_mut());
 }
@@ -239,6 +243,8 @@ fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         Overlay::Export(form) => export::draw(frame, area, model, form),
         Overlay::Open(form) => open::draw(frame, area, model, form),
         Overlay::Find(input) => footer::draw_find(frame, area, model, input),
+        Overlay::Range(input) => footer::draw_range(frame, area, model, input),
+        Overlay::Ask(form) => ask::draw(frame, area, model, form),
         Overlay::Rename(_, input) => footer::draw_rename(frame, area, model, input),
     }
     model.overlay = Some(overlay);
@@ -290,6 +296,25 @@ fn draw_position(
     let width = (text.chars().count() as u16).min(inner.width);
     let place = Rect { x: inner.right() - width, y: inner.bottom(), width, height: 1 }.intersection(frame.area());
     frame.render_widget(Span::styled(text, theme.fg(Role::Text)), place);
+}
+
+/// At the right edge of a list that does not fit, which part of it is seen: the first place, how many, of how many.
+fn scrollbar(frame: &mut Frame<'_>, list: Rect, theme: &Theme, (first, visible, count): (usize, usize, usize)) {
+    if visible >= count || visible == 0 || list.width == 0 || list.height == 0 {
+        return;
+    }
+    let height = usize::from(list.height);
+    let thumb = (height * visible / count).max(1);
+    let top = (first * (height - thumb)).div_ceil((count - visible).max(1)).min(height - thumb);
+    let x = list.right().min(frame.area().right().saturating_sub(1));
+    for row in 0..height {
+        let inside = (top..top + thumb).contains(&row);
+        let position = (x, list.y + row as u16);
+        if let Some(cell) = frame.buffer_mut().cell_mut(position) {
+            let (sign, role) = if inside { ("█", Role::Muted) } else { ("│", Role::Border) };
+            cell.set_symbol(sign).set_style(theme.fg(role));
+        }
+    }
 }
 
 /// The part of an area from a row on, of a height, cut to it.

@@ -7,7 +7,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{clip, help::draw_input, modal, rows, wrap};
+use super::{fit, fit_right, help::draw_input, modal, rows, wrap};
 use crate::{
     source::error::printable,
     tui::{
@@ -19,9 +19,9 @@ use crate::{
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &OpenForm) {
     let theme = &model.theme;
-    let inner = modal(frame, area, theme, "Open a workload", 76, area.height.saturating_sub(4).min(22));
+    let inner = modal(frame, area, theme, "Open a workload", 96, area.height.saturating_sub(4).min(22));
     let width = inner.width as usize;
-    draw_input(frame, rows(inner, 0, 1), model, &form.filter, "type a name or a path");
+    draw_input(frame, rows(inner, 0, 1), model, &form.filter, "type a name or a path; Tab completes it");
     let error: Vec<String> = match (&form.error, form.loading) {
         (Some(error), _) => wrap(&format!("✗ {error}"), width),
         (None, true) => vec!["loading …".into()],
@@ -40,13 +40,23 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Open
     for (y, (place, candidate)) in (list.y..list.bottom()).zip(candidates.iter().enumerate().skip(first)) {
         let line = Rect { y, height: 1, ..list };
         let selected = place == form.filter.cursor;
-        let (name, note) = match candidate {
-            Candidate::Listed(i) => (printable(&form.names[*i]), if *i < form.recent { "  recent" } else { "" }),
-            Candidate::Typed(path) => (printable(&path.display().to_string()), ""),
+        let name = match candidate {
+            Candidate::Listed(i) => printable(&form.names[*i]),
+            Candidate::Typed(path) => printable(&path.display().to_string()),
+            Candidate::Inside(path) => printable(&path.display().to_string()) + if path.is_dir() { "/" } else { "" },
         };
+        let recent = matches!(candidate, Candidate::Listed(i) if *i < form.recent);
+        let facts = form.facts(candidate);
+        let note = if width >= 60 {
+            let kind = if recent { format!("{}, recent", facts.kind) } else { facts.kind.to_string() };
+            fit_right(kind.trim_start_matches(", "), 24) + &fit_right(&facts.size, 10) + &fit_right(&facts.age, 10)
+        } else {
+            fit_right(&facts.size, 10)
+        };
+        let room = width.saturating_sub(2 + note.chars().count());
         let spans = vec![
             Span::styled(if selected { "▌ " } else { "  " }, theme.fg(Role::Focus)),
-            Span::raw(clip(&name, width.saturating_sub(2 + note.len()))),
+            Span::raw(fit(&name, room)),
             Span::styled(note, theme.fg(Role::Muted)),
         ];
         frame.render_widget(Line::from(spans), line);
@@ -54,4 +64,5 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Open
             frame.buffer_mut().set_style(line, theme.selected());
         }
     }
+    super::scrollbar(frame, list, theme, (first, list.height as usize, candidates.len()));
 }

@@ -45,7 +45,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     let played = focused && model.panel_row().is_some_and(|row| row.section() == PanelSection::Play);
     if refused || played {
         help.truncate(height / 3);
-    } else if all + help.len() >= height {
+    } else if !focused || all + help.len() >= height {
         help.clear();
     }
     let rooms = shares(height - help.len(), counts);

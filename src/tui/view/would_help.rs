@@ -138,7 +138,7 @@ fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
             text = longer;
         }
     }
-    let head = Span::styled("binds: ", theme.bold(Role::Warning));
+    let head = Span::styled("binding limits: ", theme.bold(Role::Warning));
     Line::from(vec![head, Span::raw(clip(&text, width.saturating_sub(7)))])
 }
 

@@ -42,14 +42,54 @@ impl Filter {
         config.prefer_prefix = true;
         let mut matcher = Matcher::new(config);
         let mut buffer = vec![];
-        let mut scored: Vec<(u32, usize)> = texts
+        let typed = words(self.input.value());
+        let mut scored: Vec<(Near, u32, usize)> = texts
             .iter()
             .enumerate()
-            .filter_map(|(i, text)| Some((pattern.score(Utf32Str::new(text.as_ref(), &mut buffer), &mut matcher)?, i)))
+            .filter_map(|(i, text)| {
+                let score = pattern.score(Utf32Str::new(text.as_ref(), &mut buffer), &mut matcher)?;
+                Some((Near::of(&typed, text.as_ref()), score, i))
+            })
             .collect();
-        scored.sort_by_key(|&(score, i)| (std::cmp::Reverse(score), i));
-        scored.into_iter().map(|(_, i)| i).collect()
+        scored.sort_by_key(|&(near, score, i)| (near, std::cmp::Reverse(score), i));
+        // Letters strewn over a text are a guess, of use only where nothing has the words.
+        let sure = scored.first().is_some_and(|(near, ..)| *near < Near::Letters);
+        scored.into_iter().filter(|(near, ..)| !sure || *near < Near::Letters).map(|(.., i)| i).collect()
     }
+}
+
+/// How a text has what was typed, the nearest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Near {
+    /// As whole words.
+    Words,
+    /// As beginnings of words.
+    Beginnings,
+    /// In one piece.
+    Piece,
+    /// As letters in this order.
+    Letters,
+}
+
+impl Near {
+    fn of(typed: &[String], text: &str) -> Near {
+        let there = words(text);
+        let all = |has: fn(&str, &str) -> bool| typed.iter().all(|word| there.iter().any(|other| has(other, word)));
+        if all(|other, word| other == word) {
+            Near::Words
+        } else if all(|other, word| other.starts_with(word)) {
+            Near::Beginnings
+        } else if all(|other, word| other.contains(word)) {
+            Near::Piece
+        } else {
+            Near::Letters
+        }
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -62,6 +102,14 @@ mod tests {
         let mut filter = Filter::default();
         assert_eq!(filter.matches(&texts), [0, 1, 2, 3]);
         filter.input = Input::new("next ev".into());
+        assert_eq!(filter.matches(&texts), [2]);
+        let texts = ["Boundary back, a bubbling", "b u b b l e", "Most bubble", "Say Bubble"];
+        filter.input = Input::new("bubble".into());
+        assert_eq!(filter.matches(&texts), [2, 3]);
+        filter.input = Input::new("bubbl".into());
+        assert_eq!(filter.matches(&texts), [0, 2, 3]);
+        let texts = ["Next theme", "Export", "Next event", "Help"];
+        filter.input = Input::new("nxev".into());
         assert_eq!(filter.matches(&texts), [2]);
         filter.input = Input::new("zzz".into());
         assert!(filter.matches(&texts).is_empty());

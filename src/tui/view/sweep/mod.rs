@@ -20,6 +20,11 @@ use ratatui::{
 };
 
 use super::{clip, fit, fit_right, rows, scrolled, wrap};
+
+mod curves;
+mod heat;
+mod side;
+
 use crate::{
     plan::Measure,
     planner::Status,
@@ -50,6 +55,8 @@ struct Parts {
     title: Rect,
     legend: Rect,
     plot: Rect,
+    /// Where there is room: the work that each device does.
+    efficiency: Option<Rect>,
     missing: Rect,
     axis: Rect,
     reading: Rect,
@@ -65,30 +72,75 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
             }
             return;
         };
-        let missing: Vec<usize> = (0..swept.chart.lines.len())
-            .filter(|&line| swept.chart.lines[line].marks.iter().any(|mark| mark.y.is_none()))
-            .collect();
-        let parts = parts(area, &swept.chart, missing.len());
-        draw_title(frame, parts.title, model, swept);
-        draw_legend(frame, parts.legend, model, swept);
-        draw_axes(frame, &parts, model, swept);
-        draw_lines(frame.buffer_mut(), parts.plot, model, swept);
-        draw_missing(frame.buffer_mut(), parts.missing, model, swept, &missing);
-        draw_reading(frame, parts.reading, model, swept);
+        let hits = match swept.second {
+            Some(_) => draw_map(frame, area, model, swept),
+            None => draw_chart(frame, area, model, swept),
+        };
         if model.sweep_stale() {
             super::fade(frame, rows(area, 1, area.height.saturating_sub(1)), &model.theme);
         }
-        places(&swept.chart, parts.plot)
+        hits
     };
     model.hits.extend(hits);
 }
 
-fn parts(area: Rect, chart: &Chart, missing: usize) -> Parts {
+/// Two limits: the map, and what the cell under the cursor is worth.
+fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -> Vec<(Rect, Hit)> {
+    draw_title(frame, rows(area, 0, 1), model, swept);
+    let below = 3.min(area.height / 4);
+    let hits = heat::draw(frame, rows(area, 1, area.height.saturating_sub(below + 2)), model, swept);
+    draw_reading(frame, rows(area, area.height.saturating_sub(below), below), model, swept);
+    hits
+}
+
+/// One limit: the curves, and beside them where there is room the figures and what they say.
+fn draw_chart(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -> Vec<(Rect, Hit)> {
+    let (area, side) = beside(area);
+    let missing: Vec<usize> = (0..swept.chart.lines.len())
+        .filter(|&line| swept.chart.lines[line].marks.iter().any(|mark| mark.y.is_none()))
+        .collect();
+    let parts = parts(area, swept, missing.len());
+    draw_title(frame, parts.title, model, swept);
+    draw_legend(frame, parts.legend, model, swept);
+    draw_axes(frame, &parts, model, swept);
+    if parts.plot.height >= 2 && parts.plot.width >= 8 {
+        curves::draw(frame, parts.plot, model, swept);
+        draw_marks(frame.buffer_mut(), parts.plot, model, swept);
+        curves::draw_knee(frame, parts.plot, model, swept);
+    }
+    if let Some(efficiency) = parts.efficiency {
+        let told = format!("work for each of the {}, against the best", swept.chart.x_title());
+        frame.render_widget(Span::styled(told, model.theme.fg(Role::Muted)), rows(efficiency, 0, 1));
+        curves::draw_efficiency(frame, rows(efficiency, 1, efficiency.height - 1), model, swept);
+    }
+    draw_missing(frame.buffer_mut(), parts.missing, model, swept, &missing);
+    draw_reading(frame, parts.reading, model, swept);
+    if let Some(side) = side {
+        side::draw(frame, side, model, swept);
+    }
+    places(&swept.chart, parts.plot)
+}
+
+/// The chart's area, and that of the figures beside it where there is room.
+fn beside(area: Rect) -> (Rect, Option<Rect>) {
+    if area.width < side::WIDTH + 72 || area.height < 16 {
+        return (area, None);
+    }
+    let width = area.width - side::WIDTH;
+    let side = Rect { x: area.x + width, width: side::WIDTH, ..area };
+    (Rect { width: width - 2, ..area }, Some(side))
+}
+
+fn parts(area: Rect, swept: &Swept, missing: usize) -> Parts {
+    let chart = &swept.chart;
     let legend = chart.lines.len().min(MOST_LEGEND).min((area.height / 5).max(1) as usize) as u16;
     let missing = missing.min(MOST_MISSING).min((area.height / 6) as usize) as u16;
     let reading = if area.height >= 18 { 3 } else { 2 };
     let fixed = 1 + legend + missing + 2 + reading;
-    let height = area.height.saturating_sub(fixed);
+    let free = area.height.saturating_sub(fixed);
+    // The second curve has a third of the height, where that is enough to read it.
+    let second = if swept.scales() && free >= 20 { free / 3 } else { 0 };
+    let height = free - second;
     let plot = rows(area, 1 + legend, height);
     let right = |from: u16, height: u16| {
         let part = rows(area, from, height);
@@ -98,9 +150,10 @@ fn parts(area: Rect, chart: &Chart, missing: usize) -> Parts {
         title: rows(area, 0, 1),
         legend: rows(area, 1, legend),
         plot: Rect { x: plot.x + LABEL.min(plot.width), width: plot.width.saturating_sub(LABEL), ..plot },
-        missing: right(1 + legend + height, missing),
-        axis: right(1 + legend + height + missing, 2),
-        reading: rows(area, fixed - reading + height, reading),
+        efficiency: (second > 0).then(|| right(1 + legend + height, second)),
+        missing: right(1 + legend + free, missing),
+        axis: right(1 + legend + free + missing, 2),
+        reading: rows(area, fixed - reading + free, reading),
     }
 }
 
@@ -131,7 +184,7 @@ fn sign(model: &Model, line: usize) -> &'static str {
 }
 
 fn style(theme: &Theme, line: usize, selected: bool) -> Style {
-    let style = theme.stage(line);
+    let style = theme.series(line);
     if selected { style.add_modifier(Modifier::BOLD) } else { style }
 }
 
@@ -184,7 +237,8 @@ fn draw_legend(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) 
             Span::styled(if selected { "▸ " } else { "  " }, model.theme.bold(Role::Focus)),
             Span::styled(format!("{} ", sign(model, at)), style),
             Span::styled(fit(&line.label, label), if selected { model.theme.bold(Role::Text) } else { Style::new() }),
-            Span::styled(format!("  {value}"), style),
+            // Hues are for lines and signs; words are read in the colour of words.
+            Span::styled(format!("  {value}"), model.theme.fg(Role::Text)),
             Span::styled(deaf(at), model.theme.fg(Role::Warning)),
         ];
         frame.render_widget(Line::from(spans), rows(area, (at - first) as u16, 1));
@@ -245,26 +299,16 @@ fn draw_axes(frame: &mut Frame<'_>, parts: &Parts, model: &Model, swept: &Swept)
     }
 }
 
-/// All lines, the selected one last, so that it lies on top.
-fn draw_lines(buffer: &mut Buffer, plot: Rect, model: &Model, swept: &Swept) {
-    if plot.height < 2 || plot.width < 8 {
-        return;
-    }
+/// The points of all lines, those of the selected one last, so that they lie on top.
+fn draw_marks(buffer: &mut Buffer, plot: Rect, model: &Model, swept: &Swept) {
     let chart = &swept.chart;
     let selected = model.sweep.line;
     let order = (0..chart.lines.len()).filter(|&line| line != selected).chain([selected]);
     for (line, marks) in order.filter_map(|line| Some((line, &chart.lines.get(line)?.marks))) {
         let style = style(&model.theme, line, line == selected);
-        let cell = |mark: &Mark| Some((column(chart, plot, mark.x), chart.y.share(mark.y?)));
-        for pair in marks.windows(2) {
-            let (Some((from, start)), Some((to, end))) = (cell(&pair[0]), cell(&pair[1])) else { continue };
-            for x in from + 1..to {
-                let share = start + (end - start) * f64::from(x - from) / f64::from(to - from);
-                buffer[(x, row(plot, share))].set_symbol("·").set_style(style);
-            }
-        }
-        for (x, share) in marks.iter().filter_map(cell) {
-            buffer[(x, row(plot, share))].set_symbol(sign(model, line)).set_style(style);
+        for (x, y) in marks.iter().filter_map(|mark| Some((mark.x, mark.y?))) {
+            let place = (column(chart, plot, x), row(plot, chart.y.share(y)));
+            buffer[place].set_symbol(sign(model, line)).set_style(style);
         }
     }
 }
@@ -275,8 +319,9 @@ fn draw_missing(buffer: &mut Buffer, area: Rect, model: &Model, swept: &Swept, m
     for (at, &line) in missing.iter().take(area.height as usize).enumerate() {
         let y = area.y + at as u16;
         let style = style(&model.theme, line, line == model.sweep.line);
-        let label = fit_right(&format!("no plan {}", sign(model, line)), LABEL as usize - 1);
-        buffer.set_stringn(area.x - LABEL, y, label, LABEL as usize - 1, style);
+        let label = fit_right("no plan  ", LABEL as usize - 1);
+        buffer.set_stringn(area.x - LABEL, y, label, LABEL as usize - 1, model.theme.fg(Role::Muted));
+        buffer.set_string(area.x - 2, y, sign(model, line), style);
         if area.width < 8 {
             continue;
         }

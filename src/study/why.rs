@@ -1,0 +1,144 @@
+//! Why one plan is faster than another, in one sentence computed from their figures.
+//!
+//! Nothing is guessed: a reason is told only if the faster plan is better in that figure, the reasons that could explain
+//! most first. `O(nodes)`.
+
+use crate::{
+    study::compare::Entry,
+    units::{self, percent_whole},
+    workload::piper::RECOMPUTE,
+};
+
+/// Times that differ by less are alike, relative.
+const ALIKE: f64 = 0.005;
+/// Shares that differ by less are alike.
+const POINT: f64 = 0.01;
+
+/// A plan and what it is called.
+#[derive(Clone, Copy)]
+pub struct Named<'a> {
+    /// Its name on the table.
+    pub name: &'a str,
+    /// Its figures.
+    pub entry: &'a Entry,
+}
+
+/// Why the faster of two plans is faster; `None` where one was not simulated.
+pub fn why(first: Named<'_>, second: Named<'_>) -> Option<String> {
+    let time = |plan: Named<'_>| plan.entry.played.as_ref().map(|played| played.iteration_s);
+    let (a, b) = (time(first)?, time(second)?);
+    if (a / b - 1.0).abs() < ALIKE {
+        return Some(format!("{} and {} take the same time within half a percent.", first.name, second.name));
+    }
+    let (fast, slow, times) = if a < b { (first, second, b / a) } else { (second, first, a / b) };
+    let reasons: Vec<String> = [bubble, work, slowest, transfers, recomputation, memory]
+        .iter()
+        .filter_map(|reason| reason(fast, slow))
+        .collect();
+    let told = if reasons.is_empty() { "none of the figures here tells why".into() } else { reasons.join(", ") };
+    Some(format!("{} is {times:.2}x faster than {}: {told}.", fast.name, slow.name))
+}
+
+/// Fewer stages, or a schedule that idles less.
+fn bubble(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
+    let share = |plan: Named<'_>| plan.entry.played.as_ref().map(|played| played.bubble);
+    let (own, other) = (share(fast)?, share(slow)?);
+    if own > other - POINT {
+        return None;
+    }
+    let stages = |plan: Named<'_>| plan.entry.plan.as_ref().map(|plan| plan.stages.len());
+    let fewer = stages(slow)?.checked_sub(stages(fast)?).filter(|fewer| *fewer > 0);
+    let against = format!("bubble {} against {}", units::percent(own), units::percent(other));
+    Some(match fewer {
+        Some(1) => format!("one stage less shortens warm-up and drain ({against})"),
+        Some(fewer) => format!("{fewer} fewer stages shorten warm-up and drain ({against})"),
+        None => against,
+    })
+}
+
+/// More devices at work.
+fn work(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
+    let used = |plan: Named<'_>| plan.entry.plan.as_ref().map(crate::plan::Plan::devices_used);
+    let more = used(fast)?.checked_sub(used(slow)?).filter(|more| *more > 0)?;
+    Some(format!("{} more work", units::counted(more as usize, "device")))
+}
+
+/// A slowest stage that takes less.
+fn slowest(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
+    let load = |plan: Named<'_>| plan.entry.score.as_ref().map(|score| score.slowest_s).filter(|load| *load > 0.0);
+    let (own, other) = (load(fast)?, load(slow)?);
+    (own < other * (1.0 - ALIKE))
+        .then(|| format!("its slowest stage takes {} against {}", units::seconds(own), units::seconds(other)))
+}
+
+/// A smaller share of communication.
+fn transfers(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
+    let share = |plan: Named<'_>| {
+        let stages = &plan.entry.score.as_ref()?.stages;
+        let whole: f64 = stages.iter().map(|stage| stage.load_s).sum();
+        let moved: f64 = stages.iter().map(|stage| stage.communication_s + stage.sync_s).sum();
+        (whole > 0.0).then(|| moved / whole)
+    };
+    let (own, other) = (share(fast)?, share(slow)?);
+    (own < other - POINT)
+        .then(|| format!("less communication ({} against {})", percent_whole(own), percent_whole(other)))
+}
+
+/// Less recomputation.
+fn recomputation(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
+    let share = |plan: Named<'_>| {
+        let choices = plan.entry.plan.as_ref()?.stages.iter().flat_map(|stage| &stage.choices);
+        let (mut all, mut again) = (0usize, 0usize);
+        for choice in choices {
+            all += 1;
+            again += usize::from(choice == RECOMPUTE);
+        }
+        Some((again, all))
+    };
+    let ((own, all), (other, _)) = (share(fast)?, share(slow)?);
+    (own < other).then(|| format!("it recomputes {own} of {all} against {other}"))
+}
+
+/// Memory that is used where the other leaves it.
+fn memory(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
+    let peak = |plan: Named<'_>| plan.entry.played.as_ref().map(|played| played.peak_memory_bytes);
+    let (own, other) = (peak(fast)?, peak(slow)?);
+    (own > other * 1.1)
+        .then(|| format!("it uses {} where {} uses {}", units::bytes(own), slow.name, units::bytes(other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        cluster::Overrides,
+        family,
+        planner::{self, Search},
+        simulate::Schedule,
+        study::compare,
+        workload,
+    };
+
+    #[test]
+    fn the_faster_plan_is_named_with_reasons_that_its_figures_bear_out() {
+        let workload = Arc::new(workload::builtin());
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let plan = |id: &str| {
+            let planner = planner::find(id).unwrap();
+            let play = Schedule::OneForwardOneBackward;
+            compare::planned(planner, &workload, &limits, play, &Search::default(), Search::clone)
+        };
+        let (piper, equal) = (plan("piper"), plan("equal-partition"));
+        let named = |name, entry| Named { name, entry };
+        let told = why(named("E", &equal), named("P", &piper)).unwrap();
+        let times = equal.played.as_ref().unwrap().iteration_s / piper.played.as_ref().unwrap().iteration_s;
+        assert!(told.starts_with(&format!("P is {times:.2}x faster than E: ")) && told.ends_with('.'), "{told}");
+        let slowest = |entry: &Entry| entry.score.as_ref().unwrap().slowest_s;
+        assert_eq!(told.contains("slowest stage"), slowest(&piper) < slowest(&equal) * (1.0 - ALIKE), "{told}");
+        let same = why(named("A", &piper), named("B", &piper)).unwrap();
+        assert_eq!(same, "A and B take the same time within half a percent.");
+        assert_eq!(why(named("A", &piper), named("B", &Entry { played: None, ..equal.clone() })), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! The question `g`: the least of a limit for a goal. The same question as `plantui seek`, answered beside the screen.
+//!
+//! The form has three fields: which limit, which figure, which value. Enter asks; every re-plan is told when it is there;
+//! when the answer is there Enter takes it. Closing the form ends the question.
+
+use std::{sync::Arc, time::Duration};
+
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
+use tui_input::{Input, backend::crossterm::EventHandler};
+
+use super::{
+    model::{Model, Tone},
+    overlay::Overlay,
+    studies::{Finding, StudyKind},
+    update::Effects,
+};
+use crate::{
+    cluster::LimitKind,
+    planner::{self, Problem, Search},
+    study::{
+        explain::limits_of,
+        seek::{self, Goal, Question, SOUGHT, Sought, Step},
+    },
+};
+
+/// The longest that a re-plan may take.
+const EACH: Duration = Duration::from_secs(10);
+
+/// A field of the form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    /// The least of which limit.
+    Least,
+    /// For which figure.
+    Figure,
+    /// At most, or at least, which value.
+    Value,
+}
+
+/// The form and what came of it.
+#[derive(Debug, Clone)]
+pub(super) struct AskForm {
+    /// The limits to choose from.
+    pub(super) kinds: Vec<LimitKind>,
+    /// Which of them.
+    pub(super) kind: usize,
+    /// The figures to choose from.
+    pub(super) figures: Vec<&'static str>,
+    /// Which of them.
+    pub(super) figure: usize,
+    /// The value with its unit, as it is typed; the sign before it is that of the figure.
+    pub(super) value: Input,
+    /// Where the keys go.
+    pub(super) field: Field,
+    /// What is wrong with it.
+    pub(super) error: Option<String>,
+    /// The question under way or answered.
+    pub(super) question: Option<Question>,
+    /// What was asked so far, ascending.
+    pub(super) curve: Vec<Step>,
+    /// The answer.
+    pub(super) sought: Option<Arc<Sought>>,
+}
+
+impl std::fmt::Debug for Sought {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sought").field("question", &self.question).field("answer", &self.answer).finish_non_exhaustive()
+    }
+}
+
+impl AskForm {
+    /// The sign between figure and value: of what more is better it is at least.
+    pub(super) fn sign(&self) -> &'static str {
+        if matches!(self.figures[self.figure], "throughput" | "speedup") { ">=" } else { "<=" }
+    }
+
+    /// The goal as the command line writes it.
+    pub(super) fn goal(&self) -> String {
+        format!("{}{}{}", self.figures[self.figure], self.sign(), self.value.value().trim())
+    }
+
+    /// The flags of `plantui seek` that ask the same.
+    pub(super) fn call(&self) -> String {
+        let least = self.kinds[self.kind].flag().trim_start_matches('-');
+        format!("--least {least} --until '{}'", self.goal())
+    }
+}
+
+impl Model {
+    /// Opens the question; the value that stands there is that of the plan on the screen.
+    pub(super) fn open_ask(&mut self) {
+        let heeded = limits_of(self.current_planner(), &self.workload);
+        let kinds: Vec<LimitKind> = SOUGHT.into_iter().filter(|kind| heeded.contains(kind)).collect();
+        if kinds.is_empty() || self.refusal.is_some() {
+            let why = self.refusal.clone().unwrap_or_else(|| "this planner heeds no limit to ask the least of".into());
+            self.message = Some((Tone::Refused, why));
+            return;
+        }
+        let mut form = AskForm {
+            kinds,
+            kind: 0,
+            figures: seek::names(self.measure()),
+            figure: 0,
+            value: Input::default(),
+            field: Field::Value,
+            error: None,
+            question: None,
+            curve: vec![],
+            sought: None,
+        };
+        form.value = self.suggested(&form);
+        self.overlay = Some(Overlay::Ask(Box::new(form)));
+    }
+
+    /// A value to begin with: what the shown plan comes to, in the words of a goal.
+    fn suggested(&self, form: &AskForm) -> Input {
+        let example = Goal::parse(&format!("{}{}1", form.figures[form.figure], form.sign()), self.measure());
+        let figure = example.map(|goal| goal.figure).unwrap_or(match form.figures[form.figure] {
+            "batch_time" => seek::Figure::BatchTime,
+            "simulated_time_per_sample" => seek::Figure::SampleTime,
+            "peak_memory" => seek::Figure::Memory,
+            _ => seek::Figure::Planned,
+        });
+        let goal = Goal { figure, measure: self.measure(), at_most: form.sign() == "<=", value: 0.0 };
+        let timeline =
+            self.played.as_ref().map(|played| &played.timeline).filter(|timeline| timeline.iteration_s > 0.0);
+        let score = self.shown.as_ref().and_then(|shown| shown.score.as_ref()).filter(|score| score.is_valid());
+        let value = match figure {
+            seek::Figure::Planned => score.filter(|score| score.measure == goal.measure).map(|score| score.value),
+            seek::Figure::SampleTime => timeline.map(|timeline| 1.0 / timeline.samples_per_s),
+            seek::Figure::BatchTime => timeline.map(|timeline| timeline.iteration_s),
+            seek::Figure::Throughput => timeline.map(|timeline| timeline.samples_per_s),
+            seek::Figure::Bubble => timeline.map(|timeline| timeline.bubble),
+            seek::Figure::Memory => timeline.map(crate::simulate::Timeline::peak_memory),
+        };
+        let shown = value.map(|value| goal.show(value)).unwrap_or_default();
+        let words = ["/sample", "/batch", "/s", " one device", " operations"];
+        let bare = words.iter().fold(shown, |text, word| text.trim_end_matches(word).to_string());
+        Input::new(bare.replace(' ', ""))
+    }
+
+    /// A key while the form is open.
+    pub(super) fn key_in_ask(&mut self, mut form: Box<AskForm>, key: &KeyEvent) -> Effects {
+        let around = |at: usize, count: usize, up: bool| (at + if up { 1 } else { count - 1 }) % count;
+        let changed = match (key.code, form.field) {
+            (KeyCode::Enter, _) => return self.ask_or_take(form),
+            (KeyCode::Up | KeyCode::BackTab, field) => {
+                form.field = match field {
+                    Field::Least => Field::Value,
+                    Field::Figure => Field::Least,
+                    Field::Value => Field::Figure,
+                };
+                false
+            }
+            (KeyCode::Down | KeyCode::Tab, field) => {
+                form.field = match field {
+                    Field::Least => Field::Figure,
+                    Field::Figure => Field::Value,
+                    Field::Value => Field::Least,
+                };
+                false
+            }
+            (KeyCode::Left | KeyCode::Right, Field::Least) => {
+                form.kind = around(form.kind, form.kinds.len(), key.code == KeyCode::Right);
+                true
+            }
+            (KeyCode::Left | KeyCode::Right, Field::Figure) => {
+                form.figure = around(form.figure, form.figures.len(), key.code == KeyCode::Right);
+                form.value = self.suggested(&form);
+                true
+            }
+            (_, Field::Value) => form.value.handle_event(&Event::Key(*key)).is_some_and(|change| change.value),
+            // What is typed is the value.
+            (KeyCode::Char(_) | KeyCode::Backspace, _) => {
+                form.field = Field::Value;
+                form.value.handle_event(&Event::Key(*key)).is_some_and(|change| change.value)
+            }
+            _ => false,
+        };
+        if changed {
+            self.cancel_study(StudyKind::Ask);
+            (form.error, form.question, form.sought) = (None, None, None);
+            form.curve.clear();
+        }
+        self.overlay = Some(Overlay::Ask(form));
+        vec![]
+    }
+
+    fn ask_or_take(&mut self, mut form: Box<AskForm>) -> Effects {
+        if let Some(sought) = form.sought.clone() {
+            if let Some(value) = sought.answer {
+                let kind = sought.question.least;
+                self.message = Some((Tone::Done, format!("{} {}", kind.label(), kind.format(value))));
+                return self.set_limits(self.limits.with(kind, value));
+            }
+            self.overlay = Some(Overlay::Ask(form));
+            return vec![];
+        }
+        let goal = match Goal::parse(&form.goal(), self.measure()) {
+            Ok(goal) => goal,
+            Err(error) => {
+                form.error = Some(error.to_string());
+                self.overlay = Some(Overlay::Ask(form));
+                return vec![];
+            }
+        };
+        let question = Question { least: form.kinds[form.kind], goal, among: None };
+        form.question = Some(question.clone());
+        self.overlay = Some(Overlay::Ask(form));
+        let planner = self.current_planner();
+        let problem = Problem {
+            workload: self.workload.clone(),
+            limits: self.limits,
+            options: self.options[self.planner].clone(),
+        };
+        let play = self.play;
+        let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {
+            let asked = seek::Asked { planner, problem: &problem, play, each: Some(EACH) };
+            let (sender, receiver) = crossbeam_channel::unbounded();
+            let question = &question;
+            std::thread::scope(|scope| {
+                let asked = &asked;
+                let whole = std::thread::Builder::new()
+                    .name("ask".into())
+                    .stack_size(planner::STACK_BYTES)
+                    .spawn_scoped(scope, move || {
+                        seek::seek(asked, question, search, &mut |step| drop(sender.send(step.clone())))
+                    });
+                for step in receiver {
+                    found(Box::new(move |model: &mut Model| model.take_step(step)));
+                }
+                if let Some(sought) = whole.ok().and_then(|thread| thread.join().ok()) {
+                    found(Box::new(move |model: &mut Model| model.take_sought(sought)));
+                }
+            });
+        };
+        vec![self.begin_study(StudyKind::Ask, Box::new(work))]
+    }
+
+    fn take_step(&mut self, step: Step) {
+        if let Some(Overlay::Ask(form)) = &mut self.overlay {
+            let at = form.curve.partition_point(|other| other.value < step.value);
+            form.curve.insert(at, step);
+        }
+    }
+
+    fn take_sought(&mut self, sought: Sought) {
+        if let Some(Overlay::Ask(form)) = &mut self.overlay {
+            form.sought = Some(Arc::new(sought));
+        }
+    }
+}
