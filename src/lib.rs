@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`text`] | what of a stranger's text a terminal may be shown |
 //! | [`units`] | bytes, seconds and bandwidths as people write them |
+//! | [`terms`] | the words of the field, with a picture each |
 //! | [`source`] | what is wrong with a file, and where |
 //! | [`graph`] | DAGs, orders, downsets |
 //! | [`cluster`] | onto what: limits, hardware presets |
@@ -61,6 +62,7 @@ pub mod run;
 pub mod simulate;
 pub mod source;
 pub mod study;
+pub mod terms;
 pub mod text;
 #[cfg(feature = "screen")]
 pub mod tui;

@@ -9,9 +9,9 @@ use std::{
 };
 
 /// The rooms from the ground up.
-const ROOMS: [&str; 19] = [
-    "text", "units", "source", "graph", "cluster", "workload", "plan", "simulate", "family", "generate", "planner",
-    "run", "study", "export", "notice", "tui", "config", "cli", "main",
+const ROOMS: [&str; 20] = [
+    "text", "units", "terms", "source", "graph", "cluster", "workload", "plan", "simulate", "family", "generate",
+    "planner", "run", "study", "export", "notice", "tui", "config", "cli", "main",
 ];
 
 /// Folders whose parts stand side by side: none may import another.

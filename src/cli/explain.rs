@@ -19,6 +19,7 @@ use super::{
     output::{self, Destination},
     planning::{self, Task},
     report::{self, counted, line},
+    terms,
     watch::{simulating, watched},
 };
 use crate::{
@@ -41,6 +42,7 @@ Examples:
   plantui explain model.json --devices 64 --memory 8GiB
   plantui explain model.json --planner placement-dp --json
   plantui explain model.json --each 500ms
+  plantui explain model.json --why
 
 Plans, and then plans again with one thing changed at a time; every figure is that of such a plan. A limit binds if the
 plan gets better without it. Differences are relative to the plan at hand; `at least` and `at most` mark those that rest
@@ -64,8 +66,11 @@ pub struct ExplainArgs {
     /// Time for each re-plan [default: 2s, or twice what the plan took]
     #[arg(long, value_name = "TIME", value_parser = arguments::deadline)]
     each: Option<Duration>,
-    /// Prints one JSON document (schema plantui.explain/1) in place of the text
+    /// Says below what the words of the explanation mean, each with a small picture
     #[arg(long)]
+    why: bool,
+    /// Prints one JSON document (schema plantui.explain/1) in place of the text
+    #[arg(long, conflicts_with = "why")]
     json: bool,
     /// Writes to this file in place of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -101,11 +106,15 @@ impl ExplainArgs {
             None => self.explain(task)?,
             Some(threads) => planning::pool(threads)?.install(|| self.explain(task))?,
         };
-        let text = match (self.json, &explained) {
+        let mut text = match (self.json, &explained) {
             (true, _) => output::json(&document(&planned, explained.as_ref())),
             (false, Some(explained)) => text(&planned, explained),
             (false, None) => report::planned(&planned),
         };
+        if self.why {
+            let used = crate::terms::used_in(&text);
+            text += &format!("\nthe words\n\n{}", terms::text(&used));
+        }
         destination.write(&text)?;
         Ok(planning::ending(&planned))
     }

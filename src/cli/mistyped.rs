@@ -13,12 +13,14 @@ const MOST_EDITS: usize = 2;
 pub(super) fn failure(first_word: Option<&str>) -> Option<Failure> {
     let word = first_word.filter(|word| !word.starts_with('-') && !Path::new(word).exists())?;
     let command = Cli::command();
-    let near = command.get_subcommands().map(Command::get_name).min_by_key(|name| edits(word, name))?;
-    if !(1..=MOST_EDITS).contains(&edits(word, near)) || word == "help" {
-        return None;
-    }
+    let near = nearest(word, command.get_subcommands().map(Command::get_name)).filter(|_| word != "help")?;
     let hint = format!("did you mean `plantui {near}`?");
     Some(Failure::refused(format!("there is no command and no file `{}`", crate::source::error::printable(word)), hint))
+}
+
+/// The name that a word is a misspelling of; none where it is one of them.
+pub(super) fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    names.min_by_key(|name| edits(word, name)).filter(|near| (1..=MOST_EDITS).contains(&edits(word, near)))
 }
 
 /// Insertions, deletions and substitutions from one word to another (Wagner and Fischer 1974), row by row.

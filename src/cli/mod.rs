@@ -42,8 +42,10 @@ pub mod simulate;
 pub mod sweep;
 mod sweep_limits;
 mod sweep_report;
+mod sweep_shard;
 mod sweep_store;
 mod sweep_topologies;
+pub mod terms;
 pub mod themes;
 pub mod topologies;
 mod topology_input;
@@ -73,6 +75,7 @@ Examples:
   plantui generate bert-32 > model.json         make a workload
   plantui estimate llama-3.1-8b --devices 8 --global-batch 128
                                                 a training run's time and memory
+  plantui help terms bubble                     what a word means, with a picture
 
 Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan,
 70 a bug of plantui.";
@@ -114,6 +117,7 @@ enum Command {
     Hardware(hardware::HardwareArgs),
     Topologies(topologies::TopologiesArgs),
     Themes(themes::ThemesArgs),
+    Terms(terms::TermsArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -144,6 +148,7 @@ impl Cli {
             Some(Command::Hardware(args)) => args.run(),
             Some(Command::Topologies(args)) => args.run(),
             Some(Command::Themes(args)) => args.run(),
+            Some(Command::Terms(args)) => args.run(),
             Some(Command::Completions(args)) => args.run(),
             Some(Command::Man(args)) => args.run(),
         }
@@ -156,7 +161,7 @@ pub fn main() -> ExitCode {
     if let Some(failure) = mistyped::failure(first_word.as_deref().and_then(OsStr::to_str)) {
         return failure.report();
     }
-    match Cli::try_parse().map(Cli::run) {
+    match Cli::try_parse_from(terms::asked_of_help(std::env::args_os().collect())).map(Cli::run) {
         Ok(Ok(ending)) => ending.exit_code(),
         Ok(Err(failure)) => failure.report(),
         Err(error) => misuse::report(error),

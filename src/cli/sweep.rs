@@ -21,6 +21,7 @@ use super::{
     progress::Count,
     sweep_limits::SweepLimits,
     sweep_report,
+    sweep_shard::Shard,
     sweep_store::Store,
     sweep_topologies,
 };
@@ -44,14 +45,17 @@ Examples:
   plantui sweep model.json --memory 1GiB..80GiB --resume sweep.csv
   plantui sweep graph.txt --planner parmesan --topology dgx-1,dgx-2,2xdgx-a100
   plantui sweep --study piper-figure-1 FOLDER --resume figure-1.csv
+  plantui sweep model.json --devices 8..2048:x2 --shard 3/16 --resume part-3.csv
+  plantui sweep model.json --devices 8..2048:x2 --resume part-1.csv --resume part-2.csv --output whole.csv
 
 A limit takes a value, a list, or a range FIRST..LAST, which doubles unless :xFACTOR or :+STEP says otherwise; the last
 value always belongs to it. Limits with several values are swept: one, or two. A series is a planner with settings, and
 may have a name in front: NAME:PLANNER,SETTING=VALUE,.. The ends and the middle are computed first; Ctrl-C keeps what is
 there. --resume takes up a table again: points that are in it are not computed twice, if seed, deadline and workload
-are what they were, and it is kept up to date. Where a
-planner answers many numbers of devices in one run, one run is made.
-Exit codes: 0 some point has a plan, 1 none has, 2 wrong use or input, 3 stopped before any plan,
+are what they were, and it is kept up to date; several of them are read and joined, points that none of them has are
+computed, and --output takes the whole. Where a planner answers many numbers of devices in one run, one run is made.
+--shard 3/16 answers the third of sixteen shares of the points: docs/many-machines.md shows how a cluster runs them all.
+Exit codes: 0 some point has a plan, or a share is answered, 1 none has, 2 wrong use or input, 3 stopped before any plan,
 70 a bug of plantui.";
 
 /// How often the bar is drawn.
@@ -99,6 +103,9 @@ struct Lines {
     /// Plans every point by itself, so that its seconds are those of a single plan
     #[arg(long)]
     alone: bool,
+    /// Answers one share of the points, such as 3/16: the third, the nineteenth, and so on
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
 }
 
 #[derive(Debug, Args)]
@@ -114,11 +121,14 @@ struct Output {
     #[arg(long)]
     csv: bool,
     /// Writes the points as CSV to this file
-    #[arg(long, short, value_name = "FILE", conflicts_with = "resume")]
+    #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Takes up the sweep of this CSV file, or begins it, and keeps it up to date
+    /// Takes up the sweep of this CSV file, or begins it, and keeps it up to date. Several are read and joined
     #[arg(long, value_name = "FILE")]
-    resume: Option<PathBuf>,
+    resume: Vec<PathBuf>,
+    /// Leaves out the seconds that planning took: tables of two runs are then equal byte by byte
+    #[arg(long)]
+    no_seconds: bool,
     /// Draws a chart into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -143,28 +153,34 @@ impl SweepArgs {
     pub fn run(self) -> Result<Ending, Failure> {
         let svg = self.output.svg.as_deref().map(|path| Destination::new(Some(path), self.output.force));
         svg.as_ref().map_or(Ok(()), Destination::check)?;
-        let standard = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
+        let standard = |path: &PathBuf| path.as_os_str() == "-";
         let Output { json, csv, output, resume, svg: chart, .. } = &self.output;
-        if standard(resume) {
+        if resume.iter().any(standard) {
             return Err(Failure::refused("--resume takes a file, not standard output", "give a path"));
         }
-        let printed = usize::from(*json || *csv) + usize::from(standard(output)) + usize::from(standard(chart));
+        let printed = usize::from(*json || *csv)
+            + usize::from(output.as_ref().is_some_and(standard))
+            + usize::from(chart.as_ref().is_some_and(standard));
         if printed > 1 {
             let hint = "write one of them to a file";
             return Err(Failure::refused("several results would share standard output", hint));
         }
-        let mut store = Store::open(output.as_deref(), self.output.force, resume.as_deref())?;
+        let mut store = Store::open(output.as_deref(), self.output.force, resume)?;
         let paper = self.lines.study.as_deref().and_then(papers::find);
         let sweep = match paper {
             Some(paper) => self.study(paper)?,
             None => self.grid()?,
         };
-        let sweep = Sweep { alone: sweep.alone || self.lines.alone, ..sweep };
+        let mut sweep = Sweep { alone: sweep.alone || self.lines.alone, ..sweep };
         if sweep.points.len() > MOST_POINTS {
             let message = format!("these are {} points, more than {MOST_POINTS}", sweep.points.len());
             return Err(Failure::refused(message, "take larger steps"));
         }
+        if let Some(shard) = self.lines.shard {
+            shard.keep(&mut sweep.points);
+        }
         let run = sweep_csv::Run::new(&sweep, self.lines.seed, self.lines.deadline);
+        let run = if self.output.no_seconds { run.without_seconds() } else { run };
         let mut answers = store.before.answers(&sweep, &run);
         let taken = answers.iter().flatten().count();
         let stopped = self.answer(&sweep, &run, &mut answers, &mut store)?;
@@ -196,13 +212,17 @@ impl SweepArgs {
             (true, _) => Ending::Done,
             (false, _) if !faults.is_empty() => Ending::Bug,
             (false, true) => Ending::Stopped,
+            // Whether any point has a plan is seen of the whole; a share is done once it is answered.
+            (false, false) if self.lines.shard.is_some() => Ending::Done,
             (false, false) => Ending::NoPlan,
         })
     }
 
     /// The file with which a sweep that was stopped goes on.
     fn again(&self) -> Option<String> {
-        self.output.resume.as_ref().or(self.output.output.as_ref()).map(|path| input::shown(path))
+        let Output { output, resume, .. } = &self.output;
+        let file = output.as_ref().or(if let [file] = &resume[..] { Some(file) } else { None });
+        file.map(|path| input::shown(path))
     }
 
     fn study(&self, paper: &Paper) -> Result<Sweep, Failure> {

@@ -1,13 +1,14 @@
 //! The table of a sweep on disk: taken up again from it, and written to it while the sweep goes on.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use super::{Failure, input, output::Destination};
 use crate::{
     export::sweep_csv::{self, Table},
+    notice,
     study::sweep::{Answer, Sweep},
     workload::formats::file,
 };
@@ -26,11 +27,12 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// The table for `--output` or `--resume`; nothing is written yet.
+    /// The table for `--output` or `--resume`; nothing is written yet. One table that is resumed is kept up to date,
+    /// unless there is an output; several are only read.
     ///
     /// # Errors
     /// [`Failure`] if the output exists and may not be replaced, or what is to be resumed is no table of a sweep.
-    pub(super) fn open(output: Option<&Path>, force: bool, resume: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn open(output: Option<&Path>, force: bool, resume: &[PathBuf]) -> Result<Self, Failure> {
         let mut store = Store { before: Table::default(), destination: None, written: Instant::now() };
         if let Some(path) = output {
             if path.is_file() && !force {
@@ -41,8 +43,13 @@ impl Store {
             destination.check()?;
             store.destination = Some(destination);
         }
-        if let Some(path) = resume {
-            store.before = read(path)?;
+        for path in resume {
+            store.before.join(read(path)?);
+            if resume.len() > 1 && !path.exists() {
+                notice::note(&format!("{} is not there; what no other file has is computed", input::shown(path)));
+            }
+        }
+        if let ([path], None) = (resume, output) {
             store.destination = Some(Destination::new(Some(path), true));
         }
         Ok(store)

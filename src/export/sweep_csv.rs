@@ -37,7 +37,7 @@ struct Outcome {
     samples_per_s: Option<f64>,
     bubble: Option<f64>,
     peak_memory_bytes: Option<f64>,
-    seconds: f64,
+    seconds: Option<f64>,
     why: String,
 }
 
@@ -98,7 +98,7 @@ impl Outcome {
             samples_per_s: simulated.map(|simulated| simulated.samples_per_s),
             bubble: simulated.map(|simulated| simulated.bubble),
             peak_memory_bytes: simulated.map(|simulated| simulated.peak_memory_bytes),
-            seconds: answer.seconds,
+            seconds: Some(answer.seconds),
             why: answer.why.clone(),
         }
     }
@@ -118,7 +118,7 @@ impl Outcome {
                 bubble,
                 peak_memory_bytes,
             }),
-            seconds: self.seconds,
+            seconds: self.seconds.unwrap_or_default(),
             why: self.why.clone(),
             mapped: None,
             fault: None,
@@ -155,6 +155,8 @@ pub struct Run {
     deadline_s: String,
     /// By workload of the sweep, its [fingerprint](crate::workload::Workload::fingerprint).
     workloads: Vec<String>,
+    /// Whether tables say how long planning took.
+    seconds: bool,
 }
 
 impl Run {
@@ -164,7 +166,14 @@ impl Run {
             seed: seed.to_string(),
             deadline_s: deadline.map(|deadline| exact_number(deadline.as_secs_f64())).unwrap_or_default(),
             workloads: sweep.workloads.iter().map(|workload| workload.fingerprint()).collect(),
+            seconds: true,
         }
+    }
+
+    /// The same, with the column of seconds left empty: what is left is equal for equal questions.
+    #[must_use]
+    pub fn without_seconds(self) -> Self {
+        Run { seconds: false, ..self }
     }
 }
 
@@ -175,6 +184,19 @@ pub struct Table {
 }
 
 impl Table {
+    /// Adds the rows of another table. Of rows about the same point one stays: the first that is an answer, else the first.
+    pub fn join(&mut self, other: Table) {
+        self.rows.extend(other.rows);
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_by(|&a, &b| {
+            let (left, right) = (&self.rows[a], &self.rows[b]);
+            left.key.cmp(&right.key).then(is_answered(right).cmp(&is_answered(left))).then(a.cmp(&b))
+        });
+        order.dedup_by(|later, kept| self.rows[*later].key == self.rows[*kept].key);
+        order.sort_unstable();
+        self.rows = order.into_iter().map(|place| self.rows[place].clone()).collect();
+    }
+
     /// For every point of the sweep its answer, if the table has one.
     pub fn answers(&self, sweep: &Sweep, run: &Run) -> Vec<Option<Answer>> {
         let mut rows: Vec<&Row> = self.rows.iter().filter(|row| is_answered(row)).collect();
@@ -203,7 +225,8 @@ pub fn to_csv(sweep: &Sweep, run: &Run, answers: &[Option<Answer>], before: &Tab
     let ours = keys.iter().zip(answers).filter_map(|(key, answer)| Some((key, Outcome::new(answer.as_ref()?))));
     let others = before.rows.iter().filter(|row| answered.binary_search(&&row.key).is_err());
     writer.write_record(COLUMNS).expect("writing to memory does not fail");
-    for (key, outcome) in ours.chain(others.map(|row| (&row.key, row.outcome.clone()))) {
+    for (key, mut outcome) in ours.chain(others.map(|row| (&row.key, row.outcome.clone()))) {
+        outcome.seconds = outcome.seconds.filter(|_| run.seconds);
         writer.serialize((key, outcome)).expect("writing to memory does not fail");
     }
     let bytes = writer.into_inner().expect("writing to memory does not fail");

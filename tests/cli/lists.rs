@@ -25,6 +25,7 @@ const COMMANDS: [&str; 20] = [
     "hardware",
     "topologies",
     "themes",
+    "terms",
     "completions",
     "man",
 ];

@@ -24,7 +24,9 @@ mod readme;
 mod reference;
 mod seek;
 mod sweep;
+mod sweep_shards;
 mod sweep_studies;
+mod terms;
 mod topologies;
 #[expect(dead_code, reason = "what is read beyond the rules themselves is asked by the integration tests")]
 #[path = "../common/trace_rules.rs"]

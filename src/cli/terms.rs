@@ -1,0 +1,125 @@
+//! `plantui terms`, also as `plantui help terms`: the words of the field, with a picture each.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Ending, Failure, mistyped, output, report::line};
+use crate::{
+    source::error::printable,
+    terms::{self, Term},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  plantui terms                     all of them
+  plantui terms bubble              one
+  plantui help terms all-reduce     the same, asked of `help`
+  plantui explain model.json --why  those that an explanation uses";
+
+/// Say what bubble, microbatch, 1F1B, recompute and the other words mean, with a picture each
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct TermsArgs {
+    /// Only these words
+    word: Vec<String>,
+    /// Prints a JSON array in place of the text
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// Prints all of them as the page docs/terms.md
+    #[arg(long, conflicts_with = "word")]
+    markdown: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct TermPart {
+    name: &'static str,
+    also: &'static [&'static str],
+    text: &'static str,
+    picture: &'static str,
+}
+
+impl TermsArgs {
+    /// Prints what was asked for.
+    ///
+    /// # Errors
+    /// [`Failure`] for a word that is not among them, or if standard output cannot be written.
+    pub fn run(self) -> Result<Ending, Failure> {
+        if self.markdown {
+            output::print(&terms::markdown())?;
+            return Ok(Ending::Done);
+        }
+        // What is several words need not be quoted: `terms tensor parallel`.
+        let found = match self.word.join(" ") {
+            word if word.is_empty() => terms::all().collect(),
+            word => match terms::find(&word) {
+                Some(term) => vec![term],
+                None => self.word.iter().map(|word| find(word)).collect::<Result<Vec<_>, _>>()?,
+            },
+        };
+        output::print(&if self.json {
+            let parts = found.iter().map(|&&Term { name, also, text, picture }| TermPart { name, also, text, picture });
+            output::json(&parts.collect::<Vec<_>>())
+        } else {
+            text(&found)
+        })?;
+        Ok(Ending::Done)
+    }
+}
+
+fn find(word: &str) -> Result<&'static Term, Failure> {
+    terms::find(word).ok_or_else(|| {
+        let near = mistyped::nearest(word, terms::all().map(|term| term.name));
+        let hint = match near {
+            Some(near) => format!("did you mean `{near}`? `plantui terms` lists all"),
+            None => "`plantui terms` lists all".into(),
+        };
+        Failure::refused(format!("`{}` is not among the terms", printable(word)), hint)
+    })
+}
+
+/// The terms one below the other.
+pub(super) fn text(found: &[&Term]) -> String {
+    let mut text = String::new();
+    for (place, term) in found.iter().enumerate() {
+        if place > 0 {
+            text.push('\n');
+        }
+        let also = if term.also.is_empty() { String::new() } else { format!("  ({})", term.also.join(", ")) };
+        line(&mut text, format_args!("{}{also}", term.name));
+        for wrapped in wrap(term.text) {
+            line(&mut text, format_args!("  {wrapped}"));
+        }
+        for drawn in term.picture.trim_end().lines() {
+            line(&mut text, format_args!("    {drawn}"));
+        }
+    }
+    text
+}
+
+/// Columns of a line of text.
+const WIDTH: usize = 96;
+
+fn wrap(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = vec![];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(last) if last.len() + 1 + word.len() <= WIDTH => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
+/// `plantui help terms WORD` as `plantui terms WORD`: clap's own `help` would show how the command is called.
+pub(super) fn asked_of_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is = |place: usize, word: &str| arguments.get(place).is_some_and(|argument| argument == word);
+    if is(1, "help") && is(2, "terms") {
+        arguments.remove(1);
+    }
+    arguments
+}
