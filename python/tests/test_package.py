@@ -1,0 +1,124 @@
+"""The package as its users meet it: results, errors, files. The docstrings' examples run beside these."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import plantui
+
+LLAMA_3_8B = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 8192,
+    "vocab_size": 128256,
+    "tie_word_embeddings": False,
+    "torch_dtype": "bfloat16",
+}
+
+
+@pytest.fixture
+def tiny() -> plantui.Workload:
+    return plantui.generate("tiny-branch")
+
+
+def test_a_config_is_planned_for_an_engine(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(LLAMA_3_8B))
+    workload = plantui.generate(config, hardware="h100", devices=16, microbatches=128)
+    plan = plantui.plan(workload, planner="joint", options={"engine": "megatron"})
+    assert plan.devices <= 16 and plan.simulation is not None
+    assert plan.objective is not None and plan.objective.value > 0
+    nodes = sorted(node for stage in plan.stages for node in stage.nodes)
+    assert nodes == list(range(len(nodes))), "every node is in one stage"
+    text = plan.export("megatron")
+    assert "--num-layers 32" in text
+    assert plan.export("megatron", micro_batch_size=1) == text
+
+
+def test_plans_are_saved_and_read_again(tiny: plantui.Workload, tmp_path: Path) -> None:
+    plan = plantui.plan(tiny)
+    path = plan.save(tmp_path / "plan.json")
+    again = plantui.load_plan(tiny, path)
+    assert again == plan
+    assert plantui.check(tiny, path).valid and again.check()
+    kept = tiny.save(tmp_path / "workload.json")
+    assert plantui.plan(kept).stages == plan.stages
+
+
+def test_a_broken_plan_is_not_valid_and_says_why(tiny: plantui.Workload, tmp_path: Path) -> None:
+    document = json.loads(json.dumps(plantui.plan(tiny).document))
+    dropped = document["stages"][0]["nodes"].pop(0)
+    document["stages"][0]["choices"].pop(str(dropped))
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(document))
+    checked = plantui.check(tiny, path)
+    assert not checked and checked.violations
+
+
+def test_errors_carry_sentence_hint_and_exit_code(tiny: plantui.Workload, tmp_path: Path) -> None:
+    with pytest.raises(plantui.NoPlan) as none:
+        plantui.plan(tiny, devices=1)
+    assert none.value.exit_code == 1 and none.value.fewest_devices == 3
+    assert none.value.sentence.startswith("No plan fits on 1 device")
+    with pytest.raises(plantui.WrongUse) as wrong:
+        plantui.plan(tmp_path / "nowhere.json")
+    assert wrong.value.exit_code == 2 and wrong.value.hint == "check the path"
+    with pytest.raises(plantui.WrongUse, match="no planner|invalid value"):
+        plantui.plan(tiny, planner="best")
+    with pytest.raises(plantui.WrongUse):
+        plantui.plan(tiny, options={"speed": 9})
+    with pytest.raises(plantui.Stopped) as stopped:
+        plantui.plan(tiny, deadline=1e-9)
+    assert stopped.value.exit_code == 3
+
+
+def test_limits_are_numbers_text_or_lists(tiny: plantui.Workload) -> None:
+    by_text = plantui.sweep(tiny, devices="3,4", memory="1GB,2GB")
+    by_lists = plantui.sweep(tiny, devices=[3, 4], memory=(1e9, 2e9))
+    strip = lambda points: [{k: v for k, v in point.items() if k != "seconds"} for point in points]  # noqa: E731
+    assert strip(by_text) == strip(by_lists) and len(by_text) == 4
+    with pytest.raises(TypeError):
+        plantui.sweep(tiny, devices=object())  # type: ignore[arg-type]
+
+
+def test_shares_of_a_sweep_are_the_whole(tiny: plantui.Workload) -> None:
+    whole = plantui.sweep(tiny, devices="3..8:+1")
+    shares = [plantui.sweep(tiny, devices="3..8:+1", shard=(index, 4)) for index in range(1, 5)]
+    key = lambda point: point["devices"]  # noqa: E731
+    assert sorted((key(point), point["value"]) for share in shares for point in share) == [
+        (key(point), point["value"]) for point in whole
+    ]
+
+
+def test_comparing_has_every_planner_and_plans_of_files(tiny: plantui.Workload, tmp_path: Path) -> None:
+    path = plantui.plan(tiny).save(tmp_path / "mine.json")
+    entries = plantui.compare(tiny, planners=["piper"], plans=[path])
+    assert len(entries) == 2
+    assert entries.best.iteration_s == min(entry.iteration_s or 9e9 for entry in entries)
+
+
+def test_a_simulation_has_its_stages(tiny: plantui.Workload) -> None:
+    simulation = plantui.plan(tiny).simulate(schedule="1f1b", no_overlap=True)
+    assert len(simulation.stages) == 3
+    assert all(0 < stage.utilization <= 1 for stage in simulation.stages)
+
+
+def test_a_table_has_a_row_for_each_stage(tiny: plantui.Workload) -> None:
+    rows = list(csv.reader(plantui.plan(tiny).export("csv").splitlines()))
+    assert len(rows) >= 4
+
+
+def test_the_module_is_the_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "plantui", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("plantui ")
