@@ -13,7 +13,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 __all__ = ["Bug", "NoPlan", "PlantuiError", "Stopped", "WrongUse", "binary", "document", "run"]
 
@@ -128,11 +128,10 @@ def failure(code: int, told: str, printed: str) -> PlantuiError:
     return error
 
 
-def document(arguments: Sequence[str], stdin: Optional[str] = None, accept: Sequence[int] = (0,)) -> Dict[str, Any]:
+def document(arguments: Sequence[str], stdin: Optional[str] = None, accept: Sequence[int] = (0,)) -> Any:
     """Runs the program with ``--json`` and reads its one document.
 
-    >>> document(["hardware"])[0]["id"]  # doctest: +SKIP
-    'v100'
+    >>> document(["terms", "bubble"])[0]["name"]
+    'bubble'
     """
-    answer: Dict[str, Any] = json.loads(run([*arguments, "--json"], stdin, accept))
-    return answer
+    return json.loads(run([*arguments, "--json"], stdin, accept))

@@ -1,0 +1,17 @@
+"""Profiles a PyTorch module for planning: times, sizes and the graph of its parts.
+
+    python -m plantui.profile your_module:build --input your_module:example --output model.txt
+
+writes what ``plantui model.txt`` opens. `profile` does the same from Python. Only this part of the package needs torch.
+
+How it measures. The module runs forward and backward as it is; no part is run by itself. While it runs, the clock is read
+where one part ends and the next begins: in the forward at the parts' borders, in the backward where autograd arrives at a
+part's output. Every moment of a step so belongs to one part, and the parts add up to the step; `Profile.coverage` says how
+nearly, against steps that nobody watched.
+"""
+
+from plantui.profile._graph import Part, Profile
+from plantui.profile._measure import profile
+from plantui.profile._write import to_graph_txt, to_piper
+
+__all__ = ["Part", "Profile", "profile", "to_graph_txt", "to_piper"]
