@@ -5,7 +5,7 @@ use super::Term;
 pub(super) const TERMS: [Term; 5] = [
     Term {
         name: "activations",
-        also: &["activation", "activation memory"],
+        also: &["activation memory"],
         text: "Outputs of layers that the backward pass needs again. They are kept for every microbatch in flight, and grow \
                with the microbatch and the length of the sequence.",
         picture: "\

@@ -43,7 +43,7 @@ pub fn used_in(text: &str) -> Vec<&'static Term> {
     let text = format!(" {} ", spaced(text));
     let uses = |word: &str| {
         let word = spaced(word);
-        [" ", "s "].iter().any(|end| text.contains(&format!(" {word}{end}")))
+        [" ", "s ", "es "].iter().any(|end| text.contains(&format!(" {word}{end}")))
     };
     all().filter(|term| words(term).any(uses)).collect()
 }
@@ -54,7 +54,8 @@ fn words(term: &'static Term) -> impl Iterator<Item = &'static str> {
 
 fn plain(word: &str) -> String {
     let letters: String = word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    letters.strip_suffix('s').map(str::to_string).unwrap_or(letters)
+    let singular = if letters.ends_with("ches") { letters.strip_suffix("es") } else { letters.strip_suffix('s') };
+    singular.map(str::to_string).unwrap_or(letters)
 }
 
 /// Lower case, with one blank for whatever is neither letter nor digit.
@@ -129,7 +130,6 @@ mod tests {
             used_in("8 stages on 63 of 64 devices; a simulated batch loses: fill and drain 2.0%, all-reduce 0.2%");
         let names: Vec<&str> = used.iter().map(|term| term.name).collect();
         assert!(names.contains(&"stage") && names.contains(&"all-reduce") && names.contains(&"bubble"), "{names:?}");
-        assert!(used_in("backstage, on tp-link paper").is_empty() || !names.is_empty());
         assert!(!used_in("backstages").iter().any(|term| term.name == "stage"));
     }
 }

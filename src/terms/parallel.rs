@@ -63,7 +63,7 @@ pub(super) const TERMS: [Term; 9] = [
     },
     Term {
         name: "transfer",
-        also: &["edge", "edges", "communication", "send and receive"],
+        also: &["edge", "communication", "send and receive"],
         text: "What one stage sends to another: activations forward, gradients of the same size back. Where it does not \
                overlap with computation it adds to the stage's time.",
         picture: "\

@@ -24,7 +24,7 @@ pub(super) const TERMS: [Term; 11] = [
     },
     Term {
         name: "microbatch",
-        also: &["micro-batch", "MBS"],
+        also: &["MBS"],
         text: "A small part of the batch that goes through the pipeline by itself, so that all stages have something to do. \
                More microbatches leave devices less idle; each must still be large enough to keep a device busy.",
         picture: "\
@@ -56,7 +56,7 @@ pub(super) const TERMS: [Term; 11] = [
     Term {
         name: "GPipe",
         also: &["gpipe schedule"],
-        text: "The schedule that runs all forwards of a batch first and then all backwards (Huang et al. 2019). It is \
+        text: "The schedule that runs all forwards of a batch first and then all backwards (Huang et al., 2019). It is \
                simple, but every microbatch's activations are in memory at once.",
         picture: "\
  stage 1   F1 F2 F3 F4 .  .  .  .  B4 B3 B2 B1
@@ -66,7 +66,7 @@ pub(super) const TERMS: [Term; 11] = [
         name: "1F1B",
         also: &["one forward one backward", "PipeDream-flush"],
         text: "The schedule in which a stage, once the pipeline is full, alternates one forward and one backward \
-               (Narayanan et al. 2021). It takes as long as GPipe but holds activations of only as many microbatches as there \
+               (Narayanan et al., 2021). It takes as long as GPipe but holds activations of only as many microbatches as there \
                are stages behind it.",
         picture: "\
  stage 1   F1 F2 F3 .  .  B1 F4 B2 F5 B3 ..
@@ -87,7 +87,7 @@ pub(super) const TERMS: [Term; 11] = [
         name: "zero bubble",
         also: &["zb-h1", "zb-v", "weight gradient"],
         text: "Schedules that split a backward into the gradient of the input, which the stage before waits for, and that \
-               of the weights, which nobody waits for (Qi et al. 2024). The second fills what would be bubble.",
+               of the weights, which nobody waits for (Qi et al., 2024). The second fills what would be bubble.",
         picture: "\
  stage 2   F F .  B B B          B whole backward
  stage 2   F F b  b b w w w      b input, w weights: moved into the gap",
