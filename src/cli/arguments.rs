@@ -138,7 +138,7 @@ pub(super) fn planner_ids() -> PossibleValuesParser {
     PossibleValuesParser::new(planner::all().iter().map(|p| p.info().id))
 }
 
-fn devices(text: &str) -> Result<u32, UnitError> {
+pub(super) fn devices(text: &str) -> Result<u32, UnitError> {
     LimitKind::Devices.parse(text).map(|count| count as u32)
 }
 

@@ -4,6 +4,7 @@ use std::{io, process::ExitCode};
 
 use crate::{
     cluster::MissingLimit,
+    generate::GenerateError,
     notice,
     planner::{Fault, OptionError, REPORT},
     source::LoadError,
@@ -93,6 +94,15 @@ impl Failure {
 pub(super) fn tell_bug(what: &(impl ToString + ?Sized)) {
     notice::bug(&what.to_string());
     notice::hint(REPORT);
+}
+
+impl From<GenerateError> for Failure {
+    fn from(error: GenerateError) -> Self {
+        match error {
+            GenerateError::Config(error) => error.into(),
+            error @ GenerateError::Setting { .. } => Failure::refused(error.to_string(), ""),
+        }
+    }
 }
 
 impl From<Fault> for Failure {

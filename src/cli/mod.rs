@@ -20,6 +20,7 @@ pub mod export;
 pub mod failure;
 pub mod generate;
 pub mod hardware;
+pub mod import;
 pub mod input;
 mod interrupt;
 pub mod lint;
@@ -73,6 +74,7 @@ Examples:
   plantui map model.json plan.json --topology dgx-1   which device each part sits on
   plantui sweep model.json --devices 8..512     over a range of a limit
   plantui generate bert-32 > model.json         make a workload
+  plantui import train.sh --plan today.json     what an engine runs today
   plantui estimate llama-3.1-8b --devices 8 --global-batch 128
                                                 a training run's time and memory
   plantui help terms bubble                     what a word means, with a picture
@@ -111,6 +113,7 @@ enum Command {
     Export(export::ExportArgs),
     Lint(lint::LintArgs),
     Convert(convert::ConvertArgs),
+    Import(import::ImportArgs),
     /// Make a workload from a model and a hardware preset
     Generate(generate::GenerateArgs),
     Planners(planners::PlannersArgs),
@@ -143,6 +146,7 @@ impl Cli {
             Some(Command::Export(args)) => args.run(),
             Some(Command::Lint(args)) => args.run(),
             Some(Command::Convert(args)) => args.run(),
+            Some(Command::Import(args)) => args.run(),
             Some(Command::Generate(args)) => args.write(),
             Some(Command::Planners(args)) => args.run(),
             Some(Command::Hardware(args)) => args.run(),

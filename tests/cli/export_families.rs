@@ -12,7 +12,8 @@ struct Family {
 }
 
 /// The formats of training engines.
-const ENGINES: [&str; 7] = ["megatron", "deepspeed", "torch", "torch-schedule", "torchtitan", "galvatron", "vllm"];
+const ENGINES: [&str; 8] =
+    ["megatron", "deepspeed", "torch", "torch-schedule", "torchtitan", "galvatron", "vllm", "megatron-bridge"];
 /// The others.
 const OTHERS: [&str; 7] = ["chrome-trace", "svg", "csv", "dot", "jax", "piper", "placement-split"];
 
@@ -25,12 +26,22 @@ const FAMILIES: [Family; 7] = [
     Family {
         name: "stages of a graph where nothing repeats",
         plan: &["inputs/tiny-branch.json"],
-        refused: &["megatron", "galvatron", "vllm", "jax", "placement-split"],
+        refused: &["megatron", "megatron-bridge", "galvatron", "vllm", "jax", "placement-split"],
     },
     Family {
         name: "devices that cut through layers",
         plan: &["inputs/branching-cnn-training.json", "--planner", "placement-local-search"],
-        refused: &["megatron", "deepspeed", "torch", "torch-schedule", "torchtitan", "galvatron", "vllm", "jax"],
+        refused: &[
+            "megatron",
+            "megatron-bridge",
+            "deepspeed",
+            "torch",
+            "torch-schedule",
+            "torchtitan",
+            "galvatron",
+            "vllm",
+            "jax",
+        ],
     },
     Family {
         name: "one device for all",
@@ -52,6 +63,7 @@ const FAMILIES: [Family; 7] = [
         plan: &["inputs/alexnet-operators.json"],
         refused: &[
             "megatron",
+            "megatron-bridge",
             "deepspeed",
             "torch",
             "torch-schedule",
@@ -101,6 +113,9 @@ fn read(format: &str, text: &str, document: &serde_json::Value, told: &str) {
     assert!(!text.is_empty(), "{told}");
     match format {
         "megatron" => assert!(engine_rules::megatron(text).tensor_parallel > 0),
+        "megatron-bridge" => {
+            assert!(text.contains("def planned(config):") && text.contains("tensor_model_parallel_size = "), "{told}");
+        }
         "deepspeed" => {
             if let Some(read) = engine_rules::deepspeed(told, text) {
                 assert!(!read.parts.is_empty(), "{told}");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "plan",
     "check",
     "compare",
@@ -20,6 +20,7 @@ const COMMANDS: [&str; 20] = [
     "export",
     "lint",
     "convert",
+    "import",
     "generate",
     "planners",
     "hardware",

@@ -12,6 +12,7 @@ mod explain;
 mod export;
 mod export_families;
 mod hostile;
+mod import;
 mod layers;
 mod lists;
 mod map;

@@ -157,11 +157,7 @@ impl GenerateArgs {
     pub fn write(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
-        let text = run(&self).map_err(|error| match error {
-            GenerateError::Config(error) => error.into(),
-            error @ GenerateError::Setting { .. } => Failure::refused(error.to_string(), ""),
-        })?;
-        destination.write(&text)?;
+        destination.write(&run(&self)?)?;
         Ok(Ending::Done)
     }
 
@@ -311,7 +307,7 @@ pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
 }
 
 /// The preset of this name, or the configuration at this path.
-fn model(name: &str) -> Result<ModelConfig, GenerateError> {
+pub(super) fn model(name: &str) -> Result<ModelConfig, GenerateError> {
     if let Some(model) = generate::preset(name) {
         return Ok(model);
     }

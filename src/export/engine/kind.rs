@@ -12,6 +12,8 @@ use crate::{
 pub enum Engine {
     /// Megatron-Core's flags.
     Megatron,
+    /// Megatron-Bridge's configuration.
+    MegatronBridge,
     /// A DeepSpeed `PipelineModule`.
     DeepSpeed,
     /// `torch.distributed.pipelining`: where to split a module.
@@ -28,7 +30,7 @@ pub enum Engine {
 
 impl Engine {
     /// All engines, in the order they are shown.
-    pub const ALL: [Engine; 7] = [
+    pub const ALL: [Engine; 8] = [
         Engine::Megatron,
         Engine::DeepSpeed,
         Engine::Torch,
@@ -36,12 +38,14 @@ impl Engine {
         Engine::TorchTitan,
         Engine::Galvatron,
         Engine::Vllm,
+        Engine::MegatronBridge,
     ];
 
     /// What `--to` calls it.
     pub const fn id(self) -> &'static str {
         match self {
             Engine::Megatron => "megatron",
+            Engine::MegatronBridge => "megatron-bridge",
             Engine::DeepSpeed => "deepspeed",
             Engine::Torch => "torch",
             Engine::TorchSchedule => "torch-schedule",
@@ -55,6 +59,7 @@ impl Engine {
     pub const fn title(self) -> &'static str {
         match self {
             Engine::Megatron => "Megatron-LM",
+            Engine::MegatronBridge => "Megatron-Bridge",
             Engine::DeepSpeed => "DeepSpeed",
             Engine::Torch => "PyTorch pipelining",
             Engine::TorchSchedule => "PyTorch schedule",
@@ -70,6 +75,7 @@ impl Engine {
             Engine::Megatron => {
                 "flags for Megatron-Core: layout of the stages, degrees, recomputation, the model's sizes"
             }
+            Engine::MegatronBridge => "a function that sets a recipe's configuration for Megatron-Bridge, in Python",
             Engine::DeepSpeed => "a PipelineModule whose parts are the plan's stages, and its configuration, in Python",
             Engine::Torch => "split_spec, recomputation and schedule for torch.distributed.pipelining, in Python",
             Engine::TorchSchedule => "schedule CSV for torch.distributed.pipelining: a row per rank, a cell per step",
@@ -83,6 +89,7 @@ impl Engine {
     pub const fn suffix(self) -> &'static str {
         match self {
             Engine::Megatron => "megatron.sh",
+            Engine::MegatronBridge => "megatron_bridge.py",
             Engine::DeepSpeed => "deepspeed.py",
             Engine::Torch => "torch.py",
             Engine::TorchSchedule => "schedule.csv",
@@ -95,7 +102,7 @@ impl Engine {
     /// What can run of a plan, for planners: `None` for serving, which trains nothing.
     pub fn runner(self) -> Option<Runner> {
         match self {
-            Engine::Megatron => Some(Runner::Megatron),
+            Engine::Megatron | Engine::MegatronBridge => Some(Runner::Megatron),
             Engine::DeepSpeed => Some(Runner::DeepSpeed),
             Engine::Torch | Engine::TorchSchedule => Some(Runner::Torch),
             Engine::TorchTitan => Some(Runner::TorchTitan),
@@ -113,7 +120,7 @@ impl Engine {
     pub fn schedules(self) -> &'static [Schedule] {
         use Schedule::{EagerOneForwardOneBackward, GPipe, Inference, Interleaved, OneForwardOneBackward, ZeroBubbleV};
         match self {
-            Engine::Megatron => &[OneForwardOneBackward, Interleaved],
+            Engine::Megatron | Engine::MegatronBridge => &[OneForwardOneBackward, Interleaved],
             Engine::DeepSpeed => &[OneForwardOneBackward],
             Engine::Torch | Engine::TorchTitan => &[OneForwardOneBackward, GPipe, Interleaved, ZeroBubbleV],
             Engine::TorchSchedule => &[OneForwardOneBackward, GPipe, EagerOneForwardOneBackward, Interleaved],
@@ -183,7 +190,7 @@ impl Engine {
 
     /// All that it cannot express.
     pub(super) fn losses(self, cut: &Cut) -> Vec<String> {
-        let nameless = megatron::nameless(cut).filter(|_| self == Engine::Megatron);
+        let nameless = megatron::nameless(cut).filter(|_| matches!(self, Engine::Megatron | Engine::MegatronBridge));
         let nameless =
             nameless.map(|stage| format!("stage {} holds no block; its layout has no letter for that", stage + 1));
         self.uneven(cut).into_iter().chain(self.partial(cut)).chain(nameless).collect()

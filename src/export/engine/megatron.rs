@@ -54,7 +54,10 @@ pub(super) fn text(job: &Job<'_>) -> String {
     if recipe.keeps_attention_scores == Some(true) {
         flags.push("--attention-backend unfused".into());
     }
-    flags.extend(recomputation(&job.parts.parts));
+    if let Some((method, layers)) = recomputation(&job.parts.parts) {
+        flags.push("--recompute-granularity full".into());
+        flags.push(format!("--recompute-method {method} --recompute-num-layers {layers}"));
+    }
     let mut head = format!("# {}\n", job.layout_line());
     if !open.is_empty() {
         head += &format!("# fill in what the workload does not tell: {}\n", open.join(", "));
@@ -92,7 +95,7 @@ fn sizes(model: &ModelShape) -> Vec<String> {
 }
 
 /// The stages in Megatron's letters.
-fn layout(parts: &[CutStage]) -> String {
+pub(super) fn layout(parts: &[CutStage]) -> String {
     let last = parts.len() - 1;
     let stage = |(i, stage): (usize, &CutStage)| {
         let blocks = match stage.blocks() {
@@ -105,18 +108,15 @@ fn layout(parts: &[CutStage]) -> String {
     parts.iter().enumerate().map(stage).collect::<Vec<_>>().join("|")
 }
 
-fn recomputation(parts: &[CutStage]) -> Vec<String> {
+/// Method and number of layers of full recomputation; `None` where nothing recomputes.
+pub(super) fn recomputation(parts: &[CutStage]) -> Option<(&'static str, usize)> {
     let counts: Vec<(usize, usize)> = parts.iter().map(CutStage::recomputed).collect();
     let most = counts.iter().map(|(some, _)| *some).max().unwrap_or(0);
-    if most == 0 {
-        return vec![];
+    match most {
+        0 => None,
+        _ if counts.iter().all(|(some, of)| some == of) => Some(("uniform", 1)),
+        most => Some(("block", most)),
     }
-    let method = if counts.iter().all(|(some, of)| some == of) {
-        "--recompute-method uniform --recompute-num-layers 1".into()
-    } else {
-        format!("--recompute-method block --recompute-num-layers {most}")
-    };
-    vec!["--recompute-granularity full".into(), method]
 }
 
 /// A stage between the first and the last that holds nothing Megatron has a letter for.

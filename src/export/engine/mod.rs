@@ -13,7 +13,9 @@ mod deepspeed;
 mod galvatron;
 mod job;
 mod kind;
+mod launch;
 mod megatron;
+mod megatron_bridge;
 mod python;
 mod torch;
 pub mod torch_schedule;
@@ -269,6 +271,7 @@ impl Task<'_> {
         losses.extend(job.even_out(engine));
         let text = match engine {
             Engine::Megatron => megatron::text(&job),
+            Engine::MegatronBridge => megatron_bridge::text(&job),
             Engine::DeepSpeed => deepspeed::text(&job),
             Engine::Torch => torch::text(&job),
             Engine::TorchSchedule => torch_schedule::text(&job),
@@ -276,6 +279,7 @@ impl Task<'_> {
             Engine::Galvatron => galvatron::text(&job),
             Engine::Vllm => vllm::text(&job),
         };
+        let text = text + &launch::text(engine, &job, self.limits, plan);
         let mut notes = job.notes(engine);
         notes.extend(match engine {
             Engine::Torch => torch::notes(&job),

@@ -1,0 +1,67 @@
+//! How the ranks of a plan are started: a comment below every engine's text, for torchrun and SLURM.
+//!
+//! Ranks are numbered as all these engines do: tensor parts fastest, then replicas, then stages, which is also how plans
+//! number devices. Where a plan was mapped onto a topology, the devices of its ranks are told in that order. After torchrun's
+//! and SLURM's own documentation (torch 2.15, SLURM 24.11).
+
+use super::{Engine, job::Job};
+use crate::{cluster::Limits, plan::Plan};
+
+/// Devices of a machine where the limits say nothing of machines.
+const OF_A_MACHINE: u32 = 8;
+
+/// The part, each line a comment; empty where the engine starts its ranks itself or the format takes no comment.
+pub(super) fn text(engine: Engine, job: &Job<'_>, limits: &Limits, plan: &Plan) -> String {
+    let Some(program) = program(engine).filter(|_| engine.takes_comments()) else { return String::new() };
+    let (d, t, devices) = (job.data_parallel(), job.tensor_parallel(), job.cut.devices());
+    let most = if limits.machines.is_empty() {
+        OF_A_MACHINE
+    } else {
+        limits.machines.sizes().first().map_or(1, |&size| u32::from(size).max(1))
+    };
+    let each = (1..=most.min(devices)).rev().find(|each| devices.is_multiple_of(*each)).unwrap_or(1);
+    let machines = devices / each;
+    let mut lines = vec![
+        format!("launch: {devices} ranks, {each} on each of {machines} machines; {}", order(d, t)),
+        "with torchrun, on every machine ($HEAD is the name of the first):".into(),
+        format!(
+            "  torchrun --nnodes {machines} --nproc-per-node {each} --rdzv-id plan --rdzv-backend c10d --rdzv-endpoint $HEAD:29500 {program}"
+        ),
+        format!("with SLURM, in a job of #SBATCH --nodes={machines} --ntasks-per-node=1 --gpus-per-node={each}:"),
+        "  HEAD=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)".into(),
+        format!(
+            "  srun torchrun --nnodes {machines} --nproc-per-node {each} --rdzv-id $SLURM_JOB_ID --rdzv-backend c10d --rdzv-endpoint $HEAD:29500 {program}"
+        ),
+    ];
+    if matches!(engine, Engine::Megatron | Engine::MegatronBridge) && t > 1 {
+        lines.insert(
+            1,
+            "environment: CUDA_DEVICE_MAX_CONNECTIONS=1 (before Blackwell: tensor parts then overlap with transfers)"
+                .into(),
+        );
+    }
+    let mapped: Vec<u32> = plan.stages.iter().flat_map(|stage| stage.devices.iter().copied()).collect();
+    if !mapped.is_sorted() {
+        lines.push("the mapping puts rank 0, 1, .. on these devices; CUDA_VISIBLE_DEVICES of machine i takes entries i*n to i*n + n - 1, modulo n:".into());
+        lines.push(format!("  {}", mapped.iter().map(u32::to_string).collect::<Vec<_>>().join(",")));
+    }
+    lines.iter().map(|line| format!("# {line}\n")).collect()
+}
+
+/// What torchrun starts.
+fn program(engine: Engine) -> Option<&'static str> {
+    match engine {
+        Engine::Megatron => Some("pretrain_gpt.py FLAGS"),
+        Engine::MegatronBridge => Some("your_recipe.py"),
+        Engine::DeepSpeed | Engine::Torch => Some("your_script.py"),
+        Engine::TorchTitan => Some("-m torchtitan.train --module planned --config planned"),
+        Engine::TorchSchedule | Engine::Galvatron | Engine::Vllm => None,
+    }
+}
+
+/// Which rank is which part.
+fn order(d: u32, t: u32) -> String {
+    let replica =
+        if t > 1 { format!("{t} * ({d} * stage + replica) + tensor part") } else { format!("{d} * stage + replica") };
+    format!("rank = {replica}")
+}
