@@ -333,7 +333,9 @@ impl SweepArgs {
                     Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(()),
                 }
                 bar.update(interrupt.pressed());
+                // A table without a row tells nobody anything.
                 if store.is_due()
+                    && answers.iter().any(Option::is_some)
                     && let Err(failure) = store.write(sweep, rests_on, answers)
                 {
                     search.cancel();

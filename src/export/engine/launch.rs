@@ -1,4 +1,4 @@
-//! How the ranks of a plan are started: a comment below every engine's text, for torchrun and SLURM.
+//! How the ranks of a plan are started: a comment above every engine's text, for torchrun and SLURM.
 //!
 //! Ranks are numbered as all these engines do: tensor parts fastest, then replicas, then stages, which is also how plans
 //! number devices. Where a plan was mapped onto a topology, the devices of its ranks are told in that order. After torchrun's

@@ -240,6 +240,8 @@ fn refused(engine: Engine, schedule: Schedule, reason: String) -> ExportError {
 /// A text and what is to be told beside it.
 struct Written {
     text: String,
+    /// How its ranks are started, as comments.
+    launch: String,
     notes: Vec<String>,
 }
 
@@ -279,7 +281,7 @@ impl Task<'_> {
             Engine::Galvatron => galvatron::text(&job),
             Engine::Vllm => vllm::text(&job),
         };
-        let text = text + &launch::text(engine, &job, self.limits, plan);
+        let launch = launch::text(engine, &job, self.limits, plan);
         let mut notes = job.notes(engine);
         notes.extend(match engine {
             Engine::Torch => torch::notes(&job),
@@ -287,7 +289,7 @@ impl Task<'_> {
             Engine::Galvatron => galvatron::notes(&job),
             _ => vec![],
         });
-        Ok((Written { text, notes }, losses))
+        Ok((Written { text, launch, notes }, losses))
     }
 
     fn exported(
@@ -300,7 +302,7 @@ impl Task<'_> {
     ) -> Exported {
         let full = fullness::warning(&check(self.workload, self.limits, &plan), self.limits);
         let notes: Vec<String> = full.into_iter().chain(written.notes).collect();
-        let text = headed(self.engine, &losses, cost, &notes, written.text);
+        let text = headed(self.engine, &losses, cost, &notes, &written.launch) + &written.text;
         Exported { text, losses, notes, plan, values }
     }
 }
@@ -338,17 +340,17 @@ fn candidates(
     plans
 }
 
-/// The text with what it is and what was lost above it, where the format takes comments.
-fn headed(engine: Engine, losses: &[String], cost: Option<String>, notes: &[String], text: String) -> String {
+/// What stands above the text, where the format takes comments: what it is, what was lost, how it is started.
+fn headed(engine: Engine, losses: &[String], cost: Option<String>, notes: &[String], launch: &str) -> String {
     if !engine.takes_comments() {
-        return text;
+        return String::new();
     }
     let mut head: Vec<String> = vec![format!("{}, written by plantui", engine.title())];
     head.extend(losses.iter().map(|loss| format!("not expressed: {loss}")));
     head.extend(cost);
     head.extend(notes.iter().map(|note| format!("note: {note}")));
     // A line break in a name would end the comment, and what follows it would run.
-    head.iter().map(|line| format!("# {}\n", single_line(line))).collect::<String>() + &text
+    head.iter().map(|line| format!("# {}\n", single_line(line))).collect::<String>() + launch
 }
 
 /// What taking the nearest plan costs, in a sentence.

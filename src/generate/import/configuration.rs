@@ -216,13 +216,14 @@ pub fn read(
 }
 
 pub(super) const TENSOR: [&str; 5] =
-    ["tensor_model_parallel_size", "tensor_parallel_degree", "megatron_lm_tp_degree", "autotp_size", "tp_size"];
-pub(super) const PIPELINE: [&str; 6] = [
+    ["tensor_model_parallel_size", "tensor_parallel_degree", "megatron_lm_tp_degree", "autotp_size", "num_mp"];
+pub(super) const PIPELINE: [&str; 7] = [
     "pipeline_model_parallel_size",
     "pipeline_parallel_degree",
     "megatron_lm_pp_degree",
     "pp_deg",
     "num_stages",
+    "num_pp",
     "pipeline.stages",
 ];
 

@@ -36,6 +36,13 @@ impl Facts {
         self.pairs.iter().rev().find(|(path, _)| ends(path)).map(|(_, value)| value.as_str())
     }
 
+    /// The last value of a name that is a list: a script may use the name again.
+    pub fn list(&self, name: &str) -> Option<&str> {
+        let own = |path: &str| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        let lists = self.pairs.iter().rev().filter(|(path, value)| own(path) && value.starts_with(['[', '{']));
+        lists.map(|(_, value)| value.as_str()).next()
+    }
+
     /// The value of the first of these names that has one.
     pub fn any(&self, names: &[&str]) -> Option<(String, &str)> {
         names.iter().find_map(|name| self.get(name).map(|value| ((*name).to_string(), value)))
@@ -90,10 +97,10 @@ impl Facts {
     fn flags(&mut self, code: &str) {
         let mut variables: BTreeMap<String, String> = BTreeMap::new();
         for line in code.lines() {
-            for word in words(line.trim_start().trim_start_matches("export ")) {
+            for word in words(&line.trim_start().trim_start_matches("export ").replace('(', " ")) {
                 let Some((name, value)) = word.split_once('=') else { continue };
                 let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-                if plain && !name.is_empty() && !value.starts_with('(') {
+                if plain && !name.is_empty() && !value.is_empty() {
                     let value = value.trim_end_matches([',', ';', ')']);
                     variables.insert(name.to_string(), resolved(value, &variables));
                 }

@@ -40,14 +40,12 @@ impl Reader<'_> {
                 |counts| Ok(Some(counts)),
             );
         }
-        if let Some(names) =
-            facts.any(&["module_fqns_per_model_part", "model_parts"]).filter(|(_, value)| value.starts_with('['))
-        {
-            let parts = names.1.split(']').filter(|part| part.contains(['"', '\'']));
+        if let Some(names) = facts.list("module_fqns_per_model_part").or_else(|| facts.list("model_parts")) {
+            let parts = names.split(']').filter(|part| part.contains(['"', '\'']));
             let blocks = |part: &str| part.split(',').filter(|name| name.contains("layers.")).count();
             return Ok(Some(parts.map(blocks).collect()));
         }
-        if let Some(parts) = facts.get("parts").filter(|value| value.starts_with('[')) {
+        if let Some(parts) = facts.list("parts") {
             return self.deepspeed_parts(parts).map(Some);
         }
         let first = number(facts, &["decoder_first_pipeline_num_layers"], source)?;
@@ -77,10 +75,10 @@ impl Reader<'_> {
         let numbers = |text: &str| -> Vec<usize> {
             text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
         };
-        let Some(spec) = self.facts.get("split_spec") else { return Ok(None) };
+        let Some(spec) = self.facts.list("split_spec") else { return Ok(None) };
         let names = spec.split(['"', '\'']).skip(1).step_by(2);
         let starts: Option<Vec<usize>> = names.map(|name| numbers(name).last().copied()).collect();
-        let ranks: Vec<Vec<usize>> = match self.facts.get("stages_of_rank") {
+        let ranks: Vec<Vec<usize>> = match self.facts.list("stages_of_rank") {
             Some(lists) => lists.split(']').map(numbers).filter(|parts| !parts.is_empty()).collect(),
             None => (0..=starts.as_ref().map_or(0, Vec::len)).map(|part| vec![part]).collect(),
         };
@@ -115,7 +113,7 @@ impl Reader<'_> {
         if let Some(flags) = facts.get("checkpoint").filter(|_| engine == Engine::Galvatron) {
             return Ok(Recompute::Each(flags.split(',').map(|flag| flag.trim() == "1").collect()));
         }
-        if let Some(set) = facts.get("recomputed").filter(|_| engine == Engine::DeepSpeed) {
+        if let Some(set) = facts.list("recomputed").filter(|_| engine == Engine::DeepSpeed) {
             let total: usize = layers.unwrap_or_default().iter().sum();
             let mut each = vec![false; total];
             for number in set.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<usize>().ok()) {
@@ -125,7 +123,7 @@ impl Reader<'_> {
             }
             return Ok(Recompute::Each(each));
         }
-        if let Some(names) = facts.get("recompute").filter(|_| engine == Engine::Torch) {
+        if let Some(names) = facts.list("recompute").filter(|_| engine == Engine::Torch) {
             let numbered = names.split(['"', '\'']).skip(1).step_by(2);
             let again: Vec<usize> = numbered.filter_map(|name| name.rsplit('.').next()?.parse().ok()).collect();
             let count = again.iter().max().map_or(0, |last| (last + 1).min(MOST_LAYERS));
