@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "plan",
     "check",
     "compare",
