@@ -1,0 +1,107 @@
+//! The table of topologies: published graph and topology; a batch simulated on the routes under the plan of a chain on
+//! devices in order, of DAPPLE and HPGO, of Parmesan without and with its search, and of the ensemble of all.
+//!
+//! `PLANTUI_REFERENCE=.. cargo run --release --example parmesan_table > table.tsv`
+
+use std::{path::PathBuf, sync::Arc};
+
+use plantui::{
+    cluster::{Overrides, topology},
+    family,
+    planner::{self, Options, Problem, Search},
+    run::Run,
+    simulate::Schedule,
+    workload,
+};
+
+const GRAPHS: [&str; 14] = [
+    "alexnet",
+    "vgg16",
+    "gnmt",
+    "squeezenet1_0",
+    "resnet18",
+    "gnmt_large",
+    "resnet50",
+    "resnext50",
+    "inception_v3",
+    "resnet101",
+    "resnext101",
+    "densenet121",
+    "nasnetamobile",
+    "nasnetalarge",
+];
+const TOPOLOGIES: [&str; 3] = ["dgx-1", "2xdgx-1+eth-25g", "dgx-2"];
+/// What it is called, the planner, and its settings.
+const WAYS: [(&str, &str, &[&str]); 6] = [
+    ("chain, in order", "parmesan", &["k=1000000", "mapping=identity"]),
+    ("HPGO", "dapple-hpgo", &[]),
+    ("DAPPLE", "dapple", &[]),
+    ("Parmesan", "parmesan", &[]),
+    ("Parmesan, search", "parmesan", &["search_k=true", "search_comm_coef=true", "new_flow=both"]),
+    (
+        "ensemble",
+        "ensemble",
+        &["members=parmesan;search_k=true;search_comm_coef=true;new_flow=both,parmesan;k=1000000,dapple,dapple-hpgo"],
+    ),
+];
+
+fn main() {
+    let Some(root) = std::env::var_os("PLANTUI_REFERENCE").map(PathBuf::from) else {
+        eprintln!("set PLANTUI_REFERENCE to the folder of the published profiles");
+        return;
+    };
+    println!("graph\ttopology\tway\tsimulated s\tstages\tplanned in s\tcommunication s\tbound s\tproven");
+    for graph in GRAPHS {
+        let folder = root.join("hpgo/profiles");
+        let Some(path) =
+            ["graph.txt"].map(|file| folder.join(graph).join(file)).into_iter().find(|path| path.is_file())
+        else {
+            eprintln!("{graph}: not there");
+            continue;
+        };
+        let workload = Arc::new(workload::load(&path).unwrap_or_else(|error| panic!("{error}")));
+        for name in TOPOLOGIES {
+            let wired = Arc::new(topology::named(name).expect("a preset"));
+            let asked = Overrides {
+                devices: Some(wired.devices() as u32),
+                machines: Some(wired.machines()),
+                batch: Some(128),
+                memory_bytes: Some(80e9),
+                ..Overrides::default()
+            };
+            let limits = family::resolve(&workload, &asked).expect("every limit is given");
+            for (way, id, settings) in WAYS {
+                let planner = planner::find(id).expect("a planner of this program");
+                let links = topology::LinkRule::of(&wired).links();
+                let own = [
+                    format!("topology={name}"),
+                    format!("nvlink_bandwidth={}", links.in_machine),
+                    format!("ethernet_bandwidth={}", links.between_machines),
+                    format!("all_reduce_bandwidth={}", links.all_reduce),
+                ];
+                let declared = |setting: &&String| {
+                    let name = setting.split('=').next();
+                    planner.options().iter().any(|spec| Some(spec.name) == name)
+                };
+                let all = own.iter().filter(declared).map(String::as_str).chain(settings.iter().copied());
+                let options = Options::parse(id, planner.options(), all).expect("settings that it takes");
+                let problem = Problem { workload: Arc::clone(&workload), limits, options };
+                let search = Search::default();
+                let mut run = Run::new(planner, problem, &search).expect("a sound plan");
+                run.map_onto(&wired, None, &search);
+                run.simulate(Schedule::OneForwardOneBackward, &search);
+                let seconds = run.simulation.as_ref().map(|simulation| simulation.timeline.iteration_s);
+                let stages = run.outcome.plan.as_ref().map_or(0, |plan| plan.stages.len());
+                let mapping = run.outcome.mapping.as_ref();
+                println!(
+                    "{graph}\t{name}\t{way}\t{:.5}\t{stages}\t{:.2}\t{:.6}\t{:.6}\t{}",
+                    seconds.unwrap_or(f64::NAN),
+                    run.seconds,
+                    mapping.map_or(0.0, |mapping| mapping.communication_s),
+                    mapping.map_or(0.0, |mapping| mapping.lower_bound_s),
+                    mapping.is_some_and(|mapping| mapping.proved)
+                );
+            }
+        }
+    }
+}
