@@ -61,7 +61,9 @@ pub(super) fn table(
         lines => {
             let mut together = String::new();
             side_by_side(&mut together, sweep, &chart, answers);
-            let widest = together.lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
+            // Sentences below the table break by themselves.
+            let rows = together.lines().take(chart.places.len() + 1);
+            let widest = rows.map(UnicodeWidthStr::width).max().unwrap_or(0);
             if widest <= room() {
                 text += &together;
             } else {

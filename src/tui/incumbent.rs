@@ -27,6 +27,8 @@ pub(super) struct Looked {
     job: u64,
     at: Instant,
     incumbent: Arc<Incumbent>,
+    /// What was proven then.
+    bound: Option<f64>,
 }
 
 impl Model {
@@ -35,14 +37,17 @@ impl Model {
         let Some(running) = self.running.as_ref().filter(|r| r.planning) else { return vec![] };
         let Some(incumbent) = running.search.incumbent() else { return vec![] };
         let (job, search) = (running.job, running.search.clone());
+        let bound = search.progress().bound;
         let early = self.now.saturating_duration_since(running.begun) < LONG || self.studying(StudyKind::Incumbent);
         let known = self.looked.as_ref().filter(|looked| looked.job == job).is_some_and(|looked| {
-            Arc::ptr_eq(&looked.incumbent, &incumbent) || self.now.saturating_duration_since(looked.at) < PACE
+            // A better bound says more of the same plan: how far it is from the best.
+            let same = Arc::ptr_eq(&looked.incumbent, &incumbent) && looked.bound == bound;
+            same || self.now.saturating_duration_since(looked.at) < PACE
         });
         if early || known {
             return vec![];
         }
-        self.looked = Some(Looked { job, at: self.now, incumbent: incumbent.clone() });
+        self.looked = Some(Looked { job, at: self.now, incumbent: incumbent.clone(), bound });
         // Whatever changes these begins another search.
         let problem = Problem {
             workload: self.workload.clone(),
@@ -56,7 +61,7 @@ impl Model {
                 return;
             }
             shown.standing = Standing::BestSoFar { job };
-            shown.outcome.lower_bound = search.progress().bound;
+            shown.outcome.lower_bound = bound;
             shown.outcome.notes.push("the best so far of a search that goes on".into());
             shown.seconds = search.elapsed().as_secs_f64();
             let shown = Arc::new(shown);

@@ -150,6 +150,11 @@ impl Theme {
         Style::new().fg(self.color(Role::Text)).bg(self.background)
     }
 
+    /// What everything is drawn on, as a colour; the terminal's own where the theme has none.
+    pub fn background(&self) -> Color {
+        self.background
+    }
+
     /// Whether text is dark on light.
     pub(crate) fn is_light(&self) -> bool {
         contrast(self.background) == Color::Black && self.background != Color::Reset

@@ -154,7 +154,7 @@ fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, see
         Span::styled(left, border),
         Span::styled(format!(" {title} "), model.theme.bold(if focused { Role::Focus } else { Role::Text })),
         Span::styled(rule, border),
-        Span::styled(seen, border),
+        Span::styled(seen, model.theme.fg(Role::Muted)),
         Span::styled(right, border),
     ];
     frame.render_widget(Line::from(spans), line);

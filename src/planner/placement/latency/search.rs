@@ -10,7 +10,10 @@
 //! deadline passes: walks share nothing within a round, and their number does not follow the number of threads.
 //! Memory `O(walks (n + m) + n^2 / 8)` (the bound's reachability sets, left out where they are too large).
 
-use std::sync::Mutex;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use rayon::prelude::*;
 
@@ -157,7 +160,6 @@ pub fn search(
             break;
         }
         pool = anneal_round(&instance, settings, &pool, round, bound, search, &published);
-        search.report_fraction((round + 1) as f64 / settings.rounds as f64);
     }
     let (latency, slots) = pool.swap_remove(0);
     let status = match (closed(latency, bound), search.cancelled()) {
@@ -220,6 +222,8 @@ fn anneal_round(
     search: &Search,
     published: &Published<'_, '_>,
 ) -> Vec<(f64, Vec<u32>)> {
+    // Walks of a round end one after the other; a round by itself may last for minutes.
+    let ended = AtomicUsize::new(0);
     let walk = |index: usize| {
         let from = if round > 0 && index.is_multiple_of(2) { &pool[0] } else { &pool[index % pool.len()] };
         let number = (round * settings.walks + index) as u64;
@@ -230,7 +234,10 @@ fn anneal_round(
             cold: 1e-5,
             enough: bound * (1.0 + CLOSED),
         };
-        anneal(instance, &from.1, &walk, search, |latency, slots| published.offer(latency, slots))
+        let found = anneal(instance, &from.1, &walk, search, |latency, slots| published.offer(latency, slots));
+        let ended = (round * settings.walks + ended.fetch_add(1, Ordering::Relaxed) + 1) as f64;
+        search.report_fraction(ended / (settings.rounds * settings.walks) as f64);
+        found
     };
     let mut next: Vec<(f64, Vec<u32>)> = (0..settings.walks).into_par_iter().map(walk).collect();
     next.push(pool[0].clone());

@@ -31,8 +31,9 @@ fn dot_y(plot: Rect, share: f64) -> f64 {
     share * f64::from(plot.height.saturating_sub(1)) * DOTS.1 + 1.5
 }
 
-fn canvas<'a, F: Fn(&mut Context<'_>)>(plot: Rect, paint: F) -> Canvas<'a, F> {
+fn canvas<'a, F: Fn(&mut Context<'_>)>(plot: Rect, ground: Color, paint: F) -> Canvas<'a, F> {
     Canvas::default()
+        .background_color(ground)
         .marker(Marker::Braille)
         .x_bounds([0.0, f64::from(plot.width) * DOTS.0 - 1.0])
         .y_bounds([0.0, f64::from(plot.height) * DOTS.1 - 1.0])
@@ -52,7 +53,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, plot: Rect, model: &Model, swept: &Swe
     let color = |style: ratatui::style::Style| style.fg.unwrap_or(Color::Reset);
     let ideal = ideal(chart, plot, swept, selected);
     let muted = model.theme.color(Role::Idle);
-    let widget = canvas(plot, |context| {
+    let widget = canvas(plot, model.theme.background(), |context| {
         // Every second dot: what is not there is dotted.
         for pair in ideal.windows(2).step_by(2) {
             strokes(pair, muted, context);
@@ -107,7 +108,7 @@ pub(super) fn draw_efficiency(frame: &mut Frame<'_>, plot: Rect, model: &Model, 
     }
     let selected = model.sweep.line;
     let share = |(x, rate): &(f64, f64)| (*x, rate / x / best);
-    let widget = canvas(plot, |context| {
+    let widget = canvas(plot, model.theme.background(), |context| {
         let order = (0..all.len()).filter(|&line| line != selected).chain([selected]);
         for line in order.filter(|&line| line < all.len()) {
             let points: Vec<(f64, f64)> =

@@ -28,21 +28,18 @@ const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 /// Draws the map; returns what can be clicked.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -> Vec<(Rect, Hit)> {
     let (theme, chart) = (&model.theme, &swept.chart);
-    let title =
-        format!("{} by {} and {}", chart.y_title(), chart.x_title(), swept.second.map_or("", |kind| kind.label()));
-    frame.render_widget(Span::styled(title, theme.bold(Role::Text)), rows(area, 0, 1));
     let more = reading::more_is_better(chart);
     let goal = swept.goal(model);
     let told = goal.map_or_else(String::new, |goal| {
         let than = if more { "at least" } else { "at most" };
         format!("◆ reaches what is planned now: {than} {}", chart.show_y(goal))
     });
-    frame.render_widget(Span::styled(clip(&told, area.width as usize), theme.fg(Role::Muted)), rows(area, 1, 1));
+    frame.render_widget(Span::styled(clip(&told, area.width as usize), theme.fg(Role::Muted)), rows(area, 0, 1));
     let (columns, lines) = (chart.places.len().max(1) as u16, chart.lines.len().max(1) as u16);
     let map = Rect {
         x: area.x + LABEL,
         width: area.width.saturating_sub(LABEL),
-        ..rows(area, 3, area.height.saturating_sub(8))
+        ..rows(area, 2, area.height.saturating_sub(4))
     };
     let wide = (map.width / columns).clamp(1, WIDEST);
     let high = (map.height / lines).clamp(1, 3);
@@ -52,7 +49,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
         if y + high > map.bottom() {
             continue;
         }
-        let label = Rect { x: area.x, y, width: LABEL - 1, height: 1 };
+        let label = Rect { x: area.x, y: y + high / 2, width: LABEL - 1, height: 1 };
         let style = if line == model.sweep.line { theme.bold(Role::Text) } else { theme.fg(Role::Muted) };
         frame.render_widget(Span::styled(fit_right(&one.label, LABEL as usize - 1), style), label);
         for (place, &x) in chart.places.iter().enumerate() {

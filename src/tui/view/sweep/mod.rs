@@ -203,7 +203,8 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
     };
     let theme = &model.theme;
     let role = if model.sweep_stale() { Role::Warning } else { Role::Muted };
-    let title = format!("{} by {}", swept.chart.y_title(), swept.chart.x_title());
+    let second = swept.second.map_or_else(String::new, |kind| format!(" and {}", kind.label()));
+    let title = format!("{} by {}{second}", swept.chart.y_title(), swept.chart.x_title());
     let spans = vec![
         Span::styled(title, theme.bold(Role::Text)),
         Span::styled(format!("   {}", model.lines_title()), theme.fg(Role::Text)),
