@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union, cast
@@ -40,6 +41,7 @@ def plan(
     *,
     planner: Optional[str] = None,
     options: Optional[Mapping[str, Value]] = None,
+    hardware: Optional[str] = None,
     deadline: Optional[Union[str, float]] = None,
     threads: Optional[int] = None,
     seed: Optional[int] = None,
@@ -47,7 +49,8 @@ def plan(
 ) -> Plan:
     """Plans a workload: a file in any of the formats, or what `generate` made.
 
-    `planner` is an id of `plantui planners`, else the first that can plan the workload; `options` are its options;
+    The path of a Hugging Face `config.json` is taken as well: a workload of it is generated for `hardware`, with what
+    `generate` assumes. `planner` is an id of `plantui planners`, else the first that can plan the workload; `options` are its options;
     `deadline` is in seconds or text such as `"2min"`. Raises `NoPlan` with what would be just enough, `WrongUse`, `Stopped`.
 
     >>> import plantui
@@ -59,6 +62,8 @@ def plan(
     plantui._command.NoPlan: No plan fits on 1 device with 1 GB each. With 1 device, 1.83 GiB each would do. With 1 GB each, 3 devices would do.
     """
     known = _workload(workload)
+    if hardware is not None or _is_configuration(known.path):
+        known = generate(known.path, hardware=hardware)
     call = ["plan", str(known.path), *_limits(limits), *_planning(planner, options, deadline, threads, seed)]
     return Plan._of(known, _command.document(call))
 
@@ -73,8 +78,6 @@ def load_plan(workload: Union[Workload, PathLike], path: PathLike) -> Plan:
     ...     len(plantui.load_plan(workload, path).stages)
     3
     """
-    import json
-
     return Plan._of(_workload(workload), json.loads(Path(path).read_text(encoding="utf-8")))
 
 
@@ -187,6 +190,17 @@ def generate(model: PathLike, *, hardware: Optional[str] = None, **flags: Any) -
 
 def _workload(workload: Union[Workload, PathLike]) -> Workload:
     return workload if isinstance(workload, Workload) else Workload(workload)
+
+
+def _is_configuration(path: Path) -> bool:
+    """Whether a file is a Hugging Face configuration of a model, which holds sizes and no times."""
+    if path.suffix != ".json" or not path.is_file() or path.stat().st_size > 1 << 20:
+        return False
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return isinstance(content, dict) and "model_type" in content and "nodes" not in content
 
 
 def _limits(limits: Limits) -> List[str]:

@@ -43,6 +43,9 @@ def test_a_config_is_planned_for_an_engine(tmp_path: Path) -> None:
     assert nodes == list(range(len(nodes))), "every node is in one stage"
     text = plan.export("megatron")
     assert "--num-layers 32" in text
+    at_once = plantui.plan(config, devices=16, memory="80GiB", microbatches=128, hardware="h100")
+    assert at_once.planner and at_once.devices <= 16 and at_once.check()
+    assert plantui.plan(config, devices=64, memory="80GiB", planner="joint").devices <= 64
     assert plan.export("megatron", micro_batch_size=1) == text
 
 

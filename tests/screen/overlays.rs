@@ -53,7 +53,7 @@ fn an_export_chosen_in_the_palette_opens_on_its_format() {
     screen.keys(":megatron");
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
-    assert!(text.contains("● Megatron-LM") && line(&text, "file ").contains(".megatron.sh"), "{text}");
+    assert!(text.contains("● Megatron-LM") && line(&text, "│ file ").contains(".megatron.sh"), "{text}");
 }
 
 #[test]

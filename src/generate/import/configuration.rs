@@ -80,6 +80,9 @@ pub enum Recompute {
     Each(Vec<bool>),
 }
 
+/// The first layer of every part but the first, and the parts of each rank.
+pub type Splits = (Vec<usize>, Vec<Vec<usize>>);
+
 /// What is run today.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configuration {
@@ -95,8 +98,8 @@ pub struct Configuration {
     pub data: u32,
     /// Layers of each stage, where the file tells them.
     pub layers: Option<Vec<usize>>,
-    /// In place of these, the first layer of every part but the first, and the parts of each rank.
-    pub splits: Option<(Vec<usize>, Vec<Vec<usize>>)>,
+    /// In place of these, where the module is split.
+    pub splits: Option<Splits>,
     /// Recomputation.
     pub recompute: Recompute,
     /// Sequences in a microbatch.

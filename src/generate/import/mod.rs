@@ -24,7 +24,7 @@ use crate::{
     workload::{Recipe, Workload, recipe::Precision},
 };
 
-pub use configuration::{Configuration, Engine, Recompute, read};
+pub use configuration::{Configuration, Engine, Recompute, Splits, read};
 pub use plan::plan;
 
 /// Bytes of state with gradients in 16 bits: weights, gradients, and 32-bit weights and moments.

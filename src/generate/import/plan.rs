@@ -110,7 +110,7 @@ fn counts(configuration: &Configuration, blocks: usize, source: &str) -> Result<
         return Ok(ranks.iter().map(of_rank).collect());
     }
     let Some(told) = &configuration.layers else {
-        if stages == 0 || blocks % stages != 0 {
+        if stages == 0 || !blocks.is_multiple_of(stages) {
             let problem = format!(
                 "has {stages} stages, which do not divide {blocks} layers, and does not say how they are shared out"
             );

@@ -1,7 +1,7 @@
 //! Which layers a configuration gives each stage, and which of them recompute.
 
 use super::{
-    configuration::{Engine, PIPELINE, Recompute, number},
+    configuration::{Engine, PIPELINE, Recompute, Splits, number},
     reader::Reader,
 };
 use crate::{source::LoadError, workload::model::ModelConfig};
@@ -25,7 +25,7 @@ impl Reader<'_> {
         if let Some(layout) = facts.get("pipeline_model_parallel_layout") {
             let ranks = self.degree(&PIPELINE)?.unwrap_or(1) as usize;
             let parts: Vec<usize> = expanded(layout).split('|').map(|part| part.matches('t').count()).collect();
-            if parts.len() % ranks != 0 {
+            if !parts.len().is_multiple_of(ranks) {
                 return refuse(
                     "pipeline_model_parallel_layout",
                     format!("has {} parts, no multiple of {ranks} ranks", parts.len()),
@@ -71,7 +71,7 @@ impl Reader<'_> {
     }
 
     /// Where a module is split for PyTorch's pipelining, and which parts each rank has.
-    pub(super) fn splits(&self) -> Result<Option<(Vec<usize>, Vec<Vec<usize>>)>, LoadError> {
+    pub(super) fn splits(&self) -> Result<Option<Splits>, LoadError> {
         let numbers = |text: &str| -> Vec<usize> {
             text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
         };
@@ -158,7 +158,7 @@ fn expanded(layout: &str) -> String {
     while place < letters.len() {
         let group: String = if letters[place] == '(' {
             let end = letters[place..].iter().position(|c| *c == ')').map_or(letters.len(), |at| place + at);
-            let inner = letters[place + 1..end].iter().collect();
+            let inner: String = letters[place + 1..end].iter().collect();
             place = end + 1;
             // Within a group `x*n` may stand as well.
             expanded_letters(&inner)
@@ -182,8 +182,8 @@ fn expanded(layout: &str) -> String {
     text
 }
 
-fn expanded_letters(inner: &String) -> String {
-    if inner.contains('(') { inner.clone() } else { expanded(inner) }
+fn expanded_letters(inner: &str) -> String {
+    if inner.contains('(') { inner.to_string() } else { expanded(inner) }
 }
 
 #[cfg(test)]
