@@ -1,19 +1,24 @@
 //! Flags that several commands share: limits, and how to plan.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use clap::{
     Args,
     builder::{PossibleValue, PossibleValuesParser},
 };
 
-use super::topology_input::{self, Given};
+use super::{
+    Failure,
+    topology_input::{self, Given},
+    training_input::TrainingArgs,
+};
 use crate::{
     cluster::{LimitKind, Machines, Overrides},
     export::formats::{self, Format},
     planner,
     simulate::Schedule,
     units::{self, UnitError},
+    workload::Workload,
 };
 
 /// Limits that override those of the file. Bare numbers are bytes and bytes per second.
@@ -35,8 +40,8 @@ pub struct LimitArgs {
     /// Bandwidth between any two devices, such as 25GB/s, 25GiB/s or 200Gb/s (bits)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = bandwidth)]
     pub bandwidth: Option<f64>,
-    /// Samples in a batch over all devices (layer profiles); `plan` takes a list, such as 32,64,128
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = batches)]
+    /// Samples in a batch over all devices (layer profiles, training); `plan` takes a list, such as 32,64,128
+    #[arg(long, visible_alias = "global-batch", value_name = "N", allow_hyphen_values = true, value_parser = batches)]
     pub batch: Option<Batches>,
     /// Devices of each machine
     #[arg(long, help = "Devices of each machine, such as 8,8 or 2x8, or counted through as [8,16] (layer profiles)", value_name = "LIST", allow_hyphen_values = true, value_parser = Machines::parse)]
@@ -47,6 +52,9 @@ pub struct LimitArgs {
     /// How devices are wired: a preset such as dgx-1 or 4xdgx-h100, or a file; `plantui topologies` lists them
     #[arg(long, value_name = "NAME|FILE", value_parser = topology_input::given)]
     pub topology: Option<Arc<Given>>,
+    /// How a model is trained.
+    #[command(flatten)]
+    pub training: TrainingArgs,
 }
 
 /// Batches to plan for, one after the other.
@@ -67,6 +75,22 @@ impl Batches {
 }
 
 impl LimitArgs {
+    /// Loads the workload, as the flags and the topology have it.
+    ///
+    /// # Errors
+    /// [`Failure`] if it cannot be read, or a flag is not for it.
+    pub(super) fn load(&self, workload: &Path) -> Result<Workload, Failure> {
+        self.training.load(workload, self.topology.as_deref())
+    }
+
+    /// Loads the workload of a plan's file.
+    ///
+    /// # Errors
+    /// As [`LimitArgs::load`].
+    pub(super) fn load_for(&self, workload: &Path, plan: &Path) -> Result<Workload, Failure> {
+        self.training.load_for(workload, plan, self.topology.as_deref())
+    }
+
     /// The same for each of the batches asked for; itself where there is at most one.
     pub fn by_batch(&self) -> Vec<LimitArgs> {
         let sizes = self.batch.iter().flat_map(Batches::sizes);

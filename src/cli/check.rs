@@ -189,7 +189,7 @@ impl CheckArgs {
     /// [`Failure`] for wrong use or input that cannot be read.
     pub fn run(self) -> Result<Ending, Failure> {
         input::one_standard_input(&self.workload, &self.plan)?;
-        let workload = input::workload(&self.workload)?;
+        let workload = self.limits.load_for(&self.workload, &self.plan)?;
         let all = match input::plans(&self.plan, &workload)? {
             Plans::One(loaded) => {
                 let checked = self.check(&workload, *loaded, input::shown(&self.plan))?;

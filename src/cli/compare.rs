@@ -165,7 +165,7 @@ impl CompareArgs {
         for plan in &self.plan {
             input::one_standard_input(&self.workload, plan)?;
         }
-        let workload = Arc::new(input::workload(&self.workload)?);
+        let workload = Arc::new(self.limits.load(&self.workload)?);
         let limits = planning::resolve(&workload, &self.limits)?;
         let play = self.play.play();
         let (able, left_out) = self.planners(&workload, &limits)?;

@@ -101,7 +101,7 @@ impl ConvertArgs {
     pub fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
-        let mut workload = input::workload(&self.workload)?;
+        let mut workload = self.limits.load(&self.workload)?;
         let given = self.limits.overrides();
         let limits = &mut workload.limits;
         limits.devices = given.devices.or(limits.devices);

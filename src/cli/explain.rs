@@ -14,7 +14,6 @@ use super::{
     Ending, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
     failure::tell_bug,
-    input,
     interrupt::Interrupt,
     output::{self, Destination},
     planning::{self, Task},
@@ -101,7 +100,7 @@ impl ExplainArgs {
     pub fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
-        let task = Task::new(input::workload(&self.workload)?, &self.limits, &self.planning)?;
+        let task = Task::new(self.limits.load(&self.workload)?, &self.limits, &self.planning)?;
         let (planned, explained) = match self.planning.threads {
             None => self.explain(task)?,
             Some(threads) => planning::pool(threads)?.install(|| self.explain(task))?,

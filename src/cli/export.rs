@@ -132,7 +132,7 @@ impl ExportArgs {
     fn read(&self) -> Result<(Workload, LoadedPlan), Failure> {
         if let Some(path) = &self.workload {
             input::one_standard_input(path, &self.plan)?;
-            let workload = input::workload(path)?;
+            let workload = self.limits.load_for(path, &self.plan)?;
             let loaded = input::plan(&self.plan, &workload)?;
             return Ok((workload, loaded));
         }
@@ -152,13 +152,15 @@ impl ExportArgs {
     fn beside(&self, place: &str, source: &str) -> Result<Workload, Failure> {
         let here = Path::new(place);
         let beside = self.plan.parent().map(|folder| folder.join(place)).filter(|path| path.is_file());
-        let found = if here.is_file() { Some(here.to_path_buf()) } else { beside };
+        let named = workload::training::published::find(place).is_some();
+        let found =
+            if here.is_file() { Some(here.to_path_buf()) } else { beside.or(named.then(|| here.to_path_buf())) };
         let Some(path) = found else {
             let repair = "name it with --workload FILE";
             let problem = format!("is {}, where there is no file", crate::text::printable(place));
             return Err(LoadError::at(source, "workload.source", problem, repair).into());
         };
-        Ok(input::workload(&path)?)
+        self.limits.load_for(&path, &self.plan)
     }
 
     fn engine(

@@ -261,6 +261,8 @@ impl Imported<'_> {
             }),
             lower_bound: None,
             stages: stage_parts(self.workload, &self.plan, Some(&self.score)),
+            configuration: self.plan.configuration.as_ref().map(crate::plan::configuration::ConfigurationPart::from),
+            configurations: vec![],
             operators: vec![],
             mapping: None,
             simulation: self

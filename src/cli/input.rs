@@ -1,6 +1,6 @@
 //! Where workloads and plans come from: a path, or `-` for standard input.
 
-use std::{io, path::Path};
+use std::{io, path::Path, sync::OnceLock};
 
 use serde_json::value::RawValue;
 
@@ -74,8 +74,13 @@ pub fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError> {
 /// # Errors
 /// [`LoadError`] if it cannot be read.
 pub fn plan_bytes(path: &Path) -> Result<(Vec<u8>, String), LoadError> {
+    // A plan is looked at before its workload is complete, and standard input can be read once.
+    static READ: OnceLock<Vec<u8>> = OnceLock::new();
     if is_standard_input(path) {
-        return Ok((formats::read_all(io::stdin().lock(), STANDARD_INPUT)?, STANDARD_INPUT.to_string()));
+        if READ.get().is_none() {
+            drop(READ.set(formats::read_all(io::stdin().lock(), STANDARD_INPUT)?));
+        }
+        return Ok((READ.get().cloned().unwrap_or_default(), STANDARD_INPUT.to_string()));
     }
     Ok((formats::read_file(path)?, shown(path)))
 }

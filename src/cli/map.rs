@@ -15,6 +15,7 @@ use crate::{
     family, notice,
     plan::{
         Measure, Plan, Score,
+        configuration::ConfigurationPart,
         document::{Document, LimitsPart, MappingPart, ObjectivePart, PlannerPart, SCHEMA, stage_parts},
     },
     planner::{
@@ -100,7 +101,7 @@ impl MapArgs {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         input::one_standard_input(&self.workload, &self.plan)?;
-        let workload = input::workload(&self.workload)?;
+        let workload = super::arguments::LimitArgs::default().load_for(&self.workload, &self.plan)?;
         let mut loaded = input::plan(&self.plan, &workload)?;
         let given = topology_input::read(&self.topology)?;
         let shown = input::shown(&self.plan);
@@ -186,6 +187,8 @@ impl OnTopology {
             objective: Some(objective),
             lower_bound: None,
             stages: stage_parts(workload, plan, Some(score)),
+            configuration: plan.configuration.as_ref().map(ConfigurationPart::from),
+            configurations: vec![],
             operators: family::operators::operator_parts(workload, plan),
             mapping: Some(part.clone()),
             simulation: None,

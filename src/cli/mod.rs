@@ -50,6 +50,8 @@ pub mod terms;
 pub mod themes;
 pub mod topologies;
 mod topology_input;
+mod training_input;
+mod training_table;
 mod watch;
 
 use std::{ffi::OsStr, process::ExitCode};

@@ -10,7 +10,6 @@ use clap::{
 use super::{
     Ending, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
-    input,
     output::{self, Destination},
     planning::{self, Task},
     report,
@@ -85,7 +84,7 @@ impl PlanArgs {
     /// [`Failure`] for wrong use or input, or where a result cannot be written.
     pub fn run(self) -> Result<Ending, Failure> {
         let (standard, file) = self.output.destinations()?;
-        let workload = input::workload(&self.workload)?;
+        let workload = self.limits.load(&self.workload)?;
         if self.limits.by_batch().len() > 1 {
             return self.run_batches(&workload, standard, file.is_some());
         }

@@ -9,6 +9,7 @@ use super::{
     arguments::{LimitArgs, PlannerArgs},
     interrupt::Interrupt,
     topology_input::Given,
+    training_input,
     watch::{simulating, watched},
 };
 use crate::{
@@ -42,20 +43,22 @@ impl Task {
     ///
     /// # Errors
     /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
-    pub fn new(workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
+    pub fn new(mut workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
+        let args = &PlannerArgs { settings: training_input::software(&mut workload, &args.settings)?, ..args.clone() };
         let (overrides, given, topology) = (limits.overrides(), limits.flags(), limits.topology.clone());
         let settings_of = |planner| settings(planner, limits, args);
         let mut assumed = family::assumed(&workload, &overrides);
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
-        let topology = topology.filter(|_| !planner.options().iter().any(|spec| spec.name == "topology"));
+        let own = workload.training().is_some() || planner.options().iter().any(|spec| spec.name == "topology");
+        let topology = topology.filter(|_| !own);
         assumed.extend(topology.iter().map(|topology| topology.rule(family::of(&workload).on_machines())));
         let settings = settings_of(planner);
         let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
         let problem = Problem { workload: Arc::new(workload), limits, options };
         planner.check_options(&problem)?;
-        let unheeded = given.given().filter(|kind| !planner.limits().contains(kind)).collect();
+        let unheeded = given.given().filter(|kind| !planner.limits_for(&problem.workload).contains(kind)).collect();
         Ok(Task { planner, problem, topology, unheeded, assumed })
     }
 

@@ -15,7 +15,7 @@ use std::fmt::Write;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{device_table, operator_table};
+use super::{device_table, operator_table, training_table};
 pub use crate::units::counted;
 use crate::{
     cluster::{LimitKind, Limits},
@@ -56,6 +56,7 @@ pub fn planned(planned: &Run) -> String {
         line(&mut text, format_args!("{}", worth(&planned.problem.limits, plan, score)));
         line(&mut text, format_args!("{}", proven(planned)));
         stages(&mut text, workload, &planned.problem.limits, plan, score);
+        training_table::alternatives(&mut text, workload.training(), &planned.problem.limits, outcome);
     }
     if let Some(infeasible) = &outcome.infeasible {
         text += &explanation(infeasible);
@@ -111,6 +112,9 @@ pub(super) fn on_cpus(stage: &Stage) -> bool {
 pub fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
     if workload.placement().is_some() {
         return device_table::stages(text, workload, limits, plan, score);
+    }
+    if workload.training().is_some() {
+        return training_table::stages(text, workload, limits, plan, score);
     }
     if let (Measure::OperatorCost(_), [stage]) = (score.measure, plan.stages.as_slice()) {
         if let Some([compute, edges, sync]) = score.stages.first().map(shares) {

@@ -15,7 +15,7 @@ use super::{
     arguments::{LimitArgs, PlannerArgs, schedules},
     input, output,
     planning::{self, Task},
-    report,
+    report, training_input,
 };
 use crate::{
     config::{self, Config, ConfigError},
@@ -83,7 +83,7 @@ impl ScreenArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub fn run(mut self) -> Result<Ending, Failure> {
         if let Some(name) = &self.look.theme {
             // Here too, so that a wrong name is refused whether or not there is a terminal.
             theme::load(name, theme::user_directory().as_deref(), theme::Depth::True)
@@ -99,11 +99,13 @@ impl ScreenArgs {
             return Err(Failure::refused("--watch needs a file to watch", "name one: plantui model.json --watch"));
         }
         // Standard input is read to its end here, before the screen asks the terminal for keys.
-        let workload = match &self.workload {
-            Some(path) => input::workload(path)?,
+        let mut workload = match &self.workload {
+            Some(path) => self.limits.load(path)?,
             None => workload::builtin(),
         };
-        if !tui::terminal_is_there() {
+        if tui::terminal_is_there() {
+            self.planning.settings = training_input::software(&mut workload, &self.planning.settings)?;
+        } else {
             return self.report(Task::new(workload, &self.limits, &self.planning)?);
         }
         if let Some(threads) = self.planning.threads {

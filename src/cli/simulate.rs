@@ -82,7 +82,7 @@ impl SimulateArgs {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         input::one_standard_input(&self.workload, &self.plan)?;
-        let workload = input::workload(&self.workload)?;
+        let workload = self.limits.load_for(&self.workload, &self.plan)?;
         let mut loaded = input::plan(&self.plan, &workload)?;
         let limits = check::limits(&self.limits, &mut loaded, &workload, &input::shown(&self.plan))?;
         let score = score(&workload, &limits, &loaded.plan);

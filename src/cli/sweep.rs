@@ -241,7 +241,7 @@ impl SweepArgs {
             return Err(Failure::refused("standard input can be read once", "name files for the other workloads"));
         }
         let workloads =
-            self.workload.iter().map(|path| input::workload(path).map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+            self.workload.iter().map(|path| self.limits.load(path).map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
         let values = self.limits.values();
         let axes: Vec<&str> =
             values.iter().filter(|values| values.is_axis()).map(|values| values.kind.flag()).collect();

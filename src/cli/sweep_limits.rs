@@ -1,14 +1,19 @@
 //! The limits of a sweep on the command line: as everywhere, but each may have several values.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use clap::Args;
 
-use super::topology_input::{self, Given};
+use super::{
+    Failure,
+    topology_input::{self, Given},
+    training_input::TrainingArgs,
+};
 use crate::{
     cluster::{LimitKind, Machines, Overrides},
     study::sweep::{Values, Wiring},
     units::UnitError,
+    workload::Workload,
 };
 
 /// Limits with their values; those with several are swept.
@@ -30,8 +35,8 @@ pub(super) struct SweepLimits {
     /// Bandwidth between any two devices, such as 12.5GB/s..100GB/s
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Bandwidth, text))]
     bandwidth: Option<Values>,
-    /// Samples in a batch over all devices (layer profiles)
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Batch, text))]
+    /// Samples in a batch over all devices (layer profiles, training)
+    #[arg(long, visible_alias = "global-batch", value_name = "N", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Batch, text))]
     batch: Option<Values>,
     /// Operations per second of a device (operator graphs)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = |text: &str| Values::parse(LimitKind::Flops, text))]
@@ -42,6 +47,8 @@ pub(super) struct SweepLimits {
     /// How devices are wired, such as dgx-1,2xdgx-a100: presets or files; plans are mapped to each
     #[arg(long, value_name = "NAME|FILE", value_delimiter = ',', value_parser = topology_input::given)]
     topology: Vec<Arc<Given>>,
+    #[command(flatten)]
+    training: TrainingArgs,
 }
 
 fn machines(text: &str) -> Result<Machines, UnitError> {
@@ -49,6 +56,13 @@ fn machines(text: &str) -> Result<Machines, UnitError> {
 }
 
 impl SweepLimits {
+    /// Loads a workload, as the flags and the topology have it.
+    pub(super) fn load(&self, workload: &Path) -> Result<Workload, Failure> {
+        // Of several, none is the machines that the model is trained on.
+        let topology = self.topology.first().filter(|_| self.topology.len() == 1);
+        self.training.load(workload, topology.map(|given| &**given))
+    }
+
     fn all(&self) -> [&Option<Values>; 7] {
         let SweepLimits { devices, cpus, memory, microbatches, bandwidth, batch, flops, .. } = self;
         [devices, memory, microbatches, bandwidth, cpus, batch, flops]

@@ -8,7 +8,8 @@ use crate::{
         Links, Overrides,
         topology::{self, LinkRule, NameError, Topology},
     },
-    workload::formats::detect,
+    units,
+    workload::{formats::detect, training::Accelerator},
 };
 
 /// A topology that was asked for with `--topology`.
@@ -66,6 +67,33 @@ impl Given {
             bandwidth_bytes_per_s: Some(self.slowest).filter(|slowest| slowest.is_finite()),
             ..Overrides::default()
         }
+    }
+
+    /// An accelerator in its machines: the slowest pair within a machine and across machines.
+    pub(super) fn wired(&self, accelerator: &Accelerator) -> Accelerator {
+        Accelerator {
+            inner_link: self.links.in_machine,
+            outer_link: self.links.between_machines,
+            domain: u32::from(self.topology.machines().sizes().iter().copied().min().unwrap_or(1)),
+            ..*accelerator
+        }
+    }
+
+    /// The same in a sentence.
+    pub(super) fn wiring(&self) -> String {
+        let machines = self.topology.machines();
+        format!(
+            "{}: {} devices to a machine, {} between them and {} to another machine, the slowest pairs",
+            self.topology.name,
+            machines.sizes().iter().min().unwrap_or(&1),
+            units::bandwidth_exact(self.links.in_machine),
+            units::bandwidth_exact(self.links.between_machines)
+        )
+    }
+
+    /// How many devices it has.
+    pub(super) fn devices(&self) -> usize {
+        self.topology.devices()
     }
 
     /// What it says as settings of planners that have them.

@@ -40,6 +40,8 @@ pub struct FileLimits {
     pub bandwidth_bytes_per_s: Option<f64>,
     /// Operations per second of a device.
     pub flops_per_s: Option<f64>,
+    /// Samples in a batch over all devices.
+    pub batch: Option<u32>,
 }
 
 /// Limits given outside the file; what is `None` is left to the file.
@@ -126,7 +128,7 @@ impl From<&FileLimits> for Overrides {
             memory_bytes: stated.memory_bytes,
             microbatches: stated.microbatches,
             bandwidth_bytes_per_s: stated.bandwidth_bytes_per_s,
-            batch: None,
+            batch: stated.batch,
             machines: None,
             flops_per_s: stated.flops_per_s,
         }

@@ -179,7 +179,10 @@ pub static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
         help: engine.help(),
         keywords: engine.id(),
         suffix: engine.suffix(),
-        families: &["pipelines", "layers"],
+        families: match engine {
+            Engine::Megatron => &["pipelines", "layers", "training"],
+            _ => &["pipelines", "layers"],
+        },
         writes: Writes::Engine(engine),
         ..PLAIN
     }));

@@ -7,11 +7,12 @@ use crate::{
     family::{self, operators::operator_parts},
     plan::{
         Score,
+        configuration::ConfigurationPart,
         document::{
             Document, InfeasiblePart, LimitsPart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, stage_parts,
         },
     },
-    planner::{Options, Outcome, PlannerInfo, Status},
+    planner::{Alternative, Options, Outcome, PlannerInfo, Status},
     simulate::{Pipeline, Play, Schedule, Setting, Settings, Timeline},
     workload::Workload,
 };
@@ -123,6 +124,8 @@ pub fn document(run: &Run<'_>) -> Document {
         objective,
         lower_bound: outcome.lower_bound.filter(finite),
         stages: outcome.plan.as_ref().map(|plan| stage_parts(workload, plan, score)).unwrap_or_default(),
+        configuration: outcome.plan.as_ref().and_then(|plan| plan.configuration.as_ref().map(ConfigurationPart::from)),
+        configurations: outcome.alternatives.iter().filter_map(Alternative::part).collect(),
         operators: outcome.plan.as_ref().map(|plan| operator_parts(workload, plan)).unwrap_or_default(),
         mapping: outcome.mapping.clone(),
         simulation: simulation.map(|s| simulation_part(s.pipeline, s.schedule, s.timeline)),

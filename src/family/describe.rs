@@ -163,6 +163,13 @@ pub trait Describe {
         format!("{} microbatches", limits.microbatches)
     }
 
+    /// What a plan is worth in the family's own figures, a line each, the plan itself in few words first: throughput,
+    /// utilisation, how far to trust them. Empty where the measure says all.
+    fn plan_facts(&self, workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<String> {
+        let _ = (workload, limits, plan);
+        vec![]
+    }
+
     /// What has a row of its own inside a stage, as places in its list of nodes: single nodes, and runs of three or more
     /// that are alike.
     fn stage_groups(&self, workload: &Workload, stage: &Stage) -> Vec<Vec<usize>> {

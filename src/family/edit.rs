@@ -14,6 +14,8 @@
 //! | merge | degrees of the first | kind of the first | devices of both | refused |
 //! | split | both keep the degrees | a free device of the kind | the devices are shared out | refused |
 //!
+//! Plans of training workloads are one configuration for all stages, and so are their edits (`training_edit`).
+//!
 //! Device numbers stay 0, 1, 2, .. through the stages only if they were so before; else a stage that grows
 //! takes the smallest free numbers and one that shrinks gives back its last, so that there and back is where it began.
 //! `O(nodes + edges)` for each edit.
@@ -26,6 +28,7 @@ mod states;
 
 use thiserror::Error;
 
+use super::training_edit;
 use crate::{
     cluster::Limits,
     plan::{Measure, Plan, Stage},
@@ -109,6 +112,9 @@ fn refuse<T>(why: impl Into<String>) -> Result<T> {
 /// # Errors
 /// [`Refused`] if the edit would leave no plan, would change nothing, or means nothing for plans of this workload.
 pub fn apply(workload: &Workload, limits: &Limits, plan: &Plan, edit: &Edit) -> Result<Edited> {
+    if let Some(profile) = workload.training() {
+        return training_edit::apply(profile, limits, plan, edit);
+    }
     let desk = Desk::new(workload, limits, plan)?;
     match edit {
         Edit::Boundary { stage, forwards } => desk.boundary(*stage, *forwards),
@@ -120,6 +126,9 @@ pub fn apply(workload: &Workload, limits: &Limits, plan: &Plan, edit: &Edit) -> 
         Edit::Split { stage, at } => desk.split(*stage, *at),
     }
 }
+
+/// What is said of a training workload's stages, which follow from one configuration.
+const WHOLE: &str = "a training configuration is changed as a whole";
 
 /// A plan that is being edited, with what every edit asks for.
 struct Desk<'a> {

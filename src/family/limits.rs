@@ -32,7 +32,7 @@ pub fn resolve(workload: &Workload, overrides: &Overrides) -> Result<Limits, Mis
             LimitKind::Microbatches => file.microbatches = file.microbatches.or(Some(value as u32)),
             LimitKind::Devices => file.devices = file.devices.or(Some(value as u32)),
             LimitKind::Cpus => file.cpus = file.cpus.or(Some(value as u32)),
-            LimitKind::Batch => overrides.batch = overrides.batch.or(Some(value as u32)),
+            LimitKind::Batch => file.batch = file.batch.or(Some(value as u32)),
         }
     }
     if family.on_machines() {
@@ -48,7 +48,7 @@ pub fn resolve(workload: &Workload, overrides: &Overrides) -> Result<Limits, Mis
         overrides.devices = Some(machines.devices());
         overrides.machines = Some(machines);
     }
-    if needed.contains(&LimitKind::Batch) && overrides.batch.is_none() {
+    if needed.contains(&LimitKind::Batch) && overrides.batch.or(file.batch).is_none() {
         return Err(missing(family, LimitKind::Batch));
     }
     merge(family, &file, &overrides)
@@ -86,7 +86,7 @@ fn merge(family: &dyn Family, file: &FileLimits, overrides: &Overrides) -> Resul
             .bandwidth_bytes_per_s
             .or(file.bandwidth_bytes_per_s)
             .ok_or_else(|| missing(LimitKind::Bandwidth))?,
-        batch: overrides.batch.unwrap_or(0),
+        batch: overrides.batch.or(file.batch).unwrap_or(0),
         machines: overrides.machines.unwrap_or_default(),
         flops_per_s: overrides.flops_per_s.or(file.flops_per_s).unwrap_or(0.0),
     })

@@ -18,6 +18,7 @@ pub mod placement;
 mod program;
 pub mod read;
 pub mod training;
+mod training_edit;
 
 use std::collections::BTreeMap;
 
@@ -79,6 +80,12 @@ pub trait Family: Describe + Sync {
     /// choice cost nothing, edges that go backwards are left out.
     fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline;
 
+    /// The settings under which its pipelines are simulated: those asked for, with what a plan itself settles.
+    fn settings(&self, pipeline: &Pipeline, asked: &Settings) -> Settings {
+        let _ = pipeline;
+        *asked
+    }
+
     /// A plan whose file names no devices, with its devices numbered; `accelerators`: how many there are, where told.
     fn numbered(&self, plan: Plan, accelerators: Option<u32>) -> Plan {
         let _ = accelerators;
@@ -96,6 +103,7 @@ pub fn of(workload: &Workload) -> &dyn Family {
         Profile::Placement(profile) => profile,
         Profile::Layers(profile) => profile,
         Profile::Operators(profile) => profile,
+        Profile::Training(profile) => &**profile,
     }
 }
 

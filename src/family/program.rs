@@ -11,8 +11,10 @@ use crate::{
 /// The pipeline of a plan under these settings, as its family makes it, over the machines of its devices, and over the
 /// routes between them where the plan sits on a topology.
 pub fn pipeline(workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
-    let pipeline = family::of(workload).pipeline(workload, limits, plan, settings);
-    let pipeline = Pipeline { settings: *settings, machines: machines(limits, plan), ..pipeline };
+    let family = family::of(workload);
+    let pipeline = family.pipeline(workload, limits, plan, settings);
+    let pipeline =
+        Pipeline { settings: family.settings(&pipeline, settings), machines: machines(limits, plan), ..pipeline };
     match &plan.topology {
         Some(topology) if pipeline.flows() => {
             let devices: Vec<usize> = plan.devices().map(|device| device as usize).collect();

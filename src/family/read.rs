@@ -17,7 +17,8 @@ use crate::{
     },
     family,
     plan::{
-        Measure, Plan, Stage,
+        Configuration, Measure, Plan, Stage,
+        configuration::ConfigurationPart,
         document::{LimitsPart, OperatorPart, SCHEMA},
         figures::{Claims, Figures, SimulationFigures, StageFigures},
     },
@@ -85,6 +86,7 @@ struct RawDocument {
     stages: Vec<Object<RawStage>>,
     operators: Option<Vec<Object<OperatorPart>>>,
     mapping: Option<Object<RawMapping>>,
+    configuration: Option<Object<ConfigurationPart>>,
     simulation: Option<Object<SimulationFigures>>,
 }
 
@@ -239,6 +241,10 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         let (data_parallel, tensor_parallel) = (part.data_parallel, part.tensor_parallel);
         plan.last_states.extend(part.last_state);
         plan.stages.push(Stage { nodes, choices, data_parallel, tensor_parallel, devices: part.devices });
+    }
+    if let Some(Object(part)) = document.configuration.filter(|_| workload.training().is_some()) {
+        let refuse = |(field, problem)| LoadError::at(source, format!("configuration.{field}"), problem, "");
+        plan.configuration = Some(Configuration::try_from(&part).map_err(refuse)?);
     }
     if let Some(parts) = document.operators {
         same_splits(workload, &plan, &parts, source)?;

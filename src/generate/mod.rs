@@ -17,6 +17,7 @@ mod recipe;
 mod settings;
 mod sketch;
 mod tiny;
+mod trained;
 
 use thiserror::Error;
 
@@ -27,6 +28,7 @@ pub use operators::BRANCHING_CNN;
 pub use settings::{
     ActivationBytes, PUBLISHED_ACTIVATION, Settings, StateBytes, TENSOR_OVERHEAD, TensorOverhead, WorkingSet,
 };
+pub use trained::{TrainedSettings, trained};
 
 /// Name under which the hand-made example is generated.
 pub const TINY_BRANCH: &str = "tiny-branch";
@@ -77,7 +79,8 @@ pub fn generate(
     let (nodes, edges) = sketch::transformer(&costs);
     let assumptions = assumptions::sentences(&costs);
     let recipe = Some(recipe::of(model, hardware, settings));
-    Ok(sketch::Sketch { nodes, edges, limits, provenance: command_line.into(), assumptions, recipe }.text())
+    Ok(sketch::Sketch { nodes, edges, limits, provenance: command_line.into(), assumptions, recipe, gathered: None }
+        .text())
 }
 
 /// The text of a workload of six nodes with a branch, in round numbers.

@@ -66,7 +66,8 @@ fn precision(hardware: &Hardware, element_bytes: u32) -> Option<Precision> {
     }
 }
 
-fn shape(model: &ModelConfig) -> ModelShape {
+/// A model's sizes.
+pub(super) fn shape(model: &ModelConfig) -> ModelShape {
     ModelShape {
         layers: model.layers,
         hidden_size: model.hidden,

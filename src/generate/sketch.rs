@@ -31,6 +31,9 @@ pub(super) struct Sketch {
     pub(super) provenance: String,
     pub(super) assumptions: Vec<String>,
     pub(super) recipe: Option<Recipe>,
+    /// What gathering a tensor within a machine counts for, as a share of its bytes between machines; `None`: all of it, as
+    /// in the published profile.
+    pub(super) gathered: Option<f64>,
 }
 
 /// The transformer's graph: inputs, embedding, layers in a row, head; encoders feed a padding mask to every layer.
@@ -117,7 +120,12 @@ impl Sketch {
                     write!(out, "\"parameterSize\": {}, ", parameters.round())?;
                     write!(out, "\"memoryUsageA\": {}, \"memoryUsageB\": {}, ", memory_a.round(), memory_b.round())?;
                     let sync = |neighbours: &[(usize, f64)]| {
-                        let bytes = |b: f64| if *degree > 1 { b } else { 0.0 };
+                        let t = f64::from(*degree);
+                        let bytes = |b: f64| match self.gathered {
+                            _ if *degree == 1 => 0.0,
+                            Some(share) => (b * share * (t - 1.0) / t).round(),
+                            None => b,
+                        };
                         let list: Vec<String> =
                             neighbours.iter().map(|&(v, b)| format!("\"{v}\": {}", bytes(b))).collect();
                         format!("{{{}}}", list.join(", "))

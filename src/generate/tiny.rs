@@ -68,5 +68,6 @@ pub(super) fn sketch(command_line: &str) -> Sketch {
             "State takes 16 bytes per parameter.".into(),
         ],
         recipe: None,
+        gathered: None,
     }
 }

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, Score, Stage};
+use super::{Plan, Score, Stage, configuration::ConfigurationPart};
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines, Overrides},
     source::LoadError,
     units::{self, exact_number},
-    workload::{NodeId, Recipe, Workload},
+    workload::{NodeId, Recipe, TrainingProfile, Workload, training},
 };
 
 /// The schema this version writes.
@@ -43,6 +43,12 @@ pub struct Document {
     pub lower_bound: Option<f64>,
     /// The stages, first to last.
     pub stages: Vec<StagePart>,
+    /// How the model is trained, where that is what was planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<ConfigurationPart>,
+    /// The best configurations found, and those that no other is both faster and smaller than.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configurations: Vec<ConfigurationPart>,
     /// How every operator is split, where operators are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<OperatorPart>,
@@ -80,6 +86,38 @@ pub struct WorkloadPart {
     /// How the network is built and run, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,
+    /// How its model is trained, where that is what it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingPart>,
+}
+
+/// How a training workload's model is trained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrainingPart {
+    /// What it runs on.
+    pub hardware: String,
+    /// Tokens in a sequence.
+    pub sequence_length: u64,
+    /// The number format of products.
+    pub precision: String,
+    /// The profile of the settings.
+    pub stack: String,
+    /// All settings by name, as text.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+}
+
+impl From<&TrainingProfile> for TrainingPart {
+    fn from(profile: &TrainingProfile) -> Self {
+        let setting = |(name, _): &(&str, &str)| ((*name).to_string(), profile.settings.text(name));
+        TrainingPart {
+            hardware: profile.accelerator.id.into(),
+            sequence_length: profile.sequence,
+            precision: profile.precision.id().into(),
+            stack: profile.stack.id().into(),
+            settings: training::Settings::NAMES.iter().map(setting).collect(),
+        }
+    }
 }
 
 /// The planner of a plan.
@@ -293,6 +331,7 @@ impl From<&Workload> for WorkloadPart {
             nodes: workload.nodes.len(),
             edges: workload.dag.edges().len(),
             recipe: workload.recipe,
+            training: workload.training().map(TrainingPart::from),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A [`Plan`] is plain data over node indices. [`crate::family`] recomputes its objective from the workload alone and says what
 //! is wrong with it; [`document`] is the JSON in which it leaves and comes back.
 
+pub mod configuration;
 pub mod document;
 pub mod figures;
 mod measure;
@@ -19,6 +20,7 @@ use crate::{
     workload::placement::CPU,
 };
 
+pub use configuration::Configuration;
 pub use measure::Measure;
 pub use score::{NodeScore, SampleTimes, Score, StageScore};
 pub use single_sample::SingleSample;
@@ -74,6 +76,8 @@ pub struct Plan {
     pub last_states: Vec<u32>,
     /// What its devices are devices of, where that is known: then transfers take the routes between them.
     pub topology: Option<Arc<Topology>>,
+    /// For plans of a training workload: the configuration that the stages follow from.
+    pub configuration: Option<Configuration>,
 }
 
 impl Plan {

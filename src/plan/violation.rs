@@ -156,6 +156,18 @@ pub enum Violation {
         /// Bytes a device has.
         limit_bytes: f64,
     },
+    /// A training engine refuses the configuration.
+    Refused {
+        /// Its rule, and what would do.
+        rule: String,
+    },
+    /// A stage is not what the configuration makes of it.
+    NotConfigured {
+        /// The stage, from 1.
+        stage: usize,
+        /// What differs.
+        problem: String,
+    },
     /// A stage needs more memory than a device has.
     OutOfMemory {
         /// The stage, from 1.
@@ -179,6 +191,7 @@ impl Violation {
             | Violation::DeviceList { stage, .. }
             | Violation::UnknownChoice { stage, .. }
             | Violation::ChoiceCount { stage, .. }
+            | Violation::NotConfigured { stage, .. }
             | Violation::OutOfMemory { stage, .. } => vec![*stage],
             Violation::Backwards { from_stage, to_stage, .. } => vec![*to_stage, *from_stage],
             Violation::SharedMemory { stages, .. } => stages.clone(),
@@ -251,6 +264,10 @@ impl fmt::Display for Violation {
                     units::bytes_exact(*limit_bytes),
                     units::bytes_like(needed_bytes - limit_bytes, *limit_bytes)
                 )
+            }
+            Violation::Refused { rule } => f.write_str(rule),
+            Violation::NotConfigured { stage, problem } => {
+                write!(f, "stage {stage}: {problem}; the configuration says otherwise")
             }
             Violation::OutOfMemory { stage, needed_bytes, limit_bytes } => {
                 write!(

@@ -34,7 +34,7 @@ use crate::{
 pub(crate) use fault::guarded;
 pub use fault::{Fault, REPORT, panic_message};
 pub use options::{Lever, OptionError, OptionKind, OptionSpec, OptionValue, Options, Unit};
-pub use outcome::{Infeasible, Outcome, Statistics, Status};
+pub use outcome::{Alternative, Infeasible, Outcome, Statistics, Status};
 pub use proof::Proof;
 pub use search::{Incumbent, Progress, Search};
 
@@ -85,6 +85,12 @@ pub trait Planner: Sync + Send {
     /// The limits it heeds, in the order to show them.
     fn limits(&self) -> &'static [LimitKind] {
         &LimitKind::PIPELINE
+    }
+
+    /// Those it heeds for a workload, where they depend on it.
+    fn limits_for(&self, workload: &Workload) -> &'static [LimitKind] {
+        let _ = workload;
+        self.limits()
     }
 
     /// Whether it can plan this workload.

@@ -2,7 +2,7 @@
 
 use crate::{
     cluster::LimitKind,
-    plan::{Plan, document::MappingPart},
+    plan::{Plan, configuration::ConfigurationPart, document::MappingPart},
 };
 
 /// How a run ended.
@@ -41,6 +41,25 @@ pub struct Statistics {
     pub counts: Vec<(&'static str, f64)>,
 }
 
+/// A plan that was found beside the best.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alternative {
+    /// The plan.
+    pub plan: Plan,
+    /// Its objective.
+    pub value: f64,
+    /// The most memory of a device, bytes.
+    pub memory_bytes: f64,
+}
+
+impl Alternative {
+    /// As the plan document lists it, where it is a configuration.
+    pub fn part(&self) -> Option<ConfigurationPart> {
+        let part = ConfigurationPart::from(self.plan.configuration.as_ref()?);
+        Some(ConfigurationPart { iteration_s: Some(self.value), memory_bytes: Some(self.memory_bytes), ..part })
+    }
+}
+
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
@@ -54,6 +73,8 @@ pub struct Outcome {
     pub lower_bound: Option<f64>,
     /// The plans that proof and bound speak of, where those are not all: `contiguous splits`.
     pub proven_among: Option<&'static str>,
+    /// The best plans, this one first, then those that no other is both better and smaller than.
+    pub alternatives: Vec<Alternative>,
     /// Where its parts sit on a topology, for planners that know one.
     pub mapping: Option<MappingPart>,
     /// Why there is no plan.
@@ -73,6 +94,7 @@ impl Outcome {
             objective: None,
             lower_bound: None,
             proven_among: None,
+            alternatives: vec![],
             mapping: None,
             infeasible: None,
             notes: vec![],

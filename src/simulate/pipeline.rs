@@ -80,6 +80,8 @@ pub struct Pipeline {
     pub assumes_forward_share: bool,
     /// By stage, then device: the machine that holds it. Empty where the plan is not laid out over machines.
     pub machines: Vec<Vec<u32>>,
+    /// Whether 1F1B of this pipeline is interleaved, over the virtual stages of its settings.
+    pub interleaved: bool,
     /// Of a plan for latency: the run of its one sample, which no schedule changes. Then there are no transfers between
     /// stages, since tensors go through the host, and the replicas of a stage are the rows that its parts need.
     pub single_sample: Option<SampleRun>,

@@ -91,6 +91,8 @@ impl Pipeline {
     /// What is played where `wanted` is asked for: a single sample has no schedule to choose, and where the pipeline
     /// cannot play a schedule ([`Pipeline::refusal`]) it is 1F1B.
     pub fn schedule(&self, wanted: Schedule) -> Schedule {
+        let own = self.interleaved && wanted == Schedule::OneForwardOneBackward;
+        let wanted = if own { Schedule::Interleaved } else { wanted };
         if self.single_sample.is_some() {
             Schedule::SingleSample
         } else if self.refusal(wanted).is_some() {

@@ -84,7 +84,7 @@ impl Model {
         }
         // A planner that converts is limited as plans of the workload are, not in terms of its own.
         let limits = match self.is_native(self.planner) {
-            true => self.current_planner().limits(),
+            true => self.current_planner().limits_for(&self.workload),
             false => family::of(&self.workload).limits(),
         };
         rows.extend(limits.iter().map(|&kind| PanelRow::Limit(kind)));

@@ -44,6 +44,8 @@ pub(super) struct Shown {
     pub outcome: Outcome,
     /// What the stages of its plan are called.
     pub names: Names,
+    /// What the plan is worth in its family's own figures, a line each.
+    pub facts: Vec<String>,
     /// What its stages send one another.
     pub traffic: Vec<Flow>,
     /// How its operators use devices and links, where it splits operators.
@@ -69,6 +71,9 @@ impl Shown {
         Shown {
             planner,
             names: plan.map(|plan| Names::new(&problem.workload, &problem.limits, plan)).unwrap_or_default(),
+            facts: plan
+                .map(|plan| family::of(&problem.workload).plan_facts(&problem.workload, &problem.limits, plan))
+                .unwrap_or_default(),
             traffic: plan.map(|plan| family::of(&problem.workload).flows(&problem.workload, plan)).unwrap_or_default(),
             operators: plan.and_then(|plan| usage::of(&problem.workload, &problem.limits, plan)),
             workload: problem.workload.clone(),

@@ -19,6 +19,7 @@ pub mod piper;
 pub mod placement;
 pub mod recipe;
 pub mod states;
+pub mod training;
 
 use std::fmt;
 
@@ -31,6 +32,7 @@ pub use operators::{Operator, OperatorProfile};
 pub use piper::{DegreeProfile, Mode, PiperProfile};
 pub use placement::{PlacementNode, PlacementProfile};
 pub use recipe::Recipe;
+pub use training::TrainingProfile;
 
 /// A node's id as written in its file. Inside planners nodes are dense indices in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -78,6 +80,8 @@ pub enum Profile {
     Operators(OperatorProfile),
     /// Forward and backward times, activations and parameters of layers (PipeDream, DAPPLE).
     Layers(LayerProfile),
+    /// A model and how it is trained.
+    Training(Box<TrainingProfile>),
 }
 
 /// How a generated workload says it was made.
@@ -159,6 +163,14 @@ impl Workload {
         }
     }
 
+    /// The model to be trained, if that is what the workload carries.
+    pub fn training(&self) -> Option<&TrainingProfile> {
+        match &self.profile {
+            Profile::Training(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
     /// Index of the node with this id.
     pub fn index_of(&self, id: NodeId) -> Option<usize> {
         self.nodes.iter().position(|node| node.id == id)
@@ -173,6 +185,7 @@ impl Workload {
             }
             Profile::Layers(profile) => profile.nodes.iter().map(|n| n.parameter_bytes).sum(),
             Profile::Operators(profile) => profile.operators.iter().map(Operator::parameters).sum(),
+            Profile::Training(profile) => profile.model.parameters() as f64,
             Profile::Placement(_) => 0.0,
         }
     }

@@ -24,7 +24,7 @@ fn files_that_are_something_else() {
         (b"{\"nodes\": [\xff]}", "UTF-8"),
         (b"digraph { a -> b }", "Graphviz"),
         (b"a,b,c\n1,2,3\n", "CSV"),
-        (b"{\"hidden_size\": 4096}", "plantui generate"),
+        (b"{\"hidden_size\": 4096}", "model_type is missing"),
         (b"{\"schema\": \"plantui.plan/1\", \"stages\": []}", "plantui check"),
         (b"[1, 2]", "JSON array"),
         (b"null", "a single JSON value"),
@@ -52,7 +52,7 @@ fn what_people_bring_is_called_what_it_is() {
         ("old.pt", b"\x80\x02\x8a\x0al\xfc".to_vec(), "a Python pickle", model),
         ("model.safetensors", tensors, "a safetensors checkpoint", model),
         ("model.safetensors.index.json", b"{\"weight_map\": {}}".to_vec(), "a safetensors index", model),
-        ("config.json", b"{\"model_type\": \"llama\"}".to_vec(), "a Hugging Face model", "plantui generate FILE"),
+        ("config.json", b"{\"model_type\": \"llama\"}".to_vec(), "hidden_size is missing", "add hidden_size"),
         ("tokenizer.json", b"{\"added_tokens\": []}".to_vec(), "a tokenizer", model),
         ("model.gguf", b"GGUF\x03\0\0\0".to_vec(), "a GGUF model", model),
         (
@@ -81,7 +81,7 @@ fn what_people_bring_is_called_what_it_is() {
     let folder = Folder::new();
     folder.file("config.json", "{\"model_type\": \"llama\"}");
     let error = refusal(&["lint", &argument(&folder.path(""))]);
-    assert!(error.contains("is a directory") && error.contains("plantui generate"), "{error}");
+    assert!(error.contains("config.json: hidden_size is missing"), "{error}");
     let index = folder.file("index.json", "{\"weight_map\": {}}");
     let error = refusal(&["generate", &index]);
     assert!(error.contains("a safetensors index") && error.contains("the config.json that lies beside it"), "{error}");

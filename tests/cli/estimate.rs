@@ -284,3 +284,14 @@ fn a_calibration_is_written_applied_and_told() {
     assert!(error.contains("is no calibration"), "{error}");
     assert!(refusal(&["calibrate", "llama-3-70b", "--runs", "none.csv"]).contains("none.csv"));
 }
+
+#[test]
+fn a_topology_gives_links_machines_and_devices() {
+    let asked = ["estimate", "llama-3.1-8b", "--parallel", "tp=2", "--global-batch", "64", "--json"];
+    let of = |topology: &str| json(&[&asked[..], &["--topology", topology]].concat(), 0);
+    let (fast, slow) = (of("2xdgx-h100"), of("2xdgx-1+eth-25g"));
+    assert_eq!((&fast["devices"], &slow["devices"]), (&16.into(), &16.into()));
+    let reduced = |document: &serde_json::Value| document["parts_s"]["data_parallel"].as_f64().unwrap();
+    assert!(reduced(&slow) > 2.0 * reduced(&fast), "{} {}", reduced(&slow), reduced(&fast));
+    assert!(slow["assumptions"].to_string().contains("devices to a machine"), "{}", slow["assumptions"]);
+}

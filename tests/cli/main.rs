@@ -32,6 +32,7 @@ mod topologies;
 #[expect(dead_code, reason = "what is read beyond the rules themselves is asked by the integration tests")]
 #[path = "../common/trace_rules.rs"]
 mod trace_rules;
+mod training;
 
 use std::path::{Path, PathBuf};
 

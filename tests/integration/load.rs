@@ -69,6 +69,7 @@ fn a_valid_file_is_read_exactly() {
         microbatches: Some(8),
         bandwidth_bytes_per_s: Some(1e9),
         flops_per_s: None,
+        batch: None,
     };
     assert_eq!(w.limits, limits);
     let profile = w.piper().unwrap();
@@ -332,7 +333,7 @@ fn what_is_no_workload_is_named() {
         (b"devices = 4\n", format!("w.json: is not a workload: it looks like TOML; {hint}")),
         (b"Hello", format!("w.json: is not a workload: it looks like plain text; {hint}")),
         (b"{\"maxFPGAs\": 6, \"nodes\": []}", "w.json:1: lacks the field `edges`; add `edges`".into()),
-        (b"{\"model_type\": \"llama\"}", format!("w.json: looks like a Hugging Face model configuration: make a workload of it with `plantui generate FILE`; {piper}")),
+        (b"{\"model_type\": \"llama\"}", "w.json: hidden_size is missing; add hidden_size, a whole number".into()),
         (b"{\"schema\": \"plantui.plan/1\", \"stages\": []}", format!("w.json: looks like a plan, not a workload: `plantui check WORKLOAD PLAN` scores it; {piper}")),
         (b"{\"schema\": \"plantui.compare/1\", \"plans\": []}", format!("w.json: looks like what `plantui compare --json` wrote, not a workload: give the workload, and plans of `plantui plan --json` to compare with; {piper}")),
         (b"{\"schema\": \"plantui.explain/1\", \"stages\": []}", format!("w.json: looks like what `plantui explain --json` wrote, not a workload: give the workload that is explained; {piper}")),

@@ -46,6 +46,8 @@ mod simulate;
 mod sweep;
 mod sweep_papers;
 mod training_calibrate;
+mod training_family;
+mod training_headroom;
 mod training_program;
 mod training_terms;
 mod truth;

@@ -19,6 +19,7 @@ mod sessions;
 mod sizes;
 mod sweep;
 mod timeline;
+mod training;
 
 use std::sync::Arc;
 

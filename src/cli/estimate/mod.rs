@@ -3,11 +3,18 @@
 mod model;
 mod report;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 
-use super::{Ending, Failure, input, output::Destination};
+use super::{
+    Ending, Failure, input,
+    output::Destination,
+    topology_input::{self, Given},
+};
 use crate::{
     family::training::{Calibration, Estimate, check::Refusal, request::Request},
     workload::formats,
@@ -21,6 +28,7 @@ Examples:
   plantui estimate Qwen/Qwen3-30B-A3B --hardware h100 --devices 32 --parallel pp=2,ep=8 --global-batch 256
   plantui estimate gpt3-175b --hardware a100 --parallel tp=8,pp=8,vp=3 --global-batch 64 --recompute full \\
       --stack plain --set sequence_parallel=false --set attention=unfused
+  plantui estimate llama-3.1-8b --topology 2xdgx-h100 --parallel tp=2 --global-batch 64
   plantui estimate llama-3.1-8b --parallel pp=4 --global-batch 32 --layers 9,8,8,7
 
 Degrees: tp tensor, pp pipeline, vp virtual stages, cp context, ep expert, dp data parallel, mbs sequences of a microbatch.
@@ -66,6 +74,9 @@ pub struct EstimateArgs {
     /// Sets one thing that the software does; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
+    /// How devices are wired: a preset such as dgx-h100 or 8xdgx-h100, or a file; links and machines are taken from it
+    #[arg(long, value_name = "NAME|FILE", value_parser = topology_input::given)]
+    topology: Option<Arc<Given>>,
     /// Factors on the constants, fitted on runs of yours by `plantui calibrate`
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
@@ -90,10 +101,14 @@ impl EstimateArgs {
         destination.check()?;
         let model = model(&self.model)?;
         let resolved = self.request()?.resolve(&model).map_err(refused)?;
+        let mut accelerator = *resolved.accelerator;
+        if let Some(topology) = &self.topology {
+            accelerator = topology.wired(&accelerator);
+        }
         let calibration = self.calibration.as_deref().map(calibration).transpose()?;
-        let estimate =
-            Estimate::of(&model, &resolved.run, resolved.accelerator, resolved.devices, calibration.as_ref())
-                .map_err(refused)?;
+        let mut estimate = Estimate::of(&model, &resolved.run, &accelerator, resolved.devices, calibration.as_ref())
+            .map_err(refused)?;
+        estimate.assumptions.extend(self.topology.as_ref().map(|topology| topology.wiring()));
         let told = report::Told { model: &model, resolved: &resolved, estimate: &estimate };
         destination.write(&if self.json { told.json() } else { told.table() })?;
         Ok(Ending::Done)
@@ -111,7 +126,13 @@ impl EstimateArgs {
             ("stack", &self.stack),
             ("layers", &self.layers),
         ];
-        request(&flags, &self.settings)
+        // As many devices as the topology has, unless told otherwise.
+        let mut request = request(&flags, &self.settings)?;
+        if let (Some(topology), None) = (&self.topology, &self.devices) {
+            let named = |problem: String| Failure::refused(format!("--topology: {problem}"), "");
+            request.set("devices", &topology.devices().to_string()).map_err(named)?;
+        }
+        Ok(request)
     }
 }
 

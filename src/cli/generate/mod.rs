@@ -6,6 +6,7 @@
 
 mod network;
 mod operators;
+mod training;
 
 use std::{
     io,
@@ -27,9 +28,13 @@ use crate::{
 };
 pub use network::NetworkArgs;
 pub use operators::{OperatorArgs, PassArg};
+pub use training::AsArg;
 
 /// A `config.json` has a few kilobytes; what is larger than this is something else.
 const MAX_CONFIG_BYTES: u64 = 1 << 24;
+
+/// The constants of the published profile.
+const PUBLISHED_STACK: &str = "piper-2021";
 
 /// How recomputation's working set is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -47,6 +52,8 @@ Examples:
   plantui generate bert-32 --output model.json
   plantui generate llama-3-8b --hardware h100 --devices 32 --sequence-length 4096 | plantui plan -
   plantui generate transformer --batch 128 --output transformer.json
+  plantui generate llama-3.1-70b --stack megatron-2025 --hardware h100 --micro-batch 1 > profile.json
+  plantui generate llama-3.1-70b --as training --devices 64 --global-batch 128 > llama.json
   plantui generate path/to/config.json --state-bytes distributed:8 > model.json
   plantui generate llama-3-8b --operators training --devices 4 > operators.json
 
@@ -61,6 +68,13 @@ The BERT presets stand for Piper's published profile and take its settings unles
 pub struct GenerateArgs {
     /// Model preset, or path of a Hugging Face config.json; `-` for standard input
     pub model: String,
+    /// What to make of it [default: profile]
+    #[arg(long = "as", value_name = "WHAT")]
+    pub form: Option<AsArg>,
+    /// Where times and memory come from: piper-2021 (the published profile's constants), or the model of real training as
+    /// megatron-2025, nemo-24, torchtitan or plain run it [default: piper-2021]
+    #[arg(long, value_name = "ID")]
+    pub stack: Option<String>,
     /// Hardware preset: v100, a100-40, a100-80, h100, h200 or b200 [default: a100-80]
     #[arg(long, value_name = "ID")]
     pub hardware: Option<String>,
@@ -120,6 +134,9 @@ pub struct GenerateArgs {
     /// Microbatches in a batch, written into the file [default: 1920]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_microbatches, help_heading = "Limits")]
     pub microbatches: Option<u32>,
+    /// Sequences in a batch, written into the file (--as training)
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_count, help_heading = "Limits")]
+    pub global_batch: Option<u32>,
     /// Bandwidth between devices, written into the file [default: the hardware's link across nodes]
     #[arg(long, value_name = "BANDWIDTH", allow_hyphen_values = true, value_parser = units::parse_bandwidth, help_heading = "Limits")]
     pub bandwidth: Option<f64>,
@@ -169,6 +186,10 @@ impl GenerateArgs {
                 words.extend([flag.to_string(), quoted(&value)]);
             }
         };
+        add("--as", self.form.and_then(|v| v.to_possible_value()).map(|v| v.get_name().into()));
+        // The published constants are what there is where nothing is said.
+        let stack = self.stack.as_ref().map(|id| id.to_ascii_lowercase());
+        add("--stack", stack.filter(|id| id != PUBLISHED_STACK));
         add("--hardware", self.hardware.as_ref().map(|id| id.to_ascii_lowercase()));
         add("--sequence-length", self.sequence_length.map(|v| v.to_string()));
         add("--micro-batch", self.micro_batch.map(|v| v.to_string()));
@@ -187,6 +208,7 @@ impl GenerateArgs {
         add("--devices", self.devices.map(|v| v.to_string()));
         add("--memory", self.memory.map(|v| exact(v, units::bytes_exact, units::parse_bytes)));
         add("--microbatches", self.microbatches.map(|v| v.to_string()));
+        add("--global-batch", self.global_batch.map(|v| v.to_string()));
         add("--bandwidth", self.bandwidth.map(|v| exact(v, units::bandwidth_exact, units::parse_bandwidth)));
         for (flag, value) in self.operators.words().into_iter().chain(self.network.words()) {
             add(flag, Some(value));
@@ -247,6 +269,8 @@ impl GenerateArgs {
     pub fn of(model: &str) -> Self {
         GenerateArgs {
             model: model.into(),
+            form: None,
+            stack: None,
             hardware: None,
             sequence_length: None,
             micro_batch: None,
@@ -264,6 +288,7 @@ impl GenerateArgs {
             devices: None,
             memory: None,
             microbatches: None,
+            global_batch: None,
             bandwidth: None,
             network: NetworkArgs::default(),
             output: None,
@@ -278,6 +303,16 @@ impl GenerateArgs {
 /// # Errors
 /// [`GenerateError`] naming the file and field or the flag that is wrong, and the repair.
 pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
+    if args.form == Some(AsArg::Training) {
+        return training::run(args);
+    }
+    if args.stack.as_deref().is_some_and(|id| !id.eq_ignore_ascii_case(PUBLISHED_STACK)) {
+        return training::profile(args);
+    }
+    if args.global_batch.is_some() {
+        let problem = "is of --as training; a profile has --microbatches".into();
+        return Err(GenerateError::Setting { flag: "--global-batch", problem });
+    }
     if let Some(network) = Network::find(&args.model) {
         return network::text(network, args);
     }

@@ -16,6 +16,7 @@ mod kind;
 mod launch;
 mod megatron;
 mod megatron_bridge;
+mod megatron_training;
 mod python;
 mod torch;
 pub mod torch_schedule;
@@ -43,7 +44,7 @@ use crate::{
     text::single_line,
     units,
     workload::{
-        Recipe, Workload,
+        Recipe, TrainingProfile, Workload,
         layering::{Layering, LayeringError},
     },
 };
@@ -175,6 +176,9 @@ pub fn export(
     plan: &Plan,
     settings: &Settings,
 ) -> Result<Exported, ExportError> {
+    if let Some(profile) = workload.training() {
+        return training(engine, workload, profile, limits, plan);
+    }
     let settings = &settings.on_one_line();
     let schedule = settings.schedule.unwrap_or(engine.default_schedule());
     if !engine.schedules().contains(&schedule) && schedule != Schedule::SingleSample {
@@ -231,6 +235,27 @@ pub fn export(
     let values = (score.value, nearest_score.value);
     let cost = Some(loss(values, score.measure));
     Ok(task.exported(written, losses, nearest, values, cost))
+}
+
+/// A configuration of a training workload as flags: nothing of it is lost.
+fn training(
+    engine: Engine,
+    workload: &Workload,
+    profile: &TrainingProfile,
+    limits: &Limits,
+    plan: &Plan,
+) -> Result<Exported, ExportError> {
+    let score = check(workload, limits, plan);
+    if let Some(violation) = score.violations.first() {
+        return Err(ExportError::Invalid(violation.to_string()));
+    }
+    if engine != Engine::Megatron {
+        let losses = vec!["configurations of training workloads leave as Megatron-LM's flags only".to_string()];
+        return Err(ExportError::Impossible { engine: engine.title(), losses });
+    }
+    let notes: Vec<String> = fullness::warning(&score, limits).into_iter().collect();
+    let text = headed(engine, &[], None, &notes, "") + &megatron_training::text(profile, limits.batch, plan);
+    Ok(Exported { text, losses: vec![], notes, plan: plan.clone(), values: (score.value, score.value) })
 }
 
 fn refused(engine: Engine, schedule: Schedule, reason: String) -> ExportError {

@@ -1,6 +1,6 @@
 //! How a node runs within its stage: its mode, or how an operator is split.
 
-use super::{Desk, Edited, Result, refuse};
+use super::{Desk, Edited, Result, WHOLE, refuse};
 use crate::workload::{
     Operator, Profile,
     piper::{RECOMPUTE, VANILLA},
@@ -53,6 +53,7 @@ impl Desk<'_> {
                     _ => format!("{} operators: the next split each", nodes.len()),
                 }
             }
+            Profile::Training(_) => return refuse(WHOLE),
             Profile::Placement(_) => {
                 return refuse("a node of a device placement has one mode: move it to another device");
             }

@@ -108,7 +108,7 @@ impl Desk<'_> {
                 second.devices = self.free_devices(from, 1);
             }
             Profile::Piper(_) => second.devices = self.free_devices(0, first.devices.len() as u32),
-            Profile::Operators(_) => {}
+            Profile::Operators(_) | Profile::Training(_) => {}
         }
         Ok(())
     }

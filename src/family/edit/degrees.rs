@@ -1,6 +1,6 @@
 //! More or fewer replicas, a larger or smaller tensor degree.
 
-use super::{Desk, Edited, Refused, Result, refuse};
+use super::{Desk, Edited, Refused, Result, WHOLE, refuse};
 use crate::{
     cluster::MOST_DEVICES,
     plan::{Plan, Stage},
@@ -19,6 +19,7 @@ impl Desk<'_> {
             },
             Profile::Placement(_) => return refuse(NO_DEGREES),
             Profile::Operators(_) => return refuse(NO_REPLICAS),
+            Profile::Training(_) => return refuse(WHOLE),
         };
         let mut plan = self.plan.clone();
         plan.stages[stage].data_parallel = next;
@@ -50,6 +51,7 @@ impl Desk<'_> {
             Profile::Layers(_) => return refuse("layers of this profile are not split by tensors"),
             Profile::Placement(_) => return refuse(NO_DEGREES),
             Profile::Operators(_) => return refuse(NO_REPLICAS),
+            Profile::Training(_) => return refuse(WHOLE),
         };
         let t = old.tensor_parallel;
         let offered = |degree: &u32| old.nodes.iter().all(|&node| profile.nodes[node].modes(*degree).is_some());

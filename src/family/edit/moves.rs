@@ -158,7 +158,7 @@ impl Desk<'_> {
             },
             // A stage recomputes as a whole.
             Profile::Layers(_) => Ok(stage.choices[0].clone()),
-            Profile::Operators(_) => Ok(choice.to_string()),
+            Profile::Operators(_) | Profile::Training(_) => Ok(choice.to_string()),
         }
     }
 

@@ -103,14 +103,29 @@ impl Estimate {
         calibration: Option<&Calibration>,
     ) -> Result<Self, Refusal> {
         let shipped = Constants::shipped(accelerator.generation);
-        let constants = calibration.map_or(shipped, |calibration| calibration.apply(&shipped));
+        Estimate::under(model, run, accelerator, devices, &shipped, calibration)
+    }
+
+    /// Predicts a run where other constants hold than those that are shipped.
+    ///
+    /// # Errors
+    /// [`Refusal`] if an engine would refuse it.
+    pub fn under(
+        model: &Model,
+        run: &Run,
+        accelerator: &Accelerator,
+        devices: u64,
+        constants: &Constants,
+        calibration: Option<&Calibration>,
+    ) -> Result<Self, Refusal> {
+        let constants = calibration.map_or(*constants, |calibration| calibration.apply(constants));
         let factor = calibration.map_or(1.0, |calibration| calibration.memory);
         let split = check::check(model, run, accelerator, devices)?;
         let costs = Costs::of(model, run, accelerator, &constants, &split);
         let held: Vec<StageMemory> =
             memory::stages(model, run, &split).iter().map(|stage| scaled(stage, factor)).collect();
         let terms = costs.terms();
-        let simulated_s = program::iteration(run, &costs, &held);
+        let simulated_s = program::iteration(model, run, &costs, &held);
         let even = run.layers.is_empty() || StageSplit::even(model.layers.len(), &run.layout).as_ref() == Some(&split);
         let iteration_s = if even { terms.iteration } else { simulated_s };
         let stages = costs.stages.iter().zip(&held).enumerate().map(|(index, (time, &memory))| StageEstimate {

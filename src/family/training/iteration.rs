@@ -6,6 +6,7 @@
 
 use super::{
     Accelerator, Constants, Model, Recompute, Run,
+    configured::recomputed,
     layer::{LayerTime, Pass, Rates},
     model::Projection,
     split::StageSplit,
@@ -101,12 +102,16 @@ impl Costs {
     /// Of a run that [`super::check::check`] accepts, split as that gave it.
     pub fn of(model: &Model, run: &Run, accelerator: &Accelerator, constants: &Constants, split: &StageSplit) -> Self {
         let rates = Rates::new(model, run, accelerator, constants);
+        let layers = LayerTimes::new(&rates, model, run);
         let stages: Vec<StageTime> =
-            (0..split.stages()).map(|stage| stage_time(&rates, model, run, split, stage)).collect();
+            (0..split.stages()).map(|stage| layers.stage(&rates, model, split, stage)).collect();
+        let each: Vec<Parameters> = model.kinds.iter().map(|kind| Parameters::of_layer(model, run, kind)).collect();
         let devices = run.layout.devices() as f64;
         let compute = run.microbatches() as f64 * stages.iter().map(StageTime::total).fold(0.0, f64::max);
         let reductions = (0..split.stages())
-            .map(|stage| reduction(&rates, run, constants, Parameters::of(model, run, split, stage), compute))
+            .map(|stage| {
+                reduction(&rates, run, constants, Parameters::on_stage(model, run, split, stage, &each), compute)
+            })
             .collect();
         Costs {
             transfer: if split.stages() > 1 { rates.to_next_stage() } else { 0.0 },
@@ -114,7 +119,7 @@ impl Costs {
             virtual_stages: run.layout.virtual_stages,
             growth: 1.0 + constants.growth * (devices / 8.0).log2().max(0.0),
             fixed: constants.fixed_s,
-            mean_reduction: reduction(&rates, run, constants, Parameters::mean(model, run, split), compute),
+            mean_reduction: reduction(&rates, run, constants, Parameters::mean(model, run, split, &each), compute),
             stages,
             reductions,
         }
@@ -147,44 +152,52 @@ impl Costs {
     }
 }
 
-fn stage_time(rates: &Rates<'_>, model: &Model, run: &Run, split: &StageSplit, stage: usize) -> StageTime {
-    let recomputed = match run.recompute {
-        Recompute::Layers(count) => count as usize,
-        Recompute::Full => usize::MAX,
-        Recompute::None | Recompute::Selective => 0,
-    };
-    let kept = match run.recompute {
-        Recompute::Selective => Recompute::Selective,
-        _ => Recompute::None,
-    };
-    let mut time = StageTime::default();
-    let mut add = |layer: &LayerTime, count: f64| {
-        time.forward.add(&layer.forward, count);
-        time.backward.add(&layer.backward, count);
-        time.again.add(&layer.again, count);
-    };
-    for (kind, [whole, again]) in model.kinds.iter().zip(split.by_kind(stage, model, recomputed)) {
-        if whole > 0.0 {
-            add(&rates.layer(kind, kept), whole);
+/// The times of every kind of layer, whole and computed again.
+struct LayerTimes {
+    recomputed: usize,
+    kinds: Vec<[LayerTime; 2]>,
+}
+
+impl LayerTimes {
+    fn new(rates: &Rates<'_>, model: &Model, run: &Run) -> Self {
+        let kept = match run.recompute {
+            Recompute::Selective => Recompute::Selective,
+            _ => Recompute::None,
+        };
+        let both = |kind| [rates.layer(kind, kept), rates.layer(kind, Recompute::Full)];
+        LayerTimes { recomputed: recomputed(run.recompute), kinds: model.kinds.iter().map(both).collect() }
+    }
+
+    fn stage(&self, rates: &Rates<'_>, model: &Model, split: &StageSplit, stage: usize) -> StageTime {
+        let mut time = StageTime::default();
+        let mut add = |layer: &LayerTime, count: f64| {
+            time.forward.add(&layer.forward, count);
+            time.backward.add(&layer.backward, count);
+            time.again.add(&layer.again, count);
+        };
+        for ([whole, again], counts) in self.kinds.iter().zip(split.by_kind(stage, model, self.recomputed)) {
+            if counts[0] > 0.0 {
+                add(whole, counts[0]);
+            }
+            if counts[1] > 0.0 {
+                add(again, counts[1]);
+            }
         }
-        if again > 0.0 {
-            add(&rates.layer(kind, Recompute::Full), again);
+        let last = stage + 1 == split.stages();
+        if last && model.prediction_layers > 0 {
+            // Every one is a layer like the last, and goes through the head again.
+            let kind = usize::from(model.layers[model.layers.len() - 1]);
+            add(&self.kinds[kind][0], f64::from(model.prediction_layers));
         }
+        if last {
+            let passes = 1.0 + f64::from(model.prediction_layers);
+            time.head = rates.head().map(|seconds| seconds * passes);
+        }
+        if stage == 0 {
+            time.embedding = rates.embedding();
+        }
+        time
     }
-    let last = stage + 1 == split.stages();
-    if last && model.prediction_layers > 0 {
-        // Every one is a layer like the last, and goes through the head again.
-        let count = f64::from(model.prediction_layers);
-        add(&rates.layer(model.kind(model.layers.len() - 1), kept), count);
-    }
-    if last {
-        let passes = 1.0 + f64::from(model.prediction_layers);
-        time.head = rates.head().map(|seconds| seconds * passes);
-    }
-    if stage == 0 {
-        time.embedding = rates.embedding();
-    }
-    time
 }
 
 /// Elements on one rank: of matrices that all ranks of a data-parallel group share, and of experts.
@@ -220,14 +233,14 @@ impl Parameters {
     }
 
     /// Of the layers of a stage.
-    fn of_layers(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> Self {
+    fn of_layers(model: &Model, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
         let mut sum = Parameters::default();
-        for (kind, [count, _]) in model.kinds.iter().zip(split.by_kind(stage, model, 0)) {
-            sum.add(Parameters::of_layer(model, run, kind), count);
+        for (&layer, [count, _]) in each.iter().zip(split.by_kind(stage, model, 0)) {
+            sum.add(layer, count);
         }
         if stage + 1 == split.stages() && model.prediction_layers > 0 {
             let h = model.hidden as f64;
-            let last = Parameters::of_layer(model, run, model.kind(model.layers.len() - 1));
+            let last = each[usize::from(model.layers[model.layers.len() - 1])];
             let projection = Parameters { shared: 2.0 * h * h, experts: 0.0 };
             sum.add(last, model.prediction_layers.into());
             sum.add(projection, model.prediction_layers.into());
@@ -237,7 +250,13 @@ impl Parameters {
 
     /// Of a stage, with the embedding on the first and the projection on the last; tied, each has a copy.
     pub fn of(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> Self {
-        let mut of = Parameters::of_layers(model, run, split, stage);
+        let each: Vec<Parameters> = model.kinds.iter().map(|kind| Parameters::of_layer(model, run, kind)).collect();
+        Parameters::on_stage(model, run, split, stage, &each)
+    }
+
+    /// The same, where those of a layer of every kind are known.
+    fn on_stage(model: &Model, run: &Run, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
+        let mut of = Parameters::of_layers(model, split, stage, each);
         let ends = &model.ends;
         let table = (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);
         let last = stage + 1 == split.stages();
@@ -252,14 +271,14 @@ impl Parameters {
     }
 
     /// Of the mean stage, with one table of the vocabulary, or both where there is one stage.
-    fn mean(model: &Model, run: &Run, split: &StageSplit) -> Self {
+    fn mean(model: &Model, run: &Run, split: &StageSplit, each: &[Parameters]) -> Self {
         if split.stages() == 1 {
-            return Parameters::of(model, run, split, 0);
+            return Parameters::on_stage(model, run, split, 0, each);
         }
         let p = split.stages() as f64;
         let mut mean = Parameters::default();
         for stage in 0..split.stages() {
-            mean.add(Parameters::of_layers(model, run, split, stage), 1.0 / p);
+            mean.add(Parameters::of_layers(model, split, stage, each), 1.0 / p);
         }
         let ends = &model.ends;
         mean.shared += (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);

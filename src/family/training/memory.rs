@@ -63,7 +63,8 @@ pub fn in_flight(run: &Run, stage: usize) -> f64 {
     (m * v).min(2.0 * (p - 1.0 - i) + (v - 1.0) * p + 1.0) / v
 }
 
-fn of_stage(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> StageMemory {
+/// The memory of one stage.
+pub fn of_stage(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> StageMemory {
     let of = Parameters::of(model, run, split, stage);
     let (shared, experts) = replicas(run);
     let settings = &run.settings;
@@ -111,7 +112,7 @@ fn activations(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> f6
 }
 
 /// Activations that the backward pass of one layer needs, of one microbatch.
-fn layer_bytes(model: &Model, run: &Run, kind: &LayerKind) -> f64 {
+pub fn layer_bytes(model: &Model, run: &Run, kind: &LayerKind) -> f64 {
     let (tokens, t, tau, h) = (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
     let settings = &run.settings;
     let attention = &kind.attention;

@@ -14,23 +14,25 @@
 
 pub mod calibrate;
 pub mod check;
-mod config;
+pub mod configured;
+mod describe;
 mod estimate;
-pub mod hardware;
+mod facts;
 pub mod iteration;
+mod kind;
 pub mod layer;
 pub mod memory;
-mod model;
 pub mod program;
-pub mod published;
 pub mod request;
-pub mod run;
+mod score;
 pub mod split;
 pub mod truth;
 
+pub use crate::workload::training::{
+    Accelerator, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind, Layout,
+    Model, Precision, Projection, Recompute, Run, Settings, Span, Stack, from_hugging_face, hardware, published, run,
+};
 pub use calibrate::Calibration;
-pub use config::from_hugging_face;
 pub use estimate::{Estimate, Fits, StageEstimate};
-pub use hardware::{Accelerator, Constants};
-pub use model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection, Span};
-pub use run::{AttentionKernel, ContextStyle, Layout, Precision, Recompute, Run, Settings, Stack};
+
+use crate::workload::training::model;

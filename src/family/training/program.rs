@@ -5,7 +5,7 @@
 //! the closed form, for any split of layers. `O(p)` time and memory.
 
 use super::{
-    Run,
+    Model, Run,
     iteration::Costs,
     memory::{self, StageMemory},
 };
@@ -58,9 +58,32 @@ pub fn schedule(run: &Run) -> Schedule {
     if run.layout.virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneForwardOneBackward }
 }
 
-/// An iteration's time by the simulator, seconds; the cluster's size and what is fixed come on top as in the closed form.
-pub fn iteration(run: &Run, costs: &Costs, memory: &[StageMemory]) -> f64 {
-    let pipeline = pipeline(run, costs, memory);
-    let simulated = simulate::length_unless(&pipeline, schedule(run), &|| false).unwrap_or(f64::NAN);
-    simulated * costs.growth + costs.fixed
+/// The whole iteration: what grows with the cluster and what is fixed are in the durations, so that its simulated length is
+/// the iteration's time.
+pub fn whole(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
+    let mut pipeline = pipeline(run, costs, memory);
+    for stage in &mut pipeline.stages {
+        for seconds in [&mut stage.forward_s, &mut stage.backward_s, &mut stage.recompute_s, &mut stage.all_reduce_s] {
+            *seconds *= costs.growth;
+        }
+        stage.parts.buffers += run.settings.reserve_bytes;
+        stage.fixed_bytes += run.settings.reserve_bytes;
+    }
+    // Each boundary is passed once for every virtual stage.
+    let bytes = 2.0 * run.tokens() * model.hidden as f64 / f64::from(run.layout.tensor);
+    pipeline.transfers.iter_mut().for_each(|transfer| transfer.bytes = bytes);
+    pipeline.settings.optimizer_step_s = pipeline.settings.optimizer_step_s * costs.growth + costs.fixed;
+    pipeline.samples *= f64::from(run.layout.data);
+    pipeline.interleaved = run.layout.virtual_stages > 1;
+    pipeline.notes = vec![
+        "sends between stages are not hidden: each is half in the pass before it, half in the one after".into(),
+        "the step at the end holds the optimizer's and what an iteration takes beside its work".into(),
+    ];
+    pipeline
+}
+
+/// An iteration's time by the simulator, seconds.
+pub fn iteration(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) -> f64 {
+    let pipeline = whole(model, run, costs, memory);
+    simulate::length_unless(&pipeline, schedule(run), &|| false).unwrap_or(f64::NAN)
 }

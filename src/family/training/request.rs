@@ -151,6 +151,11 @@ impl Request {
         both
     }
 
+    /// The hardware asked for, or the usual one.
+    pub fn resolve_hardware(&self) -> &'static Accelerator {
+        self.hardware.unwrap_or(&hardware::all()[2])
+    }
+
     /// Fills in what was not asked for.
     ///
     /// # Errors
@@ -190,8 +195,7 @@ impl Request {
             settings: self.settings(stack),
             layers: self.layers.clone(),
         };
-        let h100 = &hardware::all()[2];
-        Ok(Resolved { run, accelerator: self.hardware.unwrap_or(h100), devices, stack })
+        Ok(Resolved { run, accelerator: self.resolve_hardware(), devices, stack })
     }
 
     /// The stack's settings with what was set. Overlap that the stack would use falls with what it rests on.

@@ -30,6 +30,7 @@ mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
+mod training;
 
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
@@ -79,14 +80,27 @@ impl Planner for Joint {
         &settings::LEVERS
     }
 
+    fn limits_for(&self, workload: &Workload) -> &'static [LimitKind] {
+        if workload.training().is_some() { &LimitKind::LAYERS } else { self.limits() }
+    }
+
     fn can_plan(&self, workload: &Workload) -> Result<(), String> {
-        match workload.piper() {
-            Some(_) => Ok(()),
-            None => Err("Joint needs a profile with times and memory by tensor degree (Piper's JSON)".into()),
+        match workload.piper().is_some() || workload.training().is_some() {
+            true => Ok(()),
+            false => {
+                Err("Joint needs a profile with times and memory by tensor degree (Piper's JSON), or a model to be \
+                          trained (config.json)"
+                    .into())
+            }
         }
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        if let Some(profile) = problem.workload.training() {
+            let mut outcome = training::plan(profile, &problem.limits, &Settings::new(&problem.options), search);
+            outcome.statistics.seconds = search.elapsed().as_secs_f64();
+            return outcome;
+        }
         let Some(profile) = problem.workload.piper() else { return Outcome::new(Status::Infeasible) };
         let task = Task {
             workload: &problem.workload,

@@ -217,8 +217,12 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool
         x += width + 1;
     }
     if !model.panel_visible() {
-        let mut limits: Vec<String> =
-            model.current_planner().limits().iter().map(|&kind| kind.counted(model.limits.get(kind))).collect();
+        let mut limits: Vec<String> = model
+            .current_planner()
+            .limits_for(&model.workload)
+            .iter()
+            .map(|&kind| kind.counted(model.limits.get(kind)))
+            .collect();
         let width = |limits: &[String]| limits.join(" · ").chars().count() as u16 + 2;
         // Beside the tabs, else in the lower border: there as many as there is room for; the first ones matter most.
         let above = x + width(&limits) + 2 <= area.right();

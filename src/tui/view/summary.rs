@@ -34,6 +34,7 @@ pub(super) fn of_edited(model: &Model, shown: &Shown, plan: &Plan, score: &Score
         first.push(Span::raw(format!("   {}", shown.names.used)));
     }
     let mut lines = vec![Line::from(first)];
+    lines.extend(figures(shown, width));
     let broken = |violation: &Violation, more: usize| {
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         let text = format!("✗ {violation}");
@@ -42,6 +43,7 @@ pub(super) fn of_edited(model: &Model, shown: &Shown, plan: &Plan, score: &Score
     };
     let done = |what: &str| Line::styled(clip(what, usize::from(width)), theme.fg(Role::Muted));
     match score.violations.as_slice() {
+        [] if !shown.facts.is_empty() => lines.extend(shown.facts.first().map(|what| done(what))),
         [] => {
             lines.push(limited_by(shown, plan, score, theme));
             lines.extend(model.last_edit().map(done));
@@ -89,6 +91,10 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
             first.extend([Span::raw(gap), span]);
         }
     }
+    if let Some(figures) = figures(shown, width) {
+        let what = shown.facts.first().map(|what| clip(what, usize::from(width))).unwrap_or_default();
+        return vec![Line::from(first), figures, Line::styled(what, theme.fg(Role::Muted))];
+    }
     let mut lines = vec![Line::from(first), limited_by(shown, plan, score, theme)];
     beside.extend(simulated(model, shown, plan));
     beside.extend(proven_of(&shown.outcome));
@@ -98,6 +104,12 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
         lines.push(Line::styled(clip(&beside.join(" · "), usize::from(width)), theme.fg(Role::Muted)));
     }
     lines
+}
+
+/// What the plan is worth in its family's own figures, where it has some.
+fn figures(shown: &Shown, width: u16) -> Option<Line<'static>> {
+    let figures = shown.facts.get(1..).filter(|figures| !figures.is_empty())?;
+    Some(Line::raw(clip(&figures.join("   "), usize::from(width))))
 }
 
 /// Of what the plan is proven to be the best.

@@ -8,7 +8,7 @@ use crate::{
         NodeId, PiperProfile, PlacementProfile, Profile, Workload,
         formats::{
             operators::{self, OperatorFile},
-            torch_graph,
+            torch_graph, training,
         },
     },
 };
@@ -47,6 +47,7 @@ pub fn text(workload: &Workload) -> String {
             edges(&workload.dag, &ids, "cost", |edge| profile.nodes[workload.dag.edges()[edge].0 as usize].transfer),
         ),
         Profile::Layers(profile) => return torch_graph::write(workload, profile, None),
+        Profile::Training(profile) => return training::text(workload, profile),
         Profile::Operators(profile) => {
             let provenance = workload.provenance.clone();
             let (provenance, assumptions) =

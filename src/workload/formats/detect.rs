@@ -111,7 +111,7 @@ fn repair(kind: &Kind, wanted: &Wanted) -> Option<&'static str> {
         Role::Packed => Some("unpack it first"),
         Role::Encoded => Some("save it in UTF-8"),
         Role::Pointer => Some("fetch the file itself with `git lfs pull`"),
-        Role::Other => None,
+        Role::Other | Role::Configuration => None,
     }
 }
 
@@ -141,7 +141,13 @@ pub(super) fn format(text: &str, source: &str) -> Result<Format, LoadError> {
         if has("operators") && !has("stages") {
             return Ok(Format::Operators);
         }
+        if has("schema") && text.contains(&format!("\"{}\"", super::training::SCHEMA)) {
+            return Ok(Format::Training);
+        }
         if let Some(kind) = foreign::of_json(text, &has) {
+            if kind.role == Role::Configuration {
+                return Ok(Format::HuggingFace);
+            }
             let repair = match kind.role {
                 Role::Model => WORKLOAD.model,
                 _ => "plantui plans Piper workloads (nodes with `TMPCs`)",

@@ -11,6 +11,7 @@ pub mod piper;
 pub mod placement;
 mod reader;
 pub mod torch_graph;
+pub mod training;
 mod wiring;
 
 use std::{fmt, io::Read, path::Path};
@@ -34,6 +35,10 @@ pub enum Format {
     PipeDream,
     /// plantui's own JSON of operator graphs.
     Operators,
+    /// A Hugging Face model configuration, to be trained.
+    HuggingFace,
+    /// plantui's own JSON of a model and how it is trained.
+    Training,
 }
 
 impl fmt::Display for Format {
@@ -43,15 +48,29 @@ impl fmt::Display for Format {
             Format::Placement => "placement",
             Format::PipeDream => "pipedream",
             Format::Operators => "operators",
+            Format::HuggingFace => "hugging-face",
+            Format::Training => "training",
         })
     }
 }
 
-/// Loads a workload from a file; its name is the file's stem.
+/// Loads a workload from a file, whose stem is its name; from a folder with a model's `config.json`; or a model by its
+/// published name where there is no such file.
 ///
 /// # Errors
 /// [`LoadError`] if the file cannot be read or is no valid workload.
 pub fn load(path: &Path) -> Result<Workload, LoadError> {
+    if !path.exists()
+        && let Some(workload) = path.to_str().and_then(training::named)
+    {
+        return Ok(workload);
+    }
+    let configuration = path.join("config.json");
+    if path.is_dir() && configuration.is_file() {
+        let mut workload = load(&configuration)?;
+        workload.name = path.file_name().map_or(workload.name, |name| crate::text::printable(&name.to_string_lossy()));
+        return Ok(workload);
+    }
     let bytes = read_file(path)?;
     let shown = crate::text::printable(&path.display().to_string());
     let name = path.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
@@ -77,5 +96,7 @@ pub fn load_bytes(bytes: &[u8], source: &str, name: &str) -> Result<Workload, Lo
         Format::Placement => placement::read(text, source, name).map(|file| file.into_workload(source)),
         Format::PipeDream => torch_graph::read(text, source, name),
         Format::Operators => operators::read(text, source, name),
+        Format::HuggingFace => training::read_configuration(text, source, name),
+        Format::Training => training::read(text, source, name),
     }
 }

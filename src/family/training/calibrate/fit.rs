@@ -95,7 +95,7 @@ impl<'a> Timed<'a> {
         if self.run.layers.is_empty() {
             return costs.terms().iteration.ln();
         }
-        program::iteration(self.run, &costs, &memory::stages(self.model, self.run, &self.split)).ln()
+        program::iteration(self.model, self.run, &costs, &memory::stages(self.model, self.run, &self.split)).ln()
     }
 
     /// Its derivatives, by differences.

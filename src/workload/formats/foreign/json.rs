@@ -1,6 +1,6 @@
 //! JSON objects, told by their keys.
 
-use super::{Kind, model, other};
+use super::{Kind, Role, model, other};
 
 /// Other documents that plantui writes; the first schema of a text is its own.
 const OWN: [(&str, &str); 6] = [
@@ -33,7 +33,7 @@ pub(in crate::workload::formats) fn of_json(text: &str, has: &dyn Fn(&str) -> bo
         () if any(&["irVersion", "opsetImport"]) => model("an ONNX model as JSON"),
         () if has("_class_name") => other("a configuration of Diffusers, which `plantui generate` does not read"),
         () if any(&["hidden_size", "n_embd", "model_type", "architectures"]) => {
-            other("a Hugging Face model configuration: make a workload of it with `plantui generate FILE`")
+            Kind { is: "a Hugging Face model configuration", role: Role::Configuration }
         }
         () if any(&["added_tokens", "tokenizer_class", "added_tokens_decoder"]) => other(
             "a tokenizer of Hugging Face: the model's config.json lies beside it, for `plantui generate config.json`",

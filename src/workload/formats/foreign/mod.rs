@@ -25,6 +25,8 @@ pub(in crate::workload::formats) struct Kind {
 pub(in crate::workload::formats) enum Role {
     /// A model or its weights: the same model's configuration would do.
     Model,
+    /// The configuration of a model, which can be trained.
+    Configuration,
     /// Packed: what is in it may do.
     Packed,
     /// Text in another encoding.

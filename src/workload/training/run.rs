@@ -102,6 +102,18 @@ pub enum Recompute {
     Layers(u32),
 }
 
+impl Recompute {
+    /// What a text such as `full:4` asks for.
+    pub fn find(text: &str) -> Option<Self> {
+        match text {
+            "none" => Some(Recompute::None),
+            "selective" => Some(Recompute::Selective),
+            "full" => Some(Recompute::Full),
+            _ => text.strip_prefix("full:")?.parse().ok().filter(|&count| count > 0).map(Recompute::Layers),
+        }
+    }
+}
+
 impl fmt::Display for Recompute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -3,10 +3,13 @@
 //! Counts are of elements and exact: [`Model::parameters`] is the number that is published with the weights, a tied output
 //! projection counted once. Nothing here depends on how the model is run. `O(layers)` memory.
 
+use serde::{Deserialize, Serialize};
+
 use crate::workload::model::{Head, Mlp, ModelConfig, Norm};
 
 /// How far attention reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Span {
     /// Over the whole sequence.
     Full,
@@ -17,7 +20,8 @@ pub enum Span {
 }
 
 /// The projections around the attention core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Attention {
     /// Heads that share keys and values in groups.
     Grouped {
@@ -48,7 +52,8 @@ pub enum Attention {
 }
 
 /// A layer's experts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Experts {
     /// How many there are, E.
     pub count: u64,
@@ -65,7 +70,8 @@ pub struct Experts {
 }
 
 /// A layer's feed-forward block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FeedForward {
     /// One block for every token.
     Dense {
@@ -79,7 +85,8 @@ pub enum FeedForward {
 }
 
 /// A kind of layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LayerKind {
     /// Its attention.
     pub attention: Attention,
@@ -96,7 +103,8 @@ pub struct LayerKind {
 }
 
 /// The matrix from the last hidden state to the vocabulary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Projection {
     /// There is none.
     None,
@@ -107,7 +115,8 @@ pub enum Projection {
 }
 
 /// What stands before the first layer and after the last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Ends {
     /// Rows of the token embedding, V; 0 where there is none.
     pub vocabulary: u64,
@@ -124,7 +133,8 @@ pub struct Ends {
 }
 
 /// A transformer that can be trained.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Model {
     /// What messages call it.
     pub name: String,

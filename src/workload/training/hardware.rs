@@ -141,6 +141,38 @@ pub fn find(id: &str) -> Option<&'static Accelerator> {
 }
 
 impl Accelerator {
+    /// Its figures by name, where it has them.
+    pub fn named(&self) -> [(&'static str, Option<f64>); 9] {
+        [
+            ("peak_16", Some(self.peak_16)),
+            ("peak_8", self.peak_8),
+            ("peak_4", self.peak_4),
+            ("memory_bandwidth", Some(self.memory_bandwidth)),
+            ("inner_link", Some(self.inner_link)),
+            ("outer_link", Some(self.outer_link)),
+            ("domain", Some(f64::from(self.domain))),
+            ("watts", Some(self.watts)),
+            ("memory_bytes", Some(self.memory_bytes)),
+        ]
+    }
+
+    /// Sets a figure by its name; false where there is none.
+    pub fn set(&mut self, name: &str, value: f64) -> bool {
+        match name {
+            "peak_16" => self.peak_16 = value,
+            "peak_8" => self.peak_8 = Some(value),
+            "peak_4" => self.peak_4 = Some(value),
+            "memory_bandwidth" => self.memory_bandwidth = value,
+            "inner_link" => self.inner_link = value,
+            "outer_link" => self.outer_link = value,
+            "domain" => self.domain = value.max(1.0) as u32,
+            "watts" => self.watts = value,
+            "memory_bytes" => self.memory_bytes = value,
+            _ => return false,
+        }
+        true
+    }
+
     /// The rate that is sustained in 16 bits: power sets it, not the data sheet's peak.
     pub fn sustained_16(&self) -> f64 {
         let (peak, watts) = self.generation.reference();
@@ -175,7 +207,53 @@ pub struct Constants {
     pub growth: f64,
 }
 
+/// Where shipped constants come from.
+const FITTED: &str = "fitted on 168 published runs (docs/truth.md)";
+
 impl Constants {
+    /// All of them by name.
+    pub fn named(&self) -> [(&'static str, f64); 11] {
+        [
+            ("gemm_16", self.gemm_16),
+            ("gemm_8", self.gemm_8),
+            ("attention", self.attention),
+            ("experts", self.experts),
+            ("memory", self.memory),
+            ("links", self.links),
+            ("tensor_exposed", self.tensor_exposed),
+            ("data_exposed", self.data_exposed),
+            ("fsdp_exposed", self.fsdp_exposed),
+            ("fixed_s", self.fixed_s),
+            ("growth", self.growth),
+        ]
+    }
+
+    /// The constant of a name, to be changed.
+    pub fn by_name(&mut self, name: &str) -> Option<&mut f64> {
+        Some(match name {
+            "gemm_16" => &mut self.gemm_16,
+            "gemm_8" => &mut self.gemm_8,
+            "attention" => &mut self.attention,
+            "experts" => &mut self.experts,
+            "memory" => &mut self.memory,
+            "links" => &mut self.links,
+            "tensor_exposed" => &mut self.tensor_exposed,
+            "data_exposed" => &mut self.data_exposed,
+            "fsdp_exposed" => &mut self.fsdp_exposed,
+            "fixed_s" => &mut self.fixed_s,
+            "growth" => &mut self.growth,
+            _ => return None,
+        })
+    }
+
+    /// Where a constant's value comes from.
+    pub fn source(name: &str) -> &'static str {
+        match name {
+            "fixed_s" | "growth" => "fitted on 168 published runs: what grows with no work, and with the cluster",
+            _ => FITTED,
+        }
+    }
+
     /// The constants that are shipped for a generation.
     pub fn shipped(generation: Generation) -> Self {
         let (gemm_16, gemm_8, attention) = match generation {

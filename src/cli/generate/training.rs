@@ -1,0 +1,144 @@
+//! `plantui generate MODEL --as training`: the model itself with the way it is to be trained, not a profile of times.
+
+use clap::ValueEnum;
+
+use super::{GenerateArgs, MAX_CONFIG_BYTES};
+use crate::{
+    cli::input,
+    cluster::Limits,
+    generate::{self, GenerateError, TrainedSettings},
+    source::error::printable,
+    workload::{
+        Format, Provenance,
+        convert::text,
+        formats::{detect, file},
+        training::{Model, Stack, TrainingProfile, from_hugging_face, hardware, published},
+    },
+};
+
+/// What is generated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AsArg {
+    /// A profile of times and memory by tensor degree, which Piper and others plan
+    Profile,
+    /// The model with its hardware, software and constants (plantui.training/1), whose configuration is planned
+    Training,
+}
+
+/// The text of the file.
+pub(super) fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
+    let only = GenerateArgs {
+        hardware: args.hardware.clone(),
+        sequence_length: args.sequence_length,
+        devices: args.devices,
+        memory: args.memory,
+        global_batch: args.global_batch,
+        form: args.form,
+        stack: args.stack.clone(),
+        ..GenerateArgs::of(&args.model)
+    };
+    if args.command_line() != only.command_line() {
+        let problem =
+            "training takes --stack, --hardware, --sequence-length, --devices, --memory and --global-batch; the \
+                       other settings are of profiles"
+                .into();
+        return Err(GenerateError::Setting { flag: "--as", problem });
+    }
+    let profile = trained(args)?;
+    let name = profile.model.name.clone();
+    let mut workload = profile.into_workload(&name, &args.model, Format::Training, args.global_batch);
+    workload.limits.devices = args.devices;
+    workload.limits.memory_bytes = args.memory.or(workload.limits.memory_bytes);
+    workload.provenance = Some(Provenance {
+        made_by: args.command_line(),
+        assumptions: vec![
+            "constants are those fitted on published runs; `plantui calibrate` fits them to yours".into(),
+        ],
+    });
+    Ok(text(&workload))
+}
+
+/// The text of a profile by tensor degree with the times of real training.
+pub(super) fn profile(args: &GenerateArgs) -> Result<String, GenerateError> {
+    let only = GenerateArgs {
+        stack: args.stack.clone(),
+        hardware: args.hardware.clone(),
+        sequence_length: args.sequence_length,
+        micro_batch: args.micro_batch,
+        tensor_degrees: args.tensor_degrees.clone(),
+        devices: args.devices,
+        memory: args.memory,
+        microbatches: args.microbatches,
+        bandwidth: args.bandwidth,
+        form: args.form,
+        ..GenerateArgs::of(&args.model)
+    };
+    if args.command_line() != only.command_line() {
+        let problem =
+            "the stacks of real training take --hardware, --sequence-length, --micro-batch, --tensor-degrees and \
+                       limits; the other settings are of piper-2021"
+                .into();
+        return Err(GenerateError::Setting { flag: "--stack", problem });
+    }
+    let profile = trained(args)?;
+    let accelerator = &profile.accelerator;
+    let settings = TrainedSettings {
+        micro_batch: args.micro_batch.unwrap_or(1),
+        tensor_degrees: args.tensor_degrees.clone(),
+        limits: Limits {
+            devices: args.devices.unwrap_or(64),
+            memory_bytes: args.memory.unwrap_or(accelerator.memory_bytes - profile.settings.reserve_bytes),
+            microbatches: args.microbatches.unwrap_or(128),
+            bandwidth_bytes_per_s: args.bandwidth.unwrap_or(accelerator.outer_link),
+            ..Limits::NEUTRAL
+        },
+    };
+    // What engines ask beside the sizes is known of some architectures.
+    let config = match args.model.as_str() {
+        input::STANDARD_INPUT => None,
+        name => super::model(name).ok(),
+    };
+    generate::trained(&profile, config.as_ref(), &settings, &args.command_line())
+}
+
+/// The model on its hardware with its software.
+fn trained(args: &GenerateArgs) -> Result<TrainingProfile, GenerateError> {
+    let id = args.hardware.as_deref().unwrap_or("h100");
+    let Some(accelerator) = hardware::find(id) else {
+        let known: Vec<&str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
+        let problem = format!("`{}` has no constants of training; there are {}", printable(id), known.join(", "));
+        return Err(GenerateError::Setting { flag: "--hardware", problem });
+    };
+    let mut profile = TrainingProfile::new(model(&args.model)?, *accelerator);
+    if let Some(id) = &args.stack {
+        let Some(stack) = Stack::find(id) else {
+            let known = Stack::ALL.map(Stack::id).join(", ");
+            let problem = format!("`{}` is no stack; there are {}, {known}", printable(id), super::PUBLISHED_STACK);
+            return Err(GenerateError::Setting { flag: "--stack", problem });
+        };
+        (profile.stack, profile.settings) = (stack, stack.settings());
+    }
+    if let Some(tokens) = args.sequence_length {
+        profile.sequence = tokens.into();
+    }
+    Ok(profile)
+}
+
+fn model(name: &str) -> Result<Model, GenerateError> {
+    let path = std::path::Path::new(name);
+    if name != input::STANDARD_INPUT && !path.exists() {
+        return published::find(name).ok_or_else(|| GenerateError::Setting {
+            flag: "MODEL",
+            problem: format!(
+                "`{}` is neither a published name, such as llama-3.1-8b, nor a file; give a config.json",
+                printable(name)
+            ),
+        });
+    }
+    let bytes = match name {
+        input::STANDARD_INPUT => file::limited(std::io::stdin().lock(), name, MAX_CONFIG_BYTES)?,
+        _ => file::read_at_most(path, MAX_CONFIG_BYTES)?,
+    };
+    let shown = printable(name);
+    Ok(from_hugging_face(detect::text(&bytes, &shown, &detect::CONFIGURATION)?, &shown)?)
+}

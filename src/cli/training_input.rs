@@ -1,0 +1,198 @@
+//! A model to be trained on the command line: what it runs on, how long its sequences are, with which software.
+//!
+//! The flags go over what a workload's file says; a plan brings those that it was made with.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::{Failure, estimate, input, topology_input::Given};
+use crate::{
+    family::training::request::Request,
+    plan::document::TrainingPart,
+    units::{self, UnitError},
+    workload::{
+        Profile, Workload,
+        training::{Precision, Settings, Stack, TrainingProfile},
+    },
+};
+
+/// Flags for models that are to be trained.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Training (a config.json, a published name such as llama-3-70b, or plantui.training/1)")]
+pub struct TrainingArgs {
+    /// What it runs on: a100-40, a100-80, h100, h200, b200, gb200, b300 or gb300 [default: h100]
+    #[arg(long, value_name = "ID")]
+    pub hardware: Option<String>,
+    /// Tokens in a sequence [default: the model's longest, at most 8192]
+    #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_parser = tokens)]
+    pub sequence_length: Option<u64>,
+    /// Number format of products: bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
+    #[arg(long, value_name = "FORMAT")]
+    pub precision: Option<String>,
+    /// Profile of the training software: megatron-2025, nemo-24, torchtitan or plain [default: megatron-2025]
+    #[arg(long, value_name = "ID")]
+    pub stack: Option<String>,
+    /// Memory of every device that is kept free for the allocator, NCCL and the context [default: 6GiB]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub reserve: Option<String>,
+    /// Factors on the constants, fitted on runs of yours by `plantui calibrate`
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+}
+
+fn tokens(text: &str) -> Result<u64, UnitError> {
+    units::parse_count(text).map(u64::from)
+}
+
+impl TrainingArgs {
+    /// Loads a workload, as these flags and the topology have it.
+    ///
+    /// # Errors
+    /// [`Failure`] if it cannot be read, or a flag is not for it.
+    pub(super) fn load(&self, path: &Path, topology: Option<&Given>) -> Result<Workload, Failure> {
+        self.over(input::workload(path)?, &[], topology)
+    }
+
+    /// Loads a workload for a plan's file, which says how the model was to be trained.
+    ///
+    /// # Errors
+    /// As [`TrainingArgs::load`].
+    pub(super) fn load_for(&self, path: &Path, plan: &Path, topology: Option<&Given>) -> Result<Workload, Failure> {
+        let mut workload = input::workload(path)?;
+        let mut own = self.clone();
+        let mut settings = vec![];
+        if workload.training().is_some()
+            && let Some(part) = told(plan)?
+        {
+            settings = part.settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            own.hardware = own.hardware.or(Some(part.hardware));
+            own.sequence_length = own.sequence_length.or(Some(part.sequence_length));
+            own.precision = own.precision.or(Some(part.precision));
+            if own.stack.is_none() {
+                own.stack = Some(part.stack);
+            } else {
+                settings.clear();
+            }
+        }
+        workload = own.over(workload, &settings, topology)?;
+        Ok(workload)
+    }
+
+    /// A workload with these flags and settings over it.
+    fn over(
+        &self,
+        mut workload: Workload,
+        settings: &[(String, String)],
+        topology: Option<&Given>,
+    ) -> Result<Workload, Failure> {
+        let name = workload.name.clone();
+        let Profile::Training(profile) = &mut workload.profile else {
+            return match self.given() {
+                Some(flag) => Err(Failure::refused(
+                    format!("{flag} is for models that are to be trained, and {name} is a profile of times"),
+                    "give a config.json or a published name, such as llama-3-70b",
+                )),
+                None => Ok(workload),
+            };
+        };
+        let refused = |flag: &str, problem: String| Failure::refused(format!("{flag}: {problem}"), "");
+        let mut request = Request::default();
+        if let Some(id) = &self.hardware {
+            request.set("hardware", id).map_err(|problem| refused("--hardware", problem))?;
+            let wanted = request.resolve_hardware();
+            // Figures of the file's own hardware stay where that is what is asked for.
+            if wanted.id != profile.accelerator.id {
+                workload.limits.memory_bytes = Some(wanted.memory_bytes);
+                profile.accelerator = *wanted;
+                profile.constants = crate::family::training::Constants::shipped(wanted.generation);
+            }
+        }
+        if let Some(tokens) = self.sequence_length {
+            profile.sequence = tokens;
+        }
+        if let Some(word) = &self.precision {
+            let ids = Precision::ALL.map(Precision::id).join(", ");
+            let unknown = || refused("--precision", format!("is `{}`, must be {ids}", crate::text::printable(word)));
+            profile.precision = Precision::find(word).ok_or_else(unknown)?;
+        }
+        if let Some(word) = &self.stack {
+            let ids = Stack::ALL.map(Stack::id).join(", ");
+            let unknown = || refused("--stack", format!("is `{}`, must be {ids}", crate::text::printable(word)));
+            let stack = Stack::find(word).ok_or_else(unknown)?;
+            if stack != profile.stack {
+                (profile.stack, profile.settings) = (stack, stack.settings());
+            }
+        }
+        for (name, value) in settings {
+            profile.settings.set(name, value).map_err(|problem| refused("settings", problem))?;
+        }
+        if let Some(size) = &self.reserve {
+            profile.settings.set("reserve", size).map_err(|problem| refused("--reserve", problem))?;
+        }
+        if let Some(path) = &self.calibration {
+            calibrated(profile, path)?;
+        }
+        if let Some(topology) = topology {
+            profile.accelerator = topology.wired(&profile.accelerator);
+            profile.remarks.push(topology.wiring());
+        }
+        Ok(workload)
+    }
+
+    /// A flag that was given.
+    fn given(&self) -> Option<&'static str> {
+        let words = [
+            ("--hardware", &self.hardware),
+            ("--precision", &self.precision),
+            ("--stack", &self.stack),
+            ("--reserve", &self.reserve),
+        ];
+        let word = words.into_iter().find(|(_, value)| value.is_some()).map(|(flag, _)| flag);
+        let tokens = self.sequence_length.map(|_| "--sequence-length");
+        word.or(tokens).or(self.calibration.as_ref().map(|_| "--calibration"))
+    }
+}
+
+/// Constants as the calibration in a file has them.
+fn calibrated(profile: &mut TrainingProfile, path: &Path) -> Result<(), Failure> {
+    let calibration = estimate::calibration(path)?;
+    profile.constants = calibration.apply(&profile.constants);
+    profile.remarks.push(format!(
+        "calibrated on {} of {} with {}; left out, each was predicted {:.1}% off",
+        units::counted(calibration.runs as usize, "run"),
+        crate::text::printable(&calibration.model),
+        crate::text::printable(&calibration.stack),
+        100.0 * calibration.left_out_error
+    ));
+    Ok(())
+}
+
+/// What a plan's file says of the training it was made for.
+fn told(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
+    let (bytes, _) = input::plan_bytes(plan)?;
+    // What is wrong with the file is told where the plan is read.
+    let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let document = document.get(0).unwrap_or(&document);
+    let part = document.pointer("/workload/training").cloned();
+    Ok(part.and_then(|part| serde_json::from_value(part).ok()))
+}
+
+/// Settings of the software among those given with `--set`, put into a training workload; the others are the planner's.
+///
+/// # Errors
+/// [`Failure`] with what a setting may be.
+pub(super) fn software(workload: &mut Workload, given: &[String]) -> Result<Vec<String>, Failure> {
+    let Profile::Training(profile) = &mut workload.profile else { return Ok(given.to_vec()) };
+    let mut rest = vec![];
+    for setting in given {
+        match setting.split_once('=') {
+            Some((name, value)) if Settings::NAMES.iter().any(|(known, _)| *known == name) => {
+                let refused = |problem: String| Failure::refused(format!("--set: {problem}"), "");
+                profile.settings.set(name, value).map_err(refused)?;
+            }
+            _ => rest.push(setting.clone()),
+        }
+    }
+    Ok(rest)
+}

@@ -1,0 +1,126 @@
+//! From a configuration to the stages of a plan and to a run, and back.
+//!
+//! A stage of the plan holds the nodes of all its virtual stages; its replicas are the data- and context-parallel ranks
+//! together, which reduce its gradients. `O(layers)`.
+
+use super::{Recompute, Run, split::StageSplit};
+use crate::{
+    plan::{Configuration, Measure, Plan, Stage},
+    workload::{
+        TrainingProfile,
+        piper::{RECOMPUTE, VANILLA},
+        training::Layout,
+    },
+};
+
+impl TrainingProfile {
+    /// A configuration as a run of so many sequences.
+    pub fn run(&self, configuration: &Configuration, batch: u32) -> Run {
+        let mut settings = self.settings;
+        settings.sequence_parallel = configuration.sequence_parallel;
+        settings.distributed_optimizer = configuration.distributed_optimizer;
+        // Overlap rests on it.
+        settings.tp_overlap &= settings.sequence_parallel;
+        Run {
+            layout: configuration.layout,
+            global_batch: u64::from(batch),
+            sequence: self.sequence,
+            precision: self.precision,
+            recompute: configuration.recompute,
+            settings,
+            layers: configuration.layers.clone(),
+        }
+    }
+
+    /// The settings' own configuration of a layout.
+    pub fn configuration(&self, layout: Layout, recompute: Recompute) -> Configuration {
+        Configuration {
+            layout,
+            recompute,
+            sequence_parallel: self.settings.sequence_parallel,
+            distributed_optimizer: self.settings.distributed_optimizer,
+            layers: vec![],
+        }
+    }
+}
+
+/// Layers of every virtual stage that are computed again.
+pub fn recomputed(recompute: Recompute) -> usize {
+    match recompute {
+        Recompute::Layers(count) => count as usize,
+        Recompute::Full => usize::MAX,
+        Recompute::None | Recompute::Selective => 0,
+    }
+}
+
+/// The plan of a configuration whose layers are split so.
+pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &StageSplit) -> Plan {
+    let layout = &configuration.layout;
+    let again = recomputed(configuration.recompute);
+    let last = split.stages() - 1;
+    let stage = |index: usize| {
+        let (mut nodes, mut choices) = (vec![], vec![]);
+        let mut add = |node: usize, again: bool| {
+            nodes.push(node);
+            choices.push(if again { RECOMPUTE } else { VANILLA }.to_string());
+        };
+        if index == 0 {
+            add(0, false);
+        }
+        for chunk in split.chunks(index) {
+            chunk.clone().enumerate().for_each(|(place, layer)| add(layer + 1, place < again));
+        }
+        if index == last {
+            add(profile.nodes() - 1, false);
+        }
+        let data_parallel = layout.data.saturating_mul(layout.context);
+        Stage { nodes, choices, data_parallel, tensor_parallel: layout.tensor, devices: vec![] }
+    };
+    let stages = (0..=last).map(stage).collect();
+    let plan = Plan { stages, measure: Measure::IterationTime, configuration: Some(configuration), ..Plan::default() };
+    plan.with_consecutive_devices()
+}
+
+/// The split that a configuration asks for, if there is one.
+pub fn split(profile: &TrainingProfile, configuration: &Configuration) -> Option<StageSplit> {
+    if configuration.layers.is_empty() {
+        return StageSplit::even(profile.model.layers.len(), &configuration.layout);
+    }
+    let counts: Vec<usize> = configuration.layers.iter().map(|&count| count as usize).collect();
+    let layout = &configuration.layout;
+    let whole = counts.len() == layout.pipeline as usize * layout.virtual_stages as usize
+        && counts.iter().sum::<usize>() == profile.model.layers.len();
+    whole.then(|| StageSplit::of(&counts, layout.pipeline as usize))
+}
+
+/// The configuration of a plan: its own, or what can be told from stages that are written by hand.
+pub fn of_plan(profile: &TrainingProfile, plan: &Plan) -> Configuration {
+    if let Some(configuration) = &plan.configuration {
+        return configuration.clone();
+    }
+    let first = plan.stages.first();
+    let pipeline = plan.stages.len() as u32;
+    let layout = Layout {
+        tensor: first.map_or(1, |stage| stage.tensor_parallel),
+        pipeline,
+        data: first.map_or(1, |stage| stage.data_parallel),
+        ..Layout::ONE
+    };
+    let is_layer = |node: &&usize| profile.layer_of(**node).is_some();
+    let counts = plan.stages.iter().map(|stage| stage.nodes.iter().filter(is_layer).count() as u32);
+    let again = |stage: &Stage| stage.choices.iter().filter(|choice| *choice == RECOMPUTE).count() as u32;
+    let (least, most) = plan.stages.iter().map(again).fold((u32::MAX, 0), |(a, b), n| (a.min(n), b.max(n)));
+    let layers: Vec<u32> = counts.collect();
+    let recompute = match most {
+        0 => Recompute::None,
+        most if least == *layers.iter().min().unwrap_or(&0) && most == *layers.iter().max().unwrap_or(&0) => {
+            Recompute::Full
+        }
+        most => Recompute::Layers(most),
+    };
+    let mut configuration = profile.configuration(layout, recompute);
+    let even = StageSplit::even(profile.model.layers.len(), &configuration.layout);
+    let as_even = even.is_some_and(|even| (0..even.stages()).all(|i| layers.get(i) == Some(&(even.layers(i) as u32))));
+    configuration.layers = if as_even { vec![] } else { layers };
+    configuration
+}

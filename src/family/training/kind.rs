@@ -1,0 +1,74 @@
+//! Training workloads as a family: their limits, measure and program.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{configured, iteration::Costs, memory, program, score};
+use crate::{
+    cluster::{LimitKind, Limits},
+    family::{Checked, Family},
+    plan::{Measure, Plan, Score},
+    simulate::{Pipeline, Settings},
+    workload::{TrainingProfile, Workload, piper::VANILLA},
+};
+
+/// What is planned for where nobody says how many devices and sequences there are.
+const USUAL: [(LimitKind, f64); 2] = [(LimitKind::Devices, 64.0), (LimitKind::Batch, 128.0)];
+
+impl Family for TrainingProfile {
+    fn id(&self) -> &'static str {
+        "training"
+    }
+
+    fn limits(&self) -> &'static [LimitKind] {
+        &LimitKind::LAYERS
+    }
+
+    fn field(&self, kind: LimitKind) -> Option<&'static str> {
+        match kind {
+            LimitKind::Devices => Some("devices"),
+            LimitKind::Memory => Some("memory"),
+            LimitKind::Batch => Some("global_batch"),
+            LimitKind::Cpus | LimitKind::Microbatches | LimitKind::Bandwidth | LimitKind::Flops => None,
+        }
+    }
+
+    fn assumed_limits(&self) -> &'static [(LimitKind, f64)] {
+        &USUAL
+    }
+
+    fn measures(&self, _options: &BTreeMap<String, Value>) -> Vec<Measure> {
+        vec![Measure::IterationTime]
+    }
+
+    fn check(&self, checked: &Checked<'_>, score: &mut Score) {
+        score::check(self, checked.limits, checked.plan, score);
+    }
+
+    fn pipeline(&self, _workload: &Workload, limits: &Limits, plan: &Plan, _settings: &Settings) -> Pipeline {
+        let configuration = configured::of_plan(self, plan);
+        let Some(split) = configured::split(self, &configuration) else { return Pipeline::default() };
+        let run = self.run(&configuration, limits.batch);
+        if run.microbatches() == 0 {
+            return Pipeline::default();
+        }
+        let costs = Costs::of(&self.model, &run, &self.accelerator, &self.constants, &split);
+        let held = memory::stages(&self.model, &run, &split);
+        program::whole(&self.model, &run, &costs, &held)
+    }
+
+    fn settings(&self, pipeline: &Pipeline, asked: &Settings) -> Settings {
+        let own = &pipeline.settings;
+        Settings {
+            virtual_stages: if pipeline.interleaved { own.virtual_stages } else { asked.virtual_stages },
+            // The step is part of the configuration's own time, and a plan's file tells it.
+            optimizer_step_s: own.optimizer_step_s,
+            ..*asked
+        }
+    }
+
+    fn example_choice(&self, _node: usize) -> &str {
+        VANILLA
+    }
+}

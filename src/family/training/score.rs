@@ -1,0 +1,133 @@
+//! The check of a training plan: what an engine refuses, whether the stages are the configuration's, memory, and the time
+//! of an iteration as the simulator has it.
+//!
+//! `O(layers + devices log devices)` beside the simulation.
+
+use std::collections::BTreeMap;
+
+use super::{
+    check, configured,
+    iteration::{Costs, StageTime},
+    layer::Pass,
+    memory, program,
+};
+use crate::{
+    cluster::Limits,
+    plan::{NodeScore, Plan, Score, Stage, StageScore, Violation},
+    workload::TrainingProfile,
+};
+
+/// Checks and scores a plan whose nodes are each in one stage.
+pub(super) fn check(profile: &TrainingProfile, limits: &Limits, plan: &Plan, score: &mut Score) {
+    let configuration = configured::of_plan(profile, plan);
+    let layout = &configuration.layout;
+    let wanted = layout.devices();
+    if wanted > u64::from(limits.devices) {
+        let used = u32::try_from(wanted).unwrap_or(u32::MAX);
+        score.violations.push(Violation::TooManyDevices { used, devices: limits.devices });
+    }
+    let run = profile.run(&configuration, limits.batch);
+    let split = match check::check(&profile.model, &run, &profile.accelerator, wanted) {
+        Ok(split) => split,
+        Err(refusal) => {
+            score.violations.push(Violation::Refused { rule: format!("{}; {}", refusal.problem, refusal.repair) });
+            return;
+        }
+    };
+    // The stages follow from the configuration: another plan is made of it and compared.
+    let own = configured::plan(profile, configuration, &split);
+    same_stages(plan, &own, &mut score.violations);
+    devices(limits, plan, &mut score.violations);
+    let costs = Costs::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
+    let held = memory::stages(&profile.model, &run, &split);
+    let reserve = run.settings.reserve_bytes;
+    let waits = costs.transfer * f64::from(costs.virtual_stages);
+    for (index, stage) in plan.stages.iter().enumerate() {
+        let (Some(time), Some(held)) = (costs.stages.get(index), held.get(index)) else { break };
+        let after = &costs.reductions[index];
+        let m = costs.microbatches.max(1) as f64;
+        let mut scored = stage_score(time, waits, after.data_parallel / m);
+        scored.in_flight = memory::in_flight(&run, index).ceil() as u32;
+        scored.memory_bytes = held.total() + reserve;
+        scored.activation_bytes = held.activations;
+        scored.nodes = nodes(stage, &scored);
+        if scored.memory_bytes > limits.memory_bytes {
+            let (needed_bytes, limit_bytes) = (scored.memory_bytes, limits.memory_bytes);
+            score.violations.push(Violation::OutOfMemory { stage: index + 1, needed_bytes, limit_bytes });
+        }
+        score.slowest_s = score.slowest_s.max(scored.load_s);
+        score.stages.push(scored);
+    }
+    score.value = program::iteration(&profile.model, &run, &costs, &held);
+}
+
+/// Seconds of a stage for one microbatch.
+fn stage_score(time: &StageTime, waits: f64, sync_s: f64) -> StageScore {
+    let sent = |pass: &Pass| pass.tensor_parallel + pass.context_parallel + pass.expert_parallel;
+    let backward_sent = sent(&time.backward) + sent(&time.again);
+    let communication_s = sent(&time.forward) + backward_sent + waits;
+    let compute_s = time.total() - (communication_s - waits);
+    StageScore {
+        compute_s,
+        communication_s,
+        sync_s,
+        load_s: compute_s + communication_s + sync_s,
+        backward_s: time.backward_s() + waits / 2.0,
+        backward_compute_s: time.backward_s() - backward_sent,
+        received_s: waits / 2.0,
+        ..StageScore::default()
+    }
+}
+
+/// Even shares of a stage's costs: the nodes of a stage are layers of about one cost.
+fn nodes(stage: &Stage, scored: &StageScore) -> Vec<NodeScore> {
+    let count = stage.nodes.len().max(1) as f64;
+    let one = NodeScore {
+        compute_s: scored.compute_s / count,
+        communication_s: scored.communication_s / count,
+        sync_s: scored.sync_s / count,
+        memory_bytes: scored.memory_bytes / count,
+    };
+    vec![one; stage.nodes.len()]
+}
+
+fn same_stages(plan: &Plan, own: &Plan, violations: &mut Vec<Violation>) {
+    if plan.stages.len() != own.stages.len() {
+        let problem = format!("the plan has {} stages, not {}", plan.stages.len(), own.stages.len());
+        violations.push(Violation::NotConfigured { stage: plan.stages.len().min(own.stages.len()) + 1, problem });
+    }
+    for (index, (stage, other)) in plan.stages.iter().zip(&own.stages).enumerate() {
+        let problem = if stage.nodes != other.nodes {
+            format!("it holds {} nodes, where {} others belong", stage.nodes.len(), other.nodes.len())
+        } else if (stage.data_parallel, stage.tensor_parallel) != (other.data_parallel, other.tensor_parallel) {
+            let [a, b] = [stage, other].map(|stage| format!("{} x {}", stage.data_parallel, stage.tensor_parallel));
+            format!("its degrees are {a}, not {b}")
+        } else if stage.choices != other.choices {
+            "it recomputes other layers".into()
+        } else {
+            continue;
+        };
+        violations.push(Violation::NotConfigured { stage: index + 1, problem });
+    }
+}
+
+/// Every device in one place, as many as the degrees take.
+fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
+    let mut taken = BTreeMap::new();
+    for (index, stage) in plan.stages.iter().enumerate() {
+        let mut wrong = |problem: String| violations.push(Violation::DeviceList { stage: index + 1, problem });
+        if !stage.devices.is_empty() && stage.devices.len() != stage.device_count() as usize {
+            let (d, t) = (stage.data_parallel, stage.tensor_parallel);
+            wrong(format!("lists {} devices for {d} x {t}", stage.devices.len()));
+        }
+        for &device in &stage.devices {
+            if device >= limits.devices && plan.devices_used() <= limits.devices {
+                wrong(format!("device {device} does not exist: there are {}, counted from 0", limits.devices));
+                break;
+            }
+            if let Some(first) = taken.insert(device, index) {
+                wrong(format!("device {device} is used by stage {} already", first + 1));
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A Piper workload whose times and memory are those of the model of real training, by tensor degree, at one micro-batch.
+//!
+//! Layers, embedding and head stand in a row; masks, which no engine sends, are left out, so that interleaved schedules can
+//! run the profile. `O(layers · degrees)` time and memory.
+
+use super::{
+    GenerateError, ModelConfig,
+    cost::Cost,
+    recipe,
+    sketch::{Sketch, SketchNode},
+};
+use crate::{
+    cluster::Limits,
+    family::training::{
+        Layout, Projection, Recompute, Run, check,
+        iteration::Parameters,
+        layer::{LayerTime, Rates},
+        memory,
+    },
+    units,
+    workload::{
+        TrainingProfile,
+        piper::{RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
+        recipe::{Precision, Recipe},
+    },
+};
+
+/// How a profile is made, and the limits that the file shall carry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrainedSettings {
+    /// Sequences in a microbatch.
+    pub micro_batch: u32,
+    /// Tensor-parallel degrees to offer, ascending, with 1; `None` for those of 1, 2, 4 and 8 that the engine takes.
+    pub tensor_degrees: Option<Vec<u32>>,
+    /// Limits written into the file.
+    pub limits: Limits,
+}
+
+/// The text of a Piper workload of a model that is trained so. `config` tells engines what the sizes do not.
+///
+/// # Errors
+/// [`GenerateError::Setting`] if an engine refuses a degree or the micro-batch.
+pub fn trained(
+    profile: &TrainingProfile,
+    config: Option<&ModelConfig>,
+    settings: &TrainedSettings,
+    command_line: &str,
+) -> Result<String, GenerateError> {
+    let maker = Maker { profile, micro_batch: settings.micro_batch };
+    let degrees = match &settings.tensor_degrees {
+        Some(degrees) if degrees.first() != Some(&1) || !degrees.is_sorted_by(|a, b| a < b) => {
+            let problem = "the degrees must be ascending, without repetition, and start at 1".into();
+            return Err(GenerateError::Setting { flag: "--tensor-degrees", problem });
+        }
+        Some(degrees) => {
+            for &degree in degrees {
+                maker.taken(degree).map_err(|problem| GenerateError::Setting { flag: "--tensor-degrees", problem })?;
+            }
+            degrees.clone()
+        }
+        None => [1, 2, 4, 8].into_iter().filter(|&degree| maker.taken(degree).is_ok()).collect(),
+    };
+    maker.taken(1).map_err(|problem| GenerateError::Setting { flag: "--micro-batch", problem })?;
+    let count = profile.nodes();
+    let nodes: Vec<SketchNode> = (0..count).map(|node| maker.node(node, &degrees)).collect();
+    let bytes = 2.0 * maker.run(1, Recompute::None).tokens() * profile.model.hidden as f64;
+    let edges = (1..count).map(|node| (node - 1, node, bytes)).collect();
+    let accelerator = &profile.accelerator;
+    let sketch = Sketch {
+        nodes,
+        edges,
+        limits: settings.limits,
+        provenance: command_line.into(),
+        assumptions: maker.assumptions(),
+        recipe: Some(maker.recipe(config)),
+        gathered: Some(accelerator.outer_link / accelerator.inner_link),
+    };
+    Ok(sketch.text())
+}
+
+struct Maker<'a> {
+    profile: &'a TrainingProfile,
+    micro_batch: u32,
+}
+
+impl Maker<'_> {
+    fn run(&self, tensor: u32, recompute: Recompute) -> Run {
+        let layout = Layout { tensor, micro_batch: self.micro_batch, ..Layout::ONE };
+        Run { layout, recompute, global_batch: self.micro_batch.into(), ..self.profile.alone() }
+    }
+
+    /// Whether an engine takes a degree, or why not.
+    fn taken(&self, tensor: u32) -> Result<(), String> {
+        let profile = self.profile;
+        let run = self.run(tensor, Recompute::None);
+        let checked = check::check(&profile.model, &run, &profile.accelerator, tensor.into());
+        checked.map(|_| ()).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.repair))
+    }
+
+    fn node(&self, node: usize, degrees: &[u32]) -> SketchNode {
+        let last = self.profile.nodes() - 1;
+        let name = match node {
+            0 => "Embedding",
+            node if node == last => "Head",
+            _ => TRANSFORMER_LAYER,
+        };
+        let modes = |&degree: &u32| {
+            let kept = (VANILLA, self.cost(node, degree, Recompute::None));
+            (degree, vec![kept, (RECOMPUTE, self.cost(node, degree, Recompute::Full))])
+        };
+        SketchNode { name: name.into(), degrees: degrees.iter().map(modes).collect() }
+    }
+
+    fn cost(&self, node: usize, tensor: u32, recompute: Recompute) -> Cost {
+        let TrainingProfile { model, accelerator, constants, settings, .. } = self.profile;
+        let run = self.run(tensor, recompute);
+        let rates = Rates::new(model, &run, accelerator, constants);
+        let input = 2.0 * run.tokens() * model.hidden as f64 / run.sequence_split();
+        let state = f64::from(2 + settings.gradient_bytes + 12);
+        let ends = &model.ends;
+        let table = (ends.vocabulary * ends.token_width) as f64 / f64::from(tensor);
+        if let Some(layer) = self.profile.layer_of(node) {
+            let kind = model.kind(layer);
+            let LayerTime { forward, backward, again } = rates.layer(kind, recompute);
+            let of = Parameters::of_layer(model, &run, kind);
+            let parameters = of.shared + of.experts;
+            let kept = if recompute == Recompute::Full { input } else { memory::layer_bytes(model, &run, kind) };
+            return Cost {
+                time_s: forward.total() + backward.total() + again.total(),
+                forward_s: forward.total(),
+                parameters,
+                memory_a: kept,
+                memory_b: state * parameters,
+            };
+        }
+        if node == 0 {
+            let time_s = rates.embedding();
+            let parameters = table + ends.before as f64;
+            return Cost { time_s, forward_s: time_s / 3.0, parameters, memory_a: input, memory_b: state * parameters };
+        }
+        let [forward_s, backward_s] = rates.head();
+        let parameters = ends.after as f64 + if ends.projection == Projection::None { 0.0 } else { table };
+        // One microbatch's logits at a time.
+        let logits = if ends.projection == Projection::None { 0.0 } else { 10.0 * table / ends.token_width as f64 };
+        Cost {
+            time_s: forward_s + backward_s,
+            forward_s,
+            parameters,
+            memory_a: input,
+            memory_b: state * parameters + run.tokens() * logits,
+        }
+    }
+
+    fn recipe(&self, config: Option<&ModelConfig>) -> Recipe {
+        let settings = &self.profile.settings;
+        Recipe {
+            micro_batch: Some(self.micro_batch),
+            sequence_length: u32::try_from(self.profile.sequence).ok(),
+            precision: Some(Precision::Bf16),
+            sequence_parallel: Some(settings.sequence_parallel),
+            keeps_attention_scores: Some(settings.attention == crate::family::training::AttentionKernel::Unfused),
+            state_bytes_per_parameter: Some(f64::from(14 + settings.gradient_bytes)),
+            optimizer_shards: None,
+            model: config.map(recipe::shape),
+        }
+    }
+
+    fn assumptions(&self) -> Vec<String> {
+        let TrainingProfile { model, accelerator, stack, sequence, .. } = self.profile;
+        vec![
+            format!(
+                "Model: {}, {} parameters; source: {}.",
+                model.name,
+                units::count_short(model.parameters() as f64),
+                model.source
+            ),
+            format!("Hardware: {}; times are those that docs/truth.md holds against published runs.", accelerator.id),
+            format!("A microbatch is {} x {sequence} tokens, software as {} runs it.", self.micro_batch, stack.id()),
+            "Memory counts 16-bit weights, gradients as the engine keeps them, and 12 bytes of optimizer a parameter, whole."
+                .into(),
+            "Recomputation brings back one layer at a time, which is not charged.".into(),
+            "At tensor degrees above 1 a tensor goes to the next stage whole; what is gathered within a machine counts as \
+             bytes at the bandwidth between devices."
+                .into(),
+            "Attention masks are made where they are needed and not sent.".into(),
+        ]
+    }
+}

@@ -1,0 +1,162 @@
+//! How a model is trained: the answer that a plan of a training workload is. Its stages follow from it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::workload::training::{Layout, Recompute};
+
+/// Degrees, micro-batch, recomputation and the split of the layers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configuration {
+    /// Degrees of parallelism and the micro-batch.
+    pub layout: Layout,
+    /// What the backward pass computes again.
+    pub recompute: Recompute,
+    /// Whether norms and dropout are divided along the sequence over the tensor group.
+    pub sequence_parallel: bool,
+    /// Whether the optimizer's state is divided over the data-parallel group.
+    pub distributed_optimizer: bool,
+    /// Layers of each stage, or of each virtual stage in the order of the model; empty where they are split evenly.
+    pub layers: Vec<u32>,
+}
+
+impl fmt::Display for Configuration {
+    /// As people write it: `tp=4,pp=2,vp=5,cp=1,ep=1,dp=8,mbs=1, recompute full:2`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.layout)?;
+        if self.recompute != Recompute::None {
+            write!(f, ", recompute {}", self.recompute)?;
+        }
+        if self.layout.tensor > 1 && !self.sequence_parallel {
+            f.write_str(", no sequence parallelism")?;
+        }
+        if !self.distributed_optimizer {
+            f.write_str(", whole optimizer state")?;
+        }
+        if !self.layers.is_empty() {
+            let counts: Vec<String> = self.layers.iter().map(ToString::to_string).collect();
+            write!(f, ", layers {}", counts.join(","))?;
+        }
+        Ok(())
+    }
+}
+
+/// A configuration as the plan JSON carries it, with the names of `plantui estimate`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConfigurationPart {
+    /// Tensor-parallel degree.
+    pub tp: u32,
+    /// Pipeline stages.
+    pub pp: u32,
+    /// Virtual stages of each.
+    #[serde(default = "one")]
+    pub vp: u32,
+    /// Context-parallel degree.
+    #[serde(default = "one")]
+    pub cp: u32,
+    /// Expert-parallel degree.
+    #[serde(default = "one")]
+    pub ep: u32,
+    /// Data-parallel degree, context parallelism not counted.
+    pub dp: u32,
+    /// Sequences in a microbatch.
+    #[serde(default = "one")]
+    pub mbs: u32,
+    /// `none`, `selective`, `full` or `full:N`.
+    #[serde(default = "none")]
+    pub recompute: String,
+    /// Whether sequences are divided over the tensor group.
+    #[serde(default = "yes")]
+    pub sequence_parallel: bool,
+    /// Whether the optimizer's state is divided over the data-parallel group.
+    #[serde(default = "yes")]
+    pub distributed_optimizer: bool,
+    /// Layers of each (virtual) stage, where they are not split evenly.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<u32>,
+    /// Seconds of an iteration; of one among several configurations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration_s: Option<f64>,
+    /// Bytes of the fullest rank, the reserve included; of one among several configurations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<f64>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn none() -> String {
+    "none".into()
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The largest degree or number of layers that a file may name.
+const MOST: u32 = 1 << 20;
+
+impl From<&Configuration> for ConfigurationPart {
+    fn from(configuration: &Configuration) -> Self {
+        let layout = &configuration.layout;
+        ConfigurationPart {
+            tp: layout.tensor,
+            pp: layout.pipeline,
+            vp: layout.virtual_stages,
+            cp: layout.context,
+            ep: layout.expert,
+            dp: layout.data,
+            mbs: layout.micro_batch,
+            recompute: configuration.recompute.to_string(),
+            sequence_parallel: configuration.sequence_parallel,
+            distributed_optimizer: configuration.distributed_optimizer,
+            layers: configuration.layers.clone(),
+            iteration_s: None,
+            memory_bytes: None,
+        }
+    }
+}
+
+impl TryFrom<&ConfigurationPart> for Configuration {
+    type Error = (&'static str, String);
+
+    /// The configuration, or the field that is wrong and what is.
+    fn try_from(part: &ConfigurationPart) -> Result<Self, Self::Error> {
+        let degrees = [
+            ("tp", part.tp),
+            ("pp", part.pp),
+            ("vp", part.vp),
+            ("cp", part.cp),
+            ("ep", part.ep),
+            ("dp", part.dp),
+            ("mbs", part.mbs),
+        ];
+        let counts = degrees.into_iter().chain(part.layers.iter().map(|&count| ("layers", count)));
+        for (field, value) in counts {
+            if !(1..=MOST).contains(&value) {
+                return Err((field, format!("is {value}, must be a whole number from 1 to {MOST}")));
+            }
+        }
+        let Some(recompute) = Recompute::find(&part.recompute) else {
+            let shown = crate::text::printable(&part.recompute);
+            return Err(("recompute", format!("is `{shown}`, must be none, selective, full or full:LAYERS")));
+        };
+        Ok(Configuration {
+            layout: Layout {
+                tensor: part.tp,
+                pipeline: part.pp,
+                virtual_stages: part.vp,
+                context: part.cp,
+                expert: part.ep,
+                data: part.dp,
+                micro_batch: part.mbs,
+            },
+            recompute,
+            sequence_parallel: part.sequence_parallel,
+            distributed_optimizer: part.distributed_optimizer,
+            layers: part.layers.clone(),
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! The bound never exceeds the simulated time, and needs little of it.
+
+use super::{
+    candidate::{Bench, bound, bound_of_any_split},
+    space,
+};
+use crate::{
+    family::training::{Recompute, hardware, iteration::Costs, published},
+    planner::{Options, Planner, joint::Joint, joint::settings::Settings},
+    workload::TrainingProfile,
+};
+
+#[test]
+fn no_simulation_goes_below_the_bound() {
+    let settings = Settings::new(&Options::defaults(Joint.options()));
+    let (mut seen, mut near) = (0, 0);
+    for (model, hardware, devices, batch) in
+        [("llama-3.1-8b", "h100", 32, 64), ("deepseek-v2-lite", "b200", 16, 32), ("llama-3-70b", "a100-80", 48, 96)]
+    {
+        let Some(model) = published::find(model) else { panic!("{model} is published") };
+        let profile = TrainingProfile::new(model, *hardware::find(hardware).unwrap());
+        let bench = Bench { profile: &profile, batch, memory_bytes: f64::MAX };
+        let layouts = space::layouts(&profile, devices, batch, &settings);
+        assert!(layouts.len() > 100, "{}", layouts.len());
+        for layout in layouts.into_iter().step_by(11) {
+            let mut configuration = profile.configuration(layout, Recompute::None);
+            let splits = std::iter::once(vec![]).chain(space::uneven(profile.model.layers.len(), &layout));
+            for layers in splits.step_by(3) {
+                configuration.layers = layers;
+                let Ok((run, split)) = bench.taken(&configuration) else { continue };
+                let costs = Costs::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
+                let simulated = bench.simulated(&bench.candidate(&run, &split));
+                let (bound, any) = (bound(&costs), bound_of_any_split(&costs));
+                assert!(bound <= simulated * (1.0 + 1e-9), "{layout}: {bound} above {simulated}");
+                assert!(any <= simulated * (1.0 + 1e-9), "{layout}: {any} above {simulated}");
+                seen += 1;
+                near += usize::from(bound > 0.97 * simulated);
+            }
+        }
+    }
+    assert!(seen > 100 && near * 10 > seen * 8, "{near} of {seen} within 3%");
+}

@@ -1,0 +1,134 @@
+//! Models to be trained on the command line: planned, checked, written, exported, refused.
+
+use serde_json::Value;
+
+use crate::{Folder, TINY, json, plantui, refusal, stdout};
+
+const MODEL: &str = "llama-3.2-1b";
+const ASKED: [&str; 6] = ["--hardware", "h100", "--devices", "8", "--global-batch", "16"];
+
+fn plan_of(folder: &Folder, more: &[&str]) -> (String, Value) {
+    let document = json(&[&["plan", MODEL, "--json"], &ASKED[..], more].concat(), 0);
+    (folder.file("plan.json", document.to_string()), document)
+}
+
+#[test]
+fn a_published_name_is_planned_checked_simulated_and_exported() {
+    let folder = Folder::new();
+    let (plan, document) = plan_of(&folder, &["--sequence-length", "2048", "--set", "tp_overlap=false"]);
+    assert_eq!((&document["planner"]["id"], &document["status"]), (&"joint".into(), &"optimal".into()));
+    assert_eq!(document["workload"]["training"]["sequence_length"], 2048);
+    assert_eq!(document["workload"]["training"]["settings"]["tp_overlap"], "false");
+    let parts = &document["configuration"];
+    let devices: u64 = ["tp", "pp", "cp", "dp"].iter().map(|name| parts[*name].as_u64().unwrap()).product();
+    assert_eq!(devices, 8);
+    let all = document["configurations"].as_array().unwrap();
+    assert!(all.len() >= 10 && all[0]["iteration_s"] == document["objective"]["value"], "{all:?}");
+    // The plan says how it was made, so that nothing has to be repeated.
+    let text = stdout(&["check", MODEL, &plan], 0);
+    assert!(text.contains("tokens/s per device") && text.contains("published runs"), "{text}");
+    let simulated = json(&["simulate", MODEL, &plan, "--json"], 0);
+    let (a, b) = (simulated["iteration_s"].as_f64().unwrap(), document["objective"]["value"].as_f64().unwrap());
+    assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
+    let flags = stdout(&["export", &plan, "--workload", MODEL, "--to", "megatron"], 0);
+    for flag in ["--tensor-model-parallel-size", "--use-distributed-optimizer", "--num-layers 16", "--seq-length 2048"]
+    {
+        assert!(flags.contains(flag), "{flag}: {flags}");
+    }
+    assert!(!flags.contains("--tp-comm-overlap"), "{flags}");
+    for format in ["svg", "csv", "dot", "chrome-trace"] {
+        assert!(!stdout(&["export", &plan, "--to", format], 0).is_empty(), "{format}");
+    }
+    let error = plantui().args(["export", &plan, "--to", "deepspeed"]).assert().code(2).get_output().stderr.clone();
+    assert!(String::from_utf8_lossy(&error).contains("takes a pipeline of layers"), "{error:?}");
+}
+
+#[test]
+fn the_report_shows_what_a_training_engineer_asks() {
+    let text = stdout(&[&["plan", MODEL], &ASKED[..]].concat(), 0);
+    for told in ["tokens/s per device", "TFLOP/s", "MFU", "off by", "in flight", "of 80 GiB", "more"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    let assumed = stdout(&["plan", MODEL], 0);
+    assert!(assumed.contains("devices is taken as 64") && assumed.contains("batch is taken as 128"), "{assumed}");
+}
+
+#[test]
+fn a_model_is_generated_as_training_and_read_again() {
+    let folder = Folder::new();
+    let made = ["generate", MODEL, "--as", "training", "--hardware", "h100", "--devices", "8", "--global-batch", "16"];
+    let text = stdout(&made, 0);
+    assert!(text.contains("\"plantui.training/1\"") && text.contains("docs/truth.md"), "{text}");
+    let file = folder.file("model.json", text);
+    let own = json(&["plan", &file, "--json"], 0);
+    let (_, named) = plan_of(&folder, &[]);
+    assert_eq!(own["objective"], named["objective"]);
+    assert_eq!(own["configuration"], named["configuration"]);
+    let refused = refusal(&["generate", MODEL, "--as", "training", "--mfu", "0.4"]);
+    assert!(refused.contains("--as: training takes --stack, --hardware"), "{refused}");
+    let refused = refusal(&["generate", "bert-32", "--global-batch", "4"]);
+    assert!(refused.contains("is of --as training"), "{refused}");
+}
+
+#[test]
+fn memory_and_software_change_the_plan_and_wrong_words_are_refused() {
+    let folder = Folder::new();
+    let (_, usual) = plan_of(&folder, &[]);
+    let (_, tight) = plan_of(&folder, &["--memory", "12GiB", "--reserve", "1GiB"]);
+    assert!(tight["objective"]["value"].as_f64() > usual["objective"]["value"].as_f64());
+    let (_, wired) = plan_of(&folder, &["--topology", "2xdgx-1+eth-25g", "--memory", "80GiB"]);
+    assert!(wired["objective"]["value"].as_f64() > usual["objective"]["value"].as_f64());
+    for (arguments, told) in [
+        (vec!["plan", TINY, "--hardware", "h100"], "--hardware is for models that are to be trained"),
+        (vec!["plan", MODEL, "--hardware", "v100"], "--hardware: no published runs tell the constants of"),
+        (vec!["plan", MODEL, "--precision", "int3"], "--precision: is `int3`"),
+        (vec!["plan", MODEL, "--set", "tp_overlap=7"], "tp_overlap is `7`, must be true or false"),
+        (vec!["plan", "llama-3-71b"], "llama-3-71b"),
+        (vec!["plan", MODEL, "--planner", "piper"], "Piper cannot plan"),
+    ] {
+        let error = refusal(&arguments);
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+#[test]
+fn other_commands_take_models_too() {
+    let asked = &ASKED[..];
+    let explained = stdout(&[&["explain", MODEL], asked].concat(), 0);
+    assert!(explained.contains("devices") && explained.contains("memory"), "{explained}");
+    let compared = stdout(&[&["compare", MODEL], asked].concat(), 0);
+    assert!(compared.contains("Joint"), "{compared}");
+    let swept = stdout(&["sweep", MODEL, "--devices", "4,8", "--global-batch", "16", "--csv"], 0);
+    assert_eq!(swept.lines().filter(|line| line.contains("joint")).count(), 2, "{swept}");
+    let linted = stdout(&["lint", MODEL], 0);
+    assert!(!linted.is_empty());
+}
+
+#[test]
+fn a_profile_takes_its_times_from_real_training() {
+    let folder = Folder::new();
+    let made = ["generate", MODEL, "--stack", "megatron-2025", "--micro-batch", "2", "--sequence-length", "2048"];
+    let text = stdout(&made, 0);
+    let profile: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&profile["recipe"]["micro_batch"], &profile["recipe"]["sequence_length"]), (&2.into(), &2048.into()));
+    assert_eq!(profile["nodes"].as_array().unwrap().len(), 18);
+    let time = |degree: &str| profile["nodes"][1]["TMPCs"][degree][0]["timePerSample"].as_f64().unwrap();
+    assert!(time("1") > time("2") && time("2") > time("1") / 2.0, "{} {}", time("1"), time("2"));
+    let file = folder.file("profile.json", text);
+    let planned = json(&["plan", &file, "--json"], 0);
+    assert!(planned["objective"]["value"].as_f64().unwrap() > 0.0);
+    // An encoder sends no mask, so that its stages are a chain.
+    let bert: Value = serde_json::from_str(&stdout(&["generate", "bert-32", "--stack", "plain"], 0)).unwrap();
+    assert_eq!(bert["edges"].as_array().unwrap().len() + 1, bert["nodes"].as_array().unwrap().len());
+    // The published constants under their own name are today's file.
+    let made = |more: &[&str]| stdout(&[&["generate", "bert-32", "--memory", "8GiB"], more].concat(), 0);
+    assert_eq!(made(&["--stack", "piper-2021"]), include_str!("../../inputs/bert32a100.json"));
+    for (arguments, told) in [
+        (vec!["generate", MODEL, "--stack", "jax"], "--stack: `jax` is no stack"),
+        (vec!["generate", MODEL, "--stack", "plain", "--mfu", "0.5"], "--stack: the stacks of real training take"),
+        (vec!["generate", MODEL, "--stack", "plain", "--tensor-degrees", "1,3"], "--tensor-degrees: tp=3"),
+    ] {
+        let error = refusal(&arguments);
+        assert!(error.contains(told), "{error}");
+    }
+}

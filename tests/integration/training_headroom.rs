@@ -1,0 +1,96 @@
+//! Joint beside the configurations that experts published: theirs is among those it searches, so that it is never slower.
+
+use std::{fmt::Write, sync::Arc};
+
+use plantui::{
+    cluster::Overrides,
+    family::{
+        self,
+        training::{
+            Constants, Estimate, Stack,
+            truth::rows::{self, PublishedRun, SOURCES},
+        },
+    },
+    plan::Configuration,
+    planner::{self, Options, Problem, Search},
+    run,
+    workload::{Format, TrainingProfile},
+};
+
+/// A published run, and what joint finds for the same model, devices, batch, precision and software.
+struct Row {
+    published: PublishedRun,
+    /// Simulated, seconds.
+    theirs_s: f64,
+    ours_s: f64,
+    ours: Configuration,
+}
+
+fn row(published: PublishedRun) -> Row {
+    let (run, accelerator) = (&published.run, published.accelerator);
+    let devices = run.layout.devices();
+    let theirs = Estimate::of(&published.model, run, &accelerator, devices, None).unwrap();
+    let profile = TrainingProfile {
+        model: published.model.clone(),
+        sequence: run.sequence,
+        precision: run.precision,
+        stack: Stack::Plain,
+        settings: run.settings,
+        constants: Constants::shipped(accelerator.generation),
+        accelerator,
+        remarks: vec![],
+    };
+    // What is predicted not to fit did fit.
+    let needed = theirs.memory_bytes + run.settings.reserve_bytes;
+    let asked = Overrides {
+        devices: Some(devices as u32),
+        batch: Some(run.global_batch as u32),
+        memory_bytes: Some(accelerator.memory_bytes.max(needed)),
+        ..Overrides::default()
+    };
+    let workload = Arc::new(profile.into_workload(&published.name, "truth", Format::Training, None));
+    let joint = planner::find("joint").unwrap();
+    let limits = family::resolve(&workload, &asked).unwrap();
+    let problem = Problem { workload, limits, options: Options::defaults(joint.options()) };
+    let (outcome, _) = run::plan(joint, &problem, &Search::default()).unwrap();
+    let ours = outcome.plan.unwrap().configuration.unwrap();
+    Row { theirs_s: theirs.simulated_s, ours_s: outcome.objective.unwrap(), ours, published }
+}
+
+/// The lines of the table in docs/headroom.md.
+fn table(rows: &[Row]) -> String {
+    let mut text = String::new();
+    let less = |row: &Row| row.theirs_s / row.ours_s - 1.0;
+    for source in SOURCES {
+        let of: Vec<&Row> = rows.iter().filter(|row| row.published.source == source).collect();
+        let mean = of.iter().map(|row| less(row)).sum::<f64>() / of.len() as f64;
+        let most = of.iter().map(|row| less(row)).fold(0.0, f64::max);
+        let above = of.iter().filter(|row| less(row) > 0.1).count();
+        let (count, mean, most) = (of.len(), 100.0 * mean, 100.0 * most);
+        writeln!(text, "| {source} | {count} | {mean:.1} % | {most:.1} % | {above} |").unwrap();
+    }
+    for row in rows.iter().filter(|row| less(row) > 0.1) {
+        let PublishedRun { name, run, .. } = &row.published;
+        let theirs = format!("{}, recompute {}", run.layout, run.recompute);
+        writeln!(text, "| {name} | {theirs} | {} | {:.0} % |", row.ours, 100.0 * less(row)).unwrap();
+    }
+    text
+}
+
+#[test]
+#[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
+fn joint_is_never_slower_than_what_experts_published() {
+    let (runs, _) = rows::read(&crate::common::reference::root().join("truth")).unwrap();
+    let rows: Vec<Row> = runs.into_iter().map(row).collect();
+    assert_eq!(rows.len(), 202);
+    for row in &rows {
+        let (ours, theirs) = (row.ours_s, row.theirs_s);
+        assert!(ours <= theirs * (1.0 + 1e-9), "{}: {ours} against {theirs}", row.published.name);
+    }
+    let table = table(&rows);
+    println!("{table}");
+    let documented = include_str!("../../docs/headroom.md");
+    for line in table.lines() {
+        assert!(documented.contains(line), "docs/headroom.md lacks: {line}");
+    }
+}
