@@ -21,13 +21,15 @@ const SIZES: [(u16, u16); 2] = [(80, 24), (200, 60)];
 const TIMES: usize = 101;
 
 /// Views by the keys that lead there; the timeline from end to end, and so near that single microbatches are seen.
-const FRAMES: [(&str, &str); 6] = [
-    ("frame: stages", "1"),
-    ("frame: stages, unfolded", "1*"),
-    ("frame: devices", "2"),
-    ("frame: timeline, whole batch", "30"),
-    ("frame: timeline, a hundredth", "30+++++++x"),
-    ("frame: compare", "4"),
+const FRAMES: [(&str, &str); 8] = [
+    ("frame: overview", "1"),
+    ("frame: overview, at an event", "1."),
+    ("frame: stages", "2"),
+    ("frame: stages, unfolded", "2*"),
+    ("frame: devices", "3"),
+    ("frame: timeline, whole batch", "40"),
+    ("frame: timeline, a hundredth", "40+++++++x"),
+    ("frame: compare", "5"),
 ];
 
 /// BERT-32 as built in, with limits of its own.

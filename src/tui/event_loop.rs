@@ -69,6 +69,7 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
         model.now = Instant::now();
         let due = drawn + FRAME;
         if dirty && model.now >= due {
+            model.run_playhead();
             let effects = model.sample();
             if let Some(end) = perform(tty, model, &mut worker, effects)? {
                 return Ok(end);
@@ -81,7 +82,9 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
             crossbeam_channel::at(due)
         } else if model.running.is_some() {
             crossbeam_channel::after(FRAME)
-        } else if let Some(due) = model.would_help.due().into_iter().chain(model.demo_due()).min() {
+        } else if let Some(due) =
+            model.would_help.due().into_iter().chain(model.demo_due()).chain(model.motion_due()).min()
+        {
             crossbeam_channel::at(due)
         } else {
             never()
@@ -134,7 +137,10 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
                 // Nobody can tell: writing will fail one day.
                 Err(_) => closed = never(),
             },
-            recv(timer) -> _ => dirty |= model.running.is_some() || model.would_help.due().is_some(),
+            recv(timer) -> _ => {
+                let moves = model.motion_due().is_some_and(|due| due <= Instant::now());
+                dirty |= model.running.is_some() || model.would_help.due().is_some() || moves;
+            }
         }
         model.now = Instant::now();
         if model.demo_due().is_some_and(|due| due <= model.now) {

@@ -132,6 +132,7 @@ impl Model {
         let entry = &TABLE[index];
         match entry.scope {
             Scope::Panel => self.focus = Focus::Panel,
+            Scope::Overview => self.view = View::Overview,
             Scope::Stages => self.view = View::Stages,
             Scope::Tree if self.view != View::Workload => self.view = View::Stages,
             Scope::Tree => self.section = Section::Nodes,
@@ -168,8 +169,10 @@ impl Model {
                 self.click(position)
             }
             MouseEventKind::Drag(MouseButton::Left) if self.overlay.is_none() => {
-                if let Some(Hit::Time(column)) = self.hit(position) {
-                    self.put_cursor(column);
+                match self.hit(position) {
+                    Some(Hit::Time(column)) => self.put_cursor(column),
+                    Some(Hit::Strip) => self.click_on_strip(position),
+                    _ => {}
                 }
                 vec![]
             }
@@ -203,6 +206,7 @@ impl Model {
             Some(Hit::ViewArea) => {
                 self.focus = Focus::View;
                 match self.view {
+                    View::Overview => self.click_in_overview(position),
                     View::Stages => self.stages.click(position),
                     View::Workload if self.section == Section::Nodes => self.nodes.click(position),
                     _ => {}
@@ -228,6 +232,10 @@ impl Model {
             Some(Hit::Place(place)) => {
                 self.focus = Focus::View;
                 self.sweep.cursor = place;
+            }
+            Some(Hit::Strip) => {
+                self.focus = Focus::View;
+                self.click_on_strip(position);
             }
             Some(Hit::Time(column)) => {
                 self.focus = Focus::View;
@@ -295,6 +303,10 @@ impl Model {
             }
             Some(Hit::Suggestion(_) | Hit::Suggestions) => {
                 self.scroll_suggestions(down);
+                vec![]
+            }
+            Some(Hit::Strip) => {
+                self.step_event(down);
                 vec![]
             }
             Some(Hit::ViewArea | Hit::ListRow(_) | Hit::Sort(_) | Hit::Place(_)) => {

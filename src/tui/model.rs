@@ -11,6 +11,7 @@ use ratatui::layout::Rect;
 use super::{
     ScreenError, ScreenRequest,
     adjust::Editing,
+    changes::Changes,
     compare::CompareState,
     convergence::Convergence,
     demo::Demo,
@@ -20,6 +21,7 @@ use super::{
     overlay::Overlay,
     panel_rows::PanelRow,
     played::Played,
+    playing::Playing,
     recent::Recent,
     session::Asked,
     shown::Shown,
@@ -30,6 +32,7 @@ use super::{
     theme::Theme,
     timeline_state::TimelineState,
     view::{SMALLEST, workload::Section},
+    views::overview::Overview,
     widget::tree::TreePane,
     would_help::WouldHelp,
 };
@@ -46,6 +49,8 @@ use crate::{
 /// One of the views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
+    /// The plan as a picture.
+    Overview,
     /// Which nodes form a stage, on how many devices.
     Stages,
     /// How busy and how full each device is.
@@ -62,12 +67,13 @@ pub enum View {
 
 impl View {
     /// All views, in the order of their keys.
-    pub const ALL: [View; 6] =
-        [View::Stages, View::Devices, View::Timeline, View::Compare, View::Sweep, View::Workload];
+    pub const ALL: [View; 7] =
+        [View::Overview, View::Stages, View::Devices, View::Timeline, View::Compare, View::Sweep, View::Workload];
 
     /// As the tab names it.
     pub fn title(self) -> &'static str {
         match self {
+            View::Overview => "Overview",
             View::Stages => "Stages",
             View::Devices => "Devices",
             View::Timeline => "Timeline",
@@ -136,6 +142,8 @@ pub(super) enum Hit {
     Place(usize),
     /// A column of the timeline, from its left edge.
     Time(usize),
+    /// The strip of Overview.
+    Strip,
 }
 
 /// How long a plan may take before the screen says that it waits: quick plans do not flicker.
@@ -219,6 +227,12 @@ pub(super) struct Model {
     /// What would help.
     pub would_help: WouldHelp,
 
+    /// Overview.
+    pub overview: Overview,
+    /// How the simulated batch is played.
+    pub playing: Playing,
+    /// What the last change did.
+    pub changes: Changes,
     /// Stages view.
     pub stages: TreePane,
     /// Devices view: selected row.
@@ -379,7 +393,7 @@ impl Model {
             options,
             seed: request.seed,
             deadline: request.deadline,
-            view: View::Stages,
+            view: View::Overview,
             focus: Focus::View,
             folded: None,
             panel_cursor: 0,
@@ -402,6 +416,9 @@ impl Model {
             jobs: 0,
             studies: Studies::default(),
             would_help: WouldHelp::default(),
+            overview: Overview::default(),
+            playing: Playing::default(),
+            changes: Changes::default(),
             stages: TreePane::default(),
             device_cursor: 0,
             device_unfolded: vec![],
@@ -446,6 +463,9 @@ impl Model {
         self.device_unfolded.clear();
         self.device_cursor = 0;
         self.timeline = TimelineState::default();
+        self.overview = Overview::default();
+        self.playing = Playing::default();
+        self.changes = Changes::default();
         self.compare_outdated();
         self.compare.forget_results();
         self.forget_what_would_help();

@@ -95,6 +95,7 @@ impl Offscreen {
     /// Lets time pass, as the loop does between two frames.
     pub fn wait(&mut self, time: Duration) {
         self.model.now += time;
+        self.model.run_playhead();
         let effects = self.model.sample();
         self.perform(effects);
         let effects = self.model.play_demo();
@@ -103,7 +104,8 @@ impl Offscreen {
 
     /// Whether the loop would wake by itself, with no key pressed: an idle screen does not.
     pub fn wakes(&self) -> bool {
-        self.model.running.is_some() || self.model.would_help.due().or(self.model.demo_due()).is_some()
+        self.model.running.is_some()
+            || self.model.would_help.due().or(self.model.demo_due()).or(self.model.motion_due()).is_some()
     }
 
     /// The search that is under way, where a test plays the planner.

@@ -90,7 +90,7 @@ impl Model {
         rows.extend(limits.iter().map(|&kind| PanelRow::Limit(kind)));
         rows.extend((0..self.specs().len()).map(PanelRow::Option));
         // Where nothing is played, how it is played matters to nobody.
-        if matches!(self.view, View::Timeline | View::Compare) {
+        if matches!(self.view, View::Overview | View::Timeline | View::Compare) {
             rows.push(PanelRow::Schedule);
             rows.extend(Setting::ALL.map(PanelRow::Setting));
         }

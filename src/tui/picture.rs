@@ -50,12 +50,12 @@ pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<Strin
         Ok(())
     };
     for (theme, suffix, wanted) in
-        [("dark", "", &["stages", "devices", "timeline"][..]), ("light", "-light", &["stages"][..])]
+        [("dark", "", &["overview", "stages", "devices", "timeline"][..]), ("light", "-light", &["overview"][..])]
     {
         let mut screen = Offscreen::new(posed(&builtin, theme), SIZE.0, SIZE.1)?;
         for step in TOUR {
             screen.play(step);
-            rest(&mut screen);
+            screen.rest();
             if let Some(name) = step.picture.filter(|name| wanted.contains(name)) {
                 keep(format!("{name}{suffix}.svg"), screen.svg())?;
             }
@@ -66,12 +66,6 @@ pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<Strin
     screen.focus(Focus::View);
     keep("placement.svg".into(), screen.svg())?;
     Ok(names)
-}
-
-/// Lets a plan rest, so that it is asked what would help.
-fn rest(screen: &mut Offscreen) {
-    screen.wait(Duration::from_millis(10));
-    screen.wait(Duration::from_millis(500));
 }
 
 /// The tour of the built-in workload as one moving picture, with its captions.
@@ -89,7 +83,13 @@ pub fn film() -> Result<String, ScreenError> {
         }
         screen.play(step);
         screen.settle_clock();
-        frames.push((screen.draw().clone(), Duration::from_secs_f32(step.seconds)));
+        let pace = Duration::from_secs_f32(step.seconds) / step.film;
+        frames.push((screen.draw().clone(), pace));
+        for _ in 1..step.film {
+            screen.model.now += pace;
+            screen.model.run_playhead();
+            frames.push((screen.draw().clone(), pace));
+        }
     }
     let style = SvgStyle { title: "plantui: a tour".into(), ..SvgStyle::dark() };
     Ok(buffers_to_svg(&frames, &style))
@@ -117,7 +117,14 @@ impl Offscreen {
         }
     }
 
-    /// The screen as SVG.
+    /// Lets a plan rest, so that it is asked what would help.
+    fn rest(&mut self) {
+        self.draw();
+        self.wait(Duration::from_millis(10));
+        self.wait(Duration::from_millis(500));
+    }
+
+    /// A picture of the screen, as SVG.
     pub fn svg(&mut self) -> String {
         // Planning times differ from run to run; the picture should not.
         self.settle_clock();

@@ -39,9 +39,6 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// All of them, by their number.
-    pub(super) const ALL: [Work; 5] = [Work::Forward, Work::Recompute, Work::Backward, Work::Weights, Work::Optimizer];
-
     /// What a compute event is.
     pub(super) fn of(kind: EventKind) -> Work {
         match kind {
@@ -208,6 +205,19 @@ impl Played {
         self.row(stage, replica).is_some_and(|row| row.gaps.iter().any(|gap| gap.0 < time && time < gap.1))
     }
 
+    /// A time, or, where events were left out because the pipeline repeats itself, a time of the stretch before that looks
+    /// the same.
+    pub(super) fn repeated(&self, stage: usize, replica: u32, time: f64) -> f64 {
+        let gap = self.row(stage, replica).and_then(|row| row.gaps.iter().find(|gap| gap.0 < time && time < gap.1));
+        match gap {
+            Some(&(from, _)) => {
+                let stretch = (from * 0.25).max(f64::MIN_POSITIVE);
+                from - stretch + (time - from) % stretch
+            }
+            None => time,
+        }
+    }
+
     /// Start of the next compute event of a replica after a time, or of the one before it.
     pub(super) fn neighbour(&self, stage: usize, replica: u32, time: f64, forwards: bool) -> Option<f64> {
         let row = self.row(stage, replica)?;
@@ -355,6 +365,8 @@ mod tests {
         ];
         let played = played(events, Some(1..5));
         assert!(played.left_out(0, 0, 5.0) && played.left_out(0, 0, 12.0));
+        let again = played.repeated(0, 0, 5.0);
+        assert!((0.75..1.0).contains(&again) && played.repeated(0, 0, 9.5) == 9.5, "{again}");
         assert!(!played.left_out(0, 0, 0.5) && !played.left_out(0, 0, 10.5) && !played.left_out(0, 0, 18.5));
     }
 }

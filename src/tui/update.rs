@@ -55,6 +55,7 @@ impl Model {
             scopes.push(Scope::Suggestions);
         }
         match self.view {
+            View::Overview => scopes.push(Scope::Overview),
             View::Stages => scopes.extend([Scope::Stages, Scope::Tree]),
             View::Devices => scopes.push(Scope::Devices),
             View::Timeline => scopes.push(Scope::Timeline),
@@ -94,6 +95,10 @@ impl Model {
                 self.folded = Some(visible);
                 self.focus = if visible { Focus::View } else { Focus::Panel };
             }
+            Action::PlayBatch => self.play_or_hold(),
+            Action::Slower => self.change_speed(false),
+            Action::Faster => self.change_speed(true),
+            Action::Baseline => self.set_baseline(),
             Action::WouldHelp => return self.ask_what_would_help(),
             Action::ShowWouldHelp => return self.fold_what_would_help(),
             _ if self.suggestion().is_some() && Self::is_for_suggestions(action) => {
@@ -161,6 +166,8 @@ impl Model {
             return self.end_visit();
         } else if let Some(running) = &self.running {
             running.search.cancel();
+        } else if self.view == View::Overview && self.leave_playhead() {
+            return vec![];
         } else if self.message.is_none() && self.focus == Focus::Panel && self.folded.unwrap_or(self.size.0 < 100) {
             self.focus = Focus::View;
         }
@@ -181,6 +188,7 @@ impl Model {
 
     fn act_in_view(&mut self, action: Action) {
         match self.view {
+            View::Overview => self.act_in_overview(action),
             View::Stages => drop(self.stages.act(action)),
             View::Workload if self.section == Section::Nodes => drop(self.nodes.act(action)),
             View::Workload => self.section_cursor = moved(self.section_cursor, action, self.section_rows()),
@@ -478,6 +486,7 @@ impl Model {
         self.timeline.begin(played.warm_up_s(), batch);
         self.timeline.fit(batch);
         self.note_played(&played);
+        self.note_change(&played);
         self.played = Some(played);
     }
 }

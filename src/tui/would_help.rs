@@ -100,7 +100,7 @@ impl Model {
             self.leave_what_would_help();
             return vec![];
         };
-        let visible = self.view == View::Stages && !self.would_help.folded;
+        let visible = self.view_has_help() && !self.would_help.folded;
         let known = self.would_help.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &shown));
         if !known && visible {
             self.cancel_study(StudyKind::Help);
@@ -200,7 +200,9 @@ impl Model {
             self.would_help.selected = None;
             return vec![];
         }
-        self.view = View::Stages;
+        if !self.view_has_help() {
+            self.view = View::Stages;
+        }
         self.would_help.folded = false;
         let mut effects = self.look_what_would_help();
         if matches!(self.would_help.phase, Phase::Unasked | Phase::Resting(_)) {
@@ -213,7 +215,9 @@ impl Model {
 
     /// Gives the arrow keys to the panel, if there is something to choose.
     pub(super) fn go_to_suggestions(&mut self) {
-        self.view = View::Stages;
+        if !self.view_has_help() {
+            self.view = View::Stages;
+        }
         self.focus = Focus::View;
         if self.would_help.fresh && !self.would_help.rows.is_empty() && self.would_help.drawn {
             self.would_help.selected = Some(self.would_help.layout.0);
@@ -228,6 +232,11 @@ impl Model {
             };
             self.message = Some((Tone::Refused, why.into()));
         }
+    }
+
+    /// Whether the view shows what would help.
+    fn view_has_help(&self) -> bool {
+        matches!(self.view, View::Overview | View::Stages)
     }
 
     /// Whether the shown plan is none that is asked about: edited by hand, or one of the Compare table.
@@ -249,7 +258,7 @@ impl Model {
     /// The selected row, while the keys are for the panel.
     pub(super) fn suggestion(&self) -> Option<usize> {
         let help = &self.would_help;
-        let heard = self.view == View::Stages && self.focus == Focus::View && help.fresh && help.drawn;
+        let heard = self.view_has_help() && self.focus == Focus::View && help.fresh && help.drawn;
         help.selected.filter(|&row| heard && row < help.rows.len())
     }
 

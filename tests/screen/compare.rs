@@ -18,7 +18,7 @@ fn table() -> Offscreen {
     let mut screen = screen(request(tiny()));
     // Without the left panel, which has names of planners, too.
     press(&mut screen, KeyCode::F(1));
-    screen.keys("4");
+    screen.keys("5");
     screen
 }
 
@@ -31,7 +31,7 @@ fn staged() -> Offscreen {
     request.deadline = Some(Duration::from_millis(30));
     let mut screen = screen(request);
     press(&mut screen, KeyCode::F(1));
-    screen.keys("4");
+    screen.keys("5");
     screen
 }
 
@@ -133,11 +133,11 @@ fn a_changed_limit_makes_rows_old_until_they_are_asked_again() {
 #[test]
 fn pins_keep_their_limits_and_figures_over_every_change() {
     let mut screen = table();
-    screen.keys("1p");
+    screen.keys("2p");
     assert!(screen.text().contains("pinned as `Piper: 4 devices"), "{}", screen.text());
     screen.keys("p");
     assert!(screen.text().contains("already pinned"));
-    screen.keys("4");
+    screen.keys("5");
     screen.resize(160, 40);
     let pin = line(&screen.text(), "Piper: 4 devices");
     fewer_devices(&mut screen);
@@ -189,11 +189,11 @@ fn a_plan_of_the_table_is_shown_in_the_other_views_and_one_key_leads_back() {
     let text = screen.text();
     assert!(text.lines().next().unwrap().contains("Equal partition"), "{text}");
     assert!(text.lines().last().unwrap().contains("back to Compare"), "{text}");
-    screen.keys("3");
-    assert!(screen.text().contains("1F1B"), "{}", screen.text());
     screen.keys("4");
+    assert!(screen.text().contains("1F1B"), "{}", screen.text());
+    screen.keys("5");
     assert!(screen.text().contains("Equal partition ◂"), "{}", screen.text());
-    screen.keys("1");
+    screen.keys("2");
     press(&mut screen, KeyCode::Esc);
     assert_eq!(screen.view(), View::Compare);
     assert!(screen.text().contains("Piper ◂"), "{}", screen.text());
@@ -229,7 +229,7 @@ fn a_visited_plan_is_edited_from_and_two_keys_lead_back() {
 #[test]
 fn a_visit_leaves_the_search_alone() {
     let mut screen = table();
-    screen.keys("1p4");
+    screen.keys("2p5");
     fewer_devices(&mut screen);
     screen.hold();
     fewer_devices(&mut screen);
@@ -245,7 +245,7 @@ fn a_visit_leaves_the_search_alone() {
     assert_eq!(screen.view(), View::Compare);
     assert!(!screen.search().expect("the search goes on").cancelled());
     assert_eq!(screen.release(), 0, "nothing took its place");
-    screen.keys("1");
+    screen.keys("2");
     assert!(screen.text().contains("No plan fits on 2 devices"), "{}", screen.text());
 }
 
@@ -301,7 +301,7 @@ fn plans_with_too_few_or_too_many_stages_are_refused_and_never_break_the_screen(
 fn two_marked_plans_stand_side_by_side() {
     let mut screen = screen(request(Arc::new(workload::builtin())));
     press(&mut screen, KeyCode::F(1));
-    screen.keys("4v");
+    screen.keys("5v");
     assert!(screen.text().contains("mark two plans"), "{}", screen.text());
     screen.keys("a");
     press(&mut screen, KeyCode::Home);
@@ -311,11 +311,11 @@ fn two_marked_plans_stand_side_by_side() {
     assert_eq!(screen.text().matches('◆').count(), 2);
     screen.keys("v");
     let text = screen.text();
-    let (first, second) = (line(&text, "│ A "), line(&text, "│ B "));
+    let (first, second) = (line(&text, "  A "), line(&text, "  B "));
     assert!(first.contains("Joint") && second.contains('%'), "{text}");
     assert!(text.contains("rows 1 to"), "{text}");
     screen.keys(" ");
-    assert!(line(&screen.text(), "│ B ").contains("Joint"), "{}", screen.text());
+    assert!(line(&screen.text(), "  B ").contains("Joint"), "{}", screen.text());
     press(&mut screen, KeyCode::Esc);
     assert!(screen.text().contains("asks every planner"));
 }
@@ -343,7 +343,7 @@ fn the_order_follows_keys_and_clicks_and_is_signed() {
 fn objectives_of_their_own_stand_in_groups_of_their_own() {
     let mut screen = Offscreen::new(placement("placement-dp"), 120, 45).unwrap();
     press(&mut screen, KeyCode::F(1));
-    screen.keys("4a");
+    screen.keys("5a");
     let text = screen.text();
     let (load, latency) = (position(&text, "max load, ms"), position(&text, "latency, ms; one sample alone"));
     let (busiest, alone) = (position(&text, "Placement: DP ◂"), position(&text, "Latency: max-load DP"));
@@ -357,7 +357,7 @@ fn another_schedule_plays_every_row_again() {
     let mut screen = screen(request(Arc::new(workload::builtin())));
     press(&mut screen, KeyCode::F(1));
     screen.resize(160, 40);
-    screen.keys("4a");
+    screen.keys("5a");
     let before = screen.text();
     screen.keys("s");
     let text = screen.text();
@@ -392,7 +392,7 @@ fn plans_from_files_are_pinned_if_they_belong_to_the_workload() {
 #[test]
 fn the_table_fits_any_size_with_whole_columns() {
     let mut screen = table();
-    screen.keys("a1p4");
+    screen.keys("a2p5");
     press(&mut screen, KeyCode::Home);
     screen.keys(" ");
     press(&mut screen, KeyCode::Down);

@@ -9,7 +9,7 @@ use plantui::{
 };
 use ratatui::crossterm::event::KeyCode;
 
-use crate::{line, press, request};
+use crate::{line, press, request, stages};
 
 fn input(name: &str) -> Arc<Workload> {
     let path = format!("{}/inputs/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -30,8 +30,8 @@ fn layers() -> ScreenRequest {
 }
 
 fn devices(request: ScreenRequest, width: u16, height: u16) -> Offscreen {
-    let mut screen = Offscreen::new(request, width, height).expect("the request can be met");
-    press(&mut screen, KeyCode::Char('2'));
+    let mut screen = stages(request, width, height);
+    press(&mut screen, KeyCode::Char('3'));
     screen
 }
 
@@ -78,7 +78,7 @@ fn operators_tell_their_costliest_tensors_and_idle_devices() {
 
 #[test]
 fn links_are_shown_with_their_unit() {
-    let mut screen = Offscreen::new(layers(), 120, 60).expect("the request can be met");
+    let mut screen = stages(layers(), 120, 60);
     let text = screen.text();
     for (label, value) in [("in machine", "25 GB/s"), ("between", "1 GB/s"), ("all-reduce", "3 GB/s")] {
         let row = text.lines().find(|line| line.contains(label) && line.contains(value));

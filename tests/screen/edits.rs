@@ -57,13 +57,13 @@ fn what_breaks_is_said_and_stays_on_the_screen_with_its_bars() {
     let text = screen.text();
     let broken = line(&text, "✗ stage 1 needs");
     assert!(broken.contains("the limit is 8 GiB") && broken.contains("too much"), "{text}");
-    assert!(text.lines().any(|line| line.contains("✗ 1 ") && line.contains("█✗")), "{text}");
+    assert!(text.lines().any(|line| line.contains("✗ 1 ") && line.contains("▄✗")), "{text}");
     assert!(header(&mut screen).contains("✗ breaks"), "{text}");
     // More devices than there are.
     screen.keys("0d");
     let text = screen.text();
     assert!(text.contains("✗ uses") && text.contains("but there are only 64"), "{text}");
-    for view in ["2", "3"] {
+    for view in ["3", "4"] {
         screen.keys(view);
         assert!(screen.text().contains("edited by hand"), "view {view}");
     }

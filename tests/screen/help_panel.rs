@@ -5,7 +5,7 @@ use std::time::Duration;
 use plantui::tui::{Action, Focus, Offscreen, View};
 use ratatui::crossterm::event::{Event, KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
-use crate::{line, press, request, screen, tiny};
+use crate::{line, press, request, screen, stages, tiny};
 
 /// Lets a plan rest until everything was asked.
 fn rest(screen: &mut Offscreen) {
@@ -15,7 +15,7 @@ fn rest(screen: &mut Offscreen) {
 
 /// A screen with answers, the arrow keys in the view.
 fn answered(width: u16, height: u16) -> Offscreen {
-    let mut screen = Offscreen::new(request(tiny()), width, height).expect("the request can be met");
+    let mut screen = stages(request(tiny()), width, height);
     rest(&mut screen);
     screen.focus(Focus::View);
     screen.draw();
@@ -113,10 +113,10 @@ fn a_screen_that_was_left_before_the_question_sleeps() {
     let mut screen = screen(request(tiny()));
     screen.wait(Duration::from_millis(10));
     assert!(screen.wakes(), "the plan rests, then it is asked about");
-    screen.keys("2");
+    screen.keys("3");
     screen.wait(Duration::from_millis(10));
     assert!(!screen.wakes());
-    screen.keys("1");
+    screen.keys("2");
     rest(&mut screen);
     assert!(screen.text().contains("2x bandwidth") && !screen.wakes());
 }

@@ -9,7 +9,7 @@ use plantui::{
 };
 use ratatui::crossterm::event::{Event, KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
-use crate::{line, planners, press, request, screen, tiny};
+use crate::{line, planners, press, request, screen, stages, tiny};
 
 fn builtin() -> Offscreen {
     screen(request(Arc::new(workload::builtin())))
@@ -116,7 +116,7 @@ fn an_infeasible_limit_is_explained_and_mended_by_a_key() {
     assert!(text.lines().next().unwrap().contains("✗ infeasible"), "{text}");
     assert!(text.contains("One device is not enough"));
     assert!(text.contains("press f for 2") && text.contains("press m for 3.1 GiB"), "{text}");
-    for view in ["2", "3"] {
+    for view in ["3", "4"] {
         screen.focus(Focus::View);
         screen.keys(view);
         assert!(screen.text().contains("press f for 2"), "view {view}");
@@ -210,7 +210,7 @@ fn stages_unfold_to_nodes_that_can_be_found() {
 fn devices_fold_replicas_and_unfold_them() {
     let mut screen = builtin();
     screen.focus(Focus::View);
-    screen.keys("2");
+    screen.keys("3");
     let text = screen.text();
     assert!(text.contains("░idle") && text.contains("slowest ◂"), "{text}");
     let folded = text.matches("replica ").count();
@@ -225,7 +225,7 @@ fn devices_fold_replicas_and_unfold_them() {
 fn the_timeline_zooms_pans_and_tells_what_is_under_the_cursor() {
     let mut screen = screen(request(tiny()));
     screen.focus(Focus::View);
-    screen.keys("3");
+    screen.keys("4");
     let text = screen.text();
     assert!(line(&text, "per batch").contains("1F1B"), "{text}");
     assert!(line(&text, "cursor").contains("microbatch 0 on stage 1"), "{text}");
@@ -251,7 +251,7 @@ fn the_timeline_zooms_pans_and_tells_what_is_under_the_cursor() {
 fn the_workload_shows_nodes_edges_and_where_it_comes_from() {
     let mut screen = screen(request(tiny()));
     screen.focus(Focus::View);
-    screen.keys("6");
+    screen.keys("7");
     let text = screen.text();
     assert!(text.contains("left branch") && text.contains("activation recomp"), "{text}");
     screen.keys("s");
@@ -295,7 +295,7 @@ fn help_and_palette_know_every_action() {
 #[test]
 fn the_timeline_plays_what_the_plan_can_and_marks_its_critical_path() {
     let mut screen = builtin();
-    screen.keys("3");
+    screen.keys("4");
     let text = screen.text();
     assert!(text.contains("x marks the critical path: backward") && !text.contains('◆'), "{text}");
     screen.keys("x");
@@ -309,7 +309,9 @@ fn the_timeline_plays_what_the_plan_can_and_marks_its_critical_path() {
         // The last line tells of those that are left out, with the reason.
         let (text, told) = text.rsplit_once('\n').expect("there are lines");
         assert!(played.is_empty() || told.contains("left out: ") && told.contains("interleaved"), "{told}");
-        let name = ["eager 1F1B", "1F1B", "GPipe", "ZB-H1", "inference"].into_iter().find(|name| text.contains(name));
+        let figures = line(text, "per batch");
+        let name =
+            ["eager 1F1B", "1F1B", "GPipe", "ZB-H1", "inference"].into_iter().find(|name| figures.contains(name));
         played.push(name.unwrap_or_else(|| panic!("{text}")));
         screen.keys("s");
     }
@@ -435,7 +437,7 @@ fn another_workload_is_opened_and_a_bad_one_is_refused_in_place() {
 fn the_mouse_selects_steps_and_scrolls() {
     let mut screen = builtin();
     let down = MouseEventKind::Down(MouseButton::Left);
-    let (x, y) = find(&mut screen, "2 Devices");
+    let (x, y) = find(&mut screen, "3 Devices");
     mouse(&mut screen, down, x, y);
     assert_eq!(screen.view(), View::Devices);
     let (_, y) = find(&mut screen, "devices             64");
@@ -443,14 +445,14 @@ fn the_mouse_selects_steps_and_scrolls() {
     let step = line.chars().position(|c| c == '▸').unwrap() as u16;
     mouse(&mut screen, down, step, y);
     assert!(screen.text().contains("of 65 devices"), "{}", screen.text());
-    let (x, y) = find(&mut screen, "3 Timeline");
+    let (x, y) = find(&mut screen, "4 Timeline");
     mouse(&mut screen, down, x, y);
     screen.draw();
     let before = screen.text();
     let (x, y) = find(&mut screen, "per batch");
-    mouse(&mut screen, MouseEventKind::ScrollUp, x + 20, y + 5);
+    mouse(&mut screen, MouseEventKind::ScrollUp, x + 20, y + 9);
     assert_ne!(screen.text(), before, "the wheel zooms");
-    mouse(&mut screen, down, x + 30, y + 5);
+    mouse(&mut screen, down, x + 30, y + 9);
     assert!(!line_of_cursor(&mut screen).contains("cursor 0 s"));
 }
 
@@ -471,7 +473,7 @@ fn control_c_quits_from_anywhere() {
 
 #[test]
 fn the_preview_of_an_export_scrolls() {
-    let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), 80, 24).expect("the request can be met");
+    let mut screen = stages(request(Arc::new(workload::builtin())), 80, 24);
     screen.keys("e");
     let top = screen.text();
     press(&mut screen, KeyCode::PageDown);

@@ -14,7 +14,7 @@ use ratatui::{
 
 use crate::{placement::training, press, request, screen, tiny};
 
-const VIEWS: [&str; 4] = ["1", "2", "3", "4"];
+const VIEWS: [&str; 5] = ["1", "2", "3", "4", "5"];
 
 #[test]
 fn without_colours_nothing_is_coloured_and_everything_is_said() {
@@ -27,7 +27,7 @@ fn without_colours_nothing_is_coloured_and_everything_is_said() {
         let colored = screen.draw().content.iter().filter(|c| c.fg != Color::Reset || c.bg != Color::Reset).count();
         assert_eq!(colored, 0, "view {view}");
     }
-    screen.keys("1");
+    screen.keys("2");
     assert!(screen.text().contains("◂  "), "the bottleneck has a sign");
 }
 
@@ -57,7 +57,7 @@ fn ascii_mode_draws_ascii() {
     request.ascii = true;
     let mut screen = screen(request);
     screen.focus(Focus::View);
-    for keys in ["1", "*", "2", "3", "+++++", "4", "s", "s", "s", "?", "\u{1b}"] {
+    for keys in ["1", " ", ".", "2", "*", "3", "4", "+++++", "5", "s", "s", "s", "?", "\u{1b}"] {
         if keys == "\u{1b}" {
             screen.key(KeyCode::Esc, KeyModifiers::NONE);
         } else {
@@ -95,14 +95,17 @@ fn a_theme_that_is_not_there_is_refused() {
 fn the_pictures_are_of_the_real_views() {
     let dir = tempfile::tempdir().unwrap();
     let names = plantui::tui::screenshots(dir.path(), &training()).unwrap();
-    assert_eq!(names, ["stages.svg", "devices.svg", "timeline.svg", "stages-light.svg", "placement.svg"]);
+    assert_eq!(
+        names,
+        ["overview.svg", "stages.svg", "devices.svg", "timeline.svg", "overview-light.svg", "placement.svg"]
+    );
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
-    for (name, part) in names.iter().zip(["limited by stage", "slowest", "1F1B", "limited by stage", "proven among"]) {
+    for (name, part) in names.iter().zip(["bubble", "limited by stage", "slowest", "1F1B", "bubble", "proven among"]) {
         let picture = read(name);
         assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"), "{name}");
         assert!(picture.contains(part), "{name} has no `{part}`");
     }
-    assert_ne!(read("stages.svg"), read("stages-light.svg"));
+    assert_ne!(read("overview.svg"), read("overview-light.svg"));
     // The same again, to the last byte: nothing in them depends on the clock.
     let again = tempfile::tempdir().unwrap();
     plantui::tui::screenshots(again.path(), &training()).unwrap();

@@ -9,6 +9,7 @@ mod help_panel;
 mod keys;
 mod looks;
 mod overlays;
+mod overview;
 mod panel;
 mod placement;
 mod planners;
@@ -24,7 +25,7 @@ mod training;
 use std::sync::Arc;
 
 use plantui::{
-    tui::{Depth, Offscreen, ScreenRequest},
+    tui::{Action, Depth, Focus, Offscreen, ScreenRequest, View},
     workload::{self, Workload},
 };
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
@@ -44,9 +45,19 @@ pub(crate) fn request(workload: Arc<Workload>) -> ScreenRequest {
     request
 }
 
-/// A screen of 120 x 36.
+/// A screen of 120 x 36 that shows Stages.
 pub(crate) fn screen(request: ScreenRequest) -> Offscreen {
-    Offscreen::new(request, 120, 36).expect("the request can be met")
+    stages(request, 120, 36)
+}
+
+/// A screen of a size that shows Stages; where the left panel is seen it has the keys, as at the start.
+pub(crate) fn stages(request: ScreenRequest, width: u16, height: u16) -> Offscreen {
+    let mut screen = Offscreen::new(request, width, height).expect("the request can be met");
+    screen.act(Action::Show(View::Stages));
+    if width >= 100 && height >= 16 {
+        screen.focus(Focus::Panel);
+    }
+    screen
 }
 
 /// Presses a key without modifiers.

@@ -8,10 +8,10 @@ use plantui::{
 };
 use ratatui::crossterm::event::KeyCode;
 
-use crate::{line, placement::placement, press, request, screen, tiny};
+use crate::{line, placement::placement, press, request, screen, stages, tiny};
 
 fn sized(width: u16, height: u16) -> Offscreen {
-    let mut screen = Offscreen::new(request(tiny()), width, height).expect("the request can be met");
+    let mut screen = stages(request(tiny()), width, height);
     screen.focus(Focus::View);
     screen
 }

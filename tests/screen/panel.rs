@@ -5,14 +5,14 @@ use std::fs;
 use plantui::{planner::Planner, tui::Offscreen};
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
-use crate::{line, planners, press, request, tiny};
+use crate::{line, planners, press, request, stages, tiny};
 
 fn staged(planners: &'static [&'static dyn Planner], width: u16, height: u16) -> Offscreen {
     let mut request = request(tiny());
     request.planners = planners;
     request.planner = "one".into();
     request.overrides.memory_bytes = Some(8e9);
-    Offscreen::new(request, width, height).expect("the request can be met")
+    stages(request, width, height)
 }
 
 /// A screen with the cursor on an option of the first planner, by its place among them.

@@ -8,7 +8,7 @@ use plantui::{
 };
 use ratatui::crossterm::event::KeyCode;
 
-use crate::{line, press, request};
+use crate::{line, press, request, stages};
 
 /// A chain of twelve layers, forward and backward: three accelerators, one CPU; the third layer runs on the CPU alone, and
 /// each layer's two nodes share a colour class.
@@ -46,7 +46,7 @@ pub(crate) fn placement(planner: &str) -> ScreenRequest {
 }
 
 fn screen(planner: &str, width: u16, height: u16) -> Offscreen {
-    Offscreen::new(placement(planner), width, height).expect("the request can be met")
+    stages(placement(planner), width, height)
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn the_first_look_tells_which_device_limits_and_how_good_the_plan_is() {
         assert!(second.contains("limited by accelerator ") || second.contains("limited by CPU "), "{second}");
         // Its row is marked, and no row has degrees.
         let name = second.split("limited by ").nth(1).unwrap().split(':').next().unwrap();
-        let marked = text.lines().find(|l| l.contains('◂') && l.contains(name) && l.contains('█'));
+        let marked = text.lines().find(|l| l.contains('◂') && l.contains(name) && l.contains('▄'));
         assert!(marked.is_some(), "{name} in\n{text}");
         assert!(!text.contains("d × t") && !text.contains("1 × 1"), "{text}");
         assert!(text.contains("CPU 1") && text.contains("no limit"), "{text}");
@@ -83,7 +83,7 @@ fn without_a_proof_that_is_what_is_said() {
     });
     let mut request = request(workload);
     request.planner = "placement-local-search".into();
-    let text = Offscreen::new(request, 120, 36).unwrap().text();
+    let text = stages(request, 120, 36).text();
     assert!(text.contains("% of the best in the placement model"), "{text}");
 }
 
@@ -110,7 +110,7 @@ fn devices_unfold_to_colour_classes_and_these_to_nodes() {
 fn the_selected_device_is_told_in_figures() {
     let mut screen = screen("placement-dp", 120, 36);
     screen.focus(Focus::View);
-    screen.keys("2");
+    screen.keys("3");
     let text = screen.text();
     assert!(text.contains("slowest ◂") && text.contains("░idle") && !text.contains("weights"), "{text}");
     for part in ["receives from CPU 1", "sends to      CPU 1", "until the slowest is done", " of 1 GB"] {
@@ -119,7 +119,7 @@ fn the_selected_device_is_told_in_figures() {
     let before = line(&text, "sends to");
     press(&mut screen, KeyCode::Down);
     assert_ne!(line(&screen.text(), "sends to"), before);
-    screen.keys("3");
+    screen.keys("4");
     let text = screen.text();
     assert!(text.contains("acc 1") && text.contains("on accelerator 1"), "{text}");
 }
@@ -128,7 +128,7 @@ fn the_selected_device_is_told_in_figures() {
 fn the_workload_view_tells_passes_classes_and_what_needs_a_cpu() {
     let mut screen = screen("placement-dp", 120, 36);
     screen.focus(Focus::View);
-    screen.keys("6");
+    screen.keys("7");
     let text = screen.text();
     let facts = line(&text, "12 forward, 12 backward");
     assert!(facts.contains("12 colour classes") && facts.contains("2 nodes need a CPU"), "{facts}");
@@ -155,14 +155,14 @@ fn a_latency_plan_tells_what_everything_waits_for() {
     let workload = workload::load_bytes(bytes, "mistral-7b-latency.json", "mistral-7b-latency").expect("it is valid");
     let mut request = request(Arc::new(workload));
     request.planner = "placement-latency-greedy".into();
-    let mut screen = Offscreen::new(request, 120, 36).unwrap();
+    let mut screen = stages(request, 120, 36);
     let text = screen.text();
     assert!(line(&text, "from input to result").contains(" ms"), "{text}");
     assert!(!line(&text, "from input to result").contains("samples/s"), "{text}");
     let second = line(&text, "limited by ");
     assert!(second.contains("waited for ") && second.contains(" of "), "{second}");
     screen.focus(Focus::View);
-    screen.keys("2");
+    screen.keys("3");
     let text = screen.text();
     assert!(text.contains("limits ◂") && text.contains("everything waits "), "{text}");
     // The other objective is one key away, and so is the way back.

@@ -68,7 +68,7 @@ fn compared(file: &Path) -> Offscreen {
     let mut screen = shown(file);
     press(&mut screen, KeyCode::F(1));
     screen.resize(160, 40);
-    screen.keys("1p4a");
+    screen.keys("2p5a");
     screen
 }
 

@@ -11,7 +11,7 @@ use plantui::{
 };
 use ratatui::crossterm::event::KeyCode;
 
-use crate::{line, planners, press, request, tiny};
+use crate::{line, planners, press, request, stages, tiny};
 
 /// A screen on which the planner that waits has begun, and its worker has not.
 fn searching(width: u16, height: u16) -> Offscreen {
@@ -19,7 +19,7 @@ fn searching(width: u16, height: u16) -> Offscreen {
     request.planners = &planners::ALL;
     request.planner = "one".into();
     request.overrides.memory_bytes = Some(8e9);
-    let mut screen = Offscreen::new(request, width, height).expect("the request can be met");
+    let mut screen = stages(request, width, height);
     screen.hold();
     screen.focus(plantui::tui::Focus::Panel);
     press(&mut screen, KeyCode::Up);
@@ -48,7 +48,8 @@ fn best_and_bound_are_drawn_while_they_close_in() {
         let before = screen.text();
         assert!(!before.contains("over time"), "nothing moves aside unasked\n{before}");
         screen.keys("b");
-        assert!(!screen.text().contains('━'), "there is nothing to draw yet");
+        let below: String = screen.text().lines().skip(3).collect();
+        assert!(!below.contains('━'), "there is nothing to draw yet");
         find(&mut screen, Some(0.080), Some(0.010));
         find(&mut screen, Some(0.060), None);
         find(&mut screen, None, Some(0.050));
@@ -72,9 +73,9 @@ fn the_course_of_a_search_goes_with_its_end_and_comes_back_by_a_key() {
     find(&mut screen, Some(0.060), None);
     screen.keys("b");
     assert!(screen.text().contains("over time"));
-    screen.keys("5");
+    screen.keys("6");
     assert!(!screen.text().contains("over time"), "it is of the plan, not of a sweep");
-    screen.keys("1");
+    screen.keys("2");
     // The first Esc closes it, the second stops the search.
     press(&mut screen, KeyCode::Esc);
     assert!(!screen.text().contains("over time"));
@@ -103,7 +104,7 @@ fn values_of_who_plans_a_converted_workload_are_told_in_its_own_unit() {
         let mut request = request(Arc::new(workload));
         request.planner = planner.into();
         request.planner_asked = true;
-        let mut screen = Offscreen::new(request, 120, 36).expect("the request can be met");
+        let mut screen = stages(request, 120, 36);
         screen.keys("b");
         let text = screen.text();
         let title = line(&text, "over time");
@@ -147,14 +148,14 @@ fn the_best_plan_so_far_is_shown_in_all_views_while_the_search_goes_on() {
         screen.wait(Duration::from_millis(500));
         let text = screen.text();
         assert!(text.contains("limited by stage 2"), "{text}");
-        for view in ["1", "2", "3"] {
+        for view in ["2", "3", "4"] {
             screen.keys(view);
             let text = screen.text();
             assert!(text.contains("best so far: the search goes on"), "{text}");
             // The timeline shows as many rows as there is room for.
-            assert!(view == "3" || text.contains("● 3"), "{text}");
+            assert!(view == "4" || text.contains("● 3"), "{text}");
         }
-        screen.keys("1");
+        screen.keys("2");
         press(&mut screen, KeyCode::Esc);
         screen.release();
         let text = screen.text();

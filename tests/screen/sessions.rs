@@ -4,12 +4,12 @@ use std::{path::Path, sync::Arc};
 
 use plantui::{
     cluster::Overrides,
-    tui::{ScreenRequest, View},
+    tui::{Offscreen, ScreenRequest, View},
     workload,
 };
 use ratatui::crossterm::event::KeyCode;
 
-use crate::{press, request, screen};
+use crate::{press, request};
 
 /// A request for a file, with sessions in a folder of the test's own.
 fn kept(folder: &Path, file: &str) -> ScreenRequest {
@@ -20,6 +20,11 @@ fn kept(folder: &Path, file: &str) -> ScreenRequest {
     let mut request = request(Arc::new(workload::load(&path).expect("it is valid")));
     request.state_directory = Some(folder.join("state"));
     request
+}
+
+/// A screen as it starts, in whatever view that is.
+fn screen(request: ScreenRequest) -> Offscreen {
+    Offscreen::new(request, 120, 36).expect("the request can be met")
 }
 
 /// The devices that the left panel shows.
@@ -35,7 +40,7 @@ fn leave_changed(folder: &Path) -> String {
     let mut first = screen(kept(folder, "a.json"));
     assert!(!first.text().contains("last time"), "{}", first.text());
     press(&mut first, KeyCode::Right);
-    first.keys("3");
+    first.keys("4");
     press(&mut first, KeyCode::Tab);
     first.keys("s");
     let text = first.text();
@@ -66,7 +71,7 @@ fn fresh_begins_anew_and_flags_win() {
     let mut fresh = kept(folder.path(), "a.json");
     fresh.fresh = true;
     let mut fresh = screen(fresh);
-    assert_eq!(fresh.view(), View::Stages);
+    assert_eq!(fresh.view(), View::Overview);
     assert_eq!(devices(&fresh.text()), "4");
     let mut asked = kept(folder.path(), "a.json");
     asked.overrides = Overrides { devices: Some(3), ..Overrides::default() };
@@ -104,7 +109,7 @@ fn a_session_that_no_longer_fits_is_taken_as_far_as_it_does() {
     std::fs::write(&file, &text).unwrap();
     let mut shown = screen(kept(folder.path(), "a.json"));
     let text = shown.text();
-    assert_eq!(shown.view(), View::Stages);
+    assert_eq!(shown.view(), View::Overview);
     assert_eq!(devices(&text), "5");
     assert!(text.contains("never"), "{text}");
 }
@@ -114,7 +119,7 @@ fn the_file_before_is_first_in_the_list_and_comes_back_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     leave_changed(folder.path());
     let mut shown = screen(kept(folder.path(), "b.json"));
-    assert_eq!(shown.view(), View::Stages);
+    assert_eq!(shown.view(), View::Overview);
     shown.keys("o");
     let text = shown.text();
     let row = text.lines().find(|line| line.contains("▌ ") && line.contains("a.json")).unwrap_or_default();

@@ -10,13 +10,13 @@ use ratatui::{
 };
 use std::sync::Arc;
 
-use crate::{line, press, request, tiny};
+use crate::{line, press, request, stages, tiny};
 
 /// BERT-32 on the view at a size.
 fn swept(width: u16, height: u16) -> Offscreen {
-    let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), width, height).expect("it can be met");
+    let mut screen = stages(request(Arc::new(workload::builtin())), width, height);
     screen.focus(Focus::View);
-    screen.keys("5");
+    screen.keys("6");
     screen
 }
 
@@ -117,7 +117,7 @@ fn a_change_at_the_left_makes_the_chart_old_until_it_is_asked_for_again() {
     assert!(!screen.text().contains("sweeps again"), "{}", screen.text());
     press(&mut screen, KeyCode::Down);
     press(&mut screen, KeyCode::Right);
-    screen.keys("15");
+    screen.keys("26");
     assert!(!screen.text().contains("sweeps again"), "opening the view begins anew\n{}", screen.text());
 }
 
@@ -153,9 +153,9 @@ fn line_below(text: &str, sign: char) -> &str {
 
 #[test]
 fn a_sweep_that_a_change_cut_short_goes_on_when_the_change_is_taken_back() {
-    let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), 120, 36).expect("it can be met");
+    let mut screen = stages(request(Arc::new(workload::builtin())), 120, 36);
     screen.slow_studies(5);
-    screen.keys("5");
+    screen.keys("6");
     assert!(screen.text().contains("5 of 17 points …"), "{}", screen.text());
     screen.focus(Focus::Panel);
     press(&mut screen, KeyCode::Down);
@@ -170,16 +170,16 @@ fn a_sweep_that_a_change_cut_short_goes_on_when_the_change_is_taken_back() {
 
 #[test]
 fn escape_stops_the_sweep_and_keeps_what_is_there() {
-    let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), 120, 36).expect("it can be met");
+    let mut screen = stages(request(Arc::new(workload::builtin())), 120, 36);
     screen.slow_studies(5);
-    screen.keys("5");
+    screen.keys("6");
     press(&mut screen, KeyCode::Esc);
     screen.finish_studies();
     let text = screen.text();
     assert!(text.contains("stopped at 5 of 17 points: r sweeps again"), "{text}");
     assert!(text.matches('●').count() >= 4, "{text}");
     // To come back to the view is no wish to go on.
-    screen.keys("15");
+    screen.keys("26");
     assert!(screen.text().contains("stopped at 5 of 17 points"), "{}", screen.text());
     screen.focus(Focus::View);
     screen.keys("r");
@@ -192,9 +192,9 @@ fn axes_are_told_in_units_and_not_cut() {
     let operators = workload::load_bytes(bytes, "inputs/alexnet-operators.json", "alexnet").expect("it is valid");
     let mut request = request(Arc::new(operators));
     request.planner = "pase".into();
-    let mut screen = Offscreen::new(request, 100, 30).unwrap();
+    let mut screen = stages(request, 100, 30);
     screen.focus(Focus::View);
-    screen.keys("5");
+    screen.keys("6");
     let text = screen.text();
     assert!(text.contains("200 Gop ┤") && text.contains("● pase  97.1 Gop"), "{text}");
     screen.keys("x");
@@ -221,9 +221,9 @@ fn ascii_and_no_colour_tell_lines_apart() {
     let mut request = request(Arc::new(workload::builtin()));
     request.ascii = true;
     request.depth = plantui::tui::Depth::None;
-    let mut screen = Offscreen::new(request, 100, 30).unwrap();
+    let mut screen = stages(request, 100, 30);
     screen.focus(Focus::View);
-    screen.keys("5s");
+    screen.keys("6s");
     let text = screen.text();
     assert!(text.is_ascii(), "{text}");
     assert!(text.contains("* Piper") && text.contains("# Equal partition"), "{text}");
@@ -234,8 +234,8 @@ fn ascii_and_no_colour_tell_lines_apart() {
 fn other_workloads_have_their_own_limits() {
     let mut request = request(tiny());
     request.overrides.memory_bytes = Some(8e9);
-    let mut screen = Offscreen::new(request, 100, 30).unwrap();
+    let mut screen = stages(request, 100, 30);
     screen.focus(Focus::View);
-    screen.keys("5");
+    screen.keys("6");
     assert!(screen.text().contains("4 devices: "), "{}", screen.text());
 }

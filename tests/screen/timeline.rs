@@ -16,7 +16,7 @@ fn timeline(change: impl FnOnce(&mut ScreenRequest)) -> Offscreen {
     let mut request = request(Arc::new(workload::builtin()));
     change(&mut request);
     let mut screen = screen(request);
-    screen.keys("3");
+    screen.keys("4");
     screen
 }
 
@@ -121,12 +121,12 @@ fn the_mouse_sets_them_as_it_sets_limits() {
 #[test]
 fn the_key_leads_there_from_anywhere_and_help_knows_it() {
     let mut screen = screen(request(tiny()));
-    screen.keys("1P");
+    screen.keys("2P");
     assert_eq!(screen.view(), View::Timeline);
     assert!(screen.text().contains("─ Simulator ─"));
-    screen.keys("4P");
+    screen.keys("5P");
     assert_eq!(screen.view(), View::Compare);
-    screen.keys("1");
+    screen.keys("2");
     assert!(!screen.text().contains("─ Simulator ─"), "where nothing is played nobody asks how");
     press(&mut screen, KeyCode::Tab);
     press(&mut screen, KeyCode::Down);
@@ -149,7 +149,7 @@ fn compare_and_exports_play_the_same() {
     assert_eq!(plantui::units::seconds(seconds), played);
     let notes = document["notes"].to_string();
     assert!(notes.contains("simulation: played with no overlap"), "{notes}");
-    screen.keys("4");
+    screen.keys("5");
     let text = screen.text();
     assert!(text.contains("all simulated as 1F1B with no overlap"), "{text}");
     assert!(text.contains(&played[..4]), "{played}\n{text}");
@@ -166,7 +166,7 @@ fn a_session_and_the_request_bring_settings() {
         request.fresh = fresh;
         request.simulator = Settings { buckets: 4, ..Settings::default() };
         let mut screen = screen(request);
-        screen.keys("3");
+        screen.keys("4");
         screen
     };
     let mut first = again(true);
@@ -291,7 +291,7 @@ fn a_batch_too_long_for_its_settings_is_told_and_nothing_breaks() {
     press(&mut screen, KeyCode::Enter);
     screen.keys("24");
     assert!(!screen.text().is_empty());
-    screen.keys("3");
+    screen.keys("4");
     go_to(&mut screen, "links");
     press(&mut screen, KeyCode::Right);
     assert!(screen.text().contains(" per batch"), "{}", screen.text());

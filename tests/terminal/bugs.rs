@@ -93,7 +93,7 @@ fn a_panic_in_a_planner_leaves_the_screen_whole() {
     let mut session = broken_session();
     session.wait_for("a planner fell over on purpose");
     assert!(session.received.lock().unwrap().parser.screen().alternate_screen());
-    session.send("6");
+    session.send("7");
     session.wait_for("37 nodes     67 edges");
     session.send("q");
     assert!(session.wait().success());

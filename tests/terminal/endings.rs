@@ -86,7 +86,7 @@ fn a_terminal_that_takes_nothing_cannot_hold_it() {
     let mut session = changed(command(&[]));
     session.deaf.store(true, Ordering::Relaxed);
     // More than a terminal keeps for whom nobody reads.
-    for key in ["2", "3", "6", "1"].iter().cycle().take(120) {
+    for key in ["3", "4", "7", "2"].iter().cycle().take(120) {
         session.send(key);
         std::thread::sleep(Duration::from_millis(40));
     }
@@ -117,7 +117,7 @@ fn where_no_shell_could_bring_it_back_it_does_not_stop() {
 fn it_comes_back_after_being_held() {
     let mut session = changed(command(&[]));
     session.signal("STOP");
-    session.send("2");
+    session.send("3");
     session.signal("CONT");
     session.wait_for("time against the slowest");
     session.send("q");
@@ -163,7 +163,7 @@ fn control_z_stops_it_and_it_comes_back() {
         session.send("\n");
         session.wait_until("the screen again", |s| s.alternate_screen() && s.contents().contains("of 65 devices"));
     }
-    session.send("2");
+    session.send("3");
     session.wait_for("time against the slowest");
     session.send("q");
     assert!(session.wait().success());

@@ -32,7 +32,7 @@ fn keys_reach_the_planner() {
     session.wait_for("of 8 devices");
     session.send("\x1b[1;2C");
     session.wait_for("of 16 devices");
-    session.send("3");
+    session.send("4");
     session.wait_for("1F1B");
     session.send("q");
     assert!(session.wait().success());

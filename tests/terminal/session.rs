@@ -139,7 +139,7 @@ impl Session {
     pub(crate) fn close_window(&mut self) {
         // The reader holds the terminal too, and lets go of it after the next thing it reads.
         self.deaf.store(true, Ordering::Relaxed);
-        self.send("2");
+        self.send("3");
         self.keys = None;
         self.master = None;
     }

@@ -1,18 +1,19 @@
-//! Devices: how busy and how full each one is; below, the selected one in figures and whom it talks to. The replicas of a
+//! Devices: all of them on a map, then how busy and how full each one is; below, the selected one in figures and whom it talks to. The replicas of a
 //! stage are alike and fold into one row with a count.
 
 use ratatui::{
     Frame,
     layout::Rect,
+    style::{Color, Style},
     text::{Line, Span},
     widgets::Paragraph,
 };
 
 use super::{
     clip, fit, fit_right,
-    links::Matrix,
+    links::{Matrix, title},
     load_parts::{self, LoadPart, load_parts},
-    machine_map, operator_flows, plain, rows,
+    operator_flows, plain, rows,
     stages::memory_title,
     summary::summary,
 };
@@ -20,6 +21,7 @@ use crate::{
     plan::{Plan, Score},
     tui::{
         model::{Focus, Hit, Model},
+        paint::{atlas::Atlas, map::Map, map_layout::MapLayout, shades::Shades},
         played::Played,
         shown::Shown,
         theme::{Role, Theme},
@@ -75,12 +77,15 @@ const VALUE: usize = 10;
 /// Lines about the selected device, and the height of a view that has room for them.
 const DETAIL: u16 = 6;
 const TALL: u16 = 17;
-/// Lines in which machines and links are both told.
-const LEAST_FOR_BOTH: usize = 8;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
     frame.render_widget(Paragraph::new(summary(model, shown, plan, score, area.width)), rows(area, 0, 3));
+    let listed = model.device_rows().len() as u16 + 5 + 1 + DETAIL;
+    let room = area.height.saturating_sub(listed).min(area.height / 3);
+    let map = draw_map(frame, rows(area, 3, room), model, shown, plan);
+    // The list is laid out as if the map were not there.
+    let area = Rect { y: area.y + map, height: area.height - map, ..area };
     let width = area.width as usize;
     let parts = load_parts(score);
     let bar_width = width.saturating_sub(LEFT + 2 * VALUE + 3) / 2;
@@ -90,8 +95,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     let selected = all.get(model.device_cursor).map(|row| row.stage()).filter(|&stage| stage < plan.stages.len());
     let room = area.height.saturating_sub(5 + detail);
     // What is told of machines and links takes what the rows leave, and where they are many, half.
-    let told = if detail > 0 { wanted(model, shown, plan, width) as u16 } else { 0 };
-    let told = told.min((room.saturating_sub(all.len() as u16 + 1)).max(room / 2));
+    let told = if detail > 0 { wanted(model, shown, width) as u16 } else { 0 };
+    let least = if map > 0 { 0 } else { room / 2 };
+    let told = told.min((room.saturating_sub(all.len() as u16 + 1)).max(least));
     let table = rows(area, 5, room - told);
     let visible = table.height as usize;
     let first = super::scrolled(model.device_cursor, visible, all.len());
@@ -114,37 +120,53 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     }
     let below = rows(area, top + detail, area.height.saturating_sub(top + detail));
     if told > 0 {
-        let lines = told_lines(model, shown, plan, selected.unwrap_or(0), (width, usize::from(below.height)));
+        let lines = told_lines(model, shown, selected.unwrap_or(0), (width, usize::from(below.height)));
         frame.render_widget(Paragraph::new(lines), below);
     }
+}
+
+/// The least height of a view with a map.
+const WITH_MAP: u16 = 7;
+
+/// Every device with its stage, the selected one marked, in an area; gives the lines it took.
+fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown, plan: &Plan) -> u16 {
+    if area.height < WITH_MAP {
+        return 0;
+    }
+    let Some(layout) = MapLayout::new(&Atlas::of(shown), area.width, area.height - 2) else { return 0 };
+    let seats = &layout.atlas.seats;
+    let cursor = match model.device_rows().get(model.device_cursor) {
+        Some(&DeviceRow::Stage(stage)) => seats.iter().position(|seat| seat.stage == Some(stage)),
+        Some(&DeviceRow::Device(_, device)) => seats.iter().rposition(|seat| seat.device <= device),
+        _ => None,
+    };
+    let on = if layout.atlas.groups.iter().any(|group| group.whole) { " on their machines" } else { "" };
+    let each = if layout.stands_for > 1 { format!(", a cell for every {}", layout.stands_for) } else { String::new() };
+    let text = format!("devices{on}: hue stage, height memory, shade load{each}");
+    frame.render_widget(title(&text, area.width.into(), &model.theme), rows(area, 0, 1));
+    let shades = Shades::new(&model.theme, model.depth);
+    let stages = plan.stages.len();
+    let map = Map { layout: &layout, shades: &shades, theme: &model.theme, stages, cursor, moment: None, changed: &[] };
+    map.draw(frame.buffer_mut(), rows(area, 1, area.height - 1));
+    layout.rows + 2
 }
 
 /// The matrix of links between stages.
 fn matrix<'a>(model: &'a Model, shown: &'a Shown, selected: usize) -> Matrix<'a> {
     let same = |played: &&Played| std::ptr::eq(&raw const *played.shown, shown);
-    Matrix { shown, played: model.played.as_deref().filter(same), theme: &model.theme, selected }
+    let shades = Shades::new(&model.theme, model.depth);
+    Matrix { shown, played: model.played.as_deref().filter(same), theme: &model.theme, shades, selected }
 }
 
-/// Lines that machines, links and operators would take.
-fn wanted(model: &Model, shown: &Shown, plan: &Plan, width: usize) -> usize {
+/// Lines that links and operators would take.
+fn wanted(model: &Model, shown: &Shown, width: usize) -> usize {
     let operators = operator_flows::lines(shown, (width, 24), &model.theme).len();
-    machine_map::wanted(shown, plan, width) + matrix(model, shown, 0).wanted() + operators
+    matrix(model, shown, 0).wanted() + operators
 }
 
-/// Machines, links and operators, in the room there is.
-fn told_lines(
-    model: &Model,
-    shown: &Shown,
-    plan: &Plan,
-    selected: usize,
-    (width, height): (usize, usize),
-) -> Vec<Line<'static>> {
-    let matrix = matrix(model, shown, selected);
-    // Where there is no room for both, the matrix tells more: its rows name the machines, too.
-    let both = height >= LEAST_FOR_BOTH || matrix.wanted() == 0;
-    let for_machines = if both { height.saturating_sub(matrix.wanted()).max(height / 2) } else { 0 };
-    let mut lines = machine_map::lines(shown, plan, selected, (width, for_machines), &model.theme);
-    lines.extend(matrix.lines(width, height.saturating_sub(lines.len())));
+/// Links and operators, in the room there is.
+fn told_lines(model: &Model, shown: &Shown, selected: usize, (width, height): (usize, usize)) -> Vec<Line<'static>> {
+    let mut lines = matrix(model, shown, selected).lines(width, height);
     lines.extend(operator_flows::lines(shown, (width, height.saturating_sub(lines.len())), &model.theme));
     lines
 }
@@ -258,6 +280,12 @@ fn draw_detail(
     frame.render_widget(Paragraph::new(lines), area);
 }
 
+/// The colour of a stage.
+fn hue(model: &Model, plan: &Plan, stage: usize) -> Style {
+    let shades = Shades::new(&model.theme, model.depth);
+    Style::new().fg(shades.color(shades.stage(stage, plan.stages.len())))
+}
+
 fn row_spans(
     row: DeviceRow,
     model: &Model,
@@ -290,7 +318,7 @@ fn row_spans(
             ]
         }
         _ if shown.names.noun == "device" => vec![
-            Span::styled("● ", theme.stage(i)),
+            Span::styled("● ", hue(model, plan, i)),
             Span::styled(fit(shown.names.long(i), LEFT - 15), theme.bold(Role::Text)),
             Span::styled(fit_right(&stage.nodes.len().to_string(), 4), theme.fg(Role::Muted)),
             Span::styled(fit(" nodes", 8), theme.fg(Role::Muted)),
@@ -305,7 +333,7 @@ fn row_spans(
             vec![
                 Span::raw(sign),
                 Span::styled(fit(&span_of(&stage.devices), 12), theme.bold(Role::Text)),
-                Span::styled("● ", theme.stage(i)),
+                Span::styled("● ", hue(model, plan, i)),
                 Span::raw(fit(&(i + 1).to_string(), 5)),
                 Span::styled(fit(&count, LEFT - 22), theme.fg(Role::Muted)),
             ]
@@ -332,10 +360,12 @@ fn row_spans(
     let scale = limit.max(scored.memory_bytes);
     let gauge = bar_width.saturating_sub(1);
     let fixed = scored.memory_bytes - scored.activation_bytes;
+    // Half a line in its colour; a sign of its own where there is none.
+    let fill = |sign| if theme.color(Role::Weights) == Color::Reset { sign } else { "▄" };
     spans.extend(bar::stacked(
         &[
-            Part { share: fixed / scale, fill: "█", style: theme.fg(Role::Weights) },
-            Part { share: scored.activation_bytes / scale, fill: "▒", style: theme.fg(Role::Activations) },
+            Part { share: fixed / scale, fill: fill("█"), style: theme.fg(Role::Weights) },
+            Part { share: scored.activation_bytes / scale, fill: fill("▒"), style: theme.fg(Role::Activations) },
         ],
         gauge,
     ));

@@ -1,21 +1,27 @@
-//! Who sends how much to whom: a row for each stage that sends, a column for each that receives, and how long the link
-//! between them is busy. Where not all fit, those around the selected stage are shown.
+//! Who sends how much to whom: a row for each stage that sends, a square of two cells for each that receives, the more the
+//! stronger. The selected row has its figures behind it. Where not all fit, those around the selected stage are shown.
 
-use ratatui::text::{Line, Span};
+use ratatui::{
+    style::Style,
+    text::{Line, Span},
+};
 
-use super::{clip, fit, fit_right, scrolled};
+use super::{clip, fit, scrolled};
 use crate::{
     family::{self, describe::Flow},
     tui::{
+        paint::shades::{Activity, Shades},
         played::Played,
         shown::Shown,
         theme::{Role, Theme},
     },
 };
 
-/// Cells of a column, and most of the names at the left.
-const CELL: usize = 16;
+/// Cells of a square, and most of the names at the left.
+const CELL: usize = 2;
 const NAME: usize = 18;
+/// Cells that the figures of a row take.
+const FIGURES: usize = 34;
 
 /// What a matrix is drawn from.
 pub(super) struct Matrix<'a> {
@@ -23,6 +29,7 @@ pub(super) struct Matrix<'a> {
     /// The batch in the simulator, which tells how busy links are.
     pub played: Option<&'a Played>,
     pub theme: &'a Theme,
+    pub shades: Shades,
     /// The stage that must be seen.
     pub selected: usize,
 }
@@ -44,7 +51,7 @@ impl Matrix<'_> {
     /// The matrix in so many cells and lines.
     pub(super) fn lines(&self, width: usize, height: usize) -> Vec<Line<'static>> {
         let count = self.stages();
-        let columns = (width.saturating_sub(NAME) / CELL).min(count);
+        let columns = (width.saturating_sub(NAME + FIGURES.min(width / 3)) / CELL).min(count);
         let seen = height.saturating_sub(2).min(count);
         if columns == 0 || seen == 0 || self.wanted() == 0 {
             return vec![];
@@ -60,18 +67,23 @@ impl Matrix<'_> {
         };
         // Gradients of activations go back on the same links.
         let what = family::of(&self.shown.workload).flows_of();
-        let busy = if self.played.is_some() { ", link busy" } else { "" };
-        let mut lines = vec![title(&format!("who sends to whom: {what}{busy}{part}"), width, self.theme)];
+        let fullest = self.flows().max_by(|a, b| a.amount.value().total_cmp(&b.amount.value()));
+        let most = fullest.map_or(String::new(), |flow| {
+            let name = |stage| self.shown.names.caption(stage);
+            format!("; most from {} to {}: {}", name(flow.from), name(flow.to), self.figure(flow))
+        });
+        let mut lines = vec![title(&format!("who sends to whom: {what}{most}{part}"), width, self.theme)];
         let mut head = vec![Span::styled(fit("  from / to", NAME), self.theme.fg(Role::Muted))];
+        // Numbers of two digits leave no blank: every fifth stage has its own.
         for to in right..right + columns {
-            head.push(Span::styled(
-                fit_right(&clip(self.shown.names.caption(to), CELL - 1), CELL),
-                self.theme.fg(Role::Muted),
-            ));
+            let told = count < 10 || (to + 1) % 5 == 0 || to == right;
+            let number = if told { (to + 1).to_string() } else { String::new() };
+            head.push(Span::styled(fit(&number, CELL), self.theme.fg(Role::Muted)));
         }
         lines.push(Line::from(head));
+        let strongest = fullest.map_or(1.0, |flow| flow.amount.value()).max(f64::MIN_POSITIVE);
         for from in top..top + seen {
-            let sign = if from == selected { "▌ " } else { "  " };
+            let here = from == selected;
             let name = match self.shown.names.machines(from) {
                 "" => self.shown.names.caption(from).to_string(),
                 machines => format!(
@@ -80,27 +92,52 @@ impl Matrix<'_> {
                     machines.replace("machine", "m").replace("ms ", "m ")
                 ),
             };
+            let style = if here { self.theme.bold(Role::Text) } else { self.theme.fg(Role::Muted) };
             let mut spans = vec![
-                Span::styled(sign, self.theme.fg(Role::Focus)),
-                Span::styled(fit(&name, NAME - 2), self.theme.fg(Role::Text)),
+                Span::styled(if here { "▌ " } else { "  " }, self.theme.fg(Role::Focus)),
+                Span::styled(fit(&name, NAME - 2), style),
             ];
-            spans.extend((right..right + columns).map(|to| self.cell(from, to)));
+            spans.extend((right..right + columns).map(|to| self.square(from, to, strongest)));
+            if here {
+                let room = width.saturating_sub(NAME + columns * CELL + 2);
+                spans.push(Span::raw("  "));
+                spans.push(Span::styled(clip(&self.figures(from), room), self.theme.fg(Role::Text)));
+            }
             lines.push(Line::from(spans));
         }
         lines
     }
 
-    fn cell(&self, from: usize, to: usize) -> Span<'static> {
+    /// How strongly a stage sends to another, against the strongest.
+    fn square(&self, from: usize, to: usize, strongest: f64) -> Span<'static> {
         let Some(flow) = self.flows().find(|flow| (flow.from, flow.to) == (from, to)) else {
-            return Span::styled(fit_right("·", CELL), self.theme.fg(Role::Border));
+            return Span::styled("· ", self.theme.fg(Role::Border));
         };
-        let Some(busy) = self.busy(from, to) else {
-            return Span::raw(fit_right(&flow.amount.text(), CELL));
-        };
-        let sign = ["░", "▒", "▓", "█"][((busy * 4.0) as usize).min(3)];
-        let text = format!("{} {sign}{}", flow.amount.text(), fit_right(&crate::units::percent_whole(busy), 4));
-        let role = if busy > 0.75 { Role::Warning } else { Role::Text };
-        Span::styled(fit_right(&text, CELL), self.theme.fg(role))
+        let share = (flow.amount.value() / strongest).clamp(0.0, 1.0);
+        let sign = ["░", "▒", "▓", "█"][((share * 4.0) as usize).min(3)];
+        if self.shades.mixes() {
+            let shade = self.shades.activity(Activity::Communication);
+            let color = self.shades.color(self.shades.towards_ground(shade, 0.25 + 0.75 * share));
+            return Span::styled("██", Style::new().fg(color));
+        }
+        Span::styled(sign.repeat(CELL), self.theme.fg(Role::Transfer))
+    }
+
+    /// An amount, and how busy its link is.
+    fn figure(&self, flow: &Flow) -> String {
+        match self.busy(flow.from, flow.to) {
+            Some(busy) => format!("{} {}", flow.amount.text(), crate::units::percent_whole(busy)),
+            None => flow.amount.text(),
+        }
+    }
+
+    /// What a stage sends, in figures, the most first.
+    fn figures(&self, from: usize) -> String {
+        let mut flows: Vec<&Flow> = self.flows().filter(|flow| flow.from == from).collect();
+        flows.sort_by(|a, b| b.amount.value().total_cmp(&a.amount.value()));
+        let told = flows.iter().map(|flow| format!("to {} {}", flow.to + 1, self.figure(flow)));
+        let told: Vec<String> = told.collect();
+        if told.is_empty() { "sends nothing".into() } else { told.join(", ") }
     }
 
     /// Share of the batch during which the link between two stages carries activations.

@@ -1,6 +1,9 @@
 //! What a stage's time is made of, as far as the profile tells: the parts of every bar, legend and sentence about loads.
 
-use ratatui::{style::Style, text::Span};
+use ratatui::{
+    style::{Color, Style},
+    text::Span,
+};
 
 use crate::{
     plan::{NodeScore, Score, StageScore},
@@ -46,9 +49,14 @@ pub(super) fn load_parts(score: &Score) -> Vec<LoadPart> {
     parts
 }
 
+/// What a part fills a bar with: half a line in its colour, a sign of its own where it has none.
+fn half(part: &LoadPart, theme: &Theme) -> &'static str {
+    if theme.color(part.role) == Color::Reset { part.fill } else { "▄" }
+}
+
 /// The parts of a stage as parts of a bar that `whole` seconds fill.
 pub(super) fn bar_parts(parts: &[LoadPart], stage: &StageScore, whole: f64, theme: &Theme) -> Vec<Part> {
-    let part = |p: &LoadPart| Part { share: (p.of)(stage) / whole, fill: p.fill, style: theme.fg(p.role) };
+    let part = |p: &LoadPart| Part { share: (p.of)(stage) / whole, fill: half(p, theme), style: theme.fg(p.role) };
     parts.iter().map(part).collect()
 }
 
@@ -56,7 +64,7 @@ pub(super) fn bar_parts(parts: &[LoadPart], stage: &StageScore, whole: f64, them
 pub(super) fn node_parts(parts: &[LoadPart], node: &NodeScore, backward: bool, whole: f64, theme: &Theme) -> Vec<Part> {
     let look = |names: [&str; 2]| -> (&'static str, Style) {
         let found = parts.iter().find(|p| names.contains(&p.name));
-        found.map_or(("█", Style::new()), |p| (p.fill, theme.fg(p.role)))
+        found.map_or(("█", Style::new()), |p| (half(p, theme), theme.fg(p.role)))
     };
     let compute = if backward { ["backward", "compute"] } else { ["forward", "compute"] };
     [(node.compute_s, compute), (node.communication_s, ["receive", "edges"]), (node.sync_s, ["sync", "sync"])]

@@ -8,7 +8,12 @@
 //! Each part has a fill of its own besides its colour. What does not depend on microbatches lies below; the top of a
 //! column is drawn in eighths of a cell, everything under it in whole cells.
 
-use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Span};
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::{Color, Style},
+    text::Span,
+};
 
 use super::{
     phrases::{Phrase, flow},
@@ -18,6 +23,7 @@ use super::{
 use crate::{
     simulate::MemoryParts,
     tui::{
+        paint::shades::{Memory, Shades},
         played::Played,
         theme::{Role, Theme},
     },
@@ -58,7 +64,7 @@ fn layers(parts: &MemoryParts) -> [Layer; 6] {
 pub(super) fn draw(
     buffer: &mut Buffer,
     area: Rect,
-    theme: &Theme,
+    (theme, shades): (&Theme, &Shades),
     played: &Played,
     stage: usize,
     limit: f64,
@@ -77,7 +83,7 @@ pub(super) fn draw(
     let far = peak < limit / 8.0;
     let scale = if far { peak * 1.25 } else { limit.max(peak) };
     let most = if area.height >= 5 { 2 } else { 1 };
-    let head = flow(head(&layers, peak, limit, far, theme), " ", columns.into(), most);
+    let head = flow(head(&layers, peak, limit, far, (theme, shades)), " ", columns.into(), most);
     let top = (head.len() as u16).min(area.height - 1);
     for (y, line) in (0..top).zip(head) {
         let used = line.width() as u16;
@@ -100,16 +106,81 @@ pub(super) fn draw(
         let start = from + f64::from(column) * per_column;
         let bytes = most_in(steps, start, start + per_column);
         for row in 0..grid.height {
-            let (symbol, style) = cell(&layers, bytes, scale, (row, grid.height), theme);
+            let (symbol, style) = if shades.mixes() {
+                exact(&layers, bytes, scale, (row, grid.height), (theme, shades))
+            } else {
+                cell(&layers, bytes, scale, (row, grid.height), theme)
+            };
             if let Some(cell) = buffer.cell_mut((grid.x + column, grid.bottom() - 1 - row)) {
                 cell.set_symbol(symbol).set_style(style);
+            }
+        }
+        // The limit as a line, where it is within the chart and nothing hides it.
+        let at = (limit / scale * f64::from(grid.height)).ceil() as u16;
+        if limit.is_finite() && (1..=grid.height).contains(&at) {
+            let y = grid.bottom() - at;
+            if let Some(cell) = buffer.cell_mut((grid.x + column, y)).filter(|cell| cell.symbol() == " ") {
+                cell.set_symbol("▔").set_fg(theme.color(Role::Bad));
             }
         }
     }
 }
 
+/// A part's colour: three hues of their own, which are no stage's; parts of one hue differ in lightness.
+fn color(layer: &Layer, shades: &Shades, theme: &Theme) -> Color {
+    if !shades.mixes() {
+        return theme.color(layer.role);
+    }
+    let (memory, left) = match layer.role {
+        Role::Activations => (Memory::Activations, 1.0),
+        Role::Communication => (Memory::Buffers, 1.0),
+        Role::Backward => (Memory::State, 0.8),
+        Role::AllReduce => (Memory::State, 0.62),
+        Role::Sync => (Memory::State, 0.7),
+        _ => (Memory::State, 1.0),
+    };
+    shades.color(shades.towards_ground(shades.memory(memory), left))
+}
+
+/// What stands in a row of cells where colours can be had: borders between parts to an eighth of a row.
+fn exact(
+    layers: &[Layer],
+    bytes: f64,
+    scale: f64,
+    (row, height): (u16, u16),
+    (theme, shades): (&Theme, &Shades),
+) -> (&'static str, Style) {
+    let (low, high) = (f64::from(row), f64::from(row) + 1.0);
+    let rows_of = |bytes: f64| bytes / scale.max(f64::MIN_POSITIVE) * f64::from(height);
+    // Where each part begins and ends within this row; what is beyond the lower parts is in flight.
+    let mut below = 0.0;
+    let last = layers.len() - 1;
+    let mut parts: Vec<(f64, Color)> = vec![];
+    for (i, layer) in layers.iter().enumerate() {
+        let end = if i == last { bytes } else { (below + layer.bytes).min(bytes) };
+        let within = (rows_of(end).min(high) - rows_of(below).max(low)).max(0.0);
+        if within > 1.0 / 16.0 {
+            parts.push((within, color(layer, shades, theme)));
+        }
+        below = end.max(below);
+    }
+    match parts.as_slice() {
+        [] => (" ", Style::new()),
+        [(share, only)] => (EIGHTHS[((share * 8.0).round() as usize).clamp(1, 8)], Style::new().fg(*only)),
+        [(share, lower), more @ ..] => {
+            let upper = more.iter().max_by(|a, b| a.0.total_cmp(&b.0)).map_or(*lower, |part| part.1);
+            let filled: f64 = parts.iter().map(|part| part.0).sum();
+            // A cell has two colours: where a third, the empty part, is large, it wins.
+            if filled < 0.75 {
+                return (EIGHTHS[((filled * 8.0).round() as usize).clamp(1, 8)], Style::new().fg(upper));
+            }
+            (EIGHTHS[((share * 8.0).round() as usize).clamp(1, 7)], Style::new().fg(*lower).bg(upper))
+        }
+    }
+}
+
 /// Limit and peak, and what the peak is made of.
-fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, theme: &Theme) -> Vec<Phrase> {
+fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, (theme, shades): (&Theme, &Shades)) -> Vec<Phrase> {
     let over = peak > limit * (1.0 + 1e-9);
     let muted = theme.fg(Role::Muted);
     let told = match limit.is_finite() {
@@ -126,7 +197,7 @@ fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, theme: &Theme) -> Ve
     // As they lie on one another, from the top.
     phrases.extend(layers.iter().rev().filter(|layer| layer.bytes > 0.0).map(|layer| {
         vec![
-            Span::styled(layer.fill, theme.fg(layer.role)),
+            Span::styled(if shades.mixes() { "■" } else { layer.fill }, Style::new().fg(color(layer, shades, theme))),
             Span::styled(format!(" {} {} ", layer.name, units::bytes(layer.bytes)), muted),
         ]
     }));

@@ -22,7 +22,6 @@ mod header;
 mod help;
 mod links;
 mod load_parts;
-mod machine_map;
 mod memory_chart;
 mod no_plan;
 mod node_rows;
@@ -38,6 +37,7 @@ pub(super) mod timeline;
 mod timeline_cursor;
 mod timeline_head;
 mod timeline_rows;
+mod timeline_whole;
 pub(super) mod workload;
 mod would_help;
 
@@ -53,13 +53,16 @@ use ratatui::{
 use super::{
     model::{Focus, Hit, Model, View},
     overlay::Overlay,
-    shown::{Shown, Standing},
+    shown::Standing,
     theme::{Role, Theme},
+    views::overview,
 };
 use crate::text::is_hostile;
 
 /// The smallest screen on which everything has its place.
 pub(super) const SMALLEST: (u16, u16) = (60, 16);
+/// Columns from which tabs have their numbers.
+const NUMBERED: usize = 69;
 /// Width of the left panel.
 const PANEL_WIDTH: u16 = 30;
 
@@ -131,9 +134,10 @@ fn too_small(width: u16, height: u16) -> Vec<String> {
 fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     model.hits.push((area, Hit::ViewArea));
     let focused = model.focus == Focus::View;
-    frame.render_widget(bordered(&model.theme, focused), area);
     draw_tabs(frame, area, model, focused);
-    let mut inner = inside(area);
+    let air = u16::from(area.height >= 30);
+    let mut inner = rows(area, 2 + air, area.height);
+    inner = Rect { x: inner.x + 2.min(inner.width), width: inner.width.saturating_sub(3), ..inner };
     if model.convergence_shown() {
         // The view keeps the larger part.
         let height = convergence::HEIGHT.min(inner.height / 2);
@@ -164,79 +168,95 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     };
     match (shown.plan(), model.view) {
         (None, _) => no_plan::draw(frame, inner, model, &shown),
+        (Some((plan, score)), View::Overview) => {
+            overview::draw(frame, inner, model, &shown, plan, score);
+        }
         (Some((plan, score)), View::Stages) => stages::draw(frame, inner, model, &shown, plan, score),
         (Some((plan, score)), View::Devices) => devices::draw(frame, inner, model, &shown, plan, score),
         (Some(_), _) => timeline::draw(frame, inner, model, &shown),
     }
     let other = model.played.as_ref().is_some_and(|played| !std::sync::Arc::ptr_eq(&played.shown, &shown));
-    draw_standing(frame, area, model, &shown);
     if model.stale() || (model.view == View::Timeline && other) {
         fade(frame, inner, &model.theme);
     }
 }
 
-/// In the lower border, what the shown plan is if it is no planner's last word.
-fn draw_standing(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown) {
-    let text = match shown.standing {
-        Standing::Done => return,
-        Standing::Edited => " edited by hand: u undo, 0 planner's plan ",
-        Standing::BestSoFar { .. } if model.best_so_far_shown() => " best so far: the search goes on ",
-        Standing::BestSoFar { .. } => " best so far of a search that was left ",
-    };
-    let width = (text.chars().count() as u16).min(area.width.saturating_sub(4));
-    let place = Rect { x: area.x + 2, y: area.bottom().saturating_sub(1), width, height: 1 };
-    frame.render_widget(Span::styled(text, model.theme.bold(Role::Warning)), place.intersection(area));
+/// What the shown plan is if it is no planner's last word.
+fn standing(model: &Model) -> Option<&'static str> {
+    let shown = model.shown.as_ref().filter(|shown| shown.plan().is_some())?;
+    match shown.standing {
+        Standing::Done => None,
+        Standing::Edited => Some("edited by hand: u undo, 0 planner's plan"),
+        Standing::BestSoFar { .. } if model.best_so_far_shown() => Some("best so far: the search goes on"),
+        Standing::BestSoFar { .. } => Some("best so far of a search that was left"),
+    }
 }
 
-/// The views' names in the upper border, with the limits after them when the left panel is away.
+/// The views' names, and below them a rule that is strong under the one that is shown. At the rule's right end stands what
+/// the plan is, and the limits when the left panel is away.
 fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool) {
-    let titles = View::ALL.into_iter().enumerate().map(|(i, view)| (view, format!("{} {}", i + 1, view.title())));
-    let titles: Vec<(View, String)> = titles.collect();
-    // At the smallest size names stand without blanks around them, so that none is lost.
-    let whole: usize = titles.iter().map(|(_, title)| title.len() + 3).sum();
-    let blank = if whole + 2 <= area.width.into() { " " } else { "" };
-    let mut x = area.x + 1 + blank.len() as u16;
-    for (view, title) in titles {
-        let text = format!("{blank}{title}{blank}");
-        let width = (text.chars().count() as u16).min(area.right().saturating_sub(x + 1));
-        let style = match (view == model.view, focused) {
-            (true, true) => model.theme.bold(Role::Focus).add_modifier(Modifier::UNDERLINED),
-            (true, false) => model.theme.bold(Role::Text).add_modifier(Modifier::UNDERLINED),
+    let titles: Vec<(View, String, &str)> =
+        View::ALL.into_iter().enumerate().map(|(i, view)| (view, format!("{} ", i + 1), view.title())).collect();
+    let room = usize::from(area.width.saturating_sub(3));
+    let numbered = room >= NUMBERED;
+    let titles: Vec<(View, String, &str)> =
+        titles.into_iter().map(|(view, n, name)| (view, if numbered { n } else { String::new() }, name)).collect();
+    // Where there is little room names stand closer, so that none is lost.
+    let whole: usize = titles.iter().map(|(_, number, name)| number.len() + name.len()).sum();
+    let gap = (room.saturating_sub(whole) / titles.len()).clamp(1, 3) as u16;
+    let rule = Rect { y: area.y + 1, height: 1.min(area.height.saturating_sub(1)), ..area };
+    let line = "─".repeat(usize::from(area.width.saturating_sub(3)));
+    let start = area.x + 2.min(area.width);
+    frame.render_widget(Span::styled(line, model.theme.fg(Role::Border)), Rect { x: start, ..rule }.intersection(area));
+    let mut x = start;
+    for (view, number, name) in titles {
+        let width = ((number.len() + name.len()) as u16).min(area.right().saturating_sub(x));
+        let tab = Rect { x, y: area.y, width, height: 1 };
+        let here = view == model.view;
+        let style = match (here, focused) {
+            (true, true) => model.theme.bold(Role::Text),
+            (true, false) => model.theme.fg(Role::Text),
             (false, _) => model.theme.fg(Role::Muted),
         };
-        let text_style = style.remove_modifier(Modifier::UNDERLINED);
-        let tab = Rect { x, y: area.y, width, height: 1 };
-        // The name alone is underlined, not the blanks around it.
-        let line = Line::from(vec![
-            Span::styled(blank, text_style),
-            Span::styled(title, style),
-            Span::styled(blank, text_style),
-        ]);
-        frame.render_widget(line, tab);
+        let figure = if here { model.theme.bold(Role::Focus) } else { model.theme.fg(Role::Muted) };
+        frame.render_widget(Line::from(vec![Span::styled(number, figure), Span::styled(name, style)]), tab);
+        if here && rule.height > 0 {
+            let strong = Span::styled("━".repeat(usize::from(width)), model.theme.fg(Role::Focus));
+            frame.render_widget(strong, Rect { x, width, ..rule });
+        }
+        // The blank after a name is a part of it, for the mouse.
         model.hits.push((tab, Hit::Tab(view)));
-        x += width + 1;
+        x += width + gap;
+    }
+    draw_on_rule(frame, rule, model);
+}
+
+/// Words on the rule below the tabs, as many as there is room for right of the longest tab that may be underlined.
+fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model) {
+    if rule.height == 0 {
+        return;
+    }
+    let mut words: Vec<Span<'static>> = vec![];
+    if let Some(standing) = standing(model) {
+        words.push(Span::styled(format!(" {standing} "), model.theme.bold(Role::Warning)));
     }
     if !model.panel_visible() {
-        let mut limits: Vec<String> = model
-            .current_planner()
-            .limits_for(&model.workload)
-            .iter()
-            .map(|&kind| kind.counted(model.limits.get(kind)))
-            .collect();
-        let width = |limits: &[String]| limits.join(" · ").chars().count() as u16 + 2;
-        // Beside the tabs, else in the lower border: there as many as there is room for; the first ones matter most.
-        let above = x + width(&limits) + 2 <= area.right();
-        let (y, x) = if above { (area.y, x) } else { (area.bottom().saturating_sub(1), area.x + area.width / 2) };
-        while !limits.is_empty() && x + width(&limits) + 2 > area.right() {
-            limits.pop();
-        }
-        if !limits.is_empty() {
-            let width = width(&limits);
-            let text = format!(" {} ", limits.join(" · "));
-            let place = Rect { x: area.right() - 2 - width, y, width, height: 1 };
-            frame.render_widget(Span::styled(text, model.theme.fg(Role::Text)), place);
+        let limits = model.current_planner().limits_for(&model.workload);
+        let limits = limits.iter().map(|&kind| kind.counted(model.limits.get(kind)));
+        for (i, limit) in limits.enumerate() {
+            let text = if i == 0 { format!(" {limit} ") } else { format!("· {limit} ") };
+            words.push(Span::styled(text, model.theme.fg(Role::Text)));
         }
     }
+    let width = |words: &[Span<'_>]| words.iter().map(Span::width).sum::<usize>();
+    while width(&words) + 12 > usize::from(rule.width) {
+        if words.pop().is_none() {
+            return;
+        }
+    }
+    let width = width(&words) as u16;
+    let place = Rect { x: rule.right().saturating_sub(width + 2).max(rule.x), width, ..rule };
+    frame.render_widget(Line::from(words), place);
 }
 
 fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {

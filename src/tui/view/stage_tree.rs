@@ -5,7 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use ratatui::text::{Line, Span};
+use ratatui::{
+    style::{Color, Style},
+    text::{Line, Span},
+};
 
 use super::{
     fit, fit_right,
@@ -16,6 +19,7 @@ use crate::{
     family,
     plan::{NodeScore, Plan, Score, Stage, StageScore, Violation},
     tui::{
+        paint::shades::Shades,
         shown::Shown,
         theme::{Role, Theme},
         widget::{
@@ -29,6 +33,11 @@ use crate::{
 
 /// Cells of a printed duration or size with a blank before it.
 pub(super) const VALUE: usize = 10;
+
+/// The longest bar: more cells say no more.
+const LONGEST: usize = 40;
+/// Width from which the slack has a column.
+const WITH_SLACK: usize = 100;
 
 /// The sign of recomputation before the number of nodes that recompute.
 pub(super) const RECOMPUTES: &str = "↻";
@@ -47,15 +56,18 @@ pub(super) struct Columns {
     pub degrees: usize,
     /// Cells of each of the two bars; 0 where there is no room.
     pub bar: usize,
+    /// Cells after the time: how much less it is than the slowest's, or just the sign of that one.
+    pub slack: usize,
 }
 
 impl Columns {
     /// Columns for a width, with or without degrees.
     pub(super) fn new(width: usize, degrees: bool) -> Self {
         let left = if width < 60 { 22 } else { (width * 36 / 100).clamp(26, 42) };
-        // Two gaps of two, two values, the sign of the bottleneck.
-        let rest = width.saturating_sub(left + 4 + 2 * VALUE + 2);
-        Columns { left, degrees: if degrees { 9 } else { 0 }, bar: rest / 2 }
+        let slack = if width < WITH_SLACK { 2 } else { 11 };
+        // Two gaps of two, two values.
+        let rest = width.saturating_sub(left + 4 + 2 * VALUE + slack);
+        Columns { left, degrees: if degrees { 9 } else { 0 }, bar: (rest / 2).min(LONGEST), slack }
     }
 }
 
@@ -63,6 +75,8 @@ impl Columns {
 struct Tree<'a> {
     shown: &'a Shown,
     theme: &'a Theme,
+    shades: &'a Shades,
+    stages: usize,
     columns: Columns,
     parts: Vec<LoadPart>,
     /// What a full bar of time stands for, seconds.
@@ -73,11 +87,28 @@ struct Tree<'a> {
     broken: BTreeSet<usize>,
 }
 
+/// A bar of half the height of a line where it has a colour of its own, else one that can be told without.
+fn filled(share: f64, width: usize, theme: &Theme) -> String {
+    if theme.color(Role::Weights) == Color::Reset {
+        return bar::solid(share, width);
+    }
+    let cells = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
+    "▄".repeat(cells) + &" ".repeat(width - cells)
+}
+
 /// The rows of a plan.
-pub(super) fn branches(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Vec<Branch> {
+pub(super) fn branches(
+    shown: &Shown,
+    plan: &Plan,
+    score: &Score,
+    columns: Columns,
+    (theme, shades): (&Theme, &Shades),
+) -> Vec<Branch> {
     let tree = Tree {
         shown,
         theme,
+        shades,
+        stages: plan.stages.len(),
         columns,
         parts: load_parts(score),
         slowest: score.slowest_s.max(f64::MIN_POSITIVE),
@@ -136,7 +167,7 @@ impl Tree<'_> {
         let sign = if self.broken.contains(&(index + 1)) {
             Span::styled("✗ ", theme.bold(Role::Bad))
         } else {
-            Span::styled("● ", theme.stage(index))
+            Span::styled("● ", Style::new().fg(self.shades.color(self.shades.stage(index, self.stages))))
         };
         let mut spans = vec![
             sign,
@@ -150,7 +181,13 @@ impl Tree<'_> {
         spans.extend(bar::stacked(&bar_parts(&self.parts, scored, self.slowest, theme), columns.bar));
         let style = if bottleneck { theme.bold(Role::Warning) } else { plain() };
         spans.push(Span::styled(fit_right(&units::seconds(scored.load_s), VALUE), style));
-        spans.push(Span::styled(if bottleneck { " ◂" } else { "  " }, style));
+        let slack = match (columns.slack > 2, bottleneck) {
+            (true, false) => fit_right(&units::seconds((self.slowest - scored.load_s).max(0.0)), columns.slack),
+            (true, true) => fit(" ◂ slowest", columns.slack),
+            (false, true) => " ◂".into(),
+            (false, false) => "  ".into(),
+        };
+        spans.push(Span::styled(slack, if bottleneck { style } else { theme.fg(Role::Muted) }));
         spans.push(Span::raw("  "));
         if self.shown.names.is_cpu(index) {
             spans.push(Span::styled(fit("no limit", columns.bar + VALUE), theme.fg(Role::Muted)));
@@ -171,7 +208,7 @@ impl Tree<'_> {
         };
         let (end, border) = if over { ("✗", theme.bold(Role::Bad)) } else { ("│", theme.fg(Role::Border)) };
         vec![
-            Span::styled(bar::solid(bytes / self.memory, width.saturating_sub(1)), theme.fg(Role::Weights)),
+            Span::styled(filled(bytes / self.memory, width.saturating_sub(1), theme), theme.fg(Role::Weights)),
             Span::styled(if width > 0 && marked { end } else { "" }, border),
             Span::raw(if width > 0 && !marked { " " } else { "" }),
             Span::styled(fit_right(&units::bytes_like(bytes, self.memory), VALUE), style),

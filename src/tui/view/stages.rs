@@ -13,6 +13,7 @@
 use ratatui::{
     Frame,
     layout::Rect,
+    style::Style,
     text::{Line, Span},
     widgets::Paragraph,
 };
@@ -29,6 +30,7 @@ use crate::{
     plan::{Plan, Score},
     tui::{
         model::Model,
+        paint::{facts::Facts, shades::Shades, stage_block::Block},
         shown::Shown,
         theme::{Role, Theme},
     },
@@ -38,10 +40,21 @@ use crate::{
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
     let columns = Columns::new(area.width as usize, shown.names.degrees);
-    model.stages.prepare((model.generation, area.width), || stage_tree::branches(shown, plan, score, columns, &theme));
-    // Lines of the plan in words, titles, rows, and one between them and what would help.
-    let needed = 5 + model.stages.rows() + 1;
-    let area = would_help::draw(frame, area, model, area.height.saturating_sub(needed as u16));
+    let shades = Shades::new(&theme, model.depth);
+    let look = (&theme, &shades);
+    model.stages.prepare((model.generation, area.width), || stage_tree::branches(shown, plan, score, columns, look));
+    // Lines of the plan in words, titles, rows, and one between them and what follows.
+    let needed = 5 + model.stages.rows() as u16 + 1;
+    let selected = model.stages.selected().first().map_or(0, |&stage| stage as usize);
+    let played = model.played.clone().filter(|played| std::ptr::eq(played.shown.as_ref(), shown));
+    let facts = Facts::of(shown, plan, score, played.as_deref(), selected);
+    let hue = Style::new().fg(shades.color(shades.stage(selected, plan.stages.len())));
+    let limit = shown.limits.memory_bytes;
+    let block = Block { theme: &theme, shades: &shades, facts: &facts, hue, limit };
+    let told = if area.height >= WITH_BLOCK && area.width >= WIDE { block.wide_height() + 1 } else { 0 };
+    // The selected stage and what would help stand right below the stages, not at the bottom edge.
+    let area = rows(area, 0, (needed + told).saturating_add(would_help::MOST));
+    let area = would_help::draw(frame, area, model, area.height.saturating_sub(needed + told));
     let lines = if model.edited() {
         of_edited(model, shown, plan, score, area.width)
     } else {
@@ -49,9 +62,16 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     };
     frame.render_widget(Paragraph::new(lines), rows(area, 0, 3));
     frame.render_widget(titles(shown, plan, score, columns, &theme), rows(area, 3, 2));
-    let table = rows(area, 5, area.height);
+    let table = rows(area, 5, area.height.saturating_sub(5 + told));
     model.stages.draw(frame, table, &theme);
+    if told > 0 {
+        block.draw_wide(frame, rows(area, area.height.saturating_sub(told), told - 1));
+    }
 }
+
+/// The least height and width of a view that tells the selected stage in figures.
+const WITH_BLOCK: u16 = 28;
+const WIDE: u16 = 80;
 
 /// What stands over bars of memory.
 pub(super) fn memory_title(limit: f64) -> String {
@@ -64,7 +84,8 @@ pub(super) fn memory_title(limit: f64) -> String {
 /// Titles over the columns, and below what the fills mean.
 fn titles(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
-    let time_width = columns.bar + VALUE + 4;
+    let time_width = columns.bar + VALUE + 2;
+    let slack = if columns.slack > 2 { fit_right("slack", columns.slack) } else { "  ".into() };
     let memory = memory_title(shown.limits.memory_bytes);
     let memory = if memory.len() > columns.bar + VALUE { memory.replace("memory, limit", "mem ≤") } else { memory };
     let degrees = if columns.degrees > 0 { "d × t" } else { "" };
@@ -73,7 +94,9 @@ fn titles(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &T
         Span::styled(fit_right(degrees, columns.degrees), muted),
         Span::styled(fit_right("nodes", 7), muted),
         Span::raw("  "),
-        Span::styled(fit("time/sample", time_width), muted),
+        Span::styled(fit("time/sample", time_width - 2), muted),
+        Span::styled(slack, muted),
+        Span::raw("  "),
         Span::styled(memory, muted),
     ];
     let recomputes = plan.stages.iter().any(|stage| stage_tree::recomputed(stage) > 0);

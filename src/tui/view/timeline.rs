@@ -15,10 +15,11 @@
 
 use ratatui::{Frame, buffer::Buffer, layout::Rect, text::Span};
 
-use super::{fit, fit_right, memory_chart, rows, timeline_cursor, timeline_head, timeline_rows};
+use super::{fit, fit_right, memory_chart, rows, timeline_cursor, timeline_head, timeline_rows, timeline_whole};
 use crate::tui::{
     action::Action,
     model::Model,
+    paint::shades::Shades,
     played::Played,
     shown::Shown,
     theme::{Role, Theme},
@@ -48,6 +49,8 @@ impl Model {
 const LEAST_ROWS: u16 = 3;
 /// Lines of the grid that a head with all its lines leaves to it.
 const GOOD_ROWS: u16 = 6;
+/// The most lines of the chart of memory.
+const TALLEST_CHART: u16 = 14;
 /// From this height on the chart of memory is a taller one.
 const TALL: u16 = 24;
 /// Below this width what is under the cursor takes two lines.
@@ -59,6 +62,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
         frame.render_widget(Span::styled("playing the schedule …", theme.fg(Role::Muted)), area);
         return;
     };
+    let shades = Shades::new(&theme, model.depth);
     let batch = played.timeline.iteration_s;
     model.timeline.columns = area.width.saturating_sub(LABEL);
     let window = model.timeline.window(batch);
@@ -68,21 +72,33 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
 
     let told_height: u16 = if area.width < WIDE { 2 } else { 1 };
     let below = area.height.saturating_sub(told_height + 1);
-    let chart_height = if area.height >= TALL { 6 } else { 5 };
+    let chart_height = match area.height {
+        40.. => 9,
+        TALL.. => 7,
+        _ => 5,
+    };
     let (good, most) = (below.saturating_sub(chart_height + GOOD_ROWS), below.saturating_sub(LEAST_ROWS));
     let path = (model.timeline.path, model.keymap.of_action(Action::MarkPath));
-    let mut head = timeline_head::lines(&played, path, window, &theme, area.width.into(), good.into());
+    let mut head = timeline_head::lines(&played, path, window, (&theme, &shades), area.width.into(), good.into());
     head.truncate(most.into());
-    let axis = head.len() as u16;
+    let told = head.len() as u16;
     for (y, line) in (0..).zip(head) {
         frame.render_widget(line, rows(area, y, 1));
     }
+    let part = window.1 - window.0 < batch * 0.999 && area.height >= TALL;
+    if part {
+        timeline_whole::draw(frame.buffer_mut(), rows(area, told, 1), &played, window, (&theme, &shades));
+    }
+    let axis = told + u16::from(part);
     draw_axis(frame.buffer_mut(), rows(area, axis, 1), window, &theme);
     let chart_height = chart_height.min(below.saturating_sub(axis + LEAST_ROWS));
     let grid_height = below.saturating_sub(axis + chart_height);
+    // What the rows do not need makes the chart of memory taller.
+    let spare = timeline_rows::spare(grid_height, all.len()).min(TALLEST_CHART.saturating_sub(chart_height));
+    let (grid_height, chart_height) = (grid_height - spare, chart_height + spare);
     timeline_rows::draw(frame, rows(area, axis + 1, grid_height), model, &played, &all, window);
     let chart = rows(area, axis + 1 + grid_height, chart_height);
-    memory_chart::draw(frame.buffer_mut(), chart, &theme, &played, stage, shown.limits.memory_bytes, window);
+    memory_chart::draw(frame.buffer_mut(), chart, (&theme, &shades), &played, stage, shown.limits.memory_bytes, window);
     let marked = Rect { y: area.y + axis, height: chart.y.saturating_sub(area.y + axis), ..area };
     timeline_cursor::draw(frame.buffer_mut(), marked, model, window, &theme);
     let told = timeline_cursor::lines(&played, (stage, replica), model.timeline.cursor_s, &theme, area.width.into());

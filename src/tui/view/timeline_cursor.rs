@@ -57,10 +57,17 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, window: (f64,
     }
     for y in area.y + 1..area.bottom() {
         if let Some(cell) = buffer.cell_mut((x, y)) {
-            if cell.symbol() == " " && cell.bg == theme.base().bg.unwrap_or(Color::Reset) {
-                cell.set_symbol("┆").set_style(theme.fg(Role::Accent));
-            } else {
+            let empty = matches!(cell.symbol(), " " | "▔") && cell.bg == theme.base().bg.unwrap_or(Color::Reset);
+            if empty {
+                cell.set_symbol("│").set_style(theme.fg(Role::Accent));
+            } else if theme.color(Role::Text) == Color::Reset {
                 cell.modifier.insert(Modifier::REVERSED);
+            } else {
+                // A line on the cell's own colour: what fills it becomes its ground.
+                if !matches!(cell.symbol(), " " | "▏") && !cell.symbol().is_ascii() {
+                    cell.bg = cell.fg;
+                }
+                cell.set_symbol("│").set_fg(theme.color(Role::Text));
             }
         }
     }

@@ -1,16 +1,24 @@
 //! Above the timeline: the batch in figures, how it was played and why not otherwise, what the fills mean, and what sets
 //! the time of the batch.
 
-use ratatui::text::{Line, Span};
+use ratatui::{
+    style::{Modifier, Style},
+    text::{Line, Span},
+};
 
 use super::{
     phrases::{Phrase, flow, of_text},
-    timeline_rows::{MARK, paint, paint_work},
+    timeline_rows::{MARK, send_color},
     wrap,
 };
 use crate::{
+    simulate::Schedule,
     tui::{
-        played::{Played, Work},
+        paint::{
+            shades::{Activity, Shades},
+            strip,
+        },
+        played::Played,
         theme::{Role, Theme},
     },
     units,
@@ -21,15 +29,16 @@ pub(super) fn lines(
     played: &Played,
     marked: (bool, Option<String>),
     window: (f64, f64),
-    theme: &Theme,
+    (theme, shades): (&Theme, &Shades),
     width: usize,
     most: usize,
 ) -> Vec<Line<'static>> {
     let mut lines = flow(figures(played, theme, width), if width < 84 { "  " } else { "   " }, width, 2);
     lines.extend(refusal(played, theme, width));
     lines.extend(settings(played, theme, width));
+    lines.extend(schedules(played, theme, width));
     // What is told of fills and path may take two lines each, if there is room.
-    for phrases in [legend(played, window, theme), path(played, marked, theme)] {
+    for phrases in [legend(played, window, theme, shades), path(played, marked, theme)] {
         let room = most.saturating_sub(lines.len() + 1).clamp(1, 2);
         lines.extend(flow(phrases, " ", width, room));
     }
@@ -73,6 +82,27 @@ fn refusal(played: &Played, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     wrap(&text, width).into_iter().map(|line| Line::styled(line, theme.fg(Role::Warning))).collect()
 }
 
+/// All schedules where there is room for them, those struck out that this plan cannot run.
+fn schedules(played: &Played, theme: &Theme, width: usize) -> Option<Line<'static>> {
+    if played.pipeline.plays_once() || played.timeline.events.is_empty() {
+        return None;
+    }
+    let mut spans = vec![Span::styled("schedules ", theme.fg(Role::Muted))];
+    for schedule in Schedule::ALL {
+        let style = match played.pipeline.refusal(schedule) {
+            _ if schedule == played.schedule() => theme.bold(Role::Accent),
+            Some(_) => theme.fg(Role::Muted).add_modifier(Modifier::CROSSED_OUT),
+            None => theme.fg(Role::Text),
+        };
+        let sign = if played.pipeline.refusal(schedule).is_some() { " ✗" } else { " " };
+        spans.push(Span::styled(sign, theme.fg(Role::Muted)));
+        spans.push(Span::styled(schedule.name(), style));
+        spans.push(Span::raw(" "));
+    }
+    let used: usize = spans.iter().map(Span::width).sum();
+    (used <= width).then(|| Line::from(spans))
+}
+
 /// The settings of the simulator that are not the usual ones.
 fn settings(played: &Played, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let changes = played.play.changes();
@@ -87,39 +117,29 @@ fn settings(played: &Played, theme: &Theme, width: usize) -> Vec<Line<'static>> 
     flow(phrases, " ", width, 2)
 }
 
-fn legend(played: &Played, (from, to): (f64, f64), theme: &Theme) -> Vec<Phrase> {
+fn legend(played: &Played, (from, to): (f64, f64), theme: &Theme, shades: &Shades) -> Vec<Phrase> {
     let muted = theme.fg(Role::Muted);
-    let is_there = |work: Work| match work {
-        Work::Recompute => played.pipeline.stages.iter().any(|stage| stage.recompute_s > 0.0),
-        Work::Weights => played.schedule().splits_backward(),
-        Work::Optimizer => played.pipeline.settings.optimizer_step_s > 0.0,
-        Work::Forward | Work::Backward => true,
+    let sign = |activity: Activity| {
+        let color = shades.color(shades.activity(activity));
+        Span::styled(if shades.coloured() { "■" } else { activity.fill() }, Style::new().fg(color))
     };
-    let works = Work::ALL.into_iter().filter(|work| is_there(*work)).map(|work| {
-        let (symbol, style) = paint_work(theme, work);
-        vec![Span::styled(symbol.repeat(2), style), Span::styled(format!(" {} ", name(work)), muted)]
-    });
-    let mut phrases: Vec<Phrase> = works.collect();
-    if played.pipeline.stages.iter().any(|stage| stage.all_reduce_s > 0.0) {
-        let (symbol, style) = paint(theme, Role::AllReduce, "█");
-        phrases.push(vec![Span::styled(symbol.repeat(2), style), Span::styled(" all-reduce ", muted)]);
+    let entries = strip::legend(played).into_iter();
+    let mut phrases: Vec<Phrase> =
+        entries.map(|(activity, word)| vec![sign(activity), Span::styled(format!(" {word} "), muted)]).collect();
+    if !played.pipeline.transfers.is_empty() {
+        if shades.coloured() {
+            let mark = |activations| Span::styled("▔", Style::new().fg(send_color(shades, activations)));
+            phrases.push(vec![mark(true), Span::styled(" sends activations ", muted)]);
+            phrases.push(vec![mark(false), Span::styled(" gradients ", muted)]);
+        } else {
+            phrases.push(vec![Span::raw("→←"), Span::styled(" transfers ", muted)]);
+        }
     }
-    phrases.push(vec![Span::styled("→←", theme.fg(Role::Transfer)), Span::styled(" transfers ", muted)]);
     let batch = played.timeline.iteration_s;
     if to - from < batch * 0.999 {
         phrases.push(vec![Span::raw(format!("seen: {} of it", units::percent((to - from) / batch)))]);
     }
     phrases
-}
-
-fn name(work: Work) -> &'static str {
-    match work {
-        Work::Forward => "forward",
-        Work::Recompute => "recompute",
-        Work::Backward => "backward",
-        Work::Weights => "weights",
-        Work::Optimizer => "optimizer",
-    }
 }
 
 /// What the critical path consists of; and how it is marked, or with which key it can be.

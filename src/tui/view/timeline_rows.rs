@@ -19,7 +19,12 @@ use crate::{
     simulate::{Event, EventKind},
     tui::{
         model::{Focus, Hit, Model},
-        played::{Lane, Played, Work},
+        paint::{
+            moment,
+            shades::{Activity, Shades},
+            strip,
+        },
+        played::{Lane, Played},
         theme::{Role, Theme},
     },
 };
@@ -27,25 +32,15 @@ use crate::{
 /// Where an event of the critical path begins.
 pub(super) const MARK: &str = "◆";
 
-/// Sign and style of a kind of compute: recomputation is hatched in the colour of what it repeats, the backward of the
-/// weights in that of the backward.
-pub(super) fn paint_work(theme: &Theme, work: Work) -> (&'static str, Style) {
-    match work {
-        Work::Forward => paint(theme, Role::Forward, "▒"),
-        Work::Recompute => ("╱", hatched(theme, Role::Forward)),
-        Work::Backward => paint(theme, Role::Backward, "▓"),
-        Work::Weights => ("╲", hatched(theme, Role::Backward)),
-        Work::Optimizer => ("╳", hatched(theme, Role::AllReduce)),
+/// The most lines of compute of a row.
+const TALLEST: u16 = 3;
+
+/// Lines of a height that so many rows leave.
+pub(super) fn spare(height: u16, rows: usize) -> u16 {
+    match usize::from(height) / rows.max(1) {
+        0 | 1 => 0,
+        pitch => height - (rows * pitch.min(usize::from(TALLEST) + 1)) as u16,
     }
-}
-
-fn hatched(theme: &Theme, role: Role) -> Style {
-    if theme.color(role) == Color::Reset { plain() } else { theme.on(role) }
-}
-
-/// Sign and style of a kind of work: a coloured ground where there are colours, else a fill.
-pub(super) fn paint(theme: &Theme, role: Role, fill: &'static str) -> (&'static str, Style) {
-    if theme.color(role) == Color::Reset { (fill, plain()) } else { (" ", theme.on(role)) }
 }
 
 pub(super) fn draw(
@@ -59,42 +54,45 @@ pub(super) fn draw(
     let theme = model.theme.clone();
     let selected = model.timeline.row;
     let focused = model.focus == Focus::View;
-    // Transfers have a line of their own below each row if that leaves room for all rows, else below the selected one.
-    let tall = all.len() * 2 <= area.height as usize;
-    let visible = if tall { all.len() } else { (area.height as usize).saturating_sub(1).max(1) };
+    let shades = Shades::new(&theme, model.depth);
+    // Transfers have a thin line of their own below each row if that leaves room for all rows, else below the selected one.
+    let pitch = usize::from(area.height) / all.len().max(1);
+    let lines = (pitch.saturating_sub(1) as u16).clamp(1, TALLEST);
+    let visible = if pitch >= 2 { all.len() } else { (area.height as usize).saturating_sub(1).max(1) };
     let first = super::scrolled(selected, visible, all.len());
+    let stages = played.timeline.replicas.len();
     let mut y = area.y;
     for (i, &(stage, replica)) in all.iter().enumerate().skip(first) {
         if y >= area.bottom() {
             break;
         }
-        let line = Rect { y, height: 1, ..area };
+        let line = Rect { y, height: lines.min(area.bottom() - y), ..area };
         model.hits.push((line, Hit::ListRow(i)));
         let count = played.timeline.replicas[stage];
         let unfolded = model.timeline.unfolded.contains(&stage);
-        draw_label(
-            frame,
-            line,
-            &theme,
-            (played.shown.names.short(stage), replica),
-            count,
-            unfolded,
-            (i == selected, focused),
-        );
+        let name = (played.shown.names.short(stage), replica);
+        draw_label(frame, Rect { height: 1, ..line }, &theme, name, count, unfolded, (i == selected, focused));
+        let hue = shades.color(shades.stage(stage, stages));
+        for y in line.top()..line.bottom() {
+            let mark = Span::styled("▌", Style::new().fg(hue));
+            let x = line.x + (LABEL - 1).min(line.width);
+            frame.render_widget(mark, Rect { x, y, width: 1, height: 1 }.intersection(line));
+        }
         let grid = Rect { x: line.x + LABEL.min(line.width), width: line.width.saturating_sub(LABEL), ..line };
-        let strip = Strip { grid, played, theme: &theme, stage, replica: replica.unwrap_or(0), window };
+        let strip =
+            Strip { grid, played, theme: &theme, shades: &shades, stage, replica: replica.unwrap_or(0), window };
         strip.draw_compute(frame.buffer_mut());
         if model.timeline.path {
             strip.draw_path(frame.buffer_mut(), Lane::Compute);
         }
-        y += 1;
-        if (tall || i == selected) && y < area.bottom() {
-            let strip = Strip { grid: Rect { y, ..grid }, ..strip };
+        y += line.height;
+        if (pitch >= 2 || i == selected) && y < area.bottom() {
+            let strip = Strip { grid: Rect { y, height: 1, ..grid }, ..strip };
             strip.draw_links(frame.buffer_mut());
             if model.timeline.path {
                 strip.draw_path(frame.buffer_mut(), Lane::Links);
             }
-            model.hits.push((Rect { y, ..line }, Hit::ListRow(i)));
+            model.hits.push((Rect { y, height: 1, ..line }, Hit::ListRow(i)));
             y += 1;
         }
     }
@@ -138,12 +136,19 @@ fn draw_label(
     }
 }
 
+/// The colour of what is sent: activations, or gradients alone.
+pub(super) fn send_color(shades: &Shades, activations: bool) -> Color {
+    let shade = shades.activity(Activity::Communication);
+    shades.color(if activations { shade } else { shades.towards_ground(shade, 0.6) })
+}
+
 /// A line of one replica: where it is drawn, and the time it covers.
 #[derive(Clone, Copy)]
 struct Strip<'a> {
     grid: Rect,
     played: &'a Played,
     theme: &'a Theme,
+    shades: &'a Shades,
     stage: usize,
     replica: u32,
     /// Seconds, from and to.
@@ -165,48 +170,15 @@ impl Strip<'_> {
         (((time - self.window.0) / self.per_column()).round().max(0.0) as u16).min(self.grid.width)
     }
 
-    /// Forward, backward and all-reduce of one replica; bubbles stay empty.
+    /// What one replica computes: boxes where events are wide enough to be told apart, else shares of each column.
     fn draw_compute(&self, buffer: &mut Buffer) {
-        let Strip { grid, played, theme, stage, replica, window: (from, to) } = *self;
+        let Strip { grid, played, shades, theme, stage, replica, window: (from, to) } = *self;
         if self.is_empty() {
             return;
         }
-        let per_column = self.per_column();
-        for column in 0..grid.width {
-            let start = from + f64::from(column) * per_column;
-            if played.left_out(stage, replica, start + per_column / 2.0) {
-                buffer[(grid.x + column, grid.y)].set_symbol("·").set_style(theme.fg(Role::Muted));
-                continue;
-            }
-            let share = played.share(stage, replica, start, start + per_column);
-            let cell = &mut buffer[(grid.x + column, grid.y)];
-            let reduce = share.all_reduce_s / per_column;
-            let work: f64 = share.work_s.iter().sum::<f64>() / per_column;
-            let most =
-                Work::ALL.into_iter().max_by(|a, b| share.work_s[*a as usize].total_cmp(&share.work_s[*b as usize]));
-            let most = most.unwrap_or(Work::Forward);
-            let of = |kinds: &[Work]| kinds.iter().map(|kind| share.work_s[*kind as usize]).sum::<f64>() / per_column;
-            let backward = of(&[Work::Recompute, Work::Backward, Work::Weights]);
-            let forward = of(&[Work::Forward]);
-            if work + reduce < 0.3 {
-                // Less than a third: the bubble is what one should see, unless there is next to nothing else around.
-                if work + reduce > 0.02 {
-                    let role = if forward > backward { Role::Forward } else { Role::Backward };
-                    cell.set_symbol("▏").set_style(theme.fg(if reduce > work { Role::AllReduce } else { role }));
-                }
-            } else if reduce >= forward.max(backward) {
-                let (symbol, style) = paint(theme, Role::AllReduce, "█");
-                cell.set_symbol(symbol).set_style(style);
-            } else if forward > 0.15 && backward > 0.15 && theme.color(Role::Forward) != Color::Reset {
-                let style = Style::new().fg(theme.color(Role::Forward)).bg(theme.color(Role::Backward));
-                cell.set_symbol("▀").set_style(style);
-            } else {
-                let (symbol, style) = paint_work(theme, most);
-                cell.set_symbol(symbol).set_style(style);
-            }
-        }
+        let shares = strip::Strip { played, shades, theme, window: self.window };
+        shares.draw_replica(buffer, grid, stage, replica);
         let events = played.compute(stage, replica, from, to);
-        // Boxes and numbers only where events are wide enough to be told apart.
         if events.len() * 2 <= grid.width as usize {
             for event in events {
                 let name = match event.kind {
@@ -218,49 +190,64 @@ impl Strip<'_> {
         }
     }
 
-    /// The left edge of an event that is at least two columns wide, and as much of its name as fits.
+    /// The left edge of an event that is at least two columns wide, and as much of its name as fits. Forwards have names
+    /// only where there is room to spare: backwards carry them.
     fn draw_box(&self, buffer: &mut Buffer, event: &Event, name: &str) {
-        let Strip { grid, theme, window: (from, _), .. } = *self;
+        let Strip { grid, shades, window: (from, _), .. } = *self;
         let (start, end) = (self.column(event.start_s), self.column(event.end_s));
         if end < start + 2 {
             return;
         }
-        let (symbol, style) = paint_work(theme, Work::of(event.kind));
-        for x in start..end {
-            buffer[(grid.x + x, grid.y)].set_symbol(symbol).set_style(style);
-        }
-        if event.start_s >= from {
-            buffer[(grid.x + start, grid.y)].set_symbol("▏").set_style(style);
+        let activity = moment::of(event.kind);
+        let shade = shades.activity(activity);
+        let style =
+            if shades.coloured() { Style::new().bg(shades.color(shade)).fg(shades.ink(shade)) } else { plain() };
+        let fill = if shades.coloured() { " " } else { activity.fill() };
+        for y in grid.top()..grid.bottom() {
+            for x in start..end {
+                buffer[(grid.x + x, y)].set_symbol(fill).set_style(style);
+            }
+            if event.start_s >= from {
+                buffer[(grid.x + start, y)].set_symbol("▏").set_style(style);
+            }
         }
         let room = (end - start - 1) as usize;
         let number = name.bytes().all(|c| c.is_ascii_digit());
-        if !number || name.len() <= room {
+        let spare = if activity == Activity::Backward { 0 } else { 2 };
+        if !number || name.len() + spare <= room {
             buffer.set_string(grid.x + start + 1, grid.y, clip(name, room), style);
         }
     }
 
-    /// Activations to the right, gradients to the left.
+    /// What is sent: activations bright, gradients dimmer, a thin line; without colours arrows.
     fn draw_links(&self, buffer: &mut Buffer) {
-        let Strip { grid, played, theme, stage, replica, window: (from, _) } = *self;
+        let Strip { grid, played, shades, stage, replica, window: (from, _), .. } = *self;
         if self.is_empty() {
             return;
         }
         let per_column = self.per_column();
         for column in 0..grid.width {
-            let start = from + f64::from(column) * per_column;
-            let symbol = match played.sending(stage, replica, start, start + per_column) {
+            let middle = from + (f64::from(column) + 0.5) * per_column;
+            let start = played.repeated(stage, replica, middle) - per_column / 2.0;
+            let sends = played.sending(stage, replica, start, start + per_column);
+            let symbol = match sends {
                 [true, true] => "↔",
                 [true, false] => "→",
                 [false, true] => "←",
                 [false, false] => continue,
             };
-            buffer[(grid.x + column, grid.y)].set_symbol(symbol).set_style(theme.fg(Role::Transfer));
+            let cell = &mut buffer[(grid.x + column, grid.y)];
+            if shades.coloured() {
+                cell.set_symbol("▔").set_fg(send_color(shades, sends[0]));
+            } else {
+                cell.set_symbol(symbol);
+            }
         }
     }
 
     /// Marks the events of the critical path on a row: a sign where one begins, underlined as long as it lasts.
     fn draw_path(&self, buffer: &mut Buffer, lane: Lane) {
-        let Strip { grid, played, theme, stage, replica, window: (from, to) } = *self;
+        let Strip { grid, played, theme, stage, replica, window: (from, to), .. } = *self;
         if self.is_empty() {
             return;
         }

@@ -31,7 +31,7 @@ const TITLE: &str = " What would help ";
 const GAP: usize = 3;
 
 /// The most lines of the panel.
-const MOST: u16 = 12;
+pub(super) const MOST: u16 = 12;
 
 /// Lines of the panel in a view of a height that has this much to spare; the fewest are always taken.
 fn lines_with(height: u16, spare: u16) -> u16 {

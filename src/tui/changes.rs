@@ -1,0 +1,231 @@
+//! What a change did: the figures of the plan before and of the one that took its place, for a second bright, then calm.
+//!
+//! Figures are simulated ones, and compared by samples a second: a batch of another size takes another time for that alone.
+//! What is compared with is the plan before, or the one that was set for it.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    model::{Model, Tone},
+    played::Played,
+    shown::Standing,
+};
+use crate::{
+    cluster::{LimitKind, Limits},
+    family, units,
+};
+
+/// How long a change is bright.
+const BRIGHT: Duration = Duration::from_secs(1);
+/// How long devices that have another stage flash.
+const FLASH: Duration = Duration::from_millis(400);
+/// Differences below this are none.
+const NOTICEABLE: f64 = 5e-4;
+
+/// What a plan is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Worth {
+    /// Time of the batch, seconds.
+    pub iteration_s: f64,
+    samples_per_s: f64,
+    planner: String,
+    limits: Limits,
+}
+
+/// What is known of changes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Changes {
+    now: Option<Worth>,
+    before: Option<Worth>,
+    /// Whether that was set to compare with, so that it stays.
+    set: bool,
+    /// By device: its stage.
+    stages: BTreeMap<u32, usize>,
+    /// Devices that have another stage than before.
+    moved: Vec<u32>,
+    at: Option<Instant>,
+}
+
+/// A change in words.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Told {
+    /// Time of the batch before, seconds; `None` where the batch was another.
+    pub before_s: Option<f64>,
+    /// `1.25x faster`.
+    pub difference: String,
+    /// `than Equal partition`.
+    pub than: String,
+    /// Whether it is better; `None`: it is the same.
+    pub better: Option<bool>,
+    /// Whether it was just now.
+    pub bright: bool,
+}
+
+impl Changes {
+    /// When something of it ends that is seen.
+    fn due(&self, now: Instant) -> Option<Instant> {
+        let at = self.at?;
+        let flash = (!self.moved.is_empty()).then_some(at + FLASH);
+        flash.into_iter().chain([at + BRIGHT]).find(|due| *due > now)
+    }
+}
+
+impl Model {
+    /// When the screen must wake to calm down.
+    pub(super) fn change_due(&self) -> Option<Instant> {
+        self.changes.due(self.now)
+    }
+
+    /// Notes a plan's simulated batch.
+    pub(super) fn note_change(&mut self, played: &Arc<Played>) {
+        let shown = &played.shown;
+        let timeline = &played.timeline;
+        if matches!(shown.standing, Standing::BestSoFar { .. }) || timeline.iteration_s <= 0.0 {
+            return;
+        }
+        let worth = Worth {
+            iteration_s: timeline.iteration_s,
+            samples_per_s: timeline.samples_per_s,
+            planner: self.visited().unwrap_or(shown.planner.name).to_string(),
+            limits: shown.limits,
+        };
+        let stages = stages(played);
+        let changes = &mut self.changes;
+        if changes.now.as_ref() == Some(&worth) && changes.stages == stages {
+            return;
+        }
+        let moved = |(device, stage): (&u32, &usize)| {
+            changes.stages.get(device).is_some_and(|before| before != stage).then_some(*device)
+        };
+        changes.moved = stages.iter().filter_map(moved).collect();
+        changes.stages = stages;
+        let last = changes.now.replace(worth);
+        if !changes.set {
+            changes.before = last.or(changes.before.take());
+        }
+        changes.at = changes.before.is_some().then_some(self.now);
+    }
+
+    /// What the last change did.
+    pub(super) fn change(&self) -> Option<Told> {
+        let changes = &self.changes;
+        let (now, before) = (changes.now.as_ref()?, changes.before.as_ref()?);
+        let gain = now.samples_per_s / before.samples_per_s;
+        let same_batch =
+            (now.limits.microbatches, now.limits.batch) == (before.limits.microbatches, before.limits.batch);
+        let bright = changes.at.is_some_and(|at| self.now < at + BRIGHT);
+        Some(Told {
+            before_s: same_batch.then_some(before.iteration_s),
+            difference: difference(gain),
+            than: self.than(now, before),
+            better: ((gain - 1.0).abs() > NOTICEABLE).then_some(gain > 1.0),
+            bright,
+        })
+    }
+
+    /// What it is compared with, by what is different: `than Piper`, `than with 64 devices`.
+    fn than(&self, now: &Worth, before: &Worth) -> String {
+        if now.planner != before.planner {
+            return format!("than {}", before.planner);
+        }
+        let kinds = family::of(&self.workload).limits().iter();
+        let changed: Vec<LimitKind> =
+            kinds.copied().filter(|&kind| now.limits.get(kind) != before.limits.get(kind)).collect();
+        match changed.as_slice() {
+            [kind] => format!("than with {}", with(*kind, before.limits.get(*kind))),
+            _ => "than before".into(),
+        }
+    }
+
+    /// Devices that flash now.
+    pub(super) fn flashing(&self) -> &[u32] {
+        match self.changes.at {
+            Some(at) if self.now < at + FLASH => &self.changes.moved,
+            _ => &[],
+        }
+    }
+
+    /// Sets the plan that is shown to compare with, or leaves the one that was set.
+    pub(super) fn set_baseline(&mut self) {
+        let changes = &mut self.changes;
+        let text = match (changes.set, changes.now.clone()) {
+            (true, now) if now == changes.before => {
+                changes.set = false;
+                changes.before = None;
+                "changes are told against the plan before again".to_string()
+            }
+            (_, Some(now)) => {
+                let text = format!(
+                    "changes are told against this plan: {}, {} a batch",
+                    now.planner,
+                    units::seconds(now.iteration_s)
+                );
+                changes.before = Some(now);
+                changes.set = true;
+                text
+            }
+            (_, None) => {
+                self.message = Some((Tone::Refused, "there is no plan to compare with".into()));
+                return;
+            }
+        };
+        changes.at = None;
+        self.message = Some((Tone::Done, text));
+    }
+}
+
+/// A limit's value with what it is of: `64 devices`, `memory 8 GiB`.
+fn with(kind: LimitKind, value: f64) -> String {
+    match kind {
+        LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches => kind.counted(value),
+        _ => format!("{} {}", kind.label(), kind.format(value)),
+    }
+}
+
+/// By device: its stage.
+fn stages(played: &Played) -> BTreeMap<u32, usize> {
+    let Some((plan, _)) = played.shown.plan() else { return BTreeMap::new() };
+    let of = |(i, stage): (usize, &crate::plan::Stage)| stage.devices.iter().map(move |&device| (device, i)).collect();
+    plan.stages.iter().enumerate().flat_map(|(i, stage)| -> Vec<(u32, usize)> { of((i, stage)) }).collect()
+}
+
+/// A ratio of rates in words: `1.9x faster`, `4.2% faster`, `12% slower`.
+pub(super) fn difference(gain: f64) -> String {
+    match gain {
+        gain if !gain.is_finite() || gain <= 0.0 => "not comparable".into(),
+        gain if (gain - 1.0).abs() <= NOTICEABLE => "as fast".into(),
+        gain if gain >= 1.1 => format!("{}x faster", short(gain)),
+        gain if gain > 1.0 => format!("{} faster", units::percent(gain - 1.0)),
+        gain if gain <= 0.5 => format!("{}x slower", short(1.0 / gain)),
+        gain => format!("{} slower", units::percent(1.0 / gain - 1.0)),
+    }
+}
+
+/// A factor with as many digits as say something.
+fn short(factor: f64) -> String {
+    if factor < 10.0 { format!("{factor:.2}") } else { format!("{factor:.0}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_told_in_words() {
+        for (gain, told) in [
+            (1.9, "1.90x faster"),
+            (1.042, "4.2% faster"),
+            (1.0, "as fast"),
+            (0.9, "11.1% slower"),
+            (0.25, "4.00x slower"),
+            (25.0, "25x faster"),
+            (f64::NAN, "not comparable"),
+        ] {
+            assert_eq!(difference(gain), told);
+        }
+    }
+}

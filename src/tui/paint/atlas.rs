@@ -1,0 +1,232 @@
+//! Who sits where: every device of a plan with its stage, its share of memory and its load, in the groups in which a map
+//! shows them.
+//!
+//! Devices are grouped by machine where the limits know machines, by kind where every stage is one device, else by stage
+//! and within it by replica. `O(devices)`.
+
+use std::ops::Range;
+
+use crate::{
+    plan::{Plan, Score},
+    tui::shown::Shown,
+    units,
+};
+
+/// Where no device needs this share of its memory, cells are filled against the fullest.
+const NEARLY_EMPTY: f64 = 0.125;
+
+/// A device.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::tui) struct Seat {
+    /// Its number.
+    pub device: u32,
+    /// The stage it works for; `None`: idle. Where it works for several, the one it spends most time on.
+    pub stage: Option<usize>,
+    /// Which replica of the stage it belongs to.
+    pub replica: u32,
+    /// Memory it needs, of what it has; `None` where nothing limits it.
+    pub memory: Option<f64>,
+    /// Its time against that of the busiest.
+    pub load: f64,
+    /// Whether another replica begins with it.
+    pub begins: bool,
+    /// How many devices it stands for.
+    pub stands_for: u32,
+}
+
+/// Devices that belong together.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::tui) struct Group {
+    /// What is written over it; may be empty.
+    pub name: String,
+    /// Its seats.
+    pub seats: Range<usize>,
+    /// Whether it stays in one piece.
+    pub whole: bool,
+}
+
+/// All devices.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(in crate::tui) struct Atlas {
+    /// In the order of the map.
+    pub seats: Vec<Seat>,
+    /// Every seat is in one.
+    pub groups: Vec<Group>,
+    /// How many there are and how they are grouped, in words.
+    pub told: String,
+    /// The share of a device's memory that fills a cell: all of it, or, where every device is nearly empty, that of the
+    /// fullest.
+    pub full: f64,
+}
+
+impl Atlas {
+    /// The devices of a plan, those included that it leaves idle.
+    pub(in crate::tui) fn of(shown: &Shown) -> Atlas {
+        let mut atlas = Atlas::grouped(shown);
+        let fullest = atlas.seats.iter().filter_map(|seat| seat.memory).fold(0.0, f64::max);
+        atlas.full = if fullest > 0.0 && fullest < NEARLY_EMPTY { fullest } else { 1.0 };
+        atlas
+    }
+
+    fn grouped(shown: &Shown) -> Atlas {
+        let Some((plan, score)) = shown.plan() else { return Atlas::default() };
+        if shown.names.noun == "device" {
+            return by_kind(shown, plan, score);
+        }
+        let seats = seats(shown, plan, score);
+        let sizes = shown.limits.machines.sizes();
+        let numbered = plan.stages.iter().all(|stage| stage.devices.len() == stage.device_count() as usize);
+        if sizes.len() > 1 && numbered { by_machine(shown, seats, sizes) } else { by_stage(shown, plan, seats) }
+    }
+
+    /// The same with a seat for every `count` devices of a group and stage.
+    pub(in crate::tui) fn thinned(&self, count: usize) -> Atlas {
+        let mut atlas = Atlas { told: self.told.clone(), full: self.full, ..Atlas::default() };
+        for group in &self.groups {
+            let first = atlas.seats.len();
+            for alike in self.seats[group.seats.clone()].chunk_by(|a, b| a.stage == b.stage) {
+                atlas.seats.extend(alike.chunks(count).enumerate().map(|(i, seats)| {
+                    let largest = |of: fn(&Seat) -> f64| seats.iter().map(of).fold(0.0, f64::max);
+                    Seat {
+                        memory: seats[0].memory.map(|_| largest(|seat| seat.memory.unwrap_or(0.0))),
+                        load: largest(|seat| seat.load),
+                        begins: i == 0,
+                        stands_for: seats.len() as u32,
+                        ..seats[0].clone()
+                    }
+                }));
+            }
+            atlas.groups.push(Group { seats: first..atlas.seats.len(), ..group.clone() });
+        }
+        atlas
+    }
+}
+
+/// The devices of all stages in order, then those that are left.
+fn seats(shown: &Shown, plan: &Plan, score: &Score) -> Vec<Seat> {
+    let slowest = score.slowest_s.max(f64::MIN_POSITIVE);
+    let limit = shown.limits.memory_bytes;
+    let mut seats = vec![];
+    for (i, stage) in plan.stages.iter().enumerate() {
+        let Some(scored) = score.stages.get(i) else { continue };
+        let degree = stage.tensor_parallel.max(1);
+        for at in 0..stage.device_count() {
+            let idle = idle_share(shown, at);
+            seats.push(Seat {
+                device: stage.devices.get(at as usize).copied().unwrap_or(seats.len() as u32),
+                stage: Some(i),
+                replica: at / degree,
+                memory: limit.is_finite().then(|| scored.memory_bytes / limit),
+                load: (scored.load_s / slowest) * (1.0 - idle),
+                begins: at % degree == 0,
+                stands_for: 1,
+            });
+        }
+    }
+    let free = shown.limits.devices.saturating_sub(plan.devices_used());
+    let next = seats.iter().map(|seat| seat.device + 1).max().unwrap_or(0);
+    seats.extend((0..free).map(|i| idle(next + i)));
+    seats
+}
+
+/// The part of a step during which a device waits because an operator has fewer pieces than there are devices.
+fn idle_share(shown: &Shown, at: u32) -> f64 {
+    let Some(used) = &shown.operators else { return 0.0 };
+    let waited: f64 = used.idle.iter().filter(|idle| f64::from(at) >= idle.pieces).map(|idle| idle.seconds).sum();
+    (waited / used.step_s.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
+}
+
+fn idle(device: u32) -> Seat {
+    Seat { device, stage: None, replica: 0, memory: Some(0.0), load: 0.0, begins: true, stands_for: 1 }
+}
+
+fn by_machine(shown: &Shown, seats: Vec<Seat>, sizes: &[u16]) -> Atlas {
+    let whole: u32 = sizes.iter().map(|&size| u32::from(size)).sum();
+    let mut placed: Vec<Seat> = (0..whole).map(idle).collect();
+    for seat in seats.into_iter().filter(|seat| seat.stage.is_some()) {
+        if let Some(place) = placed.get_mut(seat.device as usize) {
+            *place = seat;
+        }
+    }
+    let mut first = 0;
+    let groups = sizes.iter().enumerate().map(|(i, &size)| {
+        let seats = first..first + usize::from(size);
+        first = seats.end;
+        Group { name: format!("machine {}", i + 1), seats, whole: true }
+    });
+    let groups = groups.collect();
+    let least = sizes.iter().min().copied().unwrap_or(0);
+    let told = if sizes.iter().all(|&size| size == least) {
+        format!("{}, machines of {least}", used(shown))
+    } else {
+        format!("{} in {} machines", used(shown), sizes.len())
+    };
+    Atlas { seats: placed, groups, told, full: 1.0 }
+}
+
+fn by_stage(shown: &Shown, plan: &Plan, seats: Vec<Seat>) -> Atlas {
+    let mut groups = vec![];
+    let mut first = 0;
+    for alike in seats.chunk_by(|a, b| a.stage == b.stage) {
+        let range = first..first + alike.len();
+        first = range.end;
+        groups.push(Group { name: String::new(), seats: range, whole: false });
+    }
+    let replicas = plan.stages.iter().any(|stage| stage.data_parallel > 1 && stage.tensor_parallel > 1);
+    let by = match (shown.operators.is_some(), replicas) {
+        (true, _) => "",
+        (false, true) => ", by stage and replica",
+        (false, false) => ", by stage",
+    };
+    Atlas { seats, groups, told: format!("{}{by}", used(shown)), full: 1.0 }
+}
+
+/// `126 of 128 devices`.
+fn used(shown: &Shown) -> String {
+    let used = shown.plan().map_or(0, |(plan, _)| plan.devices_used());
+    format!("{used} of {}", units::counted(shown.limits.devices as usize, "device"))
+}
+
+/// Accelerators, then CPUs: a device may have several stages.
+fn by_kind(shown: &Shown, plan: &Plan, score: &Score) -> Atlas {
+    let mut kinds: [Vec<Seat>; 2] = [vec![], vec![]];
+    let limit = shown.limits.memory_bytes;
+    // Of each seat, the time of the stage it is shown with.
+    let mut most: [Vec<f64>; 2] = [vec![], vec![]];
+    for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
+        let kind = usize::from(stage.on_cpus());
+        let memory = (kind == 0 && limit.is_finite()).then(|| scored.memory_bytes / limit);
+        let device = stage.devices.first().copied();
+        let known = kinds[kind].iter().position(|seat| Some(seat.device) == device);
+        if let Some(at) = known {
+            let seat = &mut kinds[kind][at];
+            seat.load += scored.load_s;
+            seat.memory = seat.memory.zip(memory).map(|(a, b)| a + b);
+            if scored.load_s > most[kind][at] {
+                (seat.stage, most[kind][at]) = (Some(i), scored.load_s);
+            }
+            continue;
+        }
+        let device = device.unwrap_or(i as u32);
+        let seat =
+            Seat { device, stage: Some(i), replica: 0, memory, load: scored.load_s, begins: true, stands_for: 1 };
+        kinds[kind].push(seat);
+        most[kind].push(scored.load_s);
+    }
+    let busiest = kinds.iter().flatten().map(|seat| seat.load).fold(f64::MIN_POSITIVE, f64::max);
+    kinds.iter_mut().flatten().for_each(|seat| seat.load /= busiest);
+    let mut atlas = Atlas { told: shown.names.used.clone(), ..Atlas::default() };
+    let there = [shown.limits.devices, shown.limits.cpus];
+    for ((mut seats, count), name) in kinds.into_iter().zip(there).zip(["accelerators", "CPUs"]) {
+        let free = (count as usize).saturating_sub(seats.len());
+        let next = seats.iter().map(|seat| seat.device + 1).max().unwrap_or(0);
+        seats.extend((0..free as u32).map(|i| idle(next + i)));
+        if !seats.is_empty() {
+            let first = atlas.seats.len();
+            atlas.seats.append(&mut seats);
+            let group = Group { name: name.into(), seats: first..atlas.seats.len(), whole: false };
+            atlas.groups.push(group);
+        }
+    }
+    atlas
+}

@@ -1,0 +1,104 @@
+//! What every device does at a moment of the simulated batch, and how much memory it holds then.
+//!
+//! Where the simulator left out the middle of a long batch, because the pipeline repeats itself there, the stretch before
+//! goes on: a moment in the middle is looked up as much later in that stretch. `O(log events)` for a device.
+
+use super::shades::{Activity, Shade, Shades};
+use crate::{
+    simulate::EventKind,
+    tui::played::{Lane, Played, Share, Work},
+};
+
+/// A moment, and how long it lasts: as long as a picture stands.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::tui) struct Moment<'a> {
+    pub played: &'a Played,
+    pub at_s: f64,
+    pub span_s: f64,
+}
+
+/// Shares of an interval by [`Activity`], 0 to 1 each.
+pub(in crate::tui) type Shares = [f64; 4];
+
+impl Moment<'_> {
+    /// What a replica of a stage does. Of a plan for one sample all rows of the stage are one device.
+    pub(in crate::tui) fn shares(&self, stage: usize, replica: u32) -> Shares {
+        let rows = self.played.timeline.replicas.get(stage).copied().unwrap_or(0);
+        if rows == 0 {
+            return [0.0; 4];
+        }
+        let replicas = if self.played.pipeline.single_sample.is_some() { 0..rows } else { last(replica, rows) };
+        let mut most = [0.0; 4];
+        for replica in replicas {
+            let shares = self.of_row(stage, replica);
+            if shares.iter().sum::<f64>() > most.iter().sum::<f64>() {
+                most = shares;
+            }
+        }
+        most
+    }
+
+    fn of_row(&self, stage: usize, replica: u32) -> Shares {
+        let at = self.played.repeated(stage, replica, self.at_s);
+        if self.span_s > 0.0 {
+            let shares = shares(&self.played.share(stage, replica, at, at + self.span_s), self.span_s);
+            if shares.iter().sum::<f64>() > 0.02 {
+                return shares;
+            }
+        } else if let Some(event) = self.played.at(Lane::Compute, stage, replica, at) {
+            let mut shares = [0.0; 4];
+            shares[of(event.kind) as usize] = 1.0;
+            return shares;
+        }
+        let sends = self.played.at(Lane::Links, stage, replica, at).is_some();
+        [0.0, 0.0, 0.0, if sends { 1.0 } else { 0.0 }]
+    }
+
+    /// Bytes on a device of a stage.
+    pub(in crate::tui) fn memory(&self, stage: usize) -> f64 {
+        let Some(steps) = self.played.timeline.memory.get(stage) else { return 0.0 };
+        let at = self.played.repeated(stage, 0, self.at_s);
+        let next = steps.partition_point(|step| step.0 <= at);
+        steps.get(next.saturating_sub(1)).map_or(0.0, |step| step.1)
+    }
+}
+
+/// The row of a replica among so many; the last where a stage's devices share one.
+fn last(replica: u32, rows: u32) -> std::ops::Range<u32> {
+    let row = replica.min(rows - 1);
+    row..row + 1
+}
+
+/// What an event is.
+pub(in crate::tui) fn of(kind: EventKind) -> Activity {
+    match kind {
+        EventKind::Forward => Activity::Forward,
+        EventKind::Recompute => Activity::Recompute,
+        EventKind::Backward | EventKind::WeightGradient | EventKind::OptimizerStep => Activity::Backward,
+        _ => Activity::Communication,
+    }
+}
+
+/// Seconds of an interval as shares of it.
+pub(in crate::tui) fn shares(share: &Share, length_s: f64) -> Shares {
+    let length = length_s.max(f64::MIN_POSITIVE);
+    let work = |kind: Work| share.work_s[kind as usize] / length;
+    let backward = work(Work::Backward) + work(Work::Weights) + work(Work::Optimizer);
+    [work(Work::Forward), work(Work::Recompute), backward, share.all_reduce_s / length]
+}
+
+/// The colour of shares: a mix, in steps of a quarter so that what hardly differs is not drawn anew.
+pub(in crate::tui) fn stepped(shades: &Shades, shares: &Shares) -> Shade {
+    let whole: f64 = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let parts = Activity::ALL.map(|activity| {
+        let share = (shares[activity as usize] / whole * 4.0).round() / 4.0;
+        (shades.activity(activity), share)
+    });
+    shades.mix(&parts)
+}
+
+/// The activity with the largest share; `None` where nothing happens.
+pub(in crate::tui) fn most(shares: &Shares) -> Option<Activity> {
+    let most = Activity::ALL.into_iter().max_by(|a, b| shares[*a as usize].total_cmp(&shares[*b as usize]))?;
+    (shares[most as usize] > 0.02).then_some(most)
+}

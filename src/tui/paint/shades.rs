@@ -1,0 +1,419 @@
+//! Colours that are made, not listed: hues of stages round the wheel, mixes of activities, loads that dim.
+//!
+//! Mixing happens in OKLab, whose distances are those of the eye (Ottosson 2020). A pipeline of `n` stages takes its hues on
+//! one walk round the wheel, so a hue also says where in the pipeline a stage is; lightness alternates, so neighbours differ
+//! for everybody. Themes other than the two wheels (`dark`, `light`) bring a list of their own. Where a terminal has sixteen
+//! colours nothing is mixed: the larger share wins; where it has none, nothing is coloured. Every function is `O(1)` but the
+//! way down to 256 colours, which looks at all of them.
+
+use std::sync::OnceLock;
+
+use ratatui::style::Color;
+
+use crate::tui::theme::{Depth, Role, Theme};
+
+/// Red, green and blue of a screen.
+pub(in crate::tui) type Rgb = (u8, u8, u8);
+
+/// Lightness and the two axes of OKLab.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Lab(f64, f64, f64);
+
+/// What a device does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::tui) enum Activity {
+    /// Forward passes.
+    Forward,
+    /// Activations computed again.
+    Recompute,
+    /// Backward passes.
+    Backward,
+    /// All-reduce and transfers.
+    Communication,
+}
+
+impl Activity {
+    /// All of them, in the order of a stacked bar.
+    pub(in crate::tui) const ALL: [Activity; 4] =
+        [Activity::Forward, Activity::Recompute, Activity::Backward, Activity::Communication];
+
+    /// A fill that tells it apart without colour.
+    pub(in crate::tui) fn fill(self) -> &'static str {
+        match self {
+            Activity::Forward => "▒",
+            Activity::Recompute => "░",
+            Activity::Backward => "▓",
+            Activity::Communication => "█",
+        }
+    }
+}
+
+/// A part of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::tui) enum Memory {
+    /// Weights, gradients, optimizer.
+    State,
+    /// Activations in flight.
+    Activations,
+    /// What one microbatch at a time needs.
+    Buffers,
+}
+
+/// A colour that can still be mixed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::tui) struct Shade {
+    lab: Option<Lab>,
+    /// What a terminal of sixteen colours, or of none, shows.
+    named: Color,
+}
+
+/// The colours of a theme on a terminal.
+#[derive(Debug, Clone)]
+pub(in crate::tui) struct Shades {
+    depth: Depth,
+    light: bool,
+    wheel: bool,
+    ground: Lab,
+    own: Vec<Shade>,
+    activities: [Shade; 4],
+    memory: [Shade; 3],
+    track: Shade,
+    text: Color,
+}
+
+impl Shades {
+    /// The colours of a theme.
+    pub(in crate::tui) fn new(theme: &Theme, depth: Depth) -> Shades {
+        let light = theme.is_light();
+        let coloured = theme.color(Role::Text) != Color::Reset;
+        let depth = if coloured { depth } else { Depth::None };
+        let mixes = matches!(depth, Depth::True | Depth::Indexed);
+        let wheel = matches!(theme.name.as_str(), "dark" | "light");
+        let ground = theme.base().bg.and_then(rgb_of).unwrap_or(if light { LIGHT.ground } else { DARK.ground });
+        let set = if light { &LIGHT } else { &DARK };
+        let shade = |rgb: Rgb, named: Color| Shade { lab: mixes.then(|| lab(rgb)), named };
+        let of_theme = |role: Role| {
+            let color = theme.color(role);
+            Shade { lab: rgb_of(color).filter(|_| mixes).map(lab), named: color }
+        };
+        let roles = [Role::Forward, Role::Sync, Role::Backward, Role::Transfer].map(theme_color(theme));
+        let activities = if wheel {
+            [0, 1, 2, 3].map(|i| shade(set.activities[i], roles[i]))
+        } else {
+            [Role::Forward, Role::Sync, Role::Backward, Role::Transfer].map(of_theme)
+        };
+        let parts = [Role::Weights, Role::Activations, Role::Communication];
+        let memory =
+            if wheel { [0, 1, 2].map(|i| shade(set.memory[i], theme.color(parts[i]))) } else { parts.map(of_theme) };
+        let own = (0..LIST).map(|i| theme.stage(i).fg.unwrap_or(Color::Reset));
+        let own = own.map(|color| Shade { lab: rgb_of(color).filter(|_| mixes).map(lab), named: color }).collect();
+        let track = shade(set.track, Color::Reset);
+        Shades {
+            depth,
+            light,
+            wheel: wheel && mixes,
+            ground: lab(ground),
+            own,
+            activities,
+            memory,
+            track,
+            text: theme.color(Role::Text),
+        }
+    }
+
+    /// Whether colours can be mixed at all.
+    pub(in crate::tui) fn mixes(&self) -> bool {
+        matches!(self.depth, Depth::True | Depth::Indexed)
+    }
+
+    /// Whether there is any colour.
+    pub(in crate::tui) fn coloured(&self) -> bool {
+        self.depth != Depth::None
+    }
+
+    /// The hue of a stage among so many.
+    pub(in crate::tui) fn stage(&self, stage: usize, count: usize) -> Shade {
+        let listed = self.own[stage % self.own.len()];
+        if !self.wheel {
+            return listed;
+        }
+        let step = match count {
+            0..=10 => 330.0 / count.max(1) as f64,
+            11..=18 => 20.0,
+            _ => 15.0,
+        };
+        let hue = (250.0 + step * stage as f64) % 360.0;
+        // Yellows would turn olive.
+        let lift = (hue - 100.0).to_radians().cos().max(0.0);
+        let (lightness, chroma) = match (self.light, stage % 2) {
+            (false, 0) => (0.80 + 0.05 * lift, 0.13),
+            (false, _) => (0.66 + 0.05 * lift, 0.13),
+            (true, 0) => (0.655 + 0.015 * lift, 0.145),
+            (true, _) => (0.515 + 0.015 * lift, 0.145),
+        };
+        Shade { lab: Some(within_srgb(lightness, chroma, hue)), named: listed.named }
+    }
+
+    /// The colour of an activity.
+    pub(in crate::tui) fn activity(&self, activity: Activity) -> Shade {
+        self.activities[activity as usize]
+    }
+
+    /// The colour of a part of memory.
+    pub(in crate::tui) fn memory(&self, part: Memory) -> Shade {
+        self.memory[part as usize]
+    }
+
+    /// What an empty stretch is drawn on.
+    pub(in crate::tui) fn track(&self) -> Color {
+        if self.mixes() { self.color(self.track) } else { Color::Reset }
+    }
+
+    /// What flashes: white on a dark ground, black on a light one.
+    pub(in crate::tui) fn flash(&self) -> Shade {
+        let rgb = if self.light { (0, 0, 0) } else { (0xff, 0xff, 0xff) };
+        Shade { lab: self.mixes().then(|| lab(rgb)), named: self.text }
+    }
+
+    /// The track as something to mix with.
+    pub(in crate::tui) fn track_shade(&self) -> Shade {
+        self.track
+    }
+
+    /// A colour for a terminal.
+    pub(in crate::tui) fn color(&self, shade: Shade) -> Color {
+        match (self.depth, shade.lab) {
+            (Depth::None, _) => Color::Reset,
+            (Depth::True, Some(lab)) => {
+                let (r, g, b) = rgb(lab);
+                Color::Rgb(r, g, b)
+            }
+            (Depth::Indexed, Some(lab)) => Color::Indexed(nearest(lab)),
+            _ => shade.named,
+        }
+    }
+
+    /// The mean of shades by their weights; without mixing the heaviest.
+    pub(in crate::tui) fn mix(&self, parts: &[(Shade, f64)]) -> Shade {
+        let heaviest = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(self.track, |part| part.0);
+        let whole: f64 = parts.iter().map(|part| part.1).sum();
+        if whole <= 0.0 || parts.iter().any(|(shade, weight)| *weight > 0.0 && shade.lab.is_none()) {
+            return heaviest;
+        }
+        let mut sum = Lab::default();
+        for (shade, weight) in parts {
+            let (Lab(l, a, b), w) = (shade.lab.unwrap_or_default(), weight / whole);
+            sum = Lab(sum.0 + w * l, sum.1 + w * a, sum.2 + w * b);
+        }
+        Shade { lab: Some(sum), ..heaviest }
+    }
+
+    /// A shade with only a part of it left, the rest is ground.
+    pub(in crate::tui) fn towards_ground(&self, shade: Shade, left: f64) -> Shade {
+        let Some(Lab(l, a, b)) = shade.lab else { return shade };
+        let Lab(gl, ga, gb) = self.ground;
+        let mix = |ground: f64, own: f64| ground + (own - ground) * left.clamp(0.0, 1.0);
+        Shade { lab: Some(Lab(mix(gl, l), mix(ga, a), mix(gb, b))), ..shade }
+    }
+
+    /// A hue at a load from 0 to 1 of the busiest: 62 % of it up to half load, all of it at full load.
+    pub(in crate::tui) fn loaded(&self, shade: Shade, load: f64) -> Shade {
+        self.towards_ground(shade, 0.62 + 0.38 * ((load - 0.5) / 0.5).clamp(0.0, 1.0))
+    }
+
+    /// The part of a cell that is empty.
+    pub(in crate::tui) fn empty(&self, shade: Shade) -> Shade {
+        self.towards_ground(shade, if self.light { 0.22 } else { 0.18 })
+    }
+
+    /// Near-black or white, whichever reads better on a shade.
+    pub(in crate::tui) fn ink(&self, shade: Shade) -> Color {
+        match (self.mixes(), shade.lab) {
+            (true, Some(lab)) => {
+                // One of the two is always 4.5 times as light or dark.
+                let dark = luminance(rgb(lab)) > 0.179;
+                let ink = if dark { (0, 0, 0) } else { (0xff, 0xff, 0xff) };
+                self.color(Shade { lab: Some(self::lab(ink)), named: Color::Black })
+            }
+            _ => self.text,
+        }
+    }
+}
+
+/// The colour of a role, as a function of the role.
+fn theme_color(theme: &Theme) -> impl Fn(Role) -> Color + '_ {
+    |role| theme.color(role)
+}
+
+/// How many of a theme's own stage colours are taken before they repeat.
+const LIST: usize = 24;
+
+/// The colours of a look that no role of a theme has.
+struct Set {
+    ground: Rgb,
+    track: Rgb,
+    activities: [Rgb; 4],
+    memory: [Rgb; 3],
+}
+
+const DARK: Set = Set {
+    ground: (0x0e, 0x10, 0x16),
+    track: (0x1d, 0x20, 0x27),
+    activities: [(0x8a, 0xdb, 0xfa), (0xd2, 0x75, 0xd8), (0x4c, 0x7d, 0xd9), (0xf9, 0xb7, 0x3f)],
+    memory: [(0x56, 0x55, 0x83), (0x3b, 0x88, 0x8c), (0xa8, 0x9f, 0x7b)],
+};
+
+const LIGHT: Set = Set {
+    ground: (0xfb, 0xfa, 0xf8),
+    track: (0xe9, 0xeb, 0xef),
+    activities: [(0x42, 0xb3, 0xdb), (0xb6, 0x4e, 0xbd), (0x1d, 0x54, 0xc1), (0xd8, 0x80, 0x18)],
+    memory: [(0x64, 0x61, 0x9b), (0x4f, 0xa1, 0xa5), (0xba, 0xbc, 0x88)],
+};
+
+fn rgb_of(color: Color) -> Option<Rgb> {
+    match color {
+        Color::Rgb(r, g, b) => Some((r, g, b)),
+        Color::Indexed(i) if i >= 16 => Some(indexed(i)),
+        _ => None,
+    }
+}
+
+/// Entries 16 to 255 of xterm's table: a cube of six levels, then greys.
+fn indexed(index: u8) -> Rgb {
+    if index >= 232 {
+        let grey = 8 + 10 * (index - 232);
+        return (grey, grey, grey);
+    }
+    let level = |i: u8| if i == 0 { 0 } else { 55 + 40 * i };
+    let i = index.saturating_sub(16);
+    (level(i / 36), level(i / 6 % 6), level(i % 6))
+}
+
+/// The entry of xterm's table that looks most alike.
+fn nearest(Lab(l, a, b): Lab) -> u8 {
+    static TABLE: OnceLock<Vec<Lab>> = OnceLock::new();
+    let table = TABLE.get_or_init(|| (16..=255).map(|i| lab(indexed(i))).collect());
+    let distance = |other: &Lab| (other.0 - l).powi(2) + (other.1 - a).powi(2) + (other.2 - b).powi(2);
+    let best = table.iter().enumerate().min_by(|x, y| distance(x.1).total_cmp(&distance(y.1)));
+    best.map_or(16, |(i, _)| 16 + i as u8)
+}
+
+fn linear(value: u8) -> f64 {
+    let v = f64::from(value) / 255.0;
+    if v <= 0.040_45 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
+}
+
+/// Relative luminance, as WCAG has it.
+fn luminance((r, g, b): Rgb) -> f64 {
+    0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
+}
+
+fn lab((r, g, b): Rgb) -> Lab {
+    let (r, g, b) = (linear(r), linear(g), linear(b));
+    let l = (0.412_221_470_8 * r + 0.536_332_536_3 * g + 0.051_445_992_9 * b).cbrt();
+    let m = (0.211_903_498_2 * r + 0.680_699_545_1 * g + 0.107_396_956_6 * b).cbrt();
+    let s = (0.088_302_461_9 * r + 0.281_718_837_6 * g + 0.629_978_700_5 * b).cbrt();
+    Lab(
+        0.210_454_255_3 * l + 0.793_617_785 * m - 0.004_072_046_8 * s,
+        1.977_998_495_1 * l - 2.428_592_205 * m + 0.450_593_709_9 * s,
+        0.025_904_037_1 * l + 0.782_771_766_2 * m - 0.808_675_766 * s,
+    )
+}
+
+/// Linear red, green and blue; outside 0 to 1 where sRGB has no such colour.
+fn linear_rgb(Lab(lightness, a, b): Lab) -> [f64; 3] {
+    let l = (lightness + 0.396_337_777_4 * a + 0.215_803_757_3 * b).powi(3);
+    let m = (lightness - 0.105_561_345_8 * a - 0.063_854_172_8 * b).powi(3);
+    let s = (lightness - 0.089_484_177_5 * a - 1.291_485_548 * b).powi(3);
+    [
+        4.076_741_662_1 * l - 3.307_711_591_3 * m + 0.230_969_929_2 * s,
+        -1.268_438_004_6 * l + 2.609_757_401_1 * m - 0.341_319_396_5 * s,
+        -0.004_196_086_3 * l - 0.703_418_614_7 * m + 1.707_614_701 * s,
+    ]
+}
+
+fn rgb(lab: Lab) -> Rgb {
+    let channel = |v: f64| {
+        let v = v.clamp(0.0, 1.0);
+        let v = if v <= 0.003_130_8 { 12.92 * v } else { 1.055 * v.powf(1.0 / 2.4) - 0.055 };
+        (v * 255.0).round() as u8
+    };
+    let [r, g, b] = linear_rgb(lab).map(channel);
+    (r, g, b)
+}
+
+/// A colour by lightness, chroma and hue in degrees, with as much less chroma as sRGB asks for.
+fn within_srgb(lightness: f64, chroma: f64, hue: f64) -> Lab {
+    let (sin, cos) = hue.to_radians().sin_cos();
+    let mut chroma = chroma;
+    loop {
+        let lab = Lab(lightness, chroma * cos, chroma * sin);
+        if chroma <= 0.0 || linear_rgb(lab).iter().all(|v| (-0.002..=1.002).contains(v)) {
+            return lab;
+        }
+        chroma -= 0.004;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::theme;
+
+    fn shades(name: &str, depth: Depth) -> Shades {
+        Shades::new(&theme::load(name, None, depth).unwrap(), depth)
+    }
+
+    #[test]
+    fn colours_come_back_from_oklab() {
+        for color in [(0, 0, 0), (255, 255, 255), (138, 195, 253), (12, 200, 3)] {
+            assert_eq!(rgb(lab(color)), color);
+        }
+        assert_eq!(nearest(lab((255, 255, 255))), 231);
+    }
+
+    #[test]
+    fn neighbouring_stages_are_far_apart_for_any_number_of_them() {
+        for name in ["dark", "light"] {
+            let shades = shades(name, Depth::True);
+            for count in 2..60 {
+                for stage in 1..count {
+                    let of = |stage| shades.stage(stage, count).lab.unwrap();
+                    let (Lab(l, a, b), Lab(m, c, d)) = (of(stage - 1), of(stage));
+                    let distance = ((l - m).powi(2) + (a - c).powi(2) + (b - d).powi(2)).sqrt();
+                    assert!(distance > 0.1, "{name}: {stage} of {count}: {distance}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fewer_colours_mix_nothing_and_none_colour_nothing() {
+        let ansi = shades("dark", Depth::Ansi);
+        let (forward, backward) = (ansi.activity(Activity::Forward), ansi.activity(Activity::Backward));
+        assert_eq!(ansi.mix(&[(forward, 1.0), (backward, 2.0)]), backward);
+        assert!(!matches!(ansi.color(backward), Color::Rgb(..) | Color::Indexed(_)));
+        for shades in [shades("dark", Depth::None), shades("monochrome", Depth::True)] {
+            assert_eq!(shades.color(shades.stage(3, 8)), Color::Reset);
+            assert_eq!(shades.track(), Color::Reset);
+        }
+    }
+
+    #[test]
+    fn a_number_on_a_cell_can_be_read() {
+        let near = |a: Rgb, b: Rgb| {
+            let (a, b) = (luminance(a), luminance(b));
+            (a.max(b) + 0.05) / (a.min(b) + 0.05)
+        };
+        for name in ["dark", "light"] {
+            let shades = shades(name, Depth::True);
+            for stage in 0..24 {
+                for load in [0.0, 0.7, 1.0] {
+                    let shade = shades.loaded(shades.stage(stage, 24), load);
+                    let (ground, ink) = (rgb_of(shades.color(shade)).unwrap(), rgb_of(shades.ink(shade)).unwrap());
+                    assert!(near(ground, ink) >= 4.5, "{name} {stage} {load}: {}", near(ground, ink));
+                }
+            }
+        }
+    }
+}

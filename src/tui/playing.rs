@@ -1,0 +1,156 @@
+//! Playing the simulated batch: the playhead, which is the cursor of the Timeline too, its speed and its steps.
+//!
+//! While it runs the screen is drawn at most [`FRAMES`] times a second; held or away it wakes nothing.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    model::{Model, View},
+    played::{Lane, Played},
+};
+
+/// Pictures a second.
+const FRAMES: u32 = 20;
+
+/// How long a batch takes at the usual speed, seconds.
+const LENGTH_S: f64 = 24.0;
+
+/// How often the speed can be halved or doubled.
+const MOST: i32 = 10;
+
+/// Whether there is a playhead, and whether it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Playhead {
+    /// The batch is seen as a whole.
+    #[default]
+    Away,
+    /// It stands.
+    Held,
+    /// It runs since it was moved last.
+    Runs(Instant),
+}
+
+/// How the batch is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Playing {
+    /// The playhead; its place is the Timeline's cursor.
+    pub head: Playhead,
+    /// How often the usual speed was doubled; below 0 halved.
+    pub speed: i32,
+}
+
+impl Playing {
+    /// The speed against the usual one: `4x`, `1/8x`; empty where it is that.
+    pub(super) fn told(self) -> String {
+        match self.speed {
+            0 => String::new(),
+            speed if speed > 0 => format!("{}x", 1u32 << speed),
+            speed => format!("1/{}x", 1u32 << -speed),
+        }
+    }
+}
+
+impl Model {
+    /// The playhead's time, if there is one, and how long a picture stands, in seconds of the batch.
+    pub(super) fn playhead(&self) -> Option<(f64, f64)> {
+        let batch = self.played.as_ref()?.timeline.iteration_s;
+        match self.playing.head {
+            Playhead::Away => None,
+            Playhead::Held => Some((self.timeline.cursor_s, 0.0)),
+            Playhead::Runs(_) => Some((self.timeline.cursor_s, self.pace(batch) / f64::from(FRAMES))),
+        }
+    }
+
+    /// Seconds of the batch in a second of the clock.
+    fn pace(&self, batch_s: f64) -> f64 {
+        batch_s / LENGTH_S * 2f64.powi(self.playing.speed)
+    }
+
+    /// Lets the playhead run, or holds it; at the end of the batch it begins anew.
+    pub(super) fn play_or_hold(&mut self) {
+        let Some(batch) = self.batch_to_play() else { return };
+        self.playing.head = match self.playing.head {
+            Playhead::Runs(_) => Playhead::Held,
+            Playhead::Held | Playhead::Away => {
+                if self.timeline.cursor_s >= batch * (1.0 - 1e-9) {
+                    self.timeline.put(0.0, batch);
+                }
+                Playhead::Runs(self.now)
+            }
+        };
+    }
+
+    /// The length of the batch, where there is one.
+    fn batch_to_play(&self) -> Option<f64> {
+        let batch = self.played.as_ref().map(|played| played.timeline.iteration_s);
+        batch.filter(|batch| *batch > 0.0 && batch.is_finite())
+    }
+
+    /// Half or twice as fast.
+    pub(super) fn change_speed(&mut self, faster: bool) {
+        self.run_playhead();
+        self.playing.speed = (self.playing.speed + if faster { 1 } else { -1 }).clamp(-MOST, MOST);
+    }
+
+    /// When the next picture is due; `None` where nothing runs or nobody looks.
+    pub(super) fn playing_due(&self) -> Option<Instant> {
+        let held = self.demo.as_ref().is_some_and(|demo| demo.held);
+        let seen = matches!(self.view, View::Overview | View::Timeline) && !held;
+        match self.playing.head {
+            Playhead::Runs(last) if seen => Some(last + Duration::from_secs(1) / FRAMES),
+            _ => None,
+        }
+    }
+
+    /// When the picture changes by itself: the batch is played, or a change calms down.
+    pub(super) fn motion_due(&self) -> Option<Instant> {
+        self.playing_due().into_iter().chain(self.change_due()).min()
+    }
+
+    /// Moves a running playhead to where it is by now.
+    pub(super) fn run_playhead(&mut self) {
+        let Playhead::Runs(last) = self.playing.head else { return };
+        // A tour that is held holds the batch, too.
+        if self.demo.as_ref().is_some_and(|demo| demo.held) {
+            self.playing.head = Playhead::Runs(self.now);
+            return;
+        }
+        let Some(batch) = self.batch_to_play() else {
+            self.playing.head = Playhead::Away;
+            return;
+        };
+        // Who looked away for long does not find it far ahead.
+        let passed = self.now.saturating_duration_since(last).as_secs_f64().min(0.5);
+        let at = self.timeline.cursor_s + passed * self.pace(batch);
+        self.timeline.put(at.min(batch), batch);
+        self.playing.head = if at >= batch { Playhead::Held } else { Playhead::Runs(self.now) };
+    }
+
+    /// Holds the playhead at the next event of any stage, or at the one before.
+    pub(super) fn step_event(&mut self, forwards: bool) {
+        let (Some(batch), Some(played)) = (self.batch_to_play(), self.played.clone()) else { return };
+        let found = neighbour(&played, self.timeline.cursor_s, forwards);
+        self.timeline.put(found.unwrap_or(if forwards { batch } else { 0.0 }), batch);
+        self.playing.head = Playhead::Held;
+    }
+}
+
+/// Just inside the next event of the first replica of any stage.
+fn neighbour(played: &Played, at_s: f64, forwards: bool) -> Option<f64> {
+    let inside = |stage: usize, start: f64| {
+        let length = played.at(Lane::Compute, stage, 0, start).map_or(0.0, |event| event.end_s - start);
+        start + length * 1e-3
+    };
+    let next = |stage: usize| {
+        // Back from within an event is to the one before it.
+        let here = played.at(Lane::Compute, stage, 0, at_s).filter(|_| !forwards);
+        let from = here.map_or(at_s, |event| event.start_s);
+        Some(inside(stage, played.neighbour(stage, 0, from, forwards)?))
+    };
+    let times = (0..played.timeline.replicas.len()).filter_map(next);
+    if forwards {
+        times.filter(|time| *time > at_s).min_by(f64::total_cmp)
+    } else {
+        times.filter(|time| *time < at_s).max_by(f64::total_cmp)
+    }
+}

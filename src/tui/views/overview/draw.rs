@@ -1,0 +1,216 @@
+//! Puts the parts of the view on the screen.
+
+use std::sync::Arc;
+
+use ratatui::{
+    Frame,
+    buffer::Buffer,
+    layout::Rect,
+    style::Style,
+    text::{Line, Span},
+};
+
+use super::{areas, areas::Areas, below, figures, handovers, side};
+use crate::{
+    family,
+    plan::{Plan, Score},
+    tui::{
+        model::{Hit, Model},
+        paint::{
+            atlas::Atlas,
+            facts::Facts,
+            map::Map,
+            map_layout::MapLayout,
+            moment::Moment,
+            shades::Shades,
+            stage_block::Block,
+            strip::{Rows, Strip},
+        },
+        played::Played,
+        playing::Playhead,
+        shown::Shown,
+        theme::Role,
+    },
+    units,
+};
+
+/// Draws the view of a plan.
+pub(in crate::tui) fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    model: &mut Model,
+    shown: &Arc<Shown>,
+    plan: &Plan,
+    score: &Score,
+) {
+    let shades = Shades::new(&model.theme, model.depth);
+    let played = model.played.clone().filter(|played| Arc::ptr_eq(&played.shown, shown));
+    let played = played.as_deref();
+    let rows = played.map_or(plan.stages.len(), |played| played.timeline.replicas.len()).max(1);
+    let layout = map_of(model, shown, score, area, rows);
+    let longest = (0..plan.stages.len()).map(|i| shown.names.short(i).chars().count()).max().unwrap_or(0);
+    let map_rows = layout.as_ref().map_or(0, |layout| layout.rows);
+    let places = Areas::new(area, map_rows, rows, areas::names_width(longest));
+    model.overview.area = places.map;
+    let selected = model.overview.stage();
+    figures::draw(frame, places.figures, model, shown, played);
+    if let Some(layout) = &layout {
+        draw_map(frame.buffer_mut(), model, &shades, layout, &places, (plan.stages.len(), played));
+    }
+    if let Some(used) = shown.operators.as_ref().filter(|_| places.side.is_some()) {
+        let from = places.phases.y + 2;
+        let room = Rect { y: from, height: area.bottom().saturating_sub(from), ..places.map_title };
+        handovers::draw(frame, room, model, shown, used);
+    }
+    if let Some(played) = played {
+        let limiting = score.bottleneck().filter(|_| plan.stages.len() > 1);
+        draw_batch(frame, model, &shades, played, &places, (selected, limiting));
+    }
+    let stage = selected.unwrap_or_else(|| score.bottleneck().unwrap_or(0));
+    let facts = Facts::of(shown, plan, score, played, stage);
+    let hue = Style::new().fg(shades.color(shades.stage(stage, plan.stages.len())));
+    match places.side {
+        Some(place) => {
+            let (theme, limit) = (&model.theme, shown.limits.memory_bytes);
+            let block = Block { theme, shades: &shades, facts: &facts, hue, limit };
+            let from = (block.draw(frame, place) + 2).min(place.height);
+            let help = Rect { y: place.y + from, height: place.height - from, ..place };
+            side::draw_help(frame, help, model);
+        }
+        None => {
+            model.would_help.drawn = false;
+            below::draw(frame, places.below, model, &facts, hue);
+        }
+    }
+}
+
+/// The map, made anew where the plan or the room is another.
+fn map_of(model: &mut Model, shown: &Shown, score: &Score, area: Rect, stages: usize) -> Option<Arc<MapLayout>> {
+    let key = (model.generation, area.width, area.height);
+    if model.overview.map.as_ref().is_none_or(|(known, _)| *known != key) {
+        let device = model
+            .overview
+            .map
+            .as_ref()
+            .and_then(|(_, map)| map.atlas.seats.get(model.overview.cursor).map(|seat| seat.device));
+        let map = areas::map(&Atlas::of(shown), area, stages).map(Arc::new);
+        // The cursor stays on its device.
+        let seats = map.iter().flat_map(|map| &map.atlas.seats);
+        let found = device.and_then(|device| seats.clone().position(|seat| seat.device >= device));
+        let limiting = score.bottleneck();
+        let first = || seats.clone().position(|seat| seat.stage == limiting);
+        model.overview.cursor = found.or_else(first).unwrap_or(0);
+        model.overview.map = map.map(|map| (key, map));
+    }
+    model.overview.map.as_ref().map(|(_, map)| map.clone())
+}
+
+fn draw_map(
+    buffer: &mut Buffer,
+    model: &Model,
+    shades: &Shades,
+    layout: &MapLayout,
+    places: &Areas,
+    (stages, played): (usize, Option<&Played>),
+) {
+    let theme = &model.theme;
+    let moment = played.zip(model.playhead());
+    let moment = moment.map(|(played, (at_s, span_s))| Moment { played, at_s, span_s });
+    let map =
+        Map { layout, shades, theme, stages, cursor: Some(model.overview.cursor), moment, changed: model.flashing() };
+    map.draw(buffer, places.map);
+    let muted = theme.fg(Role::Muted);
+    let told = match layout.stands_for {
+        1 => layout.atlas.told.clone(),
+        count => format!("{}, a cell for every {count}", layout.atlas.told),
+    };
+    let mut line = vec![Span::styled("Devices  ", theme.bold(Role::Text)), Span::styled(told, muted)];
+    let used: usize = line.iter().map(Span::width).sum();
+    let memory = if layout.atlas.full < 1.0 { "memory of the fullest" } else { "memory" };
+    let words: Vec<(&str, &str)> = match (moment.is_some(), layout.size.height) {
+        (true, _) => vec![("colour", "activity"), ("height", memory)],
+        (false, 0) => vec![("hue", "stage"), ("shade", "memory and load")],
+        (false, _) => vec![("hue", "stage"), ("height", memory), ("shade", "load")],
+    };
+    let idle = layout.atlas.seats.iter().any(|seat| seat.stage.is_none());
+    let idle = idle.then_some(("[]", "idle"));
+    let mut legend: Vec<Span<'static>> = vec![];
+    let room = usize::from(places.map_title.width).saturating_sub(used + 2);
+    let mut width = 0;
+    for (what, means) in words.into_iter().chain(idle) {
+        let gap = if legend.is_empty() { "" } else { "  " };
+        let own = gap.len() + what.len() + 1 + means.len();
+        if width + own > room {
+            break;
+        }
+        width += own;
+        legend.push(Span::styled(format!("{gap}{what} "), theme.fg(Role::Text)));
+        legend.push(Span::styled(means.to_string(), muted));
+    }
+    line.push(Span::raw(" ".repeat(room + 2 - width)));
+    line.extend(legend);
+    if places.map_title.height > 0 {
+        buffer.set_line(places.map_title.x, places.map_title.y, &Line::from(line), places.map_title.width);
+    }
+}
+
+fn draw_batch(
+    frame: &mut Frame<'_>,
+    model: &mut Model,
+    shades: &Shades,
+    played: &Played,
+    places: &Areas,
+    (selected, limiting): (Option<usize>, Option<usize>),
+) {
+    let theme = model.theme.clone();
+    let batch = played.timeline.iteration_s;
+    let strip = Strip { played, shades, theme: &theme, window: (0.0, batch) };
+    let rows = Rows::new(played.timeline.replicas.len(), places.strip.height);
+    if places.batch_title.height > 0 {
+        let title = places.batch_title;
+        let told = batch_in_words(played);
+        let mut line =
+            vec![Span::styled("Batch    ", theme.bold(Role::Text)), Span::styled(told, theme.fg(Role::Muted))];
+        let limits = limiting.map(|stage| played.shown.names.long(stage)).filter(|_| title.width >= 70);
+        line.extend(limits.map(|name| Span::styled(format!(", {name} limits"), theme.fg(Role::Warning))));
+        let used: usize = line.iter().map(Span::width).sum();
+        frame.render_widget(Line::from(line), title);
+        let left = (used as u16 + 2).min(title.width);
+        let rest = Rect { x: title.x + left, width: title.width - left, ..title };
+        strip.draw_legend(frame.buffer_mut(), rest);
+    }
+    if places.strip.height == 0 || batch <= 0.0 {
+        return;
+    }
+    let buffer = frame.buffer_mut();
+    strip.draw(buffer, places.strip, rows);
+    strip.draw_names(buffer, places.names, rows, selected);
+    strip.draw_phases(buffer, places.phases, model.playhead().map(|(at, _)| at));
+    if places.phases.height > 0 {
+        let sign = match model.playing.head {
+            Playhead::Runs(_) => format!("▶ {}", model.playing.told()),
+            Playhead::Held => "■".into(),
+            Playhead::Away => "▶".into(),
+        };
+        let width = usize::from(places.names.width);
+        buffer.set_stringn(places.names.x, places.phases.y, sign, width, theme.fg(Role::Accent));
+    }
+    if let Some((at, _)) = model.playhead() {
+        strip.draw_playhead(buffer, places.strip, places.phases, at);
+    }
+    model.overview.strip = places.strip;
+    model.hits.push((places.strip, Hit::Strip));
+}
+
+/// `256 microbatches, 1F1B`.
+fn batch_in_words(played: &Played) -> String {
+    let shown = &played.shown;
+    if played.pipeline.single_sample.is_some() {
+        return "one sample".into();
+    }
+    if !played.pipeline.steps.is_empty() {
+        return format!("one training step, {}", units::counted(played.pipeline.steps.len(), "operator"));
+    }
+    let batch = family::of(&shown.workload).batch(&shown.limits);
+    format!("{batch}, {}", played.schedule().name())
+}

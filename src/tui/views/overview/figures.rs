@@ -1,0 +1,190 @@
+//! The head of the view: what the plan is worth, what the last change did, and the few figures that matter most.
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    style::Style,
+    text::{Line, Span},
+};
+
+use crate::{
+    plan::Measure,
+    planner::Status,
+    tui::{model::Model, paint::facts::of_limit, played::Played, shown::Shown, theme::Role},
+    units,
+};
+
+/// A value and what it is.
+struct Figure {
+    value: Vec<Span<'static>>,
+    name: String,
+    /// What stands beside the value where names have no line of their own.
+    short: &'static str,
+}
+
+impl Figure {
+    fn width(&self) -> usize {
+        let value: usize = self.value.iter().map(Span::width).sum();
+        value.max(self.name.chars().count())
+    }
+}
+
+/// Columns between two figures.
+const GAPS: (usize, usize) = (3, 8);
+
+/// Draws the figures in two lines, or in one.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown, played: Option<&Played>) {
+    let figures = figures(model, shown, played);
+    if area.height >= 2 {
+        draw_named(frame, area, model, figures);
+    } else {
+        draw_line(frame, area, model, figures);
+    }
+}
+
+fn draw_named(frame: &mut Frame<'_>, area: Rect, model: &Model, mut figures: Vec<Figure>) {
+    let whole = |figures: &[Figure]| figures.iter().map(|figure| figure.width() + GAPS.0).sum::<usize>();
+    while figures.len() > 1 && whole(&figures) > usize::from(area.width) + GAPS.0 {
+        figures.pop();
+    }
+    let spare = (usize::from(area.width) + GAPS.0).saturating_sub(whole(&figures));
+    let gap = (GAPS.0 + spare / figures.len().max(1)).min(GAPS.1);
+    let mut x = area.x;
+    for figure in figures {
+        let width = figure.width() as u16;
+        let place = Rect { x, width, height: 1, ..area }.intersection(area);
+        frame.render_widget(Line::from(figure.value), place);
+        let below = Rect { y: area.y + 1, ..place };
+        frame.render_widget(Span::styled(figure.name, model.theme.fg(Role::Muted)), below);
+        x = (x + width + gap as u16).min(area.right());
+    }
+}
+
+fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, figures: Vec<Figure>) {
+    let muted = model.theme.fg(Role::Muted);
+    let mut spans: Vec<Span<'static>> = vec![];
+    for figure in figures {
+        let mut next = vec![];
+        if !spans.is_empty() {
+            next.push(Span::raw("   "));
+        }
+        if !figure.short.is_empty() {
+            next.push(Span::styled(format!("{} ", figure.short), muted));
+        }
+        next.extend(figure.value);
+        let width = |spans: &[Span<'_>]| spans.iter().map(Span::width).sum::<usize>();
+        if width(&spans) + width(&next) > usize::from(area.width) {
+            continue;
+        }
+        spans.extend(next);
+    }
+    frame.render_widget(Line::from(spans), area);
+}
+
+fn figures(model: &Model, shown: &Shown, played: Option<&Played>) -> Vec<Figure> {
+    let theme = &model.theme;
+    let text = |role: Role, bold: bool| if bold { theme.bold(role) } else { theme.fg(role) };
+    let figure = |value: Vec<(String, Style)>, name: &str, short: &'static str| Figure {
+        value: value.into_iter().map(|(text, style)| Span::styled(text, style)).collect(),
+        name: name.into(),
+        short,
+    };
+    let mut figures = vec![headline(model, shown, played)];
+    let Some((plan, score)) = shown.plan() else { return figures };
+    if let Some(standing) = standing(model, shown, played) {
+        figures.push(standing);
+    }
+    if let Some(played) = played.filter(|played| !played.timeline.events.is_empty()) {
+        let timeline = &played.timeline;
+        if !matches!(plan.measure, Measure::Latency { .. } | Measure::OperatorCost(_)) {
+            let role = match timeline.bubble {
+                bubble if bubble > 0.2 => Role::Warning,
+                bubble if bubble < 0.1 => Role::Good,
+                _ => Role::Text,
+            };
+            figures.push(figure(vec![(units::percent(timeline.bubble), text(role, false))], "bubble", "bubble"));
+        }
+    }
+    let limit = shown.limits.memory_bytes;
+    let peak = played.map_or_else(|| score.peak_memory_bytes(), |played| played.timeline.peak_memory());
+    if peak > 0.0 {
+        let over = peak > limit * (1.0 + 1e-9);
+        let (held, of) = of_limit(peak, limit);
+        let held = if over { format!("✗ {held}") } else { held };
+        let style = if over { text(Role::Bad, true) } else { text(Role::Text, false) };
+        figures.push(figure(vec![(held, style), (of, text(Role::Muted, false))], "fullest device", "fullest"));
+    }
+    if let Some(played) = played.filter(|played| played.timeline.samples_per_s > 0.0) {
+        let rate = units::number(played.timeline.samples_per_s);
+        let unit = if played.pipeline.samples > 0.0 { " samples/s" } else { " microbatches/s" };
+        let one = matches!(plan.measure, Measure::Latency { .. });
+        let unit = if one { " samples/s" } else { unit };
+        let told = if one { "one after the other" } else { "throughput" };
+        figures.push(figure(vec![(rate, text(Role::Text, false)), (unit.into(), text(Role::Muted, false))], told, ""));
+    }
+    if let Some(promise) = played.and_then(|played| played.promise) {
+        let error = promise.planned / promise.simulated - 1.0;
+        let error = if promise.difference().abs() < 5e-4 { 0.0 } else { error };
+        let told = format!("{}{}", if error < 0.0 { "−" } else { "+" }, units::percent(error.abs()));
+        figures.push(figure(vec![(told, text(Role::Text, false))], "model error", "model error"));
+    }
+    figures
+}
+
+/// The time of the batch, after that of the plan before.
+fn headline(model: &Model, shown: &Shown, played: Option<&Played>) -> Figure {
+    let theme = &model.theme;
+    let Some((plan, score)) = shown.plan() else {
+        return Figure { value: vec![], name: String::new(), short: "" };
+    };
+    let simulated = played.map(|played| played.timeline.iteration_s).filter(|seconds| *seconds > 0.0);
+    let Some(seconds) = simulated else {
+        let value = shown.outcome.objective.unwrap_or(score.value);
+        let value = vec![Span::styled(plan.measure.show(value), theme.bold(Role::Text))];
+        return Figure { value, name: "planned".into(), short: "" };
+    };
+    let mut value = vec![];
+    let change = model.change().filter(|change| change.better.is_some());
+    if let Some(before) = change.and_then(|change| change.before_s) {
+        value.push(Span::styled(format!("{} → ", units::seconds(before)), theme.fg(Role::Muted)));
+    }
+    value.push(Span::styled(units::seconds(seconds), theme.bold(Role::Text)));
+    let name = match plan.measure {
+        Measure::Latency { .. } => "from input to result",
+        Measure::OperatorCost(_) => "a training step",
+        _ => "an iteration, simulated",
+    };
+    Figure { value, name: name.into(), short: "" }
+}
+
+/// What the last change did; before any change, how good the plan is known to be; of an edited plan what it breaks.
+fn standing(model: &Model, shown: &Shown, played: Option<&Played>) -> Option<Figure> {
+    let theme = &model.theme;
+    let one = |text: String, style: Style, name: String, short: &'static str| {
+        Some(Figure { value: vec![Span::styled(text, style)], name, short })
+    };
+    let (_, score) = shown.plan()?;
+    if let [first, more @ ..] = score.violations.as_slice() {
+        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+        let told: String = first.to_string().chars().take(60).collect();
+        return one("✗ breaks a limit".into(), theme.bold(Role::Bad), format!("{told}{more}"), "");
+    }
+    if let Some(change) = model.change().filter(|_| played.is_some()) {
+        let role = match change.better {
+            Some(true) => Role::Good,
+            Some(false) => Role::Warning,
+            None => Role::Muted,
+        };
+        let style = if change.bright { theme.bold(role) } else { theme.fg(role) };
+        return one(change.difference, style, change.than, "");
+    }
+    let gap = shown.outcome.gap();
+    match (shown.outcome.status, gap) {
+        (Status::Optimal, _) => one("proven best".into(), theme.fg(Role::Good), "for its planner's model".into(), ""),
+        (_, Some(gap)) if gap.is_finite() => {
+            let told = format!("within {}", units::percent(gap));
+            one(told, theme.fg(Role::Text), "of the best there can be".into(), "proven")
+        }
+        _ => None,
+    }
+}

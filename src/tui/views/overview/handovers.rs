@@ -1,0 +1,45 @@
+//! Of operators that share their devices: who hands the costliest tensors to whom.
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    text::{Line, Span},
+};
+
+use crate::{
+    family::operators::usage::OperatorUse,
+    tui::{model::Model, shown::Shown, theme::Role},
+    units,
+};
+
+/// Columns of the names, and the most of a bar.
+const NAMES: usize = 36;
+const LONGEST: usize = 40;
+
+/// As many as there is room for, the costliest first.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown, used: &OperatorUse) {
+    if area.height < 2 {
+        return;
+    }
+    let theme = &model.theme;
+    let costly = used.edges.iter().filter(|edge| edge.seconds > 0.0);
+    let whole = used.step_s.max(f64::MIN_POSITIVE);
+    let all: f64 = costly.clone().map(|edge| edge.seconds).sum();
+    let told = format!("{} of a step go into handing tensors over", units::percent(all / whole));
+    let head = vec![Span::styled("Transfers  ", theme.bold(Role::Text)), Span::styled(told, theme.fg(Role::Muted))];
+    frame.render_widget(Line::from(head), Rect { height: 1, ..area });
+    let most = costly.clone().map(|edge| edge.seconds).fold(f64::MIN_POSITIVE, f64::max);
+    let bar = usize::from(area.width).saturating_sub(NAMES + 12).min(LONGEST);
+    let name = |node: usize| shown.workload.nodes[node].label();
+    for (y, edge) in (area.y + 1..area.bottom()).zip(costly) {
+        let text: String = format!("{} → {}", name(edge.from), name(edge.to)).chars().take(NAMES - 2).collect();
+        let cells = ((edge.seconds / most * bar as f64).round() as usize).clamp(1.min(bar), bar);
+        let line = Line::from(vec![
+            Span::styled(format!("{text:<NAMES$}"), theme.fg(Role::Text)),
+            Span::styled("▄".repeat(cells), theme.fg(Role::Communication)),
+            Span::raw(" ".repeat(bar - cells)),
+            Span::styled(format!("{:>12}", units::seconds(edge.seconds)), theme.fg(Role::Muted)),
+        ]);
+        frame.render_widget(line, Rect { y, height: 1, ..area });
+    }
+}

@@ -1,0 +1,159 @@
+//! Beside the picture, below the stage under the cursor: what would help and what would hurt.
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    text::{Line, Span},
+};
+
+use crate::{
+    study::explain::{Answer, Certainty},
+    tui::{
+        action::Action,
+        model::{Hit, Model},
+        paint::stage_block::ends,
+        theme::Role,
+        would_help::Phase,
+    },
+    units,
+};
+
+/// Gains below this say nothing.
+const NOTICEABLE: f64 = 0.01;
+
+/// What would help, then what would hurt; notes where rows are, for the mouse.
+pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+    model.would_help.drawn = area.height >= 3;
+    if area.height < 2 {
+        return;
+    }
+    model.hits.push((area, Hit::Suggestions));
+    model.would_help.layout = (0, 1);
+    let theme = model.theme.clone();
+    let width = usize::from(area.width);
+    let rows = entries(model);
+    let mut y = area.y;
+    let mut put = |frame: &mut Frame<'_>, line: Line<'static>| {
+        let place = Rect { y, height: 1, ..area };
+        if y < area.bottom() {
+            frame.render_widget(line, place);
+        }
+        y += 1;
+        place
+    };
+    let head = |text: &'static str, unit: &'static str| {
+        let text = vec![Span::styled(text, theme.bold(Role::Text))];
+        ends(text, Span::styled(unit, theme.fg(Role::Muted)), width)
+    };
+    put(frame, head("What would help", "faster"));
+    if area.height >= 8 {
+        put(frame, Line::default());
+    }
+    if let Some(text) = waiting(model, &rows) {
+        put(frame, Line::styled(text, theme.fg(Role::Muted)));
+        return;
+    }
+    let fresh = model.would_help.fresh && !model.aside();
+    let mut hurts = false;
+    let selected = model.suggestion();
+    let mut hits = vec![];
+    // The last line has the keys.
+    let last = area.bottom().saturating_sub(if area.height >= 10 { 2 } else { 0 });
+    for row in rows {
+        if row.gain < 0.0 && !hurts {
+            hurts = true;
+            let used = hits.len() as u16;
+            if used > 0 && area.y + used + 5 < last {
+                put(frame, Line::default());
+            }
+            put(frame, head("What would hurt", "slower"));
+        }
+        let role = match (fresh, row.gain > 0.0) {
+            (false, _) => Role::Muted,
+            (true, true) if row.gain > 0.05 => Role::Good,
+            _ => Role::Text,
+        };
+        let name = vec![Span::styled(row.label, theme.fg(if fresh { Role::Text } else { Role::Muted }))];
+        let place = put(frame, ends(name, Span::styled(row.value, theme.fg(role)), width));
+        if place.y >= last {
+            break;
+        }
+        if selected == Some(row.place) {
+            frame.buffer_mut().set_style(place, theme.selected());
+        }
+        if fresh {
+            hits.push((place, Hit::Suggestion(row.place)));
+        }
+    }
+    model.hits.extend(hits);
+    if area.height >= 10 {
+        let keys = keys(model, selected.is_some());
+        frame.render_widget(keys, Rect { y: area.bottom() - 1, height: 1, ..area });
+    }
+}
+
+fn keys(model: &Model, selected: bool) -> Line<'static> {
+    let (accent, muted) = (model.theme.fg(Role::Accent), model.theme.fg(Role::Muted));
+    let mut spans = vec![];
+    if selected {
+        spans.push(Span::styled("Enter", accent));
+        spans.push(Span::styled(" take it", muted));
+    } else if let Some(key) = model.keymap.of_action(Action::WouldHelp) {
+        spans.push(Span::styled(key, accent));
+        spans.push(Span::styled(" choose one", muted));
+    }
+    Line::from(spans)
+}
+
+/// What stands in place of answers.
+fn waiting(model: &Model, rows: &[Entry]) -> Option<String> {
+    let key = model.keymap.of_action(Action::WouldHelp).unwrap_or_default();
+    if model.aside() {
+        return Some("only a planner's plan is asked".into());
+    }
+    if !rows.is_empty() {
+        return None;
+    }
+    Some(match model.would_help.phase {
+        _ if model.would_help.folded => "hidden".into(),
+        Phase::Idle | Phase::Resting(_) => "…".into(),
+        Phase::Unasked => format!("{key} asks: it takes its time"),
+        Phase::Asking => "asking …".into(),
+        Phase::Done => "nothing by itself".into(),
+    })
+}
+
+/// A suggestion as it is drawn.
+pub(super) struct Entry {
+    /// Its place in the list.
+    place: usize,
+    pub label: String,
+    pub value: String,
+    pub gain: f64,
+}
+
+/// Suggestions that change something, the best first.
+pub(super) fn entries(model: &Model) -> Vec<Entry> {
+    let entry = |(place, answer): (usize, &Answer)| {
+        let gain = answer.gain()?;
+        let shown = gain.abs() >= NOTICEABLE || model.suggestion() == Some(place);
+        shown.then(|| Entry { place, label: answer.label.clone(), value: told(answer), gain })
+    };
+    model.would_help.rows.iter().enumerate().filter_map(entry).collect()
+}
+
+/// A factor where it helps, a share where it hurts; a sign where that is not proven.
+fn told(answer: &Answer) -> String {
+    let change = answer.change.unwrap_or(0.0);
+    let rate = if answer.less_is_better { 1.0 / (1.0 + change) } else { 1.0 + change };
+    let sign = match answer.certainty {
+        Certainty::Exact => "",
+        Certainty::AtLeast => "≥",
+        Certainty::AtMost => "≤",
+        Certainty::About => "~",
+    };
+    match rate {
+        rate if rate >= 1.0 && rate.is_finite() => format!("{sign}{rate:.2}x"),
+        rate => format!("{sign}{}", units::percent_whole(1.0 / rate - 1.0)),
+    }
+}

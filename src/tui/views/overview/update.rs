@@ -1,0 +1,60 @@
+//! What keys and clicks do in Overview.
+
+use ratatui::layout::Position;
+
+use crate::tui::{action::Action, model::Model, paint::strip::Rows, playing::Playhead, update::moved};
+
+impl Model {
+    /// Does an action of the view.
+    pub(in crate::tui) fn act_in_overview(&mut self, action: Action) {
+        match action {
+            Action::NextEvent => self.step_event(true),
+            Action::PreviousEvent => self.step_event(false),
+            _ => self.walk_map(action),
+        }
+    }
+
+    fn walk_map(&mut self, action: Action) {
+        let overview = &mut self.overview;
+        let Some((_, map)) = &overview.map else { return };
+        let count = map.atlas.seats.len();
+        let at = overview.cursor.min(count.saturating_sub(1));
+        overview.cursor = match action {
+            Action::CursorLeft => at.saturating_sub(1),
+            Action::CursorRight => (at + 1).min(count.saturating_sub(1)),
+            Action::Up => map.beside(at, false),
+            Action::Down => map.beside(at, true),
+            _ => moved(at, action, count),
+        };
+    }
+
+    /// A click on the map selects a device, one on the strip its stage.
+    pub(in crate::tui) fn click_in_overview(&mut self, position: Position) {
+        let area = self.overview.area;
+        if !area.contains(position) {
+            return;
+        }
+        let found =
+            self.overview.map.as_ref().and_then(|(_, map)| map.seat_at(position.x - area.x, position.y - area.y));
+        self.overview.cursor = found.unwrap_or(self.overview.cursor);
+    }
+
+    /// A click on the strip puts the playhead there, and the cursor on the first device of the stage.
+    pub(in crate::tui) fn click_on_strip(&mut self, position: Position) {
+        let (strip, Some(played)) = (self.overview.strip, self.played.clone()) else { return };
+        let batch = played.timeline.iteration_s;
+        if !strip.contains(position) || batch <= 0.0 {
+            return;
+        }
+        let rows = Rows::new(played.timeline.replicas.len(), strip.height);
+        self.overview.select_stage(rows.stage_at(position.y - strip.y));
+        let share = (f64::from(position.x - strip.x) + 0.5) / f64::from(strip.width);
+        self.timeline.put(share * batch, batch);
+        self.playing.head = Playhead::Held;
+    }
+
+    /// Leaves the playhead, if there is one.
+    pub(in crate::tui) fn leave_playhead(&mut self) -> bool {
+        std::mem::take(&mut self.playing.head) != Playhead::Away
+    }
+}
