@@ -87,11 +87,11 @@ pub(in crate::tui) fn shares(share: &Share, length_s: f64) -> Shares {
     [work(Work::Forward), work(Work::Recompute), backward, share.all_reduce_s / length]
 }
 
-/// The colour of shares: a mix, in steps of a quarter so that what hardly differs is not drawn anew.
+/// The colour of shares: a mix, in steps of a half so that what hardly differs is not drawn anew.
 pub(in crate::tui) fn stepped(shades: &Shades, shares: &Shares) -> Shade {
     let whole: f64 = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     let parts = Activity::ALL.map(|activity| {
-        let share = (shares[activity as usize] / whole * 4.0).round() / 4.0;
+        let share = (shares[activity as usize] / whole * 2.0).round() / 2.0;
         (shades.activity(activity), share)
     });
     shades.mix(&parts)
