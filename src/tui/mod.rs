@@ -26,6 +26,7 @@ mod hangup;
 mod incumbent;
 mod input;
 pub mod keymap;
+mod left_out;
 mod model;
 mod names;
 mod offscreen;

@@ -258,20 +258,6 @@ impl Model {
         effects
     }
 
-    /// Says which schedules the plan cannot run, since a key that steps over them does not.
-    fn tell_left_out(&mut self, playable: &[Schedule], next: Schedule) {
-        let Some(played) = self.played.as_ref().filter(|played| !played.pipeline.plays_once()) else { return };
-        let left_out: Vec<&str> = Schedule::ALL
-            .iter()
-            .filter(|schedule| !playable.contains(schedule))
-            .map(|schedule| schedule.name())
-            .collect();
-        let why = Schedule::ALL.iter().find_map(|&schedule| played.pipeline.refusal(schedule));
-        if let Some(why) = why {
-            self.message = Some((Tone::Done, format!("{}; left out: {}: {why}", next.name(), left_out.join(", "))));
-        }
-    }
-
     /// Plays what is shown, and what stands on the table, with another schedule or other settings.
     pub(super) fn set_play(&mut self, play: Play) -> Effects {
         self.play = play;
