@@ -75,7 +75,7 @@ pub(super) fn ladder(kind: LimitKind, now: f64) -> Vec<f64> {
             values.push(next);
             next += if next < EVERY { 1.0 } else { (2f64.powf(next.log2().floor()) / 8.0).max(1.0) };
         }
-        values.push(now);
+        values.extend([now, last]);
     } else {
         let along =
             |up| std::iter::successors(Some(now), move |&value| Some(kind.step(value, up, false))).take(RUNGS + 1);
