@@ -98,6 +98,8 @@ mod tests {
             let lines: Vec<&str> = term.picture.trim_end().lines().collect();
             assert!((2..=8).contains(&lines.len()), "{}: {} lines", term.name, lines.len());
             assert!(lines.iter().all(|line| line.len() <= 72 && line.trim_end() == *line), "{}", term.name);
+            // A literal that is continued on the next line loses the blanks there, and its columns.
+            assert!(lines.iter().all(|line| line.starts_with(' ')), "{}", term.name);
         }
     }
 

@@ -8,8 +8,7 @@ pub(super) const TERMS: [Term; 9] = [
         also: &["replica", "DP", "data parallelism"],
         text: "Several devices hold the same layers and each takes its share of the samples. It divides time by the number \
                of replicas, costs one exchange of gradients for each batch, and saves no memory.",
-        picture: "\
- samples 1-8    -> [ all layers ]  device 0 \\
+        picture: " samples 1-8    -> [ all layers ]  device 0 \\
                                              > sum of gradients
  samples 9-16   -> [ all layers ]  device 1 /",
     },
@@ -19,8 +18,7 @@ pub(super) const TERMS: [Term; 9] = [
         text: "The matrices of a layer are cut, and every device of the group computes its piece of the same layer for the \
                same sample. It divides time and memory, but the pieces are put together within every layer, which only fast \
                links bear.",
-        picture: "\
-              [ W | W ]
+        picture: "              [ W | W ]
  activation x [ W | W ]  ->  two halves, then an all-reduce
               dev0 dev1",
     },
@@ -29,8 +27,7 @@ pub(super) const TERMS: [Term; 9] = [
         also: &["SP"],
         text: "What tensor parallelism leaves whole, norms and dropouts, is cut along the tokens of the sequence. It costs \
                no time and divides the activations that would be kept in full on every device.",
-        picture: "\
- tokens   1..1024 | 1025..2048
+        picture: " tokens   1..1024 | 1025..2048
  norm      dev 0  |   dev 1",
     },
     Term {
@@ -38,8 +35,7 @@ pub(super) const TERMS: [Term; 9] = [
         also: &["CP"],
         text: "Each device takes a part of the sequence through all layers, and attention exchanges keys and values among \
                them. It makes sequences possible whose activations would not fit on one device.",
-        picture: "\
- tokens 1..4096    -> dev 0 \\  keys and values
+        picture: " tokens 1..4096    -> dev 0 \\  keys and values
  tokens 4097..8192 -> dev 1 /  go round",
     },
     Term {
@@ -47,8 +43,7 @@ pub(super) const TERMS: [Term; 9] = [
         also: &["EP", "mixture of experts", "MoE"],
         text: "In a layer of many experts each device holds some of them, and tokens travel to the expert chosen for them \
                and back. It divides the memory of experts; the travel is an all-to-all exchange in every such layer.",
-        picture: "\
- tokens a b c d   router   dev 0: experts 1-4   <- a, c
+        picture: " tokens a b c d   router   dev 0: experts 1-4   <- a, c
                   ------>  dev 1: experts 5-8   <- b, d",
     },
     Term {
@@ -56,8 +51,7 @@ pub(super) const TERMS: [Term; 9] = [
         also: &["sync", "gradient all-reduce", "reduce-scatter", "all-gather"],
         text: "Every device of a group brings a vector and gets the sum of all of them. Around a ring of n devices each \
                sends 2(n-1)/n of the vector's bytes, so the time hardly depends on how many take part.",
-        picture: "\
- dev 0   1 2 3                 9 9 9
+        picture: " dev 0   1 2 3                 9 9 9
  dev 1   3 3 3   all-reduce    9 9 9
  dev 2   5 4 3      --->       9 9 9",
     },
@@ -66,8 +60,7 @@ pub(super) const TERMS: [Term; 9] = [
         also: &["edge", "communication", "send and receive"],
         text: "What one stage sends to another: activations forward, gradients of the same size back. Where it does not \
                overlap with computation it adds to the stage's time.",
-        picture: "\
- stage 1  [ F1 ]==>       [ F2 ]==>
+        picture: " stage 1  [ F1 ]==>       [ F2 ]==>
  stage 2           [ F1 ]          [ F2 ]      ==> is the transfer",
     },
     Term {
@@ -75,8 +68,7 @@ pub(super) const TERMS: [Term; 9] = [
         also: &["link"],
         text: "Bytes that go over a link in a second: hundreds of GB/s within a machine, ten to fifty between machines. \
                Which parts of a plan talk over the slow links decides how well it runs.",
-        picture: "\
- machine A  [0]=[1]=[2]=[3]        = fast, within
+        picture: " machine A  [0]=[1]=[2]=[3]        = fast, within
                    |
  machine B  [4]=[5]=[6]=[7]        | slow, between",
     },
@@ -85,8 +77,7 @@ pub(super) const TERMS: [Term; 9] = [
         also: &["mapping", "rank order"],
         text: "Which devices are joined by which links. Mapping a plan onto it chooses the device of each part, so that \
                neighbours in the pipeline are neighbours on the wires.",
-        picture: "\
- plan      s1 - s2 - s3 - s4
+        picture: " plan      s1 - s2 - s3 - s4
  devices    0 -  1 -  3 -  2       0-1, 1-3, 3-2 are the fast links",
     },
 ];

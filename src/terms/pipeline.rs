@@ -8,8 +8,7 @@ pub(super) const TERMS: [Term; 11] = [
         also: &["pipeline stage", "pipeline parallel", "PP"],
         text: "A run of consecutive layers that one group of devices holds; what a stage computes it hands to the next. \
                The slowest stage sets the pace of all, so a good cut makes stages take equally long.",
-        picture: "\
- layers   1  2  3  4 | 5  6  7  8 | 9 10 11 12
+        picture: " layers   1  2  3  4 | 5  6  7  8 | 9 10 11 12
           stage 1    |  stage 2   |  stage 3
           device 0  -->  device 1  -->  device 2",
     },
@@ -18,8 +17,7 @@ pub(super) const TERMS: [Term; 11] = [
         also: &["global batch", "iteration", "step", "mini-batch"],
         text: "The samples between two updates of the weights; the time for one batch is what a training run is made of. \
                plantui's `s/batch` is that time, filling and emptying of the pipeline and gradient exchange included.",
-        picture: "\
- |<----------- one batch ----------->|
+        picture: " |<----------- one batch ----------->|
  [ mb 1 ][ mb 2 ][ mb 3 ] .. [ mb 12 ] update [ mb 1 ] ..",
     },
     Term {
@@ -27,8 +25,7 @@ pub(super) const TERMS: [Term; 11] = [
         also: &["MBS"],
         text: "A small part of the batch that goes through the pipeline by itself, so that all stages have something to do. \
                More microbatches leave devices less idle; each must still be large enough to keep a device busy.",
-        picture: "\
- stage 1   1 2 3 4
+        picture: " stage 1   1 2 3 4
  stage 2     1 2 3 4          time -->
  stage 3       1 2 3 4        the numbers are microbatches",
     },
@@ -37,8 +34,7 @@ pub(super) const TERMS: [Term; 11] = [
         also: &["backward", "forward pass", "backward pass"],
         text: "Forward computes a layer's output, backward the gradients, in the opposite order and for about twice the \
                time. Backward needs what forward computed, which is why activations are kept in memory between the two.",
-        picture: "\
- stage 1   F . . . . BB
+        picture: " stage 1   F . . . . BB
  stage 2     F . . BB         time -->
  stage 3       F BB           F forward, BB backward",
     },
@@ -48,8 +44,7 @@ pub(super) const TERMS: [Term; 11] = [
         text: "Time in which a device has nothing to do because the pipeline is still filling or already draining. With p \
                equal stages and m microbatches it is (p - 1) of m + p - 1 parts: more microbatches or fewer stages make it \
                smaller.",
-        picture: "\
- stage 1   F F F F . . . . B B B B
+        picture: " stage 1   F F F F . . . . B B B B
  stage 2   . F F F F . . B B B B .      . is the bubble
  stage 3   . . F F F F B B B B . .",
     },
@@ -58,8 +53,7 @@ pub(super) const TERMS: [Term; 11] = [
         also: &["gpipe schedule"],
         text: "The schedule that runs all forwards of a batch first and then all backwards (Huang et al., 2019). It is \
                simple, but every microbatch's activations are in memory at once.",
-        picture: "\
- stage 1   F1 F2 F3 F4 .  .  .  .  B4 B3 B2 B1
+        picture: " stage 1   F1 F2 F3 F4 .  .  .  .  B4 B3 B2 B1
  stage 2   .  F1 F2 F3 F4 .  .  B4 B3 B2 B1 .",
     },
     Term {
@@ -68,8 +62,7 @@ pub(super) const TERMS: [Term; 11] = [
         text: "The schedule in which a stage, once the pipeline is full, alternates one forward and one backward \
                (Narayanan et al., 2021). It takes as long as GPipe but holds activations of only as many microbatches as there \
                are stages behind it.",
-        picture: "\
- stage 1   F1 F2 F3 .  .  B1 F4 B2 F5 B3 ..
+        picture: " stage 1   F1 F2 F3 .  .  B1 F4 B2 F5 B3 ..
  stage 2   .  F1 F2 .  B1 F3 B2 F4 B3 ..
  stage 3   .  .  F1 B1 F2 B2 F3 B3 ..",
     },
@@ -78,8 +71,7 @@ pub(super) const TERMS: [Term; 11] = [
         also: &["interleaved", "VPP", "interleaved 1F1B"],
         text: "One of several smaller parts of the model on the same device, so that a microbatch passes each device more \
                than once. The bubble shrinks by the number of virtual stages; transfers grow by the same number.",
-        picture: "\
- device 0   layers 1-2   layers 7-8
+        picture: " device 0   layers 1-2   layers 7-8
  device 1   layers 3-4   layers 9-10       two virtual stages
  device 2   layers 5-6   layers 11-12      on each device",
     },
@@ -88,8 +80,7 @@ pub(super) const TERMS: [Term; 11] = [
         also: &["zb-h1", "zb-v", "weight gradient"],
         text: "Schedules that split a backward into the gradient of the input, which the stage before waits for, and that \
                of the weights, which nobody waits for (Qi et al., 2024). The second fills what would be bubble.",
-        picture: "\
- stage 2   F F .  B B B          B whole backward
+        picture: " stage 2   F F .  B B B          B whole backward
  stage 2   F F b  b b w w w      b input, w weights: moved into the gap",
     },
     Term {
@@ -97,8 +88,7 @@ pub(super) const TERMS: [Term; 11] = [
         also: &["microbatches in flight", "stash"],
         text: "The microbatches whose forward has run on a stage and whose backward has not, so that their activations must \
                be kept. Early stages have the most of them, which is why memory runs out there first.",
-        picture: "\
- stage 1   F1 F2 F3 | B1         3 in flight at |
+        picture: " stage 1   F1 F2 F3 | B1         3 in flight at |
  stage 2      F1 F2 | B1         2
  stage 3         F1 | B1         1",
     },
@@ -107,8 +97,7 @@ pub(super) const TERMS: [Term; 11] = [
         also: &["slowest stage", "limited by"],
         text: "The stage or link that everything else waits for. Only what makes it faster makes the plan faster: more \
                replicas there, fewer layers, or a quicker link.",
-        picture: "\
- stage 1   ######....
+        picture: " stage 1   ######....
  stage 2   ##########   <- all wait for this one
  stage 3   #######...",
     },
