@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Pictures a second.
-const FRAMES: u32 = 6;
+const FRAMES: u32 = 10;
 
 /// How long a batch takes at the usual speed, seconds.
 const LENGTH_S: f64 = 24.0;
