@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plantui::{
     cluster::Overrides,
-    tui::{Action, Focus, Offscreen, ScreenRequest},
+    tui::{Action, Focus, Offscreen, ScreenRequest, View},
     workload::{self, Workload},
 };
 
@@ -18,6 +18,7 @@ fn opened(width: u16, height: u16) -> Offscreen {
     let overrides = Overrides { devices: Some(64), batch: Some(128), ..Overrides::default() };
     let request = ScreenRequest { overrides, planner: "joint".into(), ..request(model()) };
     let mut screen = Offscreen::new(request, width, height).expect("the request can be met");
+    screen.act(Action::Show(View::Stages));
     screen.focus(Focus::View);
     screen.draw();
     screen
@@ -38,7 +39,7 @@ fn a_change_by_hand_shows_its_cost_at_once() {
     let mut screen = opened(160, 40);
     let before = line(&screen.text(), "tokens/s per device");
     for (action, told) in
-        [(Action::LargerTensor, "tp=8,pp=4"), (Action::Merge, "tp=4,pp=2"), (Action::NextMode, "recompute full")]
+        [(Action::LargerTensor, "tp=8,pp=4"), (Action::Merge, "2 stages on 64"), (Action::NextMode, "recompute full")]
     {
         screen.act(action);
         let text = screen.text();
