@@ -37,7 +37,7 @@ pub struct Run {
 
 /// One batch of a plan, simulated.
 pub struct Simulation {
-    /// The schedule: the one asked for, unless the plan has no choice.
+    /// The schedule: the one asked for or else the plan's own, unless the plan has no choice.
     pub schedule: Schedule,
     /// What was simulated.
     pub pipeline: Pipeline,
@@ -138,7 +138,7 @@ impl Simulation {
         play: impl Into<Play>,
         search: &Search,
     ) -> Result<Self, String> {
-        let Play { schedule, settings } = play.into();
+        let Play { schedule, settings, .. } = play.into().of(plan);
         Self::of(family::pipeline(workload, limits, plan, &settings), schedule, search)
     }
 

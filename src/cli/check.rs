@@ -23,7 +23,7 @@ use crate::{
     },
     planner::{self, OptionKind, Search},
     run::{Simulation, given_up},
-    simulate::{Schedule, Setting, Settings, simulate_unless},
+    simulate::{Play, Schedule, Setting, Settings, simulate_unless},
     source::{LoadError, error::printable},
     units::exact_number,
     workload::Workload,
@@ -223,9 +223,8 @@ impl CheckArgs {
         let claim = Claim::judge(&loaded.claims, &score, same_limits);
         let search = Search::new(self.deadline, 0);
         let mut warnings = unknown(&loaded);
-        let simulated = score
-            .is_valid()
-            .then(|| Simulation::within(workload, &limits, &loaded.plan, Schedule::OneForwardOneBackward, &search));
+        let simulated =
+            score.is_valid().then(|| Simulation::within(workload, &limits, &loaded.plan, Play::default(), &search));
         let simulation = simulated.and_then(|simulated| simulated.map_err(|given_up| warnings.push(given_up)).ok());
         let mut contradictions = vec![];
         if same_limits {
@@ -402,7 +401,7 @@ fn differences(
             }
         };
     }
-    if schedule == simulation.schedule && settings == Settings::default() {
+    if schedule == simulation.schedule && settings == simulation.pipeline.settings {
         return Ok(part(simulation));
     }
     let pipeline = family::pipeline(workload, limits, &loaded.plan, &settings);

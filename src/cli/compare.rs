@@ -127,6 +127,8 @@ struct EntryPart<'a> {
     bubble: Option<f64>,
     peak_memory_bytes: Option<f64>,
     prediction_error: Option<f64>,
+    /// By how much the simulated batch takes longer than that of Joint's plan.
+    against_joint: Option<f64>,
     seconds: Option<f64>,
     remarks: &'a [String],
     /// What the planner did that is a bug.
@@ -179,13 +181,14 @@ impl CompareArgs {
         let stopped = self.ask(&able, &workload, &limits, play, &mut entries)?;
         self.say_what_nothing_heeds(&workload, &limits, play, &entries);
         columns::sort(&mut entries, |entry| entry, self.sort.column(), false);
+        let reference_s = compare::reference_s(&entries);
         let text = if self.json {
             output::json(&CompareDocument {
                 schema: "plantui.compare/1",
                 workload: workload.as_ref().into(),
                 limits: LimitsPart::from(&limits).only(family::of(&workload).limits()),
                 played_with: play.changes(),
-                entries: entries.iter().map(EntryPart::from).collect(),
+                entries: entries.iter().map(|entry| EntryPart::new(entry, reference_s)).collect(),
                 left_out,
             })
         } else {
@@ -207,7 +210,7 @@ impl CompareArgs {
         let pipelines: Vec<(Schedule, Pipeline)> = entries
             .iter()
             .filter_map(|entry| entry.plan.as_ref().zip(entry.played.as_ref()))
-            .map(|(plan, played)| (played.schedule, family::pipeline(workload, limits, plan, &play.settings)))
+            .map(|(plan, played)| (played.schedule, family::pipeline(workload, limits, plan, &play.of(plan).settings)))
             .collect();
         for told in self.play.unheeded(pipelines.iter().map(|(schedule, pipeline)| (*schedule, pipeline))) {
             notice::note(&told);
@@ -280,8 +283,8 @@ impl CompareArgs {
     }
 }
 
-impl<'a> From<&'a Entry> for EntryPart<'a> {
-    fn from(entry: &'a Entry) -> Self {
+impl<'a> EntryPart<'a> {
+    fn new(entry: &'a Entry, reference_s: Option<f64>) -> Self {
         let played = entry.played.as_ref();
         let score = entry.score.as_ref().filter(|score| score.is_valid());
         EntryPart {
@@ -305,6 +308,7 @@ impl<'a> From<&'a Entry> for EntryPart<'a> {
             bubble: played.map(|played| played.bubble),
             peak_memory_bytes: played.map(|played| played.peak_memory_bytes),
             prediction_error: entry.prediction_error(),
+            against_joint: entry.against(reference_s),
             seconds: entry.seconds,
             remarks: &entry.remarks,
             bug: entry.fault.as_ref().map(ToString::to_string),
@@ -330,9 +334,10 @@ fn remarks(entries: &[Entry]) -> Vec<String> {
 }
 
 /// The rows of one objective under their head.
-fn table(entries: &[Entry]) -> Vec<Vec<String>> {
+fn table(entries: &[Entry], reference_s: Option<f64>) -> Vec<Vec<String>> {
     let titles = Column::ALL.map(|column| column.title().to_string());
-    let mut rows: Vec<Vec<String>> = vec![titles.into_iter().chain(["planner".into()]).collect()];
+    let against = reference_s.map(|_| "against joint".to_string());
+    let mut rows: Vec<Vec<String>> = vec![titles.into_iter().chain(against).chain(["planner".into()]).collect()];
     for entry in entries {
         let status = match entry.status {
             Some(Status::Infeasible) => " (no plan)",
@@ -342,12 +347,15 @@ fn table(entries: &[Entry]) -> Vec<Vec<String>> {
             _ => "",
         };
         let cells = Column::ALL.map(|column| column.cell(entry));
-        rows.push(cells.into_iter().chain([format!("{}{status}", entry.name)]).collect());
+        let against = reference_s
+            .map(|_| entry.against(reference_s).map_or("-".into(), |share| format!("{:+.1}%", 100.0 * share)));
+        rows.push(cells.into_iter().chain(against).chain([format!("{}{status}", entry.name)]).collect());
     }
     rows
 }
 
 fn report(workload: &Workload, limits: &Limits, play: Play, entries: &[Entry], left_out: &[LeftOut]) -> String {
+    let reference_s = compare::reference_s(entries);
     let mut text = String::new();
     line(&mut text, format_args!("{}", report::about(workload)));
     line(&mut text, format_args!("limits: {}", report::limits(workload, limits)));
@@ -361,7 +369,7 @@ fn report(workload: &Workload, limits: &Limits, play: Play, entries: &[Entry], l
         let measure = group[0].score.as_ref().filter(|score| score.is_valid()).map(|score| score.measure);
         let title = measure.map_or("no plan".into(), columns::group_title);
         line(&mut text, format_args!("{title}"));
-        report::table(&mut text, &table(group));
+        report::table(&mut text, &table(group, reference_s));
     }
     report::notes(&mut text, &remarks(entries));
     // Planners of a family share their reason.

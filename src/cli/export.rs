@@ -26,7 +26,7 @@ use crate::{
     plan::Plan,
     planner::Search,
     run::Simulation,
-    simulate::Schedule,
+    simulate::{Play, Schedule},
     source::LoadError,
     text::{is_hostile, visible_line},
     workload::{self, Workload},
@@ -192,8 +192,8 @@ impl ExportArgs {
             },
             layers: self.layers.clone(),
             micro_batch_size: self.micro_batch_size,
-            schedule: self.schedule.as_ref().map(|_| self.schedule()),
-            virtual_stages: self.virtual_stages.unwrap_or(2),
+            schedule: self.schedule(),
+            virtual_stages: self.virtual_stages,
             recipe: loaded.recipe,
             exact: self.exact,
             deadline: self.deadline,
@@ -244,7 +244,7 @@ impl ExportArgs {
             return Ok(Ending::Done);
         }
         let search = Search::new(self.deadline, 0);
-        match Simulation::within(workload, limits, plan, self.schedule(), &search) {
+        match Simulation::within(workload, limits, plan, self.play(), &search) {
             Ok(Simulation { schedule, pipeline, timeline }) => {
                 destination.trace(|out| chrome_trace::write(&mut { out }, plan, &pipeline, schedule, &timeline))?;
                 Ok(Ending::Done)
@@ -256,7 +256,12 @@ impl ExportArgs {
         }
     }
 
-    fn schedule(&self) -> Schedule {
-        self.schedule.as_deref().and_then(Schedule::find).unwrap_or(Schedule::ALL[0])
+    fn schedule(&self) -> Option<Schedule> {
+        self.schedule.as_deref().and_then(Schedule::find)
+    }
+
+    /// The schedule asked for, else the plan's own.
+    fn play(&self) -> Play {
+        self.schedule().map_or_else(Play::default, Play::from)
     }
 }

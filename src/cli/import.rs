@@ -19,7 +19,7 @@ use crate::{
     generate::import::{self, Configuration, Engine, Recompute},
     plan::{
         Plan, Score,
-        document::{Document, LimitsPart, ObjectivePart, SCHEMA, WorkloadPart, stage_parts},
+        document::{Document, ExecutionPart, LimitsPart, ObjectivePart, SCHEMA, WorkloadPart, stage_parts},
     },
     planner::Search,
     run::Simulation,
@@ -247,6 +247,7 @@ impl Imported<'_> {
         let told = self.workload.recipe.unwrap_or_default();
         let mut workload = WorkloadPart::from(self.workload);
         workload.recipe = Some(told.or(&import::recipe(self.configuration)));
+        let execution = self.plan.execution.map(ExecutionPart::from).unwrap_or_default();
         Document {
             schema: SCHEMA.into(),
             workload: Some(workload),
@@ -265,6 +266,9 @@ impl Imported<'_> {
             configurations: vec![],
             operators: vec![],
             mapping: None,
+            schedule: execution.schedule,
+            virtual_stages: execution.virtual_stages,
+            warmup: execution.warmup,
             simulation: self
                 .simulation
                 .as_ref()

@@ -16,7 +16,7 @@ use crate::{
     plan::{
         Measure, Plan, Score,
         configuration::ConfigurationPart,
-        document::{Document, LimitsPart, MappingPart, ObjectivePart, PlannerPart, SCHEMA, stage_parts},
+        document::{Document, ExecutionPart, LimitsPart, MappingPart, ObjectivePart, PlannerPart, SCHEMA, stage_parts},
     },
     planner::{
         Search,
@@ -178,6 +178,7 @@ impl OnTopology {
             unit: measure.unit().into(),
             parameters: measure.parameters(),
         };
+        let execution = plan.execution.map(ExecutionPart::from).unwrap_or_default();
         Document {
             schema: SCHEMA.into(),
             workload: Some(workload.into()),
@@ -191,6 +192,9 @@ impl OnTopology {
             configurations: vec![],
             operators: family::operators::operator_parts(workload, plan),
             mapping: Some(part.clone()),
+            schedule: execution.schedule,
+            virtual_stages: execution.virtual_stages,
+            warmup: execution.warmup,
             simulation: None,
             infeasible: None,
             stats: std::collections::BTreeMap::new(),

@@ -3,7 +3,8 @@
 use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
-    simulate::{LinkModel, Pipeline, Play, Schedule, Setting, Settings},
+    plan::WarmUp,
+    simulate::{Asked, LinkModel, Pipeline, Play, Schedule, Setting, Settings},
     units,
 };
 
@@ -11,13 +12,16 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "How it is simulated")]
 pub(super) struct PlayArgs {
-    /// Order in which a stage works through its microbatches
-    #[arg(long, value_name = "ID", default_value = Schedule::ALL[0].id(),
-          value_parser = PossibleValuesParser::new(Schedule::ALL.map(Schedule::id)))]
-    schedule: String,
-    /// Virtual stages of each device under `interleaved`; 2 if not given
+    /// Order in which a stage works through its microbatches; if not given, the plan's own, else 1f1b
+    #[arg(long, value_name = "ID", value_parser = PossibleValuesParser::new(Schedule::ALL.map(Schedule::id)))]
+    schedule: Option<String>,
+    /// Virtual stages of each device under `interleaved`; if not given, the plan's own, else 2
     #[arg(long, value_name = "V", value_parser = virtual_stages)]
     virtual_stages: Option<u32>,
+    /// How many microbatches stages start before their first backward, where replicas differ: rounded up at every stage,
+    /// or on from the last one; if not given, the plan's own, else published
+    #[arg(long, value_name = "RULE", value_parser = PossibleValuesParser::new(WarmUp::ALL.map(WarmUp::id)))]
+    warmup: Option<String>,
     /// Microbatches that `eager-1f1b` starts early beyond those of 1F1B; if not given, twice as many as 1F1B
     #[arg(long, value_name = "N")]
     extra_warmup: Option<u32>,
@@ -61,6 +65,7 @@ impl PlayArgs {
             Setting::Overlap => self.no_overlap,
             Setting::Links => self.links != LinkModel::default().id(),
             Setting::VirtualStages => self.virtual_stages.is_some(),
+            Setting::WarmUp => self.warmup.is_some(),
             Setting::ExtraWarmUp => self.extra_warmup.is_some(),
             Setting::WeightGradientShare => self.weight_gradient_share.is_some(),
             Setting::ForwardShare => self.forward_share.is_some(),
@@ -104,6 +109,7 @@ impl PlayArgs {
         let settings = Settings {
             forward_share: self.forward_share.unwrap_or(default.forward_share),
             virtual_stages: self.virtual_stages.unwrap_or(default.virtual_stages),
+            warm_up: self.warmup.as_deref().and_then(WarmUp::find).unwrap_or(default.warm_up),
             extra_warm_up: self.extra_warmup,
             weight_gradient_share: self.weight_gradient_share.unwrap_or(default.weight_gradient_share),
             overlap: !self.no_overlap,
@@ -111,6 +117,12 @@ impl PlayArgs {
             buckets: self.buckets.unwrap_or(default.buckets),
             optimizer_step_s: self.optimizer_step.unwrap_or(default.optimizer_step_s),
         };
-        Play { schedule: Schedule::find(&self.schedule).unwrap_or(Schedule::ALL[0]), settings }
+        let schedule = self.schedule.as_deref().and_then(Schedule::find);
+        let asked = Asked {
+            schedule: schedule.is_some(),
+            virtual_stages: self.virtual_stages.is_some(),
+            warm_up: self.warmup.is_some(),
+        };
+        Play { schedule: schedule.unwrap_or(Schedule::ALL[0]), settings, asked }
     }
 }

@@ -11,13 +11,14 @@ use super::{
     input,
     interrupt::Interrupt,
     output::{self, Destination},
-    planning::{self, SIMULATED, Task},
+    planning::{self, Task},
     seek_report,
     watch::watched,
 };
 use crate::{
     cluster::LimitKind,
     planner::Search,
+    simulate::Play,
     study::{
         compare::TIME_FOR_EACH,
         explain::limits_of,
@@ -131,7 +132,7 @@ impl SeekArgs {
         let search = whole.part(self.planning.deadline);
         let measure = question.goal.measure;
         let each = Some(self.each.unwrap_or(TIME_FOR_EACH));
-        let asked = seek::Asked { planner: task.planner, problem: &task.problem, play: SIMULATED.into(), each };
+        let asked = seek::Asked { planner: task.planner, problem: &task.problem, play: Play::default(), each };
         Ok(watched(("seeking", measure), &search, &interrupt, || seek::seek(&asked, question, &search, &mut |_| ())))
     }
 }

@@ -91,7 +91,7 @@ impl SimulateArgs {
             notice::hint("`plantui check` lists everything that is wrong with it");
             return Ok(Ending::NoPlan);
         }
-        let Play { schedule: wanted, settings } = self.play.play();
+        let Play { schedule: wanted, settings, .. } = self.play.play().of(&loaded.plan);
         let pipeline = family::pipeline(&workload, &limits, &loaded.plan, &settings);
         let schedule = match pipeline.refusal(wanted) {
             None => wanted,

@@ -9,7 +9,8 @@ use crate::{
         Score,
         configuration::ConfigurationPart,
         document::{
-            Document, InfeasiblePart, LimitsPart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, stage_parts,
+            Document, ExecutionPart, InfeasiblePart, LimitsPart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart,
+            stage_parts,
         },
     },
     planner::{Alternative, Options, Outcome, PlannerInfo, Status},
@@ -103,13 +104,16 @@ pub fn document(run: &Run<'_>) -> Document {
     stats.retain(|_, figure| figure.is_finite());
     let mut notes = outcome.notes.clone();
     if let Some(simulation) = simulation {
-        let play = Play { schedule: simulation.schedule, settings: simulation.pipeline.settings };
+        let (schedule, settings) = (simulation.schedule, simulation.pipeline.settings);
+        let play = Play { settings, ..schedule.into() };
         let changes = play.changes();
         if !changes.is_empty() {
             notes.push(format!("simulation: played with {}", changes.join(", ")));
         }
         notes.extend(simulation.pipeline.notes.iter().map(|note| format!("simulation: {note}")));
     }
+    let execution = outcome.plan.as_ref().and_then(|plan| plan.execution);
+    let execution = execution.map(ExecutionPart::from).unwrap_or_default();
     Document {
         schema: SCHEMA.into(),
         workload: Some(workload.into()),
@@ -128,6 +132,9 @@ pub fn document(run: &Run<'_>) -> Document {
         configurations: outcome.alternatives.iter().filter_map(Alternative::part).collect(),
         operators: outcome.plan.as_ref().map(|plan| operator_parts(workload, plan)).unwrap_or_default(),
         mapping: outcome.mapping.clone(),
+        schedule: execution.schedule,
+        virtual_stages: execution.virtual_stages,
+        warmup: execution.warmup,
         simulation: simulation.map(|s| simulation_part(s.pipeline, s.schedule, s.timeline)),
         infeasible,
         stats,

@@ -19,7 +19,7 @@ use crate::{
     plan::{
         Configuration, Measure, Plan, Stage,
         configuration::ConfigurationPart,
-        document::{LimitsPart, OperatorPart, SCHEMA},
+        document::{ExecutionPart, LimitsPart, OperatorPart, SCHEMA},
         figures::{Claims, Figures, SimulationFigures, StageFigures},
     },
     source::{
@@ -88,6 +88,9 @@ struct RawDocument {
     mapping: Option<Object<RawMapping>>,
     configuration: Option<Object<ConfigurationPart>>,
     simulation: Option<Object<SimulationFigures>>,
+    schedule: Option<String>,
+    virtual_stages: Option<u32>,
+    warmup: Option<String>,
 }
 
 /// Of a mapping what a plan needs, and what can be held against it.
@@ -228,7 +231,9 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     }
     let mut figures = Figures { status: document.status, ..Figures::default() };
     figures.simulation = document.simulation.map(|Object(simulation)| simulation);
-    let mut plan = Plan::default();
+    let (schedule, virtual_stages, warmup) = (document.schedule, document.virtual_stages, document.warmup);
+    let execution = ExecutionPart { schedule, virtual_stages, warmup }.read(source)?;
+    let mut plan = Plan { execution, ..Plan::default() };
     for (i, Object(part)) in document.stages.into_iter().enumerate() {
         let choices = part.choices.map_or_else(Vec::new, |Pairs(pairs)| pairs);
         let (nodes, choices) = nodes_with_modes(workload, &part.nodes, choices, source, i, "choices")?;

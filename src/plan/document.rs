@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::execution::ExecutionPart;
+
 use super::{Plan, Score, Stage, configuration::ConfigurationPart};
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines, Overrides},
@@ -55,6 +57,15 @@ pub struct Document {
     /// Where its parts sit on a topology.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping: Option<MappingPart>,
+    /// Id of the schedule that the plan was made for, such as `1f1b` or `interleaved`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// Parts of the model on each device, where the schedule interleaves them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_stages: Option<u32>,
+    /// Rule of the warm-up that it was made for: `published` or `cumulative`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<String>,
     /// The plan in the simulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulation: Option<SimulationPart>,

@@ -19,7 +19,7 @@ pub enum Measure {
     /// The largest load of a stage, seconds per sample (Piper).
     #[default]
     TimePerSample,
-    /// The time of a batch under 1F1B, seconds: filling, draining, transfers and all-reduces included (Piper's profiles).
+    /// The time of a batch under the plan's schedule, 1F1B where it says none, seconds: filling, draining, transfers and all-reduces included (Piper's profiles).
     IterationTime,
     /// The largest load of a device, milliseconds (device placement, throughput).
     MaxLoad,
@@ -56,7 +56,7 @@ impl Measure {
     pub fn goal(self) -> &'static str {
         match self {
             Measure::TimePerSample => "least time per microbatch in Piper's model",
-            Measure::IterationTime => "least simulated time of a batch under 1F1B",
+            Measure::IterationTime => "fastest simulated batch",
             Measure::MaxLoad => "least load of the busiest device in the placement model",
             Measure::SeparateMaxima => "least largest forward plus largest backward load in the placement model",
             Measure::Latency { .. } => "least time for one sample in the latency model",
@@ -69,7 +69,7 @@ impl Measure {
     pub fn model(self) -> &'static str {
         match self {
             Measure::TimePerSample => "Piper's model",
-            Measure::IterationTime => "the simulator under 1F1B",
+            Measure::IterationTime => "the simulator",
             Measure::MaxLoad | Measure::SeparateMaxima => "the placement model",
             Measure::Latency { .. } => "the latency model",
             Measure::Speedup(_) => "DAPPLE's model",

@@ -5,6 +5,7 @@
 
 pub mod configuration;
 pub mod document;
+mod execution;
 pub mod figures;
 mod measure;
 pub mod runner;
@@ -21,6 +22,7 @@ use crate::{
 };
 
 pub use configuration::Configuration;
+pub use execution::{Execution, Schedule, WarmUp};
 pub use measure::Measure;
 pub use score::{NodeScore, SampleTimes, Score, StageScore};
 pub use single_sample::SingleSample;
@@ -78,6 +80,8 @@ pub struct Plan {
     pub topology: Option<Arc<Topology>>,
     /// For plans of a training workload: the configuration that the stages follow from.
     pub configuration: Option<Configuration>,
+    /// How it runs, where whoever made it says so; else 1F1B, unless asked otherwise.
+    pub execution: Option<Execution>,
 }
 
 impl Plan {
@@ -154,7 +158,7 @@ impl Plan {
     /// The same placement scored by something else. Where that knows no subgraphs, those of an accelerator are one stage.
     #[must_use]
     pub fn measured_by(&self, measure: Measure) -> Plan {
-        let mut plan = Plan { measure, ..Plan::default() };
+        let mut plan = Plan { measure, execution: self.execution, ..Plan::default() };
         for stage in &self.stages {
             let joins = |known: &&mut Stage| !stage.devices.is_empty() && known.devices == stage.devices;
             let home = match measure {

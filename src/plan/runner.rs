@@ -3,6 +3,8 @@
 //! All of them cut a network between whole layers, give every stage the same replicas and tensor degree, and recompute
 //! repeated layers only, never what stands before or behind them. They differ in which layers may recompute.
 
+use super::Schedule;
+
 /// A training engine, or all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Runner {
@@ -71,6 +73,17 @@ impl Runner {
             Runner::Megatron => RecomputeRule::Count,
             Runner::Any | Runner::TorchTitan => RecomputeRule::AllOrNone,
             Runner::DeepSpeed | Runner::Torch | Runner::Galvatron => RecomputeRule::PerLayer,
+        }
+    }
+
+    /// The schedules that its files can ask for, what it does unasked first.
+    pub fn schedules(self) -> &'static [Schedule] {
+        use Schedule::{GPipe, Interleaved, OneForwardOneBackward, ZeroBubbleV};
+        match self {
+            Runner::Megatron => &[OneForwardOneBackward, Interleaved],
+            Runner::Any | Runner::DeepSpeed => &[OneForwardOneBackward],
+            Runner::Torch | Runner::TorchTitan => &[OneForwardOneBackward, GPipe, Interleaved, ZeroBubbleV],
+            Runner::Galvatron => &[OneForwardOneBackward, GPipe],
         }
     }
 

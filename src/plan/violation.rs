@@ -63,6 +63,13 @@ pub enum Violation {
         /// Devices there are.
         devices: u32,
     },
+    /// The schedule that the plan says it runs cannot be run by it.
+    Schedule {
+        /// Id of the schedule.
+        schedule: &'static str,
+        /// What it needs that the plan has not.
+        needs: String,
+    },
     /// More CPUs than there are.
     TooManyCpus {
         /// CPUs the plan takes.
@@ -225,6 +232,9 @@ impl fmt::Display for Violation {
             }
             Violation::TooManyDevices { used, devices } => {
                 write!(f, "uses {used} devices, but there are only {devices}")
+            }
+            Violation::Schedule { schedule, needs } => {
+                write!(f, "is made for the schedule {schedule}, which needs {needs}")
             }
             Violation::TooManyCpus { used, cpus } => write!(f, "uses {used} CPUs, but there are only {cpus}"),
             Violation::TornClass { class, node, stage, other } => {

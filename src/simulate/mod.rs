@@ -31,13 +31,13 @@ mod single_sample;
 mod timeline;
 mod wired;
 
+pub use crate::plan::{Execution, Schedule, WarmUp};
 pub use critical_path::{CriticalPath, PathKind, critical_path};
 pub use demands::{Demands, Flow, Group, Worker};
 pub use engine::{LEAST_TIME, MOST_EVENTS, length_unless, simulate, simulate_unless};
 pub use memory::MemoryParts;
 pub use pipeline::{Pipeline, PipelineStage, Step, Transfer};
-pub use play::Play;
-pub use schedule::Schedule;
+pub use play::{Asked, Play};
 pub use setting::Setting;
 pub use settings::{LinkModel, Settings};
 pub use single_sample::{SampleRun, by_time};

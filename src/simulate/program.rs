@@ -6,6 +6,7 @@
 //! most half a tick. `O(stages + transfers)` time; orders take memory for their period only.
 
 use super::{Pipeline, PipelineStage, Schedule, Settings, Transfer, order, order::Order};
+use crate::plan::WarmUp;
 
 /// A transfer as its sender sees it.
 #[derive(Debug, Clone, Copy)]
@@ -148,9 +149,19 @@ impl Pipeline {
         self.transfers.iter().filter(|t| t.from < t.to && t.to < self.stages.len())
     }
 
-    /// Microbatches that all replicas of the stages behind a stage work on at a time.
+    /// Whether stages have different numbers of replicas.
+    pub(super) fn is_uneven(&self) -> bool {
+        self.stages.windows(2).any(|pair| pair[0].replicas.max(1) != pair[1].replicas.max(1))
+    }
+
+    /// Microbatches that all replicas of the stages behind a stage work on at a time; or that they hold, where warm-ups
+    /// are rounded on from the last stage.
     fn later(&self, stage: usize) -> u64 {
-        self.stages[stage + 1..].iter().map(|s| u64::from(s.replicas.max(1))).sum()
+        let replicas = self.stages[stage + 1..].iter().map(|s| u64::from(s.replicas.max(1)));
+        match self.settings.warm_up {
+            WarmUp::Published => replicas.sum(),
+            WarmUp::Cumulative => replicas.rev().fold(0, |behind, d| (behind.div_ceil(d) + 1) * d),
+        }
     }
 
     /// Microbatches that a stage starts before its first backward, on each replica: under 1F1B enough to keep all later

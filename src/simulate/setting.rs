@@ -5,7 +5,7 @@
 //! the schedule or the plan changes.
 
 use super::{LinkModel, Pipeline, Play, Schedule, Settings};
-use crate::units;
+use crate::{plan::WarmUp, units};
 
 /// Virtual stages of a device, and buckets of an all-reduce, at the most.
 const MOST_PARTS: u32 = 1024;
@@ -22,6 +22,8 @@ pub enum Setting {
     Links,
     /// [`Settings::virtual_stages`].
     VirtualStages,
+    /// [`Settings::warm_up`].
+    WarmUp,
     /// [`Settings::extra_warm_up`].
     ExtraWarmUp,
     /// [`Settings::weight_gradient_share`].
@@ -36,10 +38,11 @@ pub enum Setting {
 
 impl Setting {
     /// All of them, in the order they are shown.
-    pub const ALL: [Setting; 8] = [
+    pub const ALL: [Setting; 9] = [
         Setting::Overlap,
         Setting::Links,
         Setting::VirtualStages,
+        Setting::WarmUp,
         Setting::ExtraWarmUp,
         Setting::WeightGradientShare,
         Setting::ForwardShare,
@@ -53,6 +56,7 @@ impl Setting {
             Setting::Overlap => "overlap",
             Setting::Links => "links",
             Setting::VirtualStages => "virtual-stages",
+            Setting::WarmUp => "warmup",
             Setting::ExtraWarmUp => "extra-warmup",
             Setting::WeightGradientShare => "weight-gradient-share",
             Setting::ForwardShare => "forward-share",
@@ -72,6 +76,7 @@ impl Setting {
             Setting::Overlap => "overlap",
             Setting::Links => "links",
             Setting::VirtualStages => "virtual stages",
+            Setting::WarmUp => "warm-up",
             Setting::ExtraWarmUp => "extra warm-up",
             Setting::WeightGradientShare => "weight grads",
             Setting::ForwardShare => "forward share",
@@ -88,6 +93,9 @@ impl Setting {
                 "what transfers share: nothing (private), a link one at a time (exclusive), its bandwidth (shared)"
             }
             Setting::VirtualStages => "parts of the model on each device, a count",
+            Setting::WarmUp => {
+                "microbatches before the first backward, rounded up: at every stage (published), or on from the last (cumulative)"
+            }
             Setting::ExtraWarmUp => "microbatches started early beyond those of 1F1B; `double`: as many again",
             Setting::WeightGradientShare => "share of the backward that is put off: the gradients of the weights, %",
             Setting::ForwardShare => "share of a node's time that is forward, %, where the profile gives one time",
@@ -102,6 +110,7 @@ impl Setting {
             Setting::Overlap => "yes or no".into(),
             Setting::Links => LinkModel::ALL.map(LinkModel::id).join(", "),
             Setting::VirtualStages | Setting::Buckets => format!("a whole number from 1 to {MOST_PARTS}, such as 4"),
+            Setting::WarmUp => WarmUp::ALL.map(WarmUp::id).join(", "),
             Setting::ExtraWarmUp => format!("`double`, or a whole number up to {MOST_WARM_UP}, such as 3"),
             Setting::WeightGradientShare | Setting::ForwardShare => "a share from 0 to 1, such as 0.4 or 40%".into(),
             Setting::OptimizerStep => "a time such as 20ms".into(),
@@ -110,7 +119,7 @@ impl Setting {
 
     /// Whether it is one of a few words, to step through rather than to type.
     pub fn is_choice(self) -> bool {
-        matches!(self, Setting::Overlap | Setting::Links)
+        matches!(self, Setting::Overlap | Setting::Links | Setting::WarmUp)
     }
 
     /// Its value as the screen shows it.
@@ -130,6 +139,7 @@ impl Setting {
             Setting::Overlap => if settings.overlap { "yes" } else { "no" }.into(),
             Setting::Links => settings.links.id().into(),
             Setting::VirtualStages => settings.virtual_stages.to_string(),
+            Setting::WarmUp => settings.warm_up.id().into(),
             Setting::ExtraWarmUp => settings.extra_warm_up.map_or_else(|| "double".into(), |extra| extra.to_string()),
             Setting::WeightGradientShare => settings.weight_gradient_share.to_string(),
             Setting::ForwardShare => settings.forward_share.to_string(),
@@ -157,6 +167,7 @@ impl Setting {
             }
             Setting::Links => new.links = LinkModel::find(text).ok_or_else(expected)?,
             Setting::VirtualStages => new.virtual_stages = parts()?,
+            Setting::WarmUp => new.warm_up = WarmUp::find(text).ok_or_else(expected)?,
             Setting::ExtraWarmUp if text == "double" => new.extra_warm_up = None,
             Setting::ExtraWarmUp => {
                 let extra = text.parse().ok().filter(|extra| *extra <= MOST_WARM_UP);
@@ -195,6 +206,10 @@ impl Setting {
                 let at = LinkModel::ALL.iter().position(|links| *links == settings.links).unwrap_or(0);
                 let count = LinkModel::ALL.len();
                 new.links = LinkModel::ALL[(at + if up { 1 } else { count - 1 }) % count];
+            }
+            Setting::WarmUp => {
+                let at = WarmUp::ALL.iter().position(|rule| *rule == settings.warm_up).unwrap_or(0);
+                new.warm_up = WarmUp::ALL[(at + 1) % WarmUp::ALL.len()];
             }
             Setting::VirtualStages => new.virtual_stages = count(settings.virtual_stages.max(1)),
             Setting::Buckets => new.buckets = count(settings.buckets.max(1)),
@@ -238,6 +253,7 @@ impl Setting {
             Setting::Overlap => "no overlap".into(),
             Setting::Links => format!("{value} links"),
             Setting::VirtualStages => format!("{value} virtual stages"),
+            Setting::WarmUp => format!("{value} warm-up"),
             Setting::ExtraWarmUp => format!("warm-up +{value}"),
             Setting::WeightGradientShare => format!("weight gradients {value} of the backward"),
             Setting::ForwardShare => format!("forward {value} of a node"),
@@ -261,6 +277,10 @@ impl Setting {
             Setting::VirtualStages => {
                 (schedule != Schedule::Interleaved).then_some("only interleaved 1F1B deals the model out in parts")
             }
+            Setting::WarmUp if !warms_up(schedule) => Some("only 1F1B, eager 1F1B and ZB-H1 have a warm-up to round"),
+            Setting::WarmUp => {
+                lacks(Pipeline::is_uneven).then_some("all stages have equally many replicas: both rules are the same")
+            }
             Setting::ExtraWarmUp => (schedule != Schedule::EagerOneForwardOneBackward)
                 .then_some("only eager 1F1B starts more microbatches early"),
             Setting::WeightGradientShare => {
@@ -278,6 +298,12 @@ impl Setting {
             Setting::OptimizerStep => None,
         }
     }
+}
+
+/// Whether a schedule's warm-up depends on the replicas behind.
+fn warms_up(schedule: Schedule) -> bool {
+    use Schedule::{EagerOneForwardOneBackward, OneForwardOneBackward, ZeroBubbleH1};
+    matches!(schedule, OneForwardOneBackward | EagerOneForwardOneBackward | ZeroBubbleH1)
 }
 
 /// A share of 1, or with a sign of 100.
@@ -310,6 +336,7 @@ mod tests {
         Settings {
             forward_share: 0.1 + 0.2,
             virtual_stages: 4,
+            warm_up: WarmUp::Cumulative,
             extra_warm_up: Some(3),
             weight_gradient_share: 1.0 / 3.0,
             overlap: false,
@@ -330,7 +357,7 @@ mod tests {
         let changes: Vec<String> = Setting::ALL.iter().filter_map(|setting| setting.change(&other())).collect();
         assert_eq!(
             changes.join(", "),
-            "no overlap, shared links, 4 virtual stages, warm-up +3, weight gradients 33.3% of the backward, \
+            "no overlap, shared links, 4 virtual stages, cumulative warm-up, warm-up +3, weight gradients 33.3% of the backward, \
              forward 30.0% of a node, 8 buckets, optimizer step 120.0 ms"
         );
         assert!(Setting::ALL.iter().all(|setting| setting.change(&Settings::default()).is_none()));
@@ -343,6 +370,7 @@ mod tests {
             (Setting::Links, "none"),
             (Setting::VirtualStages, "0"),
             (Setting::VirtualStages, "1025"),
+            (Setting::WarmUp, "double"),
             (Setting::ExtraWarmUp, "-1"),
             (Setting::WeightGradientShare, "140%"),
             (Setting::ForwardShare, "nan"),

@@ -1,5 +1,7 @@
 //! What the simulation assumes where plan and profile are silent.
 
+use crate::plan::WarmUp;
+
 /// How transfers share what they run over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LinkModel {
@@ -38,6 +40,8 @@ pub struct Settings {
     pub forward_share: f64,
     /// Virtual stages of each device under interleaved 1F1B; 2 by default.
     pub virtual_stages: u32,
+    /// How the warm-up of 1F1B is rounded where stages have different numbers of replicas; as published by default.
+    pub warm_up: WarmUp,
     /// Microbatches that eager 1F1B starts early on every stage, beyond those of 1F1B; `None` doubles what 1F1B starts early.
     pub extra_warm_up: Option<u32>,
     /// Share of the backward, recomputation apart, that is the gradient of the weights; 1/2 by default. Zero-bubble schedules
@@ -59,6 +63,7 @@ impl Default for Settings {
         Settings {
             forward_share: 1.0 / 3.0,
             virtual_stages: 2,
+            warm_up: WarmUp::Published,
             extra_warm_up: None,
             weight_gradient_share: 0.5,
             overlap: true,

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     cluster::Limits,
     family::check,
-    plan::{Plan, Score},
+    plan::{Measure, Plan, Score},
     planner::{Fault, Options, Outcome, Planner, PlannerInfo, Problem, REPORT, Search, Status},
     run::{self, Simulation},
     simulate::{Pipeline, Play, Schedule, Timeline},
@@ -93,6 +93,25 @@ impl Entry {
         let played = self.played.as_ref()?;
         let (promised, simulated) = times_s(score, played.iteration_s, played.samples_per_s)?;
         Some(promised / simulated - 1.0)
+    }
+}
+
+/// Id of the planner whose simulated batch others are held against: it minimises just that.
+const REFERENCE: &str = "joint";
+
+/// Seconds of the batch that others are held against, if that plan is among them.
+pub fn reference_s(entries: &[Entry]) -> Option<f64> {
+    let found = entries.iter().find(|entry| entry.id == REFERENCE)?;
+    found.played.as_ref().map(|played| played.iteration_s).filter(|&seconds| seconds > 0.0)
+}
+
+impl Entry {
+    /// By how much its simulated batch takes longer than the one it is held against, relative to that.
+    pub fn against(&self, reference_s: Option<f64>) -> Option<f64> {
+        let own = self.played.as_ref().map(|played| played.iteration_s).filter(|&seconds| seconds > 0.0)?;
+        // One sample alone is no batch.
+        let batch = !self.score.as_ref().is_some_and(|score| matches!(score.measure, Measure::Latency { .. }));
+        reference_s.filter(|_| batch).map(|reference| own / reference - 1.0)
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     cluster::LimitKind,
     planner::{OptionKind, OptionSpec, OptionValue},
-    simulate::{Play, Schedule, Settings},
+    simulate::{Schedule, Settings},
     units,
 };
 
@@ -88,19 +88,19 @@ impl Model {
         let mut play = self.play;
         match (row, action) {
             (PanelRow::Setting(setting), Action::Reset) => {
-                play.settings = setting.from(&play.settings, &self.first_settings);
+                play = play.reset(setting, &self.first_settings);
             }
             (PanelRow::Setting(setting), Action::Edit) if !setting.is_choice() => {
                 self.begin_typing(row);
                 return vec![];
             }
-            (PanelRow::Setting(setting), _) => play.settings = setting.step(&play.settings, up, large),
-            (_, Action::Reset) => play.schedule = Schedule::ALL[0],
+            (PanelRow::Setting(setting), _) => play = play.set(setting.step(&play.settings, up, large)),
+            (_, Action::Reset) => (play.schedule, play.asked.schedule) = (Schedule::ALL[0], false),
             _ => {
                 // Those that the plan cannot play too: the view says why, and what would let it.
                 let count = Schedule::ALL.len();
                 let at = Schedule::ALL.iter().position(|schedule| *schedule == play.schedule).unwrap_or(0);
-                play.schedule = Schedule::ALL[(at + if up { 1 } else { count - 1 }) % count];
+                play = play.with(Schedule::ALL[(at + if up { 1 } else { count - 1 }) % count]);
             }
         }
         self.set_play(play)
@@ -195,7 +195,7 @@ impl Model {
                     let spec = self.specs().iter().find(|spec| spec.name == name);
                     return spec.map_or_else(Vec::new, |spec| self.set_option(spec, value));
                 }
-                Ok(Typed::Simulator(settings)) => return self.set_play(Play { settings, ..self.play }),
+                Ok(Typed::Simulator(settings)) => return self.set_play(self.play.set(settings)),
                 Err(error) => editing.error = Some(error),
             },
             _ => {

@@ -67,11 +67,18 @@ impl Source {
         let engine = Settings {
             deadline: Some(TIME_FOR_EACH),
             // What was chosen on the screen; else every engine takes what it does by itself.
-            schedule: self.played.as_ref().map(|played| played.schedule()).filter(|own| *own != Schedule::ALL[0]),
+            schedule: self.played.as_ref().map(|played| played.schedule()).filter(|own| *own != self.planned_for()),
+            virtual_stages: self.played.as_ref().map(|played| played.pipeline.settings.virtual_stages),
             recipe: shown.workload.recipe,
             ..Settings::default()
         };
         format.write(&Exported { run, engine: &engine }, out)
+    }
+
+    /// The schedule that the plan runs where nothing else is chosen.
+    fn planned_for(&self) -> Schedule {
+        let own = self.shown.plan().and_then(|(plan, _)| plan.execution);
+        own.map_or(Schedule::ALL[0], |own| own.schedule)
     }
 
     /// The plan JSON as text.

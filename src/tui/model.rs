@@ -41,7 +41,7 @@ use crate::{
     family,
     plan::Measure,
     planner::{OptionSpec, Options, Planner, Problem, Search},
-    simulate::{Play, Settings},
+    simulate::{Asked as AskedPlay, Play, Schedule, Settings},
     study::columns::Column,
     workload::{Workload, lint},
 };
@@ -379,6 +379,10 @@ impl Model {
         })?;
         let theme = theme::load(&request.theme, request.theme_directory.as_deref(), request.depth)
             .map_err(ScreenError::Theme)?;
+        let schedule_asked = request.schedule_asked || request.schedule != Schedule::ALL[0];
+        let asked_of_play = AskedPlay { schedule: schedule_asked, ..AskedPlay::default() };
+        let play = Play { schedule: request.schedule, settings: Settings::default(), asked: asked_of_play };
+        let play = play.set(request.simulator);
         let mut model = Model {
             refusals: refusals(request.planners, &request.workload),
             natives: natives(request.planners, &request.workload),
@@ -401,7 +405,7 @@ impl Model {
             editing: None,
             overlay: None,
             message: told,
-            play: Play { schedule: request.schedule, settings: request.simulator },
+            play,
             first_settings: request.simulator,
             shown: None,
             edits: Edits::default(),

@@ -102,6 +102,7 @@ impl Played {
     /// Plays the shown plan, if there is one, unless `search` is cancelled meanwhile.
     pub(super) fn new(shown: &Arc<Shown>, play: Play, search: &Search) -> Option<Self> {
         let (plan, score) = shown.plan()?;
+        let play = play.of(plan);
         let pipeline = family::pipeline(&shown.workload, &shown.limits, plan, &play.settings);
         let schedule = pipeline.schedule(play.schedule);
         let timeline = simulate_unless(&pipeline, schedule, &|| search.cancelled())?;

@@ -114,11 +114,13 @@ impl Model {
             self.planner = planner;
         }
         if let Some(schedule) = Schedule::find(&session.schedule).filter(|_| !asked.schedule) {
-            self.play.schedule = schedule;
+            self.play = if schedule == Schedule::ALL[0] { self.play } else { self.play.with(schedule) };
         }
         for (id, text) in &session.simulator {
-            let read = Setting::find(id).and_then(|setting| setting.parse(text, &self.play.settings).ok());
-            self.play.settings = read.unwrap_or(self.play.settings);
+            let Some(setting) = Setting::find(id) else { continue };
+            if let Ok(settings) = setting.parse(text, &self.play.settings) {
+                self.play = self.play.set(settings);
+            }
         }
         if let Some(view) = View::ALL.into_iter().find(|view| name(*view) == session.view) {
             self.view = view;

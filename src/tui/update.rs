@@ -253,7 +253,7 @@ impl Model {
         let played = self.played.as_ref().map_or(self.play.schedule, |played| played.schedule());
         let at = playable.iter().position(|s| *s == played).map_or(0, |at| at + 1);
         let next = playable.get(at % playable.len().max(1)).copied().unwrap_or(self.play.schedule);
-        let effects = self.set_play(Play { schedule: next, ..self.play });
+        let effects = self.set_play(self.play.with(next));
         self.tell_left_out(&playable, next);
         effects
     }

@@ -31,6 +31,7 @@ fn every_study_is_a_command() {
         ("piper-resnet", 50, "time per sample by devices and memory"),
         ("placement-throughput", 136, "max load by workload"),
         ("placement-latency", 36, "latency by workload"),
+        ("joint-headroom", 1176, "simulated time of a batch by devices and microbatches"),
     ] {
         let folder = Folder::new();
         let chart = folder.path("chart.svg");
@@ -51,7 +52,7 @@ fn every_study_is_a_command() {
         assert_eq!(again.lines().count(), table.lines().count(), "{id}");
         assert!(kept == 0 || text.contains(&format!("{points} points, {kept} of them from the file")), "{id}\n{text}");
     }
-    assert_eq!(papers::ALL.len(), 8, "every study is tried here");
+    assert_eq!(papers::ALL.len(), 9, "every study is tried here");
 }
 
 /// One whole study, planned once.

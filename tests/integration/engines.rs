@@ -251,8 +251,11 @@ fn interleaved_plans_have_several_parts_on_every_rank() {
         let layering = Layering::of(&workload, None).unwrap();
         Cut::of(&workload, &limits, &layering, &plan).unwrap().stages.iter().map(CutStage::blocks).collect()
     };
-    let settings =
-        |schedule, virtual_stages| Settings { schedule: Some(schedule), virtual_stages, ..Settings::default() };
+    let settings = |schedule, virtual_stages| Settings {
+        schedule: Some(schedule),
+        virtual_stages: Some(virtual_stages),
+        ..Settings::default()
+    };
     for each in [2, 3] {
         let settings = settings(Schedule::Interleaved, each);
         let read =
@@ -276,11 +279,12 @@ fn interleaved_plans_have_several_parts_on_every_rank() {
     let torch = engine_rules::torch("interleaved", &torch, &engine_rules::llama(32)).unwrap();
     assert_eq!((torch.schedule.as_str(), torch.stages[0].as_slice()), ("ScheduleZBVZeroBubble", &[0, 7][..]));
     // A stage with fewer layers than virtual stages, and a batch that the ranks do not divide.
-    let many = Settings { schedule: Some(Schedule::Interleaved), virtual_stages: 33, ..Settings::default() };
+    let many = Settings { schedule: Some(Schedule::Interleaved), virtual_stages: Some(33), ..Settings::default() };
     let error = export(Engine::Megatron, &workload, &limits, &plan, &many).unwrap_err().to_string();
     assert!(error.contains("too few for 33 virtual stages"), "{error}");
     let odd = Limits { microbatches: 1921, ..limits };
-    let error = export(Engine::Megatron, &workload, &odd, &plan, &Settings { virtual_stages: 2, ..many }).unwrap_err();
+    let error =
+        export(Engine::Megatron, &workload, &odd, &plan, &Settings { virtual_stages: Some(2), ..many }).unwrap_err();
     assert!(error.to_string().contains("multiple of the 4 stages"), "{error}");
 }
 

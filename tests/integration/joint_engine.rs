@@ -9,10 +9,16 @@ use plantui::{
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
     simulate::{Schedule, Settings, length_unless},
-    workload::{self, Workload},
+    workload::{
+        self, DegreeProfile, Mode, Workload,
+        piper::{NodeProfile, RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
+    },
 };
 
-use crate::{common::random_piper::Random, engine_plans::leaves_unchanged};
+use crate::{
+    common::random_piper::{Random, assemble},
+    engine_plans::leaves_unchanged,
+};
 
 fn planned(id: &str, workload: &Arc<Workload>, limits: Limits, settings: &[String]) -> Outcome {
     let planner = planner::find(id).unwrap();
@@ -59,10 +65,82 @@ fn plans_for_engines_leave_unchanged() {
     keep_the_rules(21, 6, &Runner::ALL);
 }
 
+/// A chain of repeated layers between an embedding and a head, of random costs.
+fn transformer(random: &mut Random) -> Workload {
+    let n = 6 + random.below(9);
+    let edges: Vec<(u32, u32)> = (1..n as u32).map(|v| (v - 1, v)).collect();
+    let bytes = edges.iter().map(|_| random.amount(3, false)).collect();
+    let [time, activations, state] = [4, 6, 6].map(|most| 1.0 + random.amount(most, false));
+    let nodes = (0..n).map(|v| {
+        let at_end = v == 0 || v + 1 == n;
+        let size = if at_end { random.amount(2, false) } else { 1.0 };
+        let degree = |t: u32| {
+            let share = size / f64::from(t);
+            let mode = |id: &str, time: f64, memory_a: f64| Mode {
+                id: id.into(),
+                time_s: time * share * 1.1,
+                forward_s: None,
+                parameters: state * share,
+                memory_a: memory_a * share,
+                memory_b: state * share,
+                sync_in: vec![0.0; usize::from(v > 0)],
+                sync_out: vec![0.0; usize::from(v + 1 < n)],
+            };
+            let modes = vec![mode(VANILLA, time, activations), mode(RECOMPUTE, time * 4.0 / 3.0, activations / 10.0)];
+            DegreeProfile { degree: t, modes }
+        };
+        NodeProfile { degrees: vec![degree(1), degree(2), degree(4)] }
+    });
+    let nodes = nodes.collect();
+    let mut workload = assemble(edges, bytes, nodes);
+    let last = n - 1;
+    for (v, node) in workload.nodes.iter_mut().enumerate() {
+        node.name = Some(match v {
+            0 => "embedding".into(),
+            _ if v == last => "head".into(),
+            _ => TRANSFORMER_LAYER.into(),
+        });
+    }
+    workload
+}
+
 #[test]
-#[ignore = "takes a while"]
 fn a_thousand_plans_for_megatron_keep_its_rules() {
-    keep_the_rules(22, 1000, &[Runner::Megatron]);
+    let mut random = Random(22);
+    let (mut plans, mut interleaved, mut recomputing) = (0, 0, 0);
+    let (mut case, mut told_last) = (0, String::new());
+    while plans < 1000 {
+        case += 1;
+        assert!(case < 5000, "{plans} plans of {case} problems: {told_last}");
+        let workload = Arc::new(transformer(&mut random));
+        let limits = Limits {
+            devices: [2, 4, 8, 16, 32][random.below(5)],
+            microbatches: [4, 8, 12, 24, 48][random.below(5)],
+            memory_bytes: 8.0 + random.amount(60, false),
+            bandwidth_bytes_per_s: [1.0, 10.0, 1000.0][random.below(3)],
+            ..Limits::NEUTRAL
+        };
+        let schedule = ["1f1b", "interleaved", "auto"][random.below(3)];
+        let settings =
+            ["space=engine", "engine=megatron", "gap=10", &format!("schedule={schedule}")].map(ToString::to_string);
+        let outcome = planned("joint", &workload, limits, &settings);
+        let told = format!("case {case}, {schedule}, {limits:?}");
+        let Some(plan) = outcome.plan else {
+            assert_eq!(outcome.status, Status::Infeasible, "{told}");
+            told_last = outcome.infeasible.unwrap().explanation;
+            continue;
+        };
+        plans += 1;
+        leaves_unchanged(&workload, &limits, &plan, Runner::Megatron, &told);
+        let own = plan.execution.unwrap();
+        interleaved += usize::from(own.schedule == Schedule::Interleaved);
+        let mut choices = plan.stages.iter().flat_map(|stage| &stage.choices);
+        recomputing += usize::from(choices.any(|choice| choice == RECOMPUTE));
+        assert!([Schedule::OneForwardOneBackward, Schedule::Interleaved].contains(&own.schedule), "{told}");
+        assert!(schedule != "1f1b" || own.schedule == Schedule::OneForwardOneBackward, "{told}");
+        assert!(outcome.lower_bound.is_none_or(|lower| lower <= outcome.objective.unwrap()), "{told}");
+    }
+    assert!(interleaved > 150 && recomputing > 100, "{interleaved} {recomputing}");
 }
 
 #[test]

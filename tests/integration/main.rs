@@ -18,6 +18,7 @@ mod hugging_face;
 mod inputs;
 mod joint;
 mod joint_engine;
+mod joint_schedules;
 mod latency_planners;
 mod lint;
 mod lint_placement;

@@ -118,14 +118,10 @@ impl Engine {
 
     /// The schedules that its file can ask for.
     pub fn schedules(self) -> &'static [Schedule] {
-        use Schedule::{EagerOneForwardOneBackward, GPipe, Inference, Interleaved, OneForwardOneBackward, ZeroBubbleV};
+        use Schedule::{EagerOneForwardOneBackward, GPipe, Inference, Interleaved, OneForwardOneBackward};
         match self {
-            Engine::Megatron | Engine::MegatronBridge => &[OneForwardOneBackward, Interleaved],
-            Engine::DeepSpeed => &[OneForwardOneBackward],
-            Engine::Torch | Engine::TorchTitan => &[OneForwardOneBackward, GPipe, Interleaved, ZeroBubbleV],
             Engine::TorchSchedule => &[OneForwardOneBackward, GPipe, EagerOneForwardOneBackward, Interleaved],
-            Engine::Galvatron => &[OneForwardOneBackward, GPipe],
-            Engine::Vllm => &[Inference],
+            _ => self.runner().map_or(&[Inference], Runner::schedules),
         }
     }
 

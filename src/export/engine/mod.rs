@@ -79,10 +79,10 @@ pub struct Settings {
     pub layers: Option<String>,
     /// Samples in a microbatch; `None`: what the plan or the workload says.
     pub micro_batch_size: Option<u32>,
-    /// The schedule to ask for; `None`: what the engine does where nothing is asked.
+    /// The schedule to ask for; `None`: the plan's own, else what the engine does where nothing is asked.
     pub schedule: Option<Schedule>,
-    /// Parts of the model on every rank under a schedule that interleaves them.
-    pub virtual_stages: u32,
+    /// Parts of the model on every rank under a schedule that interleaves them; `None`: the plan's own, else 2.
+    pub virtual_stages: Option<u32>,
     /// What a plan's document says of the network where the workload says nothing.
     pub recipe: Option<Recipe>,
     /// Refuse what cannot be expressed in place of taking the nearest plan.
@@ -108,7 +108,7 @@ impl Default for Settings {
             layers: None,
             micro_batch_size: None,
             schedule: None,
-            virtual_stages: 2,
+            virtual_stages: None,
             recipe: None,
             exact: false,
             deadline: None,
@@ -180,7 +180,10 @@ pub fn export(
         return training(engine, workload, profile, limits, plan);
     }
     let settings = &settings.on_one_line();
-    let schedule = settings.schedule.unwrap_or(engine.default_schedule());
+    let own = plan.execution.filter(|_| engine.runner().is_some());
+    let schedule = settings.schedule.or(own.map(|own| own.schedule)).unwrap_or(engine.default_schedule());
+    let virtual_stages = own.filter(|own| own.schedule == Schedule::Interleaved && schedule == own.schedule);
+    let virtual_stages = settings.virtual_stages.or(virtual_stages.map(|own| own.virtual_stages)).unwrap_or(2);
     if !engine.schedules().contains(&schedule) && schedule != Schedule::SingleSample {
         let known: Vec<&str> = engine.schedules().iter().map(|schedule| schedule.id()).collect();
         return Err(refused(engine, schedule, format!("it runs {} only", known.join(", "))));
@@ -197,7 +200,7 @@ pub fn export(
         return Err(ExportError::Invalid(violation.to_string()));
     }
     let impossible = |losses: Vec<String>| ExportError::Impossible { engine: engine.title(), losses };
-    let task = Task { engine, workload, limits, settings, schedule };
+    let task = Task { engine, workload, limits, settings, schedule, virtual_stages };
     let mut losses = match Cut::of(workload, limits, &layering, plan) {
         Ok(mut cut) => {
             let mut losses = engine.losses(&cut);
@@ -277,6 +280,7 @@ struct Task<'a> {
     limits: &'a Limits,
     settings: &'a Settings,
     schedule: Schedule,
+    virtual_stages: u32,
 }
 
 impl Task<'_> {
@@ -293,7 +297,7 @@ impl Task<'_> {
         let rounded = cut.set_microbatches(self.limits, plan, settings.micro_batch_size, recipe.micro_batch);
         // Serving has no microbatches.
         let mut losses: Vec<String> = rounded.into_iter().filter(|_| engine != Engine::Vllm).collect();
-        let mut job = Job::new(cut, schedule, settings.virtual_stages, &settings.names, recipe)
+        let mut job = Job::new(cut, schedule, self.virtual_stages, &settings.names, recipe)
             .map_err(|reason| refused(engine, schedule, reason))?;
         losses.extend(job.even_out(engine));
         let text = match engine {

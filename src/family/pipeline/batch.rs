@@ -5,16 +5,21 @@
 //! one after another and gradients one after another, the nearest stage's first, at the full bandwidth, while it computes.
 //! After its last backward a stage's replicas all-reduce `4 (d − 1) / d` times their parameters. Where a profile tells no
 //! forward time it is a third of the node's plain time; what a mode takes longer than the plain one is backward. These
-//! are the simulator's defaults; the code is neither the simulator's nor a planner's.
+//! are the simulator's defaults; the code is neither the simulator's nor a planner's. What is here walks through 1F1B; other
+//! schedules are `any_schedule.rs`.
 //!
 //! Times are whole ticks, so that a state that comes back is known to be the same and the batches between are passed over
 //! exactly. `O(operations)` time until then, `O(stages² + edges)` memory.
 
 use std::collections::BTreeMap;
 
+use super::{
+    any_schedule::{self, StageSeconds},
+    orders::Orders,
+};
 use crate::{
     cluster::Limits,
-    plan::Plan,
+    plan::{Plan, Schedule, WarmUp},
     workload::{Mode, PiperProfile, Workload, piper::VANILLA},
 };
 
@@ -31,12 +36,12 @@ struct Work {
 
 /// Seconds of what a plan does.
 struct Costs {
-    /// Forward, backward, all-reduce.
-    stages: Vec<[f64; 3]>,
+    /// Forward, backward, all-reduce, and the part of the backward that recomputes.
+    stages: Vec<[f64; 4]>,
     between: BTreeMap<(usize, usize), f64>,
 }
 
-/// Seconds of a batch under 1F1B.
+/// Seconds of a batch under the plan's schedule; 1F1B where it says none.
 pub(super) fn seconds(
     workload: &Workload,
     profile: &PiperProfile,
@@ -52,21 +57,47 @@ pub(super) fn seconds(
         microbatches = microbatches.div_ceil(replicas[0]);
         replicas.fill(1);
     }
+    let execution = plan.execution.unwrap_or_default();
+    let plain = execution.schedule == Schedule::OneForwardOneBackward;
+    // The walk below rounds warm-ups as published; with equal replicas there is nothing to round.
+    if !plain || (execution.warm_up != WarmUp::Published && replicas.iter().any(|count| *count != 1)) {
+        return costs.by_operation(&Orders::new(execution, &degrees(&replicas)), &replicas, microbatches);
+    }
     let m = microbatches as f64;
-    let sum = costs.stages.iter().map(|[f, b, a]| m * (f + b) + a).sum::<f64>()
+    let sum = costs.stages.iter().map(|[f, b, a, _]| m * (f + b) + a).sum::<f64>()
         + costs.between.values().map(|seconds| 2.0 * m * seconds).sum::<f64>();
     if !(sum > 0.0 && sum.is_finite()) {
         return 0.0;
     }
     let per_second = 2f64.powi((MOST_TICKS / sum).log2().floor().clamp(-1000.0, 1000.0) as i32);
     let ticks = |seconds: f64| (seconds * per_second).round() as i64;
-    let works = costs.stages.iter().map(|&[f, b, a]| Work { forward: ticks(f), backward: ticks(b), reduce: ticks(a) });
+    let works =
+        costs.stages.iter().map(|&[f, b, a, _]| Work { forward: ticks(f), backward: ticks(b), reduce: ticks(a) });
     let mut line = Line::new(works.collect(), &replicas, microbatches);
     for (&(from, to), &seconds) in &costs.between {
         line.out[from].push((to, ticks(seconds)));
         line.back[to].insert(0, (from, ticks(seconds)));
     }
     line.ends() as f64 / per_second
+}
+
+fn degrees(replicas: &[usize]) -> Vec<u32> {
+    replicas.iter().map(|&count| u32::try_from(count).unwrap_or(u32::MAX)).collect()
+}
+
+impl Costs {
+    fn by_operation(&self, orders: &Orders, replicas: &[usize], microbatches: usize) -> f64 {
+        let stage = |(&[forward, backward, reduce, recompute], &replicas): (&[f64; 4], &usize)| StageSeconds {
+            forward,
+            backward,
+            recompute,
+            reduce,
+            replicas,
+        };
+        let stages: Vec<StageSeconds> = self.stages.iter().zip(replicas).map(stage).collect();
+        let between: Vec<(usize, usize, f64)> = self.between.iter().map(|(&(from, to), &s)| (from, to, s)).collect();
+        any_schedule::seconds(orders, &stages, &between, microbatches)
+    }
 }
 
 fn costs(
@@ -80,17 +111,19 @@ fn costs(
     let mut chosen: Vec<Option<&Mode>> = vec![None; workload.nodes.len()];
     let mut stages = vec![];
     for stage in &plan.stages {
-        let (mut forward, mut both, mut parameters) = (0.0, 0.0, 0.0);
+        let (mut forward, mut both, mut parameters, mut recompute) = (0.0, 0.0, 0.0, 0.0);
         for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
             let modes = profile.nodes.get(node).and_then(|n| n.modes(stage.tensor_parallel)).unwrap_or_default();
             let Some(mode) = modes.iter().find(|mode| mode.id == *choice) else { continue };
-            forward += forward_s(mode, modes);
+            let forward_s = forward_s(mode, modes);
+            forward += forward_s;
+            recompute += (mode.time_s - plain(mode, modes).time_s).clamp(0.0, mode.time_s - forward_s);
             both += mode.time_s;
             parameters += mode.parameters;
             chosen[node] = Some(mode);
         }
         let d = f64::from(stage.data_parallel.max(1));
-        stages.push([forward, both - forward, 4.0 * (d - 1.0) / d * parameters / bandwidth]);
+        stages.push([forward, both - forward, 4.0 * (d - 1.0) / d * parameters / bandwidth, recompute]);
     }
     let mut between = BTreeMap::new();
     for (edge, &(u, v)) in workload.dag.edges().iter().enumerate() {
@@ -109,10 +142,15 @@ fn costs(
     Costs { stages, between }
 }
 
+/// The mode of a node that recomputes nothing.
+fn plain<'a>(mode: &'a Mode, modes: &'a [Mode]) -> &'a Mode {
+    let named = modes.iter().find(|mode| mode.id == VANILLA);
+    named.or_else(|| modes.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s))).unwrap_or(mode)
+}
+
 /// The forward part of a mode.
 fn forward_s(mode: &Mode, modes: &[Mode]) -> f64 {
-    let named = modes.iter().find(|mode| mode.id == VANILLA);
-    let plain = named.or_else(|| modes.iter().min_by(|a, b| a.time_s.total_cmp(&b.time_s))).unwrap_or(mode);
+    let plain = plain(mode, modes);
     let told = mode.forward_s.or(plain.forward_s).map(|forward_s| forward_s.max(0.0));
     told.unwrap_or(plain.time_s / 3.0).min(mode.time_s)
 }

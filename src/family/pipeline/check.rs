@@ -9,18 +9,21 @@
 //! memory   = sum of a · y + b,   y = ceil(s / d),   s = replicas of this stage and all later ones
 //! ```
 //!
+//! `y` is what 1F1B has in flight; a plan that carries another schedule, or another rule of the warm-up, has what that
+//! holds (`orders.rs`).
+//!
 //! The objective is the largest load; of plans measured by the time of a batch it is that time (`batch.rs`).
 //! `O(nodes + edges)` time, `O(nodes)` memory. Every rule that is broken is reported, not
 //! only the first, and the loads are still computed where they can be, so that the screen can show an infeasible edit.
 
-use super::batch;
+use super::{batch, orders::Orders};
 use crate::{
     cluster::Limits,
     family::{
         Checked,
         check::{Labels, degrees},
     },
-    plan::{Measure, NodeScore, Plan, Score, StageScore, Violation},
+    plan::{Measure, NodeScore, Plan, Schedule, Score, StageScore, Violation},
     workload::{Mode, PiperProfile, Workload},
 };
 
@@ -40,14 +43,56 @@ pub(super) fn check(checked: &Checked<'_>, profile: &PiperProfile, score: &mut S
             });
         }
     }
+    let runs = plan.execution.and_then(|execution| runnable(workload, limits, plan, stage_of, execution.schedule));
+    let is_runnable = runs.is_none();
+    score.violations.extend(runs);
     loads(workload, profile, limits, plan, stage_of, labels, score);
     score.slowest_s = score.stages.iter().map(|s| s.load_s).fold(0.0, f64::max);
     score.value = score.slowest_s;
     match plan.measure {
+        Measure::TimePerSample | Measure::IterationTime if !is_runnable => {}
         Measure::TimePerSample => {}
-        Measure::IterationTime => score.value = batch::seconds(workload, profile, limits, plan, stage_of),
+        Measure::IterationTime if is_runnable && !plan.stages.is_empty() => {
+            score.value = batch::seconds(workload, profile, limits, plan, stage_of)
+        }
         _ => score.violations.push(Violation::UnknownMeasure { name: plan.measure.name() }),
     }
+}
+
+/// Why the plan cannot run a schedule, if it cannot.
+fn runnable(
+    workload: &Workload,
+    limits: &Limits,
+    plan: &Plan,
+    stage_of: &[Option<usize>],
+    schedule: Schedule,
+) -> Option<Violation> {
+    let needs = |needs: String| Some(Violation::Schedule { schedule: schedule.id(), needs });
+    match schedule {
+        Schedule::Inference | Schedule::SingleSample => return needs("a plan that trains nothing".into()),
+        Schedule::Interleaved | Schedule::ZeroBubbleV => {}
+        _ => return None,
+    }
+    let count = plan.stages.len();
+    if count < 2 {
+        return needs("at least two stages".into());
+    }
+    let replicas = plan.stages[0].data_parallel;
+    if let Some(other) = plan.stages.iter().position(|stage| stage.data_parallel != replicas) {
+        return needs(format!("equally many replicas in all stages, and stage {} has others than stage 1", other + 1));
+    }
+    for &(u, v) in workload.dag.edges() {
+        if let (Some(from), Some(to)) = (stage_of[u as usize], stage_of[v as usize])
+            && from + 1 < to
+        {
+            return needs(format!("a chain of stages, and stage {} also sends to stage {}", from + 1, to + 1));
+        }
+    }
+    let group = (replicas.max(1) as usize).saturating_mul(count);
+    if schedule == Schedule::Interleaved && !(limits.microbatches as usize).is_multiple_of(group) {
+        return needs(format!("microbatches that {group} divides, and there are {}", limits.microbatches));
+    }
+    None
 }
 
 /// Bytes that a node moves over its stage's border, both directions: incoming edges first, in file order.
@@ -83,10 +128,19 @@ fn loads(
 ) {
     let bandwidth = limits.bandwidth_bytes_per_s;
     let microbatches = f64::from(limits.microbatches);
+    let orders = plan.execution.map(|execution| {
+        let replicas: Vec<u32> = plan.stages.iter().map(|stage| stage.data_parallel).collect();
+        Orders::new(execution, &replicas)
+    });
     let mut suffix: u32 = plan.stages.iter().fold(0, |sum, stage| sum.saturating_add(stage.data_parallel));
     for (i, stage) in plan.stages.iter().enumerate() {
         let (d, t) = (f64::from(stage.data_parallel.max(1)), stage.tensor_parallel);
-        let in_flight = suffix.div_ceil(stage.data_parallel.max(1));
+        let (held, parts) = match &orders {
+            Some(orders) => orders.held(i, u64::from(limits.microbatches.div_ceil(stage.data_parallel.max(1)))),
+            None => (u64::from(suffix.div_ceil(stage.data_parallel.max(1))), 1),
+        };
+        let flying = held as f64 / parts as f64;
+        let in_flight = u32::try_from(held.div_ceil(parts)).unwrap_or(u32::MAX);
         // Saturating like the sum: a file may claim degrees that no machine has.
         suffix = suffix.saturating_sub(stage.data_parallel);
         let mut result = StageScore { in_flight, ..StageScore::default() };
@@ -105,7 +159,7 @@ fn loads(
             };
             let node_edges = border_bytes(workload, profile, mode, node, |other| stage_of[other] != Some(i));
             let node_resync = 4.0 * (d - 1.0) * mode.parameters / d / microbatches;
-            let activation = mode.memory_a * f64::from(in_flight);
+            let activation = mode.memory_a * flying;
             compute += mode.time_s;
             edges += node_edges;
             resync += node_resync;

@@ -1,8 +1,10 @@
 //! Pipelines of stages with replicas and tensor degrees, whose nodes have modes: Piper's profile.
 
+mod any_schedule;
 mod batch;
 pub mod check;
 mod describe;
+mod orders;
 mod program;
 pub mod result_file;
 

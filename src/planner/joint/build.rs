@@ -5,18 +5,24 @@ use crate::{
     cluster::Limits,
     family,
     plan::{Measure, Plan, Stage},
-    simulate::{Schedule, Settings, length_unless},
+    simulate::{Play, length_unless},
     workload::{PiperProfile, Workload},
 };
 
 /// The plan of a split that fits.
-pub(super) fn plan(profile: &PiperProfile, line: &Line, split: &Split, tables: &[Table<'_>]) -> Option<Plan> {
+pub(super) fn plan(
+    profile: &PiperProfile,
+    line: &Line,
+    microbatches: u32,
+    split: &Split,
+    tables: &[Table<'_>],
+) -> Option<Plan> {
     let table = &tables[split.table];
     let (costs, count) = (table.costs, split.begins.len());
     let mut stages = Vec::with_capacity(count);
     for (s, &a) in split.begins.iter().enumerate() {
         let b = split.begins.get(s + 1).copied().unwrap_or(costs.len());
-        let again = table.recomputing(a, b, (count - s) as u32)?;
+        let again = table.recomputing(a, b, split.kind.in_flight(count, count - 1 - s, microbatches / split.d))?;
         let mut nodes: Vec<usize> = line.units[a..b].iter().flatten().copied().collect();
         nodes.sort_unstable();
         let choice = |&node: &usize| {
@@ -27,16 +33,18 @@ pub(super) fn plan(profile: &PiperProfile, line: &Line, split: &Split, tables: &
         let choices = nodes.iter().map(choice).collect::<Option<_>>()?;
         stages.push(Stage { nodes, choices, data_parallel: split.d, tensor_parallel: costs.t, devices: vec![] });
     }
-    let plan = Plan { stages, measure: Measure::IterationTime, ..Plan::default() };
+    let plan =
+        Plan { stages, measure: Measure::IterationTime, execution: Some(split.kind.execution()), ..Plan::default() };
     Some(plan.with_consecutive_devices())
 }
 
 /// Simulated seconds of a batch of a plan with equal replicas: one of every stage stands for all, since replicas of one
 /// number feed each other and nobody else.
 pub(super) fn simulated(workload: &Workload, limits: &Limits, plan: &Plan) -> f64 {
-    let mut pipeline = family::pipeline(workload, limits, plan, &Settings::default());
+    let play = Play::default().of(plan);
+    let mut pipeline = family::pipeline(workload, limits, plan, &play.settings);
     pipeline.machines.clear();
     pipeline.microbatches /= plan.stages[0].data_parallel.max(1);
     pipeline.stages.iter_mut().for_each(|stage| stage.replicas = 1);
-    length_unless(&pipeline, Schedule::OneForwardOneBackward, &|| false).unwrap_or(f64::NAN)
+    length_unless(&pipeline, play.schedule, &|| false).unwrap_or(f64::NAN)
 }

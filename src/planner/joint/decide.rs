@@ -102,7 +102,7 @@ impl Arcs {
                     if fastest > most {
                         break;
                     }
-                    let Some(extra) = table.extra(a, b, behind as u32 + 1) else { break };
+                    let Some(extra) = table.extra(a, b, behind as f64 + 1.0) else { break };
                     if fastest + extra.least > most {
                         break;
                     }
@@ -332,7 +332,7 @@ fn back(table: &mut Table<'_>, count: usize, most: f64) -> Vec<usize> {
         let end = back[s + 1];
         back[s] = end;
         for begin in (0..end).rev() {
-            let extra = table.extra(begin, end, (count - s) as u32);
+            let extra = table.extra(begin, end, (count - s) as f64);
             if extra.is_some_and(|extra| table.costs.fastest(begin, end) + extra.least <= most) {
                 back[s] = begin;
             } else if table.costs.swaps.grows() {

@@ -4,7 +4,7 @@
 //! their own ([`Runner::recompute`]), and are started on whole machines. Where one number of recomputed layers holds for all
 //! stages, every number is a search of its own; what one finds cuts the others short.
 
-use super::settings::Settings;
+use super::{kind::Kind, settings::Settings};
 use crate::planner::pipeline_options::Recompute;
 use crate::{
     plan::runner::{RecomputeRule, Runner},
@@ -74,6 +74,15 @@ impl Engine {
                 [Rule::First(0), all].into_iter().chain((1..blocks).map(Rule::First)).collect()
             }
         }
+    }
+
+    /// Whether a schedule can be had with a rule to recompute: each part of the model recomputes as many layers.
+    pub(super) fn runs(&self, kind: Kind, rule: Rule) -> bool {
+        let shares = match rule {
+            Rule::First(count) => count == u32::MAX || count.is_multiple_of(kind.parts),
+            Rule::Free | Rule::StageByStage => true,
+        };
+        shares && (kind.parts == 1 || self.layering.blocks() > 0)
     }
 
     /// What plans for the engine look like, in a sentence.

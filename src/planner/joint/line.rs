@@ -11,7 +11,7 @@ use crate::{
     graph::Dag,
     workload::{
         Mode, PiperProfile,
-        layering::Layering,
+        layering::{LayerKind, Layering},
         piper::{VANILLA, recomputes},
     },
 };
@@ -29,6 +29,8 @@ pub(super) struct Line {
     pub(super) units: Vec<Vec<usize>>,
     /// By node: its unit.
     unit_of: Vec<usize>,
+    /// By unit, where an engine counts repeated layers: whether it is one.
+    blocks: Option<Vec<bool>>,
     /// By node, where an engine recomputes whole layers: whether it stands before or behind the repeated ones.
     at_ends: Option<Vec<bool>>,
 }
@@ -54,7 +56,7 @@ impl Line {
             unit_of[node] = units.len() - 1;
             units.last_mut().expect("a unit was begun").push(node);
         }
-        Line { units, unit_of, at_ends: None }
+        Line { units, unit_of, blocks: None, at_ends: None }
     }
 
     /// The layers of an engine, each of which takes something from the one before.
@@ -62,6 +64,7 @@ impl Line {
         Line {
             units: layering.layers.iter().map(|layer| layer.nodes.clone()).collect(),
             unit_of: layering.layer_of.clone(),
+            blocks: Some(layering.layers.iter().map(|layer| matches!(layer.kind, LayerKind::Block(_))).collect()),
             at_ends: Some(layering.at_ends.clone()),
         }
     }
@@ -81,7 +84,7 @@ impl Line {
         for (unit, nodes) in self.units.into_iter().enumerate() {
             units[group(unit)].extend(nodes);
         }
-        Line { units, unit_of: self.unit_of.into_iter().map(group).collect(), at_ends: self.at_ends }
+        Line { units, unit_of: self.unit_of.into_iter().map(group).collect(), blocks: None, at_ends: self.at_ends }
     }
 }
 
@@ -146,6 +149,8 @@ pub(super) struct Costs {
     in_flight: Vec<f64>,
     fixed: Vec<f64>,
     parameters: Vec<f64>,
+    /// Repeated layers before each boundary, where an engine counts them.
+    repeated: Option<Vec<u32>>,
     /// How time and memory change where nodes recompute.
     pub(super) swaps: Swaps,
     /// Whether the forward of some node depends on its way: then bounds take a stage's time as half forward, half
@@ -210,6 +215,7 @@ impl Costs {
             in_flight: vec![0.0],
             fixed: vec![0.0],
             parameters: vec![0.0],
+            repeated: line.blocks.as_ref().map(|_| vec![0]),
             swaps: Swaps::new(n, rule),
             halves: false,
             passing_from: vec![vec![]; n + 1],
@@ -242,6 +248,9 @@ impl Costs {
             }
             if !layer.0.is_empty() {
                 costs.swaps.add(unit, layer.0, layer.1);
+            }
+            if let (Some(repeated), Some(blocks)) = (&mut costs.repeated, &line.blocks) {
+                repeated.push(repeated[unit] + u32::from(blocks[unit]));
             }
             costs.heaviest = costs.heaviest.max(sums[0] + sums[1]);
             let prefixes = [
@@ -303,9 +312,32 @@ impl Costs {
         self.forward[b] - self.forward[a] + self.backward[b] - self.backward[a]
     }
 
+    /// The forward of units `a .. b` in their fastest ways.
+    pub(super) fn forward_of(&self, a: usize, b: usize) -> f64 {
+        self.forward[b] - self.forward[a]
+    }
+
+    /// Bytes of parameters of units `a .. b`.
+    pub(super) fn parameters_of(&self, a: usize, b: usize) -> f64 {
+        self.parameters[b] - self.parameters[a]
+    }
+
+    /// Whether units `a .. b` can be so many parts of the model: of whole layers where an engine counts them; else as the
+    /// simulator takes them, which are equal.
+    pub(super) fn has_parts(&self, a: usize, b: usize, parts: u32) -> bool {
+        parts == 1 || self.repeated.as_ref().is_none_or(|repeated| repeated[b] - repeated[a] >= parts)
+    }
+
+    /// Whether so many stages may each send to the next only: at most one cut parts the ends of any edge.
+    pub(super) fn may_be_chain(&self, stages: usize) -> bool {
+        let outside = |&(from, to, _): &(u32, u32, f64)| from as usize + self.len() - 1 - to as usize;
+        let long = self.edges.iter().filter(|edge| edge.1 > edge.0 + 1);
+        long.map(outside).min().is_none_or(|outside| stages <= outside + 2)
+    }
+
     /// Bytes that units `a .. b` take in their fastest ways with so many microbatches in flight.
-    pub(super) fn bytes(&self, a: usize, b: usize, in_flight: u32) -> f64 {
-        (self.in_flight[b] - self.in_flight[a]) * f64::from(in_flight) + (self.fixed[b] - self.fixed[a])
+    pub(super) fn bytes(&self, a: usize, b: usize, in_flight: f64) -> f64 {
+        (self.in_flight[b] - self.in_flight[a]) * in_flight + (self.fixed[b] - self.fixed[a])
     }
 
     /// Time that the units from `a` on, but before `b`, send over the boundary `over`.

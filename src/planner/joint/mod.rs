@@ -9,6 +9,7 @@
 //! * `bounds`: paths through a batch whose lengths no plan can go below, with their proofs;
 //! * `table`: costs of a degree, shared by all numbers of replicas and stages;
 //! * `decide`: is there a split all of whose bounds stay within a time?
+//! * `kind`, `paths`, `elsewhere`: schedules other than 1F1B, their bounds and their search;
 //! * `engine`: what a training engine demands beside that;
 //! * `search`: classes in the order of their bounds, bisection, improvement of what was found;
 //! * `evaluate`, `chain`: the time of one split. What a plan is worth is simulated by [`crate::simulate`] itself, and confirmed by
@@ -21,9 +22,14 @@ mod bounds;
 mod build;
 mod chain;
 mod decide;
+mod elsewhere;
 mod engine;
 mod evaluate;
+mod kind;
 mod line;
+#[cfg(test)]
+mod path_tests;
+mod paths;
 mod recompute;
 mod search;
 mod settings;
@@ -42,6 +48,7 @@ use crate::{
 
 use crate::planner::pipeline_options::Recompute;
 use engine::{Engine, Rule};
+use kind::{Kind, Plans};
 use line::{Costs, Line};
 use search::{Found, Hunt, Scope, Split};
 use settings::Settings;
@@ -166,6 +173,14 @@ impl Task<'_> {
             (None, Recompute::AllOrNone) => vec![Rule::StageByStage],
             (None, _) => vec![Rule::Free],
         };
+        let runner = self.settings.engine;
+        let wanted = self.settings.wanted;
+        let kinds = wanted.kinds(&|schedule| runner.is_none_or(|runner| runner.schedules().contains(&schedule)));
+        if let (Some(engine), true) = (&engine, kinds.is_empty()) {
+            let known: Vec<&str> = engine.runner.schedules().iter().map(|schedule| schedule.id()).collect();
+            let title = engine.runner.title();
+            return Outcome::refused(format!("{title} does not run that schedule, but {}.", known.join(", ")));
+        }
         let scope = Scope {
             devices: self.limits.devices,
             microbatches: self.limits.microbatches,
@@ -188,7 +203,9 @@ impl Task<'_> {
             if costs.is_empty() {
                 return self.no_degree();
             }
-            self.search_rule(&line, &costs, scope, rules.len() == 1, &mut best);
+            let kinds: Vec<Kind> =
+                kinds.iter().copied().filter(|&kind| engine.as_ref().is_none_or(|own| own.runs(kind, rule))).collect();
+            self.search_rule(&line, &costs, (scope, &kinds), rules.len() == 1, &mut best);
             if best.stopped {
                 // Of the rules that were not tried nothing is known.
                 if number + 1 < rules.len() {
@@ -197,13 +214,13 @@ impl Task<'_> {
                 break;
             }
         }
-        let among = match (&engine, best.leaves_out, line.len() < places) {
-            (Some(_), ..) => "plans that the engine runs unchanged",
-            (None, _, true) => "plans that engines run, cut at some hundred places",
-            (None, true, _) => "plans that engines run, with two modes for a node",
-            (None, false, _) => "plans that engines run",
+        let plans = match (&engine, best.leaves_out, line.len() < places) {
+            (Some(_), ..) => Plans::OfEngine,
+            (None, _, true) => Plans::Thinned,
+            (None, true, _) => Plans::TwoModes,
+            (None, false, _) => Plans::All,
         };
-        let mut outcome = self.outcome(best, among);
+        let mut outcome = self.outcome(best, wanted.among(plans));
         if line.len() < places {
             outcome.notes.push(format!(
                 "The network can be cut at {places} places, which are many: every cut was sought among {} of them.",
@@ -224,7 +241,7 @@ impl Task<'_> {
     }
 
     /// Plans under one rule to recompute; adds to what is known.
-    fn search_rule(&self, line: &Line, costs: &[Costs], scope: Scope, only: bool, best: &mut Best) {
+    fn search_rule(&self, line: &Line, costs: &[Costs], (scope, kinds): (Scope, &[Kind]), only: bool, best: &mut Best) {
         best.leaves_out |= costs.iter().any(|costs| costs.leaves_out);
         let mut tables = vec![];
         for costs in costs {
@@ -237,7 +254,7 @@ impl Task<'_> {
             tables.push(table);
         }
         let mut publish = |split: &Split, tables: &[Table<'_>]| {
-            if let Some(plan) = build::plan(self.profile, line, split, tables) {
+            if let Some(plan) = build::plan(self.profile, line, scope.microbatches, split, tables) {
                 self.search.improve(split.seconds, &plan);
             }
         };
@@ -256,20 +273,31 @@ impl Task<'_> {
             bounded: &bounded,
             found: Found::default(),
         };
-        hunt.run();
+        // Where other schedules are faster they cut the search under 1F1B short.
+        let plain = kinds.contains(&Kind::ONE);
+        let others: Vec<Kind> = kinds.iter().copied().filter(|&kind| kind != Kind::ONE).collect();
+        let beside = if others.is_empty() { f64::INFINITY } else { hunt.elsewhere(&others) };
+        if plain && !hunt.found.stopped {
+            hunt.run();
+        } else {
+            hunt.found.lower = f64::INFINITY;
+        }
         let Hunt { tables, found, .. } = hunt;
-        best.lower = best.lower.min(found.lower);
+        best.lower = best.lower.min(found.lower).min(beside);
+        if found.stopped && !others.is_empty() {
+            best.lower = 0.0;
+        }
         best.stopped |= found.stopped;
         best.counts.iter_mut().zip(found.counts).for_each(|(sum, count)| *sum += count);
         let plan = found.best.as_ref().and_then(|split| {
-            let plan = build::plan(self.profile, line, split, &tables)?;
+            let plan = build::plan(self.profile, line, scope.microbatches, split, &tables)?;
             Some((build::simulated(self.workload, self.limits, &plan), plan))
         });
         if let Some(plan) = plan.filter(|plan| best.plan.as_ref().is_none_or(|known| plan.0 < known.0)) {
             best.plan = Some(plan);
         }
         if best.plan.is_none() {
-            let (memory, devices) = self.enough(&tables, scope);
+            let (memory, devices) = self.enough(&tables, scope, kinds);
             best.enough.0 = best.enough.0.into_iter().chain(memory).reduce(f64::min);
             best.enough.1 = best.enough.1.into_iter().chain(devices).min();
         }
@@ -303,11 +331,21 @@ impl Task<'_> {
         let [classes, searched, evaluated] = best.counts.map(|count| count as f64);
         outcome.statistics.counts =
             vec![("classes", classes), ("classes_searched", searched), ("splits_evaluated", evaluated)];
-        outcome.notes.push(
-            "The time is that of a batch simulated under 1F1B with the simulator's default settings: filling, draining, \
-             transfers and all-reduces are part of it."
-                .into(),
-        );
+        let execution = outcome.plan.as_ref().and_then(|plan| plan.execution).unwrap_or_default();
+        let parts = execution.virtual_stages as usize;
+        let short = outcome.plan.iter().flat_map(|plan| &plan.stages).position(|stage| stage.nodes.len() < parts);
+        outcome.notes.extend(short.map(|stage| {
+            let stage = stage + 1;
+            format!(
+                "Stage {stage} has fewer nodes than the {parts} equal parts that its work is taken as: space=engine keeps \
+                 to whole layers."
+            )
+        }));
+        outcome.notes.push(format!(
+            "The time is that of a batch simulated under {} with the simulator's default settings: filling, draining, \
+             transfers and all-reduces are part of it.",
+            execution.name()
+        ));
         outcome
     }
 
@@ -338,21 +376,29 @@ impl Task<'_> {
         Outcome::refused(explanation)
     }
 
-    /// The least memory that would do on these devices, and the fewest devices with this memory.
-    fn enough(&self, tables: &[Table<'_>], scope: Scope) -> (Option<f64>, Option<u32>) {
-        let units = |table: &Table<'_>| table.costs.len();
-        let memory = |table: &Table<'_>| {
-            let shapes = scope.shapes(table.costs.t, units(table), scope.devices);
-            shapes.into_iter().filter_map(|(stages, _)| table.least_memory(stages)).reduce(f64::min)
-        };
-        let devices = |table: &Table<'_>| {
-            let shapes = scope.shapes(table.costs.t, units(table), MOST_DEVICES);
-            let fit = shapes.into_iter().filter(|&(stages, _)| table.holds(stages, table.memory_bytes()));
-            fit.map(|(_, devices)| devices).min()
-        };
+    /// The least memory that would do on these devices, and the fewest devices with this memory; of schedules with one part
+    /// of the model on each device.
+    fn enough(&self, tables: &[Table<'_>], scope: Scope, kinds: &[Kind]) -> (Option<f64>, Option<u32>) {
+        let (mut memory, mut devices): (Option<f64>, Option<u32>) = (None, None);
+        for table in tables {
+            for &kind in kinds.iter().filter(|kind| kind.parts == 1) {
+                let m = |d: u32| scope.microbatches / d;
+                let flight = |stages: usize, d: u32| move |behind: usize| kind.in_flight(stages, behind, m(d));
+                for (stages, d) in scope.shapes(kind, table.costs.t, table.costs.len(), scope.devices) {
+                    let least = table.least_memory(stages, &flight(stages, d));
+                    memory = memory.into_iter().chain(least).reduce(f64::min);
+                }
+                for (stages, d) in scope.shapes(kind, table.costs.t, table.costs.len(), MOST_DEVICES) {
+                    let used = stages as u32 * d * table.costs.t;
+                    let fewer = devices.is_none_or(|known| used < known);
+                    if fewer && table.holds(stages, table.memory_bytes(), &flight(stages, d)) {
+                        devices = Some(used);
+                    }
+                }
+            }
+        }
         let share = 1.0 - self.settings.headroom;
-        let memory = tables.iter().filter_map(memory).reduce(f64::min).map(|bytes| (bytes / share).ceil());
-        (memory, tables.iter().filter_map(devices).min().filter(|&fewest| fewest > scope.devices))
+        (memory.map(|bytes| (bytes / share).ceil()), devices.filter(|&fewest| fewest > scope.devices))
     }
 
     /// What would let a plan fit.

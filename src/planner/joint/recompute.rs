@@ -32,8 +32,8 @@ struct Group {
 }
 
 impl Group {
-    fn saves(&self, in_flight: u32) -> f64 {
-        self.in_flight * f64::from(in_flight) + self.fixed
+    fn saves(&self, in_flight: f64) -> f64 {
+        self.in_flight * in_flight + self.fixed
     }
 
     fn count(&self, a: usize, b: usize) -> u32 {
@@ -69,7 +69,7 @@ impl Extra {
 }
 
 /// Relaxed answers by run and microbatches in flight.
-pub(super) type Memo = FxHashMap<(u32, u32, u32), Option<Extra>>;
+pub(super) type Memo = FxHashMap<(u32, u32, u64), Option<Extra>>;
 
 impl Swaps {
     pub(super) fn new(units: usize, rule: Rule) -> Self {
@@ -111,16 +111,16 @@ impl Swaps {
     }
 
     /// Where the rule prescribes it, the items of units `a .. b` that recompute, their seconds and the bytes they save.
-    fn prescribed(&self, a: usize, b: usize, in_flight: u32) -> Option<(std::ops::Range<usize>, f64, f64)> {
+    fn prescribed(&self, a: usize, b: usize, in_flight: f64) -> Option<(std::ops::Range<usize>, f64, f64)> {
         let Rule::First(count) = self.rule else { return None };
         let first = self.before[a] as usize;
         let last = self.before[b].min(self.before[a].saturating_add(count)) as usize;
         let [seconds, flying, fixed] = std::array::from_fn(|i| self.sums[last][i] - self.sums[first][i]);
-        Some((first..last, seconds, flying * f64::from(in_flight) + fixed))
+        Some((first..last, seconds, flying * in_flight + fixed))
     }
 
     /// The most bytes that can be saved from what the fastest ways take.
-    pub(super) fn most_saved(&self, a: usize, b: usize, in_flight: u32) -> f64 {
+    pub(super) fn most_saved(&self, a: usize, b: usize, in_flight: f64) -> f64 {
         if let Some((_, _, saved)) = self.prescribed(a, b, in_flight) {
             return saved;
         }
@@ -128,7 +128,7 @@ impl Swaps {
     }
 
     /// The time that units `a .. b` recompute for to save so many bytes; `None` if they cannot.
-    pub(super) fn extra(&self, a: usize, b: usize, in_flight: u32, shave: f64, memo: &mut Memo) -> Option<Extra> {
+    pub(super) fn extra(&self, a: usize, b: usize, in_flight: f64, shave: f64, memo: &mut Memo) -> Option<Extra> {
         if let Some((_, seconds, saved)) = self.prescribed(a, b, in_flight) {
             return (saved >= shave).then_some(Extra { least: seconds, chosen: seconds });
         }
@@ -163,7 +163,7 @@ impl Swaps {
     }
 
     /// Time and bytes saved where everything that saves recomputes.
-    fn everything(&self, a: usize, b: usize, in_flight: u32) -> (f64, f64) {
+    fn everything(&self, a: usize, b: usize, in_flight: f64) -> (f64, f64) {
         let mut sums = (0.0, 0.0);
         for group in &self.groups {
             let (count, saves) = (f64::from(group.count(a, b)), group.saves(in_flight));
@@ -175,8 +175,8 @@ impl Swaps {
     }
 
     /// The linear relaxation, and its order rounded up.
-    fn relaxed(&self, a: usize, b: usize, in_flight: u32, shave: f64, memo: &mut Memo) -> Option<Extra> {
-        let key = (a as u32, b as u32, in_flight);
+    fn relaxed(&self, a: usize, b: usize, in_flight: f64, shave: f64, memo: &mut Memo) -> Option<Extra> {
+        let key = (a as u32, b as u32, in_flight.to_bits());
         if let Some(known) = memo.get(&key) {
             return *known;
         }
@@ -186,7 +186,7 @@ impl Swaps {
     }
 
     /// Numbers by group, cheapest bytes first; then those given back that were not needed.
-    fn greedy(&self, a: usize, b: usize, in_flight: u32, shave: f64) -> Option<(Extra, Vec<(usize, u32)>)> {
+    fn greedy(&self, a: usize, b: usize, in_flight: f64, shave: f64) -> Option<(Extra, Vec<(usize, u32)>)> {
         let useful = |group: &Group| group.count(a, b) > 0 && group.saves(in_flight) > 0.0;
         let mut order: Vec<usize> = (0..self.groups.len()).filter(|&g| useful(&self.groups[g])).collect();
         let price = |g: &usize| self.groups[*g].seconds / self.groups[*g].saves(in_flight);
@@ -217,7 +217,7 @@ impl Swaps {
     }
 
     /// The nodes of units `a .. b` that recompute to save so many bytes.
-    pub(super) fn choose(&self, a: usize, b: usize, in_flight: u32, shave: f64) -> Option<Vec<usize>> {
+    pub(super) fn choose(&self, a: usize, b: usize, in_flight: f64, shave: f64) -> Option<Vec<usize>> {
         let nodes = |items: &mut dyn Iterator<Item = usize>| {
             let mut nodes: Vec<usize> = items.flat_map(|item| &self.items[item]).copied().collect();
             nodes.sort_unstable();

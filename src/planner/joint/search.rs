@@ -10,6 +10,7 @@ use super::{
     bounds::{self, reduce_factor},
     decide::{Arcs, Question, Shape},
     evaluate::Batch,
+    kind::Kind,
     line::StageCost,
     table::Table,
 };
@@ -38,9 +39,10 @@ pub(super) struct Class {
 pub(super) struct Split {
     pub(super) table: usize,
     pub(super) d: u32,
+    pub(super) kind: Kind,
     /// First unit of every stage.
     pub(super) begins: Vec<usize>,
-    /// Time of a batch by [`super::evaluate`].
+    /// Time of a batch by [`super::evaluate`], or simulated.
     pub(super) seconds: f64,
 }
 
@@ -71,7 +73,7 @@ pub(super) struct Scope {
 
 impl Scope {
     /// Numbers of replicas that divide the batch.
-    fn replicas(&self) -> Vec<u32> {
+    pub(super) fn replicas(&self) -> Vec<u32> {
         self.replicas_on(self.devices)
     }
 
@@ -81,22 +83,23 @@ impl Scope {
     }
 
     /// Whether so many stages of replicas of so many devices may be.
-    fn may_use(&self, stages: usize, d: u32, t: u32) -> bool {
+    pub(super) fn may_use(&self, stages: usize, d: u32, t: u32) -> bool {
         let devices = stages as u32 * d * t;
         let whole = self.machine.is_none_or(|machine| devices <= machine || devices.is_multiple_of(machine));
         whole && self.stages.is_none_or(|asked| asked == stages) && stages as u32 * d <= self.microbatches
     }
 
-    /// The numbers of stages there can be on so many devices, and of each the fewest devices that it takes.
-    pub(super) fn shapes(&self, t: u32, units: usize, devices: u32) -> Vec<(usize, u32)> {
+    /// The numbers of stages there can be on so many devices, and replicas of each: the fewest, which take the fewest
+    /// devices; where what is in flight depends on them, all.
+    pub(super) fn shapes(&self, kind: Kind, t: u32, units: usize, devices: u32) -> Vec<(usize, u32)> {
         let replicas = self.replicas_on(devices);
         let most = units.min((devices / t).min(self.microbatches) as usize);
-        let fewest = |stages: usize| {
-            let used = |&d: &u32| Some(stages as u32 * d * t).filter(|&used| used <= devices);
-            let mut found = replicas.iter().filter(|&&d| self.may_use(stages, d, t));
-            found.find_map(used).map(|used| (stages, used))
-        };
-        (1..=most).filter_map(fewest).collect()
+        let each = if kind == Kind::ONE { 1 } else { usize::MAX };
+        let found = (1..=most).flat_map(|stages| {
+            let fits = move |d: &u32| stages as u32 * d * t <= devices && self.may_use(stages, *d, t);
+            replicas.iter().copied().filter(fits).take(each).map(move |d| (stages, d))
+        });
+        found.collect()
     }
 
     /// The most stages at a degree, whatever the replicas.
@@ -120,11 +123,11 @@ pub(super) struct Hunt<'s, 'c> {
 }
 
 impl Hunt<'_, '_> {
-    /// All classes.
+    /// All classes under 1F1B.
     pub(super) fn run(&mut self) {
         let mut classes = self.classes();
         classes.sort_by(|a, b| a.lower.total_cmp(&b.lower));
-        self.found.counts[0] = classes.len();
+        self.found.counts[0] += classes.len();
         let count = classes.len();
         self.found.lower = classes.first().map_or(f64::INFINITY, |class| class.lower);
         for i in 0..count {
@@ -145,7 +148,7 @@ impl Hunt<'_, '_> {
     }
 
     /// What a plan must be faster than to be worth finding.
-    fn goal(&self) -> f64 {
+    pub(super) fn goal(&self) -> f64 {
         let best = self.found.best.as_ref().map_or(f64::INFINITY, |best| best.seconds);
         best.min(self.known) * (1.0 - self.scope.gap)
     }
@@ -273,7 +276,7 @@ impl Hunt<'_, '_> {
         }
     }
 
-    fn publish(&mut self, split: &Split) {
+    pub(super) fn publish(&mut self, split: &Split) {
         if self.found.best.as_ref().is_none_or(|best| split.seconds < best.seconds) {
             (self.publish)(split, &self.tables);
             self.found.best = Some(split.clone());
@@ -288,7 +291,7 @@ impl Hunt<'_, '_> {
         let mut stages: Vec<StageCost> = Vec::with_capacity(count);
         for s in 0..count {
             let (a, b) = (begins[s], begins.get(s + 1).copied().unwrap_or(costs.len()));
-            let extra = self.tables[table].extra(a, b, (count - s) as u32)?;
+            let extra = self.tables[table].extra(a, b, (count - s) as f64)?;
             let next = begins.get(s + 2).copied().unwrap_or(costs.len());
             stages.push(costs.stage(a, b, next, extra.chosen));
         }
@@ -299,7 +302,7 @@ impl Hunt<'_, '_> {
         let parts = |cost: &StageCost| [cost.forward, cost.backward, factor * cost.parameters];
         let transfers = costs.transfers(&begins);
         let batch = Batch { microbatches, stages: stages.iter().map(parts).collect(), transfers };
-        Some(Split { table, d, begins, seconds: batch.seconds() })
+        Some(Split { table, d, kind: Kind::ONE, begins, seconds: batch.seconds() })
     }
 
     /// Moves runs of cuts by one as long as that helps.

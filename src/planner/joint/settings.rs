@@ -1,6 +1,7 @@
 //! The options of the planner, read once from what the user set.
 
-use crate::plan::runner::Runner;
+use super::kind::Wanted;
+use crate::plan::{Schedule, runner::Runner};
 use crate::planner::{
     Lever, OptionKind, OptionSpec, Options,
     pipeline_options::{self, Recompute},
@@ -14,6 +15,8 @@ pub(super) struct Settings {
     pub(super) recompute: Recompute,
     /// The engine that must be able to run the plan unchanged, if one must.
     pub(super) engine: Option<Runner>,
+    /// The schedule and the parts of the model on each device.
+    pub(super) wanted: Wanted,
     /// Exactly so many stages, if that is asked.
     pub(super) stages: Option<usize>,
     /// A plan proven to be as near to the best is enough, as a share of its time.
@@ -23,7 +26,7 @@ pub(super) struct Settings {
 }
 
 /// What the planner declares.
-pub(super) static OPTIONS: [OptionSpec; 9] = [
+pub(super) static OPTIONS: [OptionSpec; 10] = [
     OptionSpec {
         name: "space",
         label: "space",
@@ -39,8 +42,24 @@ pub(super) static OPTIONS: [OptionSpec; 9] = [
     OptionSpec {
         name: "schedule",
         label: "schedule",
-        help: "the schedule whose simulated time is least",
-        kind: OptionKind::Choice { choices: &[("1f1b", "one forward, one backward in turn")], default: "1f1b" },
+        help: "the schedule that the plan is made for, and carries",
+        kind: OptionKind::Choice {
+            choices: &[
+                ("auto", "whichever is fastest; the proof is of all of them, and weaker"),
+                ("1f1b", "one forward, one backward in turn: the tightest proof"),
+                ("gpipe", "all forwards, then all backwards"),
+                ("interleaved", "1F1B over several parts of the model on each device"),
+                ("zb-h1", "zero bubble H1: gradients of the weights fill the bubble"),
+                ("zb-v", "zero bubble V: two parts on each device, down and back up"),
+            ],
+            default: "1f1b",
+        },
+    },
+    OptionSpec {
+        name: "virtual_stages",
+        label: "virtual stages",
+        help: "parts of the model on each device where the schedule interleaves them; auto: 2 to 8 are tried",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: 64.0, whole: true, zero: Some("auto") },
     },
     pipeline_options::DATA_PARALLEL,
     pipeline_options::TENSOR_PARALLEL,
@@ -62,7 +81,8 @@ pub(super) static OPTIONS: [OptionSpec; 9] = [
 ];
 
 /// Those that decide which plans there are.
-pub(super) static LEVERS: [Lever; 4] = [
+pub(super) static LEVERS: [Lever; 5] = [
+    Lever::Freedom("schedule"),
     Lever::Freedom("data_parallel"),
     Lever::Freedom("tensor_parallel"),
     Lever::Freedom("recompute"),
@@ -77,6 +97,12 @@ impl Settings {
             tensor_parallel: options.flag("tensor_parallel"),
             recompute: pipeline_options::recompute(options),
             engine: pipeline_options::engine(options, options.choice("space") == "engine"),
+            wanted: Wanted {
+                schedule: Schedule::find(options.choice("schedule")),
+                parts: Some(options.number("virtual_stages") as u32)
+                    .filter(|&parts| parts > 0)
+                    .map(|parts| parts.max(2)),
+            },
             stages: pipeline_options::stages(options),
             gap: options.number("gap") / 100.0,
             headroom: options.number("headroom") / 100.0,

@@ -44,7 +44,7 @@ impl<'c> Table<'c> {
     /// The first unit from which so many stages can hold all, each as long as it can be.
     fn reaching(&mut self, stages: usize) -> usize {
         let end = self.reach[stages - 1];
-        self.furthest(0, end, |a| self.fits(a, end, stages as u32))
+        self.furthest(0, end, |a| self.fits(a, end, stages as f64))
     }
 
     /// The first unit, from `least` on, from which a stage up to `end` can hold all.
@@ -72,7 +72,7 @@ impl<'c> Table<'c> {
             let mut best = f64::INFINITY;
             let last = if stages == 1 { n..=n } else { a + 1..=n - (stages - 1) };
             for b in last {
-                let Some(extra) = self.extra(a, b, stages as u32) else { break };
+                let Some(extra) = self.extra(a, b, stages as f64) else { break };
                 if extra.least + floor >= best {
                     break;
                 }
@@ -94,47 +94,55 @@ impl<'c> Table<'c> {
         }
     }
 
-    fn fits(&self, a: usize, b: usize, in_flight: u32) -> bool {
-        let shave = self.costs.bytes(a, b, in_flight) - self.memory_bytes;
+    fn fits(&self, a: usize, b: usize, in_flight: f64) -> bool {
+        let shave = self.shave(a, b, in_flight);
         shave <= 0.0 || self.costs.swaps.most_saved(a, b, in_flight) >= shave
+    }
+
+    /// Bytes that units `a .. b` take too much in their fastest ways. Where a fraction of a microbatch is in flight, less is
+    /// there by what rounding of sums may hide.
+    fn shave(&self, a: usize, b: usize, in_flight: f64) -> f64 {
+        let there = if in_flight.fract() == 0.0 { self.memory_bytes } else { self.memory_bytes * (1.0 - 1e-12) };
+        self.costs.bytes(a, b, in_flight) - there
     }
 
     /// What units `a .. b` recompute as a stage with so many microbatches in flight; `None` if they do not fit.
     #[inline]
-    pub(super) fn extra(&mut self, a: usize, b: usize, in_flight: u32) -> Option<Extra> {
-        let shave = self.costs.bytes(a, b, in_flight) - self.memory_bytes;
+    pub(super) fn extra(&mut self, a: usize, b: usize, in_flight: f64) -> Option<Extra> {
+        let shave = self.shave(a, b, in_flight);
         self.costs.swaps.extra(a, b, in_flight, shave, &mut self.memo)
     }
 
     /// The nodes that do.
-    pub(super) fn recomputing(&self, a: usize, b: usize, in_flight: u32) -> Option<Vec<usize>> {
-        let shave = self.costs.bytes(a, b, in_flight) - self.memory_bytes;
+    pub(super) fn recomputing(&self, a: usize, b: usize, in_flight: f64) -> Option<Vec<usize>> {
+        let shave = self.shave(a, b, in_flight);
         self.costs.swaps.choose(a, b, in_flight, shave)
     }
 
     /// The least memory with which exactly so many stages hold all; `None` if there are not so many units. The last byte may
     /// be one too many.
-    pub(super) fn least_memory(&self, stages: usize) -> Option<f64> {
+    pub(super) fn least_memory(&self, stages: usize, flight: &dyn Fn(usize) -> f64) -> Option<f64> {
         let n = self.costs.len();
         if stages == 0 || stages > n {
             return None;
         }
-        let (mut low, mut high) = (0.0, 2.0 * self.costs.bytes(0, n, stages as u32));
-        if !self.holds(stages, high) {
+        let (mut low, mut high) = (0.0, 2.0 * self.costs.bytes(0, n, flight(stages - 1).max(flight(0))));
+        if !self.holds(stages, high, flight) {
             return None;
         }
         while high - low > (1e-12 * high).max(1.0) {
             let middle = (low + high) / 2.0;
-            if self.holds(stages, middle) { high = middle } else { low = middle }
+            if self.holds(stages, middle, flight) { high = middle } else { low = middle }
         }
         Some(high)
     }
 
-    /// Whether exactly so many stages hold all within a memory.
-    pub(super) fn holds(&self, stages: usize, memory: f64) -> bool {
+    /// Whether exactly so many stages hold all within a memory, with so many microbatches in flight by the stages behind.
+    pub(super) fn holds(&self, stages: usize, memory: f64, flight: &dyn Fn(usize) -> f64) -> bool {
         let mut end = self.costs.len();
         for j in 1..=stages {
-            let needs = |a: usize| self.costs.bytes(a, end, j as u32) - self.costs.swaps.most_saved(a, end, j as u32);
+            let flying = flight(j - 1);
+            let needs = |a: usize| self.costs.bytes(a, end, flying) - self.costs.swaps.most_saved(a, end, flying);
             // The stages in front need a unit each.
             let begin = self.furthest(stages - j, end, |a| needs(a) <= memory);
             if begin == end {

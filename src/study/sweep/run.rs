@@ -17,7 +17,7 @@ use crate::{
     plan::Score,
     planner::{Fault, ManyRuns, Outcome, Problem, Search, Status},
     run,
-    simulate::{LEAST_TIME, Schedule},
+    simulate::{LEAST_TIME, Play},
     study::compare,
 };
 
@@ -144,7 +144,7 @@ impl Run<'_> {
         let played = outcome.plan.as_ref().map(|plan| {
             let Problem { workload, limits, .. } = &problem;
             let after = search.follow(LEAST_TIME);
-            compare::Played::within(workload, limits, plan, Schedule::OneForwardOneBackward, &after)
+            compare::Played::within(workload, limits, plan, Play::default(), &after)
         });
         if matches!(played, Some(Err(_))) && self.search.cancelled() {
             return;

@@ -11,7 +11,7 @@ use crate::{
     family,
     plan::{Plan, document::MappingPart},
     planner::Search,
-    simulate::{Schedule, Settings as Simulated, length_unless},
+    simulate::{Play, length_unless},
     workload::Workload,
 };
 
@@ -61,8 +61,9 @@ pub fn map_plan(
     (consider, settings, keep): (Consider, &Settings, Keep),
     search: &Search,
 ) -> Result<Mapped, PlanError> {
+    let play = Play::default().of(plan);
     let plain = Plan { topology: None, ..plan.clone() };
-    let pipeline = family::pipeline(workload, limits, &plain, &Simulated::default());
+    let pipeline = family::pipeline(workload, limits, &plain, &play.settings);
     if !pipeline.flows() {
         return Err(PlanError::NoStages);
     }
@@ -73,7 +74,7 @@ pub fn map_plan(
     // On the routes, under the schedule that the pipeline can run.
     let simulated = |devices: &[usize]| {
         let wired = pipeline.clone().on(topology, devices);
-        let schedule = wired.schedule(Schedule::OneForwardOneBackward);
+        let schedule = wired.schedule(play.schedule);
         length_unless(&wired, schedule, &|| search.cancelled())
     };
     let before: Vec<usize> = plan.devices().map(|device| device as usize).collect();

@@ -1,4 +1,4 @@
-//! The experiments of the papers as sweeps over their published inputs.
+//! The experiments of the papers as sweeps over their published inputs, and one of our own over four networks.
 //!
 //! Tarnawski, Narayanan, Phanishayee: *Piper*, NeurIPS 2021: figures 1 to 3 and the tables of GNMT and ResNet
 //! (<https://github.com/msr-fiddle/piper>). Tarnawski et al.: *Efficient Algorithms for Device Placement of DNN Graph
@@ -32,7 +32,7 @@ pub struct Paper {
 }
 
 /// All studies.
-pub static ALL: [Paper; 8] = [
+pub static ALL: [Paper; 9] = [
     Paper {
         id: "piper-figure-1",
         title: "Piper, figure 1: time per sample of BERT-32 by devices and memory, with a dimension switched off",
@@ -80,6 +80,12 @@ pub static ALL: [Paper; 8] = [
         title: "Device placement, latency table: time of one sample by algorithm",
         figure: Figure::Objective,
         build: latency,
+    },
+    Paper {
+        id: "joint-headroom",
+        title: "Simulated batches of four networks: Piper, equal partition, Piper for engines, and Joint by schedule",
+        figure: Figure::Iteration,
+        build: headroom,
     },
 ];
 
@@ -145,6 +151,25 @@ fn figure_1(folder: &Path) -> Result<Sweep, LoadError> {
     let memory = values(LimitKind::Memory, &[1.0, 2.0, 8.0, 80.0].map(|gib| gib * GIB));
     let rest = Overrides { microbatches: Some(1920), bandwidth_bytes_per_s: Some(BANDWIDTH), ..Overrides::default() };
     grid(vec![load(folder, BERT)?], &[&PIPER[..], &EQUAL].concat(), &[devices, memory], &rest)
+}
+
+/// What leaves the most to gain: each network under the memory that its file states.
+fn headroom(folder: &Path) -> Result<Sweep, LoadError> {
+    const LINES: [&str; 7] = [
+        "Piper:piper",
+        "equal:equal-partition",
+        "engines:piper,engine_feasible=true",
+        "1F1B:joint",
+        "ZB-H1:joint,schedule=zb-h1",
+        "interleaved:joint,schedule=interleaved",
+        "any schedule:joint,schedule=auto",
+    ];
+    const NETWORKS: [&str; 4] = ["bert32a100", "bert96a100", "gpt3-175b-a100", "llama-3-70b-h100"];
+    let networks = NETWORKS.map(|name| load(folder, &format!("joint/{name}.json")));
+    let devices = values(LimitKind::Devices, &[8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0]);
+    let microbatches = values(LimitKind::Microbatches, &[8.0, 32.0, 64.0, 128.0, 512.0, 1920.0]);
+    let networks = networks.into_iter().collect::<Result<_, _>>()?;
+    grid(networks, &LINES, &[devices, microbatches], &Overrides::default())
 }
 
 fn figure_2(folder: &Path) -> Result<Sweep, LoadError> {

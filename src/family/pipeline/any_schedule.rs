@@ -1,0 +1,225 @@
+//! How long a batch takes under any schedule, worked out operation by operation: the check of plans that carry one.
+//!
+//! Rules as in `batch.rs`, which is faster for 1F1B; with several parts of the model on a stage (interleaved, ZB-V) a
+//! stage's work is as many equal parts, neighbours in the model send what the plan sends between their stages, and from
+//! the last stage back to the first goes as much as on the dearest boundary. Zero-bubble schedules put off half of the
+//! backward, recomputation apart, as the gradient of the weights; gradients go back after the other half. Every replica
+//! goes on as far as it can in turn, until all are through.
+//!
+//! `O(operations)` time; memory for what is on its way. Shares no code with the simulator or a planner.
+
+use std::collections::VecDeque;
+
+use super::orders::{Kind, Operation, Orders};
+
+/// Share of the backward, recomputation apart, that is put off.
+const WEIGHTS: f64 = 0.5;
+
+/// What a stage takes for a microbatch on a replica, and for its all-reduce, seconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct StageSeconds {
+    pub(super) forward: f64,
+    /// Recomputation included.
+    pub(super) backward: f64,
+    pub(super) recompute: f64,
+    pub(super) reduce: f64,
+    pub(super) replicas: usize,
+}
+
+/// What has arrived at a part of a replica: when and from how many, by microbatch from the next one that it begins.
+#[derive(Clone, Default)]
+struct Arrivals {
+    next: usize,
+    queue: VecDeque<(i64, u32)>,
+}
+
+impl Arrivals {
+    fn deliver(&mut self, microbatch: usize, at: i64) {
+        while self.next + self.queue.len() <= microbatch {
+            self.queue.push_back((0, 0));
+        }
+        let arrival = &mut self.queue[microbatch - self.next];
+        *arrival = (arrival.0.max(at), arrival.1 + 1);
+    }
+
+    /// When the next one is there, if all of so many have sent theirs; it is begun.
+    fn take(&mut self, senders: u32) -> Option<i64> {
+        let at = self.queue.front().filter(|arrival| arrival.1 == senders)?.0;
+        self.queue.pop_front();
+        self.next += 1;
+        Some(at)
+    }
+}
+
+/// A part of the model.
+#[derive(Debug, Clone, Default)]
+struct Part {
+    stage: usize,
+    ticks: [i64; 3],
+    /// Where activations and gradients go, nearest first, and how long that takes; `None` where both are on one device.
+    out: [Vec<(usize, Option<i64>)>; 2],
+    /// How many activations and gradients it waits for.
+    waits: [u32; 2],
+}
+
+/// A replica of a stage.
+struct Replica {
+    stage: usize,
+    number: usize,
+    own: u64,
+    done: u64,
+    /// Compute, and the two ways out.
+    free: [i64; 3],
+}
+
+/// Seconds of a batch; infinite where the orders wait for each other.
+pub(super) fn seconds(
+    orders: &Orders,
+    stages: &[StageSeconds],
+    between: &[(usize, usize, f64)],
+    microbatches: usize,
+) -> f64 {
+    let m = microbatches as f64;
+    let parts = orders.parts() as f64;
+    let sum = stages.iter().map(|s| m * (s.forward + s.backward) + s.reduce).sum::<f64>()
+        + between.iter().map(|send| 2.0 * m * (parts + 1.0) * send.2).sum::<f64>();
+    if !(sum > 0.0 && sum.is_finite()) {
+        return 0.0;
+    }
+    let per_second = 2f64.powi((60.0 - sum.log2().ceil()).clamp(-1000.0, 1000.0) as i32);
+    let ticks = |seconds: f64| (seconds * per_second).round() as i64;
+    let parts = model(orders, stages, between, &ticks);
+    let mut replicas: Vec<Replica> = vec![];
+    let mut first = vec![];
+    for (stage, cost) in stages.iter().enumerate() {
+        first.push(replicas.len());
+        for number in 0..cost.replicas {
+            let own = (microbatches / cost.replicas + usize::from(microbatches % cost.replicas > number)) as u64;
+            replicas.push(Replica { stage, number, own, done: 0, free: [0; 3] });
+        }
+    }
+    // By part, direction and replica of its stage.
+    let mut arrivals: Vec<[Vec<Arrivals>; 2]> = vec![];
+    for part in &parts {
+        let none = vec![Arrivals::default(); stages[part.stage].replicas];
+        arrivals.push([none.clone(), none]);
+    }
+    let mut left: u64 = replicas.iter().map(|replica| orders.len(replica.own)).sum();
+    while left > 0 {
+        let before = left;
+        for replica in &mut replicas {
+            while replica.done < orders.len(replica.own) {
+                let operation = orders.operation(replica.stage, replica.own, replica.done);
+                let Some(ready) = ready(&parts, &mut arrivals, replica, operation) else { break };
+                perform(&parts, &mut arrivals, stages, replica, operation, ready);
+                replica.done += 1;
+                left -= 1;
+            }
+        }
+        if left == before {
+            return f64::INFINITY;
+        }
+    }
+    let end = |stage: usize| {
+        let own = &replicas[first[stage]..first[stage] + stages[stage].replicas];
+        own.iter().map(|replica| replica.free[0]).max().unwrap_or(0) + ticks(stages[stage].reduce)
+    };
+    (0..stages.len()).map(end).max().unwrap_or(0) as f64 / per_second
+}
+
+/// The parts of the model with what goes between them.
+fn model(
+    orders: &Orders,
+    stages: &[StageSeconds],
+    between: &[(usize, usize, f64)],
+    ticks: &dyn Fn(f64) -> i64,
+) -> Vec<Part> {
+    let each = orders.parts() as f64;
+    let splits = orders.splits_backward();
+    let count = stages.len() * orders.parts() as usize;
+    let part = |number: usize| {
+        let stage = orders.stage_of(number);
+        let cost = &stages[stage];
+        let (backward, recompute) = (cost.backward / each, cost.recompute.min(cost.backward) / each);
+        let weights = if splits { ticks(WEIGHTS * (backward - recompute)) } else { 0 };
+        let inputs = (ticks(backward) - weights).max(0);
+        Part { stage, ticks: [ticks(cost.forward / each), inputs, weights], ..Part::default() }
+    };
+    let mut parts: Vec<Part> = (0..count).map(part).collect();
+    let mut link = |from: usize, to: usize, time: Option<i64>| {
+        parts[from].out[0].push((to, time));
+        parts[to].waits[0] += 1;
+        parts[to].out[1].insert(0, (from, time));
+        parts[from].waits[1] += 1;
+    };
+    if orders.parts() == 1 {
+        between.iter().for_each(|&(from, to, seconds)| link(from, to, Some(ticks(seconds))));
+        return parts;
+    }
+    let dearest = between.iter().map(|send| ticks(send.2)).max().unwrap_or(0);
+    for from in 0..count - 1 {
+        let (a, b) = (orders.stage_of(from), orders.stage_of(from + 1));
+        let pair = between.iter().find(|send| (send.0, send.1) == (a.min(b), a.max(b)));
+        let time = match pair {
+            _ if a == b => None,
+            Some(send) if a.abs_diff(b) == 1 => Some(ticks(send.2)),
+            _ if a.abs_diff(b) > 1 => Some(dearest),
+            _ => Some(0),
+        };
+        link(from, from + 1, time);
+    }
+    parts
+}
+
+/// When what an operation waits for is there, if it is; it is taken then.
+fn ready(
+    parts: &[Part],
+    arrivals: &mut [[Vec<Arrivals>; 2]],
+    replica: &Replica,
+    (kind, part, _): Operation,
+) -> Option<i64> {
+    let direction = match kind {
+        Kind::Forward => 0,
+        Kind::Backward => 1,
+        Kind::Weights => return Some(0),
+    };
+    match parts[part].waits[direction] {
+        0 => Some(0),
+        senders => arrivals[part][direction][replica.number].take(senders),
+    }
+}
+
+/// Does an operation and sends what comes of it.
+fn perform(
+    parts: &[Part],
+    arrivals: &mut [[Vec<Arrivals>; 2]],
+    stages: &[StageSeconds],
+    replica: &mut Replica,
+    (kind, part, own): Operation,
+    ready: i64,
+) {
+    let direction = match kind {
+        Kind::Forward => 0,
+        Kind::Backward => 1,
+        Kind::Weights => 2,
+    };
+    let end = replica.free[0].max(ready) + parts[part].ticks[direction];
+    replica.free[0] = end;
+    if kind == Kind::Weights {
+        return;
+    }
+    let microbatch = own as usize * stages[replica.stage].replicas + replica.number;
+    for &(to, time) in &parts[part].out[direction] {
+        let at = match time {
+            None => end,
+            Some(time) => {
+                let way = &mut replica.free[1 + direction];
+                *way = (*way).max(end) + time;
+                *way
+            }
+        };
+        let target = &parts[to];
+        let (number, of) = (microbatch % stages[target.stage].replicas, microbatch / stages[target.stage].replicas);
+        arrivals[to][direction][number].deliver(of, at);
+    }
+}

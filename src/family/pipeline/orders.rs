@@ -1,0 +1,254 @@
+//! What a replica of a stage does in turn under each schedule, and how much it holds: for the check.
+//!
+//! Written from the schedules' papers, one closed form for each (see [`Schedule`]): the number of an operation gives its
+//! work, its part of the model and its microbatch, so nothing is stored. Parts are numbered in the order in which a
+//! microbatch goes through them. `O(1)` time for an operation; what is held takes a walk over the beginning of the batch
+//! for ZB-V only. Shares no code with the simulator.
+
+use crate::plan::{Execution, Schedule, WarmUp};
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Forward,
+    /// Whole, or of the inputs where the weights' part comes later.
+    Backward,
+    Weights,
+}
+
+/// One operation: what, of which part of the model, for the how-manieth of the replica's own microbatches.
+pub(super) type Operation = (Kind, usize, u64);
+
+/// The shape that orders depend on.
+#[derive(Debug, Clone)]
+pub(super) struct Orders {
+    execution: Execution,
+    /// By stage: its replicas, and the microbatches that each starts before its first backward under 1F1B.
+    replicas: Vec<u64>,
+    early: Vec<u64>,
+}
+
+impl Orders {
+    pub(super) fn new(execution: Execution, replicas: &[u32]) -> Self {
+        let replicas: Vec<u64> = replicas.iter().map(|&d| u64::from(d.max(1))).collect();
+        let double = if execution.schedule == Schedule::EagerOneForwardOneBackward { 2 } else { 1 };
+        let mut early = vec![0; replicas.len()];
+        let mut behind = 0u64;
+        for (s, &d) in replicas.iter().enumerate().rev() {
+            early[s] = (double * behind).div_ceil(d);
+            behind = match execution.warm_up {
+                WarmUp::Published => behind + d,
+                WarmUp::Cumulative => (behind.div_ceil(d) + 1) * d,
+            };
+        }
+        Orders { execution, replicas, early }
+    }
+
+    fn stages(&self) -> u64 {
+        self.replicas.len() as u64
+    }
+
+    /// Parts of the model on each stage.
+    pub(super) fn parts(&self) -> u64 {
+        match self.execution.schedule {
+            Schedule::Interleaved => u64::from(self.execution.virtual_stages.max(1)),
+            Schedule::ZeroBubbleV => 2,
+            _ => 1,
+        }
+    }
+
+    /// The stage that holds a part.
+    pub(super) fn stage_of(&self, part: usize) -> usize {
+        let count = self.replicas.len();
+        match self.execution.schedule {
+            Schedule::ZeroBubbleV if part >= count => 2 * count - 1 - part,
+            _ => part % count,
+        }
+    }
+
+    /// Whether the weights' part of a backward comes later.
+    pub(super) fn splits_backward(&self) -> bool {
+        self.execution.schedule.splits_backward()
+    }
+
+    /// Operations of a replica with so many microbatches.
+    pub(super) fn len(&self, own: u64) -> u64 {
+        own * self.parts() * if self.splits_backward() { 3 } else { 2 }
+    }
+
+    /// Microbatches by which ZB-H1 puts off the weights' part: those that 1F1B's first stage holds more than this one.
+    fn delay(&self, stage: usize) -> u64 {
+        self.replicas[..stage].iter().sum::<u64>().div_ceil(self.replicas[stage])
+    }
+
+    /// Operation number `index` of a replica of a stage with `own` microbatches.
+    pub(super) fn operation(&self, stage: usize, own: u64, index: u64) -> Operation {
+        match self.execution.schedule {
+            Schedule::GPipe if index < own => (Kind::Forward, stage, index),
+            Schedule::GPipe => (Kind::Backward, stage, index - own),
+            Schedule::Interleaved => self.interleaved(stage as u64, own, index),
+            Schedule::ZeroBubbleH1 => put_off(stage, own, self.early[stage].min(own), self.delay(stage), index),
+            Schedule::ZeroBubbleV => self.v(stage as u64, own, index),
+            _ => {
+                let (kind, microbatch) = in_turn(own, self.early[stage].min(own), index);
+                (kind, stage, microbatch)
+            }
+        }
+    }
+
+    /// Warm-up, pairs, the rest; microbatches in groups as many as stages, a group through all parts before the next.
+    fn interleaved(&self, stage: u64, own: u64, index: u64) -> Operation {
+        let (s, v) = (self.stages(), self.parts());
+        let early = (2 * (s - 1 - stage) + (v - 1) * s).min(own * v);
+        let (kind, k) = in_turn(own * v, early, index);
+        let (group, within) = (k / (s * v), k % (s * v));
+        let part = if kind == Kind::Forward { within / s } else { v - 1 - within / s };
+        (kind, (part * s + stage) as usize, group * s + within % s)
+    }
+
+    /// ZB-V for batches of at least `2 S − 1` microbatches; of shorter ones what is left of that.
+    fn v(&self, stage: u64, own: u64, index: u64) -> Operation {
+        let s = self.stages();
+        let whole = own.max(2 * s - 1);
+        if own == whole {
+            return v_operation(stage, s, whole, index);
+        }
+        let all = (0..6 * whole).map(|at| v_operation(stage, s, whole, at)).filter(|operation| operation.2 < own);
+        all.into_iter().nth(index as usize).unwrap_or((Kind::Weights, stage as usize, 0))
+    }
+
+    /// The most that a replica of a stage holds at once of the activations of its microbatches, in parts, and in how many
+    /// parts each of them is.
+    pub(super) fn held(&self, stage: usize, own: u64) -> (u64, u64) {
+        let parts = self.parts();
+        let early = self.early[stage];
+        let most = match self.execution.schedule {
+            Schedule::GPipe => own,
+            Schedule::Interleaved => {
+                let s = self.stages();
+                2 * (s - 1 - stage as u64) + (parts - 1) * s + 1
+            }
+            Schedule::ZeroBubbleH1 => early + self.delay(stage) + 1,
+            Schedule::ZeroBubbleV => {
+                // Once it is in step nothing more is held.
+                let seen = self.len(own).min(24 * self.stages());
+                let mut now = 0u64;
+                let mut most = 0;
+                for index in 0..seen {
+                    match self.operation(stage, own, index).0 {
+                        Kind::Forward => now += 1,
+                        Kind::Backward => {}
+                        Kind::Weights => now = now.saturating_sub(1),
+                    }
+                    most = most.max(now);
+                }
+                most
+            }
+            _ => early + 1,
+        };
+        (most.min(own * parts), parts)
+    }
+}
+
+/// `early` forwards, then a forward and a backward in turn, then the backwards that are left.
+fn in_turn(own: u64, early: u64, index: u64) -> (Kind, u64) {
+    if index < early {
+        return (Kind::Forward, index);
+    }
+    let (turn, rest) = (index - early, own - early);
+    match turn {
+        _ if turn >= 2 * rest => (Kind::Backward, rest + (turn - 2 * rest)),
+        _ if turn.is_multiple_of(2) => (Kind::Forward, early + turn / 2),
+        _ => (Kind::Backward, turn / 2),
+    }
+}
+
+/// ZB-H1: 1F1B in which the weights' part of a backward follows `delay` backwards later, and those that are left at the end.
+fn put_off(stage: usize, own: u64, early: u64, delay: u64, index: u64) -> Operation {
+    // Forwards, backwards and weights that are done before pair `k`.
+    let pairs = own - early;
+    let first = delay.min(pairs);
+    let (begin, steady) = (early + 2 * first, 3 * (pairs - first));
+    let (kind, microbatch) = if index < begin {
+        in_turn(own, early, index)
+    } else if index < begin + steady {
+        let (round, step) = ((index - begin) / 3, (index - begin) % 3);
+        match step {
+            0 => (Kind::Forward, early + first + round),
+            1 => (Kind::Backward, first + round),
+            _ => (Kind::Weights, round),
+        }
+    } else {
+        // Backwards alone until as many are ahead as may be, then with the weights in turn, then weights.
+        let (rest, alone) = (index - begin - steady, (delay - first).min(early));
+        let turns = early - alone;
+        match rest {
+            _ if rest < alone => (Kind::Backward, pairs + rest),
+            _ if rest < alone + 2 * turns => {
+                let (round, step) = ((rest - alone) / 2, (rest - alone) % 2);
+                if step == 0 { (Kind::Backward, pairs + alone + round) } else { (Kind::Weights, pairs - first + round) }
+            }
+            _ => (Kind::Weights, pairs - first + turns + (rest - alone - 2 * turns)),
+        }
+    };
+    (kind, stage, microbatch)
+}
+
+/// ZB-V as made by hand for equal times (Qi et al., NeurIPS 2024, section 3), on stage `p` of `s`: down the stages and back up.
+///
+/// By phase: forwards of the part that goes down until its first microbatch is back; forwards up and down in turn; forward,
+/// backward and weights up; the steady rounds of both; those without forwards down; then backwards first and weights last.
+fn v_operation(p: u64, s: u64, all: u64, index: u64) -> Operation {
+    use Kind::{Backward, Forward, Weights};
+    let (down, up) = (p as usize, (2 * s - 1 - p) as usize);
+    let after = s - p;
+    let started = 2 * after - 1 + p;
+    let rounds = all - started;
+    let lengths = [2 * after - 1, 2 * p, 3 * after, 6 * rounds, 5 * (all - p - after - rounds), 2 * p, 2 * after];
+    let mut at = index;
+    let mut phase = 0;
+    while phase < lengths.len() && at >= lengths[phase] {
+        at -= lengths[phase];
+        phase += 1;
+    }
+    // Backwards done when the ends begin.
+    let left = all - p - after - rounds;
+    let (down_done, up_done) = (rounds + left, after + rounds + left);
+    match phase {
+        0 => (Forward, down, at),
+        1 if at.is_multiple_of(2) => (Forward, up, at / 2),
+        1 => (Forward, down, 2 * after - 1 + at / 2),
+        2 => match at % 3 {
+            0 => (Forward, up, p + at / 3),
+            1 => (Backward, up, at / 3),
+            _ => (Weights, up, at / 3),
+        },
+        3 => {
+            let round = at / 6;
+            match at % 6 {
+                0 => (Forward, down, started + round),
+                1 => (Backward, down, round),
+                2 => (Weights, down, round),
+                3 => (Forward, up, p + after + round),
+                4 => (Backward, up, after + round),
+                _ => (Weights, up, after + round),
+            }
+        }
+        4 => {
+            let round = rounds + at / 5;
+            match at % 5 {
+                0 => (Backward, down, round),
+                1 => (Weights, down, round),
+                2 => (Forward, up, p + after + round),
+                3 => (Backward, up, after + round),
+                _ => (Weights, up, after + round),
+            }
+        }
+        5 if at.is_multiple_of(2) => (Backward, down, down_done + at / 2),
+        5 => (Backward, up, up_done + at / 2),
+        6 if at.is_multiple_of(2) => (Backward, down, down_done + p + at / 2),
+        6 => (Weights, down, down_done + at / 2),
+        _ if at < all - up_done => (Weights, up, up_done + at),
+        _ => (Weights, down, down_done + after + (at - (all - up_done))),
+    }
+}

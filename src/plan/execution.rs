@@ -1,0 +1,228 @@
+//! How a plan says that it runs: the schedule, virtual stages, the rule of the warm-up.
+//!
+//! A plan that a planner made for a schedule carries it ([`super::Plan::execution`]), so that whoever checks, simulates or
+//! exports it takes the same one unless asked for another.
+
+use crate::{source::LoadError, text::printable};
+
+/// The order in which a stage works through its microbatches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    /// One forward, one backward, with synchronous flush (PipeDream-Flush, Megatron-LM's default).
+    OneForwardOneBackward,
+    /// All forwards, then all backwards (Huang et al., NeurIPS 2019).
+    GPipe,
+    /// 1F1B over several virtual stages on each device (Narayanan et al., SC 2021). A stage's work is taken as so many equal
+    /// parts, and the model as dealt to the stages round robin: part `j` of stage `s` is number `j · stages + s` of the
+    /// whole.
+    Interleaved,
+    /// 1F1B that starts more forwards before the first backward, to hide transfers, at the price of memory.
+    EagerOneForwardOneBackward,
+    /// Zero-bubble schedule H1: the backward of the weights is put off and fills the bubble, with no more microbatches in
+    /// flight than the first stage of 1F1B has (Qi et al., ICLR 2024).
+    ZeroBubbleH1,
+    /// Zero-bubble schedule V: two parts on each device, the second half of the model placed back from the last device to the
+    /// first (Qi et al., NeurIPS 2024).
+    ZeroBubbleV,
+    /// Forwards only, as when serving.
+    Inference,
+    /// One sample alone, as a plan for latency runs it. It follows from the plan and cannot be asked for.
+    SingleSample,
+}
+
+impl Schedule {
+    /// All schedules that can be asked for, in the order they are shown.
+    pub const ALL: [Schedule; 7] = [
+        Schedule::OneForwardOneBackward,
+        Schedule::GPipe,
+        Schedule::Interleaved,
+        Schedule::EagerOneForwardOneBackward,
+        Schedule::ZeroBubbleH1,
+        Schedule::ZeroBubbleV,
+        Schedule::Inference,
+    ];
+
+    /// What scripts call it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Schedule::OneForwardOneBackward => "1f1b",
+            Schedule::GPipe => "gpipe",
+            Schedule::Interleaved => "interleaved",
+            Schedule::EagerOneForwardOneBackward => "eager-1f1b",
+            Schedule::ZeroBubbleH1 => "zb-h1",
+            Schedule::ZeroBubbleV => "zb-v",
+            Schedule::Inference => "inference",
+            Schedule::SingleSample => "single-sample",
+        }
+    }
+
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Schedule::OneForwardOneBackward => "1F1B",
+            Schedule::GPipe => "GPipe",
+            Schedule::Interleaved => "interleaved 1F1B",
+            Schedule::EagerOneForwardOneBackward => "eager 1F1B",
+            Schedule::ZeroBubbleH1 => "ZB-H1",
+            Schedule::ZeroBubbleV => "ZB-V",
+            Schedule::Inference => "inference",
+            Schedule::SingleSample => "single sample",
+        }
+    }
+
+    /// The schedule of this id, if it can be asked for.
+    pub fn find(id: &str) -> Option<Schedule> {
+        Schedule::ALL.into_iter().find(|schedule| schedule.id() == id)
+    }
+
+    /// The fewest parts of the model that a device has under it.
+    pub fn least_parts(self) -> u32 {
+        if matches!(self, Schedule::Interleaved | Schedule::ZeroBubbleV) { 2 } else { 1 }
+    }
+
+    /// Whether it runs backwards at all.
+    pub fn has_backward(self) -> bool {
+        self != Schedule::Inference
+    }
+
+    /// Whether it runs the backward of the weights apart from that of the inputs.
+    pub fn splits_backward(self) -> bool {
+        matches!(self, Schedule::ZeroBubbleH1 | Schedule::ZeroBubbleV)
+    }
+}
+
+/// How many microbatches each replica starts before its first backward, where stages have different numbers of replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum WarmUp {
+    /// `⌈replicas behind / d⌉`, rounded at every stage anew: what Piper's memory model counts.
+    #[default]
+    Published,
+    /// Rounded from the last stage on: `w(s) = ⌈K(s + 1) / d(s)⌉` with `K(s) = (w(s) + 1) d(s)`, so that a stage has enough in
+    /// flight to cover what the stages behind it hold. Up to a few more are in flight. With equal replicas both are the same.
+    Cumulative,
+}
+
+impl WarmUp {
+    /// Both, in the order they are shown.
+    pub const ALL: [WarmUp; 2] = [WarmUp::Published, WarmUp::Cumulative];
+
+    /// What scripts call it.
+    pub fn id(self) -> &'static str {
+        match self {
+            WarmUp::Published => "published",
+            WarmUp::Cumulative => "cumulative",
+        }
+    }
+
+    /// The rule of this id.
+    pub fn find(id: &str) -> Option<WarmUp> {
+        WarmUp::ALL.into_iter().find(|rule| rule.id() == id)
+    }
+}
+
+/// How a plan runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Execution {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// Parts of the model on each device where the schedule interleaves them; else 1.
+    pub virtual_stages: u32,
+    /// The rule of the warm-up.
+    pub warm_up: WarmUp,
+}
+
+impl Default for Execution {
+    /// 1F1B as published.
+    fn default() -> Self {
+        Schedule::OneForwardOneBackward.into()
+    }
+}
+
+impl From<Schedule> for Execution {
+    /// The schedule with as few virtual stages as it can have, and the published warm-up.
+    fn from(schedule: Schedule) -> Self {
+        Execution { schedule, virtual_stages: schedule.least_parts(), warm_up: WarmUp::Published }
+    }
+}
+
+impl Execution {
+    /// In words: `1F1B`, `interleaved 1F1B with 4 virtual stages`.
+    pub fn name(self) -> String {
+        let parts = match self.schedule {
+            Schedule::Interleaved => format!(" with {} virtual stages", self.virtual_stages),
+            _ => String::new(),
+        };
+        let warm_up = match self.warm_up {
+            WarmUp::Published => "",
+            WarmUp::Cumulative => ", cumulative warm-up",
+        };
+        format!("{}{parts}{warm_up}", self.schedule.name())
+    }
+}
+
+/// The fields of a document that say how its plan runs, as they are written.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ExecutionPart {
+    /// [`super::document::Document::schedule`].
+    pub schedule: Option<String>,
+    /// [`super::document::Document::virtual_stages`].
+    pub virtual_stages: Option<u32>,
+    /// [`super::document::Document::warmup`].
+    pub warmup: Option<String>,
+}
+
+impl From<Execution> for ExecutionPart {
+    fn from(execution: Execution) -> Self {
+        ExecutionPart {
+            schedule: Some(execution.schedule.id().into()),
+            virtual_stages: Some(execution.virtual_stages).filter(|&parts| parts > 1),
+            warmup: Some(execution.warm_up.id().into()),
+        }
+    }
+}
+
+/// More parts of the model than this are on no device.
+const MOST_PARTS: u32 = 1024;
+
+impl ExecutionPart {
+    /// What the fields say; `None` where there are none.
+    ///
+    /// # Errors
+    /// [`LoadError`] that names the field and what would do.
+    pub fn read(&self, source: &str) -> Result<Option<Execution>, LoadError> {
+        let ExecutionPart { schedule, virtual_stages, warmup } = self;
+        if schedule.is_none() && virtual_stages.is_none() && warmup.is_none() {
+            return Ok(None);
+        }
+        let unknown = |field: &str, said: &str, known: &[&str]| {
+            let problem = format!("is `{}`, which is not known", printable(said));
+            LoadError::at(source, field, problem, format!("it may be {}", known.join(", ")))
+        };
+        let mut own = Execution::default();
+        if let Some(id) = schedule {
+            let found = Schedule::find(id).filter(|schedule| schedule.has_backward());
+            let known: Vec<&str> = Schedule::ALL.into_iter().filter(|s| s.has_backward()).map(Schedule::id).collect();
+            own = found.ok_or_else(|| unknown("schedule", id, &known))?.into();
+        }
+        if let Some(parts) = *virtual_stages {
+            let fits = match own.schedule {
+                Schedule::Interleaved => (2..=MOST_PARTS).contains(&parts),
+                _ => parts == own.schedule.least_parts(),
+            };
+            if !fits {
+                let problem = format!("is {parts}, which the schedule {} does not take", own.schedule.id());
+                let repair = match own.schedule {
+                    Schedule::Interleaved => format!("a whole number from 2 to {MOST_PARTS} would do"),
+                    _ => "remove it: only `interleaved` has a choice".into(),
+                };
+                return Err(LoadError::at(source, "virtual_stages", problem, repair));
+            }
+            own.virtual_stages = parts;
+        }
+        if let Some(id) = warmup {
+            let known = WarmUp::ALL.map(WarmUp::id);
+            own.warm_up = WarmUp::find(id).ok_or_else(|| unknown("warmup", id, &known))?;
+        }
+        Ok(Some(own))
+    }
+}

@@ -1,0 +1,459 @@
+//! The search under schedules other than 1F1B.
+//!
+//! Their bounds ([`super::paths`]) are weaker, so a class (degree, replicas, stages, schedule) is left when its bound is no
+//! better than the best plan, and else its plans come from closed forms: for the least longest stage, and for a little
+//! more than that, the split that recomputes and sends least; then runs of cuts are moved by one as long as that helps. What
+//! a split is worth the simulator says, each time. Classes come in the order of a guess of their time, so that the first
+//! plans are good and most classes fall to their bound; what the rest leave open is the gap that is told.
+//!
+//! `O(S · units · window)` time for a class and each bound that is tried, the same memory; a simulation for each split.
+
+use super::{
+    bounds::reduce_factor,
+    kind::Kind,
+    line::StageCost,
+    paths::{self, Frame, Ways},
+    search::{Hunt, Split},
+    table::Table,
+};
+use crate::plan::Schedule;
+use crate::simulate::{Pipeline, PipelineStage, Settings, Transfer, length_unless};
+
+/// Rounding of sums, relative.
+const SURE: f64 = 1.0 - 1e-9;
+/// By how much more than the least the longest stage may take.
+const ROOM: [f64; 5] = [1e-9, 0.002, 0.01, 0.03, 0.08];
+/// Operations that improving one split may take.
+const MOST_OPERATIONS: usize = 400_000;
+/// Classes whose best plan is improved, and how near to the best plan of all it must be.
+const MOST_POLISHED: usize = 8;
+const NEAR: f64 = 0.97;
+
+/// A degree, replicas, stages, schedule.
+#[derive(Debug, Clone, Copy)]
+struct Class {
+    table: usize,
+    d: u32,
+    stages: usize,
+    kind: Kind,
+    lower: f64,
+    guess: f64,
+}
+
+/// A run that may be a stage.
+#[derive(Debug, Clone, Copy)]
+struct Arc {
+    end: u32,
+    cost: StageCost,
+    extra: f64,
+}
+
+/// All stages of a class that may take no longer than a time, with the least turn behind each place.
+struct Arcs {
+    frame: Frame,
+    factor: f64,
+    n: usize,
+    /// By stage and first unit: where its arcs begin.
+    first: Vec<u32>,
+    arcs: Vec<Arc>,
+    turn: Vec<f64>,
+    /// By stage and first unit: the least that the longest stage from there on takes.
+    longest: Vec<f64>,
+}
+
+impl Hunt<'_, '_> {
+    /// Searches all classes of these kinds; no plan of them is faster than what is returned.
+    pub(super) fn elsewhere(&mut self, kinds: &[Kind]) -> f64 {
+        let mut classes = self.classes_of(kinds);
+        classes.sort_by(|a, b| a.guess.total_cmp(&b.guess));
+        self.found.counts[0] += classes.len();
+        let mut promising: Vec<(Class, Split)> = vec![];
+        for i in 0..classes.len() {
+            if self.search.cancelled() {
+                self.found.stopped = true;
+                return 0.0;
+            }
+            if classes[i].lower < self.goal() {
+                self.found.counts[1] += 1;
+                let class = classes[i];
+                let (lower, split) = self.look_into(class);
+                classes[i].lower = lower;
+                promising.extend(split.map(|split| (class, split)));
+            }
+        }
+        promising.sort_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
+        for (class, split) in promising.into_iter().take(MOST_POLISHED) {
+            // Only what comes near the best is worth improving.
+            if split.seconds * NEAR <= self.best() {
+                self.polish(class, split);
+            }
+        }
+        self.settle(&mut classes)
+    }
+
+    /// Raises the bounds of the classes that decide the whole, the lowest first; that of the whole.
+    fn settle(&mut self, classes: &mut [Class]) -> f64 {
+        let mut known = vec![false; classes.len()];
+        loop {
+            let lowest = (0..classes.len()).min_by(|&a, &b| classes[a].lower.total_cmp(&classes[b].lower));
+            let Some(lowest) = lowest else { return f64::INFINITY };
+            let goal = self.goal();
+            if known[lowest] || classes[lowest].lower >= goal || self.search.cancelled() {
+                return classes[lowest].lower;
+            }
+            known[lowest] = true;
+            let class = classes[lowest];
+            let (frame, factor) = (self.frame(&class), self.factor(class.d));
+            let arcs = Arcs::new(&mut self.tables[class.table], frame, factor, goal / f64::from(frame.microbatches));
+            classes[lowest].lower = arcs.map_or(goal, |arcs| arcs.lower(class.lower, goal)).max(class.lower);
+        }
+    }
+
+    fn frame(&self, class: &Class) -> Frame {
+        let costs = self.tables[class.table].costs;
+        Frame {
+            kind: class.kind,
+            stages: class.stages,
+            microbatches: self.scope.microbatches / class.d,
+            forward: costs.forward_of(0, costs.len()),
+            halves: costs.halves,
+        }
+    }
+
+    fn factor(&self, replicas: u32) -> f64 {
+        reduce_factor(replicas, self.scope.bandwidth)
+    }
+
+    fn classes_of(&self, kinds: &[Kind]) -> Vec<Class> {
+        let mut classes = vec![];
+        for (index, table) in self.tables.iter().enumerate() {
+            let (costs, n) = (table.costs, table.costs.len());
+            let (total, sends) = (costs.fastest(0, n), costs.forward_of(0, n));
+            for d in self.scope.replicas() {
+                let m = self.scope.microbatches / d;
+                let most = (self.scope.devices / (d * costs.t)).min(m) as usize;
+                for stages in (1..=most.min(n)).filter(|&stages| self.scope.may_use(stages, d, costs.t)) {
+                    for &kind in kinds.iter().filter(|kind| kind.runs(stages, m)) {
+                        let long = costs.has_parts(0, n, stages as u32 * kind.parts);
+                        if kind.parts > 1 && !(long && costs.may_be_chain(stages)) {
+                            continue;
+                        }
+                        let s = stages as f64;
+                        let busy = f64::from(m) * (total / s).max(costs.heaviest);
+                        // How long the pipeline fills and drains, by the schedule's own paper.
+                        let bubble = (s - 1.0) / s * idle(kind, sends, total);
+                        let reduce = reduce_factor(d, self.scope.bandwidth) * costs.parameters_of(0, n) / s;
+                        let (lower, guess) = (busy * SURE, busy + bubble + reduce);
+                        classes.push(Class { table: index, d, stages, kind, lower, guess });
+                    }
+                }
+            }
+        }
+        classes
+    }
+
+    /// A bound of a class, and its best plan by closed forms.
+    fn look_into(&mut self, class: Class) -> (f64, Option<Split>) {
+        let goal = self.goal();
+        let (frame, factor) = (self.frame(&class), self.factor(class.d));
+        let m = f64::from(frame.microbatches);
+        // Without a plan to beat every stage counts.
+        let longest = if goal.is_finite() { goal / m } else { f64::INFINITY };
+        let Some(arcs) = Arcs::new(&mut self.tables[class.table], frame, factor, longest) else {
+            return (class.lower.max(goal), None);
+        };
+        let least = arcs.longest[0];
+        let lower = class.lower.max(m * least * SURE);
+        if lower >= goal || (goal.is_finite() && !arcs.may_be(goal)) {
+            return (lower.max(goal), None);
+        }
+        let mut own: Option<Split> = None;
+        let mut tried: Vec<Vec<usize>> = vec![];
+        for room in ROOM {
+            let Some(begins) = arcs.cheapest(least * (1.0 + room)) else { continue };
+            if tried.contains(&begins) {
+                continue;
+            }
+            tried.push(begins.clone());
+            let Some(split) = self.simulated(class, begins, self.best() / NEAR) else { continue };
+            self.publish(&split);
+            if own.as_ref().is_none_or(|own| split.seconds < own.seconds) {
+                own = Some(split);
+            }
+        }
+        (lower, own)
+    }
+
+    /// Seconds of the best plan there is.
+    fn best(&self) -> f64 {
+        self.found.best.as_ref().map_or(self.known, |best| best.seconds.min(self.known))
+    }
+
+    /// A split with its simulated time, unless it does not fit or its bound is not below `most`.
+    fn simulated(&mut self, class: Class, begins: Vec<usize>, most: f64) -> Option<Split> {
+        let (frame, factor) = (self.frame(&class), self.factor(class.d));
+        let m = frame.microbatches;
+        let table = &mut self.tables[class.table];
+        let (costs, count) = (table.costs, begins.len());
+        let mut stages: Vec<StageCost> = Vec::with_capacity(count);
+        let mut again = Vec::with_capacity(count);
+        for s in 0..count {
+            let (a, b) = (begins[s], begins.get(s + 1).copied().unwrap_or(costs.len()));
+            if !costs.has_parts(a, b, class.kind.parts) {
+                return None;
+            }
+            let extra = table.extra(a, b, class.kind.in_flight(count, count - 1 - s, m))?;
+            let next = begins.get(s + 2).copied().unwrap_or(costs.len());
+            stages.push(costs.stage(a, b, next, extra.chosen));
+            again.push(extra.chosen);
+        }
+        if most < f64::INFINITY && paths::pipeline(&frame, &stages, factor) >= most {
+            return None;
+        }
+        self.found.counts[2] += 1;
+        let stage = |(cost, &again): (&StageCost, &f64)| PipelineStage {
+            forward_s: cost.forward,
+            backward_s: cost.backward,
+            recompute_s: again,
+            replicas: 1,
+            all_reduce_s: factor * cost.parameters,
+            ..PipelineStage::default()
+        };
+        let transfer = |(from, to, seconds): (u32, u32, f64)| Transfer {
+            from: from as usize,
+            to: to as usize,
+            seconds,
+            bytes: 0.0,
+        };
+        let pipeline = Pipeline {
+            stages: stages.iter().zip(&again).map(stage).collect(),
+            transfers: costs.transfers(&begins).into_iter().map(transfer).collect(),
+            microbatches: m,
+            settings: Settings { virtual_stages: class.kind.parts, ..Settings::default() },
+            ..Pipeline::default()
+        };
+        let schedule = class.kind.schedule;
+        let seconds =
+            length_unless(&pipeline, schedule, &|| self.search.cancelled()).filter(|&seconds| seconds > 0.0)?;
+        Some(Split { table: class.table, d: class.d, kind: class.kind, begins, seconds })
+    }
+
+    /// Moves runs of cuts by one as long as that helps.
+    fn polish(&mut self, class: Class, mut own: Split) {
+        let count = own.begins.len();
+        let n = self.tables[own.table].costs.len();
+        let m = (self.scope.microbatches / own.d) as usize;
+        // Long batches are passed over once they are in step.
+        let each = count * class.kind.parts as usize * m.min(4 * count);
+        let mut work = 0;
+        let mut helped = true;
+        while helped {
+            helped = false;
+            for length in 1..count {
+                for first in 1..=count - length {
+                    for up in [false, true] {
+                        let mut begins = own.begins.clone();
+                        let run = &mut begins[first..first + length];
+                        run.iter_mut().for_each(|begin| if up { *begin += 1 } else { *begin -= 1 });
+                        let end = begins.get(first + length).copied().unwrap_or(n);
+                        if begins[first] <= begins[first - 1] || begins[first + length - 1] >= end {
+                            continue;
+                        }
+                        work += count;
+                        let Some(split) = self.simulated(class, begins, own.seconds) else { continue };
+                        work += each;
+                        if split.seconds < own.seconds * (1.0 - 1e-9) {
+                            own = split;
+                            self.publish(&own);
+                            helped = true;
+                        }
+                        if work > MOST_OPERATIONS || self.search.cancelled() {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Seconds that a device idles while the pipeline fills and drains, of stages that together take so long.
+fn idle(kind: Kind, forward: f64, total: f64) -> f64 {
+    let weights = paths::WEIGHTS * (total - forward);
+    match kind.schedule {
+        Schedule::Interleaved => total / f64::from(kind.parts),
+        Schedule::ZeroBubbleH1 => total - 2.0 * weights,
+        Schedule::ZeroBubbleV => (total - 3.0 * weights).max(0.0) / 2.0,
+        _ => total,
+    }
+}
+
+impl Arcs {
+    /// Those of stages that take no longer than `most` for a microbatch; `None` where no split has only such.
+    fn new(table: &mut Table<'_>, frame: Frame, factor: f64, most: f64) -> Option<Self> {
+        let (n, count) = (table.costs.len(), frame.stages);
+        let mut back = vec![n; count + 1];
+        let stage = |table: &mut Table<'_>, s: usize, a: usize, b: usize| {
+            if !table.costs.has_parts(a, b, frame.kind.parts) {
+                return Fit::Short;
+            }
+            let fastest = table.costs.fastest(a, b);
+            if fastest > most {
+                return Fit::Never;
+            }
+            match table.extra(a, b, frame.kind.in_flight(count, count - 1 - s, frame.microbatches)) {
+                Some(extra) if fastest + extra.least <= most => Fit::Yes(extra.least),
+                _ => Fit::Never,
+            }
+        };
+        for s in (0..count).rev() {
+            let end = back[s + 1];
+            back[s] = end;
+            for begin in (0..end).rev() {
+                match stage(table, s, begin, end) {
+                    Fit::Yes(_) => back[s] = begin,
+                    Fit::Short => {}
+                    Fit::Never if table.costs.swaps.grows() => break,
+                    Fit::Never => {}
+                }
+            }
+        }
+        let mut arcs = Arcs {
+            frame,
+            factor,
+            n,
+            first: Vec::with_capacity(count * n + 1),
+            arcs: vec![],
+            turn: vec![],
+            longest: vec![],
+        };
+        let mut reached = vec![false; n + 1];
+        reached[0] = true;
+        for s in 0..count {
+            let behind = count - 1 - s;
+            let mut next = vec![false; n + 1];
+            for a in 0..n {
+                arcs.first.push(arcs.arcs.len() as u32);
+                if !reached[a] || a < back[s] {
+                    continue;
+                }
+                let (from, to) = if behind == 0 { (n, n) } else { ((a + 1).max(back[s + 1]), n - behind) };
+                for b in from..=to {
+                    let extra = match stage(table, s, a, b) {
+                        Fit::Yes(extra) => extra,
+                        Fit::Short => continue,
+                        Fit::Never => break,
+                    };
+                    let reach = if behind < 2 { n } else { (b + 1).max(back[s + 2]).min(n) };
+                    let cost = table.costs.stage(a, b, reach, extra);
+                    arcs.arcs.push(Arc { end: b as u32, cost, extra });
+                    next[b] = true;
+                }
+            }
+            reached = next;
+        }
+        arcs.first.push(arcs.arcs.len() as u32);
+        arcs.weigh();
+        arcs.longest[0].is_finite().then_some(arcs)
+    }
+
+    fn of(&self, stage: usize, unit: usize) -> &[Arc] {
+        let at = stage * self.n + unit;
+        &self.arcs[self.first[at] as usize..self.first[at + 1] as usize]
+    }
+
+    /// From the end: the least turn and the least longest stage behind each place.
+    fn weigh(&mut self) {
+        let (n, count) = (self.n, self.frame.stages);
+        let mut turn = vec![f64::INFINITY; (count + 1) * (n + 1)];
+        let mut longest = turn.clone();
+        (turn[count * (n + 1) + n], longest[count * (n + 1) + n]) = (0.0, 0.0);
+        for s in (0..count).rev() {
+            for a in 0..n {
+                let at = s * (n + 1) + a;
+                for arc in self.of(s, a) {
+                    let then = (s + 1) * (n + 1) + arc.end as usize;
+                    turn[at] = turn[at].min(self.frame.turn(&arc.cost) + turn[then]);
+                    longest[at] = longest[at].min(arc.cost.both().max(longest[then]));
+                }
+            }
+        }
+        (self.turn, self.longest) = (turn, longest);
+    }
+
+    /// Whether some split may have all of its bounds within a time: each sum at its least by itself.
+    fn may_be(&self, time: f64) -> bool {
+        let (n, count) = (self.n, self.frame.stages);
+        let mut ways: Vec<Option<Ways>> = vec![None; n + 1];
+        ways[0] = Some(Ways::NONE);
+        for s in 0..count {
+            let mut next: Vec<Option<Ways>> = vec![None; n + 1];
+            for (a, before) in ways.iter().enumerate().take(n) {
+                let Some(before) = before else { continue };
+                for arc in self.of(s, a) {
+                    let b = arc.end as usize;
+                    let around = self.turn[(s + 1) * (n + 1) + b];
+                    let reduce = self.factor * arc.cost.parameters;
+                    if around == f64::INFINITY || self.frame.bound(s, &arc.cost, *before, around, reduce) > time {
+                        continue;
+                    }
+                    let after = self.frame.after(*before, &arc.cost);
+                    let known = next[b].get_or_insert(after);
+                    *known = Ways { there: known.there.min(after.there), home: known.home.min(after.home) };
+                }
+            }
+            ways = next;
+        }
+        ways[n].is_some()
+    }
+
+    /// The largest time from `low` on within which no split may be, up to `high`.
+    fn lower(&self, mut low: f64, mut high: f64) -> f64 {
+        if low >= high || !self.may_be(high) {
+            return low.max(high);
+        }
+        while high - low > 5e-4 * high {
+            let middle = (low + high) / 2.0;
+            if self.may_be(middle) { high = middle } else { low = middle * SURE }
+        }
+        low
+    }
+
+    /// The split whose stages take no longer than `most` that recomputes and sends least.
+    fn cheapest(&self, most: f64) -> Option<Vec<usize>> {
+        let (n, count) = (self.n, self.frame.stages);
+        let mut cost = vec![f64::INFINITY; (count + 1) * (n + 1)];
+        let mut choice = vec![0u32; (count + 1) * (n + 1)];
+        cost[count * (n + 1) + n] = 0.0;
+        for s in (0..count).rev() {
+            for a in 0..n {
+                let at = s * (n + 1) + a;
+                for arc in self.of(s, a).iter().filter(|arc| arc.cost.both() <= most) {
+                    let behind = cost[(s + 1) * (n + 1) + arc.end as usize];
+                    let value = arc.extra + 2.0 * arc.cost.send + behind;
+                    if value < cost[at] {
+                        (cost[at], choice[at]) = (value, arc.end);
+                    }
+                }
+            }
+        }
+        if cost[0] == f64::INFINITY {
+            return None;
+        }
+        let mut begins = vec![0];
+        for s in 0..count - 1 {
+            begins.push(choice[s * (n + 1) + begins[s]] as usize);
+        }
+        Some(begins)
+    }
+}
+
+/// Whether a run may be a stage.
+enum Fit {
+    /// With so many seconds of recomputation.
+    Yes(f64),
+    /// It has too few layers for the schedule's parts; a longer one may do.
+    Short,
+    /// It takes too long, or too much memory.
+    Never,
+}

@@ -1,0 +1,117 @@
+//! Which schedules are searched: what each holds in flight, and of which plans it is a schedule.
+//!
+//! What is in flight is counted as the simulator counts it, for equal replicas: with `w` stages behind, of `S`, and `M`
+//! microbatches a replica,
+//!
+//! ```text
+//! 1F1B          w + 1
+//! GPipe         M
+//! ZB-H1         S: what 1F1B's first stage has, on all stages
+//! interleaved   (2 w + (v − 1) S + 1) / v, in v-ths of the stage's activations
+//! ZB-V          S, in halves
+//! ```
+//!
+//! and never more than `M`. Interleaved schedules and ZB-V run chains only, interleaved ones batches that `S` divides, and
+//! ZB-V batches of at least `2 S − 1` microbatches: those that its published phases are made for.
+
+use crate::plan::{Execution, Schedule};
+
+/// Parts of the model on a device that are tried where their number is free.
+const PARTS: std::ops::RangeInclusive<u32> = 2..=8;
+
+/// A schedule with its parts of the model on each device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub(super) schedule: Schedule,
+    pub(super) parts: u32,
+}
+
+impl Kind {
+    pub(super) const ONE: Kind = Kind { schedule: Schedule::OneForwardOneBackward, parts: 1 };
+
+    pub(super) fn execution(self) -> Execution {
+        Execution { virtual_stages: self.parts, ..self.schedule.into() }
+    }
+
+    /// Microbatches in flight on a stage with so many behind it.
+    pub(super) fn in_flight(self, stages: usize, behind: usize, microbatches: u32) -> f64 {
+        let (s, w, m, v) = (stages as f64, behind as f64, f64::from(microbatches), f64::from(self.parts));
+        let held = match self.schedule {
+            Schedule::GPipe => m,
+            Schedule::ZeroBubbleH1 | Schedule::ZeroBubbleV => s,
+            Schedule::Interleaved => (2.0 * w + (v - 1.0) * s + 1.0) / v,
+            _ => w + 1.0,
+        };
+        held.min(m)
+    }
+
+    /// Whether it runs so many stages and microbatches.
+    pub(super) fn runs(self, stages: usize, microbatches: u32) -> bool {
+        let m = microbatches as usize;
+        match self.schedule {
+            Schedule::Interleaved => stages > 1 && m.is_multiple_of(stages),
+            Schedule::ZeroBubbleV => stages > 1 && m + 1 >= 2 * stages,
+            _ => true,
+        }
+    }
+}
+
+/// What is asked of the schedule: one of them, or whichever is fastest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) schedule: Option<Schedule>,
+    pub(super) parts: Option<u32>,
+}
+
+impl Wanted {
+    /// The kinds to search, 1F1B first if it is among them; of those only what `runs` (an engine's schedules).
+    pub(super) fn kinds(self, runs: &dyn Fn(Schedule) -> bool) -> Vec<Kind> {
+        const ORDER: [Schedule; 5] = [
+            Schedule::OneForwardOneBackward,
+            Schedule::ZeroBubbleH1,
+            Schedule::Interleaved,
+            Schedule::ZeroBubbleV,
+            Schedule::GPipe,
+        ];
+        let asked = |schedule: &Schedule| self.schedule.is_none_or(|asked| asked == *schedule) && runs(*schedule);
+        let kinds = |schedule: Schedule| -> Vec<Kind> {
+            match (schedule, self.parts) {
+                (Schedule::Interleaved, None) => PARTS.map(|parts| Kind { schedule, parts }).collect(),
+                (Schedule::Interleaved, Some(parts)) => vec![Kind { schedule, parts }],
+                _ => vec![Kind { schedule, parts: schedule.least_parts() }],
+            }
+        };
+        ORDER.into_iter().filter(asked).flat_map(kinds).collect()
+    }
+
+    /// The plans that a proof speaks of, with the schedule.
+    pub(super) fn among(self, plans: Plans) -> &'static str {
+        macro_rules! with_schedule {
+            ($plans:literal) => {
+                match self.schedule {
+                    None => concat!($plans, ", any schedule"),
+                    Some(Schedule::GPipe) => concat!($plans, ", GPipe"),
+                    Some(Schedule::Interleaved) => concat!($plans, ", interleaved 1F1B"),
+                    Some(Schedule::ZeroBubbleH1) => concat!($plans, ", ZB-H1"),
+                    Some(Schedule::ZeroBubbleV) => concat!($plans, ", ZB-V"),
+                    Some(_) => concat!($plans, ", 1F1B"),
+                }
+            };
+        }
+        match plans {
+            Plans::OfEngine => with_schedule!("plans that the engine runs unchanged"),
+            Plans::Thinned => with_schedule!("plans that engines run, cut at some hundred places"),
+            Plans::TwoModes => with_schedule!("plans that engines run, with two modes for a node"),
+            Plans::All => with_schedule!("plans that engines run"),
+        }
+    }
+}
+
+/// Plans among which the best is sought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plans {
+    OfEngine,
+    Thinned,
+    TwoModes,
+    All,
+}

@@ -1,0 +1,134 @@
+//! Lower bounds under schedules other than 1F1B: each is the length of a path of waits, as in [`super::bounds`].
+//!
+//! All have `M` microbatches on each of `S` stages with equal replicas. A stage takes `F` forward and `B` backward, `x = F +
+//! B`; zero-bubble schedules part `B = I + W` into inputs and weights, and gradients go home after `I`. `c(s)` is the way from
+//! `s` to the next. Whatever the schedule, a stage begins no earlier than the first microbatch reaches it and is busy for
+//! `M x`. To that come
+//!
+//! * the **turn**: forwards that precede the first backward take less time than the way of its microbatch to the end of the
+//!   model and back (the stage waits for the difference);
+//! * the **way home**: after the last backward its gradients go on to the first stage, while at the most some weights' parts
+//!   are left here;
+//! * the **all-reduce**, which begins when all of the stage is done.
+//!
+//! ```text
+//! ZB-H1        fill Σ t<s (F + c);  w + 1 forwards, turn 2c + Σ t>s (F + I + 2c);  s + 1 weights are left at the most;
+//!              home Σ t<s (I + c)
+//! ZB-V         fill Σ t<s (F / 2 + c);  2 s + 1 half weights are left;  home Σ t<s (I / 2 + c)
+//! interleaved  fill Σ t<s (F / v + c);  2 w + (v − 1) S + 1 v-ths of F before the first backward, which comes when all v
+//!              loops are through and the ways Σ t>s (B / v + c) back;  home Σ t<s (B / v + c)
+//! GPipe        Σ x + 2 Σ c over all stages, and M − 1 times x of any one
+//! ```
+//!
+//! Of GPipe: the first microbatch goes through everything once; before the last stage's first backward are all its
+//! forwards, so the slowest forward and the slowest backward both count `M − 1` times, which together are no less than
+//! those of one stage. `O(1)` for a stage.
+//!
+//! Where ways to run a node differ in their forward, `F` is not known before the choice: the ways count as 0, and the
+//! weights as much as they may be. Then little more than the busy time is left.
+
+use super::{kind::Kind, line::StageCost};
+use crate::plan::Schedule;
+
+/// Share of the backward that is put off as the gradient of the weights: the simulator's default. Taken of all of the
+/// backward, recomputation too: more weights' part only shortens the paths.
+pub(super) const WEIGHTS: f64 = 0.5;
+
+/// What lies before a stage: the way there, and home.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Ways {
+    pub(super) there: f64,
+    pub(super) home: f64,
+}
+
+impl Ways {
+    pub(super) const NONE: Ways = Ways { there: 0.0, home: 0.0 };
+}
+
+/// A pipeline's shape, and what all of its bounds need.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) kind: Kind,
+    pub(super) stages: usize,
+    pub(super) microbatches: u32,
+    /// Forward of the whole network; 0 where it depends on the ways.
+    pub(super) forward: f64,
+    /// Whether forwards depend on the ways.
+    pub(super) halves: bool,
+}
+
+impl Frame {
+    fn parts(&self) -> f64 {
+        f64::from(self.kind.parts)
+    }
+
+    /// Forward, the part of the backward before gradients go home, and weights put off.
+    fn split(&self, cost: &StageCost) -> [f64; 3] {
+        let share = if self.kind.schedule.splits_backward() { WEIGHTS } else { 0.0 };
+        if self.halves {
+            return [0.0, 0.0, share * cost.both()];
+        }
+        let weights = share * cost.backward;
+        [cost.forward, cost.backward - weights, weights]
+    }
+
+    /// What a stage adds to the ways of those behind it.
+    pub(super) fn after(&self, ways: Ways, cost: &StageCost) -> Ways {
+        let [forward, inputs, _] = self.split(cost);
+        let v = self.parts();
+        Ways { there: ways.there + forward / v + cost.send, home: ways.home + inputs / v + cost.send }
+    }
+
+    /// What a stage adds to the turn of those before it, its send to the next included.
+    pub(super) fn turn(&self, cost: &StageCost) -> f64 {
+        let [forward, inputs, _] = self.split(cost);
+        match self.kind.schedule {
+            Schedule::ZeroBubbleV => 0.0,
+            Schedule::Interleaved => inputs / self.parts() + cost.send,
+            _ => forward + inputs + 2.0 * cost.send,
+        }
+    }
+
+    /// The longest path through a stage: `ways` before it, `around` the least sum of [`Frame::turn`] of those behind it,
+    /// `reduce` its all-reduce.
+    pub(super) fn bound(&self, stage: usize, cost: &StageCost, ways: Ways, around: f64, reduce: f64) -> f64 {
+        let (m, x) = (f64::from(self.microbatches), cost.both());
+        let [forward, _, weights] = self.split(cost);
+        let (s, w, v) = (stage as f64, (self.stages - 1 - stage) as f64, self.parts());
+        let busy = m * x;
+        let (wait, left) = match self.kind.schedule {
+            Schedule::GPipe => {
+                let own = if self.halves { 0.0 } else { ways.there + ways.home + 2.0 * cost.send + around };
+                return (own + busy).max(ways.there + busy + reduce);
+            }
+            Schedule::ZeroBubbleH1 => {
+                let enough = m > w && !self.halves;
+                let turn = 2.0 * cost.send + around - w * forward;
+                (if enough { turn.max(0.0) } else { 0.0 }, (s + 1.0).min(m) * weights)
+            }
+            Schedule::Interleaved => {
+                let early = 2.0 * w + (v - 1.0) * self.stages as f64 + 1.0;
+                let way = self.forward + around + cost.send - ways.there - early * forward / v;
+                (if early <= m * v && !self.halves { way.max(0.0) } else { 0.0 }, 0.0)
+            }
+            _ => (0.0, (2.0 * s + 1.0).min(2.0 * m) * weights / v),
+        };
+        let done = ways.there + wait + busy;
+        (done + reduce).max(done - left + ways.home)
+    }
+}
+
+/// The bound of all stages of a split.
+pub(super) fn pipeline(frame: &Frame, stages: &[StageCost], factor: f64) -> f64 {
+    let mut around = vec![0.0; stages.len() + 1];
+    for (s, cost) in stages.iter().enumerate().rev() {
+        around[s] = around[s + 1] + frame.turn(cost);
+    }
+    let mut ways = Ways::NONE;
+    let mut most = 0.0;
+    for (s, cost) in stages.iter().enumerate() {
+        most = f64::max(most, frame.bound(s, cost, ways, around[s + 1], factor * cost.parameters));
+        ways = frame.after(ways, cost);
+    }
+    most
+}
