@@ -6,12 +6,19 @@
 
 use std::{
     fs,
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, IsTerminal, Write},
     path::{Path, PathBuf},
 };
 
 use super::{Failure, input};
 use crate::{export::whole_file, notice, text::visible};
+
+/// Columns that a table may take: those of the terminal, or what a log is read in.
+pub(super) fn columns() -> usize {
+    const LOG: usize = 160;
+    let terminal = io::stdout().is_terminal().then(|| ratatui::crossterm::terminal::size().ok()).flatten();
+    terminal.map_or(LOG, |(columns, _)| columns.into())
+}
 
 /// Where a result goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,12 @@
 //! What `sweep` prints: a table for people, a document for programs.
 
-use std::io::IsTerminal;
-
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use super::report::{self, line};
+use super::{
+    output,
+    report::{self, line},
+};
 use crate::{
     family,
     plan::{
@@ -64,7 +65,7 @@ pub(super) fn table(
             // Sentences below the table break by themselves.
             let rows = together.lines().take(chart.places.len() + 1);
             let widest = rows.map(UnicodeWidthStr::width).max().unwrap_or(0);
-            if widest <= room() {
+            if widest <= output::columns() {
                 text += &together;
             } else {
                 // Columns that nobody can see are none: a block for each line.
@@ -84,13 +85,6 @@ pub(super) fn table(
         line(&mut text, format_args!("stopped: {} of {} points are open; {how}", open, answers.len()));
     }
     text
-}
-
-/// Columns that a table may take: those of the terminal, or what a log is read in.
-fn room() -> usize {
-    const LOG: usize = 160;
-    let terminal = std::io::stdout().is_terminal().then(|| ratatui::crossterm::terminal::size().ok()).flatten();
-    terminal.map_or(LOG, |(columns, _)| columns.into())
 }
 
 fn title_of_axes(sweep: &Sweep) -> String {

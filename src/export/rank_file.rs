@@ -11,7 +11,7 @@ pub fn to_csv(exported: &Scored<'_>) -> String {
     let Scored { limits, plan, .. } = exported;
     let place = |device: u32| -> (usize, u32) {
         let machine = |device: u32| match &plan.topology {
-            Some(topology) => topology.machine_of(device as usize) as usize,
+            Some(topology) => topology.machine_of(device as usize),
             None => limits.machines.machine_of(device).unwrap_or(0),
         };
         let own = machine(device);

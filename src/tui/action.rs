@@ -280,7 +280,7 @@ pub static TABLE: &[Entry] = &[
     entry(S::Devices, A::Toggle, &["enter", "space"], "Unfold replicas", "one row for each device", "unfold"),
     entry(S::Timeline, A::CursorLeft, &["left", "h"], "Cursor left", "move the cursor back in time", "cursor"),
     entry(S::Timeline, A::CursorRight, &["right", "l"], "Cursor right", "move the cursor on in time", ""),
-    entry(S::Timeline, A::ZoomIn, &["+", "="], "Zoom in", "half as much time, around the cursor", "zoom"),
+    entry(S::Timeline, A::ZoomIn, &["+"], "Zoom in", "half as much time, around the cursor", "zoom"),
     entry(S::Timeline, A::ZoomOut, &["-", "_"], "Zoom out", "twice as much time, around the cursor", ""),
     entry(S::Timeline, A::ZoomWhole, &["0"], "Whole batch", "from the first event to the last", "whole"),
     entry(S::Timeline, A::PanLeft, &["shift-left", "H"], "Pan left", "half a screen back", ""),
@@ -320,7 +320,7 @@ pub static TABLE: &[Entry] = &[
     entry(S::Sweep, A::CursorRight, &["right", "l"], "Read to the right", "the point with more of the limit", ""),
     entry(S::Sweep, A::TakePoint, &["enter"], "Take this value", "set the limit to the point and plan", "take it"),
     entry(S::Sweep, A::SweepAxis, &["x"], "Next limit", "sweep the next limit of the planner", "limit"),
-    entry(S::Sweep, A::SweepFiner, &["+", "="], "Finer steps", "values closer to the one that is set", "steps"),
+    entry(S::Sweep, A::SweepFiner, &["+"], "Finer steps", "values closer to the one that is set", "steps"),
     entry(S::Sweep, A::SweepWider, &["-", "_"], "Wider steps", "values further from the one that is set", ""),
     entry(
         S::Sweep,

@@ -115,12 +115,15 @@ impl Model {
     /// A value to begin with: what the shown plan comes to, in the words of a goal.
     fn suggested(&self, form: &AskForm) -> Input {
         let example = Goal::parse(&format!("{}{}1", form.figures[form.figure], form.sign()), self.measure());
-        let figure = example.map(|goal| goal.figure).unwrap_or(match form.figures[form.figure] {
-            "batch_time" => seek::Figure::BatchTime,
-            "simulated_time_per_sample" => seek::Figure::SampleTime,
-            "peak_memory" => seek::Figure::Memory,
-            _ => seek::Figure::Planned,
-        });
+        let figure = example.map_or(
+            match form.figures[form.figure] {
+                "batch_time" => seek::Figure::BatchTime,
+                "simulated_time_per_sample" => seek::Figure::SampleTime,
+                "peak_memory" => seek::Figure::Memory,
+                _ => seek::Figure::Planned,
+            },
+            |goal| goal.figure,
+        );
         let goal = Goal { figure, measure: self.measure(), at_most: form.sign() == "<=", value: 0.0 };
         let timeline =
             self.played.as_ref().map(|played| &played.timeline).filter(|timeline| timeline.iteration_s > 0.0);

@@ -20,9 +20,9 @@ fn file(name: &str) -> Arc<Workload> {
 }
 
 /// A request with the first planner that plans the workload as it is.
-fn native(workload: Arc<Workload>) -> ScreenRequest {
-    let mut request = request(workload.clone());
-    let able = request.planners.iter().find(|planner| planner.is_native(&workload)).expect("there is one");
+fn native(workload: &Arc<Workload>) -> ScreenRequest {
+    let mut request = request(Arc::clone(workload));
+    let able = request.planners.iter().find(|planner| planner.is_native(workload)).expect("there is one");
     request.planner = able.info().id.to_string();
     request
 }
@@ -54,27 +54,27 @@ fn stage(text: &str) -> String {
 
 /// A request for a pipeline whose warm-up and drain are long enough to have names.
 fn llama() -> ScreenRequest {
-    let mut request = native(file("llama-3-70b-h100.json"));
+    let mut request = native(&file("llama-3-70b-h100.json"));
     request.overrides.microbatches = Some(256);
     request
 }
 
 /// A workload of each family.
 fn families() -> Vec<(&'static str, ScreenRequest)> {
-    let mut latency = native(file("mistral-7b-latency.json"));
+    let mut latency = native(&file("mistral-7b-latency.json"));
     if let Some(planner) = latency.planners.iter().find(|planner| planner.info().objective == "latency") {
         latency.planner = planner.info().id.to_string();
     }
-    let mut machines = native(file("bert32-layers.txt"));
+    let mut machines = native(&file("bert32-layers.txt"));
     machines.overrides.machines = Some(Machines::even(2, 8));
     machines.overrides.batch = Some(64);
     machines.overrides.memory_bytes = Some(8e9);
     vec![
-        ("pipeline", native(Arc::new(workload::builtin()))),
+        ("pipeline", native(&Arc::new(workload::builtin()))),
         ("machines", machines),
-        ("placement", native(file("branching-cnn-training.json"))),
+        ("placement", native(&file("branching-cnn-training.json"))),
         ("latency", latency),
-        ("operators", native(file("alexnet-operators.json"))),
+        ("operators", native(&file("alexnet-operators.json"))),
     ]
 }
 
@@ -139,7 +139,7 @@ fn the_first_look_tells_what_limits_and_how_full_the_fullest_is() {
 
 #[test]
 fn arrows_and_the_mouse_walk_the_map() {
-    let mut screen = overview(native(Arc::new(workload::builtin())), 160, 45);
+    let mut screen = overview(native(&Arc::new(workload::builtin())), 160, 45);
     press(&mut screen, KeyCode::Home);
     let first = screen.text();
     assert_eq!(stage(&first), "1");
@@ -188,7 +188,12 @@ fn the_batch_is_played_held_and_left() {
     assert!(at.contains(held_time(&held).as_str()), "{at}\n{held}");
     screen.keys("1");
     press(&mut screen, KeyCode::Esc);
-    assert_eq!(line(&screen.text(), "├"), line(&whole, "├"), "the playhead is gone");
+    // What would help is beside it, and comes when it is there.
+    let phases = |text: &str| {
+        let line = line(text, "├");
+        line[..line.rfind('┤').expect("the end of the last phase")].to_string()
+    };
+    assert_eq!(phases(&screen.text()), phases(&whole), "the playhead is gone");
 }
 
 /// The time that stands alone, not after a word, on the line of phases.
@@ -201,7 +206,7 @@ fn held_time(text: &str) -> String {
 
 #[test]
 fn events_are_stepped_through_and_speed_changes() {
-    let mut screen = overview(native(tiny()), 160, 45);
+    let mut screen = overview(native(&tiny()), 160, 45);
     let mut times = vec![];
     for _ in 0..12 {
         screen.keys(".");
@@ -236,7 +241,7 @@ fn playhead_ms(text: &str) -> f64 {
 
 #[test]
 fn cells_show_what_devices_do_at_the_playhead() {
-    let mut screen = overview(native(Arc::new(workload::builtin())), 160, 45);
+    let mut screen = overview(native(&Arc::new(workload::builtin())), 160, 45);
     let colours = |screen: &mut Offscreen| -> Vec<Color> {
         let text = screen.text();
         let top = text.lines().position(|line| line == map_title(&text)).unwrap() as u16 + 1;
@@ -255,7 +260,7 @@ fn cells_show_what_devices_do_at_the_playhead() {
 
 #[test]
 fn a_change_is_told_bright_for_a_second_then_calm() {
-    let mut screen = Offscreen::new(native(Arc::new(workload::builtin())), 160, 45).unwrap();
+    let mut screen = Offscreen::new(native(&Arc::new(workload::builtin())), 160, 45).unwrap();
     screen.draw();
     assert!(!screen.text().contains("faster than") && !screen.text().contains(" → "));
     // Twice the devices.
@@ -282,7 +287,7 @@ fn a_change_is_told_bright_for_a_second_then_calm() {
 
 #[test]
 fn thousands_of_devices_share_cells_and_that_is_said() {
-    let mut request = native(Arc::new(workload::builtin()));
+    let mut request = native(&Arc::new(workload::builtin()));
     request.overrides.devices = Some(20_000);
     let mut screen = overview(request, 80, 24);
     let text = screen.text();

@@ -23,7 +23,8 @@ fn timeline(change: impl FnOnce(&mut ScreenRequest)) -> Offscreen {
 /// Goes to a row of the left panel that says how plans are played.
 fn go_to(screen: &mut Offscreen, label: &str) {
     screen.keys("P");
-    let rows = ["schedule", "overlap", "links", "virtual", "extra", "weight", "forward", "buckets", "optimizer"];
+    let rows =
+        ["schedule", "overlap", "links", "virtual", "warm-up", "extra", "weight", "forward", "buckets", "optimizer"];
     let down = rows.iter().position(|row| *row == label).unwrap_or_else(|| panic!("no row {label}"));
     (0..down).for_each(|_| press(screen, KeyCode::Down));
 }

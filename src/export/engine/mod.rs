@@ -71,7 +71,7 @@ impl Default for Names {
 }
 
 /// What an export needs to know beside the plan.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
     /// Names of modules.
     pub names: Names,
@@ -98,21 +98,6 @@ impl Settings {
         let Names { block, first, last } = &self.names;
         let names = Names { block: single_line(block), first: all(first), last: all(last) };
         Settings { names, ..self.clone() }
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            names: Names::default(),
-            layers: None,
-            micro_batch_size: None,
-            schedule: None,
-            virtual_stages: None,
-            recipe: None,
-            exact: false,
-            deadline: None,
-        }
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) fn check(checked: &Checked<'_>, profile: &PiperProfile, score: &mut S
         Measure::TimePerSample | Measure::IterationTime if !is_runnable => {}
         Measure::TimePerSample => {}
         Measure::IterationTime if is_runnable && !plan.stages.is_empty() => {
-            score.value = batch::seconds(workload, profile, limits, plan, stage_of)
+            score.value = batch::seconds(workload, profile, limits, plan, stage_of);
         }
         _ => score.violations.push(Violation::UnknownMeasure { name: plan.measure.name() }),
     }

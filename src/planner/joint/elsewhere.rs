@@ -27,7 +27,7 @@ const ROOM: [f64; 5] = [1e-9, 0.002, 0.01, 0.03, 0.08];
 const MOST_OPERATIONS: usize = 400_000;
 /// Classes whose best plan is improved, and how near to the best plan of all it must be.
 const MOST_POLISHED: usize = 8;
-const NEAR: f64 = 0.97;
+const NEAR: f64 = 0.95;
 
 /// A degree, replicas, stages, schedule.
 #[derive(Debug, Clone, Copy)]
@@ -68,16 +68,16 @@ impl Hunt<'_, '_> {
         classes.sort_by(|a, b| a.guess.total_cmp(&b.guess));
         self.found.counts[0] += classes.len();
         let mut promising: Vec<(Class, Split)> = vec![];
-        for i in 0..classes.len() {
+        for entry in &mut classes {
             if self.search.cancelled() {
                 self.found.stopped = true;
                 return 0.0;
             }
-            if classes[i].lower < self.goal() {
+            if entry.lower < self.goal() {
                 self.found.counts[1] += 1;
-                let class = classes[i];
+                let class = *entry;
                 let (lower, split) = self.look_into(class);
-                classes[i].lower = lower;
+                entry.lower = lower;
                 promising.extend(split.map(|split| (class, split)));
             }
         }
@@ -332,13 +332,13 @@ impl Arcs {
         for s in 0..count {
             let behind = count - 1 - s;
             let mut next = vec![false; n + 1];
-            for a in 0..n {
+            for (a, &open) in reached[..n].iter().enumerate() {
                 arcs.first.push(arcs.arcs.len() as u32);
-                if !reached[a] || a < back[s] {
+                if !open || a < back[s] {
                     continue;
                 }
                 let (from, to) = if behind == 0 { (n, n) } else { ((a + 1).max(back[s + 1]), n - behind) };
-                for b in from..=to {
+                for (b, ends) in next.iter_mut().enumerate().take(to + 1).skip(from) {
                     let extra = match stage(table, s, a, b) {
                         Fit::Yes(extra) => extra,
                         Fit::Short => continue,
@@ -347,7 +347,7 @@ impl Arcs {
                     let reach = if behind < 2 { n } else { (b + 1).max(back[s + 2]).min(n) };
                     let cost = table.costs.stage(a, b, reach, extra);
                     arcs.arcs.push(Arc { end: b as u32, cost, extra });
-                    next[b] = true;
+                    *ends = true;
                 }
             }
             reached = next;

@@ -118,9 +118,9 @@ mod tests {
                 while let Some(value) = middle(kind, low, high) {
                     assert!(low < value && value < high, "{kind:?} {low} {value} {high}");
                     if up {
-                        low = value
+                        low = value;
                     } else {
-                        high = value
+                        high = value;
                     }
                     steps += 1;
                     assert!(steps < 40, "{kind:?}");

@@ -135,7 +135,7 @@ impl Strip<'_> {
                     let first = usize::from(row) * 2 * together;
                     let line = Rect { y: area.y + row, height: 1, ..area };
                     let halves = [first..first + together, first + together..first + 2 * together];
-                    self.draw_halves(buffer, line, halves.map(|h| h.start.min(count)..h.end.min(count)));
+                    self.draw_halves(buffer, line, &halves.map(|h| h.start.min(count)..h.end.min(count)));
                 }
             }
         }
@@ -170,7 +170,7 @@ impl Strip<'_> {
     }
 
     /// Two stages, or means of several, on one row.
-    fn draw_halves(&self, buffer: &mut Buffer, row: Rect, halves: [std::ops::Range<usize>; 2]) {
+    fn draw_halves(&self, buffer: &mut Buffer, row: Rect, halves: &[std::ops::Range<usize>; 2]) {
         for column in 0..row.width {
             let colors = halves.clone().map(|stages| {
                 if stages.is_empty() {

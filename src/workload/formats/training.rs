@@ -166,7 +166,9 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
             let names = profile.constants.named().map(|(name, _)| name).join(", ");
             return Err(reader.error(&path, "is no constant", format!("there are {names}")));
         };
-        if !(value > 0.0 && value <= 1e3) && !(value == 0.0 && matches!(name.as_str(), "fixed_s" | "growth")) {
+        let may_be_nothing = matches!(name.as_str(), "fixed_s" | "growth");
+        let taken = (0.0..=1e3).contains(&value) && (value > 0.0 || may_be_nothing);
+        if !taken {
             return Err(reader.error(&path, format!("is {value}, must be above 0 and at most 1000"), ""));
         }
         *known = value;
