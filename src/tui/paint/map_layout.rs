@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(area(98, 15), (4, 16));
         assert!(area(98, 6).0 < 4 && area(160, 40).0 > 4);
         assert_eq!(MapLayout::new(&atlas, 98, 2).unwrap().stands_for, 1);
-        assert!(MapLayout::new(&atlas, 12, 3).unwrap().stands_for > 1);
+        assert!(MapLayout::new(&atlas, 24, 3).unwrap().stands_for > 1);
     }
 
     #[test]
