@@ -286,8 +286,8 @@ fn every_schedule_as_by_exhaustion() {
 }
 
 #[test]
-#[ignore = "takes a while"]
-fn every_schedule_as_by_exhaustion_in_two_hundred_networks() {
+#[ignore = "takes a while, and does not hold yet: in case 101 joint's 1F1B plan is 6.7 % from the best, as its gap says"]
+fn by_hand_every_schedule_as_by_exhaustion_in_two_hundred_networks() {
     held_against_exhaustion(4, 200);
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Every value that is looked at is a re-plan, checked as any plan, and simulated where the goal is a simulated figure.
 //! Where the answer is monotone, that is, where more of the limit never makes the planner's proven best worse
-//! ([`monotone`]), it is found by bisection: `O(log n)` re-plans for `n` values, and everything below the answer is known
+//! (`monotone`), it is found by bisection: `O(log n)` re-plans for `n` values, and everything below the answer is known
 //! to fail without being asked. Elsewhere values are asked from the least upwards until one reaches the goal; what was
 //! asked is told, and nothing is claimed of what was not. Beside the re-plans nothing takes time; of their plans only the
 //! best so far is kept.
