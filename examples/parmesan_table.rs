@@ -11,7 +11,7 @@ use plantui::{
     planner::{self, Options, Problem, Search},
     run::Run,
     simulate::Schedule,
-    workload,
+    workload::{self, formats::Wired},
 };
 
 const GRAPHS: [&str; 14] = [
@@ -61,10 +61,10 @@ fn main() {
         };
         let workload = Arc::new(workload::load(&path).unwrap_or_else(|error| panic!("{error}")));
         for name in TOPOLOGIES {
-            let wired = Arc::new(topology::named(name).expect("a preset"));
+            let wired = Wired::read(name).expect("a preset");
             let asked = Overrides {
-                devices: Some(wired.devices() as u32),
-                machines: Some(wired.machines()),
+                devices: Some(wired.topology.devices() as u32),
+                machines: Some(wired.topology.machines()),
                 batch: Some(128),
                 memory_bytes: Some(80e9),
                 ..Overrides::default()
@@ -72,7 +72,7 @@ fn main() {
             let limits = family::resolve(&workload, &asked).expect("every limit is given");
             for (way, id, settings) in WAYS {
                 let planner = planner::find(id).expect("a planner of this program");
-                let links = topology::LinkRule::of(&wired).links();
+                let links = topology::LinkRule::of(&wired.topology).links();
                 let own = [
                     format!("topology={name}"),
                     format!("nvlink_bandwidth={}", links.in_machine),
@@ -88,7 +88,7 @@ fn main() {
                 let problem = Problem { workload: Arc::clone(&workload), limits, options };
                 let search = Search::default();
                 let mut run = Run::new(planner, problem, &search).expect("a sound plan");
-                run.map_onto(&wired, None, &search);
+                run.map_onto(&wired, &search);
                 run.simulate(Schedule::OneForwardOneBackward, &search);
                 let seconds = run.simulation.as_ref().map(|simulation| simulation.timeline.iteration_s);
                 let stages = run.outcome.plan.as_ref().map_or(0, |plan| plan.stages.len());

@@ -4,19 +4,17 @@
 //! had published is kept, every plan is measured by its family's check before anyone sees it, and one batch of it is
 //! simulated under the settings asked for. No time or memory beyond the planner's, the check's and the simulator's.
 
-use std::sync::Arc;
-
 use crate::{
-    cluster::{Limits, topology::Topology},
+    cluster::Limits,
     family,
-    plan::{Plan, Score, document::MappingPart},
+    plan::{Plan, Score},
     planner::{
         Fault, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Search, Status, guarded,
         parmesan::mapping::{self, Consider, Keep},
     },
     simulate::{Pipeline, Play, Schedule, Timeline, simulate_unless},
     units,
-    workload::Workload,
+    workload::{Workload, formats::Wired},
 };
 
 /// What a planner found, with everything that reports and documents are made of.
@@ -61,21 +59,22 @@ impl Run {
 
     /// Puts the plan on the devices of a topology where a batch is simulated to be fastest: those that a search over targets
     /// finds, or those that it has. A plan that cannot be mapped stays as it is, and the notes say why.
-    pub fn map_onto(&mut self, topology: &Arc<Topology>, file: Option<String>, search: &Search) {
+    pub fn map_onto(&mut self, wired: &Wired, search: &Search) {
         let (Some(plan), Some(score)) = (&self.outcome.plan, &self.score) else { return };
         if !score.is_valid() || self.outcome.mapping.is_some() {
             return;
         }
         let Problem { workload, limits, .. } = &self.problem;
+        let name = &wired.topology.name;
         let settings = mapping::Settings::by_the_way(search.seed());
         let how = (Consider::default(), &settings, Keep::Faster);
-        let mapped = match mapping::map_plan(workload, limits, plan, topology, how, search) {
+        let mapped = match mapping::map_plan(workload, limits, plan, wired, how, search) {
             Ok(mapped) => mapped,
-            Err(why) => return self.outcome.notes.push(format!("not mapped to {}: {why}", topology.name)),
+            Err(why) => return self.outcome.notes.push(format!("not mapped to {name}: {why}")),
         };
         let moved = family::check(workload, limits, &mapped.plan);
         if let Some(violation) = moved.violations.first() {
-            return self.outcome.notes.push(format!("not mapped to {}: {violation}", topology.name));
+            return self.outcome.notes.push(format!("not mapped to {name}: {violation}"));
         }
         if (moved.value - score.value).abs() > 1e-9 * score.value.abs() {
             let (before, after) = (score.measure.show(score.value), score.measure.show(moved.value));
@@ -88,7 +87,7 @@ impl Run {
             }
         }
         if let (Some((_, _, Some(before))), Some(after)) = (&mapped.before, mapped.part.iteration_s) {
-            let (name, before) = (&topology.name, units::seconds(*before));
+            let before = units::seconds(*before);
             let after = units::seconds(after);
             let told = format!("mapped to {name}: a batch takes {after} on its routes, {before} with devices in order");
             self.outcome.notes.push(told);
@@ -96,7 +95,7 @@ impl Run {
         self.outcome.notes.push(format!("mapping: {}", mapped.part.told()));
         self.outcome.objective = Some(moved.value);
         self.outcome.plan = Some(mapped.plan);
-        self.outcome.mapping = Some(MappingPart { file, ..mapped.part });
+        self.outcome.mapping = Some(mapped.part);
         self.score = Some(moved);
     }
 

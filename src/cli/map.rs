@@ -142,8 +142,8 @@ impl MapArgs {
         };
         let topology = given.topology();
         let found =
-            map_plan(&workload, &limits, plan, topology, (consider, &settings, Keep::Found), &Search::default());
-        let mut mapped = match found {
+            map_plan(&workload, &limits, plan, given.wired(), (consider, &settings, Keep::Found), &Search::default());
+        let mapped = match found {
             Ok(mapped) => mapped,
             Err(error @ PlanError::NoStages) => {
                 return Err(Failure::refused(error.to_string(), "map the plan of a pipeline"));
@@ -153,7 +153,6 @@ impl MapArgs {
             }
             Err(error) => return Ok(Err(error.to_string())),
         };
-        mapped.part.file = given.file();
         let on = Overrides {
             devices: Some(topology.devices() as u32),
             machines: Some(topology.machines()).filter(|_| family::of(&workload).on_machines()),

@@ -86,7 +86,7 @@ impl Task {
         let Task { planner, problem, topology, unheeded, assumed } = self;
         let mut run = Run::new(planner, problem, search)?;
         if let Some(given) = topology {
-            run.map_onto(given.topology(), given.file(), search);
+            run.map_onto(given.wired(), search);
         }
         run.outcome.notes.extend(unheeded.iter().map(|kind| ignored(planner, *kind)).chain(assumed));
         Ok(run)

@@ -88,7 +88,7 @@ impl SweepLimits {
         let told = given.overrides();
         let devices = told.devices.filter(|_| self.machines.is_none() && self.devices.is_none());
         let limits = Overrides { devices, ..told };
-        Wiring { topology: Arc::clone(given.topology()), file: given.file(), limits }
+        Wiring { wired: given.wired().clone(), limits }
     }
 
     /// A limit that was given, by its flag.

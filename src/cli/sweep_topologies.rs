@@ -45,7 +45,7 @@ pub(super) fn report(sweep: &Sweep, answers: &[Option<Answer>]) -> String {
             {
                 let (Some(wiring), Some(answer)) = (&series.wiring, answer) else { continue };
                 let Some(simulated) = &answer.simulated else { continue };
-                found.push((simulated.iteration_s, &wiring.topology.name, answer.mapped.as_deref()));
+                found.push((simulated.iteration_s, &wiring.wired.topology.name, answer.mapped.as_deref()));
             }
             if found.len() < 2 {
                 continue;

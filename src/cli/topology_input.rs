@@ -9,7 +9,10 @@ use crate::{
         topology::{self, LinkRule, NameError, Topology},
     },
     units,
-    workload::{formats::detect, training::Accelerator},
+    workload::{
+        formats::{Wired, detect},
+        training::Accelerator,
+    },
 };
 
 /// A topology that was asked for with `--topology`.
@@ -17,7 +20,7 @@ use crate::{
 pub struct Given {
     /// As it was asked for: a name or a path.
     asked: String,
-    topology: Arc<Topology>,
+    wired: Wired,
     /// What planners are told that know one bandwidth.
     slowest: f64,
     /// What those are told that know machines: as published, or the slowest pairs.
@@ -44,47 +47,49 @@ pub(super) fn read(text: &str) -> Result<Given, Failure> {
     let rule = LinkRule::of(&topology);
     let published = topology::find_published(text).map(|cluster| cluster.links);
     let links = published.unwrap_or_else(|| rule.links());
-    Ok(Given { asked: text.into(), topology: Arc::new(topology), slowest: rule.any, links })
+    let file = Path::new(text).is_file().then(|| text.to_string());
+    let wired = Wired { topology: Arc::new(topology), file };
+    Ok(Given { asked: text.into(), wired, slowest: rule.any, links })
 }
 
 impl Given {
     /// The topology itself.
     pub(super) fn topology(&self) -> &Arc<Topology> {
-        &self.topology
+        &self.wired.topology
     }
 
-    /// The file it came from, if it came from one.
-    pub(super) fn file(&self) -> Option<String> {
-        Path::new(&self.asked).is_file().then(|| self.asked.clone())
+    /// The topology with what it is found by again.
+    pub(super) fn wired(&self) -> &Wired {
+        &self.wired
     }
 
     /// What it says of limits: memory, devices, machines, and the bandwidth of the slowest pair.
     pub(super) fn overrides(&self) -> Overrides {
         Overrides {
-            memory_bytes: self.topology.memory_bytes,
-            devices: Some(self.topology.devices() as u32),
-            machines: Some(self.topology.machines()),
+            memory_bytes: self.wired.topology.memory_bytes,
+            devices: Some(self.wired.topology.devices() as u32),
+            machines: Some(self.wired.topology.machines()),
             bandwidth_bytes_per_s: Some(self.slowest).filter(|slowest| slowest.is_finite()),
             ..Overrides::default()
         }
     }
 
     /// An accelerator in its machines: the slowest pair within a machine and across machines.
-    pub(super) fn wired(&self, accelerator: &Accelerator) -> Accelerator {
+    pub(super) fn links_of(&self, accelerator: &Accelerator) -> Accelerator {
         Accelerator {
             inner_link: self.links.in_machine,
             outer_link: self.links.between_machines,
-            domain: u32::from(self.topology.machines().sizes().iter().copied().min().unwrap_or(1)),
+            domain: u32::from(self.wired.topology.machines().sizes().iter().copied().min().unwrap_or(1)),
             ..*accelerator
         }
     }
 
     /// The same in a sentence.
     pub(super) fn wiring(&self) -> String {
-        let machines = self.topology.machines();
+        let machines = self.wired.topology.machines();
         format!(
             "{}: {} devices to a machine, {} between them and {} to another machine, the slowest pairs",
-            self.topology.name,
+            self.wired.topology.name,
             machines.sizes().iter().min().unwrap_or(&1),
             units::bandwidth_exact(self.links.in_machine),
             units::bandwidth_exact(self.links.between_machines)
@@ -93,7 +98,7 @@ impl Given {
 
     /// How many devices it has.
     pub(super) fn devices(&self) -> usize {
-        self.topology.devices()
+        self.wired.topology.devices()
     }
 
     /// What it says as settings of planners that have them.
@@ -109,7 +114,7 @@ impl Given {
     /// What a planner that does not know topologies is told in its place, in a sentence.
     pub(super) fn rule(&self, on_machines: bool) -> String {
         let rule = if on_machines { LinkRule::MACHINES } else { LinkRule::SLOWEST };
-        format!("{}: {rule}", self.topology.name)
+        format!("{}: {rule}", self.wired.topology.name)
     }
 }
 

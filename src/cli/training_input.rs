@@ -134,7 +134,7 @@ impl TrainingArgs {
             calibrated(profile, path)?;
         }
         if let Some(topology) = topology {
-            profile.accelerator = topology.wired(&profile.accelerator);
+            profile.accelerator = topology.links_of(&profile.accelerator);
             profile.remarks.push(topology.wiring());
         }
         Ok(workload)

@@ -32,8 +32,8 @@ use crate::{
     workload::{
         NodeId, Recipe, Workload,
         formats::{
+            Wired,
             detect::{self, PLAN},
-            read_topology,
         },
     },
 };
@@ -191,11 +191,11 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str, source: &str) -> Resu
 /// What a mapping says that the plan's devices are devices of; `None` for machines that have no name outside the plan.
 fn topology(mapping: &RawMapping, plan: &Plan, source: &str) -> Result<Option<Arc<Topology>>, LoadError> {
     let read = match &mapping.file {
-        Some(file) => Some(read_topology(file).map_err(|error| {
+        Some(file) => Some(Wired::read(file).map_err(|error| {
             let problem = format!("is `{}`, which cannot be read: {error}", printable(file));
             LoadError::at(source, "mapping.file", problem, "give the file that the plan was mapped to")
         })?),
-        None => topology::named(&mapping.topology).ok(),
+        None => topology::named(&mapping.topology).ok().map(|known| Wired { topology: Arc::new(known), file: None }),
     };
     if let Some(devices) = &mapping.devices
         && !devices.iter().copied().eq(plan.devices())
@@ -204,7 +204,7 @@ fn topology(mapping: &RawMapping, plan: &Plan, source: &str) -> Result<Option<Ar
         let repair = "the devices of the stages, one after the other, are what it must say";
         return Err(LoadError::at(source, "mapping.devices", problem, repair));
     }
-    let Some(topology) = read else { return Ok(None) };
+    let Some(Wired { topology, .. }) = read else { return Ok(None) };
     if let Some(device) = plan.devices().find(|&device| device as usize >= topology.devices()) {
         let problem = format!("has {} devices, and a stage sits on device {device}", topology.devices());
         return Err(LoadError::at(
@@ -214,7 +214,7 @@ fn topology(mapping: &RawMapping, plan: &Plan, source: &str) -> Result<Option<Ar
             "name the topology that the plan was mapped to",
         ));
     }
-    Ok(Some(Arc::new(topology)))
+    Ok(Some(topology))
 }
 
 fn read_document(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {

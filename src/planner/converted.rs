@@ -27,9 +27,9 @@ use crate::{
 };
 
 /// Bytes per second by which transfers of a placement become bytes; stages pay for time, so any value does.
-const NOMINAL_BANDWIDTH: f64 = 16e9;
+pub(super) const NOMINAL_BANDWIDTH: f64 = 16e9;
 /// Microbatches where a stage must be one device: no number of replicas but 1 divides it. (A prime above all devices.)
-const INDIVISIBLE: u32 = 999_983;
+pub(super) const INDIVISIBLE: u32 = 999_983;
 
 /// A planner that takes workloads of the other family as well.
 pub struct Converted {

@@ -10,26 +10,22 @@ use std::sync::Arc;
 
 use super::{
     Lever, OptionError, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    converted::{INDIVISIBLE, NOMINAL_BANDWIDTH},
     parmesan::{
         self,
         mapping::{self, Consider, Keep, Parallel},
     },
 };
 use crate::{
-    cluster::{LimitKind, Limits, Machines, topology::Topology},
+    cluster::{LimitKind, Limits, Machines},
     family,
-    plan::{Plan, Stage, document::MappingPart},
+    plan::{Plan, Stage},
     workload::{
-        LoadError, Workload,
+        Workload,
         convert::{self, Conversion},
-        formats::read_topology,
+        formats::Wired,
     },
 };
-
-/// Bytes per second by which transfers of a placement become bytes.
-const NOMINAL_BANDWIDTH: f64 = 16e9;
-/// Microbatches where a stage must be one device: no number of replicas but 1 divides it. (A prime above all devices.)
-const INDIVISIBLE: u32 = 999_983;
 
 /// Parmesan on layer profiles as they are, on Piper's profiles and operator graphs by conversion.
 pub(super) struct OverLayers;
@@ -67,34 +63,28 @@ impl Planner for OverLayers {
         if self.is_native(&problem.workload) {
             return parmesan::Parmesan.check_options(problem);
         }
-        topology(problem).map(drop).map_err(OptionError::File)
+        parmesan::wiring(&problem.options).map(drop).map_err(OptionError::File)
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         if self.is_native(&problem.workload) {
             return parmesan::Parmesan.plan(problem, search);
         }
-        let topology = match topology(problem) {
-            Ok(topology) => topology,
+        let wired = match parmesan::wiring(&problem.options) {
+            Ok(wired) => wired,
             Err(error) => return Outcome::refused(error.to_string()),
         };
         let conversion = match converted(&problem.workload) {
             Ok(conversion) => conversion,
             Err(reason) => return Outcome::refused(reason),
         };
-        let asked = Asked { problem, topology, conversion };
+        let asked = Asked { problem, wired, conversion };
         let replicas = problem.options.flag("replicas") && problem.workload.placement().is_none();
         match asked.split(replicas, search) {
             Err(_) if replicas => asked.split(false, search).unwrap_or_else(|refused| *refused),
             found => found.unwrap_or_else(|refused| *refused),
         }
     }
-}
-
-/// The topology asked for.
-fn topology(problem: &Problem) -> Result<Option<Arc<Topology>>, LoadError> {
-    let asked = problem.options.file("topology");
-    asked.map(|path| read_topology(&path.display().to_string()).map(Arc::new)).transpose()
 }
 
 /// The workload as layers, each with the original nodes it stands for.
@@ -112,7 +102,7 @@ fn converted(workload: &Workload) -> Result<Conversion, String> {
 /// A question with what it takes to ask it of layers.
 struct Asked<'a> {
     problem: &'a Problem,
-    topology: Option<Arc<Topology>>,
+    wired: Option<Wired>,
     conversion: Conversion,
 }
 
@@ -120,8 +110,8 @@ impl Asked<'_> {
     /// The split that Parmesan finds, on the original; else what came of it instead.
     fn split(&self, replicas: bool, search: &Search) -> Result<Outcome, Box<Outcome>> {
         let Problem { workload, limits, options } = self.problem;
-        let machines = match &self.topology {
-            Some(topology) => topology.machines(),
+        let machines = match &self.wired {
+            Some(wired) => wired.topology.machines(),
             None => Machines::of_eight().with_devices(limits.devices.max(1)),
         };
         let mut options: Options = options.clone();
@@ -183,7 +173,8 @@ impl Asked<'_> {
     /// Puts the plan on the topology, by what its own stages send.
     fn map(&self, outcome: &mut Outcome, search: &Search) {
         let Problem { workload, limits, options } = self.problem;
-        let (Some(topology), Some(plan)) = (&self.topology, &outcome.plan) else { return };
+        let (Some(wired), Some(plan)) = (&self.wired, &outcome.plan) else { return };
+        let name = &wired.topology.name;
         let count = |name: &str| options.number(name) as u32;
         let settings = mapping::Settings {
             method: mapping::Method::find(options.choice("mapping")).unwrap_or_default(),
@@ -197,17 +188,17 @@ impl Asked<'_> {
             all_reduces: options.flag("incl_allr"),
             ..Consider::default()
         };
-        match mapping::map_plan(workload, limits, plan, topology, (consider, &settings, keep), search) {
-            Ok(mapped) if family::check(workload, limits, &mapped.plan).is_valid() => {
-                let asked = options.file("topology").filter(|path| path.is_file());
-                let file = asked.map(|path| path.display().to_string());
-                outcome.notes.push(format!("mapping: {}", mapped.part.told()));
-                outcome.mapping = Some(MappingPart { file, ..mapped.part });
-                outcome.objective = Some(family::check(workload, limits, &mapped.plan).value);
-                outcome.plan = Some(mapped.plan);
-            }
-            Ok(_) => outcome.notes.push(format!("not mapped to {}: a rule of the workload forbids it", topology.name)),
-            Err(why) => outcome.notes.push(format!("not mapped to {}: {why}", topology.name)),
+        let mapped = match mapping::map_plan(workload, limits, plan, wired, (consider, &settings, keep), search) {
+            Ok(mapped) => mapped,
+            Err(why) => return outcome.notes.push(format!("not mapped to {name}: {why}")),
+        };
+        let score = family::check(workload, limits, &mapped.plan);
+        if let Some(violation) = score.violations.first() {
+            return outcome.notes.push(format!("not mapped to {name}: {violation}"));
         }
+        outcome.notes.push(format!("mapping: {}", mapped.part.told()));
+        outcome.objective = Some(score.value);
+        outcome.plan = Some(mapped.plan);
+        outcome.mapping = Some(mapped.part);
     }
 }

@@ -103,7 +103,7 @@ impl EstimateArgs {
         let resolved = self.request()?.resolve(&model).map_err(refused)?;
         let mut accelerator = *resolved.accelerator;
         if let Some(topology) = &self.topology {
-            accelerator = topology.wired(&accelerator);
+            accelerator = topology.links_of(&accelerator);
         }
         let calibration = self.calibration.as_deref().map(calibration).transpose()?;
         let mut estimate = Estimate::of(&model, &resolved.run, &accelerator, resolved.devices, calibration.as_ref())

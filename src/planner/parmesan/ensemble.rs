@@ -4,11 +4,12 @@
 //! finds no plan, is told and left out. What is compared is the simulated time of a batch, on the topology's routes where
 //! there is one; of equals the one named first is kept. As long as all members take, and the memory of the largest.
 
-use std::sync::Arc;
-
-use super::mapping::{self, Consider, Keep};
+use super::{
+    mapping::{self, Consider, Keep},
+    wiring,
+};
 use crate::{
-    cluster::{LimitKind, topology::Topology},
+    cluster::LimitKind,
     family,
     plan::{Measure, Plan, document::MappingPart},
     planner::{
@@ -17,7 +18,7 @@ use crate::{
     },
     simulate::{Schedule, Settings as Simulated, length_unless},
     units,
-    workload::{LoadError, Workload, formats::read_topology},
+    workload::{Workload, formats::Wired},
 };
 
 static INFO: PlannerInfo = PlannerInfo {
@@ -80,7 +81,7 @@ impl Planner for Ensemble {
     }
 
     fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
-        topology(problem).map_err(OptionError::File)?;
+        wiring(&problem.options).map_err(OptionError::File)?;
         for member in members(problem)? {
             member.planner.check_options(&member.problem(problem))?;
         }
@@ -88,8 +89,8 @@ impl Planner for Ensemble {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let topology = match topology(problem) {
-            Ok(topology) => topology,
+        let wired = match wiring(&problem.options) {
+            Ok(wired) => wired,
             Err(error) => return Outcome::refused(error.to_string()),
         };
         let members = match members(problem) {
@@ -99,7 +100,7 @@ impl Planner for Ensemble {
         let (mut best, mut told): (Option<Candidate>, Vec<String>) = (None, vec![]);
         for (at, member) in members.iter().enumerate() {
             let share = search.remaining().map(|left| left / (members.len() - at) as u32);
-            match member.candidate(problem, topology.as_ref(), &search.part(share)) {
+            match member.candidate(problem, wired.as_ref(), &search.part(share)) {
                 Ok(found) => {
                     told.push(format!("{}: {} a batch", member.name, units::seconds(found.seconds)));
                     if best.as_ref().is_none_or(|best| found.seconds < best.seconds) {
@@ -132,12 +133,6 @@ impl Planner for Ensemble {
         outcome.plan = Some(best.plan);
         outcome
     }
-}
-
-/// The topology asked for.
-fn topology(problem: &Problem) -> Result<Option<Arc<Topology>>, LoadError> {
-    let asked = problem.options.file("topology");
-    asked.map(|path| read_topology(&path.display().to_string()).map(Arc::new)).transpose()
 }
 
 /// A planner with its settings.
@@ -211,29 +206,19 @@ impl Member {
     }
 
     /// Its plan on the topology, simulated; else why there is none.
-    fn candidate(
-        &self,
-        problem: &Problem,
-        topology: Option<&Arc<Topology>>,
-        search: &Search,
-    ) -> Result<Candidate, String> {
+    fn candidate(&self, problem: &Problem, wired: Option<&Wired>, search: &Search) -> Result<Candidate, String> {
         let asked = self.problem(problem);
         let outcome = guarded(self.planner, || self.planner.plan(&asked, search)).map_err(|fault| fault.to_string())?;
         let why = outcome.infeasible.as_ref().map_or("no plan in its time", |story| story.explanation.as_str());
         let mut plan = outcome.plan.ok_or_else(|| format!("no plan: {why}"))?;
         let (workload, limits) = (&problem.workload, &problem.limits);
         let (mut mapping, mut notes) = (outcome.mapping, outcome.notes);
-        if let (Some(topology), None) = (topology, &mapping) {
+        if let (Some(wired), None) = (wired, &mapping) {
             let settings = mapping::Settings::by_the_way(search.seed());
             let how = (Consider::default(), &settings, Keep::Faster);
-            match mapping::map_plan(workload, limits, &plan, topology, how, search) {
-                Ok(mapped) => {
-                    let asked = problem.options.file("topology").filter(|path| path.is_file());
-                    let file = asked.map(|path| path.display().to_string());
-                    mapping = Some(MappingPart { file, ..mapped.part });
-                    plan = mapped.plan;
-                }
-                Err(why) => notes.push(format!("not mapped to {}: {why}", topology.name)),
+            match mapping::map_plan(workload, limits, &plan, wired, how, search) {
+                Ok(mapped) => (plan, mapping) = (mapped.plan, Some(mapped.part)),
+                Err(why) => notes.push(format!("not mapped to {}: {why}", wired.topology.name)),
             }
         }
         // Plans of one family are told by one measure: where it has the time of a batch, by that.

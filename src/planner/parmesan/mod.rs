@@ -9,6 +9,9 @@
 //! * [`Ensemble`]: any planners' plans, mapped and simulated, the fastest kept
 //! * [`mapping`]: phase 2, which device each part sits on, for the plan of any planner
 
+use super::Options;
+use crate::workload::{LoadError, formats::Wired};
+
 mod candidates;
 mod coarsen;
 mod ensemble;
@@ -22,3 +25,11 @@ mod tests;
 
 pub use ensemble::Ensemble;
 pub use planner::Parmesan;
+
+/// The topology that the option `topology` names, if it names one.
+///
+/// # Errors
+/// [`LoadError`] if there is none of that name, or its file cannot be read.
+pub(super) fn wiring(options: &Options) -> Result<Option<Wired>, LoadError> {
+    options.file("topology").map(|path| Wired::read(&path.display().to_string())).transpose()
+}

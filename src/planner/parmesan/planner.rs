@@ -20,6 +20,7 @@ use super::{
     mapping::{Consider, Demands, Instance, MapError, Mapping, Method, Parallel, Settings, map},
     options::OPTIONS,
     stages::Machine,
+    wiring,
 };
 use crate::{
     cluster::{
@@ -31,7 +32,7 @@ use crate::{
     planner::{Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     simulate::{Schedule, Settings as Played, length_unless},
     units,
-    workload::{LoadError, Workload, formats::read_topology, piper::VANILLA, states},
+    workload::{LoadError, Workload, formats::Wired, piper::VANILLA, states},
 };
 
 static INFO: PlannerInfo = PlannerInfo {
@@ -84,10 +85,11 @@ impl Planner for Parmesan {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        let topology = match wired(problem) {
-            Ok(topology) => topology,
+        let wired = match wired(problem) {
+            Ok(wired) => wired,
             Err(error) => return Outcome::refused(error.to_string()),
         };
+        let topology = &wired.topology;
         if topology.machines() != problem.limits.machines {
             return Outcome::refused(format!(
                 "{} has {} devices in machines of {}, and the limits say {}: leave --devices and --machines to the topology.",
@@ -100,7 +102,7 @@ impl Planner for Parmesan {
         if let Err(error) = parallel(problem).checked() {
             return Outcome::refused(format!("{error}."));
         }
-        Run::new(problem, &Arc::new(topology), search).run()
+        Run::new(problem, &wired, search).run()
     }
 }
 
@@ -110,16 +112,17 @@ fn parallel(problem: &Problem) -> Parallel {
 }
 
 /// The topology of the options, or of the machines and their links.
-fn wired(problem: &Problem) -> Result<Topology, LoadError> {
-    let Some(path) = problem.options.file("topology") else {
-        let number = |name: &str| problem.options.number(name);
-        return Ok(topology::of_machines(
-            &problem.limits.machines,
-            number("nvlink_bandwidth"),
-            number("ethernet_bandwidth").max(number("all_reduce_bandwidth")),
-        ));
-    };
-    read_topology(&path.display().to_string())
+fn wired(problem: &Problem) -> Result<Wired, LoadError> {
+    if let Some(wired) = wiring(&problem.options)? {
+        return Ok(wired);
+    }
+    let number = |name: &str| problem.options.number(name);
+    let machines = topology::of_machines(
+        &problem.limits.machines,
+        number("nvlink_bandwidth"),
+        number("ethernet_bandwidth").max(number("all_reduce_bandwidth")),
+    );
+    Ok(Wired { topology: Arc::new(machines), file: None })
 }
 
 /// A plan with what it is worth.
@@ -143,6 +146,8 @@ impl Scored {
 struct Run<'a> {
     problem: &'a Problem,
     topology: &'a Arc<Topology>,
+    /// The file that the topology was read from, if it was.
+    file: Option<&'a String>,
     search: &'a Search,
     model: SpeedupModel,
     fine: Fine,
@@ -152,7 +157,8 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(problem: &'a Problem, topology: &'a Arc<Topology>, search: &'a Search) -> Self {
+    fn new(problem: &'a Problem, wired: &'a Wired, search: &'a Search) -> Self {
+        let Wired { topology, file } = wired;
         let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
         let model = SpeedupModel::from_options(&options);
         let probe = Plan { measure: Measure::Speedup(model), ..Plan::default() };
@@ -165,7 +171,7 @@ impl<'a> Run<'a> {
             all_reduces: problem.options.flag("incl_allr"),
             shared_links: false,
         };
-        Run { problem, topology, search, model, fine, machine, method, consider }
+        Run { problem, topology, file: file.as_ref(), search, model, fine, machine, method, consider }
     }
 
     /// The points to try, and which of the values given do not count.
@@ -344,12 +350,10 @@ impl<'a> Run<'a> {
             ("communication_s", part.communication_s),
             ("communication_bound_s", part.lower_bound_s),
         ];
-        let asked = self.problem.options.file("topology");
-        let file = asked.as_ref().filter(|path| path.is_file()).map(|path| path.display().to_string());
-        outcome.mapping = Some(MappingPart { iteration_s: Some(scored.seconds), file, ..part });
+        outcome.mapping = Some(MappingPart { iteration_s: Some(scored.seconds), file: self.file.cloned(), ..part });
         outcome.objective = Some(scored.speedup);
         // Machines that are joined by the planner's own links are no topology that a plan file could name.
-        let topology = asked.is_some().then(|| Arc::clone(self.topology));
+        let topology = self.problem.options.file("topology").map(|_| Arc::clone(self.topology));
         outcome.plan = Some(Plan { topology, ..scored.plan });
         outcome.statistics.seconds = self.search.elapsed().as_secs_f64();
         outcome

@@ -133,10 +133,10 @@ impl Run<'_> {
         let problem = problem(self.sweep, point);
         let series = &self.sweep.series[point.series];
         let (outcome, score) = match &series.wiring {
-            Some(Wiring { topology, file, .. }) => {
+            Some(Wiring { wired, .. }) => {
                 let problem = problem.clone();
                 let mut run = run::Run { planner: series.planner, problem, outcome, score, seconds, simulation: None };
-                run.map_onto(topology, file.clone(), search);
+                run.map_onto(wired, search);
                 (run.outcome, run.score)
             }
             None => (outcome, score),

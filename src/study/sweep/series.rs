@@ -1,11 +1,12 @@
 //! A line of a sweep: a planner with its options.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use crate::{
-    cluster::{Overrides, topology::Topology},
+    cluster::Overrides,
     planner::{self, OptionError, Options, Planner},
     source::error::{printable, single_line},
+    workload::formats::Wired,
 };
 
 /// A planner with its options, and what its line is called.
@@ -26,9 +27,7 @@ pub struct Series {
 #[derive(Debug, Clone)]
 pub struct Wiring {
     /// The topology.
-    pub topology: Arc<Topology>,
-    /// The file it was read from, if it was read from one.
-    pub file: Option<String>,
+    pub wired: Wired,
     /// What counts where nothing else is said of a limit.
     pub limits: Overrides,
 }

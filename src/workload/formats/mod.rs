@@ -19,7 +19,7 @@ use std::{fmt, io::Read, path::Path};
 use super::{LoadError, Workload};
 
 pub use file::{MAX_FILE_BYTES, read_all, read_file};
-pub use wiring::read_topology;
+pub use wiring::Wired;
 
 /// The formats that can be planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]

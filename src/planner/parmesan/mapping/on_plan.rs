@@ -1,18 +1,13 @@
 //! The mapping of a whole plan: from its stages to the demands of their parts, mapped, and the plan put on the devices found.
 
-use std::sync::Arc;
-
 use super::{Consider, Cost, Demands, Instance, MapError, Mapping, Settings, map};
 use crate::{
-    cluster::{
-        Limits,
-        topology::{LinkRule, Topology},
-    },
+    cluster::{Limits, topology::LinkRule},
     family,
     plan::{Plan, document::MappingPart},
     planner::Search,
     simulate::{Play, length_unless},
-    workload::Workload,
+    workload::{Workload, formats::Wired},
 };
 
 /// A plan on the devices of a topology.
@@ -57,10 +52,11 @@ pub fn map_plan(
     workload: &Workload,
     limits: &Limits,
     plan: &Plan,
-    topology: &Arc<Topology>,
+    wired: &Wired,
     (consider, settings, keep): (Consider, &Settings, Keep),
     search: &Search,
 ) -> Result<Mapped, PlanError> {
+    let topology = &wired.topology;
     let play = Play::default().of(plan);
     let plain = Plan { topology: None, ..plan.clone() };
     let pipeline = family::pipeline(workload, limits, &plain, &play.settings);
@@ -73,9 +69,9 @@ pub fn map_plan(
     let mut mapping = map(&instance, settings, search)?;
     // On the routes, under the schedule that the pipeline can run.
     let simulated = |devices: &[usize]| {
-        let wired = pipeline.clone().on(topology, devices);
-        let schedule = wired.schedule(play.schedule);
-        length_unless(&wired, schedule, &|| search.cancelled())
+        let routed = pipeline.clone().on(topology, devices);
+        let schedule = routed.schedule(play.schedule);
+        length_unless(&routed, schedule, &|| search.cancelled())
     };
     let before: Vec<usize> = plan.devices().map(|device| device as usize).collect();
     let known = before.len() == instance.workers() && before.iter().all(|&device| device < topology.devices());
@@ -89,6 +85,6 @@ pub fn map_plan(
         mapping.proved &= cost.seconds <= mapping.cost.seconds * (1.0 + 1e-9);
         (mapping.devices, mapping.cost, after) = (devices.clone(), *cost, Some(*seconds));
     }
-    let part = MappingPart { iteration_s: after, ..mapping.part(&instance) };
+    let part = MappingPart { iteration_s: after, file: wired.file.clone(), ..mapping.part(&instance) };
     Ok(Mapped { plan: plan.clone().on(topology, &mapping.devices), mapping, part, before })
 }
