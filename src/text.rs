@@ -65,6 +65,13 @@ pub fn is_hostile(c: char) -> bool {
         || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// The known word that was probably meant: the nearest by edits and exchanged letters (Damerau and Levenshtein), if it is at
+/// most a third of its letters away.
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |name: &&str| strsim::damerau_levenshtein(word, name);
+    known.min_by_key(distance).filter(|name| distance(name) <= (name.chars().count() / 3).max(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

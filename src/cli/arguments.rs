@@ -15,6 +15,7 @@ use super::{
 use crate::{
     cluster::{LimitKind, Machines, Overrides},
     export::formats::{self, Format},
+    plan::Plan,
     planner,
     simulate::Schedule,
     units::{self, UnitError},
@@ -101,6 +102,15 @@ impl LimitArgs {
         };
         let all: Vec<LimitArgs> = sizes.map(one).collect();
         if all.is_empty() { vec![self.clone()] } else { all }
+    }
+
+    /// Puts a plan on the routes of the topology asked for, its devices being that one's, if it has so many.
+    pub(super) fn wire(&self, plan: &mut Plan) {
+        if let Some(given) = &self.topology {
+            let topology = given.topology();
+            let known = plan.devices().all(|device| (device as usize) < topology.devices());
+            plan.topology = known.then(|| Arc::clone(topology));
+        }
     }
 
     /// What a preset says about links, as settings of planners that have links.

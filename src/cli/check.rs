@@ -1,6 +1,6 @@
 //! `plantui check`: validate a plan and score it again, from the workload alone.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -440,11 +440,7 @@ pub(super) fn limits(
     let overrides = flags.overrides().or(&Overrides::from(loaded.limits));
     let limits = family::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))?;
     loaded.under(&limits);
-    if let Some(given) = &flags.topology {
-        let topology = given.topology();
-        let known = loaded.plan.devices().all(|device| (device as usize) < topology.devices());
-        loaded.plan.topology = known.then(|| Arc::clone(topology));
-    }
+    flags.wire(&mut loaded.plan);
     Ok(limits)
 }
 

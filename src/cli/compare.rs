@@ -15,6 +15,7 @@ use super::{
     planning,
     play::PlayArgs,
     report::{self, line},
+    topology_input::Given,
     watch::watched,
 };
 use crate::{
@@ -77,6 +78,12 @@ pub struct CompareArgs {
     limits: LimitArgs,
     #[command(flatten)]
     play: PlayArgs,
+}
+
+/// A planner and what it is asked.
+struct Asked {
+    planner: &'static dyn Planner,
+    problem: Problem,
 }
 
 /// What to sort by, within each objective; entries without a figure come last.
@@ -175,10 +182,11 @@ impl CompareArgs {
         for path in &self.plan {
             let mut loaded = input::plan(path, &workload)?;
             loaded.under(&limits);
+            self.limits.wire(&mut loaded.plan);
             let search = Search::new(self.deadline, self.seed);
             entries.push(compare::given(&input::shown(path), &workload, &limits, loaded.plan, play, &search));
         }
-        let stopped = self.ask(&able, &workload, &limits, play, &mut entries)?;
+        let stopped = self.ask(able, play, &mut entries)?;
         self.say_what_nothing_heeds(&workload, &limits, play, &entries);
         columns::sort(&mut entries, |entry| entry, self.sort.column(), false);
         let reference_s = compare::reference_s(&entries);
@@ -218,11 +226,7 @@ impl CompareArgs {
     }
 
     /// The planners to ask, and why the others are not.
-    fn planners(
-        &self,
-        workload: &Arc<Workload>,
-        limits: &Limits,
-    ) -> Result<(Vec<&'static dyn Planner>, Vec<LeftOut>), Failure> {
+    fn planners(&self, workload: &Arc<Workload>, limits: &Limits) -> Result<(Vec<Asked>, Vec<LeftOut>), Failure> {
         let (mut able, mut left_out) = (vec![], vec![]);
         for &planner in planner::all() {
             let id = planner.info().id;
@@ -230,13 +234,14 @@ impl CompareArgs {
             if !named && (!self.planner.is_empty() || planner.asks_others()) {
                 continue;
             }
-            let options = Options::defaults(planner.options());
+            let settings = planning::settings(planner, &self.limits, &[]);
+            let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
             let problem = Problem { workload: Arc::clone(workload), limits: *limits, options };
             let asked = planner
                 .can_plan(workload)
                 .and_then(|()| planner.check_options(&problem).map_err(|error| error.to_string()));
             match asked {
-                Ok(()) => able.push(planner),
+                Ok(()) => able.push(Asked { planner, problem }),
                 Err(reason) => left_out.push(LeftOut { id, reason }),
             }
         }
@@ -252,17 +257,10 @@ impl CompareArgs {
 
     /// Asks one planner after the other; Ctrl-C stops the one that runs and leaves out the rest. Says whether it was
     /// pressed.
-    fn ask(
-        &self,
-        planners: &[&'static dyn Planner],
-        workload: &Arc<Workload>,
-        limits: &Limits,
-        play: Play,
-        entries: &mut Vec<Entry>,
-    ) -> Result<bool, Failure> {
+    fn ask(&self, planners: Vec<Asked>, play: Play, entries: &mut Vec<Entry>) -> Result<bool, Failure> {
         let all = Search::new(None, self.seed);
         let interrupt = Interrupt::cancels(&all)?;
-        for &planner in planners {
+        for Asked { planner, problem } in planners {
             if interrupt.pressed() {
                 break;
             }
@@ -273,8 +271,10 @@ impl CompareArgs {
                 interrupt.follows();
                 after
             };
-            let shown = (planner.info().name, planner.measure(workload, &Options::defaults(planner.options())));
-            let work = || compare::planned(planner, workload, limits, play, &search, then);
+            let shown = (planner.info().name, planner.measure(&problem.workload, &problem.options));
+            let given = planning::mapped_to(planner, &problem.workload, &self.limits);
+            let wired = given.as_deref().map(Given::wired);
+            let work = || compare::planned(planner, problem, wired, play, &search, then);
             let entry = watched(shown, &search, &interrupt, work);
             entry.fault.iter().for_each(tell_bug);
             entries.push(entry);

@@ -42,16 +42,14 @@ impl Task {
     /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
     pub fn new(mut workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
         let args = &PlannerArgs { settings: training_input::software(&mut workload, &args.settings)?, ..args.clone() };
-        let (overrides, given, topology) = (limits.overrides(), limits.flags(), limits.topology.clone());
-        let settings_of = |planner| settings(planner, limits, args);
+        let (overrides, given, limit_args) = (limits.overrides(), limits.flags(), limits);
         let mut assumed = family::assumed(&workload, &overrides);
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
-        let own = workload.training().is_some() || planner.options().iter().any(|spec| spec.name == "topology");
-        let topology = topology.filter(|_| !own);
+        let topology = mapped_to(planner, &workload, limit_args);
         assumed.extend(topology.iter().map(|topology| topology.rule(family::of(&workload).on_machines())));
-        let settings = settings_of(planner);
+        let settings = settings(planner, limit_args, &args.settings);
         let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
         let problem = Problem { workload: Arc::new(workload), limits, options };
         planner.check_options(&problem)?;
@@ -158,11 +156,17 @@ pub(super) fn pool(threads: u16) -> Result<rayon::ThreadPool, Failure> {
 }
 
 /// The settings of a planner: what a cluster preset says comes first, so that settings given by name win.
-pub(super) fn settings(planner: &dyn Planner, limits: &LimitArgs, args: &PlannerArgs) -> Vec<String> {
+pub(super) fn settings(planner: &dyn Planner, limits: &LimitArgs, given: &[String]) -> Vec<String> {
     let links = limits.link_settings();
     let declared = |name: &str| planner.options().iter().any(|spec| spec.name == name);
     let preset = links.iter().filter(|(name, _)| declared(name)).map(|(name, value)| format!("{name}={value}"));
-    preset.chain(args.settings.iter().cloned()).collect()
+    preset.chain(given.iter().cloned()).collect()
+}
+
+/// The topology that a planner's plan is mapped to: the one asked for, unless the planner takes it into account itself.
+pub(super) fn mapped_to(planner: &dyn Planner, workload: &Workload, limits: &LimitArgs) -> Option<Arc<Given>> {
+    let own = workload.training().is_some() || planner.options().iter().any(|spec| spec.name == "topology");
+    limits.topology.clone().filter(|_| !own)
 }
 
 /// The planner asked for, or the first that can plan the workload, best without converting it.

@@ -147,7 +147,7 @@ impl ScreenArgs {
             defaults: config.limits,
             planner: planner.info().id.into(),
             planner_asked: self.planning.planner.is_some(),
-            settings: planning::settings(planner, &self.limits, &self.planning),
+            settings: planning::settings(planner, &self.limits, &self.planning.settings),
             schedule: config.schedule,
             simulator: config.simulator,
             schedule_asked: self.look.schedule.is_some(),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Ending, Failure, mistyped, output, report::line};
+use super::{Ending, Failure, output, report::line};
 use crate::{
     source::error::printable,
     terms::{self, Term},
@@ -70,7 +70,7 @@ impl TermsArgs {
 
 fn find(word: &str) -> Result<&'static Term, Failure> {
     terms::find(word).ok_or_else(|| {
-        let near = mistyped::nearest(word, terms::all().map(|term| term.name));
+        let near = crate::text::nearest(word, terms::all().map(|term| term.name));
         let hint = match near {
             Some(near) => format!("did you mean `{near}`? `plantui terms` lists all"),
             None => "`plantui terms` lists all".into(),

@@ -7,7 +7,7 @@ use toml::{
 
 use super::{
     Config, ConfigError,
-    settings::{self, Setting, nearest, texts},
+    settings::{self, Setting, texts},
 };
 use crate::{
     source::error::{printable, single_line},
@@ -77,7 +77,7 @@ impl Reader<'_> {
 
     fn unknown(&self, at: usize, what: &str, word: &str, known: &[&str]) -> ConfigError {
         let word = printable(word);
-        let repair = match nearest(&word, known.iter().copied()) {
+        let repair = match crate::text::nearest(&word, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there are {}", known.join(", ")),
         };

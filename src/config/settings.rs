@@ -211,14 +211,8 @@ fn known_planner(id: &str) -> Result<String, Repair> {
 /// That there is no such word, which one may be meant, and which there are.
 pub(super) fn one_of(what: &str, word: &str, known: &[&str]) -> Repair {
     let word = &printable(word);
-    match nearest(word, known.iter().copied()) {
+    match crate::text::nearest(word, known.iter().copied()) {
         Some(near) => format!("there is no {what} `{word}`; did you mean `{near}`?"),
         None => format!("there is no {what} `{word}`; there are {}", known.join(", ")),
     }
-}
-
-/// The known word that was probably meant: the nearest, if it is at most a third of its letters away.
-pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let distance = |name: &&str| strsim::damerau_levenshtein(word, name);
-    known.min_by_key(distance).filter(|name| distance(name) <= (name.chars().count() / 3).max(1))
 }

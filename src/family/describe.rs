@@ -114,6 +114,17 @@ pub fn kind(name: &str) -> &str {
     if bare.is_empty() { name } else { bare }
 }
 
+/// What a plan is worth in one of its family's own figures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figure {
+    /// The value with its unit: `51.6 %`.
+    pub value: String,
+    /// What it is, for a line below the value: `MFU`.
+    pub name: String,
+    /// What it is, where it stands before the value in a line; empty where the value says it.
+    pub short: &'static str,
+}
+
 /// The words and columns of a family.
 pub trait Describe {
     /// Titles and widths of the columns after a node's name.
@@ -167,6 +178,13 @@ pub trait Describe {
     /// utilisation, how far to trust them. Empty where the measure says all.
     fn plan_facts(&self, workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<String> {
         let _ = (workload, limits, plan);
+        vec![]
+    }
+
+    /// The same as single figures for a line of them, a value and what it is, the most wanted first. Empty where the
+    /// simulated time says all.
+    fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<Figure> {
+        let _ = (limits, plan);
         vec![]
     }
 

@@ -82,6 +82,18 @@ pub trait Planner: Sync + Send {
         &[]
     }
 
+    /// Names of the options that mean nothing for a workload: they are not offered there, and refused.
+    fn unheard(&self, workload: &Workload) -> &'static [&'static str] {
+        let _ = workload;
+        &[]
+    }
+
+    /// Those of [`Planner::levers`] that are heard for a workload.
+    fn levers_for(&self, workload: &Workload) -> Vec<Lever> {
+        let unheard = self.unheard(workload);
+        self.levers().iter().copied().filter(|lever| !unheard.contains(&lever.name())).collect()
+    }
+
     /// The limits it heeds, in the order to show them.
     fn limits(&self) -> &'static [LimitKind] {
         &LimitKind::PIPELINE

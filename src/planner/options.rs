@@ -166,6 +166,16 @@ pub enum OptionError {
         /// What it takes.
         known: String,
     },
+    /// The option means nothing for this workload.
+    #[error("option {name} of planner {planner} means nothing for {workload}; leave it out")]
+    Unheard {
+        /// The planner's id.
+        planner: String,
+        /// The option.
+        name: String,
+        /// What is planned, in words: a kind of workload.
+        workload: String,
+    },
     /// An option without which the planner cannot plan was not given.
     #[error("planner {planner} needs the option `{name}`; give it with --set {name}={example}")]
     Missing {

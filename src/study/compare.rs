@@ -4,17 +4,17 @@
 //! promises can be held against one another. Where an objective is a time per sample, the difference between it and the
 //! simulated one is the planner's prediction error.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use crate::{
     cluster::Limits,
     family::check,
     plan::{Measure, Plan, Score},
-    planner::{Fault, Options, Outcome, Planner, PlannerInfo, Problem, REPORT, Search, Status},
-    run::{self, Simulation},
+    planner::{Fault, Outcome, Planner, PlannerInfo, Problem, REPORT, Search, Status},
+    run::{Run, Simulation},
     simulate::{Pipeline, Play, Schedule, Timeline},
     study::promise::times_s,
-    workload::Workload,
+    workload::{Workload, formats::Wired},
 };
 
 /// The time each planner gets where nobody says otherwise: an anytime planner would go on for ever.
@@ -149,29 +149,30 @@ impl Played {
     }
 }
 
-/// Runs one planner with its default options and plays its plan under the search that `then` makes of the one it had. One
-/// that fails has a line that says so.
+/// Asks one planner, puts its plan on the devices of a topology where there is one and the planner knows none, and plays it
+/// under the search that `then` makes of the one it had. A planner that fails has a line that says so.
 pub fn planned(
     planner: &'static dyn Planner,
-    workload: &Arc<Workload>,
-    limits: &Limits,
+    problem: Problem,
+    wired: Option<&Wired>,
     play: impl Into<Play>,
     search: &Search,
     then: impl FnOnce(&Search) -> Search,
 ) -> Entry {
-    let problem =
-        Problem { workload: Arc::clone(workload), limits: *limits, options: Options::defaults(planner.options()) };
-    let (outcome, score) = match run::plan(planner, &problem, search) {
-        Ok(found) => found,
+    let mut run = match Run::new(planner, problem, search) {
+        Ok(run) => run,
         Err(fault) => return failed(planner.info(), fault, search.elapsed().as_secs_f64()),
     };
-    let seconds = search.elapsed().as_secs_f64();
-    let played = outcome.plan.as_ref().map(|plan| Played::within(workload, limits, plan, play, &then(search)));
-    run(planner.info(), &outcome, score.as_ref(), seconds, None).simulated(played)
+    if let Some(wired) = wired {
+        run.map_onto(wired, search);
+    }
+    let Problem { workload, limits, .. } = &run.problem;
+    let played = run.outcome.plan.as_ref().map(|plan| Played::within(workload, limits, plan, play, &then(search)));
+    line(planner.info(), &run.outcome, run.score.as_ref(), run.seconds, None).simulated(played)
 }
 
 /// The line of a finished run.
-pub fn run(
+pub fn line(
     planner: &PlannerInfo,
     outcome: &Outcome,
     score: Option<&Score>,
@@ -241,40 +242,45 @@ pub fn given(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::{cluster::Overrides, family, planner::liar::Liar, workload};
+    use crate::{
+        cluster::Overrides,
+        family,
+        planner::{Options, liar::Liar},
+        workload,
+    };
+
+    fn problem(planner: &dyn Planner, overrides: &Overrides) -> Problem {
+        let workload = Arc::new(workload::builtin());
+        let limits = family::resolve(&workload, overrides).unwrap();
+        Problem { workload, limits, options: Options::defaults(planner.options()) }
+    }
 
     #[test]
     fn a_planner_that_fails_has_a_line_that_says_so() {
-        let workload = Arc::new(workload::builtin());
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let play = Schedule::OneForwardOneBackward;
-        let entry = planned(&Liar::Claims, &workload, &limits, play, &Search::default(), Search::clone);
+        let asked = |planner| problem(planner, &Overrides::default());
+        let entry = planned(&Liar::Claims, asked(&Liar::Claims), None, play, &Search::default(), Search::clone);
         assert!(matches!(entry.fault, Some(Fault::Claim { planner: "liar", .. })));
         assert_eq!((entry.status, entry.value(), &entry.plan), (None, None, &None));
         assert!(entry.remarks[0].contains("claims") && entry.remarks[0].contains(REPORT), "{:?}", entry.remarks);
-        let other = planned(
-            crate::planner::find("piper").unwrap(),
-            &workload,
-            &limits,
-            play,
-            &Search::default(),
-            Search::clone,
-        );
+        let piper = crate::planner::find("piper").unwrap();
+        let other = planned(piper, asked(piper), None, play, &Search::default(), Search::clone);
         assert!(other.fault.is_none() && other.value().is_some());
     }
 
     #[test]
     fn a_plan_that_was_not_simulated_stays_on_the_table() {
-        let workload = Arc::new(workload::builtin());
-        let asked = Overrides { microbatches: Some(720_720), ..Overrides::default() };
-        let limits = family::resolve(&workload, &asked).unwrap();
         let planner = crate::planner::find("equal-partition").unwrap();
+        let asked = problem(planner, &Overrides { microbatches: Some(720_720), ..Overrides::default() });
+        let (workload, limits) = (asked.workload.clone(), asked.limits);
         let schedule = Schedule::OneForwardOneBackward;
         let stopped = Search::default();
         stopped.cancel();
         let whole = Search::default();
-        let entry = planned(planner, &workload, &limits, schedule, &whole, |_| stopped.clone());
+        let entry = planned(planner, asked, None, schedule, &whole, |_| stopped.clone());
         assert!(entry.value().is_some() && entry.played.is_none() && entry.prediction_error().is_none());
         assert!(entry.remarks.iter().any(|remark| remark.starts_with("not simulated: stopped")), "{:?}", entry.remarks);
         let plan = entry.plan.unwrap();

@@ -128,7 +128,9 @@ mod tests {
         let plan = |id: &str| {
             let planner = planner::find(id).unwrap();
             let play = Schedule::OneForwardOneBackward;
-            compare::planned(planner, &workload, &limits, play, &Search::default(), Search::clone)
+            let options = planner::Options::defaults(planner.options());
+            let problem = planner::Problem { workload: workload.clone(), limits, options };
+            compare::planned(planner, problem, None, play, &Search::default(), Search::clone)
         };
         let (piper, equal) = (plan("piper"), plan("equal-partition"));
         let named = |name, entry| Named { name, entry };

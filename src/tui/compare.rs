@@ -330,6 +330,8 @@ impl Model {
     /// Asks every planner that has no answer for what stands at the left.
     pub(super) fn compare_all(&mut self) -> Effects {
         let able = (0..self.planners.len()).filter(|&planner| self.refusals[planner].is_none());
+        // Who asks the others would plan the same plans once more.
+        let able = able.filter(|&planner| planner == self.planner || !self.planners[planner].asks_others());
         let planning = self.running.as_ref().is_some_and(|running| running.planning).then_some(self.planner);
         let answered = |planner: usize| match self.compare.answer(planner) {
             Some(Answer::Plan(contender)) => {

@@ -29,7 +29,7 @@ impl Contender {
 
     /// A result and its figures in the simulator, if it was played.
     pub(super) fn new(shown: Arc<Shown>, figures: Option<compare::Played>, play: Play) -> Self {
-        let mut entry = compare::run(shown.planner, &shown.outcome, shown.score.as_ref(), shown.seconds, figures);
+        let mut entry = compare::line(shown.planner, &shown.outcome, shown.score.as_ref(), shown.seconds, figures);
         // What took no time at all was not planned but made or read.
         entry.seconds = entry.seconds.filter(|&seconds| seconds > 0.0);
         let violations = shown.score.iter().flat_map(|score| &score.violations);

@@ -303,6 +303,11 @@ impl Model {
         self.natives[planner]
     }
 
+    /// Whether a planner has lines and answers of its own where all are asked: it converts nothing, and asks no other.
+    pub(super) fn stands_alone(&self, planner: usize) -> bool {
+        self.is_native(planner) && !self.planners[planner].asks_others()
+    }
+
     /// Whether the left panel is to be seen.
     pub(super) fn panel_visible(&self) -> bool {
         self.focus == Focus::Panel || !self.folded.unwrap_or(self.size.0 < 100)

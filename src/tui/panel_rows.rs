@@ -6,8 +6,8 @@
 use super::model::{Focus, Model, View};
 use crate::{
     cluster::LimitKind,
-    family,
     simulate::{Schedule, Setting},
+    study::explain::limits_of,
 };
 
 /// A row of the left panel that can be selected.
@@ -82,13 +82,10 @@ impl Model {
                 rows.extend(others.into_iter().map(PanelRow::Planner));
             }
         }
-        // A planner that converts is limited as plans of the workload are, not in terms of its own.
-        let limits = match self.is_native(self.planner) {
-            true => self.current_planner().limits_for(&self.workload),
-            false => family::of(&self.workload).limits(),
-        };
-        rows.extend(limits.iter().map(|&kind| PanelRow::Limit(kind)));
-        rows.extend((0..self.specs().len()).map(PanelRow::Option));
+        rows.extend(limits_of(self.current_planner(), &self.workload).iter().map(|&kind| PanelRow::Limit(kind)));
+        let unheard = self.current_planner().unheard(&self.workload);
+        let heard = |&i: &usize| !unheard.contains(&self.specs()[i].name);
+        rows.extend((0..self.specs().len()).filter(heard).map(PanelRow::Option));
         // Where nothing is played, how it is played matters to nobody.
         if matches!(self.view, View::Overview | View::Timeline | View::Compare) {
             rows.push(PanelRow::Schedule);

@@ -46,6 +46,8 @@ pub(super) struct Shown {
     pub names: Names,
     /// What the plan is worth in its family's own figures, a line each.
     pub facts: Vec<String>,
+    /// The same as single figures.
+    pub figures: Vec<family::describe::Figure>,
     /// What its stages send one another.
     pub traffic: Vec<Flow>,
     /// How its operators use devices and links, where it splits operators.
@@ -73,6 +75,9 @@ impl Shown {
             names: plan.map(|plan| Names::new(&problem.workload, &problem.limits, plan)).unwrap_or_default(),
             facts: plan
                 .map(|plan| family::of(&problem.workload).plan_facts(&problem.workload, &problem.limits, plan))
+                .unwrap_or_default(),
+            figures: plan
+                .map(|plan| family::of(&problem.workload).plan_figures(&problem.limits, plan))
                 .unwrap_or_default(),
             traffic: plan.map(|plan| family::of(&problem.workload).flows(&problem.workload, plan)).unwrap_or_default(),
             operators: plan.and_then(|plan| usage::of(&problem.workload, &problem.limits, plan)),

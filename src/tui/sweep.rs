@@ -362,7 +362,7 @@ impl Model {
         match self.lines() {
             Lines::One => vec![Series::new(planner, own())],
             Lines::Planners => (0..self.planners.len())
-                .filter(|&i| self.refusals[i].is_none() && (self.is_native(i) || i == self.planner))
+                .filter(|&i| self.refusals[i].is_none() && (self.stands_alone(i) || i == self.planner))
                 .filter(|&i| self.objective_of(i) == self.objective_of(self.planner))
                 .filter(|&i| {
                     let (workload, limits, options) = (self.workload.clone(), self.limits, self.options[i].clone());

@@ -142,6 +142,15 @@ fn only_regular_files_are_read() {
 }
 
 #[test]
+fn a_name_that_is_neither_file_nor_model_is_held_against_models() {
+    let error = refusal(&["plan", "llama-3-71b"]);
+    assert!(error.contains("llama-3-71b: is no file, and no model has that name"), "{error}");
+    assert!(error.contains("did you mean `llama-3-70b`?"), "{error}");
+    let error = refusal(&["plan", "some-model-of-mine-1.5x"]);
+    assert!(error.contains("a model's name such as `llama-3-70b`"), "{error}");
+}
+
+#[test]
 fn paths_that_are_no_file() {
     let error = refusal(&["plan", "no/such/file.json"]);
     assert!(error.contains("no/such/file.json: does not exist") && error.contains("hint: check the path"), "{error}");

@@ -101,3 +101,19 @@ fn all_are_played_under_the_settings_asked_for() {
     let text = stdout(&["compare", TINY, "--planner", "piper", "--schedule", "gpipe", "--optimizer-step", "1s"], 0);
     assert!(text.contains("\nsimulated as GPipe, optimizer step 1.000 s\n"), "{text}");
 }
+
+#[test]
+fn plans_are_compared_on_the_routes_of_a_topology() {
+    let layers = "inputs/bert32-layers.txt";
+    let asked = ["--planner", "dapple", "--planner", "parmesan", "--json"];
+    let document = json(&[&["compare", layers, "--topology", "2xdgx-1+eth-25g"], asked.as_slice()].concat(), 0);
+    let entry =
+        |id: &str| document["entries"].as_array().unwrap().iter().find(|entry| entry["id"] == id).unwrap().clone();
+    let remarks = entry("dapple")["remarks"].to_string();
+    assert!(remarks.contains("mapping: ") || remarks.contains("mapped to 2xdgx-1+eth-25g"), "{remarks}");
+    // What `plan` says of the same planner on the same wiring is what stands in the table.
+    let plan = json(&["plan", layers, "--topology", "2xdgx-1+eth-25g", "--planner", "dapple", "--json"], 0);
+    assert_eq!(plan["simulation"]["iteration_s"], entry("dapple")["iteration_s"]);
+    let own = json(&["plan", layers, "--topology", "2xdgx-1+eth-25g", "--planner", "parmesan", "--json"], 0);
+    assert_eq!(own["simulation"]["iteration_s"], entry("parmesan")["iteration_s"]);
+}

@@ -132,3 +132,14 @@ fn a_profile_takes_its_times_from_real_training() {
         assert!(error.contains(told), "{error}");
     }
 }
+
+#[test]
+fn options_that_mean_nothing_for_a_model_are_refused() {
+    for setting in ["schedule=gpipe", "virtual_stages=2", "space=engine", "engine=megatron"] {
+        let error = refusal(&[&["plan", MODEL, "--set", setting], &ASKED[..]].concat());
+        let name = setting.split('=').next().unwrap();
+        assert!(error.contains(&format!("option {name} of planner joint means nothing for a model")), "{error}");
+    }
+    let explained = stdout(&[&["explain", MODEL], &ASKED[..]].concat(), 0);
+    assert!(!explained.contains("schedule gpipe") && !explained.contains("microbatches"), "{explained}");
+}

@@ -56,7 +56,7 @@ fn the_first_look_tells_which_device_limits_and_how_good_the_plan_is() {
         let first = line(&text, "proven among contiguous splits");
         assert!(first.contains(" ms"), "{first}");
         let second = line(&text, "limited by ");
-        for part in ["forward ", "backward ", "receive ", "send ", "%"] {
+        for part in ["forward ", "backward ", "transfers in ", "transfers out ", "%"] {
             assert!(second.contains(part), "{part} in {second}");
         }
         assert!(second.contains("limited by accelerator ") || second.contains("limited by CPU "), "{second}");
@@ -64,7 +64,7 @@ fn the_first_look_tells_which_device_limits_and_how_good_the_plan_is() {
         let name = second.split("limited by ").nth(1).unwrap().split(':').next().unwrap();
         let marked = text.lines().find(|l| l.contains('◂') && l.contains(name) && l.contains('▄'));
         assert!(marked.is_some(), "{name} in\n{text}");
-        assert!(!text.contains("d × t") && !text.contains("1 × 1"), "{text}");
+        assert!(!text.contains("DP × TP") && !text.contains("1 × 1"), "{text}");
         assert!(text.contains("CPU 1") && text.contains("no limit"), "{text}");
     }
 }

@@ -35,6 +35,21 @@ fn a_published_name_opens_with_a_configuration_and_what_it_attains() {
 }
 
 #[test]
+fn the_first_view_tells_what_the_field_asks_for() {
+    let mut screen = opened(200, 50);
+    screen.act(Action::Show(View::Overview));
+    let text = screen.text();
+    let figures = text.lines().find(|line| line.contains(" tokens/s")).unwrap_or_else(|| panic!("{text}"));
+    assert!(figures.contains('%') && figures.contains('±'), "{text}");
+    assert!(
+        line(&text, "per device").contains("MFU") && line(&text, "per device").contains("published runs"),
+        "{text}"
+    );
+    // Options that are about profiles are not offered.
+    assert!(!text.contains("virtual stages") && !text.contains("microbatches/s"), "{text}");
+}
+
+#[test]
 fn a_change_by_hand_shows_its_cost_at_once() {
     let mut screen = opened(160, 40);
     let before = line(&screen.text(), "tokens/s per device");

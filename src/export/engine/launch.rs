@@ -42,7 +42,7 @@ pub(super) fn text(engine: Engine, job: &Job<'_>, limits: &Limits, plan: &Plan) 
     }
     let mapped: Vec<u32> = plan.stages.iter().flat_map(|stage| stage.devices.iter().copied()).collect();
     if !mapped.is_sorted() {
-        lines.push("the mapping puts rank 0, 1, .. on these devices; CUDA_VISIBLE_DEVICES of machine i takes entries i*n to i*n + n - 1, modulo n:".into());
+        lines.push("the mapping puts rank 0, 1, .. on these devices of the topology (export --to rank-file: machine and CUDA_VISIBLE_DEVICES of each):".into());
         lines.push(format!("  {}", mapped.iter().map(u32::to_string).collect::<Vec<_>>().join(",")));
     }
     lines.iter().map(|line| format!("# {line}\n")).collect()

@@ -3,7 +3,7 @@
 use super::{Recompute, configured, facts, layer::Rates, memory};
 use crate::{
     cluster::Limits,
-    family::describe::{Amount, Describe, Detail, Flow, runs},
+    family::describe::{Amount, Describe, Detail, Figure, Flow, runs},
     plan::Plan,
     units,
     workload::{TrainingProfile, Workload},
@@ -139,5 +139,9 @@ impl Describe for TrainingProfile {
 
     fn plan_facts(&self, _workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<String> {
         facts::lines(self, limits, plan)
+    }
+
+    fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<Figure> {
+        facts::figures(self, limits, plan)
     }
 }

@@ -1,7 +1,7 @@
 //! A training plan in the field's own figures: throughput, utilisation, trust.
 
 use super::{Estimate, configured};
-use crate::{cluster::Limits, plan::Plan, units, workload::TrainingProfile};
+use crate::{cluster::Limits, family::describe::Figure, plan::Plan, units, workload::TrainingProfile};
 
 /// What is predicted of a plan's configuration; `None` where an engine refuses it.
 pub(super) fn estimate(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<Estimate> {
@@ -11,13 +11,37 @@ pub(super) fn estimate(profile: &TrainingProfile, limits: &Limits, plan: &Plan) 
     Estimate::under(&profile.model, &run, &profile.accelerator, devices, &profile.constants, None).ok()
 }
 
+/// From rates of the predicted iteration to those of the simulated one, which is the plan's value.
+fn of_simulated(estimate: &Estimate) -> f64 {
+    estimate.iteration_s / estimate.simulated_s
+}
+
+/// The figures that fit a line: throughput, utilisation, how far such predictions were off.
+pub(super) fn figures(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Vec<Figure> {
+    let Some(estimate) = estimate(profile, limits, plan) else { return vec![] };
+    let scale = of_simulated(&estimate);
+    let figure = |value: String, name: &str, short| Figure { value, name: name.into(), short };
+    let tokens = units::number(estimate.tokens_per_s_per_device * scale);
+    vec![
+        figure(format!("{tokens} tokens/s"), "per device", "a device"),
+        figure(units::percent(estimate.mfu * scale), "MFU", "MFU"),
+        match estimate.trust {
+            Some(class) => Figure {
+                value: format!("±{}", units::percent(class.mean_error)),
+                name: format!("on {} published runs", class.runs),
+                short: "trust",
+            },
+            None => figure("untested".into(), "no such published run", "trust"),
+        },
+    ]
+}
+
 /// The lines: the configuration, what it attains, how far such predictions were off.
 pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Vec<String> {
     let configuration = configured::of_plan(profile, plan);
     let mut lines = vec![configuration.to_string()];
     let Some(estimate) = estimate(profile, limits, plan) else { return lines };
-    // Rates are of the simulated iteration, which is the plan's value.
-    let scale = estimate.iteration_s / estimate.simulated_s;
+    let scale = of_simulated(&estimate);
     lines.push(format!(
         "{:.0} tokens/s per device   {:.0} TFLOP/s   MFU {}   HFU {}",
         estimate.tokens_per_s_per_device * scale,

@@ -41,7 +41,7 @@ mod training;
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     plan::Plan,
-    planner::{Infeasible, Lever, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{Infeasible, Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     units,
     workload::{PiperProfile, Workload},
 };
@@ -85,6 +85,24 @@ impl Planner for Joint {
 
     fn levers(&self) -> &'static [Lever] {
         &settings::LEVERS
+    }
+
+    fn unheard(&self, workload: &Workload) -> &'static [&'static str] {
+        if workload.training().is_some() { &training::UNHEARD } else { &[] }
+    }
+
+    fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
+        let options = &problem.options;
+        let set = |spec: &&OptionSpec| options.get(spec.name).is_some_and(|value| value != spec.default_value());
+        let unheard = self.unheard(&problem.workload);
+        match settings::OPTIONS.iter().filter(|spec| unheard.contains(&spec.name)).find(set) {
+            None => Ok(()),
+            Some(spec) => Err(OptionError::Unheard {
+                planner: INFO.id.into(),
+                name: spec.name.into(),
+                workload: "a model that is trained: its configurations are those of the engine named by --stack".into(),
+            }),
+        }
     }
 
     fn limits_for(&self, workload: &Workload) -> &'static [LimitKind] {

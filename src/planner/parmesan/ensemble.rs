@@ -71,11 +71,6 @@ impl Planner for Ensemble {
         Ok(())
     }
 
-    /// Nobody's first choice: it asks the others.
-    fn is_native(&self, _workload: &Workload) -> bool {
-        false
-    }
-
     fn asks_others(&self) -> bool {
         true
     }
@@ -158,7 +153,7 @@ struct Candidate {
 /// The members asked for; where none are named, those that plan the workload as it is.
 fn members(problem: &Problem) -> Result<Vec<Member>, OptionError> {
     let text = problem.options.text("members");
-    let able = |planner: &&'static dyn Planner| planner.info().id != INFO.id && planner.is_native(&problem.workload);
+    let able = |planner: &&'static dyn Planner| !planner.asks_others() && planner.is_native(&problem.workload);
     let wrong = |value: &str| OptionError::Value {
         name: "members".into(),
         value: value.into(),
@@ -178,7 +173,7 @@ fn members(problem: &Problem) -> Result<Vec<Member>, OptionError> {
     for name in text.split([',', '+']).map(str::trim).filter(|name| !name.is_empty()) {
         let mut words = name.split(';').map(str::trim);
         let id = words.next().unwrap_or_default();
-        let found = planner::find(id).filter(|planner| planner.info().id != INFO.id);
+        let found = planner::find(id).filter(|planner| !planner.asks_others());
         let planner = found.filter(|planner| planner.can_plan(&problem.workload).is_ok()).ok_or_else(|| wrong(id))?;
         members.push(Member::new(problem, name, planner, &words.collect::<Vec<_>>())?);
     }

@@ -87,8 +87,11 @@ impl Base {
 
 /// The limits that a planner's plans of a workload must keep: its own, unless it converts.
 pub fn limits_of(planner: &dyn Planner, workload: &Workload) -> &'static [LimitKind] {
-    if planner.is_native(workload) { planner.limits() } else { family::of(workload).limits() }
+    if planner.is_native(workload) { planner.limits_for(workload) } else { family::of(workload).limits() }
 }
+
+/// Differences below this would be told as none, and say nothing to who looks for what to set.
+const TOLD: f64 = 5e-4;
 
 /// Everything there is to say about a plan.
 #[derive(Debug, Clone, Default)]
@@ -136,9 +139,11 @@ impl Explanation {
         })
     }
 
-    /// Everything that can be set, the best first: what would help and what is next best, together.
+    /// Everything that can be set and changes something, the best first: what would help and what is next best, together.
     pub fn settable(&self) -> Vec<&Answer> {
-        self.sorted(|answer| answer.question.topic.bound().is_none() && answer.question.change.flags().is_some())
+        let told = |answer: &Answer| answer.gain().is_none_or(|gain| gain.abs() >= TOLD);
+        let set = |answer: &Answer| answer.question.topic.bound().is_none() && answer.question.change.flags().is_some();
+        self.sorted(|answer| set(answer) && told(answer))
     }
 
     /// What else could be run under the same limits, the best first.

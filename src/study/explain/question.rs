@@ -130,7 +130,7 @@ impl List<'_> {
             let change = Change::Limit(LimitKind::Microbatches, f64::from(rich));
             self.questions.push(Question { change, topic: Topic::Binds(CauseKind::Divisors) });
         }
-        let levers = self.base.planner.levers();
+        let levers = self.base.planner.levers_for(&self.base.problem.workload);
         if kinds.contains(&LimitKind::Bandwidth) || levers.iter().any(|lever| matches!(lever, Lever::Resource(_))) {
             self.ask(Topic::Binds(CauseKind::Links), Change::FreeLinks);
         }
@@ -141,7 +141,7 @@ impl List<'_> {
     }
 
     fn options(&mut self) {
-        for &lever in self.base.planner.levers() {
+        for lever in self.base.planner.levers_for(&self.base.problem.workload) {
             let Some(spec) = spec_of(self.base.planner, lever) else { continue };
             let now = self.base.problem.options.get(spec.name).unwrap_or_else(|| spec.default_value());
             match (lever, spec.kind, now) {
@@ -193,8 +193,9 @@ impl List<'_> {
 
     fn next_best(&mut self) {
         let stages = self.base.plan.stages.len() as f64;
-        let asked = self.base.planner.levers().iter().find(|lever| matches!(lever, Lever::Stages(_)));
-        if let Some(spec) = asked.and_then(|lever| change::spec_of(self.base.planner, *lever)) {
+        let levers = self.base.planner.levers_for(&self.base.problem.workload);
+        let asked = levers.into_iter().find(|lever| matches!(lever, Lever::Stages(_)));
+        if let Some(spec) = asked.and_then(|lever| change::spec_of(self.base.planner, lever)) {
             let free = self.base.problem.options.get(spec.name) == Some(OptionValue::Number(0.0));
             for count in [stages + 1.0, stages - 1.0, stages * 2.0, (stages / 2.0).floor()] {
                 if free && count >= 1.0 && count <= self.base.problem.workload.nodes.len() as f64 {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Piper  20.20 ms/sample  38.79 s            │ Equal partition  25.57 ms/sample  49.10 s  +26.6%
-//! stage  nodes DP × TP      time    memory   │ stage  nodes   d × t      time    memory  border
+//! stage  nodes DP × TP      time    memory   │ stage  nodes DP × TP      time    memory  border
 //! 1          3   4 × 1  19.90 ms  7.41 GiB   │ 1        ▲ 4 ≠ 8 × 1 ▼12.1 ms ▲7.9 GiB  +1
 //! ```
 

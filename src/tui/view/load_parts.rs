@@ -39,12 +39,12 @@ pub(super) fn load_parts(score: &Score) -> Vec<LoadPart> {
         vec![part("compute", "█", Role::Compute, |s| s.compute_s)]
     };
     if any(|s| s.received_s) {
-        parts.push(part("receive", "▒", Role::Communication, |s| s.received_s));
-        parts.push(part("send", "▚", Role::Transfer, |s| s.communication_s - s.received_s));
+        parts.push(part("transfers in", "▒", Role::Communication, |s| s.received_s));
+        parts.push(part("transfers out", "▚", Role::Transfer, |s| s.communication_s - s.received_s));
     } else {
-        parts.push(part("edges", "▓", Role::Communication, |s| s.communication_s));
+        parts.push(part("transfers", "▓", Role::Communication, |s| s.communication_s));
     }
-    parts.push(part("sync", "▒", Role::Sync, |s| s.sync_s));
+    parts.push(part("all-reduce", "▒", Role::Sync, |s| s.sync_s));
     parts.retain(|part| any(part.of));
     parts
 }
@@ -67,13 +67,17 @@ pub(super) fn node_parts(parts: &[LoadPart], node: &NodeScore, backward: bool, w
         found.map_or(("█", Style::new()), |p| (half(p, theme), theme.fg(p.role)))
     };
     let compute = if backward { ["backward", "compute"] } else { ["forward", "compute"] };
-    [(node.compute_s, compute), (node.communication_s, ["receive", "edges"]), (node.sync_s, ["sync", "sync"])]
-        .into_iter()
-        .map(|(time, names)| {
-            let (fill, style) = look(names);
-            Part { share: time / whole, fill, style }
-        })
-        .collect()
+    [
+        (node.compute_s, compute),
+        (node.communication_s, ["transfers in", "transfers"]),
+        (node.sync_s, ["all-reduce", "all-reduce"]),
+    ]
+    .into_iter()
+    .map(|(time, names)| {
+        let (fill, style) = look(names);
+        Part { share: time / whole, fill, style }
+    })
+    .collect()
 }
 
 /// A part's colour as that of words: the backward pass has one that fills well and reads badly.

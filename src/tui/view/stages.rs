@@ -4,7 +4,7 @@
 //! objective   how far from the best   throughput   stages, devices
 //! limited by stage 3: compute 91%, edges 6%, sync 3%
 //!
-//!   stage       d × t  nodes   time/sample               memory, limit 8 GiB
+//!   stage     DP × TP  nodes   time/sample               memory, limit 8 GiB
 //!                              █compute ▓edges ▒sync
 //! ▸ 3           6 × 1      3   ████████▓▒  20.2 ms ◂     ███████▊│  7.9 GiB
 //! ```
@@ -88,7 +88,7 @@ fn titles(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &T
     let slack = if columns.slack > 2 { fit_right("slack", columns.slack) } else { "  ".into() };
     let memory = memory_title(shown.limits.memory_bytes);
     let memory = if memory.len() > columns.bar + VALUE { memory.replace("memory, limit", "mem ≤") } else { memory };
-    let degrees = if columns.degrees > 0 { "d × t" } else { "" };
+    let degrees = if columns.degrees > 0 { "DP × TP" } else { "" };
     let first = vec![
         Span::styled(fit(&format!("   {}", shown.names.noun), columns.left.saturating_sub(7 + columns.degrees)), muted),
         Span::styled(fit_right(degrees, columns.degrees), muted),

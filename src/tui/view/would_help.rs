@@ -117,7 +117,7 @@ fn waiting(help: &WouldHelp) -> Option<&'static str> {
         Phase::Idle | Phase::Resting(_) => Some("…"),
         Phase::Unasked => Some("this planner takes its time: press w to plan again with one thing changed at a time"),
         Phase::Asking => Some("planning again with one thing changed at a time …"),
-        Phase::Done => Some("no limit or option to move"),
+        Phase::Done => Some("no limit or option that is moved alone changes it"),
     }
 }
 

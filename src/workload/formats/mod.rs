@@ -16,7 +16,7 @@ mod wiring;
 
 use std::{fmt, io::Read, path::Path};
 
-use super::{LoadError, Workload};
+use super::{LoadError, Workload, training::published};
 
 pub use file::{MAX_FILE_BYTES, read_all, read_file};
 pub use wiring::Wired;
@@ -65,6 +65,9 @@ pub fn load(path: &Path) -> Result<Workload, LoadError> {
     {
         return Ok(workload);
     }
+    if let Some(error) = unknown_model(path) {
+        return Err(error);
+    }
     let configuration = path.join("config.json");
     if path.is_dir() && configuration.is_file() {
         let mut workload = load(&configuration)?;
@@ -75,6 +78,22 @@ pub fn load(path: &Path) -> Result<Workload, LoadError> {
     let shown = crate::text::printable(&path.display().to_string());
     let name = path.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
     load_bytes(&bytes, &shown, &name)
+}
+
+/// What to say of a name that is neither a file nor a model, but may have been meant as one: it has no folder and no ending
+/// of a file.
+fn unknown_model(path: &Path) -> Option<LoadError> {
+    let name = path.to_str().filter(|name| !name.is_empty() && !name.contains(['/', '\\']) && !path.exists())?;
+    // "llama-3.1-8b" has no ending, "model.json" has.
+    if path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| !ending.starts_with(char::is_numeric)) {
+        return None;
+    }
+    let known = published::names();
+    let repair = match crate::text::nearest(&name.to_ascii_lowercase(), known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "give a file, a folder with a config.json, or a model's name such as `llama-3-70b`".to_string(),
+    };
+    Some(LoadError::file(&crate::text::printable(name), "is no file, and no model has that name", repair))
 }
 
 /// Loads a workload from anything that can be read, such as standard input or a pipe.

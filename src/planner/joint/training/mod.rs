@@ -26,6 +26,9 @@ use crate::{
 
 use super::settings::Settings;
 
+/// The planner's options that are about profiles: here the engine is that of the stack, its schedule is 1F1B, interleaved
+/// where the configuration has virtual stages, which are searched, and the search is whole.
+pub(super) static UNHEARD: [&str; 5] = ["space", "schedule", "virtual_stages", "engine", "gap"];
 /// Configurations that are kept and told.
 const KEPT: usize = 10;
 /// Configurations that no other is both faster and smaller than, told at the most.

@@ -8,6 +8,7 @@ use ratatui::{
 };
 
 use crate::{
+    family::describe,
     plan::Measure,
     planner::Status,
     tui::{model::Model, paint::facts::of_limit, played::Played, shown::Shown, theme::Role},
@@ -94,6 +95,10 @@ fn figures(model: &Model, shown: &Shown, played: Option<&Played>) -> Vec<Figure>
     if let Some(standing) = standing(model, shown, played) {
         figures.push(standing);
     }
+    // Throughput and utilisation in the family's own words; how far to trust them comes last.
+    let own = |own: &describe::Figure| figure(vec![(own.value.clone(), text(Role::Text, false))], &own.name, own.short);
+    let (first, last) = shown.figures.split_at(shown.figures.len().saturating_sub(1));
+    figures.extend(first.iter().map(own));
     if let Some(played) = played.filter(|played| !played.timeline.events.is_empty()) {
         let timeline = &played.timeline;
         if !matches!(plan.measure, Measure::Latency { .. } | Measure::OperatorCost(_)) {
@@ -114,7 +119,8 @@ fn figures(model: &Model, shown: &Shown, played: Option<&Played>) -> Vec<Figure>
         let style = if over { text(Role::Bad, true) } else { text(Role::Text, false) };
         figures.push(figure(vec![(held, style), (of, text(Role::Muted, false))], "fullest device", "fullest"));
     }
-    if let Some(played) = played.filter(|played| played.timeline.samples_per_s > 0.0) {
+    figures.extend(last.iter().map(own));
+    if let Some(played) = played.filter(|played| played.timeline.samples_per_s > 0.0 && shown.figures.is_empty()) {
         let rate = units::number(played.timeline.samples_per_s);
         let unit = if played.pipeline.samples > 0.0 { " samples/s" } else { " microbatches/s" };
         let one = matches!(plan.measure, Measure::Latency { .. });
