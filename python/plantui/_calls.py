@@ -22,7 +22,8 @@ Value = Union[str, int, float, bool]
 class Limits(TypedDict, total=False):
     """Limits, the same for every call; what is not given is read from the workload.
 
-    Sizes and rates are text with a unit (`"80GiB"`, `"25GB/s"`) or a number of bytes or bytes per second.
+    Sizes and rates are text with a unit (`"80GiB"`, `"25GB/s"`) or a number of bytes or bytes per second. Those from
+    `hardware` on are of models that are trained: a `config.json` or a model's name.
     """
 
     devices: int
@@ -34,6 +35,13 @@ class Limits(TypedDict, total=False):
     machines: Union[str, Sequence[int]]
     flops: Union[str, float]
     topology: PathLike
+    hardware: str
+    global_batch: int
+    sequence_length: int
+    precision: str
+    stack: str
+    reserve: Union[str, float]
+    calibration: PathLike
 
 
 def plan(
@@ -41,16 +49,15 @@ def plan(
     *,
     planner: Optional[str] = None,
     options: Optional[Mapping[str, Value]] = None,
-    hardware: Optional[str] = None,
     deadline: Optional[Union[str, float]] = None,
     threads: Optional[int] = None,
     seed: Optional[int] = None,
     **limits: Unpack[Limits],
 ) -> Plan:
-    """Plans a workload: a file in any of the formats, or what `generate` made.
+    """Plans a workload: a file in any of the formats, a model's name, or what `generate` made.
 
-    The path of a Hugging Face `config.json` is taken as well: a workload of it is generated for `hardware`, with what
-    `generate` assumes. `planner` is an id of `plantui planners`, else the first that can plan the workload; `options` are its options;
+    A Hugging Face `config.json` or a name such as `llama-3-70b` is a model to be trained: `plan.configuration` says how.
+    `planner` is an id of `plantui planners`, else the first that can plan the workload; `options` are its options;
     `deadline` is in seconds or text such as `"2min"`. Raises `NoPlan` with what would be just enough, `WrongUse`, `Stopped`.
 
     >>> import plantui
@@ -60,10 +67,11 @@ def plan(
     >>> plantui.plan(plantui.generate("tiny-branch"), devices=1)
     Traceback (most recent call last):
     plantui._command.NoPlan: No plan fits on 1 device with 1 GB each. With 1 device, 1.83 GiB each would do. With 1 GB each, 3 devices would do.
+    >>> trained = plantui.plan("llama-3-70b", hardware="h100", devices=64, global_batch=128)
+    >>> trained.configuration["tp"], trained.configuration["pp"]
+    (4, 4)
     """
     known = _workload(workload)
-    if hardware is not None or _is_configuration(known.path):
-        known = generate(known.path, hardware=hardware)
     call = ["plan", str(known.path), *_limits(limits), *_planning(planner, options, deadline, threads, seed)]
     return Plan._of(known, _command.document(call))
 
@@ -190,17 +198,6 @@ def generate(model: PathLike, *, hardware: Optional[str] = None, **flags: Any) -
 
 def _workload(workload: Union[Workload, PathLike]) -> Workload:
     return workload if isinstance(workload, Workload) else Workload(workload)
-
-
-def _is_configuration(path: Path) -> bool:
-    """Whether a file is a Hugging Face configuration of a model, which holds sizes and no times."""
-    if path.suffix != ".json" or not path.is_file() or path.stat().st_size > 1 << 20:
-        return False
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        return False
-    return isinstance(content, dict) and "model_type" in content and "nodes" not in content
 
 
 def _limits(limits: Limits) -> List[str]:

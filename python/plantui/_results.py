@@ -214,8 +214,10 @@ class Check:
 class Plan:
     """A plan: stages, figures, and what can be done with it.
 
-    `status` is `optimal` (proven) or `feasible`; `lower_bound` is proven where it is given. `document` is the whole
-    JSON document (schema `plantui.plan/1`).
+    `status` is `optimal` (proven) or `feasible`; `lower_bound` is proven where it is given. Of a model that is trained,
+    `configuration` has its degrees (`tp`, `pp`, `vp`, `cp`, `ep`, `dp`, `mbs`) and recomputation, `prediction` its tokens a
+    second, MFU and how far such predictions were off on published runs. `document` is the whole JSON document (schema
+    `plantui.plan/1`).
 
     >>> import plantui
     >>> plan = plantui.plan(plantui.generate("tiny-branch"))
@@ -234,6 +236,8 @@ class Plan:
     operators: Tuple[Operator, ...]
     simulation: Optional[Simulation]
     notes: Tuple[str, ...]
+    configuration: Optional[Mapping[str, Any]]
+    prediction: Optional[Mapping[str, Any]]
     document: Json = field(repr=False)
 
     @classmethod
@@ -251,6 +255,8 @@ class Plan:
             tuple(Operator(one["node"], dict(one["splits"])) for one in part.get("operators", ())),
             Simulation._of(part.get("simulation")),
             tuple(part.get("notes", ())),
+            part.get("configuration"),
+            part.get("prediction"),
             part,
         )
 
@@ -300,7 +306,7 @@ class Plan:
         return Simulation._read(_command.document(call, stdin=self._text()))
 
     def check(self) -> Check:
-        """Validates and scores the plan again, by code that shares nothing with the planners."""
+        """Validates and scores the plan again, from the workload alone."""
         call = ["check", str(self.workload.path), "-"]
         return Check._of(_command.document(call, stdin=self._text(), accept=(0, 1)))
 

@@ -43,10 +43,20 @@ def test_a_config_is_planned_for_an_engine(tmp_path: Path) -> None:
     assert nodes == list(range(len(nodes))), "every node is in one stage"
     text = plan.export("megatron")
     assert "--num-layers 32" in text
-    at_once = plantui.plan(config, devices=16, memory="80GiB", microbatches=128, hardware="h100")
-    assert at_once.planner and at_once.devices <= 16 and at_once.check()
-    assert plantui.plan(config, devices=64, memory="80GiB", planner="joint").devices <= 64
     assert plan.export("megatron", micro_batch_size=1) == text
+
+
+def test_a_config_is_a_model_to_be_trained(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(LLAMA_3_8B))
+    plan = plantui.plan(config, devices=64, memory="80GiB", planner="joint")
+    assert plan.devices <= 64 and plan.check()
+    known = plan.configuration
+    assert known is not None and known["tp"] * known["pp"] * known["cp"] * known["dp"] == plan.devices
+    prediction = plan.prediction
+    assert prediction is not None and 0 < prediction["mfu"] < 1 and prediction["tokens_per_s"] > 0
+    assert prediction["trust"]["runs"] > 0
+    assert "--tensor-model-parallel-size" in plan.export("megatron") or known["tp"] == 1
 
 
 def test_plans_are_saved_and_read_again(tiny: plantui.Workload, tmp_path: Path) -> None:

@@ -232,6 +232,9 @@ impl CheckArgs {
             if let Some(own) = simulation.as_ref().filter(|_| overlaps(&loaded)) {
                 contradictions.extend(loaded.figures.mapped_otherwise(own.timeline.iteration_s));
             }
+            if let Some(own) = family::of(workload).prediction(&limits, &loaded.plan) {
+                contradictions.extend(loaded.figures.prediction.differences(&own));
+            }
             let compared = simulation.as_ref().map(|own| differences(workload, &limits, &loaded, own, &search));
             match compared.unwrap_or(Ok(vec![])) {
                 Ok(differences) => contradictions.extend(differences),

@@ -264,6 +264,7 @@ impl Imported<'_> {
             stages: stage_parts(self.workload, &self.plan, Some(&self.score)),
             configuration: self.plan.configuration.as_ref().map(crate::plan::configuration::ConfigurationPart::from),
             configurations: vec![],
+            prediction: family::of(self.workload).prediction(&self.limits, &self.plan),
             operators: vec![],
             mapping: None,
             schedule: execution.schedule,

@@ -189,6 +189,7 @@ impl OnTopology {
             stages: stage_parts(workload, plan, Some(score)),
             configuration: plan.configuration.as_ref().map(ConfigurationPart::from),
             configurations: vec![],
+            prediction: family::of(workload).prediction(limits, plan),
             operators: family::operators::operator_parts(workload, plan),
             mapping: Some(part.clone()),
             schedule: execution.schedule,

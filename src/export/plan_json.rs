@@ -130,6 +130,7 @@ pub fn document(run: &Run<'_>) -> Document {
         stages: outcome.plan.as_ref().map(|plan| stage_parts(workload, plan, score)).unwrap_or_default(),
         configuration: outcome.plan.as_ref().and_then(|plan| plan.configuration.as_ref().map(ConfigurationPart::from)),
         configurations: outcome.alternatives.iter().filter_map(Alternative::part).collect(),
+        prediction: outcome.plan.as_ref().and_then(|plan| family::of(workload).prediction(limits, plan)),
         operators: outcome.plan.as_ref().map(|plan| operator_parts(workload, plan)).unwrap_or_default(),
         mapping: outcome.mapping.clone(),
         schedule: execution.schedule,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     cluster::Limits,
-    plan::{Plan, Stage},
+    plan::{Plan, Stage, document::PredictionPart},
     units,
     workload::Workload,
 };
@@ -179,6 +179,12 @@ pub trait Describe {
     fn plan_facts(&self, workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<String> {
         let _ = (workload, limits, plan);
         vec![]
+    }
+
+    /// The same for programs, where the family predicts more than the simulated time.
+    fn prediction(&self, limits: &Limits, plan: &Plan) -> Option<PredictionPart> {
+        let _ = (limits, plan);
+        None
     }
 
     /// The same as single figures for a line of them, a value and what it is, the most wanted first. Empty where the

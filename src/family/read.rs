@@ -20,7 +20,7 @@ use crate::{
         Configuration, Measure, Plan, Stage,
         configuration::ConfigurationPart,
         document::{ExecutionPart, LimitsPart, OperatorPart, SCHEMA},
-        figures::{Claims, Figures, SimulationFigures, StageFigures},
+        figures::{Claims, Figures, PredictionFigures, SimulationFigures, StageFigures},
     },
     source::{
         LoadError,
@@ -88,6 +88,7 @@ struct RawDocument {
     mapping: Option<Object<RawMapping>>,
     configuration: Option<Object<ConfigurationPart>>,
     simulation: Option<Object<SimulationFigures>>,
+    prediction: Option<Object<PredictionFigures>>,
     schedule: Option<String>,
     virtual_stages: Option<u32>,
     warmup: Option<String>,
@@ -231,6 +232,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     }
     let mut figures = Figures { status: document.status, ..Figures::default() };
     figures.simulation = document.simulation.map(|Object(simulation)| simulation);
+    figures.prediction = document.prediction.map(|Object(prediction)| prediction).unwrap_or_default();
     let (schedule, virtual_stages, warmup) = (document.schedule, document.virtual_stages, document.warmup);
     let execution = ExecutionPart { schedule, virtual_stages, warmup }.read(source)?;
     let mut plan = Plan { execution, ..Plan::default() };

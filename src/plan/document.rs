@@ -51,6 +51,9 @@ pub struct Document {
     /// The best configurations found, and those that no other is both faster and smaller than.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configurations: Vec<ConfigurationPart>,
+    /// What is predicted of that, in the field's figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<PredictionPart>,
     /// How every operator is split, where operators are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<OperatorPart>,
@@ -78,6 +81,36 @@ pub struct Document {
     /// What was assumed.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// What is predicted of a training plan: rates of the simulated iteration, and how far such predictions were off.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PredictionPart {
+    /// Tokens of the batch per second.
+    pub tokens_per_s: f64,
+    /// The same for each device.
+    pub tokens_per_s_per_device: f64,
+    /// Operations that the model needs, per second and device.
+    pub model_flops_per_s_per_device: f64,
+    /// Those as a share of the peak, 0 to 1.
+    pub mfu: f64,
+    /// The same with what is computed again.
+    pub hfu: f64,
+    /// The published runs that are like this one; `null` where there are none.
+    pub trust: Option<TrustPart>,
+}
+
+/// Published runs that a prediction was held against.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrustPart {
+    /// What they have in common.
+    pub class: String,
+    /// How many they are.
+    pub runs: u32,
+    /// Mean error of the time of an iteration, relative.
+    pub mean_error: f64,
+    /// The largest.
+    pub worst_error: f64,
 }
 
 /// The workload a plan belongs to.

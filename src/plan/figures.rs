@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Plan, Score, document::SimulationPart};
+use super::{
+    Plan, Score,
+    document::{PredictionPart, SimulationPart},
+};
 use crate::units::exact_number;
 
 /// What a file says its plan is worth, in the unit of the plan's measure.
@@ -41,6 +44,33 @@ pub struct Figures {
     pub simulation: Option<SimulationFigures>,
     /// Seconds of a batch on the routes of the topology that it is mapped to.
     pub mapped_iteration_s: Option<f64>,
+    /// Of its prediction.
+    pub prediction: PredictionFigures,
+}
+
+/// What a file predicts of a training plan.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct PredictionFigures {
+    tokens_per_s: Option<f64>,
+    tokens_per_s_per_device: Option<f64>,
+    model_flops_per_s_per_device: Option<f64>,
+    mfu: Option<f64>,
+    hfu: Option<f64>,
+}
+
+impl PredictionFigures {
+    /// What is said otherwise than is predicted, a sentence each.
+    pub fn differences(&self, own: &PredictionPart) -> Vec<String> {
+        let pairs = [
+            ("tokens_per_s", self.tokens_per_s, own.tokens_per_s),
+            ("tokens_per_s_per_device", self.tokens_per_s_per_device, own.tokens_per_s_per_device),
+            ("model_flops_per_s_per_device", self.model_flops_per_s_per_device, own.model_flops_per_s_per_device),
+            ("mfu", self.mfu, own.mfu),
+            ("hfu", self.hfu, own.hfu),
+        ];
+        differing(&pairs).map(|text| format!("prediction: {text}")).collect()
+    }
 }
 
 /// What a file says a stage costs; seconds per sample, bytes per device.

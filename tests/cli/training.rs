@@ -134,6 +134,22 @@ fn a_profile_takes_its_times_from_real_training() {
 }
 
 #[test]
+fn a_plan_carries_its_prediction_and_a_forged_one_is_told() {
+    let folder = Folder::new();
+    let mut plan = json(&[&["plan", MODEL, "--json"], &ASKED[..]].concat(), 0);
+    let prediction = &plan["prediction"];
+    let tokens = prediction["tokens_per_s"].as_f64().unwrap();
+    assert!(tokens > 0.0 && (0.0..1.0).contains(&prediction["mfu"].as_f64().unwrap()), "{prediction}");
+    assert!(prediction["trust"]["runs"].as_u64().is_some_and(|runs| runs > 0), "{prediction}");
+    let file = folder.file("plan.json", plan.to_string());
+    stdout(&["check", MODEL, &file], 0);
+    plan["prediction"]["mfu"] = 0.99.into();
+    let file = folder.file("forged.json", plan.to_string());
+    let told = stdout(&["check", MODEL, &file], 1);
+    assert!(told.contains("prediction: mfu is 0.99, recomputed"), "{told}");
+}
+
+#[test]
 fn options_that_mean_nothing_for_a_model_are_refused() {
     for setting in ["schedule=gpipe", "virtual_stages=2", "space=engine", "engine=megatron"] {
         let error = refusal(&[&["plan", MODEL, "--set", setting], &ASKED[..]].concat());

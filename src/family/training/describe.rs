@@ -4,7 +4,7 @@ use super::{Recompute, configured, facts, layer::Rates, memory};
 use crate::{
     cluster::Limits,
     family::describe::{Amount, Describe, Detail, Figure, Flow, runs},
-    plan::Plan,
+    plan::{Plan, document::PredictionPart},
     units,
     workload::{TrainingProfile, Workload},
 };
@@ -139,6 +139,10 @@ impl Describe for TrainingProfile {
 
     fn plan_facts(&self, _workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<String> {
         facts::lines(self, limits, plan)
+    }
+
+    fn prediction(&self, limits: &Limits, plan: &Plan) -> Option<PredictionPart> {
+        facts::prediction(self, limits, plan)
     }
 
     fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<Figure> {

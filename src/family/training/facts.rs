@@ -1,7 +1,16 @@
 //! A training plan in the field's own figures: throughput, utilisation, trust.
 
 use super::{Estimate, configured};
-use crate::{cluster::Limits, family::describe::Figure, plan::Plan, units, workload::TrainingProfile};
+use crate::{
+    cluster::Limits,
+    family::describe::Figure,
+    plan::{
+        Plan,
+        document::{PredictionPart, TrustPart},
+    },
+    units,
+    workload::TrainingProfile,
+};
 
 /// What is predicted of a plan's configuration; `None` where an engine refuses it.
 pub(super) fn estimate(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<Estimate> {
@@ -14,6 +23,25 @@ pub(super) fn estimate(profile: &TrainingProfile, limits: &Limits, plan: &Plan) 
 /// From rates of the predicted iteration to those of the simulated one, which is the plan's value.
 fn of_simulated(estimate: &Estimate) -> f64 {
     estimate.iteration_s / estimate.simulated_s
+}
+
+/// The figures for programs.
+pub(super) fn prediction(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<PredictionPart> {
+    let estimate = estimate(profile, limits, plan)?;
+    let scale = of_simulated(&estimate);
+    Some(PredictionPart {
+        tokens_per_s: estimate.tokens_per_s * scale,
+        tokens_per_s_per_device: estimate.tokens_per_s_per_device * scale,
+        model_flops_per_s_per_device: estimate.model_flops_per_s_per_device * scale,
+        mfu: estimate.mfu * scale,
+        hfu: estimate.hfu * scale,
+        trust: estimate.trust.map(|class| TrustPart {
+            class: class.class.into(),
+            runs: class.runs,
+            mean_error: class.mean_error,
+            worst_error: class.worst_error,
+        }),
+    })
 }
 
 /// The figures that fit a line: throughput, utilisation, how far such predictions were off.
