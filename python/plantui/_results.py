@@ -222,7 +222,7 @@ class Plan:
     >>> import plantui
     >>> plan = plantui.plan(plantui.generate("tiny-branch"))
     >>> plan.planner, plan.status, len(plan.stages)
-    ('piper', 'optimal', 3)
+    ('joint', 'feasible', 2)
     """
 
     workload: Workload
@@ -384,7 +384,7 @@ class Sweep(List[Dict[str, Any]]):
     >>> import plantui
     >>> points = plantui.sweep(plantui.generate("tiny-branch"), devices=[3, 4])
     >>> [(point["devices"], point["status"]) for point in points]
-    [(3, 'optimal'), (4, 'optimal')]
+    [(3, 'feasible'), (4, 'feasible')]
     """
 
     document: Json

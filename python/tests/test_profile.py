@@ -111,7 +111,7 @@ def test_networks_are_profiled_planned_and_simulated(build: Any, tmp_path: Path)
     layers = plantui.plan(text, machines=[2, 2], batch=16, memory="64GB")
     assert layers.devices >= 1 and layers.check()
     plan = plantui.plan(piper)
-    assert plan.status == "optimal" and plan.check()
+    assert plan.status in ("optimal", "feasible") and plan.lower_bound and plan.check()
     assert plan.simulate(schedule="gpipe").iteration_s > 0
 
 

@@ -42,12 +42,13 @@ const NOTED_DIFFERENCE: f64 = 0.05;
 pub fn planned(planned: &Run) -> String {
     let (workload, outcome) = (&planned.problem.workload, &planned.outcome);
     let mut text = String::new();
-    let status = match outcome.status {
-        Status::Optimal => "optimal",
-        Status::Feasible => "feasible, not proven to be the best",
-        Status::Infeasible => "no feasible plan",
-        Status::Cancelled if outcome.plan.is_some() => "stopped early, the best plan so far",
-        Status::Cancelled => "stopped before any plan was found",
+    let status = match (outcome.status, outcome.gap()) {
+        (Status::Optimal, _) => "optimal".into(),
+        (Status::Feasible, Some(gap)) => format!("feasible, within {} of the best", units::percent(gap)),
+        (Status::Feasible, None) => "feasible, not proven to be the best".into(),
+        (Status::Infeasible, _) => "no feasible plan".into(),
+        (Status::Cancelled, _) if outcome.plan.is_some() => "stopped early, the best plan so far".into(),
+        (Status::Cancelled, _) => String::from("stopped before any plan was found"),
     };
     let name = planned.planner.info().name;
     let seconds = units::seconds(outcome.statistics.seconds);

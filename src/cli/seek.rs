@@ -29,14 +29,14 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  plantui seek model.json --least devices --until 'time_per_sample<=25ms'
-  plantui seek model.json --least memory --until 'time_per_sample<=25ms' --devices 64
+  plantui seek model.json --least devices --until 'iteration_time<=40s'
+  plantui seek model.json --least memory --until 'time_per_sample<=25ms' --planner piper
   plantui seek model.json --least bandwidth --until 'throughput>=40/s' --json
   plantui seek model.json --least microbatches --until 'bubble<=10%' --among 64..1024:x2
   plantui seek model.json --least devices --until 'speedup>=12' --planner dapple --each 30s
 
-A goal is FIGURE<=VALUE or FIGURE>=VALUE. Figures are the planner's own objective by its name (time_per_sample, max_load,
-latency, speedup, cost) and those of a simulated batch: simulated_time_per_sample, batch_time, throughput, bubble,
+A goal is FIGURE<=VALUE or FIGURE>=VALUE. Figures are the planner's own objective by its name (iteration_time,
+time_per_sample, max_load, latency, speedup, cost) and those of a simulated batch: simulated_time_per_sample, batch_time, throughput, bubble,
 peak_memory. Every value asked is a re-plan. Where more of the limit never makes the planner's proven best worse, the
 answer is found by bisection and is the least there is; elsewhere values are asked from the least upwards, and what was
 not asked is told. The walk begins at the limit in force.
@@ -52,7 +52,7 @@ pub struct SeekArgs {
     /// The limit of which as little as possible is sought
     #[arg(long, value_name = "LIMIT", value_parser = kinds())]
     least: String,
-    /// The goal, such as 'time_per_sample<=25ms' or 'throughput>=40/s'
+    /// The goal, such as 'iteration_time<=40s' or 'throughput>=40/s'
     #[arg(long, value_name = "GOAL")]
     until: String,
     /// The values that may be the answer: a list A,B,C or a range A..B, A..B:x2, A..B:+8 [default: all]

@@ -177,8 +177,8 @@ pub trait ManyRuns {
 }
 
 static REGISTRY: &[&dyn Planner] = &[
-    &converted::PIPER,
     &joint::Joint,
+    &converted::PIPER,
     &converted::EQUAL_PARTITION,
     &converted::PLACEMENT_DP,
     &converted::PLACEMENT_LINEARISED,

@@ -52,16 +52,16 @@ impl Proof {
     }
 }
 
-/// `proven: least time per microbatch in Piper's model`, `proven among contiguous splits: least ..`, `at most 3.2% from the
-/// least ..`, `not proven: least ..`.
+/// `proven: least time per microbatch in Piper's model`, `proven among contiguous splits: least ..`, `proven within 3.2%
+/// of the least ..`, `not proven: least ..`.
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let goal = self.measure.goal();
         match (self.gap, self.among) {
             (Some(gap), among) if gap > CLOSED => {
-                write!(f, "at most {} from the {goal}", units::percent(gap))?;
+                write!(f, "proven within {} of the {goal}", units::percent(gap))?;
                 among.map_or(Ok(()), |plans| write!(f, " among {plans}"))?;
-                self.bound.map_or(Ok(()), |bound| write!(f, ", whose bound is {}", self.measure.show(bound)))
+                self.bound.map_or(Ok(()), |bound| write!(f, " (bound {})", self.measure.show(bound)))
             }
             (Some(_), None) => write!(f, "proven: {goal}"),
             (Some(_), Some(plans)) => write!(f, "proven among {plans}: {goal}"),
@@ -85,7 +85,7 @@ mod tests {
         outcome.proven_among = Some("equal partitions");
         assert_eq!(told(&outcome), "proven among equal partitions: least time per microbatch in Piper's model");
         (outcome.status, outcome.lower_bound, outcome.proven_among) = (Status::Feasible, Some(0.019), None);
-        let open = "at most 5.0% from the least time per microbatch in Piper's model, whose bound is 19.00 ms/sample";
+        let open = "proven within 5.0% of the least time per microbatch in Piper's model (bound 19.00 ms/sample)";
         assert_eq!(
             (told(&outcome).as_str(), outcome.proof().unwrap().short().as_str()),
             (open, "within 5.0% of the best in Piper's model")

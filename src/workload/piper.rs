@@ -80,4 +80,9 @@ impl PiperProfile {
         all.dedup();
         all
     }
+
+    /// Whether all nodes offer some tensor degree, so that one can be that of all stages.
+    pub fn has_common_degree(&self) -> bool {
+        self.degrees().into_iter().any(|t| self.nodes.iter().all(|node| node.modes(t).is_some()))
+    }
 }

@@ -44,7 +44,7 @@ fn what_plan_writes_check_confirms_to_the_last_digit() {
 
 #[test]
 fn the_published_result_format_is_read_in_both_spellings() {
-    let object = stdout(&["plan", TINY, "--format", "piper-result"], 0);
+    let object = stdout(&["plan", TINY, "--planner", "piper", "--format", "piper-result"], 0);
     let mut result: Value = serde_json::from_str(&object).unwrap();
     let folder = Folder::new();
     let first = json(&["check", TINY, &folder.file("object.json", &object), "--json"], 0);
@@ -60,7 +60,10 @@ fn the_published_result_format_is_read_in_both_spellings() {
     let second = json(&["check", TINY, &folder.file("pairs.json", result.to_string()), "--json"], 0);
     assert_eq!(first["plan"]["kind"], "Piper result");
     assert_eq!(first["time_per_sample_s"], second["time_per_sample_s"]);
-    assert_eq!(first["time_per_sample_s"], json(&["plan", TINY, "--json"], 0)["objective"]["value"]);
+    assert_eq!(
+        first["time_per_sample_s"],
+        json(&["plan", TINY, "--planner", "piper", "--json"], 0)["objective"]["value"]
+    );
 }
 
 #[test]
@@ -167,7 +170,7 @@ fn what_a_plan_claims_is_judged_or_refused() {
         assert!(error.contains(part) && !error.contains("u32") && !error.contains("struct"), "{path}: {error}");
     }
     let text = stdout(&["check", TINY, &edited("/lower_bound", value!(999.0))], 1);
-    assert!(text.starts_with("not valid") && text.contains("claims a lower bound of 999.0 s/sample, above"), "{text}");
+    assert!(text.starts_with("not valid") && text.contains("claims a lower bound of 999.0 s/batch, above"), "{text}");
     // A planner that was stopped writes the best plan it has.
     stdout(&["check", TINY, &edited("/status", value!("cancelled"))], 0);
     let mut plan = tiny_plan();
@@ -412,7 +415,7 @@ fn a_device_placement_is_planned_checked_and_simulated() {
 
 #[test]
 fn forged_figures_are_named_with_what_was_recomputed() {
-    let planned: Value = serde_json::from_str(&stdout(&["plan", TINY, "--json"], 0)).unwrap();
+    let planned: Value = serde_json::from_str(&stdout(&["plan", TINY, "--planner", "piper", "--json"], 0)).unwrap();
     let said = |forge: &dyn Fn(&mut Value), code: i32| {
         let mut plan = planned.clone();
         forge(&mut plan);
@@ -481,7 +484,7 @@ fn strict_lets_no_warning_pass() {
     let planned = json(&["plan", TINY, "--json"], 0);
     assert_eq!(check(&planned, &["--strict"], 0)["warnings"], value!([]));
     for (place, value, told) in [
-        ("/planner/options/of_tomorrow", value!(3), "planner.options.of_tomorrow is no option of piper"),
+        ("/planner/options/of_tomorrow", value!(3), "planner.options.of_tomorrow is no option of joint"),
         ("/planner/id", value!("oracle"), "planner.id is `oracle`, which is not known"),
     ] {
         let mut plan = planned.clone();
@@ -543,7 +546,7 @@ fn what_a_plan_says_of_operators_must_be_its_own() {
 #[test]
 fn options_have_the_types_that_their_planner_takes() {
     let folder = Folder::new();
-    let plan = json(&["plan", TINY, "--json"], 0);
+    let plan = json(&["plan", TINY, "--planner", "piper", "--json"], 0);
     for (option, value, told) in [
         ("stages", Value::from("two"), "a whole number from"),
         ("stages", Value::from(2.5), "a whole number from"),

@@ -26,7 +26,7 @@ fn a_proof_says_among_which_plans() {
 #[test]
 fn figures_are_those_of_the_single_commands() {
     let folder = Folder::new();
-    let planned = json(&["plan", BERT, "--json"], 0);
+    let planned = json(&["plan", BERT, "--planner", "piper", "--json"], 0);
     let plan = folder.file("plan.json", planned.to_string());
     let document =
         json(&["compare", BERT, "--planner", "piper", "--planner", "equal-partition", "--plan", &plan, "--json"], 0);

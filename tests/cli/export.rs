@@ -9,7 +9,7 @@ fn plan(folder: &Folder, arguments: &[&str]) -> String {
 #[test]
 fn a_plan_finds_its_workload_and_leaves_as_flags() {
     let folder = Folder::new();
-    let plan = plan(&folder, &["--set", "engine_feasible=true", "--set", "recompute=always"]);
+    let plan = plan(&folder, &["--set", "engine=megatron"]);
     let text = stdout(&["export", &plan, "--to", "megatron"], 0);
     assert!(text.contains("--pipeline-model-parallel-layout \"E"), "{text}");
     assert!(!text.contains("not expressed"), "{text}");
@@ -20,7 +20,7 @@ fn a_plan_finds_its_workload_and_leaves_as_flags() {
 #[test]
 fn what_is_lost_goes_to_standard_error_too() {
     let folder = Folder::new();
-    let plan = plan(&folder, &[]);
+    let plan = plan(&folder, &["--planner", "piper"]);
     let assert = plantui().args(["export", &plan, "--to", "galvatron"]).assert().code(0);
     let error = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
     assert!(error.contains("note: Galvatron cannot express") && error.contains("nearest plan"), "{error}");

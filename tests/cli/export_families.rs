@@ -194,7 +194,7 @@ fn svg(text: &str) -> BTreeMap<String, usize> {
 #[test]
 fn a_picture_says_what_the_plan_says() {
     let folder = Folder::new();
-    let plan = folder.file("plan.json", stdout(&["plan", super::TINY, "--json"], 0));
+    let plan = folder.file("plan.json", stdout(&["plan", super::TINY, "--planner", "piper", "--json"], 0));
     let target = argument(&folder.path("plan.svg"));
     stdout(&["export", &plan, "--to", "svg", "--output", &target], 0);
     let text = std::fs::read_to_string(&target).unwrap();

@@ -39,7 +39,7 @@ fn planners_are_listed_with_options_and_defaults() {
     }
     let list = json(&["planners", "--json"], 0);
     let ids: Vec<&Value> = list.as_array().unwrap().iter().map(|planner| &planner["id"]).collect();
-    assert_eq!(ids[..3], ["piper", "joint", "equal-partition"]);
+    assert_eq!(ids[..3], ["joint", "piper", "equal-partition"]);
     for planner in list.as_array().unwrap() {
         assert!(["name", "paper", "summary"].iter().all(|field| planner[field].is_string()), "{planner}");
         assert!(planner["limits"].as_array().unwrap().contains(&"devices".into()), "{planner}");

@@ -4,7 +4,8 @@ use super::{BERT, TINY, json, refusal, stdout};
 
 #[test]
 fn the_answer_comes_first_with_the_limit_below_it_and_its_plan() {
-    let text = stdout(&["seek", BERT, "--least", "devices", "--until", "time_per_sample<=25ms"], 0);
+    let text =
+        stdout(&["seek", BERT, "--planner", "piper", "--least", "devices", "--until", "time_per_sample<=25ms"], 0);
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].ends_with("Piper, least devices for planned time per sample at most 25.00 ms/sample"), "{text}");
     assert_eq!(lines[1], "52 devices: 24.21 ms/sample; with 51 devices it is 25.06 ms/sample");
@@ -17,11 +18,11 @@ fn the_answer_comes_first_with_the_limit_below_it_and_its_plan() {
 fn the_document_has_the_plan_that_its_flags_give() {
     let until = ["--until", "time_per_sample<=25ms", "--json"];
     for least in ["devices", "memory", "bandwidth"] {
-        let document = json(&[&["seek", BERT, "--least", least][..], &until[..]].concat(), 0);
+        let document = json(&[&["seek", BERT, "--planner", "piper", "--least", least][..], &until[..]].concat(), 0);
         assert_eq!((&document["schema"], &document["monotone"]), (&"plantui.seek/1".into(), &true.into()));
         assert_eq!((&document["method"], &document["certainty"]), (&"bisection".into(), &"proven".into()));
         let flags = document["flags"].as_str().unwrap().to_string();
-        let mut arguments = vec!["plan", BERT, "--json"];
+        let mut arguments = vec!["plan", BERT, "--planner", "piper", "--json"];
         arguments.extend(flags.split(' '));
         let planned = json(&arguments, 0);
         assert_eq!(planned["objective"]["value"], document["figure"], "{flags}");
@@ -36,6 +37,13 @@ fn the_document_has_the_plan_that_its_flags_give() {
 }
 
 #[test]
+fn the_default_planner_is_asked_by_the_time_of_a_batch() {
+    let text = stdout(&["seek", TINY, "--least", "devices", "--until", "iteration_time<=400ms"], 0);
+    assert!(text.contains("Joint, least devices for planned time of a batch at most 400.0 ms/batch"), "{text}");
+    assert!(text.contains("\n4 devices: 321.0 ms/batch; with 3 devices it is 510.0 ms/batch\n"), "{text}");
+}
+
+#[test]
 fn simulated_goals_are_swept_and_say_why() {
     let document = json(&["seek", TINY, "--least", "devices", "--until", "batch_time<=1h", "--json"], 0);
     assert_eq!((&document["method"], &document["monotone"]), (&"sweep".into(), &false.into()));
@@ -45,19 +53,23 @@ fn simulated_goals_are_swept_and_say_why() {
 
 #[test]
 fn a_goal_out_of_reach_names_the_nearest_and_exits_1() {
-    let text = stdout(&["seek", BERT, "--least", "memory", "--until", "time_per_sample<=1us"], 1);
+    let text = stdout(&["seek", BERT, "--planner", "piper", "--least", "memory", "--until", "time_per_sample<=1us"], 1);
     assert!(text.contains("out of reach: of") && text.contains("proven: no plan reaches the goal\n"), "{text}");
     assert!(text.contains("the plan that comes nearest"), "{text}");
-    let document = json(&["seek", BERT, "--least", "memory", "--until", "time_per_sample<=1us", "--json"], 1);
+    let document = json(
+        &["seek", BERT, "--planner", "piper", "--least", "memory", "--until", "time_per_sample<=1us", "--json"],
+        1,
+    );
     assert!(document["answer"].is_null() && document["nearest"].is_f64() && document["plan"].is_object());
-    let call = ["seek", BERT, "--least", "devices", "--until", "throughput>=1e9", "--among", "4,8"];
+    let call =
+        ["seek", BERT, "--planner", "piper", "--least", "devices", "--until", "throughput>=1e9", "--among", "4,8"];
     assert!(stdout(&call, 1).contains("out of reach: of 4 devices to 8 devices"));
 }
 
 #[test]
 fn what_is_no_question_is_refused_with_the_repair() {
     let seek = |rest: &[&str]| refusal(&[&["seek", BERT][..], rest].concat());
-    assert!(seek(&["--least", "devices", "--until", "25ms"]).contains("`time_per_sample<=25ms`"));
+    assert!(seek(&["--least", "devices", "--until", "25ms"]).contains("`iteration_time<=2s`"));
     assert!(seek(&["--least", "devices", "--until", "latency<=25ms"]).contains("throughput"));
     assert!(seek(&["--least", "cpus", "--until", "time_per_sample<=25ms"]).contains("does not heed CPUs"));
     assert!(seek(&["--least", "devices", "--until", "bubble<=5%", "--among", "9..4"]).contains("runs backwards"));

@@ -8,7 +8,7 @@ use super::{BERT, Folder, TINY, argument, json, plantui, refusal, stdout};
 
 #[test]
 fn one_limit_and_one_planner_are_a_table_with_all_figures() {
-    let text = stdout(&["sweep", BERT, "--devices", "8..32:x2", "--memory", "8GiB"], 0);
+    let text = stdout(&["sweep", BERT, "--planner", "piper", "--devices", "8..32:x2", "--memory", "8GiB"], 0);
     for part in ["time per sample by devices: 3 points", "samples/s", "peak memory", "proven", "162.2 ms/sample"] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");
     }

@@ -11,11 +11,11 @@ use plantui::{
 };
 use ratatui::crossterm::event::{Event, KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
-use crate::{line, placement::placement, planners, press, request, screen, tiny};
+use crate::{line, piper, placement::placement, planners, press, request, screen, tiny};
 
 /// The table over the six-node example.
 fn table() -> Offscreen {
-    let mut screen = screen(request(tiny()));
+    let mut screen = screen(piper(tiny()));
     // Without the left panel, which has names of planners, too.
     press(&mut screen, KeyCode::F(1));
     screen.keys("5");

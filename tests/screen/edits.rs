@@ -9,11 +9,11 @@ use plantui::{
 };
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
-use crate::{line, press, request, screen, tiny};
+use crate::{line, piper, press, screen, tiny};
 
 /// The Stages view with the keys.
 fn at_stages(workload: Arc<Workload>) -> Offscreen {
-    let mut screen = screen(request(workload));
+    let mut screen = screen(piper(workload));
     screen.focus(Focus::View);
     screen.draw();
     screen
@@ -130,7 +130,7 @@ fn a_changed_limit_keeps_the_edited_plan_and_another_planner_does_not() {
     assert!(text.contains("memory, limit 40 GiB") && text.contains("against Piper's"), "{text}");
     assert!(text.contains("measured under the new limits"), "{text}");
     screen.focus(Focus::Panel);
-    // Piper, Joint, Equal partition.
+    // Joint, Piper, Equal partition.
     press(&mut screen, KeyCode::Home);
     press(&mut screen, KeyCode::Down);
     press(&mut screen, KeyCode::Down);

@@ -12,7 +12,7 @@ use ratatui::{
     style::{Color, Modifier},
 };
 
-use crate::{placement::training, press, request, screen, tiny};
+use crate::{piper, placement::training, press, request, screen, tiny};
 
 /// What a dark terminal is taken to have.
 const DARK: (u8, u8, u8) = (14, 16, 22);
@@ -95,7 +95,7 @@ fn a_list_that_goes_on_has_a_scrollbar_and_one_that_does_not_has_none() {
 
 #[test]
 fn ask_answers_and_enter_takes_the_answer() {
-    let mut screen = screen(request(Arc::new(workload::builtin())));
+    let mut screen = screen(piper(Arc::new(workload::builtin())));
     screen.keys("g");
     let text = screen.text();
     for part in ["devices", "time per sample at most", "20.06ms", "Enter asks"] {
@@ -116,7 +116,7 @@ fn ask_answers_and_enter_takes_the_answer() {
 
 #[test]
 fn ask_says_what_is_wrong_and_what_is_out_of_reach() {
-    let mut screen = screen(request(Arc::new(workload::builtin())));
+    let mut screen = screen(piper(Arc::new(workload::builtin())));
     screen.keys("g");
     screen.keys("x");
     press(&mut screen, KeyCode::Enter);
@@ -138,7 +138,7 @@ fn ask_says_what_is_wrong_and_what_is_out_of_reach() {
 
 #[test]
 fn two_limits_make_a_map_and_a_typed_range_is_swept() {
-    let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), 160, 45).unwrap();
+    let mut screen = Offscreen::new(piper(Arc::new(workload::builtin())), 160, 45).unwrap();
     screen.focus(Focus::View);
     screen.act(plantui::tui::Action::Show(View::Sweep));
     screen.keys("t");
@@ -166,7 +166,7 @@ fn two_limits_make_a_map_and_a_typed_range_is_swept() {
 
 #[test]
 fn axes_turn_from_factors_to_steps() {
-    let mut screen = screen(request(Arc::new(workload::builtin())));
+    let mut screen = screen(piper(Arc::new(workload::builtin())));
     screen.focus(Focus::View);
     screen.act(plantui::tui::Action::Show(View::Sweep));
     let before = screen.text();

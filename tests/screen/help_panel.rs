@@ -5,7 +5,7 @@ use std::time::Duration;
 use plantui::tui::{Action, Focus, Offscreen, View};
 use ratatui::crossterm::event::{Event, KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
-use crate::{line, press, request, screen, stages, tiny};
+use crate::{line, piper, press, request, screen, stages, tiny};
 
 /// Lets a plan rest until everything was asked.
 fn rest(screen: &mut Offscreen) {
@@ -15,7 +15,7 @@ fn rest(screen: &mut Offscreen) {
 
 /// A screen with answers, the arrow keys in the view.
 fn answered(width: u16, height: u16) -> Offscreen {
-    let mut screen = stages(request(tiny()), width, height);
+    let mut screen = stages(piper(tiny()), width, height);
     rest(&mut screen);
     screen.focus(Focus::View);
     screen.draw();
@@ -24,7 +24,7 @@ fn answered(width: u16, height: u16) -> Offscreen {
 
 #[test]
 fn a_plan_that_rests_is_asked_about() {
-    let mut screen = screen(request(tiny()));
+    let mut screen = screen(piper(tiny()));
     assert!(screen.text().contains("What would help"));
     screen.wait(Duration::from_millis(10));
     screen.wait(Duration::from_millis(100));

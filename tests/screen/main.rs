@@ -45,6 +45,11 @@ pub(crate) fn request(workload: Arc<Workload>) -> ScreenRequest {
     request
 }
 
+/// The same with Piper, for tests that know its figures.
+pub(crate) fn piper(workload: Arc<Workload>) -> ScreenRequest {
+    ScreenRequest { planner: "piper".into(), ..request(workload) }
+}
+
 /// A screen of 120 x 36 that shows Stages.
 pub(crate) fn screen(request: ScreenRequest) -> Offscreen {
     stages(request, 120, 36)

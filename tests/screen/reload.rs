@@ -9,13 +9,13 @@ use plantui::{
 };
 use ratatui::crossterm::event::KeyCode;
 
-use crate::{line, press, request, screen, tiny};
+use crate::{line, piper, press, request, screen, tiny};
 
 const TINY: &str = include_str!("../../inputs/tiny-branch.json");
 
 fn shown(file: &Path) -> Offscreen {
     std::fs::write(file, TINY).expect("the temporary folder takes files");
-    screen(request(Arc::new(workload::load(file).expect("it is valid"))))
+    screen(piper(Arc::new(workload::load(file).expect("it is valid"))))
 }
 
 fn read_again(screen: &mut Offscreen) -> String {

@@ -92,7 +92,7 @@ fn a_broken_file_of_sessions_is_told_and_harms_nothing() {
     std::fs::write(state.join("sessions.json"), "not ours").unwrap();
     let mut shown = screen(kept(folder.path(), "a.json"));
     let text = shown.text();
-    assert!(text.contains("✓ optimal") && text.contains("sessions.json"), "{text}");
+    assert!(text.contains("≈ within") && text.contains("sessions.json"), "{text}");
     shown.keys("qq");
     assert!(shown.unkept.is_some_and(|why| why.contains("remove it")));
     assert_eq!(std::fs::read_to_string(state.join("sessions.json")).unwrap(), "not ours");
@@ -104,8 +104,8 @@ fn a_session_that_no_longer_fits_is_taken_as_far_as_it_does() {
     leave_changed(folder.path());
     let file = folder.path().join("state/sessions.json");
     let text = std::fs::read_to_string(&file).unwrap();
-    let text = text.replace("\"piper\"", "\"gone\"").replace("\"timeline\"", "\"hologram\"");
-    let text = text.replace("\"options\": {}", "\"options\": {\"piper\": [\"recompute=never\", \"no-such=1\"]}");
+    let text = text.replace("\"joint\"", "\"gone\"").replace("\"timeline\"", "\"hologram\"");
+    let text = text.replace("\"options\": {}", "\"options\": {\"joint\": [\"recompute=never\", \"no-such=1\"]}");
     std::fs::write(&file, &text).unwrap();
     let mut shown = screen(kept(folder.path(), "a.json"));
     let text = shown.text();

@@ -127,9 +127,17 @@ fn a_screen_that_is_too_small_says_what_is_needed() {
 fn at_80_by_24_everything_important_is_there() {
     let mut screen = Offscreen::new(request(Arc::new(workload::builtin())), 80, 24).unwrap();
     let text = screen.text();
-    for part in
-        ["Piper", "✓ optimal", "ms/sample", "bubble", "stage 6 limits", "64 devices", "7 Workload", "? help", "q quit"]
-    {
+    for part in [
+        "Joint",
+        "≈ within 0.8%",
+        "s/batch",
+        "bubble",
+        "stage 7 limits",
+        "64 devices",
+        "7 Workload",
+        "? help",
+        "q quit",
+    ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
 }

@@ -10,11 +10,11 @@ use ratatui::{
 };
 use std::sync::Arc;
 
-use crate::{line, press, request, stages, tiny};
+use crate::{line, piper, press, request, stages, tiny};
 
 /// BERT-32 on the view at a size.
 fn swept(width: u16, height: u16) -> Offscreen {
-    let mut screen = stages(request(Arc::new(workload::builtin())), width, height);
+    let mut screen = stages(piper(Arc::new(workload::builtin())), width, height);
     screen.focus(Focus::View);
     screen.keys("6");
     screen
@@ -218,7 +218,7 @@ fn the_mouse_moves_the_cursor() {
 
 #[test]
 fn ascii_and_no_colour_tell_lines_apart() {
-    let mut request = request(Arc::new(workload::builtin()));
+    let mut request = piper(Arc::new(workload::builtin()));
     request.ascii = true;
     request.depth = plantui::tui::Depth::None;
     let mut screen = stages(request, 100, 30);

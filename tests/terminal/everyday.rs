@@ -9,7 +9,7 @@ use super::session::{Session, cells, command, size};
 #[test]
 fn it_starts_with_a_plan_and_quits() {
     let mut session = Session::plantui(&[]);
-    session.wait_for("✓ optimal");
+    session.wait_for("≈ within");
     session.wait_until("the alternate screen", vt100::Screen::alternate_screen);
     assert!(session.text().contains("bert32a100"), "{}", session.text());
     session.send("q");
@@ -20,7 +20,7 @@ fn it_starts_with_a_plan_and_quits() {
 #[test]
 fn control_c_quits() {
     let mut session = Session::plantui(&["inputs/tiny-branch.json"]);
-    session.wait_for("✓ optimal");
+    session.wait_for("≈ within");
     session.send("\x03");
     assert!(session.wait().success());
     session.assert_given_back();
@@ -75,7 +75,7 @@ fn without_colour_there_is_none() {
     let mut command = command(&[]);
     command.env("NO_COLOR", "1");
     let mut session = Session::start(command);
-    session.wait_for("✓ optimal");
+    session.wait_for("≈ within");
     session.send("q");
     assert!(session.wait().success());
     let raw = String::from_utf8_lossy(&session.received.lock().unwrap().raw).into_owned();

@@ -2,7 +2,7 @@
 //!
 //! Engines cut a network between layers and, most of them, treat all stages alike. [`export`] first looks whether the
 //! engine can run the plan as it is. Where it cannot, it says why, takes the nearest plan that the engine can run (the
-//! same stages with the recomputation evened out, or the best plan that Piper makes for the engine) and scores it with
+//! same stages with the recomputation evened out, or the best plan for the engine) and scores it with
 //! [`check()`], so that the loss is a figure.
 //!
 //! One file per engine turns a [`Cut`] into text, with what the workload's [`Recipe`] tells of batch and model. Sources: the
@@ -38,8 +38,8 @@ use crate::{
     cluster::Limits,
     export::fullness,
     family::check,
-    plan::{Plan, runner::Runner},
-    planner::{Options, Planner, Problem, Search, piper::Piper},
+    plan::{Measure, Plan, runner::Runner},
+    planner::{Options, Planner, Problem, Search, joint::Joint, piper::Piper},
     simulate::Schedule,
     text::single_line,
     units,
@@ -321,7 +321,8 @@ impl Task<'_> {
     }
 }
 
-/// Plans that the engine can run: the plan with its recomputation evened out, and the best that Piper makes for it.
+/// Plans that the engine can run: the plan with its recomputation evened out, and the best for it by the plan's own measure:
+/// Joint's where that is the time of a batch, else Piper's.
 fn candidates(
     engine: Engine,
     workload: &Workload,
@@ -331,13 +332,22 @@ fn candidates(
     search: &Search,
 ) -> Vec<Plan> {
     let runner = engine.runner().unwrap_or(Runner::Any);
-    let asked = format!("engine={}", runner.id());
-    let settings = ["engine_feasible=true", asked.as_str()];
-    let options = Options::parse("piper", Piper.options(), settings).expect("Piper takes these options");
-    let best = if Piper.can_plan(workload).is_ok() {
+    let mut settings = vec![format!("engine={}", runner.id())];
+    let planner: &dyn Planner = if plan.measure == Measure::IterationTime {
+        let own = plan.execution.unwrap_or_default().schedule;
+        let schedule = if runner.schedules().contains(&own) { own } else { Schedule::OneForwardOneBackward };
+        settings.extend(["space=engine".into(), format!("schedule={}", schedule.id())]);
+        &Joint
+    } else {
+        settings.push("engine_feasible=true".into());
+        &Piper
+    };
+    let options = Options::parse(planner.info().id, planner.options(), settings.iter().map(String::as_str));
+    let options = options.expect("the planner takes these options");
+    let best = if planner.can_plan(workload).is_ok() {
         let problem = Problem { workload: Arc::new(workload.clone()), limits: *limits, options };
         let found = search.quiet();
-        let planned = Piper.plan(&problem, &found).plan;
+        let planned = planner.plan(&problem, &found).plan;
         planned.or_else(|| found.incumbent().map(|best| best.plan.clone()))
     } else {
         None

@@ -58,6 +58,8 @@ use table::Table;
 const MOST_UNITS: usize = 256;
 /// More layers than this are no layers.
 const MOST_LAYERS: usize = 1000;
+/// Why there is nothing to plan where nodes offer different degrees.
+const NO_COMMON_DEGREE: &str = "No tensor degree is offered by all nodes, and all stages have the same one.";
 /// Gaps below this are rounding.
 const CLOSED: f64 = 1e-9;
 
@@ -110,11 +112,13 @@ impl Planner for Joint {
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), String> {
-        match workload.piper().is_some() || workload.training().is_some() {
-            true => Ok(()),
-            false => {
+        match workload.piper() {
+            Some(profile) if profile.has_common_degree() => Ok(()),
+            Some(_) => Err(NO_COMMON_DEGREE.into()),
+            None if workload.training().is_some() => Ok(()),
+            None => {
                 Err("Joint needs a profile with times and memory by tensor degree (Piper's JSON), or a model to be \
-                          trained (config.json)"
+                         trained (config.json)"
                     .into())
             }
         }
@@ -374,7 +378,7 @@ impl Task<'_> {
         let usual = |t: &u32| Costs::new(&self.workload.dag, self.profile, &line, *t, how, 1.0).is_some();
         let devices = self.limits.devices;
         let explanation = match self.profile.degrees().into_iter().find(usual) {
-            None => "No tensor degree is offered by all nodes, and all stages have the same one.".into(),
+            None => NO_COMMON_DEGREE.into(),
             Some(least) if least > devices => {
                 let explanation =
                     format!("Tensor degree {least} is the least that all nodes offer: {least} devices would do.");
@@ -421,19 +425,19 @@ impl Task<'_> {
 
     /// What would let a plan fit.
     fn infeasible(&self, (memory, devices): (Option<f64>, Option<u32>)) -> Outcome {
+        let each = units::bytes_exact(self.limits.memory_bytes);
+        let have = units::counted(self.limits.devices as usize, "device");
         let mut explanation = format!(
-            "No plan with one tensor degree and one number of replicas fits {} on {}.",
-            units::bytes_exact(self.limits.memory_bytes),
-            units::counted(self.limits.devices as usize, "device")
+            "No plan fits on {have} with {each} each, all stages having one tensor degree and one number of replicas."
         );
         let mut limits = vec![];
         if let Some(bytes) = memory {
             limits.push(LimitKind::Memory);
-            explanation += &format!(" {} of memory would do.", units::bytes(bytes));
+            explanation += &format!(" With {have}, {} each would do.", units::bytes(bytes));
         }
         if let Some(devices) = devices {
             limits.push(LimitKind::Devices);
-            explanation += &format!(" {devices} devices would do.");
+            explanation += &format!(" With {each} each, {devices} devices would do.");
         }
         let (smallest_memory_bytes, fewest_devices) = (memory, devices);
         let infeasible = Infeasible { limits, smallest_memory_bytes, fewest_devices, explanation };

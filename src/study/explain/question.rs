@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES},
-    planner::{Lever, OptionKind, OptionSpec, OptionValue},
+    planner::{Lever, OptionKind, OptionSpec, OptionValue, Planner},
     workload::layering::Layering,
 };
 
@@ -205,9 +205,21 @@ impl List<'_> {
         }
         let workload = &self.base.problem.workload;
         if self.base.planner.is_native(workload) && workload.piper().is_some() && Layering::of(workload, None).is_ok() {
-            self.ask(Topic::NextBest, Change::EngineFeasible);
+            // Who plans for engines is asked for that; else it is Piper who can.
+            match engine_space(self.base.planner) {
+                Some(change) => self.ask(Topic::NextBest, change),
+                None => self.ask(Topic::NextBest, Change::EngineFeasible),
+            }
         }
     }
+}
+
+/// A planner's own space of plans that an engine runs unchanged.
+fn engine_space(planner: &dyn Planner) -> Option<Change> {
+    let spec = planner.options().iter().find(|spec| spec.name == "space")?;
+    let OptionKind::Choice { choices, .. } = spec.kind else { return None };
+    let &(engine, _) = choices.iter().find(|choice| choice.0 == "engine")?;
+    Some(Change::Option(spec, OptionValue::Choice(engine)))
 }
 
 /// Of the numbers of microbatches up to twice as many as there are, the first with the most divisors that replicas could

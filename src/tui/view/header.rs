@@ -64,10 +64,18 @@ fn left(model: &Model, width: usize) -> Line<'static> {
     Line::from(spans)
 }
 
+/// A plan proven to be as near to the best is as good as any.
+const NEAR: f64 = 0.03;
+
 /// A sign and a word for how a run ended.
 pub(super) fn status(status: Status, gap: Option<f64>, theme: &Theme) -> Span<'static> {
     match status {
         Status::Optimal => Span::styled("✓ optimal", theme.bold(Role::Good)),
+        // Near enough that it is no warning.
+        Status::Feasible if gap.is_some_and(|gap| gap <= NEAR) => {
+            let gap = units::percent(gap.unwrap_or_default());
+            Span::styled(format!("≈ within {gap}"), theme.bold(Role::Good))
+        }
         Status::Feasible => {
             let gap = gap.map(|g| format!(", gap {}", units::percent(g))).unwrap_or_default();
             Span::styled(format!("≈ feasible{gap}"), theme.bold(Role::Warning))

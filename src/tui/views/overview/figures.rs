@@ -189,7 +189,10 @@ fn standing(model: &Model, shown: &Shown, played: Option<&Played>) -> Option<Fig
         (Status::Optimal, _) => one("proven best".into(), theme.fg(Role::Good), "for its planner's model".into(), ""),
         (_, Some(gap)) if gap.is_finite() => {
             let told = format!("within {}", units::percent(gap));
-            one(told, theme.fg(Role::Text), "of the best there can be".into(), "proven")
+            // Of its plans the first words; which schedule and the like stands on Stages.
+            let plans = shown.outcome.proven_among.and_then(|plans| plans.split(',').next());
+            let of = plans.map_or("of the best there can be".into(), |plans| format!("of the best of {plans}"));
+            one(told, theme.fg(Role::Text), of, "proven")
         }
         _ => None,
     }
