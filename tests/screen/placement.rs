@@ -56,7 +56,7 @@ fn the_first_look_tells_which_device_limits_and_how_good_the_plan_is() {
         let first = line(&text, "proven among contiguous splits");
         assert!(first.contains(" ms"), "{first}");
         let second = line(&text, "limited by ");
-        for part in ["forward ", "backward ", "transfers in ", "transfers out ", "%"] {
+        for part in ["forward ", "backward ", "received ", "sent ", "%"] {
             assert!(second.contains(part), "{part} in {second}");
         }
         assert!(second.contains("limited by accelerator ") || second.contains("limited by CPU "), "{second}");

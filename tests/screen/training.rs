@@ -46,7 +46,7 @@ fn the_first_view_tells_what_the_field_asks_for() {
         "{text}"
     );
     // Options that are about profiles are not offered.
-    assert!(!text.contains("virtual stages") && !text.contains("microbatches/s"), "{text}");
+    assert!(!text.contains("│ engine") && !text.contains("microbatches/s"), "{text}");
 }
 
 #[test]

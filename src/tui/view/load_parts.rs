@@ -39,8 +39,8 @@ pub(super) fn load_parts(score: &Score) -> Vec<LoadPart> {
         vec![part("compute", "█", Role::Compute, |s| s.compute_s)]
     };
     if any(|s| s.received_s) {
-        parts.push(part("transfers in", "▒", Role::Communication, |s| s.received_s));
-        parts.push(part("transfers out", "▚", Role::Transfer, |s| s.communication_s - s.received_s));
+        parts.push(part("received", "▒", Role::Communication, |s| s.received_s));
+        parts.push(part("sent", "▚", Role::Transfer, |s| s.communication_s - s.received_s));
     } else {
         parts.push(part("transfers", "▓", Role::Communication, |s| s.communication_s));
     }
@@ -69,7 +69,7 @@ pub(super) fn node_parts(parts: &[LoadPart], node: &NodeScore, backward: bool, w
     let compute = if backward { ["backward", "compute"] } else { ["forward", "compute"] };
     [
         (node.compute_s, compute),
-        (node.communication_s, ["transfers in", "transfers"]),
+        (node.communication_s, ["received", "transfers"]),
         (node.sync_s, ["all-reduce", "all-reduce"]),
     ]
     .into_iter()
