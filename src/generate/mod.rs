@@ -10,6 +10,7 @@
 
 mod assumptions;
 mod cost;
+pub mod galvatron;
 pub mod import;
 pub mod networks;
 pub mod operators;

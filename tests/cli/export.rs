@@ -84,3 +84,38 @@ fn layers_take_the_names_that_are_given() {
     assert!(named.contains("model.layers.1"), "{named}");
     assert!(refusal(&["export", &plan, "--to", "torchtitan", "--layer-names", "model"]).contains("{}"));
 }
+
+#[test]
+fn equal_stages_leave_as_a_mesh_for_maxtext_and_others_are_refused() {
+    let folder = Folder::new();
+    let workload = folder.file(
+        "llama.json",
+        stdout(&["generate", "llama-3-8b", "--hardware", "h100", "--devices", "16", "--microbatches", "64"], 0),
+    );
+    let asked = ["plan", &workload, "--planner", "equal-partition", "--json"];
+    let document = json(&asked, 0);
+    let plan = folder.file("plan.json", document.to_string());
+    let text = stdout(&["export", &plan, "--to", "maxtext"], 0);
+    let row = |name: &str| {
+        let found = text.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        found.unwrap_or_else(|| panic!("no {name} in {text}")).to_string()
+    };
+    let number = |name: &str| row(name).parse::<f64>().unwrap();
+    let axis = |name: &str| number(&format!("ici_{name}_parallelism")) * number(&format!("dcn_{name}_parallelism"));
+    let stages = document["stages"].as_array().unwrap();
+    assert_eq!(axis("pipeline"), stages.len() as f64);
+    assert_eq!(axis("data"), stages[0]["data_parallel"].as_f64().unwrap());
+    assert_eq!(axis("tensor"), stages[0]["tensor_parallel"].as_f64().unwrap());
+    let batch = number("per_device_batch_size") * axis("pipeline") * axis("data") * axis("tensor");
+    assert_eq!((batch, row("base_config").as_str()), (64.0, "\"base.yml\""));
+    if stages.len() > 1 {
+        assert_eq!(number("num_layers_per_pipeline_stage") * stages.len() as f64, 32.0, "{text}");
+        assert_eq!(number("num_pipeline_microbatches") * axis("data"), 64.0, "{text}");
+    }
+    // Three stages of 32 layers are not equal.
+    let uneven = json(&["plan", &workload, "--planner", "piper", "--set", "stages=3", "--json"], 0);
+    let plan = folder.file("uneven.json", uneven.to_string());
+    let output = plantui().args(["export", &plan, "--to", "maxtext"]).assert().code(1).get_output().clone();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("MaxText cannot run this plan") && error.contains("equal-partition"), "{error}");
+}

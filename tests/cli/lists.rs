@@ -180,3 +180,43 @@ fn the_manual_has_every_command_and_every_flag_has_a_text() {
     command.build();
     walk(&command, &stdout(&["man"], 0));
 }
+
+#[test]
+fn a_profile_of_galvatron_is_generated_and_planned() {
+    let folder = Folder::new();
+    let times = folder.file(
+        "computation_profiling_bf16_hidden1024_head16_seqlen512.json",
+        r#"{"layernum[2]_bsz8": 9.0, "layertype_0_bsz8_seq512": 0.5, "layertype_other_bsz8_seq512": 0.25}"#,
+    );
+    let error = refusal(&["generate", &times]);
+    assert!(error.contains("--layers 32"), "{error}");
+    let error = refusal(&["generate", &times, "--layers", "8"]);
+    assert!(error.contains("memory_profiling_bf16_hidden1024_head16_seqlen512.json: does not exist"), "{error}");
+    folder.file(
+        "memory_profiling_bf16_hidden1024_head16_seqlen512.json",
+        r#"{"layertype_0_sp": {"parameter_size": 48.0, "tp_activation_per_bsz_dict": {"1": 20.0, "2": 10.0, "checkpoint": 1.0}},
+            "other_memory_pp_on_first_sp": {"model_states": {"1": 800.0}, "activation": {"1": 4.0}},
+            "other_memory_pp_on_last_sp": {"model_states": {"1": 800.0}, "activation": {"1": 8.0}}}"#,
+    );
+    let call = [
+        "generate",
+        &times,
+        "--layers",
+        "8",
+        "--micro-batch",
+        "8",
+        "--devices",
+        "4",
+        "--memory",
+        "4GiB",
+        "--microbatches",
+        "16",
+    ];
+    let file = folder.file("measured.json", stdout(&call, 0));
+    let text = stdout(&["plan", &file, "--planner", "piper", "--json"], 0);
+    let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(plan["workload"]["nodes"], 10);
+    assert_eq!(plan["workload"]["recipe"]["sequence_length"], 512);
+    let error = refusal(&["generate", &times, "--layers", "8", "--mfu", "0.5"]);
+    assert!(error.contains("the rest was measured"), "{error}");
+}

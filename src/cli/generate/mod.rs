@@ -4,6 +4,7 @@
 //! from the settings that were given, not from the words that were typed,
 //! so that the same settings always give the same bytes and `--output` leaves no trace.
 
+mod galvatron;
 mod network;
 mod operators;
 mod training;
@@ -56,10 +57,11 @@ Examples:
   plantui generate llama-3.1-70b --as training --devices 64 --global-batch 128 > llama.json
   plantui generate path/to/config.json --state-bytes distributed:8 > model.json
   plantui generate llama-3-8b --operators training --devices 4 > operators.json
+  plantui generate computation_profiling_bf16_hidden4096_head32_seqlen2048.json --layers 32 > measured.json
 
 Models: bert-32, bert-96, gpt3-175b, llama-2-70b, llama-3-8b, llama-3-70b, llama-3-405b, mistral-7b, qwen2.5-72b,
 tiny-branch (a made-up example of six nodes), branching-cnn (with --operators), or the path of a Hugging Face config.json (llama, mistral, qwen2, gpt2,
-gpt_neox, bert).
+gpt_neox, bert); or the path of a computation_profiling_*.json of Galvatron's with its memory_profiling_*.json beside it.
 
 alexnet, resnet101, inception3, rnnlm and transformer are operator graphs, which PaSE splits; they take a batch, sizes
 and limits.
@@ -316,7 +318,10 @@ pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
     if let Some(network) = Network::find(&args.model) {
         return network::text(network, args);
     }
-    network::refuse(args)?;
+    let profiled = galvatron::is_profile(args);
+    if !profiled {
+        network::refuse(args)?;
+    }
     if args.model == TINY_BRANCH {
         if args.has_settings() {
             let problem = format!("{TINY_BRANCH} is a fixed example and takes no settings; leave them out");
@@ -330,6 +335,9 @@ pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
         let problem = format!("`{}` is no hardware preset; there are {known}", printable(id));
         return Err(GenerateError::Setting { flag: "--hardware", problem });
     };
+    if profiled {
+        return galvatron::text(args, hardware);
+    }
     if let Some(pass) = args.operators.operators {
         return operators::run(args, pass, hardware);
     }

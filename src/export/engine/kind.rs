@@ -1,7 +1,7 @@
 //! The engines, and what differs between them in what they can run.
 
 use super::cut::{Cut, CutStage};
-use super::megatron;
+use super::{maxtext, megatron};
 use crate::{
     plan::runner::{RecomputeRule, Runner},
     simulate::Schedule,
@@ -26,11 +26,13 @@ pub enum Engine {
     Galvatron,
     /// vLLM's flags, for serving.
     Vllm,
+    /// MaxText's configuration.
+    MaxText,
 }
 
 impl Engine {
     /// All engines, in the order they are shown.
-    pub const ALL: [Engine; 8] = [
+    pub const ALL: [Engine; 9] = [
         Engine::Megatron,
         Engine::DeepSpeed,
         Engine::Torch,
@@ -39,6 +41,7 @@ impl Engine {
         Engine::Galvatron,
         Engine::Vllm,
         Engine::MegatronBridge,
+        Engine::MaxText,
     ];
 
     /// What `--to` calls it.
@@ -52,6 +55,7 @@ impl Engine {
             Engine::TorchTitan => "torchtitan",
             Engine::Galvatron => "galvatron",
             Engine::Vllm => "vllm",
+            Engine::MaxText => "maxtext",
         }
     }
 
@@ -66,6 +70,7 @@ impl Engine {
             Engine::TorchTitan => "torchtitan",
             Engine::Galvatron => "Galvatron",
             Engine::Vllm => "vLLM",
+            Engine::MaxText => "MaxText",
         }
     }
 
@@ -82,6 +87,7 @@ impl Engine {
             Engine::TorchTitan => "a function for torchtitan's registry of configurations, in Python",
             Engine::Galvatron => "a Galvatron strategy, in JSON",
             Engine::Vllm => "flags for serving with vLLM",
+            Engine::MaxText => "mesh axes, pipeline and recomputation for MaxText (JAX), in YAML",
         }
     }
 
@@ -96,6 +102,7 @@ impl Engine {
             Engine::TorchTitan => "torchtitan.py",
             Engine::Galvatron => "galvatron.json",
             Engine::Vllm => "vllm.sh",
+            Engine::MaxText => "maxtext.yml",
         }
     }
 
@@ -107,13 +114,18 @@ impl Engine {
             Engine::Torch | Engine::TorchSchedule => Some(Runner::Torch),
             Engine::TorchTitan => Some(Runner::TorchTitan),
             Engine::Galvatron => Some(Runner::Galvatron),
+            Engine::MaxText => Some(Runner::Any),
             Engine::Vllm => None,
         }
     }
 
     /// The schedule where none is asked for.
     pub fn default_schedule(self) -> Schedule {
-        if self == Engine::Vllm { Schedule::Inference } else { Schedule::OneForwardOneBackward }
+        match self {
+            Engine::Vllm => Schedule::Inference,
+            Engine::MaxText => Schedule::GPipe,
+            _ => Schedule::OneForwardOneBackward,
+        }
     }
 
     /// The schedules that its file can ask for.
@@ -121,6 +133,7 @@ impl Engine {
         use Schedule::{EagerOneForwardOneBackward, GPipe, Inference, Interleaved, OneForwardOneBackward};
         match self {
             Engine::TorchSchedule => &[OneForwardOneBackward, GPipe, EagerOneForwardOneBackward, Interleaved],
+            Engine::MaxText => &[GPipe],
             _ => self.runner().map_or(&[Inference], Runner::schedules),
         }
     }
@@ -140,7 +153,7 @@ impl Engine {
 
     /// Whether it counts repeated blocks, rather than naming modules.
     pub(super) fn counts_blocks(self) -> bool {
-        self.runner().is_none_or(Runner::counts_blocks)
+        self == Engine::MaxText || self.runner().is_none_or(Runner::counts_blocks)
     }
 
     /// Whether what is no block has no place of its own.
@@ -189,7 +202,12 @@ impl Engine {
         let nameless = megatron::nameless(cut).filter(|_| matches!(self, Engine::Megatron | Engine::MegatronBridge));
         let nameless =
             nameless.map(|stage| format!("stage {} holds no block; its layout has no letter for that", stage + 1));
-        self.uneven(cut).into_iter().chain(self.partial(cut)).chain(nameless).collect()
+        let mut losses: Vec<String> = self.uneven(cut).into_iter().chain(self.partial(cut)).chain(nameless).collect();
+        if self == Engine::MaxText {
+            let blocks: Vec<usize> = cut.stages.iter().map(CutStage::blocks).collect();
+            losses.extend(maxtext::losses(&blocks, cut.microbatches / cut.data_parallel().max(1)));
+        }
+        losses
     }
 
     /// How many layers of every stage could recompute in place of what the plan says.

@@ -14,12 +14,7 @@ const OF_A_MACHINE: u32 = 8;
 pub(super) fn text(engine: Engine, job: &Job<'_>, limits: &Limits, plan: &Plan) -> String {
     let Some(program) = program(engine).filter(|_| engine.takes_comments()) else { return String::new() };
     let (d, t, devices) = (job.data_parallel(), job.tensor_parallel(), job.cut.devices());
-    let most = if limits.machines.is_empty() {
-        OF_A_MACHINE
-    } else {
-        limits.machines.sizes().first().map_or(1, |&size| u32::from(size).max(1))
-    };
-    let each = (1..=most.min(devices)).rev().find(|each| devices.is_multiple_of(*each)).unwrap_or(1);
+    let each = each_machine(limits, devices);
     let machines = devices / each;
     let mut lines = vec![
         format!("launch: {devices} ranks, {each} on each of {machines} machines; {}", order(d, t)),
@@ -48,6 +43,16 @@ pub(super) fn text(engine: Engine, job: &Job<'_>, limits: &Limits, plan: &Plan) 
     lines.iter().map(|line| format!("# {line}\n")).collect()
 }
 
+/// Devices on each of equal machines: as many as one has, as far as that divides all of them.
+pub(super) fn each_machine(limits: &Limits, devices: u32) -> u32 {
+    let most = if limits.machines.is_empty() {
+        OF_A_MACHINE
+    } else {
+        limits.machines.sizes().first().map_or(1, |&size| u32::from(size).max(1))
+    };
+    (1..=most.min(devices)).rev().find(|each| devices.is_multiple_of(*each)).unwrap_or(1)
+}
+
 /// What torchrun starts.
 fn program(engine: Engine) -> Option<&'static str> {
     match engine {
@@ -55,7 +60,7 @@ fn program(engine: Engine) -> Option<&'static str> {
         Engine::MegatronBridge => Some("your_recipe.py"),
         Engine::DeepSpeed | Engine::Torch => Some("your_script.py"),
         Engine::TorchTitan => Some("-m torchtitan.train --module planned --config planned"),
-        Engine::TorchSchedule | Engine::Galvatron | Engine::Vllm => None,
+        Engine::TorchSchedule | Engine::Galvatron | Engine::Vllm | Engine::MaxText => None,
     }
 }
 

@@ -14,6 +14,7 @@ mod galvatron;
 mod job;
 mod kind;
 mod launch;
+mod maxtext;
 mod megatron;
 mod megatron_bridge;
 mod megatron_training;
@@ -200,7 +201,8 @@ pub fn export(
         }
         Err(problems) => problems,
     };
-    if settings.exact {
+    // No planner plans for equal stages under GPipe, so that none is the nearest.
+    if settings.exact || engine == Engine::MaxText {
         return Err(impossible(losses));
     }
     let search = Search::new(settings.deadline, 0);
@@ -294,6 +296,7 @@ impl Task<'_> {
             Engine::TorchTitan => torchtitan::text(&job),
             Engine::Galvatron => galvatron::text(&job),
             Engine::Vllm => vllm::text(&job),
+            Engine::MaxText => maxtext::text(&job, self.limits),
         };
         let launch = launch::text(engine, &job, self.limits, plan);
         let mut notes = job.notes(engine);
@@ -301,6 +304,7 @@ impl Task<'_> {
             Engine::Torch => torch::notes(&job),
             Engine::TorchTitan => torchtitan::notes(&job),
             Engine::Galvatron => galvatron::notes(&job),
+            Engine::MaxText => maxtext::notes(&job),
             _ => vec![],
         });
         Ok((Written { text, launch, notes }, losses))

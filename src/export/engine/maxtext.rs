@@ -1,0 +1,124 @@
+//! MaxText 0.2: a configuration over its `base.yml`.
+//!
+//! Its pipeline is one scan over equal stages: all forwards, then all backwards, which is GPipe. The embedding and the head
+//! stand outside of it, on all devices. `num_pipeline_microbatches` counts what a replica works on in a batch; the mesh
+//! has an axis for stages, replicas and tensor parts, each split into a share within machines (`ici_`) and one across them
+//! (`dcn_`). Names and rules as its `base.yml` and `layers/pipeline.py` have them; no version was run.
+
+use super::{Job, launch};
+use crate::{cluster::Limits, simulate::Schedule};
+
+pub(super) fn text(job: &Job<'_>, limits: &Limits) -> String {
+    let (stages, d, t) = (job.ranks() as u32, job.data_parallel(), job.tensor_parallel());
+    let devices = job.cut.devices();
+    let each = launch::each_machine(limits, devices);
+    let mut rows: Vec<(String, String)> = vec![];
+    let mut row = |name: &str, value: String| rows.push((name.to_string(), value));
+    row("base_config", "\"base.yml\"".into());
+    for (axis, inner, outer) in mesh([("tensor", t), ("data", d), ("pipeline", stages)], each) {
+        row(&format!("ici_{axis}_parallelism"), inner.to_string());
+        row(&format!("dcn_{axis}_parallelism"), outer.to_string());
+    }
+    // All that is not asked for stays one: these two would take what is left by default.
+    row("ici_fsdp_parallelism", "1".into());
+    row("dcn_fsdp_parallelism", "1".into());
+    row("shard_optimizer_over_data", job.shards_optimizer().to_string());
+    if stages > 1 {
+        row("num_layers_per_pipeline_stage", job.cut.stages[0].blocks().to_string());
+        row("num_pipeline_repeats", "1".into());
+        row("num_pipeline_microbatches", job.own_microbatches().to_string());
+    } else if job.own_microbatches() > 1 {
+        row("gradient_accumulation_steps", job.own_microbatches().to_string());
+    }
+    row("remat_policy", if job.recomputes() { "\"full\"" } else { "\"minimal_with_context\"" }.into());
+    match job.samples().filter(|_| stages > 1).or(job.cut.micro_batch_size.map(|b| u64::from(b) * u64::from(d))) {
+        Some(samples) => row("per_device_batch_size", (samples as f64 / f64::from(devices)).to_string()),
+        None => row("# per_device_batch_size", "fill in: samples in a batch / devices".into()),
+    }
+    match job.recipe.sequence_length {
+        Some(length) => row("max_target_length", length.to_string()),
+        None => row("# max_target_length", "fill in: tokens in a sequence".into()),
+    }
+    if let Some(model) = job.model() {
+        row("base_num_decoder_layers", model.layers.to_string());
+    }
+    let rows: String = rows.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+    format!(
+        "# {}\n# python3 -m maxtext.trainers.pre_train.train THIS_FILE model_name=... hardware=gpu run_name=...\n{rows}",
+        job.layout_line()
+    )
+}
+
+/// Each axis within a machine and across machines: the first axes fill a machine. `each` divides the product of all, so
+/// that what an axis leaves open divides the product of those behind it.
+fn mesh<const N: usize>(axes: [(&'static str, u32); N], each: u32) -> [(&'static str, u32, u32); N] {
+    let mut room = each;
+    axes.map(|(name, size)| {
+        let inner = gcd(size, room);
+        room /= inner;
+        (name, inner, size / inner)
+    })
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// What of a plan it cannot express beside what all engines share.
+pub(super) fn losses(blocks: &[usize], own_microbatches: u32) -> Vec<String> {
+    let stages = blocks.len();
+    let mut losses = vec![];
+    if let Some(odd) = blocks.iter().position(|count| *count != blocks[0]) {
+        losses.push(format!(
+            "stage 1 has {} layers and stage {} has {}; it takes as many layers for every stage (--planner equal-partition)",
+            blocks[0],
+            odd + 1,
+            blocks[odd]
+        ));
+    }
+    if stages > 1 && !(own_microbatches as usize).is_multiple_of(stages) {
+        losses.push(format!(
+            "a replica works on {own_microbatches} microbatches; it takes a multiple of the {stages} stages"
+        ));
+    }
+    losses
+}
+
+/// What whoever starts it should know.
+pub(super) fn notes(job: &Job<'_>) -> Vec<String> {
+    let mut notes = vec![
+        "the embedding and the head are outside the pipeline, on all devices: their memory and time are spread"
+            .to_string(),
+    ];
+    if job.schedule != Schedule::GPipe || job.own_microbatches() as usize > job.ranks() && job.ranks() > 1 {
+        notes.push(
+            "every stage holds the activations of all its microbatches (GPipe): look at --schedule gpipe in simulate"
+                .into(),
+        );
+    }
+    if !job.recomputes() {
+        notes.push("minimal_with_context saves most: elementwise operations are still computed again".into());
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mesh_fills_machines_and_takes_every_device() {
+        for (t, d, s, each) in [(4, 2, 4, 8), (1, 4, 3, 6), (1, 9, 2, 6), (16, 2, 1, 8), (2, 3, 1, 3)] {
+            let axes = mesh([("tensor", t), ("data", d), ("pipeline", s)], each);
+            assert_eq!(axes.iter().map(|axis| axis.1).product::<u32>(), each, "{t} {d} {s}");
+            assert_eq!(axes.map(|axis| axis.1 * axis.2), [t, d, s]);
+        }
+    }
+
+    #[test]
+    fn uneven_stages_and_odd_batches_are_told() {
+        assert!(losses(&[8, 8], 4).is_empty() && losses(&[8], 3).is_empty());
+        assert!(losses(&[8, 7], 4)[0].contains("stage 2 has 7"));
+        assert!(losses(&[8, 8], 3)[0].contains("multiple of the 2 stages"));
+    }
+}
