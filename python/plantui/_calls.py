@@ -84,7 +84,7 @@ def load_plan(workload: Union[Workload, PathLike], path: PathLike) -> Plan:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = plantui.plan(workload).save(f"{folder}/plan.json")
     ...     len(plantui.load_plan(workload, path).stages)
-    3
+    2
     """
     return Plan._of(_workload(workload), json.loads(Path(path).read_text(encoding="utf-8")))
 

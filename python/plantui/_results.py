@@ -468,7 +468,7 @@ class Explanation:
 
     >>> import plantui
     >>> explanation = plantui.explain(plantui.generate("tiny-branch"))
-    >>> [binding.what for binding in explanation.binds]
+    >>> sorted(binding.what for binding in explanation.binds)
     ['devices', 'links', 'memory']
     """
 
