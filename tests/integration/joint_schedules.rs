@@ -237,7 +237,7 @@ fn exhaustion(workload: &Workload, limits: &Limits, execution: Execution) -> Opt
 /// Joint under every schedule against all plans: never beaten by much, and its bound never above the best.
 fn held_against_exhaustion(seed: u64, cases: usize) {
     let mut random = Random(seed);
-    let (mut planned, mut exact, mut asked, mut as_fast) = (0, 0, 0, 0);
+    let (mut planned, mut asked) = (0, 0);
     for case in 0..cases {
         let n = 2 + random.below(3);
         let workload = network(&mut random, n, false);
@@ -262,22 +262,21 @@ fn held_against_exhaustion(seed: u64, cases: usize) {
             };
             let Some(value) = outcome.objective else { panic!("{what}") };
             assert!(outcome.lower_bound.is_none_or(|lower| lower <= best * (1.0 + 1e-9)), "{what}");
-            assert!(value >= best * (1.0 - 1e-9) && value <= best * 1.05, "{what}");
+            assert!(value >= best * (1.0 - 1e-9) && value <= best * 1.007, "{what}");
             assert_eq!(outcome.plan.as_ref().unwrap().execution, Some(execution), "{what}");
             planned += 1;
-            exact += usize::from(value <= best * 1.007);
-            fastest = Some(fastest.map_or(value, |known| known.min(value)));
+            fastest = Some(fastest.map_or(best, |known| known.min(best)));
         }
         let any = run(&workload, limits, &["schedule=auto", "virtual_stages=2", "gap=0.01"]);
         assert_eq!(any.objective.is_some(), fastest.is_some(), "case {case}");
+        let lower = any.lower_bound;
         if let (Some(any), Some(fastest)) = (any.objective, fastest) {
-            assert!(any <= fastest * 1.05, "case {case}: {any} {fastest}");
+            assert!(any <= fastest * 1.007, "case {case}: {any} {fastest}");
+            assert!(lower.is_none_or(|lower| lower <= fastest * (1.0 + 1e-9)), "case {case}: {lower:?} {fastest}");
             asked += 1;
-            as_fast += usize::from(any <= fastest * 1.007);
         }
     }
-    assert!(as_fast * 100 >= asked * 95, "{as_fast} of {asked} within 0.7 % of the fastest schedule");
-    assert!(planned > 2 * cases && exact * 100 >= planned * 95, "{exact} of {planned} within 0.7 %");
+    assert!(planned > 2 * cases && 2 * asked > cases, "{planned} {asked}");
 }
 
 #[test]
@@ -286,9 +285,9 @@ fn every_schedule_as_by_exhaustion() {
 }
 
 #[test]
-#[ignore = "takes a while, and does not hold yet: in case 101 joint's 1F1B plan is 6.7 % from the best, as its gap says"]
-fn by_hand_every_schedule_as_by_exhaustion_in_two_hundred_networks() {
-    held_against_exhaustion(4, 200);
+#[ignore = "takes a while"]
+fn by_hand_every_schedule_as_by_exhaustion_in_five_hundred_networks() {
+    held_against_exhaustion(4, 500);
 }
 
 #[test]

@@ -22,7 +22,11 @@ pub(super) fn plan(
     let mut stages = Vec::with_capacity(count);
     for (s, &a) in split.begins.iter().enumerate() {
         let b = split.begins.get(s + 1).copied().unwrap_or(costs.len());
-        let again = table.recomputing(a, b, split.kind.in_flight(count, count - 1 - s, microbatches / split.d))?;
+        let in_flight = split.kind.in_flight(count, count - 1 - s, microbatches / split.d);
+        let again = match split.again.get(s) {
+            Some(weighed) => weighed.clone(),
+            None => table.recomputing(a, b, in_flight)?,
+        };
         let mut nodes: Vec<usize> = line.units[a..b].iter().flatten().copied().collect();
         nodes.sort_unstable();
         let choice = |&node: &usize| {

@@ -10,11 +10,13 @@
 
 use super::{
     bounds::reduce_factor,
+    interleave::Chain,
     kind::Kind,
     line::StageCost,
     paths::{self, Frame, Ways},
     search::{Hunt, Split},
     table::Table,
+    weighing::Timing,
 };
 use crate::plan::Schedule;
 use crate::simulate::{Pipeline, PipelineStage, Settings, Transfer, length_unless};
@@ -23,6 +25,8 @@ use crate::simulate::{Pipeline, PipelineStage, Settings, Transfer, length_unless
 const SURE: f64 = 1.0 - 1e-9;
 /// By how much more than the least the longest stage may take.
 const ROOM: [f64; 5] = [1e-9, 0.002, 0.01, 0.03, 0.08];
+/// Where there are no more splits than this, all are tried.
+const MOST_TRIED: usize = 40;
 /// Operations that improving one split may take.
 const MOST_OPERATIONS: usize = 400_000;
 /// Classes whose best plan is improved, and how near to the best plan of all it must be.
@@ -116,6 +120,8 @@ impl Hunt<'_, '_> {
             stages: class.stages,
             microbatches: self.scope.microbatches / class.d,
             forward: costs.forward_of(0, costs.len()),
+            backward: costs.fastest(0, costs.len()) - costs.forward_of(0, costs.len()),
+            sends: 0.0,
             halves: costs.halves,
         }
     }
@@ -168,14 +174,13 @@ impl Hunt<'_, '_> {
             return (lower.max(goal), None);
         }
         let mut own: Option<Split> = None;
-        let mut tried: Vec<Vec<usize>> = vec![];
-        for room in ROOM {
-            let Some(begins) = arcs.cheapest(least * (1.0 + room)) else { continue };
-            if tried.contains(&begins) {
-                continue;
-            }
-            tried.push(begins.clone());
-            let Some(split) = self.simulated(class, begins, self.best() / NEAR) else { continue };
+        let mut tried: Vec<Vec<usize>> = ROOM.iter().filter_map(|room| arcs.cheapest(least * (1.0 + room))).collect();
+        tried.dedup();
+        let closed = tried.len();
+        tried.extend(all_splits(arcs.n, class.stages));
+        for (number, begins) in tried.into_iter().enumerate() {
+            let most = if number < closed { self.best() / NEAR } else { self.best() };
+            let Some(split) = self.simulated(class, begins, most) else { continue };
             self.publish(&split);
             if own.as_ref().is_none_or(|own| split.seconds < own.seconds) {
                 own = Some(split);
@@ -211,69 +216,90 @@ impl Hunt<'_, '_> {
             return None;
         }
         self.found.counts[2] += 1;
-        let stage = |(cost, &again): (&StageCost, &f64)| PipelineStage {
-            forward_s: cost.forward,
-            backward_s: cost.backward,
-            recompute_s: again,
-            replicas: 1,
-            all_reduce_s: factor * cost.parameters,
-            ..PipelineStage::default()
+        let transfers = costs.transfers(&begins);
+        let search = self.search;
+        let time = |stages: &[StageCost], again: &[f64]| {
+            if class.kind.schedule == Schedule::Interleaved {
+                let parts = |cost: &StageCost| [cost.forward, cost.backward, factor * cost.parameters];
+                let sends: Option<Vec<f64>> = (1..count).map(|to| sent(&transfers, to)).collect();
+                let sends = sends.filter(|sends| sends.len() == transfers.len())?;
+                let stages: Vec<[f64; 3]> = stages.iter().map(parts).collect();
+                let (parts, microbatches) = (class.kind.parts as usize, m as usize);
+                return Some(Chain { parts, microbatches, stages: &stages, sends: &sends }.seconds());
+            }
+            let pipeline = pipeline(class.kind, m, factor, (stages, again), &transfers);
+            length_unless(&pipeline, class.kind.schedule, &|| search.cancelled()).filter(|&seconds| seconds > 0.0)
         };
-        let transfer = |(from, to, seconds): (u32, u32, f64)| Transfer {
-            from: from as usize,
-            to: to as usize,
-            seconds,
-            bytes: 0.0,
+        let timing = Timing {
+            begins: &begins,
+            stages: &stages,
+            again: &again,
+            in_flight: &|s| class.kind.in_flight(count, count - 1 - s, m),
+            price: factor / f64::from(m),
+            time: &time,
         };
-        let pipeline = Pipeline {
-            stages: stages.iter().zip(&again).map(stage).collect(),
-            transfers: costs.transfers(&begins).into_iter().map(transfer).collect(),
-            microbatches: m,
-            settings: Settings { virtual_stages: class.kind.parts, ..Settings::default() },
-            ..Pipeline::default()
-        };
-        let schedule = class.kind.schedule;
-        let seconds =
-            length_unless(&pipeline, schedule, &|| self.search.cancelled()).filter(|&seconds| seconds > 0.0)?;
-        Some(Split { table: class.table, d: class.d, kind: class.kind, begins, seconds })
+        let (seconds, again) = timing.least(&self.tables[class.table])?;
+        Some(Split { table: class.table, d: class.d, kind: class.kind, begins, again, seconds })
     }
 
-    /// Moves runs of cuts by one as long as that helps.
-    fn polish(&mut self, class: Class, mut own: Split) {
+    /// Improves a split by moving its cuts.
+    fn polish(&mut self, class: Class, own: Split) {
         let count = own.begins.len();
-        let n = self.tables[own.table].costs.len();
         let m = (self.scope.microbatches / own.d) as usize;
         // Long batches are passed over once they are in step.
         let each = count * class.kind.parts as usize * m.min(4 * count);
-        let mut work = 0;
-        let mut helped = true;
-        while helped {
-            helped = false;
-            for length in 1..count {
-                for first in 1..=count - length {
-                    for up in [false, true] {
-                        let mut begins = own.begins.clone();
-                        let run = &mut begins[first..first + length];
-                        run.iter_mut().for_each(|begin| if up { *begin += 1 } else { *begin -= 1 });
-                        let end = begins.get(first + length).copied().unwrap_or(n);
-                        if begins[first] <= begins[first - 1] || begins[first + length - 1] >= end {
-                            continue;
-                        }
-                        work += count;
-                        let Some(split) = self.simulated(class, begins, own.seconds) else { continue };
-                        work += each;
-                        if split.seconds < own.seconds * (1.0 - 1e-9) {
-                            own = split;
-                            self.publish(&own);
-                            helped = true;
-                        }
-                        if work > MOST_OPERATIONS || self.search.cancelled() {
-                            return;
-                        }
-                    }
-                }
-            }
+        self.climb(own, MOST_OPERATIONS, &|hunt, begins, most| {
+            let split = hunt.simulated(class, begins, most);
+            let took = count + if split.is_some() { each } else { 0 };
+            (split, took)
+        });
+    }
+}
+
+/// All splits of so many units into so many stages, where they are few enough to try each; else none.
+fn all_splits(units: usize, stages: usize) -> Vec<Vec<usize>> {
+    let mut found = vec![vec![0]];
+    for stage in 1..stages {
+        let ends = |begins: &Vec<usize>| begins[stage - 1] + 1..=units - (stages - stage);
+        let longer = found.iter().flat_map(|begins| ends(begins).map(|next| [begins.as_slice(), &[next]].concat()));
+        found = longer.take(MOST_TRIED + 1).collect();
+        if found.len() > MOST_TRIED {
+            return vec![];
         }
+    }
+    found
+}
+
+/// What goes to a stage from the one before; `None` where nothing does.
+fn sent(transfers: &[(u32, u32, f64)], to: usize) -> Option<f64> {
+    let own = transfers.iter().find(|&&(from, end, _)| end as usize == to && from as usize + 1 == to);
+    own.map(|&(_, _, seconds)| seconds)
+}
+
+/// A replica of every stage as the simulator takes it, with the seconds that each recomputes for.
+fn pipeline(
+    kind: Kind,
+    microbatches: u32,
+    factor: f64,
+    (stages, again): (&[StageCost], &[f64]),
+    transfers: &[(u32, u32, f64)],
+) -> Pipeline {
+    let stage = |(cost, &recompute_s): (&StageCost, &f64)| PipelineStage {
+        forward_s: cost.forward,
+        backward_s: cost.backward,
+        recompute_s,
+        replicas: 1,
+        all_reduce_s: factor * cost.parameters,
+        ..PipelineStage::default()
+    };
+    let transfer =
+        |&(from, to, seconds): &(u32, u32, f64)| Transfer { from: from as usize, to: to as usize, seconds, bytes: 0.0 };
+    Pipeline {
+        stages: stages.iter().zip(again).map(stage).collect(),
+        transfers: transfers.iter().map(transfer).collect(),
+        microbatches,
+        settings: Settings { virtual_stages: kind.parts, ..Settings::default() },
+        ..Pipeline::default()
     }
 }
 
@@ -367,7 +393,8 @@ impl Arcs {
         let (n, count) = (self.n, self.frame.stages);
         let mut turn = vec![f64::INFINITY; (count + 1) * (n + 1)];
         let mut longest = turn.clone();
-        (turn[count * (n + 1) + n], longest[count * (n + 1) + n]) = (0.0, 0.0);
+        let mut sends = turn.clone();
+        (turn[count * (n + 1) + n], longest[count * (n + 1) + n], sends[count * (n + 1) + n]) = (0.0, 0.0, 0.0);
         for s in (0..count).rev() {
             for a in 0..n {
                 let at = s * (n + 1) + a;
@@ -375,10 +402,12 @@ impl Arcs {
                     let then = (s + 1) * (n + 1) + arc.end as usize;
                     turn[at] = turn[at].min(self.frame.turn(&arc.cost) + turn[then]);
                     longest[at] = longest[at].min(arc.cost.both().max(longest[then]));
+                    sends[at] = sends[at].min(arc.cost.send + sends[then]);
                 }
             }
         }
         (self.turn, self.longest) = (turn, longest);
+        self.frame.sends = sends[0];
     }
 
     /// Whether some split may have all of its bounds within a time: each sum at its least by itself.

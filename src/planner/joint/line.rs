@@ -16,7 +16,11 @@ use crate::{
     },
 };
 
-use super::{engine::Rule, recompute::Swaps};
+use super::{
+    engine::Rule,
+    recompute::Swaps,
+    weighing::{Way, Weights},
+};
 use crate::planner::pipeline_options::Recompute;
 
 /// Share of a node's time that is forward where the profile does not tell: the simulator's default.
@@ -88,7 +92,7 @@ impl Line {
     }
 }
 
-/// A node's ways to run: the fastest, and one that may be slower and takes less memory.
+/// A node's ways to run: the fastest, and one that may be slower and takes less memory, or has fewer parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ways {
     pub(super) fast: usize,
@@ -106,7 +110,8 @@ fn ways(modes: &[Mode], recompute: Recompute) -> Option<Ways> {
     };
     let all = || modes.iter().enumerate().filter(|(_, mode)| allowed(mode));
     let (fast, best) = all().reduce(|best, next| if next.1.time_s < best.1.time_s { next } else { best })?;
-    let smaller = all().filter(|(_, mode)| mode.memory_a < best.memory_a || mode.memory_b < best.memory_b);
+    let saves = |mode: &Mode| mode.memory_a < best.memory_a || mode.memory_b < best.memory_b;
+    let smaller = all().filter(|(_, mode)| saves(mode) || mode.parameters < best.parameters);
     let small = smaller.reduce(|least, next| {
         let key = |mode: &Mode| (mode.memory_a, mode.memory_b, mode.time_s);
         if key(next.1) < key(least.1) { next } else { least }
@@ -153,6 +158,8 @@ pub(super) struct Costs {
     repeated: Option<Vec<u32>>,
     /// How time and memory change where nodes recompute.
     pub(super) swaps: Swaps,
+    /// Where that changes parameters, too: `parameters` are the fewest then. Not where a rule prescribes what recomputes.
+    pub(super) weights: Option<Weights>,
     /// Whether the forward of some node depends on its way: then bounds take a stage's time as half forward, half
     /// backward, which is where they are least.
     pub(super) halves: bool,
@@ -217,6 +224,7 @@ impl Costs {
             parameters: vec![0.0],
             repeated: line.blocks.as_ref().map(|_| vec![0]),
             swaps: Swaps::new(n, rule),
+            weights: None,
             halves: false,
             passing_from: vec![vec![]; n + 1],
             passing_to: vec![vec![]; n + 1],
@@ -224,6 +232,7 @@ impl Costs {
             heaviest: 0.0,
             ways,
         };
+        let (mut smaller, mut fastest) = (vec![vec![]; n], vec![0.0; n]);
         for (unit, nodes) in line.units.iter().enumerate() {
             let mut sums = [0.0; 5];
             let mut layer = (vec![], [0.0; 3]);
@@ -231,6 +240,7 @@ impl Costs {
                 let (fast, small) = (&modes[node][costs.ways[node].fast], costs.ways[node].small);
                 let forward_s = forward(fast, modes[node]);
                 let mut parameters = fast.parameters;
+                fastest[unit] += parameters;
                 if let Some(small) = small.map(|small| &modes[node][small]) {
                     costs.halves |= (forward(small, modes[node]) - forward_s).abs() > 1e-12 * fast.time_s;
                     parameters = parameters.min(small.parameters);
@@ -238,6 +248,8 @@ impl Costs {
                         [small.time_s - fast.time_s, fast.memory_a - small.memory_a, fast.memory_b - small.memory_b];
                     if line.at_ends.is_none() {
                         costs.swaps.add(unit, vec![node], key);
+                        let ([seconds, in_flight, fixed], parameters) = (key, small.parameters - fast.parameters);
+                        smaller[unit].push(Way { node, seconds, in_flight, fixed, parameters });
                     } else {
                         layer.0.push(node);
                         layer.1.iter_mut().zip(key).for_each(|(sum, part)| *sum += part);
@@ -265,6 +277,7 @@ impl Costs {
             }
         }
         costs.swaps.finish();
+        costs.weights = Some(rule).filter(|&rule| rule == Rule::Free).and_then(|_| Weights::new(smaller, &fastest));
         costs.link(dag, profile, line, &modes, bandwidth);
         Some(costs)
     }

@@ -12,7 +12,9 @@
 //! * `kind`, `paths`, `elsewhere`: schedules other than 1F1B, their bounds and their search;
 //! * `engine`: what a training engine demands beside that;
 //! * `search`: classes in the order of their bounds, bisection, improvement of what was found;
-//! * `evaluate`, `chain`: the time of one split. What a plan is worth is simulated by [`crate::simulate`] itself, and confirmed by
+//! * `climb`: what was found is improved by moving its cuts;
+//! * `weighing`: what recomputes where that changes the parameters;
+//! * `evaluate`, `chain`, `interleave`: the time of one split. What a plan is worth is simulated by [`crate::simulate`] itself, and confirmed by
 //!   [`crate::family::check()`], which shares code with neither.
 //!
 //! With `n` units, degrees `t` and up to `S` stages: `O(t · S · n · w)` time for the tables, `w` the units that fit a stage,
@@ -21,10 +23,12 @@
 mod bounds;
 mod build;
 mod chain;
+mod climb;
 mod decide;
 mod elsewhere;
 mod engine;
 mod evaluate;
+mod interleave;
 mod kind;
 mod line;
 #[cfg(test)]
@@ -37,6 +41,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod training;
+mod weighing;
 
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},

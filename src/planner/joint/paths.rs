@@ -6,23 +6,32 @@
 //! `M x`. To that come
 //!
 //! * the **turn**: forwards that precede the first backward take less time than the way of its microbatch to the end of the
-//!   model and back (the stage waits for the difference);
+//!   model and back (the stage waits for the difference); and the same at the end, from its last forward to its last backward.
+//!   A path can take both turns where the first backward comes before the last forward, else one of them;
 //! * the **way home**: after the last backward its gradients go on to the first stage, while at the most some weights' parts
 //!   are left here;
 //! * the **all-reduce**, which begins when all of the stage is done.
 //!
+//! With `R = 2c + Σ t>s (x + 2c)`, of a stage's part where it has several, and `I` for `B` in `x` where it is parted:
+//!
 //! ```text
-//! ZB-H1        fill Σ t<s (F + c);  w + 1 forwards, turn 2c + Σ t>s (F + I + 2c);  s + 1 weights are left at the most;
+//! ZB-H1        fill Σ t<s (F + c);  turns R − w F, and R − w B: of the w + 1 backwards and w weights behind the last forward
+//!              all but the last backward may come while its microbatch is away;  s + 1 weights are left at the most;
 //!              home Σ t<s (I + c)
-//! ZB-V         fill Σ t<s (F / 2 + c);  2 s + 1 half weights are left;  home Σ t<s (I / 2 + c)
-//! interleaved  fill Σ t<s (F / v + c);  2 w + (v − 1) S + 1 v-ths of F before the first backward, which comes when all v
-//!              loops are through and the ways Σ t>s (B / v + c) back;  home Σ t<s (B / v + c)
-//! GPipe        Σ x + 2 Σ c over all stages, and M − 1 times x of any one
+//! ZB-V         fill Σ t<s (F / 2 + c);  S forwards' worth before the first backward, whose microbatch goes down and up the model
+//!              and comes back: Σ F + 2 Σ c + Σ t<s (I / 2 + c) from the beginning;  2 s + 1 half weights are left;
+//!              home Σ t<s (I / 2 + c)
+//! interleaved  fill Σ t<s (F / v + c);  e = min(2 w + (v − 1) S + 1, M v) v-ths of F before the first backward, and of B behind
+//!              the last forward; their microbatches go v − 1 times around the model before or after they turn at its end, and
+//!              from the last stage to the first no quicker than over the dearest boundary: turns
+//!              (v − 1) (Σ F / v + Σ c (1 + 1 / (S − 1))) + R − (e − 1) F / v,  the same with B for F
+//!              (one of them where e = M v);  home Σ t<s (B / v + c)
+//! GPipe        Σ x + 2 Σ c over all stages, and M − 1 times max(F, c) + max(B, c) of any one
 //! ```
 //!
 //! Of GPipe: the first microbatch goes through everything once; before the last stage's first backward are all its
-//! forwards, so the slowest forward and the slowest backward both count `M − 1` times, which together are no less than
-//! those of one stage. `O(1)` for a stage.
+//! forwards, so the slowest forward, or send, and the slowest backward, or return, both count `M − 1` times, which together are
+//! no less than those of one stage. `O(1)` for a stage.
 //!
 //! Where ways to run a node differ in their forward, `F` is not known before the choice: the ways count as 0, and the
 //! weights as much as they may be. Then little more than the busy time is left.
@@ -51,8 +60,11 @@ pub(super) struct Frame {
     pub(super) kind: Kind,
     pub(super) stages: usize,
     pub(super) microbatches: u32,
-    /// Forward of the whole network; 0 where it depends on the ways.
+    /// Forward and backward of the whole network in its fastest ways.
     pub(super) forward: f64,
+    pub(super) backward: f64,
+    /// All that stages send to the next, at the least.
+    pub(super) sends: f64,
     /// Whether forwards depend on the ways.
     pub(super) halves: bool,
 }
@@ -84,7 +96,7 @@ impl Frame {
         let [forward, inputs, _] = self.split(cost);
         match self.kind.schedule {
             Schedule::ZeroBubbleV => 0.0,
-            Schedule::Interleaved => inputs / self.parts() + cost.send,
+            Schedule::Interleaved => (forward + inputs) / self.parts() + 2.0 * cost.send,
             _ => forward + inputs + 2.0 * cost.send,
         }
     }
@@ -93,33 +105,50 @@ impl Frame {
     /// `reduce` its all-reduce.
     pub(super) fn bound(&self, stage: usize, cost: &StageCost, ways: Ways, around: f64, reduce: f64) -> f64 {
         let (m, x) = (f64::from(self.microbatches), cost.both());
-        let [forward, _, weights] = self.split(cost);
+        let [forward, inputs, weights] = self.split(cost);
         let (s, w, v) = (stage as f64, (self.stages - 1 - stage) as f64, self.parts());
         let busy = m * x;
-        let (wait, left) = match self.kind.schedule {
+        let way = 2.0 * cost.send + around;
+        let left = match self.kind.schedule {
             Schedule::GPipe => {
-                let own = if self.halves { 0.0 } else { ways.there + ways.home + 2.0 * cost.send + around };
-                return (own + busy).max(ways.there + busy + reduce);
+                let own = if self.halves { 0.0 } else { ways.there + ways.home + way };
+                let both = forward.max(cost.send) + inputs.max(cost.send);
+                let each = if self.halves { x.max(2.0 * cost.send) } else { both };
+                return (own + x + (m - 1.0) * each).max(ways.there + busy + reduce);
             }
-            Schedule::ZeroBubbleH1 => {
-                let enough = m > w && !self.halves;
-                let turn = 2.0 * cost.send + around - w * forward;
-                (if enough { turn.max(0.0) } else { 0.0 }, (s + 1.0).min(m) * weights)
-            }
+            Schedule::ZeroBubbleH1 => (s + 1.0).min(m) * weights,
+            Schedule::Interleaved => 0.0,
+            _ => (2.0 * s + 1.0).min(2.0 * m) * weights / v,
+        };
+        let wait = match self.kind.schedule {
+            _ if self.halves => 0.0,
+            Schedule::ZeroBubbleH1 if m > w => turns(way - w * forward, way - w * (inputs + weights), m > w + 1.0),
             Schedule::Interleaved => {
-                let early = 2.0 * w + (v - 1.0) * self.stages as f64 + 1.0;
-                let way = self.forward + around + cost.send - ways.there - early * forward / v;
-                (if early <= m * v && !self.halves { way.max(0.0) } else { 0.0 }, 0.0)
+                let early = (2.0 * w + (v - 1.0) * self.stages as f64 + 1.0).min(m * v);
+                let loops = |work: f64| (v - 1.0) * (work / v + self.sends * (1.0 + 1.0 / (self.stages - 1) as f64));
+                let turn = |whole: f64, own: f64| loops(whole) + way - (early - 1.0) * own / v;
+                turns(turn(self.forward, forward), turn(self.backward, inputs), early < m * v)
             }
-            _ => (0.0, (2.0 * s + 1.0).min(2.0 * m) * weights / v),
+            Schedule::ZeroBubbleV => {
+                let first = self.forward + 2.0 * self.sends + ways.home;
+                (first - ways.there - self.stages as f64 * forward).max(0.0)
+            }
+            _ => 0.0,
         };
         let done = ways.there + wait + busy;
         (done + reduce).max(done - left + ways.home)
     }
 }
 
+/// What a stage waits in its two turns, of which a path may take both or one.
+fn turns(first: f64, last: f64, both: bool) -> f64 {
+    let (first, last) = (first.max(0.0), last.max(0.0));
+    if both { first + last } else { first.max(last) }
+}
+
 /// The bound of all stages of a split.
 pub(super) fn pipeline(frame: &Frame, stages: &[StageCost], factor: f64) -> f64 {
+    let frame = &Frame { sends: stages.iter().map(|cost| cost.send).sum(), ..*frame };
     let mut around = vec![0.0; stages.len() + 1];
     for (s, cost) in stages.iter().enumerate().rev() {
         around[s] = around[s + 1] + frame.turn(cost);

@@ -13,6 +13,7 @@ use super::{
     kind::Kind,
     line::StageCost,
     table::Table,
+    weighing::Timing,
 };
 use crate::planner::Search;
 
@@ -42,6 +43,8 @@ pub(super) struct Split {
     pub(super) kind: Kind,
     /// First unit of every stage.
     pub(super) begins: Vec<usize>,
+    /// By stage, the nodes that recompute where they were weighed; else those are the table's choice.
+    pub(super) again: Vec<Vec<usize>>,
     /// Time of a batch by [`super::evaluate`], or simulated.
     pub(super) seconds: f64,
 }
@@ -289,11 +292,13 @@ impl Hunt<'_, '_> {
         let (microbatches, factor) = (self.scope.microbatches / d, reduce_factor(d, self.scope.bandwidth));
         let costs = self.tables[table].costs;
         let mut stages: Vec<StageCost> = Vec::with_capacity(count);
+        let mut again = Vec::with_capacity(count);
         for s in 0..count {
             let (a, b) = (begins[s], begins.get(s + 1).copied().unwrap_or(costs.len()));
             let extra = self.tables[table].extra(a, b, (count - s) as f64)?;
             let next = begins.get(s + 2).copied().unwrap_or(costs.len());
             stages.push(costs.stage(a, b, next, extra.chosen));
+            again.push(extra.chosen);
         }
         if most < f64::INFINITY && bounds::pipeline(&stages, microbatches, factor, costs.halves) >= most {
             return None;
@@ -301,43 +306,31 @@ impl Hunt<'_, '_> {
         self.found.counts[2] += 1;
         let parts = |cost: &StageCost| [cost.forward, cost.backward, factor * cost.parameters];
         let transfers = costs.transfers(&begins);
-        let batch = Batch { microbatches, stages: stages.iter().map(parts).collect(), transfers };
-        Some(Split { table, d, kind: Kind::ONE, begins, seconds: batch.seconds() })
+        let time = |stages: &[StageCost], _: &[f64]| {
+            let stages = stages.iter().map(parts).collect();
+            Some(Batch { microbatches, stages, transfers: transfers.clone() }.seconds())
+        };
+        let timing = Timing {
+            begins: &begins,
+            stages: &stages,
+            again: &again,
+            in_flight: &|s| (count - s) as f64,
+            price: factor / f64::from(microbatches),
+            time: &time,
+        };
+        let (seconds, again) = timing.least(&self.tables[table])?;
+        Some(Split { table, d, kind: Kind::ONE, begins, again, seconds })
     }
 
-    /// Moves runs of cuts by one as long as that helps.
-    fn improve(&mut self, mut own: Split) {
+    /// Improves a split by moving its cuts.
+    fn improve(&mut self, own: Split) {
         let count = own.begins.len();
-        let n = self.tables[own.table].costs.len();
-        let ranks = count + (self.scope.microbatches / own.d) as usize;
-        let mut work = 0;
-        let mut helped = true;
-        while helped {
-            helped = false;
-            for length in 1..count {
-                for first in 1..=count - length {
-                    for up in [false, true] {
-                        let mut begins = own.begins.clone();
-                        let run = &mut begins[first..first + length];
-                        run.iter_mut().for_each(|begin| if up { *begin += 1 } else { *begin -= 1 });
-                        let end = begins.get(first + length).copied().unwrap_or(n);
-                        if begins[first] <= begins[first - 1] || begins[first + length - 1] >= end {
-                            continue;
-                        }
-                        work += count * count / 8;
-                        let Some(split) = self.evaluated(own.table, own.d, begins, own.seconds) else { continue };
-                        work += count * ranks;
-                        if split.seconds < own.seconds * (1.0 - 1e-9) {
-                            own = split;
-                            self.publish(&own);
-                            helped = true;
-                        }
-                        if work > MOST_WORK || self.search.cancelled() {
-                            return;
-                        }
-                    }
-                }
-            }
-        }
+        let (table, d) = (own.table, own.d);
+        let ranks = count + (self.scope.microbatches / d) as usize;
+        self.climb(own, MOST_WORK, &|hunt, begins, most| {
+            let split = hunt.evaluated(table, d, begins, most);
+            let took = count * count / 8 + if split.is_some() { count * ranks } else { 0 };
+            (split, took)
+        });
     }
 }

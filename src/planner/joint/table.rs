@@ -101,7 +101,7 @@ impl<'c> Table<'c> {
 
     /// Bytes that units `a .. b` take too much in their fastest ways. Where a fraction of a microbatch is in flight, less is
     /// there by what rounding of sums may hide.
-    fn shave(&self, a: usize, b: usize, in_flight: f64) -> f64 {
+    pub(super) fn shave(&self, a: usize, b: usize, in_flight: f64) -> f64 {
         let there = if in_flight.fract() == 0.0 { self.memory_bytes } else { self.memory_bytes * (1.0 - 1e-12) };
         self.costs.bytes(a, b, in_flight) - there
     }

@@ -1,0 +1,111 @@
+//! How long a batch takes under interleaved 1F1B, for a chain of equal replicas: the simulator's own waits without its events.
+//!
+//! Every stage does its operations in an order that is known beforehand (Narayanan et al., SC 2021: microbatches in groups as many
+//! as there are stages, a group through all parts before the next), so each stage goes on as far as it can, down the pipeline and up
+//! again, until all are through. No queue is needed: what arrives is noted by part and microbatch. `O(operations)` time for almost
+//! all pipelines, since a turn of all stages does what is ready in each; `O(parts · microbatches)` memory. Times are those
+//! of [`crate::simulate`] up to rounding, which a test holds against it; what a plan is worth is simulated.
+
+/// A chain of stages, each with as many equal parts of the model.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chain<'a> {
+    pub(super) parts: usize,
+    pub(super) microbatches: usize,
+    /// By stage: forward and backward of all its parts, all-reduce; seconds.
+    pub(super) stages: &'a [[f64; 3]],
+    /// From each stage to the next.
+    pub(super) sends: &'a [f64],
+}
+
+/// The place of a stage in one direction of its order: the how-manieth within the group, the part, the group's first microbatch.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    within: usize,
+    part: usize,
+    first: usize,
+}
+
+impl Place {
+    fn next(self, chain: &Chain<'_>) -> Place {
+        let count = chain.stages.len();
+        match self {
+            Place { within, .. } if within + 1 < count => Place { within: within + 1, ..self },
+            Place { part, .. } if part + 1 < chain.parts => Place { within: 0, part: part + 1, ..self },
+            Place { first, .. } => Place { within: 0, part: 0, first: first + count },
+        }
+    }
+}
+
+/// Where a stage is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Clock {
+    /// Operations done, and next of either direction.
+    done: usize,
+    next: [Place; 2],
+    /// Compute, and the two ways out.
+    free: [f64; 3],
+}
+
+impl Chain<'_> {
+    /// Seconds until everything is done, all-reduces included. The stages, of which there are two at least, divide the
+    /// microbatches.
+    pub(super) fn seconds(&self) -> f64 {
+        let (count, m) = (self.stages.len(), self.microbatches);
+        let (parts, all) = (self.parts * count, m * self.parts);
+        // Not there yet is what comes at no time.
+        let mut arrived = [vec![f64::INFINITY; parts * m], vec![f64::INFINITY; parts * m]];
+        arrived[0][..m].fill(0.0);
+        arrived[1][(parts - 1) * m..].fill(0.0);
+        let mut clocks = vec![Clock::default(); count];
+        let mut left = 2 * all * count;
+        let mut up = false;
+        while left > 0 {
+            let before = left;
+            for turn in 0..count {
+                let stage = if up { count - 1 - turn } else { turn };
+                left -= self.advance(stage, &mut clocks[stage], &mut arrived);
+            }
+            up = !up;
+            if left == before {
+                // No order waits for itself; were it so, such a plan would be the worst.
+                return f64::INFINITY;
+            }
+        }
+        clocks.iter().zip(self.stages).map(|(clock, stage)| clock.free[0] + stage[2]).fold(0.0, f64::max)
+    }
+
+    /// Does what a stage can do; how many operations.
+    fn advance(&self, stage: usize, clock: &mut Clock, arrived: &mut [Vec<f64>; 2]) -> usize {
+        let (count, m) = (self.stages.len(), self.microbatches);
+        let all = m * self.parts;
+        let early = (2 * (count - 1 - stage) + (self.parts - 1) * count).min(all);
+        let dearest = self.sends.iter().copied().fold(0.0, f64::max);
+        let each = self.stages[stage].map(|seconds| seconds / self.parts as f64);
+        let begun = clock.done;
+        while clock.done < 2 * all {
+            let backward = clock.done >= early && (clock.done >= 2 * all - early || (clock.done - early) % 2 == 1);
+            let direction = usize::from(backward);
+            let place = clock.next[direction];
+            let part = if backward { self.parts - 1 - place.part } else { place.part };
+            let (chunk, microbatch) = (part * count + stage, place.first + place.within);
+            let ready = arrived[direction][chunk * m + microbatch];
+            if ready == f64::INFINITY {
+                break;
+            }
+            let end = clock.free[0].max(ready) + each[direction];
+            clock.free[0] = end;
+            let (target, way) = match backward {
+                false => (chunk + 1, self.sends.get(stage)),
+                true => (chunk.wrapping_sub(1), stage.checked_sub(1).and_then(|before| self.sends.get(before))),
+            };
+            if target < self.parts * count {
+                let free = &mut clock.free[1 + direction];
+                *free = free.max(end) + way.copied().unwrap_or(dearest);
+                arrived[direction][target * m + microbatch] = *free;
+            }
+            clock.next[direction] = place.next(self);
+            clock.done += 1;
+        }
+        clock.done - begun
+    }
+}

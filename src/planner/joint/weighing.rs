@@ -1,0 +1,143 @@
+//! Which nodes recompute where a node's ways differ in their parameters.
+//!
+//! What recomputes least need not be fastest then: a way that takes longer and has fewer parameters makes the all-reduce
+//! shorter. Profiles of real networks have no such ways, so the search takes the parameters as the fewest of both ways, which bounds
+//! may, and a split is weighed when its time is wanted: each stage as it recomputes least, or as its work of a batch and its
+//! all-reduce together take least, whichever is faster in the whole. `O(nodes²)` for a stage, one time more for each stage.
+
+use super::{line::StageCost, table::Table};
+
+/// More nodes in a stage than this are changed one by one, not in pairs.
+const MOST_PAIRED: usize = 64;
+
+/// What the smaller way of a node changes against the faster one: seconds more, bytes less in flight and beside, parameters
+/// more.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    pub(super) node: usize,
+    pub(super) seconds: f64,
+    pub(super) in_flight: f64,
+    pub(super) fixed: f64,
+    pub(super) parameters: f64,
+}
+
+/// The ways of all nodes, by unit, and the parameters of the fastest ones before each boundary.
+#[derive(Debug, Clone)]
+pub(super) struct Weights {
+    ways: Vec<Vec<Way>>,
+    fastest: Vec<f64>,
+}
+
+/// A choice for a stage.
+struct Chosen {
+    again: Vec<usize>,
+    seconds: f64,
+    parameters: f64,
+}
+
+impl Weights {
+    /// `None` where no ways differ in parameters. `fastest` are the parameters of each unit's fastest ways.
+    pub(super) fn new(ways: Vec<Vec<Way>>, fastest: &[f64]) -> Option<Self> {
+        let differ = ways.iter().flatten().any(|way| way.parameters != 0.0);
+        let mut sums = vec![0.0];
+        for (unit, parameters) in fastest.iter().enumerate() {
+            sums.push(sums[unit] + parameters);
+        }
+        differ.then_some(Weights { ways, fastest: sums })
+    }
+
+    /// The choice for units `a .. b` that is best by seconds of work and `price` for each byte of parameters, from what
+    /// recomputes least by changing one node or two at a time.
+    fn choose(&self, table: &Table<'_>, (a, b): (usize, usize), in_flight: f64, price: f64) -> Option<Chosen> {
+        let least = table.recomputing(a, b, in_flight)?;
+        let ways: Vec<&Way> = self.ways[a..b].iter().flatten().collect();
+        let mut taken: Vec<bool> = ways.iter().map(|way| least.contains(&way.node)).collect();
+        let shave = table.shave(a, b, in_flight);
+        let sum = |taken: &[bool], of: &dyn Fn(&Way) -> f64| -> f64 {
+            ways.iter().zip(taken).filter(|(_, taken)| **taken).map(|(way, _)| of(way)).sum()
+        };
+        let saved = |taken: &[bool]| sum(taken, &|way| way.in_flight * in_flight + way.fixed);
+        let worth = |taken: &[bool]| sum(taken, &|way| way.seconds + price * way.parameters);
+        loop {
+            let mut best: Option<(f64, Vec<bool>)> = None;
+            let now = worth(&taken);
+            for i in 0..ways.len() {
+                let others = if ways.len() <= MOST_PAIRED { i..ways.len() } else { i..i + 1 };
+                for j in others {
+                    let mut next = taken.clone();
+                    next[i] = !next[i];
+                    if j > i {
+                        next[j] = !next[j];
+                    }
+                    let value = worth(&next);
+                    let better = value < now - 1e-12 * now.abs() && best.as_ref().is_none_or(|best| value < best.0);
+                    if better && saved(&next) >= shave {
+                        best = Some((value, next));
+                    }
+                }
+            }
+            match best {
+                Some((_, next)) => taken = next,
+                None => break,
+            }
+        }
+        let mut again: Vec<usize> =
+            ways.iter().zip(&taken).filter(|(_, taken)| **taken).map(|(way, _)| way.node).collect();
+        again.sort_unstable();
+        let parameters = self.fastest[b] - self.fastest[a] + sum(&taken, &|way| way.parameters);
+        Some(Chosen { again, seconds: sum(&taken, &|way| way.seconds), parameters })
+    }
+}
+
+/// A split's stages as they recompute least, what that takes, and how to time it.
+pub(super) struct Timing<'a> {
+    pub(super) begins: &'a [usize],
+    pub(super) stages: &'a [StageCost],
+    pub(super) again: &'a [f64],
+    /// Microbatches in flight by stage.
+    pub(super) in_flight: &'a dyn Fn(usize) -> f64,
+    /// Seconds of work of a microbatch that a byte of parameters is worth.
+    pub(super) price: f64,
+    /// The time of a batch; `None` if it is given up.
+    pub(super) time: &'a dyn Fn(&[StageCost], &[f64]) -> Option<f64>,
+}
+
+impl Timing<'_> {
+    /// The time of the split, and by stage the nodes that recompute where that is not the table's choice.
+    pub(super) fn least(&self, table: &Table<'_>) -> Option<(f64, Vec<Vec<usize>>)> {
+        let Some(weights) = &table.costs.weights else {
+            return (self.time)(self.stages, self.again).map(|seconds| (seconds, vec![]));
+        };
+        let count = self.begins.len();
+        let end = |s: usize| self.begins.get(s + 1).copied().unwrap_or(table.costs.len());
+        let both = |s: usize| -> Option<[Chosen; 2]> {
+            let choose = |price| weights.choose(table, (self.begins[s], end(s)), (self.in_flight)(s), price);
+            Some([choose(0.0)?, choose(self.price)?])
+        };
+        let choices: Vec<[Chosen; 2]> = (0..count).map(both).collect::<Option<_>>()?;
+        let timed = |picks: &[usize]| {
+            let chosen = |s: usize| &choices[s][picks[s]];
+            let stage = |s: usize| StageCost {
+                backward: self.stages[s].backward - self.again[s] + chosen(s).seconds,
+                parameters: chosen(s).parameters,
+                ..self.stages[s]
+            };
+            let again: Vec<f64> = (0..count).map(|s| chosen(s).seconds).collect();
+            (self.time)(&(0..count).map(stage).collect::<Vec<_>>(), &again)
+        };
+        let mut picks = vec![0; count];
+        let mut best = timed(&picks)?;
+        let lighter = timed(&vec![1; count])?;
+        if lighter < best {
+            (best, picks) = (lighter, vec![1; count]);
+        }
+        for s in 0..count {
+            picks[s] = 1 - picks[s];
+            match timed(&picks)? {
+                seconds if seconds < best => best = seconds,
+                _ => picks[s] = 1 - picks[s],
+            }
+        }
+        Some((best, (0..count).map(|s| choices[s][picks[s]].again.clone()).collect()))
+    }
+}
