@@ -13,6 +13,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     Ending, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
+    explain_published::{PublishedPart, published},
     failure::tell_bug,
     interrupt::Interrupt,
     output::{self, Destination},
@@ -32,6 +33,7 @@ use crate::{
         explain::{Answer, Base, Bottleneck, Cause, Certainty, Change, Explanation, stage_name},
         losses::Losses,
         promise::Promise,
+        rivals::{self, Rival},
     },
     units,
 };
@@ -86,6 +88,8 @@ struct Explained {
     bottleneck: Option<Bottleneck>,
     /// Where its simulated batch loses time.
     losses: Option<Losses>,
+    /// What published planners' plans take in the same simulator.
+    rivals: Vec<Rival>,
     explanation: Explanation,
     /// The most time that a re-plan was given.
     each: Duration,
@@ -148,12 +152,18 @@ impl ExplainArgs {
         let bottleneck = Bottleneck::of(&base.problem.workload, &base.plan, &base.score, simulated);
         let losses = planned.simulation.as_ref().and_then(Losses::of_simulation);
         let unasked = questions.len() - explanation.answers().len();
-        Ok((planned, Some(Explained { base, bottleneck, losses, explanation, each, unasked })))
+        let others = if unasked == 0 { rivals::asked(&planned) } else { vec![] };
+        let rival = |&other: &_| {
+            let own = (&planned, losses.as_ref()?);
+            watched(("published planners", measure), &whole, &interrupt, || rivals::rival(other, own, each, &whole))
+        };
+        let rivals = others.iter().filter_map(rival).collect();
+        Ok((planned, Some(Explained { base, bottleneck, losses, rivals, explanation, each, unasked })))
     }
 }
 
 fn text(planned: &Run, explained: &Explained) -> String {
-    let Explained { base, bottleneck, losses, explanation, each, unasked } = explained;
+    let Explained { base, bottleneck, losses, rivals, explanation, each, unasked } = explained;
     let mut text = String::new();
     let workload = &base.problem.workload;
     line(&mut text, format_args!("{}: {}", report::about(workload), planned.planner.info().name));
@@ -171,6 +181,7 @@ fn text(planned: &Run, explained: &Explained) -> String {
     let better = if base.score.measure.larger_is_better() { "+ is better" } else { "- is better" };
     rows(&mut text, base, &format!("what would help ({better})"), &help);
     rows(&mut text, base, "next best under the same limits", &next_best);
+    published(&mut text, rivals);
     line(&mut text, format_args!("limits: {}", report::limits(workload, &base.problem.limits)));
     let asked = explanation.answers().len();
     line(
@@ -274,6 +285,7 @@ struct ExplainDocument<'a> {
     does_not_bind: Vec<&'static str>,
     help: Vec<RowPart<'a>>,
     next_best: Vec<RowPart<'a>>,
+    published: Vec<PublishedPart>,
     seconds_each: Option<f64>,
     complete: bool,
     explanation: Option<&'a str>,
@@ -400,11 +412,14 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a Explained>) -> ExplainDo
         does_not_bind: vec![],
         help: vec![],
         next_best: vec![],
+        published: vec![],
         seconds_each: None,
         complete: false,
         explanation: planned.outcome.infeasible.as_ref().map(|story| story.explanation.as_str()),
     };
-    let Some(Explained { base, bottleneck, losses, explanation, each, unasked }) = explained else { return document };
+    let Some(Explained { base, bottleneck, losses, rivals, explanation, each, unasked }) = explained else {
+        return document;
+    };
     let score = &base.score;
     document.objective = Some(ObjectivePart {
         name: score.measure.name().into(),
@@ -445,6 +460,7 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a Explained>) -> ExplainDo
     document.does_not_bind = explanation.free(base);
     document.help = explanation.help().into_iter().map(RowPart::from).collect();
     document.next_best = explanation.next_best().into_iter().map(RowPart::from).collect();
+    document.published = rivals.iter().map(PublishedPart::from).collect();
     document.seconds_each = Some(each.as_secs_f64());
     document.complete = *unasked == 0;
     document

@@ -88,19 +88,23 @@ impl Losses {
         })
     }
 
-    /// Names and shares of the batch, 0 to 1, the largest first; what is nothing to speak of is left out.
-    pub fn shares(&self) -> Vec<(&'static str, f64)> {
-        let mut shares: Vec<(&'static str, f64)> = [
+    /// All parts of the batch, which add up to it, in seconds.
+    pub fn parts(&self) -> [(&'static str, f64); 6] {
+        [
             ("transfers", self.transfers_s),
             ("fill and drain", self.fill_s),
             ("uneven replicas", self.uneven_s),
             ("all-reduce", self.reduce_s),
             ("waits of the schedule", self.schedule_s),
+            ("compute of the slowest stage", self.compute_s),
         ]
-        .map(|(name, seconds)| (name, seconds / self.batch_s))
-        .into_iter()
-        .filter(|(_, share)| *share >= TOLD)
-        .collect();
+    }
+
+    /// Names and shares of the batch that are lost, 0 to 1, the largest first; what is nothing to speak of is left out.
+    pub fn shares(&self) -> Vec<(&'static str, f64)> {
+        let [lost @ .., _] = self.parts();
+        let shares = lost.map(|(name, seconds)| (name, seconds / self.batch_s)).into_iter();
+        let mut shares: Vec<(&'static str, f64)> = shares.filter(|(_, share)| *share >= TOLD).collect();
         shares.sort_by(|a, b| b.1.total_cmp(&a.1));
         shares
     }

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod explain;
 pub mod losses;
 pub mod promise;
+pub mod rivals;
 pub mod seek;
 pub mod side_by_side;
 pub mod sweep;

@@ -25,6 +25,27 @@ fn a_minute_of_reading_has_it_all() {
 }
 
 #[test]
+fn published_planners_stand_beside_the_fastest_batch_with_what_differs() {
+    let document = json(&["explain", BERT, "--json"], 0);
+    let own = document["value"].as_f64().unwrap();
+    let published = document["published"].as_array().unwrap();
+    let ids: Vec<&str> = published.iter().map(|entry| entry["planner"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["piper", "equal-partition"]);
+    for entry in published {
+        let theirs = entry["iteration_s"].as_f64().unwrap();
+        assert!((entry["difference"].as_f64().unwrap() - (theirs / own - 1.0)).abs() < 1e-9, "{entry}");
+        let parts: f64 = entry["parts"].as_object().unwrap().values().map(|seconds| seconds.as_f64().unwrap()).sum();
+        // What is left out is less than a thousandth each.
+        assert!((parts - (theirs - own)).abs() < 6e-3 * own, "{parts} {entry}");
+    }
+    assert!(published[0]["parts"]["uneven replicas"].as_f64().unwrap() > 1.0, "{}", published[0]);
+    let single = json(&["plan", BERT, "--planner", "piper", "--json"], 0);
+    assert_eq!(single["simulation"]["iteration_s"], published[0]["iteration_s"]);
+    // Who minimises something else is not held against others' batches.
+    assert_eq!(json(&["explain", TINY, "--planner", "piper", "--json"], 0)["published"], serde_json::json!([]));
+}
+
+#[test]
 fn every_flag_gives_the_figure_beside_it() {
     let document = json(&["explain", TINY, "--json"], 0);
     assert_eq!(document["schema"], "plantui.explain/1");

@@ -1,0 +1,95 @@
+//! What published planners' plans take in the same simulator, and why more or less.
+//!
+//! A planner that minimises a simulated batch is held against those that minimise something else: each plans the same problem
+//! with its own defaults, its plan is simulated, and the parts of both batches ([`Losses`]) are set against each other. The
+//! parts of a batch add up to it, so their differences add up to the difference: nothing is left unexplained. As many re-plans
+//! as there are planners made for the workload, and at most eight simulated batches for each.
+
+use std::time::Duration;
+
+use super::losses::Losses;
+use crate::{
+    plan::{Measure, Schedule},
+    planner::{self, Options, PlannerInfo, Problem, Search},
+    run::Run,
+    simulate::Play,
+    units,
+};
+
+/// Parts of a batch that differ by less, relative to the batch, are not told.
+const TOLD: f64 = 1e-3;
+
+/// A published planner's plan beside one's own.
+#[derive(Debug, Clone)]
+pub struct Rival {
+    /// Who made it.
+    pub planner: &'static PlannerInfo,
+    /// The schedule that its batch was simulated under.
+    pub schedule: Schedule,
+    /// Seconds of its simulated batch.
+    pub batch_s: f64,
+    /// By how much that is longer than one's own, relative.
+    pub difference: f64,
+    /// What differs, and by how many seconds it takes longer there, the most first.
+    pub parts: Vec<(&'static str, f64)>,
+    /// Its stages, and the devices that they use.
+    pub stages: usize,
+    /// Devices in use.
+    pub devices: u32,
+}
+
+impl Rival {
+    /// What differs, in words: `uneven replicas +3.62 s, transfers -120.0 ms`; empty where nothing does.
+    pub fn told(&self) -> String {
+        let sign = |seconds: f64| if seconds < 0.0 { '-' } else { '+' };
+        let parts = self
+            .parts
+            .iter()
+            .map(|&(name, seconds)| format!("{name} {}{}", sign(seconds), units::seconds(seconds.abs())));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The planners whose plans are asked for beside this run's: those made for its workload, where its planner minimises a
+/// simulated batch of a pipeline and they do not.
+pub fn asked(own: &Run) -> Vec<&'static dyn planner::Planner> {
+    let workload = &own.problem.workload;
+    let batch = own.outcome.plan.as_ref().is_some_and(|plan| plan.measure == Measure::IterationTime);
+    if !batch || workload.piper().is_none() {
+        return vec![];
+    }
+    let other = |planner: &&dyn planner::Planner| {
+        let measures = planner.measure(workload, &Options::defaults(planner.options()));
+        planner.is_native(workload) && !planner.asks_others() && measures != Measure::IterationTime
+    };
+    planner::all().iter().copied().filter(other).collect()
+}
+
+/// A planner's plan beside this run's, found within `each`; `None` where there is none, or it could not be simulated.
+pub fn rival(
+    planner: &'static dyn planner::Planner,
+    (own, lost): (&Run, &Losses),
+    each: Duration,
+    search: &Search,
+) -> Option<Rival> {
+    let problem = Problem { options: Options::defaults(planner.options()), ..own.problem.clone() };
+    let part = search.part(Some(each));
+    let mut run = Run::new(planner, problem, &part).ok()?;
+    run.simulate(Play::default(), &part.follow(each));
+    let (plan, simulation) = (run.outcome.plan.as_ref()?, run.simulation.as_ref()?);
+    let batch_s = simulation.timeline.iteration_s;
+    let theirs = Losses::of_simulation(simulation)?;
+    let mut parts: Vec<(&'static str, f64)> =
+        theirs.parts().into_iter().zip(lost.parts()).map(|((name, theirs), (_, own))| (name, theirs - own)).collect();
+    parts.retain(|(_, seconds)| seconds.abs() >= TOLD * lost.batch_s);
+    parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    Some(Rival {
+        planner: planner.info(),
+        schedule: simulation.schedule,
+        batch_s,
+        difference: batch_s / lost.batch_s - 1.0,
+        parts,
+        stages: plan.stages.len(),
+        devices: plan.devices_used(),
+    })
+}
