@@ -1,20 +1,67 @@
-//! How long Joint takes: `PLANTUI_REFERENCE=.. cargo bench --bench joint`.
+//! How long Joint takes, in how much memory, and how near it comes: `PLANTUI_REFERENCE=.. cargo bench --bench joint`.
+//!
+//! Every cell under 1F1B and under any schedule. What the allocator gave at the most stands below each time; what was proven,
+//! and what the prototype's figures say of the cell, above all.
 
 use std::{path::PathBuf, sync::Arc};
 
 use plantui::{
     cluster::Overrides,
     family,
-    planner::{self, Options, Problem, Search},
+    planner::{self, Options, Planner, Problem, Search},
     run, workload,
 };
 
+#[global_allocator]
+static ALLOCATOR: divan::AllocProfiler = divan::AllocProfiler::system();
+
+const FIGURES: &str = include_str!("../tests/figures/joint.tsv");
+
 fn main() {
+    for (number, cell) in CELLS.iter().enumerate() {
+        for schedule in ["1f1b", "auto"] {
+            let Some(problem) = problem(cell, schedule) else { continue };
+            let (outcome, _) = run::plan(planner(), &problem, &Search::default()).expect("a sound plan");
+            let (Some(value), Some(gap)) = (outcome.objective, outcome.gap()) else { continue };
+            let known = figure(cell).map_or(String::new(), |known| format!(", the figures' 1F1B {known:.4} s"));
+            println!("cell {number} {cell:?} {schedule}: {value:.4} s, proven within {:.2}%{known}", 100.0 * gap);
+        }
+    }
     divan::main();
 }
 
+/// Seconds of the prototype under 1F1B, where it has the cell.
+fn figure(&(input, devices, microbatches, gib): &Cell) -> Option<f64> {
+    let cell = [format!("{input}.json"), devices.to_string(), microbatches.to_string(), gib.to_string()];
+    let fields = FIGURES.lines().skip(2).map(|line| line.split('\t').collect::<Vec<_>>());
+    let own = |fields: &Vec<&str>| cell.iter().zip(fields).all(|(own, field)| own == field);
+    fields.filter(own).find_map(|fields| fields.get(4)?.parse().ok())
+}
+
+fn planner() -> &'static dyn Planner {
+    planner::find("joint").expect("the planner")
+}
+
+/// `None` where the published inputs are not at hand.
+fn problem(&(input, devices, microbatches, gib): &Cell, schedule: &str) -> Option<Problem> {
+    let root = std::env::var_os("PLANTUI_REFERENCE").map(PathBuf::from)?;
+    let workload = workload::load(&root.join(format!("joint/{input}.json"))).expect("a profile");
+    let overrides = Overrides {
+        devices: Some(devices),
+        microbatches: Some(microbatches),
+        memory_bytes: Some(f64::from(gib) * f64::from(1 << 30)),
+        ..Overrides::default()
+    };
+    let limits = family::resolve(&workload, &overrides).expect("limits");
+    let settings = [format!("schedule={schedule}")];
+    let options = Options::parse("joint", planner().options(), settings.iter().map(String::as_str)).expect("options");
+    Some(Problem { workload: Arc::new(workload), limits, options })
+}
+
 /// Input, devices, microbatches, GiB.
-const CELLS: [(&str, u32, u32, u32); 8] = [
+type Cell = (&'static str, u32, u32, u32);
+
+const CELLS: [Cell; 8] = [
     ("bert32a100", 64, 512, 4),
     ("bert32a100", 512, 1920, 8),
     ("bert96a100", 256, 128, 8),
@@ -26,19 +73,16 @@ const CELLS: [(&str, u32, u32, u32); 8] = [
 ];
 
 #[divan::bench(consts = [0, 1, 2, 3, 4, 5, 6, 7], sample_count = 10)]
-fn cell<const CELL: usize>(bencher: divan::Bencher<'_, '_>) {
-    let Some(root) = std::env::var_os("PLANTUI_REFERENCE").map(PathBuf::from) else { return };
-    let (input, devices, microbatches, gib) = CELLS[CELL];
-    let workload = workload::load(&root.join(format!("joint/{input}.json"))).expect("a profile");
-    let overrides = Overrides {
-        devices: Some(devices),
-        microbatches: Some(microbatches),
-        memory_bytes: Some(f64::from(gib) * f64::from(1 << 30)),
-        ..Overrides::default()
-    };
-    let limits = family::resolve(&workload, &overrides).expect("limits");
-    let planner = planner::find("joint").expect("the planner");
-    let options = Options::defaults(planner.options());
-    let problem = Problem { workload: Arc::new(workload), limits, options };
-    bencher.bench_local(|| run::plan(planner, &problem, &Search::default()).unwrap());
+fn one_f_one_b<const CELL: usize>(bencher: divan::Bencher<'_, '_>) {
+    planned(bencher, CELL, "1f1b");
+}
+
+#[divan::bench(consts = [0, 1, 2, 3, 4, 5, 6, 7], sample_count = 10)]
+fn any_schedule<const CELL: usize>(bencher: divan::Bencher<'_, '_>) {
+    planned(bencher, CELL, "auto");
+}
+
+fn planned(bencher: divan::Bencher<'_, '_>, cell: usize, schedule: &str) {
+    let Some(problem) = problem(&CELLS[cell], schedule) else { return };
+    bencher.bench_local(|| run::plan(planner(), &problem, &Search::default()).unwrap());
 }
