@@ -132,12 +132,15 @@ impl Base {
         }
         let (value, plan) = found.unzip();
         let base_proven = self.status == Status::Optimal;
+        // Batches of another size are held against one another by what they do.
+        let work = self.batch(&self.problem.limits) / self.batch(&asked.limits);
+        let label = question.change.label(&self.problem);
         Some(Answer {
             question: question.clone(),
-            label: question.change.label(&self.problem),
+            label: if work == 1.0 { label } else { format!("{label}, per sample") },
             status: outcome.status,
             value,
-            change: value.map(|value| value / self.value() - 1.0).filter(|change| change.is_finite()),
+            change: value.map(|value| value / self.value() * work - 1.0).filter(|change| change.is_finite()),
             less_is_better: !self.score.measure.larger_is_better(),
             certainty: match (base_proven, proven) {
                 (true, true) => Certainty::Exact,
@@ -150,6 +153,15 @@ impl Base {
             seconds: search.elapsed().as_secs_f64(),
             fault,
         })
+    }
+
+    /// How much a batch is, where plans are measured by the time of one.
+    fn batch(&self, limits: &Limits) -> f64 {
+        match self.score.measure {
+            Measure::IterationTime if self.problem.workload.training().is_some() => f64::from(limits.batch),
+            Measure::IterationTime => f64::from(limits.microbatches),
+            _ => 1.0,
+        }
     }
 
     fn is_better(&self, value: f64, than: f64) -> bool {

@@ -74,8 +74,8 @@ fn parts(stage: &StageScore) -> Vec<Part> {
         parts.push(("compute", stage.compute_s));
     }
     if stage.received_s > 0.0 {
-        parts.push(("receive", stage.received_s));
-        parts.push(("send", stage.communication_s - stage.received_s));
+        parts.push(("received", stage.received_s));
+        parts.push(("sent", stage.communication_s - stage.received_s));
     } else {
         parts.push(("edges", stage.communication_s));
     }
