@@ -63,7 +63,7 @@ pub(super) fn text(args: &GenerateArgs, hardware: &Hardware) -> Result<String, G
     let times = read(Path::new(&args.model))?;
     let memory = read(&memory_file(&args.model).unwrap_or_default())?;
     // Limits are those of any model on this hardware.
-    let any = preset("llama-3-8b").map(|model| Settings::defaults(&model, hardware).limits).unwrap_or(Limits::NEUTRAL);
+    let any = preset("llama-3-8b").map_or(Limits::NEUTRAL, |model| Settings::defaults(&model, hardware).limits);
     let limits = Limits {
         cpus: 0,
         devices: args.devices.unwrap_or(any.devices),
