@@ -10,10 +10,11 @@ use super::{Failure, estimate, input, topology_input::Given};
 use crate::{
     family::training::request::Request,
     plan::document::TrainingPart,
+    source::LoadError,
     units::{self, UnitError},
     workload::{
         Profile, Workload,
-        training::{Precision, Settings, Stack, TrainingProfile},
+        training::{Constants, Precision, Settings, Stack, TrainingProfile, hardware},
     },
 };
 
@@ -62,9 +63,10 @@ impl TrainingArgs {
         let mut workload = input::workload(path)?;
         let mut own = self.clone();
         let mut settings = vec![];
-        if workload.training().is_some()
-            && let Some(part) = told(plan)?
-        {
+        if let Some(part) = if workload.training().is_some() { told(plan)? } else { None } {
+            if let (Profile::Training(profile), None) = (&mut workload.profile, &self.hardware) {
+                as_told(profile, &part, self.calibration.is_some(), &input::shown(plan))?;
+            }
             settings = part.settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
             own.hardware = own.hardware.or(Some(part.hardware));
             own.sequence_length = own.sequence_length.or(Some(part.sequence_length));
@@ -105,7 +107,7 @@ impl TrainingArgs {
             if wanted.id != profile.accelerator.id {
                 workload.limits.memory_bytes = Some(wanted.memory_bytes);
                 profile.accelerator = *wanted;
-                profile.constants = crate::family::training::Constants::shipped(wanted.generation);
+                profile.constants = Constants::shipped(wanted.generation);
             }
         }
         if let Some(tokens) = self.sequence_length {
@@ -165,6 +167,47 @@ fn calibrated(profile: &mut TrainingProfile, path: &Path) -> Result<(), Failure>
         crate::text::printable(&calibration.stack),
         100.0 * calibration.left_out_error
     ));
+    Ok(())
+}
+
+/// Puts the hardware and the constants that a plan was made for in place of the workload's own.
+fn as_told(profile: &mut TrainingProfile, part: &TrainingPart, calibrated: bool, source: &str) -> Result<(), Failure> {
+    let wrong = |path: String, problem: String| {
+        Failure::from(LoadError::at(
+            source,
+            &format!("workload.training.{path}"),
+            problem,
+            "correct it, or leave it out",
+        ))
+    };
+    let Some(preset) = hardware::find(&part.hardware) else { return Ok(()) };
+    if preset.id != profile.accelerator.id {
+        profile.accelerator = *preset;
+        profile.constants = Constants::shipped(preset.generation);
+    }
+    for (name, &value) in &part.figures {
+        if !(1.0..=1e18).contains(&value) || !profile.accelerator.set(name, value) {
+            let known = profile.accelerator.named().map(|(name, _)| name).join(", ");
+            let path = format!("figures.{}", crate::text::printable(name));
+            return Err(wrong(path, format!("is {value}; a figure is one of {known}, from 1 to 1e18")));
+        }
+    }
+    for (name, &value) in part.constants.iter().filter(|_| !calibrated) {
+        let may_be_nothing = matches!(name.as_str(), "fixed_s" | "growth");
+        let taken = (0.0..=1e3).contains(&value) && (value > 0.0 || may_be_nothing);
+        let Some(known) = profile.constants.by_name(name).filter(|_| taken) else {
+            let known = profile.constants.named().map(|(name, _)| name).join(", ");
+            let path = format!("constants.{}", crate::text::printable(name));
+            return Err(wrong(path, format!("is {value}; a constant is one of {known}, above 0 and at most 1000")));
+        };
+        *known = value;
+    }
+    for remark in &part.remarks {
+        let remark = crate::text::printable(remark);
+        if !profile.remarks.contains(&remark) {
+            profile.remarks.push(remark);
+        }
+    }
     Ok(())
 }
 

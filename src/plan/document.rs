@@ -136,7 +136,7 @@ pub struct WorkloadPart {
 }
 
 /// How a training workload's model is trained.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrainingPart {
     /// What it runs on.
     pub hardware: String,
@@ -149,12 +149,28 @@ pub struct TrainingPart {
     /// All settings by name, as text.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
+    /// Figures of the hardware by name, as far as they are not those of its data sheet: links of a topology, a file's own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
+    /// Constants by name, as far as they are not the shipped ones: a calibration's, a file's own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub constants: BTreeMap<String, f64>,
+    /// Where changed figures and constants come from, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 impl From<&TrainingProfile> for TrainingPart {
     fn from(profile: &TrainingProfile) -> Self {
         let setting = |(name, _): &(&str, &str)| ((*name).to_string(), profile.settings.text(name));
+        let sheet = training::hardware::find(profile.accelerator.id).map(|preset| preset.named());
+        let changed = profile.accelerator.named().into_iter().filter(|own| !sheet.is_some_and(|all| all.contains(own)));
+        let shipped = training::Constants::shipped(profile.accelerator.generation).named();
+        let fitted = profile.constants.named().into_iter().filter(|own| !shipped.contains(own));
         TrainingPart {
+            figures: changed.filter_map(|(name, figure)| Some((name.to_string(), figure?))).collect(),
+            constants: fitted.map(|(name, value)| (name.to_string(), value)).collect(),
+            remarks: profile.remarks.clone(),
             hardware: profile.accelerator.id.into(),
             sequence_length: profile.sequence,
             precision: profile.precision.id().into(),

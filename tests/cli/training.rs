@@ -92,6 +92,47 @@ fn memory_and_software_change_the_plan_and_wrong_words_are_refused() {
 }
 
 #[test]
+fn a_plan_says_the_links_and_constants_it_was_made_for() {
+    let folder = Folder::new();
+    let same = |document: &Value, arguments: &[&str]| {
+        let checked = json(&[&["check"], arguments, &["--json"]].concat(), 0);
+        assert_eq!((&checked["valid"], &checked["claim"]["holds"]), (&true.into(), &true.into()), "{checked}");
+        let simulated = json(&[&["simulate"], arguments, &["--json"]].concat(), 0);
+        let (a, b) = (simulated["iteration_s"].as_f64().unwrap(), document["objective"]["value"].as_f64().unwrap());
+        assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
+    };
+    // The links of a topology.
+    let (plan, document) = plan_of(&folder, &["--topology", "2xdgx-1+eth-25g", "--memory", "80GiB"]);
+    let told = &document["workload"]["training"];
+    assert!(told["figures"]["outer_link"].as_f64().unwrap() < 10e9, "{told}");
+    assert!(told["remarks"][0].as_str().unwrap().contains("2xdgx-1+eth-25g"), "{told}");
+    same(&document, &[MODEL, &plan]);
+    assert!(stdout(&["export", &plan, "--to", "megatron"], 0).contains("--tensor-model-parallel-size"));
+    // Asked for by a flag, other links count, and the plan is worth something else.
+    let other = json(&["check", MODEL, &plan, "--topology", "2xdgx-h100", "--json"], 0);
+    assert!(other["objective"]["value"].as_f64() < document["objective"]["value"].as_f64(), "{other}");
+    // Figures and constants of the model's own file.
+    let made = ["generate", MODEL, "--as", "training", "--hardware", "h100"];
+    let text = stdout(&made, 0).replace("\"watts\": 700.0", "\"watts\": 500.0");
+    let mut own: Value = serde_json::from_str(&text).unwrap();
+    own["constants"]["gemm_16"] = 0.6.into();
+    let model = folder.file("model.json", own.to_string());
+    let document = json(&["plan", &model, "--devices", "8", "--global-batch", "16", "--json"], 0);
+    let told = &document["workload"]["training"];
+    assert_eq!((&told["figures"]["watts"], &told["constants"]["gemm_16"]), (&500.0.into(), &0.6.into()), "{told}");
+    let plan = folder.file("own.json", document.to_string());
+    same(&document, &[&model, &plan]);
+    same(&document, &[MODEL, &plan]);
+    for (field, value, wrong) in [("figures", 0.5, "watts"), ("constants", -1.0, "gemm_16")] {
+        let mut forged = document.clone();
+        forged["workload"]["training"][field][wrong] = value.into();
+        let forged = folder.file("forged.json", forged.to_string());
+        let error = refusal(&["check", &model, &forged]);
+        assert!(error.contains(&format!("workload.training.{field}.{wrong}")), "{error}");
+    }
+}
+
+#[test]
 fn other_commands_take_models_too() {
     let asked = &ASKED[..];
     let explained = stdout(&[&["explain", MODEL], asked].concat(), 0);
