@@ -1,5 +1,6 @@
 //! The table of topologies: published graph and topology; a batch simulated on the routes under the plan of a chain on
-//! devices in order, of DAPPLE and HPGO, of Parmesan without and with its search, and of the ensemble of all.
+//! devices in order, of DAPPLE and HPGO, of Parmesan without and with its search, and of the ensemble of all. Devices have
+//! the memory of the topology's own machines.
 //!
 //! `PLANTUI_REFERENCE=.. cargo run --release --example parmesan_table > table.tsv`
 
@@ -66,7 +67,7 @@ fn main() {
                 devices: Some(wired.topology.devices() as u32),
                 machines: Some(wired.topology.machines()),
                 batch: Some(128),
-                memory_bytes: Some(80e9),
+                memory_bytes: wired.topology.memory_bytes,
                 ..Overrides::default()
             };
             let limits = family::resolve(&workload, &asked).expect("every limit is given");

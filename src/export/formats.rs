@@ -180,7 +180,7 @@ pub static FORMATS: LazyLock<Vec<Format>> = LazyLock::new(|| {
         keywords: engine.id(),
         suffix: engine.suffix(),
         families: match engine {
-            Engine::Megatron => &["pipelines", "layers", "training"],
+            Engine::Megatron | Engine::MegatronBridge | Engine::TorchTitan => &["pipelines", "layers", "training"],
             _ => &["pipelines", "layers"],
         },
         writes: Writes::Engine(engine),

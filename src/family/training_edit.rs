@@ -125,6 +125,7 @@ impl Desk<'_> {
             let layout = Layout { virtual_stages, ..next.layout };
             StageSplit::even(count, &layout).is_some()
         })?;
+        next.zero_bubble = next.zero_bubble.filter(|own| pipeline > 1 && own.parts() == next.layout.virtual_stages);
         Some(next)
     }
 

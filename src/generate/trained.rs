@@ -121,7 +121,7 @@ impl Maker<'_> {
         let table = (ends.vocabulary * ends.token_width) as f64 / f64::from(tensor);
         if let Some(layer) = self.profile.layer_of(node) {
             let kind = model.kind(layer);
-            let LayerTime { forward, backward, again } = rates.layer(kind, recompute);
+            let LayerTime { forward, backward, again, .. } = rates.layer(kind, recompute);
             let of = Parameters::of_layer(model, &run, kind);
             let parameters = of.shared + of.experts;
             let kept = if recompute == Recompute::Full { input } else { memory::layer_bytes(model, &run, kind) };

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::workload::training::{Layout, Recompute};
+use crate::workload::training::{Layout, Recompute, ZeroBubble};
 
 /// Degrees, micro-batch, recomputation and the split of the layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Configuration {
     pub distributed_optimizer: bool,
     /// Layers of each stage, or of each virtual stage in the order of the model; empty where they are split evenly.
     pub layers: Vec<u32>,
+    /// The schedule, where it is not 1F1B or, with virtual stages, interleaved 1F1B.
+    pub zero_bubble: Option<ZeroBubble>,
 }
 
 impl fmt::Display for Configuration {
@@ -33,6 +35,9 @@ impl fmt::Display for Configuration {
         }
         if !self.distributed_optimizer {
             f.write_str(", whole optimizer state")?;
+        }
+        if let Some(schedule) = self.zero_bubble {
+            write!(f, ", {}", schedule.id())?;
         }
         if !self.layers.is_empty() {
             let counts: Vec<String> = self.layers.iter().map(ToString::to_string).collect();
@@ -75,6 +80,9 @@ pub struct ConfigurationPart {
     /// Layers of each (virtual) stage, where they are not split evenly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<u32>,
+    /// `zb-h1` or `zb-v`; absent for 1F1B and, with virtual stages, interleaved 1F1B.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
     /// Seconds of an iteration; of one among several configurations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration_s: Option<f64>,
@@ -113,6 +121,7 @@ impl From<&Configuration> for ConfigurationPart {
             sequence_parallel: configuration.sequence_parallel,
             distributed_optimizer: configuration.distributed_optimizer,
             layers: configuration.layers.clone(),
+            schedule: configuration.zero_bubble.map(|schedule| schedule.id().into()),
             iteration_s: None,
             memory_bytes: None,
         }
@@ -143,6 +152,13 @@ impl TryFrom<&ConfigurationPart> for Configuration {
             let shown = crate::text::printable(&part.recompute);
             return Err(("recompute", format!("is `{shown}`, must be none, selective, full or full:LAYERS")));
         };
+        let zero_bubble = match part.schedule.as_deref() {
+            None | Some("1f1b" | "interleaved") => None,
+            Some(id) => Some(ZeroBubble::find(id).ok_or_else(|| {
+                let shown = crate::text::printable(id);
+                ("schedule", format!("is `{shown}`, must be zb-h1 or zb-v, or be left out for 1F1B"))
+            })?),
+        };
         Ok(Configuration {
             layout: Layout {
                 tensor: part.tp,
@@ -157,6 +173,7 @@ impl TryFrom<&ConfigurationPart> for Configuration {
             sequence_parallel: part.sequence_parallel,
             distributed_optimizer: part.distributed_optimizer,
             layers: part.layers.clone(),
+            zero_bubble,
         })
     }
 }

@@ -86,6 +86,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Whether there is no plan because nothing fits into memory.
+    pub fn lacks_memory(&self) -> bool {
+        self.infeasible.as_ref().is_some_and(|story| story.limits.contains(&LimitKind::Memory))
+    }
+
     /// An outcome with nothing but a status.
     pub fn new(status: Status) -> Self {
         Outcome {

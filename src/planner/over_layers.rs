@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::{
-    Lever, OptionError, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    Lever, OptionError, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
     converted::{INDIVISIBLE, NOMINAL_BANDWIDTH},
     parmesan::{
         self,
@@ -67,7 +67,16 @@ impl Planner for OverLayers {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        if self.is_native(&problem.workload) {
+        let outcome = OverLayers::outcome(problem, search);
+        // Told where there is no plan as well.
+        let seconds = search.elapsed().as_secs_f64();
+        Outcome { statistics: Statistics { seconds, ..outcome.statistics }, ..outcome }
+    }
+}
+
+impl OverLayers {
+    fn outcome(problem: &Problem, search: &Search) -> Outcome {
+        if OverLayers.is_native(&problem.workload) {
             return parmesan::Parmesan.plan(problem, search);
         }
         let wired = match parmesan::wiring(&problem.options) {
@@ -81,7 +90,10 @@ impl Planner for OverLayers {
         let asked = Asked { problem, wired, conversion };
         let replicas = problem.options.flag("replicas") && problem.workload.placement().is_none();
         match asked.split(replicas, search) {
-            Err(_) if replicas => asked.split(false, search).unwrap_or_else(|refused| *refused),
+            // Without replicas there are fewer splits: what had none with them has none.
+            Err(refused) if replicas && refused.status != Status::Cancelled && !refused.lacks_memory() => {
+                asked.split(false, search).unwrap_or_else(|refused| *refused)
+            }
             found => found.unwrap_or_else(|refused| *refused),
         }
     }
@@ -124,7 +136,7 @@ impl Asked<'_> {
             options,
         };
         // Values and plans of the converted workload are nobody's business.
-        let mut outcome = parmesan::Parmesan.plan(&asked, &search.quiet());
+        let mut outcome = parmesan::Parmesan::plan_of_converted(&asked, &search.quiet());
         outcome.notes = self.conversion.assumptions.clone();
         outcome
             .notes

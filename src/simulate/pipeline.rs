@@ -11,6 +11,8 @@ pub struct PipelineStage {
     pub backward_s: f64,
     /// The part of the backward that computes activations again, seconds.
     pub recompute_s: f64,
+    /// The part of the backward that is the gradient of the weights, seconds; `None`: the share that the settings say.
+    pub weight_gradient_s: Option<f64>,
     /// Replicas; microbatch m runs on replica m mod replicas.
     pub replicas: u32,
     /// Devices that work on one replica in lockstep (the tensor-parallel degree); 0 counts as 1.

@@ -216,7 +216,10 @@ fn chunk(
     let part = |seconds: f64| sound(seconds) / f64::from(parts);
     let (backward, recompute) = (part(stage.backward_s), part(stage.recompute_s.min(stage.backward_s)));
     let put_off = if schedule.splits_backward() {
-        sound(settings.weight_gradient_share).min(1.0) * (backward - recompute)
+        match stage.weight_gradient_s {
+            Some(seconds) => part(seconds).min(backward - recompute),
+            None => sound(settings.weight_gradient_share).min(1.0) * (backward - recompute),
+        }
     } else {
         0.0
     };

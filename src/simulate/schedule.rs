@@ -52,7 +52,10 @@ impl Pipeline {
             Schedule::Inference => notes.push("forwards only; the bytes that are always there stay as for training".into()),
             _ => {}
         }
-        if schedule.splits_backward() {
+        let told = self.stages.iter().all(|stage| stage.weight_gradient_s.is_some());
+        if schedule.splits_backward() && told {
+            notes.push("the gradient of the weights is put off; it takes what the model's own products take".into());
+        } else if schedule.splits_backward() {
             let share = units::percent(settings.weight_gradient_share);
             notes.push(format!("{share} of the backward, recomputation apart, is the gradient of the weights"));
         }

@@ -39,8 +39,68 @@ fn a_published_name_is_planned_checked_simulated_and_exported() {
     for format in ["svg", "csv", "dot", "chrome-trace"] {
         assert!(!stdout(&["export", &plan, "--to", format], 0).is_empty(), "{format}");
     }
+    let bridge = stdout(&["export", &plan, "--to", "megatron-bridge"], 0);
+    for set in ["model.tensor_model_parallel_size = ", "config.train.global_batch_size = 16", "model.seq_length = 2048"]
+    {
+        assert!(bridge.contains(set), "{set}: {bridge}");
+    }
+    assert!(!bridge.contains("CommOverlapConfig"), "{bridge}");
     let error = plantui().args(["export", &plan, "--to", "deepspeed"]).assert().code(2).get_output().stderr.clone();
     assert!(String::from_utf8_lossy(&error).contains("takes a pipeline of layers"), "{error:?}");
+}
+
+#[test]
+fn torchtitan_is_told_every_part_of_the_model() {
+    let folder = Folder::new();
+    let asked = ["--stack", "torchtitan", "--set", "schedule=zb-v", "--set", "stages=2", "--memory", "20GiB"];
+    let (plan, document) = plan_of(&folder, &asked);
+    let own = &document["configuration"];
+    assert_eq!((&own["schedule"], &own["pp"], &own["vp"]), (&"zb-v".into(), &2.into(), &2.into()), "{own}");
+    assert_eq!(document["schedule"], "zb-v");
+    stdout(&["check", MODEL, &plan], 0);
+    let simulated = json(&["simulate", MODEL, &plan, "--json"], 0);
+    assert_eq!(simulated["schedule"], "zb-v");
+    let text = stdout(&["export", &plan, "--to", "torchtitan"], 0);
+    for set in ["\"ZBVZeroBubble\"", "pipeline_parallel_degree = 2", "data_parallel_shard_degree = ", "layers == 16"] {
+        assert!(text.contains(set), "{set}: {text}");
+    }
+    // Four parts in the order of the model, with its two ends.
+    let parts: Vec<&str> = text.lines().filter(|line| line.starts_with("    [")).collect();
+    assert_eq!(parts.len(), 4, "{text}");
+    assert!(
+        parts[0].starts_with("    [\"tok_embeddings\", \"layers.0\"") && parts[3].contains("\"layers.15\""),
+        "{text}"
+    );
+    assert!(parts[3].ends_with("\"norm\", \"lm_head\"],"), "{text}");
+    // Megatron-LM runs no such schedule.
+    let refused = refusal(&["export", &plan, "--to", "megatron"]);
+    assert!(refused.contains("cannot run the schedule zb-v"), "{refused}");
+    let none = plantui().args(["plan", MODEL, "--set", "schedule=zb-h1", "--stack", "torchtitan"]).assert().code(1);
+    let told = String::from_utf8_lossy(&none.get_output().stdout).into_owned()
+        + &String::from_utf8_lossy(&none.get_output().stderr);
+    assert!(told.contains("torchtitan runs zb-v"), "{told}");
+    // A configuration by hand, some of whose layers recompute: all of them do there, at a price.
+    let mut some = document.clone();
+    some["configuration"] = serde_json::json!({"tp": 1, "pp": 2, "dp": 4, "recompute": "full:3"});
+    let layer = |node: u64| if (1..=3).contains(&((node + 7) % 8 + 1)) { "recompute" } else { "vanilla" };
+    let stage = |from: u64, to: u64| {
+        let choices: serde_json::Map<String, Value> = (from..to)
+            .map(|node| (node.to_string(), if node == 0 || node == 17 { "vanilla" } else { layer(node) }.into()))
+            .collect();
+        serde_json::json!({"nodes": (from..to).collect::<Vec<_>>(), "data_parallel": 4, "tensor_parallel": 1, "choices": choices})
+    };
+    some["stages"] = serde_json::json!([stage(0, 9), stage(9, 18)]);
+    for field in ["schedule", "objective", "lower_bound", "simulation", "configurations", "virtual_stages", "warmup"] {
+        some.as_object_mut().unwrap().remove(field);
+    }
+    let some = folder.file("some.json", some.to_string());
+    let text = stdout(&["export", &some, "--to", "torchtitan"], 0);
+    assert!(
+        text.contains("# not expressed: it recomputes all layers or none") && text.contains("FullAC.Config()"),
+        "{text}"
+    );
+    let exact = plantui().args(["export", &some, "--to", "torchtitan", "--exact"]).assert().failure();
+    assert!(String::from_utf8_lossy(&exact.get_output().stderr).contains("cannot run this plan"));
 }
 
 #[test]

@@ -51,4 +51,5 @@ mod training_family;
 mod training_headroom;
 mod training_program;
 mod training_terms;
+mod training_zero_bubble;
 mod truth;

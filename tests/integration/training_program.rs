@@ -31,6 +31,7 @@ fn run(layout: Layout, microbatches: u64) -> Run {
         recompute: Recompute::None,
         settings: Stack::Megatron2025.settings(),
         layers: vec![],
+        zero_bubble: None,
     }
 }
 

@@ -111,6 +111,7 @@ impl Case<'_> {
             },
             settings,
             layers: vec![],
+            zero_bubble: None,
         }
     }
 

@@ -65,6 +65,9 @@ pub struct EstimateArgs {
     /// What the backward pass computes again: none, selective, full, or full:N for N layers of a virtual stage [default: none]
     #[arg(long, value_name = "WHAT")]
     recompute: Option<String>,
+    /// Schedule: 1f1b (interleaved where vp is above 1), zb-h1 or zb-v [default: 1f1b]
+    #[arg(long, value_name = "ID")]
+    schedule: Option<String>,
     /// Profile of the training software, which gives the settings' defaults [default: megatron-2025]
     #[arg(long, value_name = "ID")]
     stack: Option<String>,
@@ -123,6 +126,7 @@ impl EstimateArgs {
             ("sequence-length", &self.sequence_length),
             ("precision", &self.precision),
             ("recompute", &self.recompute),
+            ("schedule", &self.schedule),
             ("stack", &self.stack),
             ("layers", &self.layers),
         ];

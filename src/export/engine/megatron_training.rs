@@ -6,7 +6,7 @@
 
 use crate::{
     family::training::configured,
-    plan::Plan,
+    plan::{Configuration, Plan},
     workload::{
         TrainingProfile,
         training::{
@@ -29,7 +29,7 @@ pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String
     if profile.model.has_experts() {
         flags.push(format!("--expert-model-parallel-size {}", layout.expert));
     }
-    flags.extend(split(profile, &run, plan));
+    flags.extend(split(profile, &run, &configuration));
     flags.push(format!("--micro-batch-size {}", layout.micro_batch));
     flags.push(format!("--global-batch-size {batch}"));
     flags.push(format!("--seq-length {}", run.sequence));
@@ -62,18 +62,23 @@ fn head(profile: &TrainingProfile, run: &Run) -> String {
 }
 
 /// Virtual stages, or a layout where the layers do not divide evenly.
-fn split(profile: &TrainingProfile, run: &Run, plan: &Plan) -> Vec<String> {
+fn split(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> Vec<String> {
+    let (p, v) = (run.layout.pipeline as usize, run.layout.virtual_stages as usize);
+    if let Some(layout) = layout(profile, run, configuration) {
+        return vec![format!("--pipeline-model-parallel-layout \"{layout}\"")];
+    }
+    let each = profile.model.layers.len() / (p * v).max(1);
+    if p > 1 && v > 1 { vec![format!("--num-layers-per-virtual-pipeline-stage {each}")] } else { vec![] }
+}
+
+/// The layout of the stages where the layers do not divide evenly; `None` where they do, or there is no pipeline.
+pub(super) fn layout(profile: &TrainingProfile, run: &Run, configuration: &Configuration) -> Option<String> {
     let layers = profile.model.layers.len();
     let (p, v) = (run.layout.pipeline as usize, run.layout.virtual_stages as usize);
-    let configuration = configured::of_plan(profile, plan);
-    let Some(split) = configured::split(profile, &configuration).filter(|_| p > 1) else { return vec![] };
-    if run.layers.is_empty() && layers.is_multiple_of(p * v) {
-        return if v > 1 {
-            vec![format!("--num-layers-per-virtual-pipeline-stage {}", layers / (p * v))]
-        } else {
-            vec![]
-        };
+    if p < 2 || run.layers.is_empty() && layers.is_multiple_of(p * v) {
+        return None;
     }
+    let split = configured::split(profile, configuration)?;
     // In the order of the model: part j of stage i is number j·p + i.
     let parts: Vec<usize> = (0..v)
         .flat_map(|part| {
@@ -93,7 +98,7 @@ fn split(profile: &TrainingProfile, run: &Run, plan: &Plan) -> Vec<String> {
         format!("{}{blocks}{}", if index == 0 { "E" } else { "" }, if index == last { "L" } else { "" })
     };
     let layout: Vec<String> = parts.iter().enumerate().map(letters).collect();
-    vec![format!("--pipeline-model-parallel-layout \"{}\"", layout.join("|"))]
+    Some(layout.join("|"))
 }
 
 fn recomputation(run: &Run) -> Vec<String> {

@@ -17,11 +17,14 @@ mod launch;
 mod maxtext;
 mod megatron;
 mod megatron_bridge;
+mod megatron_bridge_training;
 mod megatron_training;
 mod python;
 mod torch;
 pub mod torch_schedule;
 mod torchtitan;
+mod torchtitan_training;
+mod training;
 mod virtual_stages;
 mod vllm;
 
@@ -45,7 +48,7 @@ use crate::{
     text::single_line,
     units,
     workload::{
-        Recipe, TrainingProfile, Workload,
+        Recipe, Workload,
         layering::{Layering, LayeringError},
     },
 };
@@ -163,7 +166,7 @@ pub fn export(
     settings: &Settings,
 ) -> Result<Exported, ExportError> {
     if let Some(profile) = workload.training() {
-        return training(engine, workload, profile, limits, plan);
+        return training::export(engine, workload, profile, limits, plan, &settings.on_one_line());
     }
     let settings = &settings.on_one_line();
     let own = plan.execution.filter(|_| engine.runner().is_some());
@@ -225,27 +228,6 @@ pub fn export(
     let values = (score.value, nearest_score.value);
     let cost = Some(loss(values, score.measure));
     Ok(task.exported(written, losses, nearest, values, cost))
-}
-
-/// A configuration of a training workload as flags: nothing of it is lost.
-fn training(
-    engine: Engine,
-    workload: &Workload,
-    profile: &TrainingProfile,
-    limits: &Limits,
-    plan: &Plan,
-) -> Result<Exported, ExportError> {
-    let score = check(workload, limits, plan);
-    if let Some(violation) = score.violations.first() {
-        return Err(ExportError::Invalid(violation.to_string()));
-    }
-    if engine != Engine::Megatron {
-        let losses = vec!["configurations of training workloads leave as Megatron-LM's flags only".to_string()];
-        return Err(ExportError::Impossible { engine: engine.title(), losses });
-    }
-    let notes: Vec<String> = fullness::warning(&score, limits).into_iter().collect();
-    let text = headed(engine, &[], None, &notes, "") + &megatron_training::text(profile, limits.batch, plan);
-    Ok(Exported { text, losses: vec![], notes, plan: plan.clone(), values: (score.value, score.value) })
 }
 
 fn refused(engine: Engine, schedule: Schedule, reason: String) -> ExportError {

@@ -32,10 +32,11 @@ pub(super) fn text(job: &Job<'_>) -> String {
         .iter()
         .map(|part| format!("    [{}],\n", part.iter().map(|name| python::string(name)).collect::<Vec<_>>().join(", ")))
         .collect();
-    let (base, fill) = match job.model().and_then(|model| own(&model)) {
-        Some(own) => (own, ""),
-        None => ("llama3_8b", "  # fill in: the configuration of your model"),
-    };
+    let (base, fill) =
+        match job.model().and_then(|model: ModelShape| own(model.layers.into(), model.hidden_size, model.vocabulary)) {
+            Some(own) => (own, ""),
+            None => ("llama3_8b", "  # fill in: the configuration of your model"),
+        };
     let recompute = job.recomputes();
     let import = if recompute { "from torchtitan.distributed.activation_checkpoint import FullAC\n" } else { "" };
     let micro = job.cut.micro_batch_size.map(u64::from);
@@ -85,10 +86,8 @@ def planned():
 }
 
 /// Its own configuration of this model.
-fn own(model: &ModelShape) -> Option<&'static str> {
-    let same = |(layers, hidden, vocabulary, _): &&(u32, u64, u64, &str)| {
-        (*layers, *hidden, *vocabulary) == (model.layers, model.hidden_size, model.vocabulary)
-    };
+pub(super) fn own(layers: u64, hidden: u64, vocabulary: u64) -> Option<&'static str> {
+    let same = |own: &&(u32, u64, u64, &str)| (u64::from(own.0), own.1, own.2) == (layers, hidden, vocabulary);
     OWN.iter().find(same).map(|own| own.3)
 }
 

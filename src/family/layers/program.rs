@@ -38,6 +38,7 @@ pub(crate) fn pipeline(
         },
         activation_bytes: cost.activation_bytes,
         warm_up: Some(2 * (costs.len() - 1 - i) as u32),
+        weight_gradient_s: None,
     };
     // A cut that sends nothing still lets one stage begin after the other.
     let transfer = |(from, cost): (usize, &LayerStage)| Transfer {

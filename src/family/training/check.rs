@@ -5,7 +5,7 @@
 use thiserror::Error;
 
 use super::{
-    Accelerator, ContextStyle, FeedForward, Model, Precision, Recompute, Run, hardware::Generation,
+    Accelerator, ContextStyle, FeedForward, Model, Precision, Recompute, Run, ZeroBubble, hardware::Generation,
     run::AttentionKernel, split::StageSplit,
 };
 
@@ -56,6 +56,21 @@ fn degrees(run: &Run, devices: u64) -> Result<(), Refusal> {
             format!("the engines need a multiple of {product} devices here, each with one rank"),
         );
     }
+    if let Some(schedule) = run.zero_bubble {
+        let (id, parts) = (schedule.id(), schedule.parts());
+        if layout.pipeline < 2 {
+            return refuse(
+                format!("{id} needs at least two pipeline stages"),
+                "with one stage there is no bubble to fill",
+            );
+        }
+        if layout.virtual_stages != parts {
+            return refuse(
+                format!("{id} has {parts} parts of the model on every rank, but vp={}", layout.virtual_stages),
+                format!("set vp={parts}"),
+            );
+        }
+    }
     if layout.virtual_stages > 1 && layout.pipeline < 2 {
         return refuse(
             format!("vp={} needs at least two pipeline stages, but pp={}", layout.virtual_stages, layout.pipeline),
@@ -77,7 +92,7 @@ fn batch(run: &Run) -> Result<(), Refusal> {
         );
     }
     let (m, p) = (run.microbatches(), u64::from(layout.pipeline));
-    if layout.virtual_stages > 1 && !m.is_multiple_of(p) {
+    if layout.virtual_stages > 1 && run.zero_bubble.is_none() && !m.is_multiple_of(p) {
         return refuse(
             format!("interleaving needs microbatches that {p} pipeline stages divide; there are {m}"),
             format!("a global batch of {} would do", m.next_multiple_of(p) * step),
@@ -221,9 +236,10 @@ fn stages(model: &Model, run: &Run) -> Result<StageSplit, Refusal> {
     let layout = &run.layout;
     let (p, v) = (layout.pipeline as usize, layout.virtual_stages as usize);
     let layers = model.layers.len();
+    let placed = |split: StageSplit| if run.zero_bubble == Some(ZeroBubble::V) { split.folded() } else { split };
     if run.layers.is_empty() {
         let chunks = p * v;
-        return StageSplit::even(layers, layout).ok_or_else(|| Refusal {
+        return StageSplit::even(layers, layout).map(placed).ok_or_else(|| Refusal {
             problem: format!("{layers} layers do not divide evenly over pp·vp = {p}·{v} = {chunks} (virtual) stages"),
             repair: "nor do they with one layer fewer at the ends; choose other degrees, or give --layers".into(),
         });
@@ -246,7 +262,7 @@ fn stages(model: &Model, run: &Run) -> Result<StageSplit, Refusal> {
             "every layer belongs to one stage".into(),
         );
     }
-    Ok(StageSplit::of(&counts, p))
+    Ok(placed(StageSplit::of(&counts, p)))
 }
 
 fn recomputation(run: &Run, split: &StageSplit) -> Result<(), Refusal> {

@@ -3,9 +3,9 @@
 //! A stage of the plan holds the nodes of all its virtual stages; its replicas are the data- and context-parallel ranks
 //! together, which reduce its gradients. `O(layers)`.
 
-use super::{Recompute, Run, split::StageSplit};
+use super::{Recompute, Run, ZeroBubble, split::StageSplit};
 use crate::{
-    plan::{Configuration, Measure, Plan, Stage},
+    plan::{Configuration, Execution, Measure, Plan, Schedule, Stage},
     workload::{
         TrainingProfile,
         piper::{RECOMPUTE, VANILLA},
@@ -29,6 +29,7 @@ impl TrainingProfile {
             recompute: configuration.recompute,
             settings,
             layers: configuration.layers.clone(),
+            zero_bubble: configuration.zero_bubble,
         }
     }
 
@@ -40,7 +41,16 @@ impl TrainingProfile {
             sequence_parallel: self.settings.sequence_parallel,
             distributed_optimizer: self.settings.distributed_optimizer,
             layers: vec![],
+            zero_bubble: None,
         }
+    }
+}
+
+/// What the simulator calls a schedule.
+pub fn schedule_of(zero_bubble: ZeroBubble) -> Schedule {
+    match zero_bubble {
+        ZeroBubble::H1 => Schedule::ZeroBubbleH1,
+        ZeroBubble::V => Schedule::ZeroBubbleV,
     }
 }
 
@@ -57,7 +67,6 @@ pub fn recomputed(recompute: Recompute) -> usize {
 pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &StageSplit) -> Plan {
     let layout = &configuration.layout;
     let again = recomputed(configuration.recompute);
-    let last = split.stages() - 1;
     let stage = |index: usize| {
         let (mut nodes, mut choices) = (vec![], vec![]);
         let mut add = |node: usize, again: bool| {
@@ -70,27 +79,31 @@ pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &Sta
         for chunk in split.chunks(index) {
             chunk.clone().enumerate().for_each(|(place, layer)| add(layer + 1, place < again));
         }
-        if index == last {
+        if index == split.last() {
             add(profile.nodes() - 1, false);
         }
         let data_parallel = layout.data.saturating_mul(layout.context);
         Stage { nodes, choices, data_parallel, tensor_parallel: layout.tensor, devices: vec![] }
     };
-    let stages = (0..=last).map(stage).collect();
-    let plan = Plan { stages, measure: Measure::IterationTime, configuration: Some(configuration), ..Plan::default() };
+    let stages = (0..split.stages()).map(stage).collect();
+    let execution = configuration.zero_bubble.map(|schedule| Execution::from(schedule_of(schedule)));
+    let measure = Measure::IterationTime;
+    let plan = Plan { stages, measure, configuration: Some(configuration), execution, ..Plan::default() };
     plan.with_consecutive_devices()
 }
 
 /// The split that a configuration asks for, if there is one.
 pub fn split(profile: &TrainingProfile, configuration: &Configuration) -> Option<StageSplit> {
+    let placed =
+        |split: StageSplit| if configuration.zero_bubble == Some(ZeroBubble::V) { split.folded() } else { split };
     if configuration.layers.is_empty() {
-        return StageSplit::even(profile.model.layers.len(), &configuration.layout);
+        return StageSplit::even(profile.model.layers.len(), &configuration.layout).map(placed);
     }
     let counts: Vec<usize> = configuration.layers.iter().map(|&count| count as usize).collect();
     let layout = &configuration.layout;
     let whole = counts.len() == layout.pipeline as usize * layout.virtual_stages as usize
         && counts.iter().sum::<usize>() == profile.model.layers.len();
-    whole.then(|| StageSplit::of(&counts, layout.pipeline as usize))
+    whole.then(|| placed(StageSplit::of(&counts, layout.pipeline as usize)))
 }
 
 /// The configuration of a plan: its own, or what can be told from stages that are written by hand.
@@ -98,6 +111,8 @@ pub fn of_plan(profile: &TrainingProfile, plan: &Plan) -> Configuration {
     if let Some(configuration) = &plan.configuration {
         return configuration.clone();
     }
+    let zero_bubble =
+        plan.execution.and_then(|own| ZeroBubble::find(own.schedule.id())).filter(|_| plan.stages.len() > 1);
     let first = plan.stages.first();
     let pipeline = plan.stages.len() as u32;
     let layout = Layout {
@@ -119,6 +134,8 @@ pub fn of_plan(profile: &TrainingProfile, plan: &Plan) -> Configuration {
         most => Recompute::Layers(most),
     };
     let mut configuration = profile.configuration(layout, recompute);
+    // Halves of a stage cannot be told from its nodes.
+    configuration.zero_bubble = zero_bubble.filter(|schedule| *schedule == ZeroBubble::H1);
     let even = StageSplit::even(profile.model.layers.len(), &configuration.layout);
     let as_even = even.is_some_and(|even| (0..even.stages()).all(|i| layers.get(i) == Some(&(even.layers(i) as u32))));
     configuration.layers = if as_even { vec![] } else { layers };

@@ -126,7 +126,8 @@ impl Estimate {
             memory::stages(model, run, &split).iter().map(|stage| scaled(stage, factor)).collect();
         let terms = costs.terms();
         let simulated_s = program::iteration(model, run, &costs, &held);
-        let even = run.layers.is_empty() || StageSplit::even(model.layers.len(), &run.layout).as_ref() == Some(&split);
+        let as_even = || StageSplit::even(model.layers.len(), &run.layout).as_ref() == Some(&split);
+        let even = run.zero_bubble.is_none() && (run.layers.is_empty() || as_even());
         let iteration_s = if even { terms.iteration } else { simulated_s };
         let stages = costs.stages.iter().zip(&held).enumerate().map(|(index, (time, &memory))| StageEstimate {
             layers: split.layers(index),
@@ -266,7 +267,10 @@ fn assumptions(
             .into(),
     );
     if !even {
-        sentences.push("the given split is timed by the simulator".into());
+        sentences.push(match run.zero_bubble {
+            Some(schedule) => format!("the schedule {} is timed by the simulator", schedule.id()),
+            None => "the given split is timed by the simulator".into(),
+        });
         if run.layout.virtual_stages > 1 {
             sentences.push("the simulator takes the virtual stages of a stage as equal parts".into());
         }

@@ -28,6 +28,8 @@ pub struct StageTime {
     pub head: [f64; 2],
     /// Both passes of the embedding, on the first stage.
     pub embedding: f64,
+    /// The part of the backward that is the gradients of the weights.
+    pub weights: f64,
 }
 
 impl StageTime {
@@ -174,6 +176,7 @@ impl LayerTimes {
             time.forward.add(&layer.forward, count);
             time.backward.add(&layer.backward, count);
             time.again.add(&layer.again, count);
+            time.weights += count * layer.weights;
         };
         for ([whole, again], counts) in self.kinds.iter().zip(split.by_kind(stage, model, self.recomputed)) {
             if counts[0] > 0.0 {
@@ -183,7 +186,7 @@ impl LayerTimes {
                 add(again, counts[1]);
             }
         }
-        let last = stage + 1 == split.stages();
+        let last = stage == split.last();
         if last && model.prediction_layers > 0 {
             // Every one is a layer like the last, and goes through the head again.
             let kind = usize::from(model.layers[model.layers.len() - 1]);
@@ -192,6 +195,7 @@ impl LayerTimes {
         if last {
             let passes = 1.0 + f64::from(model.prediction_layers);
             time.head = rates.head().map(|seconds| seconds * passes);
+            time.weights += passes * rates.head_weights();
         }
         if stage == 0 {
             time.embedding = rates.embedding();
@@ -238,7 +242,7 @@ impl Parameters {
         for (&layer, [count, _]) in each.iter().zip(split.by_kind(stage, model, 0)) {
             sum.add(layer, count);
         }
-        if stage + 1 == split.stages() && model.prediction_layers > 0 {
+        if stage == split.last() && model.prediction_layers > 0 {
             let h = model.hidden as f64;
             let last = each[usize::from(model.layers[model.layers.len() - 1])];
             let projection = Parameters { shared: 2.0 * h * h, experts: 0.0 };
@@ -259,7 +263,7 @@ impl Parameters {
         let mut of = Parameters::of_layers(model, split, stage, each);
         let ends = &model.ends;
         let table = (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);
-        let last = stage + 1 == split.stages();
+        let last = stage == split.last();
         if stage == 0 {
             of.shared += table + (ends.positions * model.hidden) as f64;
         }

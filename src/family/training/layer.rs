@@ -67,6 +67,8 @@ pub struct LayerTime {
     pub backward: Pass,
     /// What recomputation adds to the backward pass.
     pub again: Pass,
+    /// The part of the backward pass that is the gradients of the weights, which nothing but the optimizer waits for.
+    pub weights: f64,
 }
 
 /// Rates and sizes that all times of a run are made of.
@@ -126,7 +128,9 @@ impl<'a> Rates<'a> {
     fn weight(&self, time: &mut LayerTime, [m, n, k]: [f64; 3]) {
         let precision = self.run.precision;
         time.forward.gemm += self.gemm([m, n, k], 1.0, precision, 1.0);
-        time.backward.gemm += self.gemm([m, k, n], 1.0, precision, 1.0) + self.gemm([n, k, m], 1.0, precision, 1.0);
+        let of_weights = self.gemm([n, k, m], 1.0, precision, 1.0);
+        time.backward.gemm += self.gemm([m, k, n], 1.0, precision, 1.0) + of_weights;
+        time.weights += of_weights;
         if precision.bits() < 16 {
             time.forward.cast += 4.0 * m * k / self.memory();
             time.backward.cast += 4.0 * m * n / self.memory();
@@ -178,8 +182,9 @@ impl<'a> Rates<'a> {
                 let (precision, share) = (self.run.precision, self.constants.experts);
                 for [n, k] in [[gates(experts.gated) * width, h], [h, width]] {
                     time.forward.gemm += self.gemm([m, n, k], groups, precision, share);
-                    time.backward.gemm +=
-                        self.gemm([m, k, n], groups, precision, share) + self.gemm([n, k, m], groups, precision, share);
+                    let of_weights = self.gemm([n, k, m], groups, precision, share);
+                    time.backward.gemm += self.gemm([m, k, n], groups, precision, share) + of_weights;
+                    time.weights += of_weights;
                 }
             }
         }
@@ -319,6 +324,15 @@ impl<'a> Rates<'a> {
         let forward = product([tokens, rows, h]) + loss / 2.0 + gather;
         let backward = product([tokens, h, rows]) + product([rows, h, tokens]) + loss / 2.0 + gather;
         [forward, backward]
+    }
+
+    /// The part of the head's backward that is the gradient of its weights.
+    pub fn head_weights(&self) -> f64 {
+        if self.model.ends.projection == Projection::None {
+            return 0.0;
+        }
+        let rows = self.model.ends.vocabulary as f64 / self.t();
+        self.gemm([rows, self.model.hidden as f64, self.run.tokens()], 1.0, Precision::Bf16, 1.0)
     }
 
     /// The token embedding on the first stage, both passes of one microbatch.

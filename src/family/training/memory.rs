@@ -1,7 +1,7 @@
 //! What every rank of a pipeline stage holds at its fullest, in parts.
 //!
 //! State is what parameters, gradients and the optimizer take; activations are kept for every microbatch in flight, as many
-//! as 1F1B and interleaved 1F1B have on a stage; one layer's work, or the logits, come on top at the peak.
+//! as 1F1B, interleaved 1F1B and zero-bubble schedules have on a stage; one layer's work, or the logits, come on top at the peak.
 //! `O(layers)` time for a stage.
 
 use super::{
@@ -57,6 +57,10 @@ pub fn fullest(stages: &[StageMemory]) -> f64 {
 pub fn in_flight(run: &Run, stage: usize) -> f64 {
     let (p, v, i) = (f64::from(run.layout.pipeline), f64::from(run.layout.virtual_stages), stage as f64);
     let m = run.microbatches() as f64;
+    if run.zero_bubble.is_some() {
+        // Activations are kept until the gradients of the weights are made: on every stage as many as on 1F1B's first.
+        return m.min(p);
+    }
     if run.layout.virtual_stages == 1 {
         return m.min(p - i);
     }
@@ -101,7 +105,7 @@ fn activations(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> f6
             largest = largest.max(bytes);
         }
     }
-    if stage + 1 == split.stages() && model.prediction_layers > 0 {
+    if stage == split.last() && model.prediction_layers > 0 {
         let last = model.kind(model.layers.len() - 1);
         kept += f64::from(model.prediction_layers) * layer_bytes(model, run, last);
     }
@@ -167,7 +171,7 @@ fn work(model: &Model, run: &Run, split: &StageSplit, stage: usize) -> f64 {
     };
     let on_stage = model.kinds.iter().zip(split.by_kind(stage, model, 0));
     let largest = on_stage.filter(|(_, counts)| counts[0] > 0.0).map(|(kind, _)| one(kind)).fold(0.0, f64::max);
-    let last = stage + 1 == split.stages();
+    let last = stage == split.last();
     if !last || model.ends.projection == Projection::None {
         return largest;
     }

@@ -5,7 +5,7 @@
 //! the closed form, for any split of layers. `O(p)` time and memory.
 
 use super::{
-    Model, Run,
+    Model, Run, configured,
     iteration::Costs,
     memory::{self, StageMemory},
 };
@@ -24,6 +24,7 @@ pub fn pipeline(run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
                 forward_s: stage.forward_s() + waits,
                 backward_s: stage.backward_s() + waits,
                 recompute_s: stage.again.total(),
+                weight_gradient_s: Some(stage.weights),
                 replicas: 1,
                 devices: run.layout.tensor * run.layout.context,
                 all_reduce_s: costs.reductions[index].data_parallel,
@@ -55,7 +56,11 @@ pub fn pipeline(run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
 
 /// The schedule of the run.
 pub fn schedule(run: &Run) -> Schedule {
-    if run.layout.virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneForwardOneBackward }
+    match run.zero_bubble {
+        Some(schedule) => configured::schedule_of(schedule),
+        None if run.layout.virtual_stages > 1 => Schedule::Interleaved,
+        None => Schedule::OneForwardOneBackward,
+    }
 }
 
 /// The whole iteration: what grows with the cluster and what is fixed are in the durations, so that its simulated length is
@@ -66,6 +71,7 @@ pub fn whole(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) ->
         for seconds in [&mut stage.forward_s, &mut stage.backward_s, &mut stage.recompute_s, &mut stage.all_reduce_s] {
             *seconds *= costs.growth;
         }
+        stage.weight_gradient_s = stage.weight_gradient_s.map(|seconds| seconds * costs.growth);
         stage.parts.buffers += run.settings.reserve_bytes;
         stage.fixed_bytes += run.settings.reserve_bytes;
     }
@@ -74,7 +80,7 @@ pub fn whole(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) ->
     pipeline.transfers.iter_mut().for_each(|transfer| transfer.bytes = bytes);
     pipeline.settings.optimizer_step_s = pipeline.settings.optimizer_step_s * costs.growth + costs.fixed;
     pipeline.samples *= f64::from(run.layout.data);
-    pipeline.interleaved = run.layout.virtual_stages > 1;
+    pipeline.interleaved = run.layout.virtual_stages > 1 && run.zero_bubble.is_none();
     pipeline.notes = vec![
         "sends between stages are not hidden: each is half in the pass before it, half in the one after".into(),
         "the step at the end holds the optimizer's and what an iteration takes beside its work".into(),

@@ -2,8 +2,10 @@
 //!
 //! What is not given takes its default when the model is known; what contradicts is refused with one sentence.
 
-use super::{Accelerator, Layout, Model, Precision, Recompute, Run, Settings, Stack, check::Refusal, hardware};
-use crate::text::printable;
+use super::{
+    Accelerator, Layout, Model, Precision, Recompute, Run, Settings, Stack, ZeroBubble, check::Refusal, hardware,
+};
+use crate::{plan::Schedule, text::printable};
 
 /// The largest degree, micro-batch or number of devices.
 const MOST: u64 = 1 << 20;
@@ -23,6 +25,7 @@ pub struct Request {
     recompute: Option<Recompute>,
     stack: Option<Stack>,
     layers: Vec<u32>,
+    schedule: Option<Schedule>,
     settings: Vec<(String, String)>,
 }
 
@@ -44,7 +47,7 @@ impl Request {
     pub const DEGREES: [&'static str; 7] = ["tp", "pp", "vp", "cp", "ep", "dp", "mbs"];
 
     /// Names that [`Request::set`] takes beside those of settings.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 10] = [
         "hardware",
         "devices",
         "parallel",
@@ -54,6 +57,7 @@ impl Request {
         "recompute",
         "stack",
         "layers",
+        "schedule",
     ];
 
     /// Sets one thing by its name; dashes count as underscores.
@@ -78,6 +82,7 @@ impl Request {
                     .collect();
                 self.layers = list?;
             }
+            "schedule" => self.schedule = Some(schedule(value)?),
             "parallel" => return self.parallel(value),
             "set" => return self.settings_of(value),
             _ if Request::DEGREES.contains(&name.as_str()) => return self.degree(&name, value),
@@ -143,6 +148,7 @@ impl Request {
         both.precision = both.precision.or(other.precision);
         both.recompute = both.recompute.or(other.recompute);
         both.stack = both.stack.or(other.stack);
+        both.schedule = both.schedule.or(other.schedule);
         if both.layers.is_empty() {
             both.layers.clone_from(&other.layers);
         }
@@ -161,8 +167,12 @@ impl Request {
     /// # Errors
     /// [`Refusal`] if something has no default, or what was asked for contradicts itself.
     pub fn resolve(&self, model: &Model) -> Result<Resolved, Refusal> {
-        let [tensor, pipeline, virtual_stages, context, expert, data, micro_batch] =
+        let zero_bubble = self.schedule.and_then(|schedule| ZeroBubble::find(schedule.id()));
+        let [tensor, pipeline, mut virtual_stages, context, expert, data, micro_batch] =
             self.degrees.map(|degree| degree.unwrap_or(1));
+        if let (Some(schedule), None) = (zero_bubble, self.degrees[2]) {
+            virtual_stages = schedule.parts();
+        }
         let others = u64::from(tensor) * u64::from(pipeline) * u64::from(context);
         let refuse = |problem: String, repair: &str| Err(Refusal { problem, repair: repair.into() });
         let devices = self.devices.unwrap_or_else(|| others.saturating_mul(data.into()));
@@ -194,6 +204,7 @@ impl Request {
             recompute: self.recompute.unwrap_or(Recompute::None),
             settings: self.settings(stack),
             layers: self.layers.clone(),
+            zero_bubble,
         };
         Ok(Resolved { run, accelerator: self.resolve_hardware(), devices, stack })
     }
@@ -230,6 +241,13 @@ fn precision(value: &str) -> Result<Precision, String> {
 fn stack(value: &str) -> Result<Stack, String> {
     Stack::find(value).ok_or_else(|| {
         format!("there is no stack `{}`; there are {}", printable(value), Stack::ALL.map(Stack::id).join(", "))
+    })
+}
+
+fn schedule(value: &str) -> Result<Schedule, String> {
+    let known = ["1f1b", "interleaved", "zb-h1", "zb-v"];
+    Schedule::find(value).filter(|schedule| known.contains(&schedule.id())).ok_or_else(|| {
+        format!("schedule is `{}`, must be 1f1b (interleaved where vp is above 1), zb-h1 or zb-v", printable(value))
     })
 }
 

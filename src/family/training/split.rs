@@ -13,6 +13,8 @@ use super::{Layout, Model};
 pub struct StageSplit {
     stages: usize,
     chunks: Vec<Range<usize>>,
+    /// Whether the second of two chunks of each stage is placed back from the last stage to the first.
+    folded: bool,
 }
 
 impl StageSplit {
@@ -46,7 +48,7 @@ impl StageSplit {
                 first - count..first
             })
             .collect();
-        StageSplit { stages, chunks }
+        StageSplit { stages, chunks, folded: false }
     }
 
     /// Number of stages.
@@ -54,9 +56,23 @@ impl StageSplit {
         self.stages
     }
 
+    /// The same split with the second half of the model placed back from the last stage to the first, as ZB-V has it:
+    /// chunk `2p − 1 − i` on stage `i` beside chunk `i`. It takes two chunks a stage.
+    #[must_use]
+    pub fn folded(self) -> Self {
+        StageSplit { folded: self.chunks.len() == 2 * self.stages, ..self }
+    }
+
+    /// The stage with the model's last layers.
+    pub fn last(&self) -> usize {
+        if self.folded { 0 } else { self.stages - 1 }
+    }
+
     /// The chunks of a stage, earlier layers first.
     pub fn chunks(&self, stage: usize) -> impl Iterator<Item = &Range<usize>> {
-        self.chunks[stage..].iter().step_by(self.stages)
+        let back = self.chunks.len() - 1;
+        let own = (stage..self.chunks.len()).step_by(if self.folded { (back - 2 * stage).max(1) } else { self.stages });
+        own.take(if self.folded { 2 } else { usize::MAX }).map(|chunk| &self.chunks[chunk])
     }
 
     /// Layers of a stage.
@@ -105,6 +121,10 @@ mod tests {
     fn chunks_are_dealt_round_robin() {
         let split = StageSplit::even(8, &layout(2, 2)).unwrap();
         assert_eq!(split.chunks(1).cloned().collect::<Vec<_>>(), [2..4, 6..8]);
+        let folded = StageSplit::even(12, &layout(3, 2)).unwrap().folded();
+        assert_eq!(folded.chunks(0).cloned().collect::<Vec<_>>(), [0..2, 10..12]);
+        assert_eq!(folded.chunks(2).cloned().collect::<Vec<_>>(), [4..6, 6..8]);
+        assert_eq!((folded.last(), folded.layers(1)), (0, 4));
         assert_eq!(StageSplit::of(&[3, 1, 2], 3).chunks(2).cloned().collect::<Vec<_>>(), vec![4..6]);
     }
 }

@@ -95,7 +95,7 @@ impl Planner for Joint {
     }
 
     fn unheard(&self, workload: &Workload) -> &'static [&'static str] {
-        if workload.training().is_some() { &training::UNHEARD } else { &[] }
+        workload.training().map_or(&[], training::unheard)
     }
 
     fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {

@@ -16,6 +16,7 @@ mod candidates;
 mod coarsen;
 mod ensemble;
 pub mod mapping;
+mod model;
 mod options;
 mod planner;
 mod refine;

@@ -18,6 +18,7 @@ use super::{
     candidates::{Partition, Point, candidates},
     coarsen::Fine,
     mapping::{Consider, Demands, Instance, MapError, Mapping, Method, Parallel, Settings, map},
+    model::{fine, machine},
     options::OPTIONS,
     stages::Machine,
     wiring,
@@ -25,7 +26,7 @@ use super::{
 use crate::{
     cluster::{
         LimitKind, Limits,
-        topology::{self, Collectives, LinkRule, Ring, Topology},
+        topology::{self, LinkRule, Topology},
     },
     family::{self, layers::costs},
     plan::{Measure, Plan, SpeedupModel, Stage, document::MappingPart},
@@ -48,8 +49,6 @@ static INFO: PlannerInfo = PlannerInfo {
 const CLUSTERS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
 /// What `search_comm_coef` tries.
 const COEFFICIENTS: [f64; 8] = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
-/// Above so many devices stages take powers of two of them.
-const EVERY_WIDTH: usize = 16;
 /// Above so many devices an exchange is not tried for every partition.
 const POLISHED: usize = 64;
 
@@ -85,6 +84,18 @@ impl Planner for Parmesan {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
+        self.planned(problem, search, true)
+    }
+}
+
+impl Parmesan {
+    /// The same for a workload that was converted: where nothing fits, the least memory that would do is not looked for,
+    /// since it would be another one's.
+    pub(in crate::planner) fn plan_of_converted(problem: &Problem, search: &Search) -> Outcome {
+        Parmesan.planned(problem, search, false)
+    }
+
+    fn planned(&self, problem: &Problem, search: &Search, tells_least: bool) -> Outcome {
         let wired = match wired(problem) {
             Ok(wired) => wired,
             Err(error) => return Outcome::refused(error.to_string()),
@@ -102,7 +113,7 @@ impl Planner for Parmesan {
         if let Err(error) = parallel(problem).checked() {
             return Outcome::refused(format!("{error}."));
         }
-        Run::new(problem, &wired, search).run()
+        Run { tells_least, ..Run::new(problem, &wired, search) }.run()
     }
 }
 
@@ -154,6 +165,8 @@ struct Run<'a> {
     machine: Machine,
     method: Method,
     consider: Consider,
+    /// Whether the least memory that would do is looked for where nothing fits.
+    tells_least: bool,
 }
 
 impl<'a> Run<'a> {
@@ -171,7 +184,18 @@ impl<'a> Run<'a> {
             all_reduces: problem.options.flag("incl_allr"),
             shared_links: false,
         };
-        Run { problem, topology, file: file.as_ref(), search, model, fine, machine, method, consider }
+        Run {
+            problem,
+            topology,
+            file: file.as_ref(),
+            search,
+            model,
+            fine,
+            machine,
+            method,
+            consider,
+            tells_least: true,
+        }
     }
 
     /// The points to try, and which of the values given do not count.
@@ -417,7 +441,8 @@ impl<'a> Run<'a> {
         let free = Machine { memory: f64::INFINITY, ..self.machine.clone() };
         let mut least = f64::INFINITY;
         let limits = Limits { memory_bytes: f64::MAX, ..self.problem.limits };
-        for point in self.points().0 {
+        let points = if self.tells_least { self.points().0 } else { vec![] };
+        for point in points {
             for partition in candidates(&self.fine, &free, point, self.search) {
                 let score = family::check(&self.problem.workload, &limits, &self.plan_of(&partition));
                 least = least.min(score.stages.iter().map(|stage| stage.memory_bytes).fold(0.0, f64::max));
@@ -439,75 +464,4 @@ impl<'a> Run<'a> {
 
 fn instance_identity(plan: &Plan) -> Vec<usize> {
     (0..plan.devices_used() as usize).collect()
-}
-
-/// The graph with costs for a microbatch.
-fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, microbatches: f64) -> Fine {
-    let kept = states::kept(workload);
-    let (dag, n) = (&workload.dag, workload.dag.len());
-    let Some(profile) = workload.layers() else { return Fine::default() };
-    let share = model.scale(limits.batch) / microbatches;
-    let node = |v: usize| &profile.nodes[v];
-    let all: f64 = (0..n).filter(|&v| kept[v]).map(|v| node(v).activation()).sum();
-    let per_sample = match model.peak_activation_per_sample {
-        given if given > 0.0 => given,
-        _ => all / f64::from(model.profile_batch.max(1)),
-    };
-    let held = per_sample * f64::from(limits.batch) / microbatches / if all > 0.0 { all } else { 1.0 };
-    let of =
-        |value: &dyn Fn(usize) -> f64| -> Vec<f64> { (0..n).map(|v| if kept[v] { value(v) } else { 0.0 }).collect() };
-    let sorted = |list: &mut dyn Iterator<Item = usize>| {
-        let mut list: Vec<usize> = list.collect();
-        list.sort_unstable();
-        list.dedup();
-        list
-    };
-    Fine {
-        out: (0..n).map(|v| sorted(&mut dag.successors(v))).collect(),
-        into: (0..n).map(|v| sorted(&mut dag.predecessors(v))).collect(),
-        seconds: of(&|v| node(v).seconds() * share),
-        bytes: of(&|v| node(v).activation() * share),
-        parameters: of(&|v| node(v).parameter_bytes),
-        kept: of(&|v| node(v).activation() * held),
-        order: dag.topological_order().iter().map(|&v| v as usize).collect(),
-    }
-}
-
-/// What stages run on, as the dynamic program sees it.
-fn machine(problem: &Problem, topology: &Topology, model: &SpeedupModel, microbatches: f64) -> Machine {
-    let devices = topology.devices();
-    let matrix = topology.pair_matrix();
-    let widths: Vec<usize> = if !problem.options.flag("replicas") {
-        vec![1]
-    } else if devices <= EVERY_WIDTH {
-        (1..=devices).collect()
-    } else {
-        let powers = (0..).map(|power| 1usize << power).take_while(|&width| width <= devices);
-        let mut widths: Vec<usize> = powers.flat_map(|width| [width, 3 * width / 2]).chain([devices]).collect();
-        widths.retain(|&width| width >= 1 && width <= devices);
-        widths.sort_unstable();
-        widths.dedup();
-        widths
-    };
-    // The devices of the widest ring, one after the other: what so many of them in a row attain is what is hoped for.
-    let ring = Ring::widest(devices, |a, b| matrix.at(a, b)).order;
-    let mut reduce_s = vec![0.0; devices + 1];
-    for &width in widths.iter().filter(|&&width| width > 1) {
-        const PROBE: f64 = 1e9;
-        let starts = [0, devices - width];
-        let group = |start: usize| Collectives::new(topology, &ring[start..start + width]).all_reduce_s(PROBE) / PROBE;
-        let in_order: Vec<usize> = (0..width).collect();
-        let natural = Collectives::new(topology, &in_order).all_reduce_s(PROBE) / PROBE;
-        reduce_s[width] = starts.into_iter().map(group).fold(natural, f64::min);
-    }
-    Machine {
-        devices,
-        widths,
-        bandwidth: Some(matrix.median()).filter(|width| width.is_finite() && *width > 0.0).unwrap_or(1e30),
-        reduce_s,
-        microbatches,
-        overlap: problem.options.flag("concurrent_copy_comp"),
-        memory: problem.limits.memory_bytes,
-        state: model.optimizer_memory_scaling,
-    }
 }

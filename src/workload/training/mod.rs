@@ -16,4 +16,4 @@ pub use config::from_hugging_face;
 pub use hardware::{Accelerator, Constants};
 pub use model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection, Span};
 pub use profile::TrainingProfile;
-pub use run::{AttentionKernel, ContextStyle, Layout, Precision, Recompute, Run, Settings, Stack};
+pub use run::{AttentionKernel, ContextStyle, Layout, Precision, Recompute, Run, Settings, Stack, ZeroBubble};

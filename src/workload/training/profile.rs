@@ -66,6 +66,7 @@ impl TrainingProfile {
             recompute: Recompute::None,
             settings: self.settings,
             layers: vec![],
+            zero_bubble: None,
         }
     }
 

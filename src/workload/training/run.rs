@@ -125,6 +125,39 @@ impl fmt::Display for Recompute {
     }
 }
 
+/// A schedule that puts off the gradients of the weights, so that they fill the pipeline's bubble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZeroBubble {
+    /// ZB-H1: one part of the model on each rank, no more in flight than the first stage of 1F1B has (Qi et al., ICLR 2024).
+    H1,
+    /// ZB-V: two parts on each rank, the second half of the model placed back from the last rank to the first (Qi et al.,
+    /// NeurIPS 2024).
+    V,
+}
+
+impl ZeroBubble {
+    /// What files and flags call it.
+    pub fn id(self) -> &'static str {
+        match self {
+            ZeroBubble::H1 => "zb-h1",
+            ZeroBubble::V => "zb-v",
+        }
+    }
+
+    /// Virtual stages of every rank under it.
+    pub fn parts(self) -> u32 {
+        match self {
+            ZeroBubble::H1 => 1,
+            ZeroBubble::V => 2,
+        }
+    }
+
+    /// The schedule of this id.
+    pub fn find(id: &str) -> Option<Self> {
+        [ZeroBubble::H1, ZeroBubble::V].into_iter().find(|schedule| schedule.id() == id)
+    }
+}
+
 /// The kernel of the attention core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttentionKernel {
@@ -353,6 +386,8 @@ pub struct Run {
     pub settings: Settings,
     /// Layers of each stage, or of each virtual stage in the order of the model; even where empty.
     pub layers: Vec<u32>,
+    /// The schedule, where it is not 1F1B or, with virtual stages, interleaved 1F1B.
+    pub zero_bubble: Option<ZeroBubble>,
 }
 
 impl Run {

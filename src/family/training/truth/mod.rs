@@ -52,6 +52,15 @@ pub const A100_UNFUSED: Class = Class {
     devices: [8, 3072],
 };
 
+/// The same under a schedule that puts off the gradients of the weights, ZB-1p, which ZB-H1 stands for (Qi 2023).
+pub const A100_ZERO_BUBBLE: Class = Class {
+    class: "dense decoders, bf16, A100, zero-bubble schedule of 1F1B's memory (Qi et al. 2023)",
+    runs: 12,
+    mean_error: 0.0336,
+    worst_error: 0.081,
+    devices: [8, 32],
+};
+
 /// Dense models on one node of B200 (SimuMax).
 pub const B200_DENSE: Class = Class {
     class: "dense decoders, bf16, one node of B200, Megatron-LM (SimuMax)",
@@ -106,6 +115,10 @@ pub fn class(model: &Model, run: &Run, accelerator: &Accelerator) -> Option<&'st
         return None;
     }
     let fused = run.settings.attention == AttentionKernel::Flash;
+    if run.zero_bubble.is_some() {
+        let like = accelerator.generation == Generation::Ampere && !fused && bits == 16 && !model.has_experts();
+        return like.then_some(&A100_ZERO_BUBBLE);
+    }
     match (accelerator.generation, bits) {
         (Generation::Hopper, 16) if fused && !model.has_experts() => Some(&H100_BF16),
         (Generation::Hopper, 8) if fused && !model.has_experts() => Some(&H100_FP8),

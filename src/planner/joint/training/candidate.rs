@@ -81,10 +81,11 @@ impl Bench<'_> {
                 sequence_parallel: run.settings.sequence_parallel,
                 distributed_optimizer: run.settings.distributed_optimizer,
                 layers: run.layers.clone(),
+                zero_bubble: run.zero_bubble,
             },
             split: split.clone(),
             closed_s: costs.terms().iteration,
-            bound_s: bound(&costs),
+            bound_s: bound(&costs, run.zero_bubble.is_some()),
             memory_bytes: self.fullest(run, split),
         }
     }
@@ -104,20 +105,22 @@ impl Bench<'_> {
     }
 }
 
-/// A time that no simulation of 1F1B, plain or interleaved, goes below, seconds.
+/// A time that no simulation of 1F1B, plain or interleaved, or of a zero-bubble schedule goes below, seconds.
 ///
 /// Stage `i` runs `m` microbatches one after another, `m (f + b)` in all. It begins when the first microbatch has come
 /// through one virtual stage of every stage before it, `Σ f / v`, and when it has ended, the last microbatch's gradients go
 /// back through them, `Σ b / v`; then the first stage reduces its gradients. Or stage `i` reduces its own. The optimizer
-/// steps after either.
-pub(super) fn bound(costs: &Costs) -> f64 {
+/// steps after either. Where gradients of the weights are put off (`apart`) the last of a stage's work may be on them, which
+/// no earlier stage waits for: then only the stage's own work and reduction count.
+pub(super) fn bound(costs: &Costs, apart: bool) -> f64 {
     let (m, v) = (costs.microbatches as f64, f64::from(costs.virtual_stages));
     let waits = costs.transfer * v / 2.0;
     let (mut before, mut behind, mut longest) = (0.0, 0.0, 0f64);
     let first = costs.reductions.first().map_or(0.0, |reduction| reduction.data_parallel);
     for (stage, reduction) in costs.stages.iter().zip(&costs.reductions) {
         let (forward, backward) = (stage.forward_s() + waits, stage.backward_s() + waits);
-        let after = f64::max(behind + first, reduction.data_parallel);
+        let back = if apart { 0.0 } else { behind + first };
+        let after = f64::max(back, reduction.data_parallel);
         longest = longest.max(before + m * (forward + backward) + after);
         before += forward / v;
         behind += backward / v;

@@ -13,12 +13,14 @@ mod candidate;
 mod space;
 #[cfg(test)]
 mod tests;
+mod zero_bubble;
 
 use candidate::{Bench, Candidate, bound_of_any_split};
 
 use crate::{
     cluster::{LimitKind, Limits},
-    family::training::{Layout, Recompute, Run, check::Refusal, configured, iteration::Costs},
+    family::training::{Layout, Recompute, Run, Stack, ZeroBubble, check::Refusal, configured, iteration::Costs},
+    plan::Schedule,
     planner::{Alternative, Infeasible, Outcome, Search, Status, pipeline_options},
     units,
     workload::TrainingProfile,
@@ -26,9 +28,16 @@ use crate::{
 
 use super::settings::Settings;
 
-/// The planner's options that are about profiles: here the engine is that of the stack, its schedule is 1F1B, interleaved
-/// where the configuration has virtual stages, which are searched, and the search is whole.
-pub(super) static UNHEARD: [&str; 5] = ["space", "schedule", "virtual_stages", "engine", "gap"];
+/// The planner's options that are about profiles: here the engine is that of the stack, virtual stages are searched, and the
+/// search is whole. NVIDIA's stacks run 1F1B, interleaved where the configuration has virtual stages, and nothing else.
+pub(super) fn unheard(profile: &TrainingProfile) -> &'static [&'static str] {
+    const UNHEARD: [&str; 5] = ["schedule", "space", "virtual_stages", "engine", "gap"];
+    match profile.stack {
+        Stack::Torchtitan | Stack::Plain => &UNHEARD[1..],
+        Stack::Megatron2025 | Stack::Nemo24 => &UNHEARD,
+    }
+}
+
 /// Configurations that are kept and told.
 const KEPT: usize = 10;
 /// Configurations that no other is both faster and smaller than, told at the most.
@@ -58,11 +67,15 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &Settin
         settings,
         search,
     };
+    let schedules = match zero_bubble::searched(profile, settings) {
+        Ok(schedules) => schedules,
+        Err(why) => return Outcome::refused(why),
+    };
     // Where the devices do not divide into any configuration, fewer of them may.
     let mut found = Found::default();
     let mut devices = limits.devices;
     while devices > 0 {
-        found = task.candidates(devices);
+        found = task.candidates(devices, schedules);
         if !found.candidates.is_empty() || found.least_memory.is_some() || found.stopped {
             break;
         }
@@ -89,7 +102,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     /// All configurations on so many devices that fit.
-    fn candidates(&self, devices: u32) -> Found {
+    fn candidates(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> Found {
         let mut found = Found::default();
         let layouts = space::layouts(self.bench.profile, devices, self.bench.batch, self.settings);
         found.layouts = layouts.len();
@@ -102,18 +115,25 @@ impl Task<'_> {
                 self.search.report_fraction(0.8 * number as f64 / layouts.len() as f64);
             }
             let own = self.bench.profile.settings.sequence_parallel;
-            self.layout(*layout, own, &mut found);
-            if own && layout.tensor > 1 {
-                self.layout(*layout, false, &mut found);
+            let other =
+                zero_bubble.and_then(|schedule| Some((zero_bubble::layout(*layout, schedule)?, Some(schedule))));
+            let interleaved = self.settings.wanted.schedule == Some(Schedule::Interleaved);
+            let usual = usual && (layout.virtual_stages > 1 || !interleaved);
+            for (layout, schedule) in usual.then_some((*layout, None)).into_iter().chain(other) {
+                self.layout(layout, schedule, own, &mut found);
+                if own && layout.tensor > 1 {
+                    self.layout(layout, schedule, false, &mut found);
+                }
             }
         }
         found
     }
 
     /// The splits of a layout.
-    fn layout(&self, layout: Layout, sequence_parallel: bool, found: &mut Found) {
+    fn layout(&self, layout: Layout, schedule: Option<ZeroBubble>, sequence_parallel: bool, found: &mut Found) {
         let mut configuration = self.bench.profile.configuration(layout, Recompute::None);
         configuration.sequence_parallel = sequence_parallel;
+        configuration.zero_bubble = schedule;
         let even = self.bench.taken(&configuration);
         let mut promising = true;
         match &even {

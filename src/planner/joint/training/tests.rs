@@ -5,7 +5,7 @@ use super::{
     space,
 };
 use crate::{
-    family::training::{Recompute, hardware, iteration::Costs, published},
+    family::training::{Recompute, ZeroBubble, hardware, iteration::Costs, published},
     planner::{Options, Planner, joint::Joint, joint::settings::Settings},
     workload::TrainingProfile,
 };
@@ -13,7 +13,7 @@ use crate::{
 #[test]
 fn no_simulation_goes_below_the_bound() {
     let settings = Settings::new(&Options::defaults(Joint.options()));
-    let (mut seen, mut near) = (0, 0);
+    let (mut seen, mut near, mut apart) = (0, 0, 0);
     for (model, hardware, devices, batch) in
         [("llama-3.1-8b", "h100", 32, 64), ("deepseek-v2-lite", "b200", 16, 32), ("llama-3-70b", "a100-80", 48, 96)]
     {
@@ -23,6 +23,22 @@ fn no_simulation_goes_below_the_bound() {
         let layouts = space::layouts(&profile, devices, batch, &settings);
         assert!(layouts.len() > 100, "{}", layouts.len());
         for layout in layouts.into_iter().step_by(11) {
+            for (layout, zero_bubble) in [ZeroBubble::H1, ZeroBubble::V]
+                .into_iter()
+                .filter_map(|schedule| Some((super::zero_bubble::layout(layout, schedule)?, schedule)))
+            {
+                let mut configuration = profile.configuration(layout, Recompute::None);
+                configuration.zero_bubble = Some(zero_bubble);
+                let Ok((run, split)) = bench.taken(&configuration) else { continue };
+                let costs = Costs::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
+                let simulated = bench.simulated(&bench.candidate(&run, &split));
+                let bounds = [bound(&costs, true), bound_of_any_split(&costs)];
+                assert!(
+                    bounds.iter().all(|bound| *bound <= simulated * (1.0 + 1e-9)),
+                    "{layout}: {bounds:?} {simulated}"
+                );
+                apart += 1;
+            }
             let mut configuration = profile.configuration(layout, Recompute::None);
             let splits = std::iter::once(vec![]).chain(space::uneven(profile.model.layers.len(), &layout));
             for layers in splits.step_by(3) {
@@ -30,7 +46,7 @@ fn no_simulation_goes_below_the_bound() {
                 let Ok((run, split)) = bench.taken(&configuration) else { continue };
                 let costs = Costs::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
                 let simulated = bench.simulated(&bench.candidate(&run, &split));
-                let (bound, any) = (bound(&costs), bound_of_any_split(&costs));
+                let (bound, any) = (bound(&costs, false), bound_of_any_split(&costs));
                 assert!(bound <= simulated * (1.0 + 1e-9), "{layout}: {bound} above {simulated}");
                 assert!(any <= simulated * (1.0 + 1e-9), "{layout}: {any} above {simulated}");
                 seen += 1;
@@ -38,5 +54,6 @@ fn no_simulation_goes_below_the_bound() {
             }
         }
     }
+    assert!(apart > 20, "{apart} zero-bubble schedules");
     assert!(seen > 100 && near * 10 > seen * 8, "{near} of {seen} within 3%");
 }

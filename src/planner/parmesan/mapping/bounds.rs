@@ -4,7 +4,8 @@
 //! 2. Neighbours: the `i`-th largest flow of a worker goes to or comes from its device's `i`-th widest neighbour at best.
 //! 3. Components: where the workers that talk are more than any part of the topology joined at a width, some flow among
 //!    them goes over a narrower pair.
-//! 4. Rings: a ring's narrowest step is no wider than what its workers' devices could have in the best case.
+//! 4. Rings: a ring's narrowest step is no wider than what its workers' devices could have in the best case, nor than the
+//!    widest width at which some part of the topology has as many devices.
 //!
 //! `O(devices² log devices + flows log flows)`.
 
@@ -52,23 +53,29 @@ impl Instance<'_> {
         bound
     }
 
-    fn components(&self) -> f64 {
+    /// Widths from the narrowest up, each with the size of the largest part that pairs of that width or more join; of equal
+    /// sizes the narrowest width.
+    fn parts(&self, distinct: &[f64]) -> Vec<(f64, usize)> {
         let n = self.devices();
-        let mut distinct = self.widths();
-        distinct.dedup();
         let largest_part = |width: f64| {
             let joined = |a: usize, b: usize| self.matrix.at(a, b).max(self.matrix.at(b, a)) >= width;
             largest(n, (0..n).flat_map(|a| (0..a).map(move |b| (a, b))).filter(|&(a, b)| joined(a, b)))
         };
+        let mut parts: Vec<(f64, usize)> = distinct.iter().rev().map(|&width| (width, largest_part(width))).collect();
+        parts.dedup_by_key(|part| part.1);
+        parts
+    }
+
+    fn components(&self) -> f64 {
+        let mut distinct = self.widths();
+        distinct.dedup();
         let mut flows: Vec<_> = self.demands.flows.iter().collect();
         flows.sort_unstable_by(|a, b| b.bytes.total_cmp(&a.bytes));
         let mut sizes: Vec<f64> = flows.iter().map(|flow| flow.bytes).collect();
         sizes.dedup();
         let mut bound = 0.0f64;
-        // Widths from the narrowest up: where a part is too small for the talkers of at least these bytes, one of them
-        // goes over less.
-        let mut parts: Vec<(f64, usize)> = distinct.iter().rev().map(|&width| (width, largest_part(width))).collect();
-        parts.dedup_by_key(|part| part.1);
+        // Where a part is too small for the talkers of at least these bytes, one of them goes over less.
+        let parts = self.parts(&distinct);
         for bytes in sizes {
             let talkers = largest(
                 self.workers(),
@@ -95,11 +102,20 @@ impl Instance<'_> {
             })
             .collect();
         second.sort_unstable_by(|a, b| b.total_cmp(a));
-        let widest = self.widths().first().copied().unwrap_or(f64::INFINITY);
-        let bound = |group: &super::Group| match group.workers.len() {
-            0 | 1 => 0.0,
-            2 => group.bytes / widest,
-            size => group.bytes / second.get(size - 1).copied().unwrap_or(f64::INFINITY),
+        let mut distinct = self.widths();
+        distinct.dedup();
+        let parts = self.parts(&distinct);
+        let widest = distinct.first().copied().unwrap_or(f64::INFINITY);
+        // The widest width at which a part has as many devices: a ring stays within one part.
+        let within = |size: usize| distinct.iter().find(|&&width| largest_of(&parts, width) >= size).copied();
+        let bound = |group: &super::Group| {
+            let size = group.workers.len();
+            let steps = match size {
+                0 | 1 => return 0.0,
+                2 => widest,
+                _ => second.get(size - 1).copied().unwrap_or(f64::INFINITY),
+            };
+            group.bytes / steps.min(within(size).unwrap_or(f64::INFINITY))
         };
         self.demands.groups.iter().map(bound).fold(0.0, f64::max)
     }

@@ -1,0 +1,115 @@
+//! A configuration of a training workload for torchtitan: a function of its registry of configurations.
+//!
+//! Degrees, schedule and the modules of every part of the model are set; the model itself is one that torchtitan has. Names
+//! follow torchtitan 0.3, as `super::torchtitan` has them. Parts are listed in the order of the model: the schedule decides
+//! which rank has which, round robin or, under ZB-V, down and back up.
+
+use super::{Names, python};
+use crate::{
+    family::training::{Precision, Recompute, Run, ZeroBubble, configured},
+    plan::Configuration,
+    workload::TrainingProfile,
+};
+
+/// torchtitan's word for the schedule.
+fn word(run: &Run) -> &'static str {
+    match run.zero_bubble {
+        Some(ZeroBubble::V) => "ZBVZeroBubble",
+        _ if run.layout.virtual_stages > 1 => "Interleaved1F1B",
+        _ => "1F1B",
+    }
+}
+
+/// The names of the modules of every part, in the order of the model.
+fn parts(profile: &TrainingProfile, configuration: &Configuration, names: &Names) -> Vec<Vec<String>> {
+    let Some(split) = configured::split(profile, configuration) else { return vec![] };
+    let mut parts: Vec<(usize, Vec<String>)> = (0..split.stages())
+        .flat_map(|stage| split.chunks(stage))
+        .map(|chunk| (chunk.start, chunk.clone().map(|layer| names.block.replace("{}", &layer.to_string())).collect()))
+        .collect();
+    // A part without layers begins where the next one does, and stands before it.
+    parts.sort_by_key(|(start, modules)| (*start, modules.len()));
+    let mut parts: Vec<Vec<String>> = parts.into_iter().map(|(_, modules)| modules).collect();
+    if let Some(first) = parts.first_mut() {
+        first.splice(0..0, names.first.iter().cloned());
+    }
+    if let Some(last) = parts.last_mut() {
+        last.extend(names.last.iter().cloned());
+    }
+    parts
+}
+
+/// The file.
+pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configuration, names: &Names) -> String {
+    let (layout, settings) = (&run.layout, &run.settings);
+    let stages = layout.pipeline;
+    let list = |part: &Vec<String>| part.iter().map(|name| python::string(name)).collect::<Vec<_>>().join(", ");
+    let parts: String =
+        parts(profile, configuration, names).iter().map(|part| format!("    [{}],\n", list(part))).collect();
+    let layers = profile.model.layers.len();
+    let (base, fill) = match super::torchtitan::own(layers as u64, profile.model.hidden, profile.model.ends.vocabulary)
+    {
+        Some(own) => (own, ""),
+        None => ("llama3_8b", "  # fill in: the configuration of your model"),
+    };
+    let shards = settings.fsdp || settings.distributed_optimizer;
+    let (replicate, shard) = if shards { (1, layout.data) } else { (layout.data, 1) };
+    let recompute = run.recompute == Recompute::Full;
+    let import = if recompute { "from torchtitan.distributed.activation_checkpoint import FullAC\n" } else { "" };
+    let micro = u64::from(layout.micro_batch);
+    let local = if stages > 1 { micro * run.microbatches() } else { micro };
+    let mut sets = vec![
+        format!("parallelism.pipeline_parallel_degree = {stages}"),
+        format!("parallelism.pipeline_parallel_schedule = {}", python::string(word(run))),
+        format!("parallelism.module_fqns_per_model_part = {}", if stages > 1 { "MODEL_PARTS" } else { "None" }),
+        format!("parallelism.tensor_parallel_degree = {}", layout.tensor),
+        format!(
+            "parallelism.enable_sequence_parallel = {}",
+            python::truth(configuration.sequence_parallel && layout.tensor > 1)
+        ),
+        format!("parallelism.context_parallel_degree = {}", layout.context),
+        format!("parallelism.expert_parallel_degree = {}", layout.expert),
+        format!("parallelism.data_parallel_replicate_degree = {replicate}"),
+        format!("parallelism.data_parallel_shard_degree = {shard}"),
+    ];
+    if shards {
+        let after = if settings.fsdp { "always" } else { "never" };
+        sets.push(format!("parallelism.fsdp_reshard_after_forward = \"{after}\""));
+    }
+    if stages > 1 {
+        sets.push(format!("parallelism.pipeline_parallel_microbatch_size = {micro}"));
+        sets.push("config.training.disable_cuda_graphs = True".into());
+    }
+    sets.push(format!("config.training.local_batch_size = {local}"));
+    sets.push(format!("config.training.global_batch_size = {}", run.global_batch));
+    sets.push(format!("config.training.seq_len = {}", run.sequence));
+    sets.push(format!("config.activation_checkpoint = {}", if recompute { "FullAC.Config()" } else { "None" }));
+    if run.precision.bits() < 16 {
+        sets.push(format!("# fill in: a converter of the model for {} (torchao)", run.precision.id()));
+    } else if run.precision == Precision::Fp16 {
+        sets.push("# fill in: training in fp16; torchtitan mixes bf16".into());
+    }
+    if settings.tp_overlap && layout.tensor > 1 {
+        sets.push("parallelism.enable_async_tensor_parallel = True  # with torch.compile".into());
+    }
+    let sets: String = sets.iter().map(|set| format!("    {set}\n")).collect();
+    format!(
+        "# {devices} ranks: {layout}
+# Save it as planned.py where Python finds it, and start torchtitan with --module planned --config planned.
+{import}from torchtitan.models.llama3.config_registry import {base} as base{fill}
+
+# The splitter drops modules that no part names: all of them are here.
+MODEL_PARTS = [
+{parts}]
+
+
+def planned():
+    config = base()
+    layers = len(config.model_spec.model.layers)
+    assert layers == {layers}, f\"the plan is for {layers} layers, the model has {{layers}}\"
+    parallelism = config.parallelism
+{sets}    return config
+",
+        devices = layout.devices(),
+    )
+}

@@ -1,0 +1,115 @@
+//! Configurations of models that are to be trained, for the engines that run them: what each cannot express, the nearest
+//! configuration that it can, and its price by the family's own check.
+//!
+//! `O(layers)`, and a simulation where something is lost.
+
+use super::{
+    Engine, ExportError, Exported, Settings, headed, loss, megatron_bridge_training, megatron_training,
+    torchtitan_training,
+};
+use crate::{
+    cluster::Limits,
+    export::fullness,
+    family::{
+        check,
+        training::{AttentionKernel, ContextStyle, Recompute, Run, ZeroBubble, configured},
+    },
+    plan::{Configuration, Plan},
+    workload::{TrainingProfile, Workload},
+};
+
+/// Writes a configuration for an engine.
+///
+/// # Errors
+/// [`ExportError`] if the plan breaks a rule, or the engine cannot run it and nothing near it.
+pub(super) fn export(
+    engine: Engine,
+    workload: &Workload,
+    profile: &TrainingProfile,
+    limits: &Limits,
+    plan: &Plan,
+    settings: &Settings,
+) -> Result<Exported, ExportError> {
+    let score = check(workload, limits, plan);
+    if let Some(violation) = score.violations.first() {
+        return Err(ExportError::Invalid(violation.to_string()));
+    }
+    let impossible = |losses: Vec<String>| ExportError::Impossible { engine: engine.title(), losses };
+    let own = configured::of_plan(profile, plan);
+    if let Some(reason) = refused(engine, own.zero_bubble) {
+        let schedule = own.zero_bubble.map_or("1f1b", ZeroBubble::id);
+        return Err(ExportError::Schedule { engine: engine.title(), schedule, reason });
+    }
+    let (near, losses) = nearest(engine, &own);
+    if settings.exact && !losses.is_empty() {
+        return Err(impossible(losses));
+    }
+    let (mut written, mut value) = (plan.clone(), score.value);
+    if near != own {
+        let Some(split) = configured::split(profile, &near) else { return Err(impossible(losses)) };
+        written = configured::plan(profile, near.clone(), &split);
+        let other = check(workload, limits, &written);
+        if let Some(violation) = other.violations.first() {
+            return Err(impossible([losses, vec![format!("the nearest configuration: {violation}")]].concat()));
+        }
+        value = other.value;
+    }
+    let run = profile.run(&near, limits.batch);
+    let own_notes = match engine {
+        Engine::TorchTitan => unlike(&run),
+        _ => vec![],
+    };
+    let notes: Vec<String> = fullness::warning(&score, limits).into_iter().chain(own_notes).collect();
+    let cost = (!losses.is_empty()).then(|| loss((score.value, value), score.measure));
+    let text = match engine {
+        Engine::MegatronBridge => megatron_bridge_training::text(profile, &run, &near),
+        Engine::TorchTitan => torchtitan_training::text(profile, &run, &near, &settings.names),
+        _ => megatron_training::text(profile, limits.batch, &written),
+    };
+    let text = headed(engine, &losses, cost, &notes, "") + &text;
+    Ok(Exported { text, losses, notes, plan: written, values: (score.value, value) })
+}
+
+/// Why an engine cannot run a schedule.
+fn refused(engine: Engine, schedule: Option<ZeroBubble>) -> Option<String> {
+    match (engine, schedule?) {
+        (Engine::TorchTitan, ZeroBubble::V) => None,
+        (Engine::TorchTitan, ZeroBubble::H1) => Some("of zero-bubble schedules it runs zb-v only".into()),
+        _ => Some("it puts no gradients off; torchtitan runs zb-v".into()),
+    }
+}
+
+/// The configuration that the engine can run, and what of the plan's is lost.
+fn nearest(engine: Engine, own: &Configuration) -> (Configuration, Vec<String>) {
+    let (mut near, mut losses) = (own.clone(), vec![]);
+    if engine == Engine::TorchTitan
+        && let Recompute::Layers(layers) = own.recompute
+    {
+        losses.push(format!("it recomputes all layers or none, not {layers} of each part: all recompute"));
+        near.recompute = Recompute::Full;
+    }
+    (near, losses)
+}
+
+/// What torchtitan does otherwise than the figures were counted.
+fn unlike(run: &Run) -> Vec<String> {
+    let settings = &run.settings;
+    let mut notes = vec![];
+    let mut add = |unlike: bool, note: &str| {
+        if unlike {
+            notes.push(note.to_string());
+        }
+    };
+    let (d, t, c) = (run.layout.data, run.layout.tensor, run.layout.context);
+    add(
+        !settings.fsdp && settings.distributed_optimizer && d > 1,
+        "it divides gradients and weights with the optimizer's state (FSDP2); figures divide that state alone: --stack torchtitan counts as it does",
+    );
+    add(settings.attention == AttentionKernel::Unfused, "attention is fused there; figures are of unfused scores");
+    add(t > 1 && !settings.sequence_parallel, "figures are without sequence parallelism, which is switched off here");
+    add(
+        c > 1 && settings.context_style == ContextStyle::AllToAll,
+        "context parallelism passes keys and values there (all-gather or ring); figures exchange heads",
+    );
+    notes
+}

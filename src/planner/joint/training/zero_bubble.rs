@@ -1,0 +1,39 @@
+//! Schedules that put off the gradients of the weights, where they are asked for and the training software runs them.
+//!
+//! `schedule=zb-h1` and `schedule=zb-v` search these alone; `schedule=auto` takes ZB-V beside 1F1B and interleaved 1F1B
+//! where torchtitan is the software, which runs it. NVIDIA's stacks run neither. `O(1)` for each layout.
+
+use crate::{
+    family::training::{Layout, Stack, ZeroBubble},
+    plan::Schedule,
+    planner::joint::settings::Settings,
+    workload::TrainingProfile,
+};
+
+/// Whether 1F1B and interleaved 1F1B are searched, and which schedule is beside or in place of them.
+///
+/// # Errors
+/// Why the software cannot run what was asked for, and what could.
+pub(super) fn searched(profile: &TrainingProfile, settings: &Settings) -> Result<(bool, Option<ZeroBubble>), String> {
+    let asked = match settings.wanted.schedule {
+        Some(Schedule::ZeroBubbleH1) => ZeroBubble::H1,
+        Some(Schedule::ZeroBubbleV) => ZeroBubble::V,
+        Some(Schedule::GPipe) => {
+            return Err("configurations run 1F1B, interleaved 1F1B or a zero-bubble schedule, not gpipe.".into());
+        }
+        None if profile.stack == Stack::Torchtitan => return Ok((true, Some(ZeroBubble::V))),
+        _ => return Ok((true, None)),
+    };
+    let (id, stack) = (asked.id(), profile.stack.id());
+    match (asked, profile.stack) {
+        (ZeroBubble::V, Stack::Torchtitan) | (_, Stack::Plain) => Ok((false, Some(asked))),
+        (ZeroBubble::H1, Stack::Torchtitan) => Err(format!("torchtitan runs zb-v, not {id}: ask for schedule=zb-v.")),
+        _ => Err(format!("{stack} runs no {id}: NVIDIA's engines put no gradients off. torchtitan runs zb-v.")),
+    }
+}
+
+/// A layout without virtual stages as the schedule has it; `None` where there is no pipeline.
+pub(super) fn layout(of: Layout, schedule: ZeroBubble) -> Option<Layout> {
+    let pipeline = of.pipeline > 1 && of.virtual_stages == 1;
+    pipeline.then_some(Layout { virtual_stages: schedule.parts(), ..of })
+}
