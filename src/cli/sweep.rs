@@ -44,6 +44,7 @@ Examples:
   plantui sweep model.json --devices 8..512 --series piper --series \"keeps all:piper,recompute=never\" --svg chart.svg
   plantui sweep model.json --memory 1GiB..80GiB --resume sweep.csv
   plantui sweep graph.txt --planner parmesan --topology dgx-1,dgx-2,2xdgx-a100
+  plantui sweep llama-3.1-8b --devices 64 --sequence-length 4096,8192,32768
   plantui sweep --study piper-figure-1 FOLDER --resume figure-1.csv
   plantui sweep model.json --devices 8..2048:x2 --shard 3/16 --resume part-3.csv
   plantui sweep model.json --devices 8..2048:x2 --resume part-1.csv --resume part-2.csv --output whole.csv
@@ -240,8 +241,8 @@ impl SweepArgs {
         if self.workload.iter().filter(|path| input::is_standard_input(path)).count() > 1 {
             return Err(Failure::refused("standard input can be read once", "name files for the other workloads"));
         }
-        let workloads =
-            self.workload.iter().map(|path| self.limits.load(path).map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+        let loaded = self.workload.iter().map(|path| self.limits.load(path)).collect::<Result<Vec<_>, _>>()?;
+        let workloads: Vec<Arc<_>> = loaded.into_iter().flatten().map(Arc::new).collect();
         let values = self.limits.values();
         let axes: Vec<&str> =
             values.iter().filter(|values| values.is_axis()).map(|values| values.kind.flag()).collect();

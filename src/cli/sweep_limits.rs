@@ -56,11 +56,11 @@ fn machines(text: &str) -> Result<Machines, UnitError> {
 }
 
 impl SweepLimits {
-    /// Loads a workload, as the flags and the topology have it.
-    pub(super) fn load(&self, workload: &Path) -> Result<Workload, Failure> {
+    /// Loads a workload, as the flags and the topology have it: once for each length of sequences that is given.
+    pub(super) fn load(&self, workload: &Path) -> Result<Vec<Workload>, Failure> {
         // Of several, none is the machines that the model is trained on.
         let topology = self.topology.first().filter(|_| self.topology.len() == 1);
-        self.training.load(workload, topology.map(|given| &**given))
+        self.training.load_each(workload, topology.map(|given| &**given))
     }
 
     fn all(&self) -> [&Option<Values>; 7] {

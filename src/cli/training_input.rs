@@ -25,9 +25,9 @@ pub struct TrainingArgs {
     /// What it runs on: a100-40, a100-80, h100, h200, b200, gb200, b300 or gb300 [default: h100]
     #[arg(long, value_name = "ID")]
     pub hardware: Option<String>,
-    /// Tokens in a sequence [default: the model's longest, at most 8192]
-    #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_parser = tokens)]
-    pub sequence_length: Option<u64>,
+    /// Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's longest, at most 8192]
+    #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_delimiter = ',', value_parser = tokens)]
+    pub sequence_length: Vec<u64>,
     /// Number format of products: bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
     #[arg(long, value_name = "FORMAT")]
     pub precision: Option<String>,
@@ -55,6 +55,24 @@ impl TrainingArgs {
         self.over(input::workload(path)?, &[], topology)
     }
 
+    /// The workload as [`TrainingArgs::load`] gives it, once for each length of its sequences; of several each is named after
+    /// its length.
+    ///
+    /// # Errors
+    /// As [`TrainingArgs::load`].
+    pub(super) fn load_each(&self, path: &Path, topology: Option<&Given>) -> Result<Vec<Workload>, Failure> {
+        if self.sequence_length.len() < 2 {
+            return Ok(vec![self.load(path, topology)?]);
+        }
+        let read = input::workload(path)?;
+        let one = |&tokens: &u64| {
+            let own = TrainingArgs { sequence_length: vec![tokens], ..self.clone() };
+            let workload = own.over(read.clone(), &[], topology)?;
+            Ok(Workload { name: format!("{} at {tokens} tokens", workload.name), ..workload })
+        };
+        self.sequence_length.iter().map(one).collect()
+    }
+
     /// Loads a workload for a plan's file, which says how the model was to be trained.
     ///
     /// # Errors
@@ -69,7 +87,9 @@ impl TrainingArgs {
             }
             settings = part.settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
             own.hardware = own.hardware.or(Some(part.hardware));
-            own.sequence_length = own.sequence_length.or(Some(part.sequence_length));
+            if own.sequence_length.is_empty() {
+                own.sequence_length.push(part.sequence_length);
+            }
             own.precision = own.precision.or(Some(part.precision));
             if own.stack.is_none() {
                 own.stack = Some(part.stack);
@@ -110,8 +130,13 @@ impl TrainingArgs {
                 profile.constants = Constants::shipped(wanted.generation);
             }
         }
-        if let Some(tokens) = self.sequence_length {
-            profile.sequence = tokens;
+        match self.sequence_length[..] {
+            [] => {}
+            [tokens] => profile.sequence = tokens,
+            _ => {
+                let problem = "has several values, which only `sweep` takes".to_string();
+                return Err(Failure::refused(format!("--sequence-length {problem}"), "give one"));
+            }
         }
         if let Some(word) = &self.precision {
             let ids = Precision::ALL.map(Precision::id).join(", ");
@@ -151,7 +176,7 @@ impl TrainingArgs {
             ("--reserve", &self.reserve),
         ];
         let word = words.into_iter().find(|(_, value)| value.is_some()).map(|(flag, _)| flag);
-        let tokens = self.sequence_length.map(|_| "--sequence-length");
+        let tokens = self.sequence_length.first().map(|_| "--sequence-length");
         word.or(tokens).or(self.calibration.as_ref().map(|_| "--calibration"))
     }
 }

@@ -201,6 +201,14 @@ fn other_commands_take_models_too() {
     assert!(compared.contains("Joint"), "{compared}");
     let swept = stdout(&["sweep", MODEL, "--devices", "4,8", "--global-batch", "16", "--csv"], 0);
     assert_eq!(swept.lines().filter(|line| line.contains("joint")).count(), 2, "{swept}");
+    // Lengths of sequences are an axis too.
+    let lengths = ["--sequence-length", "1024,4096", "--devices", "4", "--global-batch", "16"];
+    let swept = stdout(&[&["sweep", MODEL, "--csv"], &lengths[..]].concat(), 0);
+    for name in ["1024 tokens", "4096 tokens"] {
+        assert_eq!(swept.lines().filter(|line| line.contains(name)).count(), 1, "{swept}");
+    }
+    let error = refusal(&[&["plan", MODEL], &lengths[..]].concat());
+    assert!(error.contains("--sequence-length has several values, which only `sweep` takes"), "{error}");
     let linted = stdout(&["lint", MODEL], 0);
     assert!(!linted.is_empty());
 }
