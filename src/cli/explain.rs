@@ -13,6 +13,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     Ending, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
+    explain_links::OnLinks,
     explain_published::{PublishedPart, published},
     failure::tell_bug,
     interrupt::Interrupt,
@@ -91,6 +92,8 @@ struct Explained {
     /// What published planners' plans take in the same simulator.
     rivals: Vec<Rival>,
     explanation: Explanation,
+    /// What its plan does to the links of a topology.
+    links: OnLinks,
     /// The most time that a re-plan was given.
     each: Duration,
     /// Questions that were not asked because of Ctrl-C.
@@ -158,12 +161,13 @@ impl ExplainArgs {
             watched(("published planners", measure), &whole, &interrupt, || rivals::rival(other, own, each, &whole))
         };
         let rivals = others.iter().filter_map(rival).collect();
-        Ok((planned, Some(Explained { base, bottleneck, losses, rivals, explanation, each, unasked })))
+        let links = OnLinks::of(&base, &whole.part(Some(each)));
+        Ok((planned, Some(Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked })))
     }
 }
 
 fn text(planned: &Run, explained: &Explained) -> String {
-    let Explained { base, bottleneck, losses, rivals, explanation, each, unasked } = explained;
+    let Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked } = explained;
     let mut text = String::new();
     let workload = &base.problem.workload;
     line(&mut text, format_args!("{}: {}", report::about(workload), planned.planner.info().name));
@@ -182,6 +186,7 @@ fn text(planned: &Run, explained: &Explained) -> String {
     rows(&mut text, base, &format!("what would help ({better})"), &help);
     rows(&mut text, base, "next best under the same limits", &next_best);
     published(&mut text, rivals);
+    links.tell(&mut text, &base.plan);
     line(&mut text, format_args!("limits: {}", report::limits(workload, &base.problem.limits)));
     let asked = explanation.answers().len();
     line(
@@ -284,6 +289,9 @@ struct ExplainDocument<'a> {
     binds: Vec<BindsPart>,
     does_not_bind: Vec<&'static str>,
     help: Vec<RowPart<'a>>,
+    /// What the plan does to the links of its topology, where it sits on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    links: Option<&'a OnLinks>,
     next_best: Vec<RowPart<'a>>,
     published: Vec<PublishedPart>,
     seconds_each: Option<f64>,
@@ -411,15 +419,17 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a Explained>) -> ExplainDo
         binds: vec![],
         does_not_bind: vec![],
         help: vec![],
+        links: None,
         next_best: vec![],
         published: vec![],
         seconds_each: None,
         complete: false,
         explanation: planned.outcome.infeasible.as_ref().map(|story| story.explanation.as_str()),
     };
-    let Some(Explained { base, bottleneck, losses, rivals, explanation, each, unasked }) = explained else {
+    let Some(Explained { base, bottleneck, losses, rivals, explanation, links, each, unasked }) = explained else {
         return document;
     };
+    document.links = Some(links).filter(|links| !links.is_empty());
     let score = &base.score;
     document.objective = Some(ObjectivePart {
         name: score.measure.name().into(),

@@ -16,6 +16,7 @@ pub mod convert;
 mod device_table;
 pub mod estimate;
 pub mod explain;
+mod explain_links;
 mod explain_published;
 pub mod export;
 pub mod failure;

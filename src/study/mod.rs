@@ -3,6 +3,7 @@
 pub mod columns;
 pub mod compare;
 pub mod explain;
+pub mod links;
 pub mod losses;
 pub mod promise;
 pub mod rivals;

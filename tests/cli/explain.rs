@@ -114,3 +114,22 @@ fn results_go_to_files_that_are_not_replaced_unasked() {
     assert!(refusal(&["explain", TINY, "--output", &path]).contains("--force"));
     assert!(refusal(&["explain", TINY, "--each", "soon"]).contains("soon"));
 }
+
+#[test]
+fn links_of_a_topology_are_told_and_what_faster_ones_would_be_worth() {
+    let layers = "inputs/bert32-layers.txt";
+    let asked = ["--planner", "parmesan", "--topology", "2xdgx-1+eth-25g", "--set", "replicas=false", "--each", "20ms"];
+    let text = stdout(&[&["explain", layers], &asked[..]].concat(), 0);
+    assert!(text.contains("fullest links of 2xdgx-1+eth-25g") && text.contains("links twice as fast"), "{text}");
+    let document = json(&[&["explain", layers, "--json"], &asked[..]].concat(), 0);
+    let links = &document["links"];
+    let loads: Vec<f64> =
+        links["loads"].as_array().unwrap().iter().map(|load| load["seconds"].as_f64().unwrap()).collect();
+    assert!(!loads.is_empty() && loads.windows(2).all(|pair| pair[0] >= pair[1]), "{links}");
+    let now = links["iteration_s"].as_f64().unwrap();
+    let wider = links["twice_as_fast"].as_array().unwrap();
+    assert!(wider.iter().all(|wider| wider["iteration_s"].as_f64().unwrap() < now), "{links}");
+    // Without a topology there are no links to tell.
+    let plain = stdout(&["explain", crate::TINY, "--each", "20ms"], 0);
+    assert!(!plain.contains("fullest links"), "{plain}");
+}

@@ -82,7 +82,7 @@ fn torchtitan_is_told_every_part_of_the_model() {
     // A configuration by hand, some of whose layers recompute: all of them do there, at a price.
     let mut some = document.clone();
     some["configuration"] = serde_json::json!({"tp": 1, "pp": 2, "dp": 4, "recompute": "full:3"});
-    let layer = |node: u64| if (1..=3).contains(&((node + 7) % 8 + 1)) { "recompute" } else { "vanilla" };
+    let layer = |node: u64| if (1..=3).contains(&((node + 7) % 8 + 1)) { "activation recomp" } else { "vanilla" };
     let stage = |from: u64, to: u64| {
         let choices: serde_json::Map<String, Value> = (from..to)
             .map(|node| (node.to_string(), if node == 0 || node == 17 { "vanilla" } else { layer(node) }.into()))

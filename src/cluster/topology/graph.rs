@@ -322,6 +322,23 @@ impl Topology {
         2 * self.links.len()
     }
 
+    /// The same with the bandwidth of some links, by index and link, so many times as high.
+    #[must_use]
+    pub fn widened(&self, which: impl Fn(usize, &Link) -> bool, times: f64) -> Topology {
+        let mut wider = self.clone();
+        for (index, link) in wider.links.iter_mut().enumerate() {
+            if which(index, link) {
+                link.bandwidth *= times;
+            }
+        }
+        for hop in wider.hops.iter_mut().flatten() {
+            hop.bandwidth = wider.links[hop.channel as usize / 2].bandwidth;
+        }
+        // Its machines need no longer be copies of one another.
+        wider.alike = false;
+        wider
+    }
+
     /// Bytes per second of a channel.
     pub fn channel_bandwidth(&self, channel: u32) -> f64 {
         self.links[channel as usize / 2].bandwidth

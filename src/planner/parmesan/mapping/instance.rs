@@ -152,30 +152,36 @@ impl<'a> Instance<'a> {
         ring
     }
 
+    /// By channel: the seconds a microbatch that it carries something under a mapping; nothing where links are not shared.
+    pub fn channel_seconds(&self, devices: &[usize]) -> Vec<f64> {
+        let Some(routes) = &self.routes else { return vec![] };
+        let mut load = vec![0.0; self.topology.channels()];
+        let mut carry = |a: usize, b: usize, bytes: f64| {
+            for &channel in &routes.get(a, b).channels {
+                load[channel as usize] += bytes / self.topology.channel_bandwidth(channel);
+            }
+        };
+        for flow in &self.demands.flows {
+            carry(devices[flow.from], devices[flow.to], flow.bytes);
+        }
+        for group in &self.demands.groups {
+            self.ring(group, devices).steps().for_each(|(a, b)| carry(a, b, group.bytes));
+        }
+        load
+    }
+
     /// What a mapping costs: the device of each worker.
     pub fn cost(&self, devices: &[usize]) -> Cost {
         let mut cost = Cost::default();
-        let mut load = vec![0.0; self.routes.as_ref().map_or(0, |_| self.topology.channels())];
-        let mut carry = |a: usize, b: usize, bytes: f64| {
-            if let Some(routes) = &self.routes {
-                for &channel in &routes.get(a, b).channels {
-                    load[channel as usize] += bytes / self.topology.channel_bandwidth(channel);
-                }
-            }
-        };
         for (index, flow) in self.demands.flows.iter().enumerate() {
             let (a, b) = (devices[flow.from], devices[flow.to]);
             cost.add(flow.bytes / self.matrix.at(a, b), Bottleneck::Flow(index));
-            carry(a, b, flow.bytes);
         }
         for (index, group) in self.demands.groups.iter().enumerate() {
             let ring = self.ring(group, devices);
             cost.add(group.bytes / ring.width, Bottleneck::Ring(index));
-            for (a, b) in ring.steps() {
-                carry(a, b, group.bytes);
-            }
         }
-        for (channel, seconds) in (0..).zip(load).filter(|(_, seconds)| *seconds > 0.0) {
+        for (channel, seconds) in (0..).zip(self.channel_seconds(devices)).filter(|(_, seconds)| *seconds > 0.0) {
             cost.add(seconds, Bottleneck::Channel(channel));
         }
         cost

@@ -1,0 +1,100 @@
+//! What `plantui explain` tells of a topology's links: the fullest, and what a batch takes with some twice as fast.
+
+use serde::{Serialize, Serializer};
+
+use super::report::{self, line};
+use crate::{
+    plan::Plan,
+    planner::Search,
+    study::{
+        explain::Base,
+        links::{self, LinkLoad, Wider},
+    },
+    units,
+};
+
+/// Links that a report names.
+const NAMED: usize = 8;
+
+/// What a plan does to the links of its topology.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct OnLinks {
+    /// The fullest first.
+    #[serde(serialize_with = "loads")]
+    loads: Vec<LinkLoad>,
+    /// Seconds of a batch of the plan as it is.
+    iteration_s: Option<f64>,
+    /// With links twice as fast, where that shortens it, the most first.
+    #[serde(serialize_with = "wider")]
+    twice_as_fast: Vec<Wider>,
+}
+
+#[derive(Serialize)]
+struct LoadRow<'a> {
+    link: &'a str,
+    kind: &'a str,
+    bytes_per_s: f64,
+    /// That it carries something, a microbatch.
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct WiderRow<'a> {
+    link: &'a str,
+    iteration_s: f64,
+}
+
+fn loads<S: Serializer>(loads: &[LinkLoad], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(loads.iter().map(|load| LoadRow {
+        link: &load.name,
+        kind: &load.kind,
+        bytes_per_s: load.bandwidth,
+        seconds: load.seconds,
+    }))
+}
+
+fn wider<S: Serializer>(wider: &[Wider], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(wider.iter().map(|wider| WiderRow { link: &wider.what, iteration_s: wider.iteration_s }))
+}
+
+impl OnLinks {
+    /// Of the plan that is explained; nothing where it sits on no topology.
+    pub(super) fn of(base: &Base, search: &Search) -> Self {
+        let (workload, limits) = (&base.problem.workload, &base.problem.limits);
+        let loads = links::loads(workload, limits, &base.plan);
+        if loads.is_empty() {
+            return OnLinks::default();
+        }
+        let (now, twice_as_fast) = links::twice_as_fast(workload, limits, &base.plan, search).unzip();
+        OnLinks { loads, iteration_s: now, twice_as_fast: twice_as_fast.unwrap_or_default() }
+    }
+
+    /// Whether there is nothing to tell.
+    pub(super) fn is_empty(&self) -> bool {
+        self.loads.is_empty()
+    }
+
+    /// Tells it.
+    pub(super) fn tell(&self, text: &mut String, plan: &Plan) {
+        let Some(topology) = plan.topology.as_ref().filter(|_| !self.is_empty()) else { return };
+        line(text, format_args!("fullest links of {}, a microbatch", topology.name));
+        let load = |load: &LinkLoad| {
+            let rate = units::bandwidth_exact(load.bandwidth);
+            vec![format!("  {}", units::seconds(load.seconds)), load.name.clone(), rate]
+        };
+        report::table(text, &self.loads.iter().take(NAMED).map(load).collect::<Vec<_>>());
+        if let Some(now) = self.iteration_s {
+            let batch = units::seconds(now);
+            line(text, format_args!("the same plan with links twice as fast (a batch takes {batch} now)"));
+            let wider = |wider: &Wider| {
+                let less = units::percent(1.0 - wider.iteration_s / now);
+                vec![format!("  {}", units::seconds(wider.iteration_s)), format!("-{less}"), wider.what.clone()]
+            };
+            report::table(text, &self.twice_as_fast.iter().map(wider).collect::<Vec<_>>());
+            if self.twice_as_fast.is_empty() {
+                line(text, format_args!("  none shortens it"));
+            }
+        }
+        line(text, format_args!(""));
+    }
+}
