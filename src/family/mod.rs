@@ -27,7 +27,7 @@ use serde_json::Value;
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
-    simulate::{Pipeline, Settings},
+    simulate::{Demands, Pipeline, Settings},
     workload::{Profile, Workload},
 };
 
@@ -79,6 +79,12 @@ pub trait Family: Describe + Sync {
     /// What is simulated of a valid plan. Of a plan that breaks rules it takes what can be read: nodes without a known
     /// choice cost nothing, edges that go backwards are left out.
     fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline;
+
+    /// What the parts of a plan say to one another, where its pipeline does not tell.
+    fn demands(&self, limits: &Limits, plan: &Plan) -> Option<Demands> {
+        let _ = (limits, plan);
+        None
+    }
 
     /// The settings under which its pipelines are simulated: those asked for, with what a plan itself settles.
     fn settings(&self, pipeline: &Pipeline, asked: &Settings) -> Settings {

@@ -84,6 +84,8 @@ pub struct Pipeline {
     pub machines: Vec<Vec<u32>>,
     /// Whether 1F1B of this pipeline is interleaved, over the virtual stages of its settings.
     pub interleaved: bool,
+    /// Whether its durations hold all that is sent, so that they are not made anew from what routes attain.
+    pub routed: bool,
     /// Of a plan for latency: the run of its one sample, which no schedule changes. Then there are no transfers between
     /// stages, since tensors go through the host, and the replicas of a stage are the rows that its parts need.
     pub single_sample: Option<SampleRun>,

@@ -18,9 +18,12 @@ impl Pipeline {
     }
 
     /// The same pipeline with its parts on these devices of a topology: stage by stage, replica by replica, shard by shard.
-    /// Devices that the topology has not leave it as it is.
+    /// Devices that the topology has not leave it as it is, and so does a pipeline whose durations hold the routes.
     #[must_use]
     pub fn on(mut self, topology: &Topology, devices: &[usize]) -> Pipeline {
+        if self.routed {
+            return self;
+        }
         let bandwidth = crate::cluster::topology::LinkRule::of(topology).any;
         let demands = Demands::of(&self, &[], bandwidth);
         let known = devices.len() == demands.workers.len() && devices.iter().all(|&device| device < topology.devices());

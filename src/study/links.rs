@@ -15,7 +15,7 @@ use crate::{
     plan::Plan,
     planner::{
         Search,
-        parmesan::mapping::{Consider, Demands, Instance},
+        parmesan::mapping::{self, Consider, Instance},
     },
     simulate::{Play, length_unless},
     workload::Workload,
@@ -58,8 +58,7 @@ pub fn loads(workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<LinkLoad>
     if !pipeline.flows() {
         return vec![];
     }
-    let nodes: Vec<usize> = plan.stages.iter().map(|stage| stage.nodes.len()).collect();
-    let demands = Demands::of(&pipeline, &nodes, LinkRule::of(topology).any);
+    let demands = mapping::demands(workload, limits, &plain, &pipeline, LinkRule::of(topology).any);
     let known = devices.len() == demands.workers.len() && devices.iter().all(|&device| device < topology.devices());
     if !known {
         return vec![];

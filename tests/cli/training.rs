@@ -268,3 +268,39 @@ fn options_that_mean_nothing_for_a_model_are_refused() {
     let explained = stdout(&[&["explain", MODEL], &ASKED[..]].concat(), 0);
     assert!(!explained.contains("schedule gpipe") && !explained.contains("microbatches"), "{explained}");
 }
+
+#[test]
+fn a_configuration_is_mapped_to_a_topology_and_simulated_on_its_routes() {
+    let folder = Folder::new();
+    // Four stages of two shards on eight devices, of which only some pairs have a link of their own.
+    let asked = ["--hardware", "a100-80", "--set", "stages=4", "--set", "data_parallel=false", "--memory", "16GB"];
+    let document = json(
+        &[&["plan", MODEL, "--devices", "8", "--global-batch", "16", "--reserve", "1GiB", "--json"], &asked[..]]
+            .concat(),
+        0,
+    );
+    let plan = folder.file("plan.json", document.to_string());
+    let on = |method: &str| json(&["map", MODEL, &plan, "--topology", "dgx-1", "--method", method, "--json"], 0);
+    let (identity, mapped) = (on("identity"), on("search"));
+    let value = |document: &Value| document["objective"]["value"].as_f64().unwrap();
+    let mut devices: Vec<u64> =
+        mapped["mapping"]["devices"].as_array().unwrap().iter().map(|device| device.as_u64().unwrap()).collect();
+    devices.sort_unstable();
+    assert_eq!(devices, (0..8).collect::<Vec<u64>>());
+    let communication = |document: &Value| document["mapping"]["communication_s"].as_f64().unwrap();
+    assert!(communication(&mapped) <= communication(&identity), "{} {}", mapped["mapping"], identity["mapping"]);
+    // What a batch takes on the routes is what the plan is worth there, and `check` finds it again.
+    for document in [&identity, &mapped] {
+        let seconds = document["mapping"]["iteration_s"].as_f64().unwrap();
+        assert!((seconds / value(document) - 1.0).abs() < 1e-9, "{document}");
+        let file = folder.file("mapped.json", document.to_string());
+        stdout(&["check", MODEL, &file], 0);
+    }
+    // Volta's links are slower than what the configuration was made for.
+    assert!(value(&identity) > document["objective"]["value"].as_f64().unwrap());
+    // On machines as the accelerator's data sheet has them nothing changes but for which devices share what.
+    let h100 = json(&["plan", "llama-3-70b", "--devices", "64", "--global-batch", "128", "--json"], 0);
+    let plan = folder.file("h100.json", h100.to_string());
+    let same = json(&["map", "llama-3-70b", &plan, "--topology", "8xdgx-h100", "--method", "identity", "--json"], 0);
+    assert!((value(&same) / value(&h100) - 1.0).abs() < 0.02, "{} {}", value(&same), value(&h100));
+}

@@ -32,6 +32,7 @@ fn run(layout: Layout, microbatches: u64) -> Run {
         settings: Stack::Megatron2025.settings(),
         layers: vec![],
         zero_bubble: None,
+        links: None,
     }
 }
 

@@ -112,6 +112,7 @@ impl Case<'_> {
             settings,
             layers: vec![],
             zero_bubble: None,
+            links: None,
         }
     }
 

@@ -28,6 +28,7 @@ fn run_of(layout: Layout, zero_bubble: Option<ZeroBubble>, microbatches: u64) ->
         settings: Stack::Plain.settings(),
         layers: vec![],
         zero_bubble,
+        links: None,
     }
 }
 

@@ -30,6 +30,7 @@ impl TrainingProfile {
             settings,
             layers: configuration.layers.clone(),
             zero_bubble: configuration.zero_bubble,
+            links: None,
         }
     }
 

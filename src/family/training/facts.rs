@@ -1,6 +1,6 @@
 //! A training plan in the field's own figures: throughput, utilisation, trust.
 
-use super::{Estimate, configured};
+use super::{Estimate, configured, wiring};
 use crate::{
     cluster::Limits,
     family::describe::Figure,
@@ -14,8 +14,7 @@ use crate::{
 
 /// What is predicted of a plan's configuration; `None` where an engine refuses it.
 pub(super) fn estimate(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<Estimate> {
-    let configuration = configured::of_plan(profile, plan);
-    let run = profile.run(&configuration, limits.batch);
+    let (configuration, run) = wiring::run_of(profile, plan, limits.batch);
     let devices = configuration.layout.devices();
     Estimate::under(&profile.model, &run, &profile.accelerator, devices, &profile.constants, None).ok()
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{configured, iteration::Costs, memory, program, score};
+use super::{configured, iteration::Costs, memory, program, score, wiring};
 use crate::{
     cluster::{LimitKind, Limits},
     family::{Checked, Family},
     plan::{Measure, Plan, Score},
-    simulate::{Pipeline, Settings},
+    simulate::{Demands, Pipeline, Settings},
     workload::{TrainingProfile, Workload, piper::VANILLA},
 };
 
@@ -47,15 +47,23 @@ impl Family for TrainingProfile {
     }
 
     fn pipeline(&self, _workload: &Workload, limits: &Limits, plan: &Plan, _settings: &Settings) -> Pipeline {
-        let configuration = configured::of_plan(self, plan);
+        let (configuration, run) = wiring::run_of(self, plan, limits.batch);
         let Some(split) = configured::split(self, &configuration) else { return Pipeline::default() };
-        let run = self.run(&configuration, limits.batch);
         if run.microbatches() == 0 {
             return Pipeline::default();
         }
         let costs = Costs::of(&self.model, &run, &self.accelerator, &self.constants, &split);
         let held = memory::stages(&self.model, &run, &split);
-        program::whole(&self.model, &run, &costs, &held)
+        let mut pipeline = program::whole(&self.model, &run, &costs, &held);
+        if let (Some(topology), Some(_)) = (&plan.topology, &run.links) {
+            let name = &topology.name;
+            pipeline.notes.push(format!("transfers and reductions attain what their rings do on the routes of {name}"));
+        }
+        pipeline
+    }
+
+    fn demands(&self, limits: &Limits, plan: &Plan) -> Option<Demands> {
+        wiring::demands(self, limits, plan)
     }
 
     fn settings(&self, pipeline: &Pipeline, asked: &Settings) -> Settings {

@@ -5,8 +5,9 @@
 //! bytes; collectives are rings. `O(1)` for each kind of layer.
 
 use super::{
-    Accelerator, Constants, ContextStyle, FeedForward, LayerKind, Model, Precision, Recompute, Run, model::Projection,
-    run::AttentionKernel,
+    Accelerator, Constants, ContextStyle, FeedForward, LayerKind, Model, Precision, Recompute, Run,
+    model::Projection,
+    run::{AttentionKernel, GroupLinks},
 };
 
 /// Time of a kernel's launch, seconds.
@@ -102,8 +103,16 @@ impl<'a> Rates<'a> {
         self.constants.links * if inside { self.accelerator.inner_link } else { self.accelerator.outer_link }
     }
 
+    /// Bytes per second of one kind of group on a topology; without one, as it would be otherwise.
+    fn wired(&self, own: impl Fn(&GroupLinks) -> f64, otherwise: f64) -> f64 {
+        self.run.links.as_ref().map_or(otherwise, |links| self.constants.links * own(links))
+    }
+
     /// Bytes per second of a reduction over ranks of which each has `domain / t` neighbours in its NVLink domain.
     pub fn reduction(&self, ranks: f64) -> f64 {
+        if let Some(links) = &self.run.links {
+            return self.constants.links * links.data;
+        }
         let inner = self.constants.links * self.accelerator.inner_link;
         let domain = f64::from(self.accelerator.domain);
         if self.t() * ranks <= domain {
@@ -253,7 +262,8 @@ impl<'a> Rates<'a> {
             return;
         }
         let bytes = 2.0 * self.run.tokens() * self.model.hidden as f64 * (t - 1.0) / t;
-        let unit = bytes / self.link(u64::from(self.run.layout.tensor)) + HOP_S * (t - 1.0);
+        let link = self.wired(|links| links.tensor, self.link(u64::from(self.run.layout.tensor)));
+        let unit = bytes / link + HOP_S * (t - 1.0);
         let overlap = self.run.settings.tp_overlap && self.run.settings.sequence_parallel;
         let exposed = if overlap { self.constants.tensor_exposed } else { 1.0 };
         // Experts' layers have it around attention only; a decoder over an encoder once more.
@@ -276,7 +286,8 @@ impl<'a> Rates<'a> {
             ContextStyle::Ring => (4.0 * groups * width * self.run.tokens() * c, HOP_S * (c - 1.0)),
         };
         let devices = u64::from(self.run.layout.tensor) * u64::from(self.run.layout.context);
-        let unit = bytes * (c - 1.0) / c / self.link(devices) + latency;
+        let link = self.wired(|links| links.context, self.link(devices));
+        let unit = bytes * (c - 1.0) / c / link + latency;
         time.forward.context_parallel = 0.5 * unit;
         time.backward.context_parallel = unit;
     }
@@ -290,13 +301,13 @@ impl<'a> Rates<'a> {
         let tokens = 2.0 * self.run.tokens() / self.run.sequence_split() * self.model.hidden as f64;
         let (chosen, domain) = (experts.chosen as f64, f64::from(self.accelerator.domain));
         let seconds = if e <= domain {
-            tokens * chosen * (e - 1.0) / e / self.link(1)
+            tokens * chosen * (e - 1.0) / e / self.wired(|links| links.expert, self.link(1))
         } else {
             // A token goes once to each node that has one of its experts.
             let nodes = e / domain;
             let limit = experts.node_limit.map_or(f64::INFINITY, |limit| limit as f64);
             let reached = (nodes * (1.0 - (1.0 - 1.0 / nodes).powf(chosen))).min(limit);
-            tokens * reached * (nodes - 1.0) / nodes / self.link(u64::MAX)
+            tokens * reached * (nodes - 1.0) / nodes / self.wired(|links| links.expert, self.link(u64::MAX))
         };
         let unit = seconds + ALL_TO_ALL_S;
         time.forward.expert_parallel = 2.0 * unit;
@@ -319,7 +330,8 @@ impl<'a> Rates<'a> {
         let mut gather = 0.0;
         if !settings.vocab_parallel_loss && t > 1.0 {
             let bytes = 2.0 * tokens * ends.vocabulary as f64 * (t - 1.0) / t;
-            gather = bytes / self.link(u64::from(self.run.layout.tensor)) + HOP_S * (t - 1.0);
+            let link = self.wired(|links| links.tensor, self.link(u64::from(self.run.layout.tensor)));
+            gather = bytes / link + HOP_S * (t - 1.0);
         }
         let forward = product([tokens, rows, h]) + loss / 2.0 + gather;
         let backward = product([tokens, h, rows]) + product([rows, h, tokens]) + loss / 2.0 + gather;
@@ -346,7 +358,7 @@ impl<'a> Rates<'a> {
     /// One activation sent to a neighbouring stage, each rank of the tensor group its part.
     pub fn to_next_stage(&self) -> f64 {
         let bytes = 2.0 * self.run.tokens() * self.model.hidden as f64 / self.t();
-        bytes / self.link(self.run.layout.devices()) + HOP_S
+        bytes / self.wired(|links| links.next_stage, self.link(self.run.layout.devices())) + HOP_S
     }
 }
 

@@ -27,6 +27,7 @@ pub mod request;
 mod score;
 pub mod split;
 pub mod truth;
+mod wiring;
 
 pub use crate::workload::training::{
     Accelerator, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind, Layout,

@@ -81,6 +81,7 @@ pub fn whole(model: &Model, run: &Run, costs: &Costs, memory: &[StageMemory]) ->
     pipeline.settings.optimizer_step_s = pipeline.settings.optimizer_step_s * costs.growth + costs.fixed;
     pipeline.samples *= f64::from(run.layout.data);
     pipeline.interleaved = run.layout.virtual_stages > 1 && run.zero_bubble.is_none();
+    pipeline.routed = true;
     pipeline.notes = vec![
         "sends between stages are not hidden: each is half in the pass before it, half in the one after".into(),
         "the step at the end holds the optimizer's and what an iteration takes beside its work".into(),

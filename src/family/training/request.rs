@@ -205,6 +205,7 @@ impl Request {
             settings: self.settings(stack),
             layers: self.layers.clone(),
             zero_bubble,
+            links: None,
         };
         Ok(Resolved { run, accelerator: self.resolve_hardware(), devices, stack })
     }

@@ -9,7 +9,7 @@ use super::{
     check, configured,
     iteration::{Costs, StageTime},
     layer::Pass,
-    memory, program,
+    memory, program, wiring,
 };
 use crate::{
     cluster::Limits,
@@ -19,14 +19,13 @@ use crate::{
 
 /// Checks and scores a plan whose nodes are each in one stage.
 pub(super) fn check(profile: &TrainingProfile, limits: &Limits, plan: &Plan, score: &mut Score) {
-    let configuration = configured::of_plan(profile, plan);
+    let (configuration, run) = wiring::run_of(profile, plan, limits.batch);
     let layout = &configuration.layout;
     let wanted = layout.devices();
     if wanted > u64::from(limits.devices) {
         let used = u32::try_from(wanted).unwrap_or(u32::MAX);
         score.violations.push(Violation::TooManyDevices { used, devices: limits.devices });
     }
-    let run = profile.run(&configuration, limits.batch);
     let split = match check::check(&profile.model, &run, &profile.accelerator, wanted) {
         Ok(split) => split,
         Err(refusal) => {

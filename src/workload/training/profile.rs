@@ -67,6 +67,7 @@ impl TrainingProfile {
             settings: self.settings,
             layers: vec![],
             zero_bubble: None,
+            links: None,
         }
     }
 

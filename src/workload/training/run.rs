@@ -369,6 +369,21 @@ fn id_of<T: Copy + PartialEq>(ids: &[(&'static str, T)], value: T) -> &'static s
     ids.iter().find(|(_, other)| *other == value).map_or("", |(id, _)| id)
 }
 
+/// Bytes per second that the groups of a run attain on the links between their devices, the slowest of each kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GroupLinks {
+    /// Tensor groups.
+    pub tensor: f64,
+    /// Context groups.
+    pub context: f64,
+    /// Groups that exchange tokens for experts.
+    pub expert: f64,
+    /// From a stage to the next.
+    pub next_stage: f64,
+    /// Groups that reduce gradients.
+    pub data: f64,
+}
+
 /// One training run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
@@ -388,6 +403,8 @@ pub struct Run {
     pub layers: Vec<u32>,
     /// The schedule, where it is not 1F1B or, with virtual stages, interleaved 1F1B.
     pub zero_bubble: Option<ZeroBubble>,
+    /// What its groups attain where they sit on a topology; else links are those of the accelerator.
+    pub links: Option<GroupLinks>,
 }
 
 impl Run {

@@ -184,6 +184,7 @@ fn run(layout: Layout, global_batch: u64, sequence: u64, precision: Precision, s
         settings,
         layers: vec![],
         zero_bubble: None,
+        links: None,
     }
 }
 

@@ -28,7 +28,7 @@ pub use crate::simulate::{Demands, Flow, Group, Worker};
 pub use baselines::EXHAUSTIVE;
 pub use feasible::Found;
 pub use instance::{Bottleneck, Consider, Cost, Instance};
-pub use on_plan::{Keep, Mapped, PlanError, map_plan};
+pub use on_plan::{Keep, Mapped, PlanError, demands, map_plan};
 pub use search::{MapError, Mapping, Method, Parallel, Settings, map};
 
 #[cfg(test)]

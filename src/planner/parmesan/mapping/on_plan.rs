@@ -6,7 +6,7 @@ use crate::{
     family,
     plan::{Plan, document::MappingPart},
     planner::Search,
-    simulate::{Play, length_unless},
+    simulate::{Pipeline, Play, length_unless},
     workload::{Workload, formats::Wired},
 };
 
@@ -44,6 +44,13 @@ pub enum PlanError {
     Map(#[from] MapError),
 }
 
+/// What the parts of a plan say to one another: as its family has it, else as its pipeline tells.
+pub fn demands(workload: &Workload, limits: &Limits, plan: &Plan, pipeline: &Pipeline, bandwidth: f64) -> Demands {
+    let nodes: Vec<usize> = plan.stages.iter().map(|stage| stage.nodes.len()).collect();
+    let own = family::of(workload).demands(limits, plan);
+    own.unwrap_or_else(|| Demands::of(pipeline, &nodes, bandwidth))
+}
+
 /// Maps a plan that keeps the rules of its family.
 ///
 /// # Errors
@@ -63,13 +70,16 @@ pub fn map_plan(
     if !pipeline.flows() {
         return Err(PlanError::NoStages);
     }
-    let nodes: Vec<usize> = plan.stages.iter().map(|stage| stage.nodes.len()).collect();
-    let demands = Demands::of(&pipeline, &nodes, LinkRule::of(topology).any);
+    let demands = demands(workload, limits, &plain, &pipeline, LinkRule::of(topology).any);
     let instance = Instance::new(topology, &demands, consider);
     let mut mapping = map(&instance, settings, search)?;
     // On the routes, under the schedule that the pipeline can run.
     let simulated = |devices: &[usize]| {
-        let routed = pipeline.clone().on(topology, devices);
+        let routed = match pipeline.routed {
+            // Its family has the routes in its durations.
+            true => family::pipeline(workload, limits, &plan.clone().on(topology, devices), &play.settings),
+            false => pipeline.clone().on(topology, devices),
+        };
         let schedule = routed.schedule(play.schedule);
         length_unless(&routed, schedule, &|| search.cancelled())
     };

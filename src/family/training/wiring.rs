@@ -1,0 +1,244 @@
+//! A configuration on the devices of a topology: what its groups attain there, and what they say to one another.
+//!
+//! A plan's devices are those of its stages, one after the other: tensor groups are neighbours, then come context and data
+//! ranks, as engines number them. Every kind of group talks at once: all tensor groups, then all context groups, and so on.
+//! A ring takes as long as its fullest channel, over which steps of other rings of the kind may go as well. Where a group
+//! has several members in each of several machines, each machine's members form a ring and those with the same place in
+//! every machine another, which carries its part: that is how collectives use all NICs of a machine.
+//!
+//! `O(devices)` routes, each `O(links · log vertices)`.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::{Run, ZeroBubble, configured, iteration::Costs, layer::Rates, run::GroupLinks};
+use crate::{
+    cluster::{
+        Limits,
+        topology::{PairMatrix, Ring, Topology},
+    },
+    plan::{Configuration, Plan},
+    simulate::{Demands, Flow, Group, Worker},
+    workload::TrainingProfile,
+};
+
+/// Above so many devices rings go in the order of ranks.
+const ORDERED: usize = 256;
+
+/// The configuration of a plan, and its run on the devices it sits on.
+pub(super) fn run_of(profile: &TrainingProfile, plan: &Plan, batch: u32) -> (Configuration, Run) {
+    let configuration = configured::of_plan(profile, plan);
+    let mut run = profile.run(&configuration, batch);
+    if let Some(topology) = &plan.topology {
+        let devices: Vec<usize> = plan.devices().map(|device| device as usize).collect();
+        run.links = links(topology, &devices, &run);
+    }
+    (configuration, run)
+}
+
+/// The numbers of a run's ranks: of stage, data and context together, and tensor shard.
+#[derive(Debug, Clone, Copy)]
+struct Ranks {
+    stages: usize,
+    replicas: usize,
+    context: usize,
+    tensor: usize,
+    expert: usize,
+}
+
+impl Ranks {
+    fn of(run: &Run) -> Self {
+        let layout = &run.layout;
+        let [stages, data, context, tensor, expert] =
+            [layout.pipeline, layout.data, layout.context, layout.tensor, layout.expert].map(|degree| degree as usize);
+        Ranks { stages, replicas: data * context, context, tensor, expert }
+    }
+
+    fn count(self) -> usize {
+        self.stages * self.replicas * self.tensor
+    }
+
+    fn at(self, stage: usize, replica: usize, shard: usize) -> usize {
+        (stage * self.replicas + replica) * self.tensor + shard
+    }
+
+    fn each_stage(self, of: impl Fn(usize) -> Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+        (0..self.stages).flat_map(of).collect()
+    }
+
+    /// Shards of each replica.
+    fn tensor_groups(self) -> Vec<Vec<usize>> {
+        self.each_stage(|stage| {
+            (0..self.replicas).map(|q| (0..self.tensor).map(|shard| self.at(stage, q, shard)).collect()).collect()
+        })
+    }
+
+    /// So many neighbouring replicas of each shard.
+    fn replica_groups(self, size: usize) -> Vec<Vec<usize>> {
+        self.each_stage(|stage| {
+            let starts = (0..self.replicas).step_by(size.max(1));
+            let group = move |start: usize, shard: usize| {
+                (start..(start + size).min(self.replicas)).map(|q| self.at(stage, q, shard)).collect()
+            };
+            starts.flat_map(|start| (0..self.tensor).map(move |shard| group(start, shard))).collect()
+        })
+    }
+
+    /// What goes from each stage to the next.
+    fn handovers(self) -> impl Iterator<Item = (usize, usize)> {
+        let width = self.replicas * self.tensor;
+        (0..self.stages.saturating_sub(1) * width).map(move |rank| (rank, rank + width))
+    }
+}
+
+/// Bytes per second that each kind of group attains on these devices; `None` where they are not as many as the run has
+/// ranks, or not all of the topology.
+pub(super) fn links(topology: &Topology, devices: &[usize], run: &Run) -> Option<GroupLinks> {
+    let ranks = Ranks::of(run);
+    if devices.len() != ranks.count() || devices.iter().any(|&device| device >= topology.devices()) {
+        return None;
+    }
+    let pairs = (topology.devices() <= ORDERED).then(|| topology.pair_matrix());
+    let mut wires = Wires { topology, devices, pairs, routes: FxHashMap::default() };
+    Some(GroupLinks {
+        tensor: wires.rings(&ranks.tensor_groups()),
+        context: wires.rings(&ranks.replica_groups(ranks.context)),
+        expert: wires.exchanges(&ranks.replica_groups(ranks.expert)),
+        next_stage: wires.attained(ranks.handovers().map(|(a, b)| (a, b, 1.0)).collect()),
+        data: wires.rings(&ranks.replica_groups(ranks.replicas)),
+    })
+}
+
+/// Ranks on the devices of a topology.
+struct Wires<'a> {
+    topology: &'a Topology,
+    devices: &'a [usize],
+    pairs: Option<PairMatrix>,
+    /// By pair of ranks: its channels.
+    routes: FxHashMap<(usize, usize), Vec<u32>>,
+}
+
+impl Wires<'_> {
+    /// Bytes per second of steps that go at once, each with its share of the bytes: what the fullest channel leaves them.
+    fn attained(&mut self, steps: Vec<(usize, usize, f64)>) -> f64 {
+        let mut loads: BTreeMap<u32, f64> = BTreeMap::new();
+        for (a, b, share) in steps {
+            let (topology, devices) = (self.topology, self.devices);
+            let route = self.routes.entry((a, b));
+            let channels = route.or_insert_with(|| topology.route(devices[a], devices[b]).channels);
+            for &channel in channels.iter() {
+                *loads.entry(channel).or_default() += share;
+            }
+        }
+        let width = |(&channel, load): (&u32, &f64)| self.topology.channel_bandwidth(channel) / load;
+        loads.iter().map(width).fold(f64::INFINITY, f64::min)
+    }
+
+    fn rings(&mut self, groups: &[Vec<usize>]) -> f64 {
+        let steps = groups.iter().filter(|group| group.len() > 1).flat_map(|group| self.ring(group)).collect();
+        self.attained(steps)
+    }
+
+    /// The steps of a group's ring, or of its rings within and across machines.
+    fn ring(&self, group: &[usize]) -> Vec<(usize, usize, f64)> {
+        let mut machines: Vec<(usize, Vec<usize>)> = vec![];
+        for &rank in group {
+            let machine = self.topology.machine_of(self.devices[rank]);
+            match machines.iter_mut().find(|(known, _)| *known == machine) {
+                Some((_, members)) => members.push(rank),
+                None => machines.push((machine, vec![rank])),
+            }
+        }
+        let each = machines[0].1.len();
+        if machines.len() < 2 || each < 2 || machines.iter().any(|(_, members)| members.len() != each) {
+            return self.steps(group, 1.0);
+        }
+        let within = machines.iter().flat_map(|(_, members)| self.steps(members, 1.0));
+        let place = |place: usize| machines.iter().map(|(_, members)| members[place]).collect::<Vec<usize>>();
+        let across = (0..each).flat_map(|at| self.steps(&place(at), 1.0 / each as f64));
+        within.chain(across).collect()
+    }
+
+    fn steps(&self, members: &[usize], share: f64) -> Vec<(usize, usize, f64)> {
+        let count = members.len();
+        let at = |place: usize| self.devices[members[place]];
+        let order: Vec<usize> = match &self.pairs {
+            Some(pairs) if count > 2 => Ring::widest(count, |a, b| pairs.at(at(a), at(b))).order,
+            _ => (0..count).collect(),
+        };
+        let next = |place: usize| members[order[(place + 1) % count]];
+        (0..count).map(|place| (members[order[place]], next(place), share)).collect()
+    }
+
+    /// Everyone of a group sends everyone else an equal part.
+    fn exchanges(&mut self, groups: &[Vec<usize>]) -> f64 {
+        let pairs = |group: &Vec<usize>| {
+            let share = 1.0 / (group.len() - 1).max(1) as f64;
+            let group = group.clone();
+            let others = group.clone();
+            let to = move |a: usize| others.clone().into_iter().filter(move |&b| b != a).map(move |b| (a, b, share));
+            group.into_iter().flat_map(to).collect::<Vec<_>>()
+        };
+        let steps = groups.iter().filter(|group| group.len() > 1).flat_map(pairs).collect();
+        self.attained(steps)
+    }
+}
+
+/// What the ranks of a plan say to one another: bytes a microbatch, as the times of its configuration count them.
+pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<Demands> {
+    let configuration = configured::of_plan(profile, plan);
+    let run = profile.run(&configuration, limits.batch);
+    let split = configured::split(profile, &configuration)?;
+    if run.microbatches() == 0 {
+        return None;
+    }
+    let (model, accelerator) = (&profile.model, &profile.accelerator);
+    let costs = Costs::of(model, &run, accelerator, &profile.constants, &split);
+    let rates = Rates::new(model, &run, accelerator, &profile.constants);
+    let ranks = Ranks::of(&run);
+    let mut demands = Demands::default();
+    for stage in 0..ranks.stages as u32 {
+        for replica in 0..ranks.replicas as u32 {
+            demands.workers.extend((0..ranks.tensor as u32).map(|shard| Worker { stage, replica, shard }));
+        }
+    }
+    let bytes = 2.0 * run.tokens() * model.hidden as f64 / ranks.tensor as f64;
+    let mut both = |a: usize, b: usize, bytes: f64| {
+        demands.flows.push(Flow { from: a, to: b, bytes });
+        demands.flows.push(Flow { from: b, to: a, bytes });
+    };
+    let parts = f64::from(run.layout.virtual_stages);
+    ranks.handovers().for_each(|(a, b)| both(a, b, parts * bytes));
+    if parts > 1.0 && run.zero_bubble != Some(ZeroBubble::V) && ranks.stages > 2 {
+        let width = ranks.replicas * ranks.tensor;
+        (0..width).for_each(|rank| both((ranks.stages - 1) * width + rank, rank, (parts - 1.0) * bytes));
+    }
+    let m = costs.microbatches.max(1) as f64;
+    let (t, c) = (u64::from(run.layout.tensor), u64::from(run.layout.context));
+    for (stage, (time, reduction)) in costs.stages.iter().zip(&costs.reductions).enumerate() {
+        let sent = |of: fn(&super::layer::Pass) -> f64| of(&time.forward) + of(&time.backward) + of(&time.again);
+        let kinds = [
+            (ranks.tensor_groups(), sent(|pass| pass.tensor_parallel) * rates.link(t)),
+            (ranks.replica_groups(ranks.context), sent(|pass| pass.context_parallel) * rates.link(t * c)),
+            (
+                ranks.replica_groups(ranks.expert),
+                sent(|pass| pass.expert_parallel) * rates.link(u64::from(run.layout.expert)),
+            ),
+            (
+                ranks.replica_groups(ranks.replicas),
+                reduction.data_parallel / m * rates.reduction(ranks.replicas as f64),
+            ),
+        ];
+        let own = stage * ranks.replicas * ranks.tensor..(stage + 1) * ranks.replicas * ranks.tensor;
+        for (groups, bytes) in kinds {
+            let of_stage = groups.into_iter().filter(|group| group.len() > 1 && own.contains(&group[0]));
+            demands.groups.extend(of_stage.filter(|_| bytes > 0.0).map(|workers| Group { workers, bytes }));
+        }
+    }
+    demands.notes.push(
+        "ranks are numbered tensor first, then context and data; rings carry what the configuration's exposed transfers do"
+            .into(),
+    );
+    Some(demands)
+}
