@@ -2,7 +2,8 @@
 //! devices in order, of DAPPLE and HPGO, of Parmesan without and with its search, and of the ensemble of all. Devices have
 //! the memory of the topology's own machines.
 //!
-//! `PLANTUI_REFERENCE=.. cargo run --release --example parmesan_table > table.tsv`
+//! `PLANTUI_REFERENCE=.. cargo run --release --example parmesan_table > table.tsv`; a word behind `--` takes the ways that
+//! have it in their name only.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -33,8 +34,14 @@ const GRAPHS: [&str; 14] = [
 ];
 const TOPOLOGIES: [&str; 3] = ["dgx-1", "2xdgx-1+eth-25g", "dgx-2"];
 /// What it is called, the planner, and its settings.
-const WAYS: [(&str, &str, &[&str]); 6] = [
+const WAYS: [(&str, &str, &[&str]); 8] = [
     ("chain, in order", "parmesan", &["k=1000000", "mapping=identity"]),
+    ("one device a stage, chain, in order", "parmesan", &["k=1000000", "mapping=identity", "replicas=false"]),
+    (
+        "one device a stage, Parmesan, search",
+        "parmesan",
+        &["search_k=true", "search_comm_coef=true", "new_flow=both", "replicas=false"],
+    ),
     ("HPGO", "dapple-hpgo", &[]),
     ("DAPPLE", "dapple", &[]),
     ("Parmesan", "parmesan", &[]),
@@ -51,6 +58,7 @@ fn main() {
         eprintln!("set PLANTUI_REFERENCE to the folder of the published profiles");
         return;
     };
+    let only = std::env::args().nth(1).unwrap_or_default();
     println!("graph\ttopology\tway\tsimulated s\tstages\tplanned in s\tcommunication s\tbound s\tproven");
     for graph in GRAPHS {
         let folder = root.join("hpgo/profiles");
@@ -71,7 +79,7 @@ fn main() {
                 ..Overrides::default()
             };
             let limits = family::resolve(&workload, &asked).expect("every limit is given");
-            for (way, id, settings) in WAYS {
+            for (way, id, settings) in WAYS.into_iter().filter(|way| way.0.contains(&only)) {
                 let planner = planner::find(id).expect("a planner of this program");
                 let links = topology::LinkRule::of(&wired.topology).links();
                 let own = [

@@ -81,6 +81,7 @@ fn torchtitan_is_told_every_part_of_the_model() {
     assert!(told.contains("torchtitan runs zb-v"), "{told}");
     // A configuration by hand, some of whose layers recompute: all of them do there, at a price.
     let mut some = document.clone();
+    some["limits"]["memory_bytes"] = 8e10.into();
     some["configuration"] = serde_json::json!({"tp": 1, "pp": 2, "dp": 4, "recompute": "full:3"});
     let layer = |node: u64| if (1..=3).contains(&((node + 7) % 8 + 1)) { "activation recomp" } else { "vanilla" };
     let stage = |from: u64, to: u64| {

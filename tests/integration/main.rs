@@ -28,6 +28,7 @@ mod load_placement;
 #[cfg(feature = "milp")]
 mod milp;
 mod operators_load;
+mod parmesan_golden;
 mod pase_brute;
 mod pase_golden;
 mod pase_paper;
