@@ -4,7 +4,8 @@
 //! terms, one accelerator a stage. What the split is worth is what [`family::check()`] finds by the original's own measure, and
 //! the devices are found anew for what the original's stages send: nothing of the converted workload's figures is kept. Where
 //! the original's rules refuse replicas that layers allow (Piper's must divide the microbatches), the search is made again
-//! without replicas. As long as Parmesan takes, at most twice, and the mapping.
+//! without replicas; where stages need more memory on the original than
+//! the conversion knows of, with less of it. As long as Parmesan takes, at most eight times, and the mapping.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits, Machines},
     family,
-    plan::{Plan, Stage},
+    plan::{Plan, Stage, Violation},
     workload::{
         Workload,
         convert::{self, Conversion},
@@ -89,12 +90,14 @@ impl OverLayers {
         };
         let asked = Asked { problem, wired, conversion };
         let replicas = problem.options.flag("replicas") && problem.workload.placement().is_none();
-        match asked.split(replicas, search) {
+        match asked.fitting(replicas, search) {
             // Without replicas there are fewer splits: what had none with them has none.
-            Err(refused) if replicas && refused.status != Status::Cancelled && !refused.lacks_memory() => {
-                asked.split(false, search).unwrap_or_else(|refused| *refused)
+            Err(refused)
+                if replicas && refused.outcome.status != Status::Cancelled && !refused.outcome.lacks_memory() =>
+            {
+                asked.fitting(false, search).unwrap_or_else(|refused| refused.outcome)
             }
-            found => found.unwrap_or_else(|refused| *refused),
+            found => found.unwrap_or_else(|refused| refused.outcome),
         }
     }
 }
@@ -111,6 +114,23 @@ fn converted(workload: &Workload) -> Result<Conversion, String> {
     Ok(Conversion { workload: layers.workload, members: members.collect(), choices: pipeline.choices, assumptions })
 }
 
+/// How often a split is asked for that needs less memory.
+const TRIES: usize = 4;
+/// How much less is asked for than would be enough if memory fell as the limit does.
+const MARGIN: f64 = 1.05;
+
+/// How many times a limit stages need, where their memory is all that is wrong.
+fn over(violations: &[Violation]) -> Option<f64> {
+    let times = |violation: &Violation| match violation {
+        Violation::OutOfMemory { needed_bytes, limit_bytes, .. } if *limit_bytes > 0.0 => {
+            Some(needed_bytes / limit_bytes)
+        }
+        _ => None,
+    };
+    let all: Option<Vec<f64>> = violations.iter().map(times).collect();
+    all.map(|all| all.into_iter().fold(1.0, f64::max))
+}
+
 /// A question with what it takes to ask it of layers.
 struct Asked<'a> {
     problem: &'a Problem,
@@ -118,9 +138,35 @@ struct Asked<'a> {
     conversion: Conversion,
 }
 
+/// What came of a search instead of a plan.
+struct Refused {
+    outcome: Outcome,
+    /// How many times the memory that there is the split needs on the original, where that is all that is wrong.
+    over: Option<f64>,
+}
+
 impl Asked<'_> {
+    /// The split that Parmesan finds with as much of the memory as the original's stages leave it: a stage may need more
+    /// there than the conversion knows of.
+    fn fitting(&self, replicas: bool, search: &Search) -> Result<Outcome, Box<Refused>> {
+        let mut memory = self.problem.limits.memory_bytes;
+        let mut first: Option<Box<Refused>> = None;
+        for _ in 0..TRIES {
+            match self.split(replicas, memory, search) {
+                Ok(outcome) => return Ok(outcome),
+                Err(refused) => {
+                    let over = refused.over.filter(|_| !search.cancelled());
+                    first.get_or_insert(refused);
+                    let Some(times) = over else { break };
+                    memory /= MARGIN * times;
+                }
+            }
+        }
+        Err(first.expect("it was tried"))
+    }
+
     /// The split that Parmesan finds, on the original; else what came of it instead.
-    fn split(&self, replicas: bool, search: &Search) -> Result<Outcome, Box<Outcome>> {
+    fn split(&self, replicas: bool, memory_bytes: f64, search: &Search) -> Result<Outcome, Box<Refused>> {
         let Problem { workload, limits, options } = self.problem;
         let machines = match &self.wired {
             Some(wired) => wired.topology.machines(),
@@ -132,7 +178,14 @@ impl Asked<'_> {
         }
         let asked = Problem {
             workload: Arc::new(self.conversion.workload.clone()),
-            limits: Limits { devices: machines.devices(), machines, batch: limits.microbatches, cpus: 0, ..*limits },
+            limits: Limits {
+                devices: machines.devices(),
+                machines,
+                batch: limits.microbatches,
+                cpus: 0,
+                memory_bytes,
+                ..*limits
+            },
             options,
         };
         // Values and plans of the converted workload are nobody's business.
@@ -146,12 +199,13 @@ impl Asked<'_> {
             // What would do for the converted workload need not do for the original.
             (infeasible.smallest_memory_bytes, infeasible.fewest_devices) = (None, None);
         }
-        let Some(found) = outcome.plan.take() else { return Err(Box::new(outcome)) };
+        let Some(found) = outcome.plan.take() else { return Err(Box::new(Refused { outcome, over: None })) };
         let plan = self.carried_back(&found);
         let score = family::check(workload, limits, &plan);
         if let Some(violation) = score.violations.first() {
             let why = format!("The split of the converted workload does not hold for the original: {violation}.");
-            return Err(Box::new(Outcome { notes: outcome.notes, ..Outcome::refused(why) }));
+            let outcome = Outcome { notes: outcome.notes, ..Outcome::refused(why) };
+            return Err(Box::new(Refused { outcome, over: over(&score.violations) }));
         }
         search.improve(score.value, &plan);
         if outcome.status == Status::Optimal {

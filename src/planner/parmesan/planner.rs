@@ -45,7 +45,7 @@ static INFO: PlannerInfo = PlannerInfo {
     unit: "x",
 };
 
-/// Multiples of the number of devices that `search_k` tries.
+/// Multiples of the number of devices that `search_k` tries, beside all vertices.
 const CLUSTERS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
 /// What `search_comm_coef` tries.
 const COEFFICIENTS: [f64; 8] = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
@@ -236,6 +236,10 @@ impl<'a> Run<'a> {
             for &comm_coef in &coefficients {
                 points.extend(flows.iter().map(|&new_flow| Point { k, comm_coef, new_flow }));
             }
+        }
+        // The chain of all vertices: what merging them hides, mostly where memory is tight.
+        if options.flag("search_k") && !ks.contains(&n) {
+            points.push(Point { k: n, comm_coef: coefficients[0], new_flow: flows[0] });
         }
         (points, ignored)
     }
