@@ -278,7 +278,8 @@ impl SweepArgs {
         let refused = |error: crate::study::sweep::SeriesError| {
             Failure::refused(error.to_string(), "`plantui planners` lists every planner with its options")
         };
-        let series = sweep_topologies::series(&lines, settings, &self.limits).map_err(refused)?;
+        let trained = workloads.iter().all(|workload| workload.training().is_some());
+        let series = sweep_topologies::series(&lines, settings, &self.limits, trained).map_err(refused)?;
         for setting in settings {
             let name = setting.split_once('=').map(|(name, _)| name.trim());
             let declared = |series: &Series| series.planner.options().iter().any(|spec| Some(spec.name) == name);

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use clap::Args;
 
 use super::{
-    Failure,
+    Failure, input,
     topology_input::{self, Given},
     training_input::TrainingArgs,
 };
@@ -58,9 +58,25 @@ fn machines(text: &str) -> Result<Machines, UnitError> {
 impl SweepLimits {
     /// Loads a workload, as the flags and the topology have it: once for each length of sequences that is given.
     pub(super) fn load(&self, workload: &Path) -> Result<Vec<Workload>, Failure> {
-        // Of several, none is the machines that the model is trained on.
-        let topology = self.topology.first().filter(|_| self.topology.len() == 1);
-        self.training.load_each(workload, topology.map(|given| &**given))
+        let read = input::workload(workload)?;
+        let plain = self.training.each(&read, None)?;
+        if self.topology.is_empty() || !plain.iter().all(|workload| workload.training().is_some()) {
+            return Ok(plain);
+        }
+        // A model is another workload on other machines: how many devices there are is the topology's to say.
+        let mut all = vec![];
+        for given in &self.topology {
+            let told = given.overrides();
+            for mut own in self.training.each(&read, Some(given))? {
+                if self.topology.len() > 1 {
+                    own.name = format!("{} on {}", own.name, given.topology().name);
+                }
+                own.limits.devices = told.devices;
+                own.limits.memory_bytes = told.memory_bytes.or(own.limits.memory_bytes);
+                all.push(own);
+            }
+        }
+        Ok(all)
     }
 
     fn all(&self) -> [&Option<Values>; 7] {

@@ -6,12 +6,18 @@ use crate::{
     units,
 };
 
-/// The series of these lines on every topology that is given, called after both, or after the topology alone where there is one planner.
+/// The series of these lines on every topology that is given, called after both, or after the topology alone where there is
+/// one planner. Models that are `trained` have their machines in the workload.
 ///
 /// # Errors
 /// What of a line is no planner or no setting.
-pub(super) fn series(lines: &[String], settings: &[String], limits: &SweepLimits) -> Result<Vec<Series>, SeriesError> {
-    let topologies = limits.topologies();
+pub(super) fn series(
+    lines: &[String],
+    settings: &[String],
+    limits: &SweepLimits,
+    trained: bool,
+) -> Result<Vec<Series>, SeriesError> {
+    let topologies = if trained { &[] } else { limits.topologies() };
     let mut all = vec![];
     for text in lines {
         // What a topology says of links is no part of a series' name.

@@ -55,16 +55,15 @@ impl TrainingArgs {
         self.over(input::workload(path)?, &[], topology)
     }
 
-    /// The workload as [`TrainingArgs::load`] gives it, once for each length of its sequences; of several each is named after
-    /// its length.
+    /// A workload that was read as these flags and the topology have it, once for each length of its sequences; of several
+    /// each is named after its length.
     ///
     /// # Errors
     /// As [`TrainingArgs::load`].
-    pub(super) fn load_each(&self, path: &Path, topology: Option<&Given>) -> Result<Vec<Workload>, Failure> {
+    pub(super) fn each(&self, read: &Workload, topology: Option<&Given>) -> Result<Vec<Workload>, Failure> {
         if self.sequence_length.len() < 2 {
-            return Ok(vec![self.load(path, topology)?]);
+            return Ok(vec![self.over(read.clone(), &[], topology)?]);
         }
-        let read = input::workload(path)?;
         let one = |&tokens: &u64| {
             let own = TrainingArgs { sequence_length: vec![tokens], ..self.clone() };
             let workload = own.over(read.clone(), &[], topology)?;

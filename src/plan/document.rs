@@ -163,7 +163,7 @@ pub struct TrainingPart {
 impl From<&TrainingProfile> for TrainingPart {
     fn from(profile: &TrainingProfile) -> Self {
         let setting = |(name, _): &(&str, &str)| ((*name).to_string(), profile.settings.text(name));
-        let sheet = training::hardware::find(profile.accelerator.id).map(|preset| preset.named());
+        let sheet = training::hardware::find(profile.accelerator.id).map(training::Accelerator::named);
         let changed = profile.accelerator.named().into_iter().filter(|own| !sheet.is_some_and(|all| all.contains(own)));
         let shipped = training::Constants::shipped(profile.accelerator.generation).named();
         let fitted = profile.constants.named().into_iter().filter(|own| !shipped.contains(own));

@@ -208,6 +208,12 @@ fn other_commands_take_models_too() {
     for name in ["1024 tokens", "4096 tokens"] {
         assert_eq!(swept.lines().filter(|line| line.contains(name)).count(), 1, "{swept}");
     }
+    // So are the machines that it is trained on.
+    let machines = ["--topology", "2xdgx-h100,2xdgx-1+eth-25g", "--global-batch", "16", "--memory", "80GiB", "--json"];
+    let swept = json(&[&["sweep", MODEL], &machines[..]].concat(), 0);
+    let values: Vec<f64> =
+        swept["points"].as_array().unwrap().iter().map(|point| point["objective"]["value"].as_f64().unwrap()).collect();
+    assert!(values.len() == 2 && values[0] < values[1], "{swept}");
     let error = refusal(&[&["plan", MODEL], &lengths[..]].concat());
     assert!(error.contains("--sequence-length has several values, which only `sweep` takes"), "{error}");
     let linted = stdout(&["lint", MODEL], 0);
