@@ -199,7 +199,7 @@ fn as_told(profile: &mut TrainingProfile, part: &TrainingPart, calibrated: bool,
     let wrong = |path: String, problem: String| {
         Failure::from(LoadError::at(
             source,
-            &format!("workload.training.{path}"),
+            format!("workload.training.{path}"),
             problem,
             "correct it, or leave it out",
         ))
