@@ -20,7 +20,7 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits, Machines},
     family,
-    plan::{Plan, Stage, Violation},
+    plan::{Plan, Score, Stage, Violation},
     workload::{
         Workload,
         convert::{self, Conversion},
@@ -93,7 +93,10 @@ impl OverLayers {
         match asked.fitting(replicas, search) {
             // Without replicas there are fewer splits: what had none with them has none.
             Err(refused)
-                if replicas && refused.outcome.status != Status::Cancelled && !refused.outcome.lacks_memory() =>
+                if replicas
+                    && refused.outcome.status != Status::Cancelled
+                    && !refused.outcome.lacks_memory()
+                    && refused.enough.is_none() =>
             {
                 asked.fitting(false, search).unwrap_or_else(|refused| refused.outcome)
             }
@@ -116,19 +119,21 @@ fn converted(workload: &Workload) -> Result<Conversion, String> {
 
 /// How often a split is asked for that needs less memory.
 const TRIES: usize = 4;
-/// How much less is asked for than would be enough if memory fell as the limit does.
-const MARGIN: f64 = 1.05;
+/// How much less memory is asked for than would be enough if both counts of it fell alike.
+const MARGIN: f64 = 1.02;
 
-/// How many times a limit stages need, where their memory is all that is wrong.
-fn over(violations: &[Violation]) -> Option<f64> {
-    let times = |violation: &Violation| match violation {
-        Violation::OutOfMemory { needed_bytes, limit_bytes, .. } if *limit_bytes > 0.0 => {
-            Some(needed_bytes / limit_bytes)
+/// The memory that makes the converted workload's count refuse what the original's does, where that is all that is wrong:
+/// of each stage as much as it counts, in the ratio of the limit to what the original needs.
+fn enough(violations: &[Violation], counted: &Score) -> Option<f64> {
+    let of = |violation: &Violation| match violation {
+        Violation::OutOfMemory { stage, needed_bytes, limit_bytes } => {
+            let own = counted.stages.get(stage - 1)?.memory_bytes;
+            Some(own * limit_bytes / needed_bytes / MARGIN)
         }
         _ => None,
     };
-    let all: Option<Vec<f64>> = violations.iter().map(times).collect();
-    all.map(|all| all.into_iter().fold(1.0, f64::max))
+    let all: Option<Vec<f64>> = violations.iter().map(of).collect();
+    all.map(|all| all.into_iter().fold(f64::INFINITY, f64::min))
 }
 
 /// A question with what it takes to ask it of layers.
@@ -141,8 +146,9 @@ struct Asked<'a> {
 /// What came of a search instead of a plan.
 struct Refused {
     outcome: Outcome,
-    /// How many times the memory that there is the split needs on the original, where that is all that is wrong.
-    over: Option<f64>,
+    /// The memory with which the stages that need too much on the original would have been refused, where that is all that is
+    /// wrong.
+    enough: Option<f64>,
 }
 
 impl Asked<'_> {
@@ -155,10 +161,10 @@ impl Asked<'_> {
             match self.split(replicas, memory, search) {
                 Ok(outcome) => return Ok(outcome),
                 Err(refused) => {
-                    let over = refused.over.filter(|_| !search.cancelled());
+                    let enough = refused.enough.filter(|less| *less < memory && !search.cancelled());
                     first.get_or_insert(refused);
-                    let Some(times) = over else { break };
-                    memory /= MARGIN * times;
+                    let Some(less) = enough else { break };
+                    memory = less;
                 }
             }
         }
@@ -199,13 +205,14 @@ impl Asked<'_> {
             // What would do for the converted workload need not do for the original.
             (infeasible.smallest_memory_bytes, infeasible.fewest_devices) = (None, None);
         }
-        let Some(found) = outcome.plan.take() else { return Err(Box::new(Refused { outcome, over: None })) };
+        let Some(found) = outcome.plan.take() else { return Err(Box::new(Refused { outcome, enough: None })) };
         let plan = self.carried_back(&found);
         let score = family::check(workload, limits, &plan);
         if let Some(violation) = score.violations.first() {
             let why = format!("The split of the converted workload does not hold for the original: {violation}.");
             let outcome = Outcome { notes: outcome.notes, ..Outcome::refused(why) };
-            return Err(Box::new(Refused { outcome, over: over(&score.violations) }));
+            let counted = family::check(&asked.workload, &asked.limits, &found);
+            return Err(Box::new(Refused { outcome, enough: enough(&score.violations, &counted) }));
         }
         search.improve(score.value, &plan);
         if outcome.status == Status::Optimal {

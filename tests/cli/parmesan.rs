@@ -179,3 +179,36 @@ fn profiles_of_other_families_are_converted_and_mapped() {
         stdout(&["check", workload, &file], 0);
     }
 }
+
+#[test]
+fn a_conversion_asks_for_less_memory_where_the_original_counts_more() {
+    let folder = Folder::new();
+    let on = ["--planner", "parmesan", "--devices", "16", "--memory", "40GiB", "--json"];
+    let plan = json(&[&["plan", "inputs/bert32a100.json"][..], &on].concat(), 0);
+    let fullest = plan["stages"].as_array().unwrap().iter().map(|stage| stage["memory_bytes"].as_f64().unwrap());
+    let fullest = fullest.fold(0.0, f64::max);
+    // Just below what that takes another split is found, or the least that was seen is told, and never in no time at all.
+    let less = format!("{}", (0.9 * fullest) as u64);
+    let output = crate::plantui()
+        .args([
+            "plan",
+            "inputs/bert32a100.json",
+            "--planner",
+            "parmesan",
+            "--devices",
+            "16",
+            "--memory",
+            &less,
+            "--json",
+        ])
+        .output()
+        .unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(document["stats"]["seconds"].as_f64().unwrap() > 0.0, "{document}");
+    if output.status.success() {
+        let file = folder.file("plan.json", document.to_string());
+        stdout(&["check", "inputs/bert32a100.json", &file], 0);
+    } else {
+        assert_eq!(document["status"], "infeasible", "{document}");
+    }
+}
