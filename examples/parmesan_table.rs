@@ -2,8 +2,8 @@
 //! devices in order, of DAPPLE and HPGO, of Parmesan without and with its search, and of the ensemble of all. Devices have
 //! the memory of the topology's own machines.
 //!
-//! `PLANTUI_REFERENCE=.. cargo run --release --example parmesan_table > table.tsv`; a word behind `--` takes the ways that
-//! have it in their name only.
+//! `PLANTUI_REFERENCE=.. cargo run --release --example parmesan_table > table.tsv`; words behind `--` take the ways, and
+//! the topologies, that have them in their names only.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -59,6 +59,7 @@ fn main() {
         return;
     };
     let only = std::env::args().nth(1).unwrap_or_default();
+    let wired_as = std::env::args().nth(2).unwrap_or_default();
     println!("graph\ttopology\tway\tsimulated s\tstages\tplanned in s\tcommunication s\tbound s\tproven");
     for graph in GRAPHS {
         let folder = root.join("hpgo/profiles");
@@ -69,7 +70,7 @@ fn main() {
             continue;
         };
         let workload = Arc::new(workload::load(&path).unwrap_or_else(|error| panic!("{error}")));
-        for name in TOPOLOGIES {
+        for name in TOPOLOGIES.into_iter().filter(|name| name.contains(&wired_as)) {
             let wired = Wired::read(name).expect("a preset");
             let asked = Overrides {
                 devices: Some(wired.topology.devices() as u32),

@@ -86,3 +86,27 @@ pub(super) fn machine(problem: &Problem, topology: &Topology, model: &SpeedupMod
         state: model.optimizer_memory_scaling,
     }
 }
+
+/// Where devices sit in several machines: the same with the median of the pairs within them in place of all pairs, whose
+/// median may be a link that few cuts need; and one machine alone, so that more machines never make a pipeline slower.
+pub(super) fn inner(machine: &Machine, topology: &Topology) -> Vec<Machine> {
+    let largest = usize::from(topology.machines().sizes().iter().copied().max().unwrap_or(1));
+    if largest >= machine.devices || largest < 2 {
+        return vec![];
+    }
+    let matrix = topology.pair_matrix();
+    let same = |a: usize, b: usize| a != b && topology.machine_of(a) == topology.machine_of(b);
+    let pairs = (0..machine.devices).flat_map(|a| (0..machine.devices).map(move |b| (a, b)));
+    let mut widths: Vec<f64> = pairs.filter(|&(a, b)| same(a, b)).map(|(a, b)| matrix.at(a, b)).collect();
+    widths.sort_unstable_by(f64::total_cmp);
+    let Some(&bandwidth) = widths.get(widths.len() / 2).filter(|width| width.is_finite() && **width > 0.0) else {
+        return vec![];
+    };
+    let all = Machine { bandwidth, ..machine.clone() };
+    let one = Machine {
+        devices: largest,
+        widths: machine.widths.iter().copied().filter(|&width| width <= largest).collect(),
+        ..all.clone()
+    };
+    vec![all, one]
+}

@@ -18,7 +18,7 @@ use super::{
     candidates::{Partition, Point, candidates},
     coarsen::Fine,
     mapping::{Consider, Demands, Instance, MapError, Mapping, Method, Parallel, Settings, map},
-    model::{fine, machine},
+    model::{fine, inner, machine},
     options::OPTIONS,
     stages::Machine,
     wiring,
@@ -163,6 +163,8 @@ struct Run<'a> {
     model: SpeedupModel,
     fine: Fine,
     machine: Machine,
+    /// The same with the links within a machine in place of all, and of one machine alone, where there are several.
+    inner: Vec<Machine>,
     method: Method,
     consider: Consider,
     /// Whether the least memory that would do is looked for where nothing fits.
@@ -178,6 +180,7 @@ impl<'a> Run<'a> {
         let microbatches = costs::microbatches(&model, &problem.limits, &probe);
         let fine = fine(&problem.workload, &problem.limits, &model, f64::from(microbatches));
         let machine = machine(problem, topology, &model, f64::from(microbatches));
+        let inner = inner(&machine, topology);
         let method = Method::find(problem.options.choice("mapping")).unwrap_or_default();
         let consider = Consider {
             transfers: problem.options.flag("incl_p2p"),
@@ -192,6 +195,7 @@ impl<'a> Run<'a> {
             model,
             fine,
             machine,
+            inner,
             method,
             consider,
             tells_least: true,
@@ -256,11 +260,14 @@ impl<'a> Run<'a> {
             let now = done.fetch_add(1, Ordering::Relaxed) + 1;
             self.search.report_fraction(from + share * (now as f64 / of as f64).min(1.0));
         };
-        let found: Vec<Vec<Partition>> = points
+        let machines = std::iter::once(&self.machine).chain(&self.inner);
+        let asked: Vec<(&Machine, Point)> =
+            machines.flat_map(|machine| points.iter().map(move |&point| (machine, point))).collect();
+        let found: Vec<Vec<Partition>> = asked
             .par_iter()
-            .map(|&point| {
-                let found = candidates(&self.fine, &self.machine, point, self.search);
-                step(0.6, points.len(), 0.0);
+            .map(|&(machine, point)| {
+                let found = candidates(&self.fine, machine, point, self.search);
+                step(0.6, asked.len(), 0.0);
                 found
             })
             .collect();
