@@ -294,7 +294,7 @@ impl Checked {
         line(&mut text, format_args!(""));
         line(&mut text, format_args!("limits: {}", report::limits(&self.workload, &self.limits)));
         if let Some(simulation) = &self.simulation {
-            line(&mut text, format_args!("{}", report::simulated(simulation)));
+            line(&mut text, format_args!("{}", report::simulated(simulation, &self.limits)));
         }
         report::notes(&mut text, &self.notes());
         text

@@ -44,7 +44,10 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
         let memory = if on_cpus(stage) {
             ["host".to_string(), String::new()]
         } else {
-            [units::bytes(scored.memory_bytes), units::percent(scored.memory_bytes / limits.memory_bytes)]
+            [
+                units::bytes_like(scored.memory_bytes, limits.memory_bytes),
+                units::percent(scored.memory_bytes / limits.memory_bytes),
+            ]
         };
         row.extend(memory);
         row.push(names(workload, stage));

@@ -212,7 +212,7 @@ impl ImportArgs {
         line(&mut text, format_args!(""));
         line(&mut text, format_args!("limits: {}", report::limits(workload, limits)));
         if let Some(simulation) = simulation {
-            line(&mut text, format_args!("{}", report::simulated(simulation)));
+            line(&mut text, format_args!("{}", report::simulated(simulation, limits)));
         }
         report::notes(&mut text, &imported.notes());
         if let (Some(plan), Some(workload)) = (&self.plan, self.workload.as_ref().or(self.of.as_ref())) {

@@ -65,7 +65,7 @@ pub fn planned(planned: &Run) -> String {
     line(&mut text, format_args!(""));
     line(&mut text, format_args!("limits: {}", limits(&planned.problem.workload, &planned.problem.limits)));
     if let Some(simulation) = &planned.simulation {
-        line(&mut text, format_args!("{}", simulated(simulation)));
+        line(&mut text, format_args!("{}", simulated(simulation, &planned.problem.limits)));
     }
     notes(&mut text, &planned.notes());
     notes(&mut text, difference(planned).as_slice());
@@ -161,7 +161,7 @@ pub fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Pl
             compute,
             edges,
             sync,
-            units::bytes(scored.memory_bytes),
+            units::bytes_like(scored.memory_bytes, limits.memory_bytes),
             units::percent(scored.memory_bytes / limits.memory_bytes),
             scored.in_flight.to_string(),
             format!("{recomputed} of {}", stage.nodes.len()),
@@ -258,15 +258,16 @@ pub fn limits(workload: &Workload, limits: &Limits) -> String {
     family::of(workload).limits().iter().copied().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// One simulated batch on one line.
-pub fn simulated(simulation: &Simulation) -> String {
+/// One simulated batch on one line, its memory in the unit of the limit.
+pub fn simulated(simulation: &Simulation, limits: &Limits) -> String {
     let timeline = &simulation.timeline;
+    let peak = units::bytes_like(timeline.peak_memory(), limits.memory_bytes);
     if simulation.schedule == Schedule::SingleSample {
         return format!(
             "simulated one sample: {}, bubble {}, peak memory {}",
             units::seconds(timeline.iteration_s),
             units::percent(timeline.bubble),
-            units::bytes(timeline.peak_memory()),
+            peak,
         );
     }
     format!(
@@ -276,7 +277,7 @@ pub fn simulated(simulation: &Simulation) -> String {
         counted(simulation.pipeline.microbatches as usize, "microbatch"),
         units::number(timeline.samples_per_s),
         units::percent(timeline.bubble),
-        units::bytes(timeline.peak_memory()),
+        peak,
     )
 }
 

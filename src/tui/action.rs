@@ -59,6 +59,7 @@ pub enum Action {
     SweepAgain,
     SweepSecond,
     SweepScales,
+    SweepFigure,
     SweepRange,
     Ask,
     TakePoint,
@@ -125,7 +126,7 @@ pub enum Scope {
     Panel,
     /// In Overview.
     Overview,
-    /// In Stages: what changes the plan.
+    /// In Stages and Overview: what changes the plan.
     Stages,
     /// In the trees: Stages and the nodes of Workload.
     Tree,
@@ -206,7 +207,7 @@ use Scope as S;
 /// All actions. Of two entries with one key, the first whose scope is in force wins.
 pub static TABLE: &[Entry] = &[
     entry(S::Panel, A::Decrease, &["left", "h"], "Decrease", "one step down, or the choice before", "change"),
-    entry(S::Panel, A::Increase, &["right", "l", "space"], "Increase", "one step up, or the next choice", ""),
+    entry(S::Panel, A::Increase, &["right", "l"], "Increase", "one step up, or the next choice", ""),
     entry(S::Panel, A::DecreaseLarge, &["shift-left", "H"], "Decrease much", "a large step down: half the devices", ""),
     entry(
         S::Panel,
@@ -333,6 +334,14 @@ pub static TABLE: &[Entry] = &[
     entry(S::Sweep, A::SweepRange, &["t"], "Type a range", "values of the limit, such as 8..512:x2", "range"),
     entry(S::Sweep, A::SweepSecond, &["y"], "Second limit", "a map over two limits, or one again", "second limit"),
     entry(S::Sweep, A::SweepScales, &["L"], "Linear or logarithmic", "which axes count in factors", ""),
+    entry(
+        S::Sweep,
+        A::SweepFigure,
+        &["v"],
+        "Next figure",
+        "draw the objective, time of a batch, throughput, bubble, memory, devices or planning time",
+        "figure",
+    ),
     entry(S::Sweep, A::SweepAgain, &["r"], "Sweep again", "around what is set now", "again"),
     entry(S::Workload, A::NextSection, &["s"], "Next section", "nodes, edges, findings, about", "section"),
     entry(S::Lists, A::Up, &["up", "k"], "Up", "one row up", ""),

@@ -6,7 +6,11 @@ use super::{played::Played, shown::Shown};
 use crate::{
     planner::Search,
     simulate::Play,
-    study::compare::{self, Entry},
+    study::{
+        columns::Column,
+        compare::{self, Entry},
+    },
+    units,
 };
 
 /// A plan on the table.
@@ -56,6 +60,19 @@ impl Contender {
         let figures = compare::Played::of(&played.pipeline, played.play.schedule, &played.timeline);
         let figures = Some(figures).filter(compare::Played::is_there);
         Contender::new(played.shown.clone(), figures, played.play)
+    }
+
+    /// The limit on memory that it was made under, bytes.
+    pub(super) fn memory_limit(&self) -> f64 {
+        self.shown.limits.memory_bytes
+    }
+
+    /// What a column says of it, memory in the unit of its limit.
+    pub(super) fn cell(&self, column: Column) -> String {
+        match (column, column.figure(&self.entry)) {
+            (Column::Memory, Some(bytes)) => units::bytes_like(bytes, self.memory_limit()),
+            _ => column.cell(&self.entry),
+        }
     }
 
     pub(super) fn is_of(&self, shown: &Arc<Shown>) -> bool {

@@ -183,7 +183,11 @@ impl Model {
     /// What an action means for the selected row.
     fn meant(&mut self, action: Action, shown: &Shown) -> Option<Edit> {
         let (plan, score) = shown.plan()?;
-        let path = if self.view == View::Stages { self.stages.selected().to_vec() } else { vec![] };
+        let path = match self.view {
+            View::Stages => self.stages.selected().to_vec(),
+            View::Overview => self.overview.stage().map(|stage| stage as u32).into_iter().collect(),
+            _ => vec![],
+        };
         let stage = path.first().map_or(0, |&stage| stage as usize).min(plan.stages.len().saturating_sub(1));
         // A plan from a file may have stages that its kind of workload does not have.
         if stage >= score.stages.len() {
@@ -224,6 +228,7 @@ impl Model {
 
     /// Keeps what was edited under the cursor.
     fn follow(&mut self, edit: &Edit) {
+        self.overview.wanted = self.overview.stage();
         let Some(shown) = self.shown.clone() else { return };
         let Some((plan, _)) = shown.plan() else { return };
         match edit {

@@ -133,6 +133,7 @@ impl Model {
         match entry.scope {
             Scope::Panel => self.focus = Focus::Panel,
             Scope::Overview => self.view = View::Overview,
+            Scope::Stages if self.view == View::Overview => {}
             Scope::Stages => self.view = View::Stages,
             Scope::Tree if self.view != View::Workload => self.view = View::Stages,
             Scope::Tree => self.section = Section::Nodes,

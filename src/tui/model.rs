@@ -8,6 +8,8 @@ use std::{
 
 use ratatui::layout::Rect;
 
+pub use super::place::{Focus, View};
+pub(super) use super::place::{Hit, Tone};
 use super::{
     ScreenError, ScreenRequest,
     adjust::Editing,
@@ -42,56 +44,8 @@ use crate::{
     plan::Measure,
     planner::{OptionSpec, Options, Planner, Problem, Search},
     simulate::{Asked as AskedPlay, Play, Schedule, Settings},
-    study::columns::Column,
     workload::{Workload, lint},
 };
-
-/// One of the views.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
-    /// The plan as a picture.
-    Overview,
-    /// Which nodes form a stage, on how many devices.
-    Stages,
-    /// How busy and how full each device is.
-    Devices,
-    /// The batch, event by event.
-    Timeline,
-    /// Every planner's plan, and those that were pinned, on one table.
-    Compare,
-    /// The objective over a limit.
-    Sweep,
-    /// The network itself.
-    Workload,
-}
-
-impl View {
-    /// All views, in the order of their keys.
-    pub const ALL: [View; 7] =
-        [View::Overview, View::Stages, View::Devices, View::Timeline, View::Compare, View::Sweep, View::Workload];
-
-    /// As the tab names it.
-    pub fn title(self) -> &'static str {
-        match self {
-            View::Overview => "Overview",
-            View::Stages => "Stages",
-            View::Devices => "Devices",
-            View::Timeline => "Timeline",
-            View::Compare => "Compare",
-            View::Sweep => "Sweep",
-            View::Workload => "Workload",
-        }
-    }
-}
-
-/// Who hears the arrow keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Focus {
-    /// The panel at the left.
-    Panel,
-    /// The view.
-    View,
-}
 
 /// A job that is under way.
 #[derive(Debug, Clone)]
@@ -106,44 +60,6 @@ pub(super) struct Running {
     pub begun: Instant,
     /// Whether a plan is what is waited for.
     pub planning: bool,
-}
-
-/// How a message is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
-    /// Something was done.
-    Done,
-    /// Something cannot be done.
-    Refused,
-}
-
-/// What a click at a place means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hit {
-    /// A view's tab.
-    Tab(View),
-    /// A row of the left panel.
-    Panel(PanelRow),
-    /// The arrow that decreases or increases a row of the left panel.
-    Step(PanelRow, bool),
-    /// Inside the left panel, beside its rows.
-    PanelArea,
-    /// Inside the view.
-    ViewArea,
-    /// A row of a list, by its place.
-    ListRow(usize),
-    /// The head of a column to sort by.
-    Sort(Column),
-    /// Something that would help, by its place.
-    Suggestion(usize),
-    /// Among these, beside each.
-    Suggestions,
-    /// A value along the sweep's chart, by its place.
-    Place(usize),
-    /// A column of the timeline, from its left edge.
-    Time(usize),
-    /// The strip of Overview.
-    Strip,
 }
 
 /// How long a plan may take before the screen says that it waits: quick plans do not flicker.

@@ -90,6 +90,8 @@ pub(super) struct SweepState {
     scales: u8,
     /// Which set of lines.
     lines: usize,
+    /// What is drawn of the plans, by place in [`Figure::ALL`].
+    figure: usize,
     /// Whether the sweep ended before its last point because something at the left was changed.
     cut_short: bool,
     /// The place along the chart that is read.
@@ -279,6 +281,12 @@ impl Model {
                 self.draw_sweep_anew();
                 self.tell_scales();
             }
+            Action::SweepFigure => {
+                state.figure = (state.figure + 1) % Figure::ALL.len();
+                self.draw_sweep_anew();
+                let title = self.sweep.swept.as_ref().map(|swept| swept.chart.y_title()).unwrap_or_default();
+                self.message = Some((Tone::Done, format!("drawn: {title}")));
+            }
             Action::SweepRange => {
                 self.overlay = Some(Overlay::Range(Input::default()));
             }
@@ -398,9 +406,9 @@ impl Model {
 
     /// Makes the chart of what is answered, with the axes that were asked for.
     fn draw_sweep_anew(&mut self) {
-        let scales = self.sweep.scales;
+        let (scales, figure) = (self.sweep.scales, Figure::ALL[self.sweep.figure]);
         let Some(swept) = &mut self.sweep.swept else { return };
-        swept.chart = Chart::new(&swept.sweep, &swept.answers, Figure::Objective);
+        swept.chart = Chart::new(&swept.sweep, &swept.answers, figure);
         let turned = |scale: &mut Scale| scale.logarithmic = !scale.logarithmic && scale.least > 0.0;
         if matches!(scales, 1 | 2) {
             turned(&mut swept.chart.y);

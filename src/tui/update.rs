@@ -55,7 +55,7 @@ impl Model {
             scopes.push(Scope::Suggestions);
         }
         match self.view {
-            View::Overview => scopes.push(Scope::Overview),
+            View::Overview => scopes.extend([Scope::Overview, Scope::Stages]),
             View::Stages => scopes.extend([Scope::Stages, Scope::Tree]),
             View::Devices => scopes.push(Scope::Devices),
             View::Timeline => scopes.push(Scope::Timeline),

@@ -113,7 +113,7 @@ fn options_are_those_the_planner_declares() {
     assert_ne!(line(&text, "samples/s"), before);
     press(&mut screen, KeyCode::Up);
     press(&mut screen, KeyCode::Right);
-    assert!(line(&screen.text(), "go fast").contains("[ ]"));
+    assert!(line(&screen.text(), "go fast").contains("off"));
 }
 
 #[test]

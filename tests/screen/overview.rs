@@ -123,7 +123,9 @@ fn it_fits_any_size() {
 
 #[test]
 fn the_first_look_tells_what_limits_and_how_full_the_fullest_is() {
-    let mut screen = overview(llama(), 160, 45);
+    // Joint plans for the simulated batch itself: it has no model that could err.
+    let request = ScreenRequest { planner: "piper".into(), ..llama() };
+    let mut screen = overview(request, 160, 45);
     screen.draw();
     screen.wait(Duration::from_millis(10));
     screen.wait(Duration::from_millis(400));
@@ -299,12 +301,12 @@ fn playing_sends_only_what_changes() {
     let mut screen = overview(llama(), 120, 36);
     screen.keys(" ");
     let mut before = screen.draw().clone();
-    let (mut most, frames) = (0, 20);
-    // Five seconds, in warm-up and after it.
+    let (mut most, frames) = (0, 10);
+    // Five seconds, in warm-up and after it, at the ten pictures a second that are drawn.
     for _ in 0..5 {
         let mut bytes = 0;
         for _ in 0..frames {
-            screen.wait(Duration::from_millis(50));
+            screen.wait(Duration::from_millis(100));
             let after = screen.draw().clone();
             let mut sent = vec![];
             CrosstermBackend::new(&mut sent).draw(before.diff(&after).into_iter()).unwrap();
@@ -313,5 +315,5 @@ fn playing_sends_only_what_changes() {
         }
         most = most.max(bytes);
     }
-    assert!(most < 60_000, "{most} bytes in a second");
+    assert!(most < 25_000, "{most} bytes in a second");
 }

@@ -111,7 +111,7 @@ fn notes(simulation: &Simulation) -> Vec<String> {
 pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> String {
     let Simulation { timeline, pipeline, .. } = simulation;
     let mut text = String::new();
-    line(&mut text, format_args!("{}", report::simulated(simulation)));
+    line(&mut text, format_args!("{}", report::simulated(simulation, limits)));
     line(&mut text, format_args!("critical path: {}", path(simulation).summary()));
     line(&mut text, format_args!(""));
     let head = ["stage", "DP x TP", "forward", "backward", "all-reduce", "busy", "peak memory", "of limit"];
@@ -125,14 +125,17 @@ pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> 
             units::seconds(timing.backward_s),
             units::seconds(timing.all_reduce_s),
             units::percent(part(timeline.busy_s[i], timeline.iteration_s)),
-            units::bytes(timeline.peak_memory_bytes[i]),
+            units::bytes_like(timeline.peak_memory_bytes[i], limits.memory_bytes),
             units::percent(part(timeline.peak_memory_bytes[i], limits.memory_bytes)),
         ]);
     }
     report::table(&mut text, &rows);
     if let Some(fullest) = fullest(simulation) {
         let parts = timeline.peak_parts[fullest].named();
-        let named = parts.iter().filter(|part| part.1 > 0.0).map(|part| format!("{} {}", part.0, units::bytes(part.1)));
+        let named = parts
+            .iter()
+            .filter(|part| part.1 > 0.0)
+            .map(|part| format!("{} {}", part.0, units::bytes_like(part.1, limits.memory_bytes)));
         let named: Vec<String> = named.collect();
         if !named.is_empty() {
             line(&mut text, format_args!("memory of stage {}: {}", fullest + 1, named.join(", ")));

@@ -90,9 +90,6 @@ pub fn limits_of(planner: &dyn Planner, workload: &Workload) -> &'static [LimitK
     if planner.is_native(workload) { planner.limits_for(workload) } else { family::of(workload).limits() }
 }
 
-/// Differences below this would be told as none, and say nothing to who looks for what to set.
-const TOLD: f64 = 5e-4;
-
 /// Everything there is to say about a plan.
 #[derive(Debug, Clone, Default)]
 pub struct Explanation {
@@ -137,13 +134,6 @@ impl Explanation {
             Topic::Option => better(answer),
             Topic::Binds(_) | Topic::NextBest => false,
         })
-    }
-
-    /// Everything that can be set and changes something, the best first: what would help and what is next best, together.
-    pub fn settable(&self) -> Vec<&Answer> {
-        let told = |answer: &Answer| answer.gain().is_none_or(|gain| gain.abs() >= TOLD);
-        let set = |answer: &Answer| answer.question.topic.bound().is_none() && answer.question.change.flags().is_some();
-        self.sorted(|answer| set(answer) && told(answer))
     }
 
     /// What else could be run under the same limits, the best first.

@@ -26,7 +26,7 @@ pub enum Topic {
 
 impl Topic {
     /// What may bind, if that is what is asked.
-    pub(super) fn bound(self) -> Option<CauseKind> {
+    pub fn bound(self) -> Option<CauseKind> {
         match self {
             Topic::Binds(kind) => Some(kind),
             Topic::Limit | Topic::Option | Topic::NextBest => None,

@@ -108,7 +108,12 @@ impl Map<'_> {
     fn draw_cell(&self, buffer: &mut Buffer, place: Rect, area: Rect, i: usize, seat: &Seat) {
         let Some(look) = self.look(seat) else { return hollow(buffer, place, self.theme) };
         let (full, empty) = (self.shades.color(look.shade), self.shades.color(self.shades.empty(look.shade)));
-        let empty = if self.shades.mixes() { empty } else { Color::Reset };
+        let empty = match (self.shades.mixes(), &self.moment) {
+            (true, None) => empty,
+            // While the batch is played a ground that stays is not sent again with every picture.
+            (true, Some(_)) => self.shades.track(),
+            (false, _) => Color::Reset,
+        };
         let eighths = (look.level.clamp(0.0, 1.0) * f64::from(place.height) * 8.0).round() as u16;
         let eighths = if look.level > 0.0 { eighths.max(1) } else { 0 };
         for row in 0..place.height {
@@ -129,7 +134,7 @@ impl Map<'_> {
             let number = (stage + 1).to_string();
             if number.len() <= usize::from(place.width) {
                 let y = place.bottom() - 1;
-                let style = if eighths >= 5 && self.shades.mixes() {
+                let style = if eighths >= 5 && self.shades.mixes() && self.moment.is_none() {
                     Style::new().fg(self.shades.ink(look.shade)).bg(full)
                 } else if self.shades.mixes() {
                     Style::new().fg(self.theme.color(Role::Text)).bg(empty)

@@ -51,12 +51,16 @@ impl Activity {
 /// A part of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tui) enum Memory {
-    /// Weights, gradients, optimizer.
+    /// Weights, or all of the training state where it is not told apart.
     State,
     /// Activations in flight.
     Activations,
     /// What one microbatch at a time needs.
     Buffers,
+    /// Gradients.
+    Gradients,
+    /// State of the optimizer.
+    Optimizer,
 }
 
 /// A colour that can still be mixed.
@@ -76,7 +80,7 @@ pub(in crate::tui) struct Shades {
     ground: Lab,
     own: Vec<Shade>,
     activities: [Shade; 4],
-    memory: [Shade; 3],
+    memory: [Shade; 5],
     track: Shade,
     text: Color,
 }
@@ -102,9 +106,12 @@ impl Shades {
         } else {
             [Role::Forward, Role::Sync, Role::Backward, Role::Transfer].map(of_theme)
         };
-        let parts = [Role::Weights, Role::Activations, Role::Communication];
-        let memory =
-            if wheel { [0, 1, 2].map(|i| shade(set.memory[i], theme.color(parts[i]))) } else { parts.map(of_theme) };
+        let parts = [Role::Weights, Role::Activations, Role::Communication, Role::Backward, Role::AllReduce];
+        let memory = if wheel {
+            [0, 1, 2, 3, 4].map(|i| shade(set.memory[i], theme.color(parts[i])))
+        } else {
+            parts.map(of_theme)
+        };
         let own = (0..LIST).map(|i| theme.stage(i).fg.unwrap_or(Color::Reset));
         let own = own.map(|color| Shade { lab: rgb_of(color).filter(|_| mixes).map(lab), named: color }).collect();
         let track = shade(set.track, Color::Reset);
@@ -253,21 +260,21 @@ struct Set {
     ground: Rgb,
     track: Rgb,
     activities: [Rgb; 4],
-    memory: [Rgb; 3],
+    memory: [Rgb; 5],
 }
 
 const DARK: Set = Set {
     ground: (0x0e, 0x10, 0x16),
     track: (0x1d, 0x20, 0x27),
     activities: [(0x8a, 0xdb, 0xfa), (0xd2, 0x75, 0xd8), (0x4c, 0x7d, 0xd9), (0xf9, 0xb7, 0x3f)],
-    memory: [(0x56, 0x55, 0x83), (0x3b, 0x88, 0x8c), (0xa8, 0x9f, 0x7b)],
+    memory: [(0x56, 0x55, 0x83), (0x3b, 0x88, 0x8c), (0xa8, 0x9f, 0x7b), (0x96, 0x54, 0x6f), (0x7a, 0x5b, 0x3c)],
 };
 
 const LIGHT: Set = Set {
     ground: (0xfb, 0xfa, 0xf8),
     track: (0xe9, 0xeb, 0xef),
     activities: [(0x42, 0xb3, 0xdb), (0xb6, 0x4e, 0xbd), (0x1d, 0x54, 0xc1), (0xd8, 0x80, 0x18)],
-    memory: [(0x64, 0x61, 0x9b), (0x4f, 0xa1, 0xa5), (0xba, 0xbc, 0x88)],
+    memory: [(0x64, 0x61, 0x9b), (0x4f, 0xa1, 0xa5), (0xba, 0xbc, 0x88), (0xc0, 0x6a, 0x8a), (0x9a, 0x78, 0x52)],
 };
 
 fn rgb_of(color: Color) -> Option<Rgb> {

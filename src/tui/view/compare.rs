@@ -18,19 +18,23 @@ use ratatui::{
 };
 use unicode_width::UnicodeWidthStr;
 
-use super::{clip, compare_pictures as pictures, compare_side, fit, fit_right, header, plain, rows, wrap};
+use super::{
+    clip,
+    compare_columns::{Columns, cell, head_of, meter, per_sample},
+    compare_pictures as pictures, compare_side, compare_stages, fit, fit_right, header, plain, rows, wrap,
+};
 use crate::{
     family,
     planner::Status,
     study::{
         columns::{self, Column},
-        compare::Entry,
         why::{Named, why},
     },
     tui::{
         action::Action,
         compare::{Answer, Key, Row, Terms},
         model::{Focus, Hit, Model},
+        paint::shades::Shades,
         pins::limits_in_words,
         side::Side,
         studies::StudyKind,
@@ -40,11 +44,11 @@ use crate::{
 };
 
 /// Cells before a name: selection, mark, sign, a blank.
-const GUTTER: usize = 4;
+pub(super) const GUTTER: usize = 4;
 /// The least and the most cells of a name.
-const NAME: (usize, usize) = (18, 46);
+pub(super) const NAME: (usize, usize) = (18, 46);
 /// The sign of the plan that the other views show.
-const SHOWN: &str = " ◂";
+pub(super) const SHOWN: &str = " ◂";
 
 /// What is drawn in a line of the table.
 enum TableLine {
@@ -74,7 +78,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     frame.render_widget(Paragraph::new(detail), rows(area, told + 1, below.saturating_sub(1)));
     draw_table(frame, table, model, &all, cursor, &theme);
     let rest = rows(area, told + below + 1, area.height);
-    preview(frame, rest, model);
+    if let [_, _] = model.compare.marked[..] {
+        preview(frame, rest, model);
+    } else if let Some(Row::Plan(key)) = all.get(cursor)
+        && let Some(contender) = model.contender(*key)
+    {
+        compare_stages::draw(frame, rest, model, &contender.shown);
+    }
 }
 
 /// The two marked plans stage by stage, where there is room below the table.
@@ -195,87 +205,6 @@ fn table_lines(model: &Model, all: &[Row]) -> Vec<TableLine> {
     lines
 }
 
-/// Which columns are drawn, and how wide.
-pub(super) struct Columns {
-    name: usize,
-    /// Cells of the strip of stages, and of the bar of times with the difference in words; 0 where there is no room.
-    strip: usize,
-    pub(super) bar: usize,
-    /// The least and the greatest simulated time on the table, seconds.
-    pub(super) times: (f64, f64),
-    columns: Vec<(Column, usize)>,
-    /// Those for which there is no room.
-    hidden: Vec<Column>,
-    /// Whether all objectives are times of a sample, which the title says once.
-    each: bool,
-}
-
-/// What stands over a column: shorter than elsewhere, so that more columns fit.
-fn head_of(column: Column, each: bool) -> &'static str {
-    match column {
-        Column::Objective if each => "per sample",
-        Column::Memory => "peak",
-        Column::Devices => "dev",
-        Column::Throughput => "samp/s",
-        Column::Predicted => "model",
-        other => other.title(),
-    }
-}
-
-/// The objective as a time, where that is of one sample.
-fn per_sample(entry: &Entry) -> Option<String> {
-    Column::Objective.cell(entry).strip_suffix("/sample").map(str::to_string)
-}
-
-/// What a column says of a plan; no unit that its title says.
-fn cell(column: Column, entry: &Entry, each: bool) -> String {
-    match column {
-        Column::Objective if each => per_sample(entry).unwrap_or_else(|| column.cell(entry)),
-        _ => column.cell(entry),
-    }
-}
-
-impl Columns {
-    fn new(model: &Model, all: &[Row], width: usize) -> Self {
-        let keys: Vec<Key> =
-            all.iter().filter_map(|row| if let Row::Plan(key) = row { Some(*key) } else { None }).collect();
-        let sort = model.compare.sort;
-        let measured = keys.iter().filter_map(|key| model.contender(*key)).filter(|c| c.entry.value().is_some());
-        let each = measured.map(|c| per_sample(&c.entry)).all(|text| text.is_some());
-        let needed = |column: Column| {
-            let cells =
-                keys.iter().filter_map(|key| model.contender(*key)).map(|c| cell(column, &c.entry, each).width());
-            // The sign of the order stands behind the title.
-            let title = head_of(column, each).width() + if column == sort { 2 } else { 0 };
-            cells.max().unwrap_or(1).max(title) + 2
-        };
-        let longest = keys.iter().map(|key| model.contender_name(*key).width() + SHOWN.width()).max().unwrap_or(0);
-        // Cut names are worse than a figure less; the whole name stands below the table.
-        let reserved = longest.clamp(NAME.0, NAME.1.min(width / 4).max(NAME.0));
-        let mut used = GUTTER + reserved + needed(sort);
-        let mut columns = vec![];
-        for column in Column::ALL {
-            if column == sort {
-                columns.push((column, needed(column)));
-            } else if used + needed(column) <= width {
-                used += needed(column);
-                columns.push((column, needed(column)));
-            }
-        }
-        // What is left goes to the names, and then to the pictures.
-        let left = width.saturating_sub(used - reserved);
-        let name = longest.clamp(NAME.0, NAME.1).min(left);
-        let (strip, bar) = pictures::widths(left - name);
-        let valid = |key: &&Key| model.contender(**key).is_some_and(|contender| contender.entry.value().is_some());
-        let time = |key: &Key| model.contender(*key)?.entry.played.as_ref().map(|played| played.iteration_s);
-        let best = keys.iter().filter(valid).filter_map(time).fold(f64::INFINITY, f64::min);
-        let times = (best, keys.iter().filter_map(time).fold(0.0, f64::max));
-        let seen = |column: &Column| columns.iter().any(|(other, _)| other == column);
-        let hidden = Column::ALL.into_iter().filter(|column| !seen(column)).collect();
-        Columns { name, strip, bar, times, hidden, columns, each }
-    }
-}
-
 fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &mut Model, columns: &Columns, theme: &Theme) {
     let mut x = area.x + (GUTTER + columns.name + columns.strip + columns.bar) as u16;
     let mut titles = fit("    plan", GUTTER + columns.name);
@@ -287,6 +216,7 @@ fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &mut Model, columns: &C
     }
     frame.render_widget(Span::styled(titles, theme.fg(Role::Muted)), area);
     for &(column, width) in &columns.columns {
+        let width = width + columns.meter(column);
         let place = Rect { x, width: (width as u16).min(area.right().saturating_sub(x)), ..area };
         let sorted = column == model.compare.sort;
         let sign = match (sorted, model.compare.reversed) {
@@ -313,6 +243,7 @@ fn row_spans(
     let name_of = |planner: usize| model.planners[planner].info().name;
     let rest =
         columns.name + columns.strip + columns.bar + columns.columns.iter().map(|(_, width)| width).sum::<usize>();
+    let shades = Shades::new(theme, model.depth);
     let line = |sign: &'static str, text: String, role: Role| {
         vec![Span::styled(format!(" {sign} "), theme.bold(role)), Span::styled(clip(&text, rest), theme.fg(role))]
     };
@@ -379,15 +310,18 @@ fn row_spans(
         return spans;
     }
     if columns.strip > 0 {
-        spans.extend(pictures::strip(contender, columns.strip, theme));
+        spans.extend(pictures::strip(contender, columns.strip, &shades));
     }
     if columns.bar > 0 {
         spans.extend(pictures::against_best(&contender.entry, columns, fastest.contains(&key), theme));
     }
     for &(column, width) in &columns.columns {
+        if columns.meter(column) > 0 {
+            spans.extend(meter(column, contender, columns, theme));
+        }
         let over = column == Column::Memory && contender.overflows();
         let style = if over { theme.bold(Role::Bad) } else { text };
-        spans.push(Span::styled(fit_right(&cell(column, &contender.entry, columns.each), width), style));
+        spans.push(Span::styled(fit_right(&cell(column, contender, columns.each), width), style));
     }
     spans
 }

@@ -4,13 +4,14 @@
 //! ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄  ▄▄▄▄▄▄▄▄▄▄      8 % slower
 //! ```
 
-use ratatui::text::Span;
+use ratatui::{style::Style, text::Span};
 
-use super::{compare::Columns, fit_right};
+use super::{compare_columns::Columns, fit_right};
 use crate::{
     study::compare::Entry,
     tui::{
         contender::Contender,
+        paint::shades::Shades,
         theme::{Role, Theme},
     },
 };
@@ -20,6 +21,10 @@ const STRIP: (usize, usize) = (14, 30);
 const BAR: (usize, usize) = (10, 24);
 const WORDS: usize = 13;
 const GAP: usize = 2;
+
+/// Cells of the bars before the figures of bubble and memory, and with their gap.
+const METER: usize = 6;
+pub(super) const METERED: usize = METER + GAP;
 
 /// How wide strip and bar are where so many cells are free.
 pub(super) fn widths(free: usize) -> (usize, usize) {
@@ -35,7 +40,7 @@ pub(super) fn widths(free: usize) -> (usize, usize) {
 }
 
 /// The stages in their hues, each as wide as its time; a stage that is too short for a cell has none.
-pub(super) fn strip(contender: &Contender, width: usize, theme: &Theme) -> Vec<Span<'static>> {
+pub(super) fn strip(contender: &Contender, width: usize, shades: &Shades) -> Vec<Span<'static>> {
     let mut spans = vec![Span::raw(" ".repeat(GAP))];
     let loads: Vec<f64> =
         contender.shown.score.iter().flat_map(|score| &score.stages).map(|stage| stage.load_s).collect();
@@ -49,7 +54,8 @@ pub(super) fn strip(contender: &Contender, width: usize, theme: &Theme) -> Vec<S
     for (stage, load) in loads.iter().enumerate() {
         until += load;
         let end = (until / whole * cells as f64).round() as usize;
-        spans.push(Span::styled("▄".repeat(end.saturating_sub(drawn)), theme.stage(stage)));
+        let hue = Style::new().fg(shades.color(shades.stage(stage, loads.len())));
+        spans.push(Span::styled("▄".repeat(end.saturating_sub(drawn)), hue));
         drawn = drawn.max(end);
     }
     spans.push(Span::raw(" ".repeat(cells.saturating_sub(drawn))));
@@ -78,6 +84,12 @@ pub(super) fn against_best(entry: &Entry, columns: &Columns, best: bool, theme: 
         Span::raw(" ".repeat(width - length)),
         Span::styled(fit_right(&words, WORDS), text),
     ]
+}
+
+/// A share as a bar before its figure.
+pub(super) fn meter(share: f64, style: Style) -> Vec<Span<'static>> {
+    let cells = ((share * METER as f64).round() as usize).min(METER);
+    vec![Span::raw(" ".repeat(GAP)), Span::styled("▄".repeat(cells), style), Span::raw(" ".repeat(METER - cells))]
 }
 
 /// `8 % slower`, `2.31x slower`, `as fast`.

@@ -128,7 +128,7 @@ fn totals(first: &Half<'_>, second: &Half<'_>, width: usize, theme: &Theme) -> V
         ];
         let mut used = name_width + 2;
         for column in figures {
-            let cell = column.cell(&half.contender.entry);
+            let cell = half.contender.cell(column);
             let more = against.and_then(|other| change(column, other, half)).unwrap_or_default();
             let unit = match column {
                 Column::Time => " per batch",
@@ -271,7 +271,8 @@ fn stage_spans(
     let load = figures.map_or("-".into(), |figures| units::seconds(figures.load_s));
     spans.push(cell(arrow(different.load_s), load, TIME));
     if columns.memory {
-        let memory = figures.map_or("-".into(), |figures| units::bytes(figures.memory_bytes));
+        let memory = figures
+            .map_or("-".into(), |figures| units::bytes_like(figures.memory_bytes, half.contender.memory_limit()));
         spans.push(cell(arrow(different.memory_bytes), memory, MEMORY));
     }
     spans

@@ -10,10 +10,12 @@ use ratatui::{
 };
 
 use super::{
-    clip, fit, fit_right,
+    fit, fit_right,
     links::{Matrix, title},
     load_parts::{self, LoadPart, load_parts},
-    operator_flows, plain, rows,
+    operator_flows,
+    phrases::whole,
+    plain, rows,
     stages::memory_title,
     summary::summary,
 };
@@ -188,7 +190,7 @@ fn legend(shown: &Shown, score: &Score, parts: &[LoadPart], theme: &Theme, bar_w
     let mut time = vec![Span::raw(" ".repeat(LEFT))];
     time.extend(load_parts::legend(parts, theme, room.saturating_sub(6)));
     if bar_width > 0 {
-        time.push(Span::styled("░idle ", theme.fg(Role::Idle)));
+        time.extend([Span::styled("░", theme.fg(Role::Idle)), Span::styled("idle ", theme.fg(Role::Muted))]);
     }
     let used: usize = time.iter().map(Span::width).sum();
     time.push(Span::raw(" ".repeat((LEFT + room + 2).saturating_sub(used))));
@@ -250,7 +252,7 @@ fn draw_detail(
         if list.is_empty() { "no other".into() } else { list.join(", ") }
     };
     let talk = |label: &'static str, text: &str| {
-        let text = clip(text, width.saturating_sub(label.chars().count()));
+        let text = whole(text, width.saturating_sub(label.chars().count()));
         Line::from(vec![Span::styled(label, muted), Span::raw(text)])
     };
     let memory = if names.is_cpu(stage) {

@@ -97,6 +97,11 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
         };
         hints.push((key, entry.hint.to_string()));
     }
+    // While the left panel hears the arrow keys, what plays the batch is heard too.
+    let plays = model.focus == Focus::Panel && model.played.is_some();
+    if let Some(key) = model.keymap.of_action(Action::PlayBatch).filter(|_| plays && near(Scope::Overview)) {
+        hints.insert(hints.len().min(2), (key, "play".into()));
+    }
     let mut always = vec![];
     for (i, entry) in keyed().filter(|(_, e)| e.scope == Scope::Everywhere) {
         let list = if matches!(entry.action, Action::Help | Action::Quit) { &mut always } else { &mut hints };

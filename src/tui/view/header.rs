@@ -29,8 +29,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     }
     let space = width.saturating_sub(width_of(&right) + 1);
     frame.render_widget(left(model, space), Rect { width: space as u16, ..area });
+    if let Some(last) = right.last_mut() {
+        last.content = last.content.trim_end().to_string().into();
+    }
     let used = (width_of(&right) as u16).min(area.width);
-    let place = Rect { x: area.right() - used, width: used, ..area };
+    // A column of air, as everywhere.
+    let margin = 1.min(area.width - used);
+    let place = Rect { x: area.right() - used - margin, width: used, ..area };
     frame.render_widget(Line::from(right), place);
 }
 

@@ -4,15 +4,18 @@ use ratatui::{
     Frame,
     layout::{Position, Rect},
     text::{Line, Span},
+    widgets::Paragraph,
 };
 use unicode_width::UnicodeWidthStr;
 
-use super::{clip, draw_position, fit, fit_right, modal, plain, rows, wrap};
+use super::{clip, draw_position, fit, fit_right, modal, plain, rows, term, wrap};
 use crate::tui::{action::TABLE, model::Model, overlay::help_order, theme::Role, widget::filter::Filter};
 
 /// Cells between two columns, and before the keys of the help.
 const GAP: usize = 2;
 const INDENT: usize = 2;
+/// From this width on the help has two columns.
+const BOTH: u16 = 160;
 
 /// Draws the typed text with its cursor in a line.
 pub(super) fn draw_input(frame: &mut Frame<'_>, line: Rect, model: &Model, filter: &Filter, empty: &str) {
@@ -44,9 +47,23 @@ enum HelpLine {
 
 /// Every key, for where the user is first.
 pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
-    let inner = modal(frame, area, &model.theme, "Keys", 96, area.height.saturating_sub(2));
-    draw_input(frame, rows(inner, 0, 1), model, filter, "type to search, Esc closes");
-    let list = rows(inner, 2, inner.height);
+    let beside = if area.width >= BOTH { 2 } else { 1 };
+    let inner = modal(frame, area, &model.theme, "Keys", 96 * beside, area.height.saturating_sub(2));
+    draw_input(frame, rows(inner, 0, 1), model, filter, "type to search keys and words, Esc closes");
+    // What a word means stands first, but never in place of the keys.
+    let mut meant = term::lines(model, filter, inner.width.into());
+    meant.truncate(usize::from(inner.height.saturating_sub(2)) / 2);
+    let top = 2 + meant.len() as u16;
+    frame.render_widget(Paragraph::new(meant), rows(inner, 2, inner.height));
+    let whole = rows(inner, top, inner.height);
+    let list = Rect { width: (whole.width + 1) / beside - u16::from(beside > 1) * 2, ..whole };
+    // The first column goes on in the second.
+    let places: Vec<Rect> = (0..beside)
+        .flat_map(|column| {
+            let x = list.x + column * (list.width + 3);
+            (list.y..list.bottom()).map(move |y| Rect { x, y, height: 1, ..list })
+        })
+        .collect();
     let matches = help_order(filter, &model.keymap, &model.scopes());
     let keys = widest(matches.iter().map(|&i| model.keymap.all_shown(i))).min(16) + GAP;
     let titles = widest(matches.iter().map(|&i| TABLE[i].title)) + GAP;
@@ -62,9 +79,8 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
     }
     let of_cursor = |line: &HelpLine| matches!(line, HelpLine::Entry { place, .. } if *place == filter.cursor);
     let last = lines.iter().rposition(of_cursor).unwrap_or(0);
-    let first = super::scrolled(last, list.height as usize, lines.len());
-    for (y, line) in (list.y..list.bottom()).zip(lines.iter().skip(first)) {
-        let place = Rect { y, height: 1, ..list };
+    let first = super::scrolled(last, places.len(), lines.len());
+    for (&place, line) in places.iter().zip(lines.iter().skip(first)) {
         let spans = match line {
             HelpLine::Heading(title) => vec![Span::styled(*title, model.theme.fg(Role::Muted))],
             HelpLine::Entry { place, first, help } => {
@@ -88,8 +104,8 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
     if matches.is_empty() {
         frame.render_widget(Span::styled("no key does that", model.theme.fg(Role::Muted)), rows(list, 0, 1));
     }
-    let seen = (first, list.height as usize, lines.len());
-    super::scrollbar(frame, list, &model.theme, seen);
+    let seen = (first, places.len(), lines.len());
+    super::scrollbar(frame, whole, &model.theme, seen);
     draw_position(frame, inner, &model.theme, seen, "lines");
 }
 

@@ -6,7 +6,7 @@ use ratatui::{
     text::{Line, Span},
 };
 
-use super::{clip, fit, scrolled};
+use super::{fit, phrases::whole, scrolled};
 use crate::{
     family::{self, describe::Flow},
     tui::{
@@ -101,7 +101,7 @@ impl Matrix<'_> {
             if here {
                 let room = width.saturating_sub(NAME + columns * CELL + 2);
                 spans.push(Span::raw("  "));
-                spans.push(Span::styled(clip(&self.figures(from), room), self.theme.fg(Role::Text)));
+                spans.push(Span::styled(whole(&self.figures(from), room), self.theme.fg(Role::Text)));
             }
             lines.push(Line::from(spans));
         }
@@ -151,7 +151,7 @@ impl Matrix<'_> {
 
 /// A line with a title in it.
 pub(super) fn title(text: &str, width: usize, theme: &Theme) -> Line<'static> {
-    let text = format!("─ {} ", clip(text, width.saturating_sub(4)));
+    let text = format!("─ {} ", whole(text, width.saturating_sub(4)));
     let rule = "─".repeat(width.saturating_sub(text.chars().count()));
     Line::from(vec![Span::styled(text, theme.bold(Role::Text)), Span::styled(rule, theme.fg(Role::Border))])
 }

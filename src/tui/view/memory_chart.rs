@@ -47,7 +47,7 @@ fn layers(parts: &MemoryParts) -> [Layer; 6] {
     let layer = |name, fill, role, bytes| Layer { name, fill, role, bytes };
     // Where weights are told apart, what is not is the rest of the training state.
     let rest = match parts.weights > 0.0 {
-        true => ("gradients, optimizer", "▓", Role::Sync),
+        true => ("other state", "▓", Role::Sync),
         false => ("state", "█", Role::Weights),
     };
     [
@@ -95,7 +95,7 @@ pub(super) fn draw(
         }
     }
     let names = [("memory", theme.fg(Role::Muted)), (played.shown.names.caption(stage), theme.fg(Role::Muted))];
-    let value = units::bytes(peak);
+    let value = units::bytes_like(peak, limit);
     let names = names.into_iter().chain([(value.as_str(), theme.bold(Role::Text))]);
     for (y, (text, style)) in (0..area.height).zip(names) {
         buffer.set_stringn(area.x, area.y + y, label(text), LABEL.into(), style);
@@ -126,7 +126,7 @@ pub(super) fn draw(
     }
 }
 
-/// A part's colour: three hues of their own, which are no stage's; parts of one hue differ in lightness.
+/// A part's colour: hues of their own, which are no stage's; no two parts share one.
 fn color(layer: &Layer, shades: &Shades, theme: &Theme) -> Color {
     if !shades.mixes() {
         return theme.color(layer.role);
@@ -134,9 +134,9 @@ fn color(layer: &Layer, shades: &Shades, theme: &Theme) -> Color {
     let (memory, left) = match layer.role {
         Role::Activations => (Memory::Activations, 1.0),
         Role::Communication => (Memory::Buffers, 1.0),
-        Role::Backward => (Memory::State, 0.8),
-        Role::AllReduce => (Memory::State, 0.62),
-        Role::Sync => (Memory::State, 0.7),
+        Role::Backward => (Memory::Gradients, 1.0),
+        Role::AllReduce => (Memory::Optimizer, 1.0),
+        Role::Sync => (Memory::State, 0.6),
         _ => (Memory::State, 1.0),
     };
     shades.color(shades.towards_ground(shades.memory(memory), left))
@@ -189,8 +189,8 @@ fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, (theme, shades): (&T
         false => "no limit;".to_string(),
     };
     let peak = match over {
-        true => format!("✗ peak {}, {}x as much:", units::bytes(peak), units::number(peak / limit)),
-        false => format!("peak {}:", units::bytes(peak)),
+        true => format!("✗ peak {}, {}x as much:", units::bytes_like(peak, limit), units::number(peak / limit)),
+        false => format!("peak {}:", units::bytes_like(peak, limit)),
     };
     let peak_style = if over { theme.bold(Role::Bad) } else { theme.bold(Role::Text) };
     let mut phrases = vec![vec![Span::styled(told, muted)], vec![Span::styled(peak, peak_style)]];
@@ -198,7 +198,7 @@ fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, (theme, shades): (&T
     phrases.extend(layers.iter().rev().filter(|layer| layer.bytes > 0.0).map(|layer| {
         vec![
             Span::styled(if shades.mixes() { "■" } else { layer.fill }, Style::new().fg(color(layer, shades, theme))),
-            Span::styled(format!(" {} {} ", layer.name, units::bytes(layer.bytes)), muted),
+            Span::styled(format!(" {} {} ", layer.name, units::bytes_like(layer.bytes, limit)), muted),
         ]
     }));
     phrases

@@ -12,10 +12,13 @@ mod ascii;
 mod ask;
 mod caption;
 mod compare;
+mod compare_columns;
 mod compare_pictures;
 mod compare_side;
+mod compare_stages;
 mod convergence;
 mod devices;
+mod dim;
 mod export;
 mod footer;
 mod header;
@@ -33,6 +36,7 @@ pub(super) mod stage_tree;
 mod stages;
 mod summary;
 mod sweep;
+mod term;
 pub(super) mod timeline;
 mod timeline_cursor;
 mod timeline_head;
@@ -56,6 +60,7 @@ use super::{
     shown::Standing,
     theme::{Role, Theme},
     views::overview,
+    widget::scrollbar::scrollbar,
 };
 use crate::text::is_hostile;
 
@@ -261,6 +266,11 @@ fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model) {
 
 fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     let Some(overlay) = model.overlay.take() else { return };
+    if !matches!(overlay, Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_)) {
+        // The last line has the overlay's keys.
+        let behind = Rect { height: area.height.saturating_sub(1), ..area };
+        dim::dim(frame.buffer_mut(), behind, &model.theme);
+    }
     match &overlay {
         Overlay::Help(filter) => help::draw_help(frame, area, model, filter),
         Overlay::Palette(filter) => help::draw_palette(frame, area, model, filter),
@@ -320,25 +330,6 @@ fn draw_position(
     let width = (text.chars().count() as u16).min(inner.width);
     let place = Rect { x: inner.right() - width, y: inner.bottom(), width, height: 1 }.intersection(frame.area());
     frame.render_widget(Span::styled(text, theme.fg(Role::Text)), place);
-}
-
-/// At the right edge of a list that does not fit, which part of it is seen: the first place, how many, of how many.
-fn scrollbar(frame: &mut Frame<'_>, list: Rect, theme: &Theme, (first, visible, count): (usize, usize, usize)) {
-    if visible >= count || visible == 0 || list.width == 0 || list.height == 0 {
-        return;
-    }
-    let height = usize::from(list.height);
-    let thumb = (height * visible / count).max(1);
-    let top = (first * (height - thumb)).div_ceil((count - visible).max(1)).min(height - thumb);
-    let x = list.right().min(frame.area().right().saturating_sub(1));
-    for row in 0..height {
-        let inside = (top..top + thumb).contains(&row);
-        let position = (x, list.y + row as u16);
-        if let Some(cell) = frame.buffer_mut().cell_mut(position) {
-            let (sign, role) = if inside { ("█", Role::Muted) } else { ("│", Role::Border) };
-            cell.set_symbol(sign).set_style(theme.fg(role));
-        }
-    }
 }
 
 /// The part of an area from a row on, of a height, cut to it.

@@ -10,17 +10,22 @@ use crate::{
     },
     tui::{
         theme::{Role, Theme},
-        widget::{
-            bar,
-            tree::{Branch, TreePane},
-        },
+        widget::tree::{Branch, TreePane},
     },
     workload::Workload,
 };
 
+/// The longest bar.
+const LONGEST: usize = 40;
+
+/// The value columns with the cells of each: no title touches the one before it.
+fn columns(workload: &Workload) -> impl Iterator<Item = (&'static str, usize)> {
+    family::of(workload).columns().iter().map(|&(title, width)| (title, width.max(title.len() + 2)))
+}
+
 /// Cells of the name, signs of the tree included, for a width.
 fn name_width(workload: &Workload, width: usize) -> usize {
-    let values: usize = family::of(workload).columns().iter().map(|column| column.1).sum();
+    let values: usize = columns(workload).map(|column| column.1).sum();
     // A bar after the values, unless names need its cells.
     let (with, without) = (width.saturating_sub(values + 2 + 14), width.saturating_sub(values + 2));
     with.max(without.min(28)).clamp(12, 48)
@@ -29,8 +34,8 @@ fn name_width(workload: &Workload, width: usize) -> usize {
 /// The line of titles.
 pub(super) fn titles(workload: &Workload, width: usize) -> String {
     let mut text = format!("   {}", fit("node", name_width(workload, width).saturating_sub(3)));
-    for (title, width) in family::of(workload).columns() {
-        text += &fit_right(title, *width);
+    for (title, width) in columns(workload) {
+        text += &fit_right(title, width);
     }
     text
 }
@@ -48,16 +53,18 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
     let name = name_width(workload, width);
     let groups = family::of(workload).groups(workload);
     let slowest = (0..workload.nodes.len()).map(|i| family.weight(i)).fold(f64::MIN_POSITIVE, f64::max);
-    let values: usize = family::of(workload).columns().iter().map(|column| column.1).sum();
-    let space = width.saturating_sub(name + 3 + values + 3);
+    let values: usize = columns(workload).map(|column| column.1).sum();
+    let space = width.saturating_sub(name + 3 + values + 4).min(LONGEST);
     let row = |members: &[usize], label: String, depth: usize| {
         let mut spans = vec![Span::raw(fit(&label, name.saturating_sub(TreePane::indent(depth))))];
-        for (text, (_, width)) in family.cells(members).into_iter().zip(family::of(workload).columns()) {
+        for (text, (_, width)) in family.cells(members).into_iter().zip(columns(workload)) {
             let role = if text == CPU_ONLY { Role::Warning } else { Role::Text };
-            spans.push(Span::styled(fit_right(&clip(&text, width - 1), *width), theme.fg(role)));
+            spans.push(Span::styled(fit_right(&clip(&text, width - 1), width), theme.fg(role)));
         }
         spans.push(Span::raw("  "));
-        spans.push(Span::styled(bar::solid(family.weight(members[0]) / slowest, space), theme.fg(Role::Compute)));
+        // Half a line: whole ones would stand as a wall.
+        let cells = (family.weight(members[0]) / slowest * space as f64).round() as usize;
+        spans.push(Span::styled("▄".repeat(cells.min(space)), theme.fg(Role::Compute)));
         Branch { label, line: Line::from(spans), children: vec![] }
     };
     let numbered = |node: usize| workload.nodes[node].numbered();

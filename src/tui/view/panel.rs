@@ -24,8 +24,12 @@ use crate::{
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     model.hits.push((area, Hit::PanelArea));
     let focused = model.focus == Focus::Panel;
-    frame.render_widget(bordered(&model.theme, focused), area);
-    let inner = Rect { x: area.x + 1, y: area.y + 1, width: area.width - 2, height: area.height.saturating_sub(2) };
+    for y in area.y..area.bottom() {
+        let rule = Rect { x: area.right() - 1, y, width: 1, height: 1 };
+        frame.render_widget(Span::styled("│", model.theme.fg(Role::Border)), rule);
+    }
+    // The first title has a line of its own.
+    let inner = Rect { x: area.x, y: area.y + 1, width: area.width - 2, height: area.height.saturating_sub(1) };
     let mut help = help_lines(model, inner.width as usize - 2);
     let rows = model.panel_rows();
     let of = |section: PanelSection| -> Vec<(usize, PanelRow)> {
@@ -49,6 +53,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         help.clear();
     }
     let rooms = shares(height - help.len(), counts);
+    let titled = counts[1..].iter().filter(|&&count| count > 0).count();
+    let air = u16::from(rooms == counts && all + titled + help.len() < height);
     let mut y = area.y;
     for ((section, rows), room) in sections.iter().zip(rooms) {
         if rows.is_empty() {
@@ -56,12 +62,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         }
         let first = super::scrolled(anchor(model, rows), room, rows.len());
         let seen = (room < rows.len()).then(|| format!("{}–{} of {}", first + 1, first + room, rows.len()));
-        let rule = Rect { x: area.x, y, width: area.width, height: 1 };
-        draw_title(frame, rule, model, section.title(), seen.unwrap_or_default(), y == area.y, focused);
+        let title = Rect { y, height: 1, ..inner };
+        draw_title(frame, title, model, section.title(), seen.unwrap_or_default(), focused);
+        let list = Rect { y: y + 1, height: room as u16, width: inner.width + 1, ..inner };
+        super::scrollbar(frame, list, &model.theme, (first, room, rows.len()));
         for (line, &(i, row)) in (y + 1..).zip(rows.iter().skip(first).take(room)) {
             draw_row(frame, Rect { y: line, height: 1, ..inner }, model, i, row);
         }
-        y += 1 + room as u16;
+        y += 1 + room as u16 + air;
     }
     for (y, text) in (inner.bottom() - help.len() as u16..).zip(help) {
         let place = Rect { x: inner.x + 1, y, width: inner.width - 2, height: 1 };
@@ -70,7 +78,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     }
 }
 
-/// How many rows of each section are seen in a height that their titles share (the first is in the border). Limits go
+/// How many rows of each section are seen in a height that their titles share (the first is above it). Limits go
 /// first, and of the others none takes more than its share of the rest from another.
 fn shares(height: usize, counts: [usize; 4]) -> [usize; 4] {
     const LIMITS: usize = 1;
@@ -145,23 +153,21 @@ fn not_used(model: &Model, row: PanelRow, help: &str) -> String {
     model.unheard(row).map_or_else(|| help.to_string(), |reason| format!("not used: {reason}. {help}"))
 }
 
-fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, seen: String, top: bool, focused: bool) {
-    let border = model.theme.fg(if focused { Role::Focus } else { Role::Border });
-    let seen = if seen.is_empty() { seen } else { format!(" {seen} ─") };
-    let rule = "─".repeat((line.width as usize).saturating_sub(title.len() + 5 + seen.chars().count()));
-    let (left, right) = if top { ("╭─", "╮") } else { ("├─", "┤") };
+fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, seen: String, focused: bool) {
+    let role = if focused { Role::Focus } else { Role::Muted };
+    let style = if focused { model.theme.bold(role) } else { model.theme.fg(role) };
+    let gap = usize::from(line.width).saturating_sub(title.len() + 2 + seen.chars().count());
     let spans = vec![
-        Span::styled(left, border),
-        Span::styled(format!(" {title} "), model.theme.bold(if focused { Role::Focus } else { Role::Text })),
-        Span::styled(rule, border),
+        Span::styled(format!(" {title}"), style),
+        Span::raw(" ".repeat(gap)),
         Span::styled(seen, model.theme.fg(Role::Muted)),
-        Span::styled(right, border),
     ];
     frame.render_widget(Line::from(spans), line);
 }
 
 fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, row: PanelRow) {
-    let selected = index == model.panel_cursor && model.focus == Focus::Panel;
+    let here = index == model.panel_cursor;
+    let selected = here && model.focus == Focus::Panel;
     let sign = if selected { "▌" } else { " " };
     let width = line.width as usize;
     let theme = &model.theme;
@@ -202,8 +208,8 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
             let value = model.option_value(spec);
             let changed = value != spec.default_value();
             let text = match value {
-                OptionValue::Flag(true) => "[x]".to_string(),
-                OptionValue::Flag(false) => "[ ]".to_string(),
+                OptionValue::Flag(true) => "on".to_string(),
+                OptionValue::Flag(false) => "off".to_string(),
                 OptionValue::File(text) | OptionValue::Text(text) if text.is_empty() => "none".to_string(),
                 // The end of a path tells more than its beginning.
                 OptionValue::File(path) | OptionValue::Text(path) => {
@@ -223,8 +229,8 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
         PanelRow::Setting(setting) => {
             let changed = !setting.same(&model.play.settings, &model.first_settings);
             let text = match setting {
-                Setting::Overlap if model.play.settings.overlap => "[x]".to_string(),
-                Setting::Overlap => "[ ]".to_string(),
+                Setting::Overlap if model.play.settings.overlap => "on".to_string(),
+                Setting::Overlap => "off".to_string(),
                 _ => setting.show(&model.play.settings),
             };
             (played_pair(model, row, setting.label(), &text, changed, width), true)
@@ -233,9 +239,9 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
     let mut all = vec![Span::styled(sign, theme.fg(Role::Focus))];
     all.extend(spans);
     frame.render_widget(Line::from(all), line);
-    if steps {
+    if steps && here {
         // The arrows at the right end, for the mouse and as a sign of what the keys do.
-        let style = if selected { model.theme.bold(Role::Focus) } else { model.theme.fg(Role::Border) };
+        let style = if selected { model.theme.bold(Role::Focus) } else { model.theme.fg(Role::Muted) };
         let less = Rect { x: line.right().saturating_sub(4), width: 1, ..line };
         let more = Rect { x: line.right().saturating_sub(2), width: 1, ..line };
         frame.render_widget(Span::styled("◂", style), less);

@@ -57,6 +57,12 @@ pub(super) fn of_text(text: &str) -> Vec<String> {
     phrases
 }
 
+/// As much of a text as fits a width, whole phrases only, with a sign where there is more.
+pub(super) fn whole(text: &str, width: usize) -> String {
+    let phrases = of_text(text).into_iter().map(|phrase| vec![Span::raw(phrase)]).collect();
+    flow(phrases, " ", width, 1).iter().flat_map(|line| &line.spans).map(|span| span.content.as_ref()).collect()
+}
+
 /// Cells of a phrase.
 fn of(phrase: &[Span<'_>]) -> usize {
     phrase.iter().map(Span::width).sum()

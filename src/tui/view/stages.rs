@@ -30,7 +30,13 @@ use crate::{
     plan::{Plan, Score},
     tui::{
         model::Model,
-        paint::{facts::Facts, shades::Shades, stage_block::Block},
+        paint::{
+            facts::Facts,
+            shades::Shades,
+            stage_block::Block,
+            strip::{Rows, Strip},
+        },
+        played::Played,
         shown::Shown,
         theme::{Role, Theme},
     },
@@ -53,7 +59,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     let block = Block { theme: &theme, shades: &shades, facts: &facts, hue, limit };
     let told = if area.height >= WITH_BLOCK && area.width >= WIDE { block.wide_height() + 1 } else { 0 };
     // The selected stage and what would help stand right below the stages, not at the bottom edge.
+    let whole = area;
     let area = rows(area, 0, (needed + told).saturating_add(would_help::MOST));
+    draw_batch(frame, rows(whole, area.height + 1, whole.height), &shades, &theme, (played.as_deref(), selected));
     let area = would_help::draw(frame, area, model, area.height.saturating_sub(needed + told));
     let lines = if model.edited() {
         of_edited(model, shown, plan, score, area.width)
@@ -67,6 +75,38 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     if told > 0 {
         block.draw_wide(frame, rows(area, area.height.saturating_sub(told), told - 1));
     }
+}
+
+/// What the stages do over the batch, in what is left below them.
+fn draw_batch(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    shades: &Shades,
+    theme: &Theme,
+    (played, selected): (Option<&Played>, usize),
+) {
+    const NAMES: u16 = 5;
+    let Some(played) = played.filter(|played| played.timeline.iteration_s > 0.0) else { return };
+    let stages = played.timeline.replicas.len();
+    if area.height < 6 || area.width <= NAMES || stages == 0 {
+        return;
+    }
+    let batch = played.timeline.iteration_s;
+    let strip = Strip { played, shades, theme, window: (0.0, batch) };
+    let title = Line::from(vec![
+        Span::styled("Batch  ", theme.bold(Role::Text)),
+        Span::styled(format!("{}, simulated", units::seconds(batch)), theme.fg(Role::Muted)),
+    ]);
+    let left = (title.width() as u16 + 2).min(area.width);
+    frame.render_widget(title, rows(area, 0, 1));
+    strip.draw_legend(frame.buffer_mut(), Rect { x: area.x + left, width: area.width - left, ..rows(area, 0, 1) });
+    let layout = Rows::new(stages, area.height - 2);
+    let lines = rows(area, 1, layout.height(stages).min(area.height - 2));
+    let columns = Rect { x: lines.x + NAMES, width: lines.width - NAMES, ..lines };
+    strip.draw(frame.buffer_mut(), columns, layout);
+    strip.draw_names(frame.buffer_mut(), Rect { width: NAMES, ..lines }, layout, Some(selected));
+    let phases = Rect { y: lines.bottom(), height: 1, ..columns };
+    strip.draw_phases(frame.buffer_mut(), phases, None);
 }
 
 /// The least height and width of a view that tells the selected stage in figures.

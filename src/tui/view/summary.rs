@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 use super::{
     clip,
     load_parts::{LoadPart, load_parts, words},
+    phrases::{flow, of_text},
 };
 use crate::{
     plan::{Measure, Plan, Score, Violation},
@@ -91,9 +92,10 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
             first.extend([Span::raw(gap), span]);
         }
     }
-    if let Some(figures) = figures(shown, width) {
-        let what = shown.facts.first().map(|what| clip(what, usize::from(width))).unwrap_or_default();
-        return vec![Line::from(first), figures, Line::styled(what, theme.fg(Role::Muted))];
+    if shown.facts.len() > 1 {
+        let phrases = shown.facts[1..].iter().chain(&shown.facts[..1]);
+        let phrases = phrases.flat_map(|fact| of_text(fact)).map(|text| vec![Span::raw(text)]).collect();
+        return std::iter::once(Line::from(first)).chain(flow(phrases, "  ", width.into(), 2)).collect();
     }
     let mut lines = vec![Line::from(first), limited_by(shown, plan, score, theme)];
     beside.extend(simulated(model, shown, plan));
@@ -101,7 +103,9 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
     beside.push(speedups(&shown.outcome.statistics.counts));
     beside.retain(|text| !text.is_empty());
     if !beside.is_empty() {
-        lines.push(Line::styled(clip(&beside.join(" · "), usize::from(width)), theme.fg(Role::Muted)));
+        let phrases =
+            of_text(&beside.join(" · ")).into_iter().map(|text| vec![Span::styled(text, theme.fg(Role::Muted))]);
+        lines.extend(flow(phrases.collect(), " ", width.into(), 1));
     }
     lines
 }
@@ -109,7 +113,8 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
 /// What the plan is worth in its family's own figures, where it has some.
 fn figures(shown: &Shown, width: u16) -> Option<Line<'static>> {
     let figures = shown.facts.get(1..).filter(|figures| !figures.is_empty())?;
-    Some(Line::raw(clip(&figures.join("   "), usize::from(width))))
+    let phrases = figures.iter().map(|figure| vec![Span::raw(figure.clone())]).collect();
+    flow(phrases, "   ", width.into(), 1).into_iter().next()
 }
 
 /// Of what the plan is proven to be the best.

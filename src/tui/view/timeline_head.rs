@@ -48,8 +48,10 @@ pub(super) fn lines(
 /// What one wants to know of a batch.
 fn figures(played: &Played, theme: &Theme, width: usize) -> Vec<Phrase> {
     let timeline = &played.timeline;
-    let over = timeline.peak_memory() > played.shown.limits.memory_bytes * (1.0 + 1e-9);
-    let peak = format!("{}{}", units::bytes(timeline.peak_memory()), if over { " ✗ over the limit" } else { "" });
+    let limit = played.shown.limits.memory_bytes;
+    let over = timeline.peak_memory() > limit * (1.0 + 1e-9);
+    let peak =
+        format!("{}{}", units::bytes_like(timeline.peak_memory(), limit), if over { " ✗ over the limit" } else { "" });
     let peak_style = if over { theme.bold(Role::Bad) } else { theme.fg(Role::Text) };
     let schedule = vec![Span::styled(played.schedule().name(), theme.bold(Role::Accent))];
     if timeline.events.is_empty() {

@@ -8,7 +8,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{clip, fit, fit_right, node_rows, plain, rows, wrap};
+use super::{clip, fit, fit_right, node_rows, plain, rows, scrollbar, wrap};
 use crate::{
     family,
     tui::{
@@ -66,8 +66,12 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     match model.section {
         Section::Nodes => draw_nodes(frame, body, model, &theme),
         Section::Edges => draw_edges(frame, body, model, &theme),
-        Section::Findings => draw_text(frame, body, model, findings(model, body.width as usize), &theme),
-        Section::About => draw_text(frame, body, model, about(&model.workload, body.width as usize), &theme),
+        Section::Findings => {
+            draw_text(frame, body, model, findings(model, usize::from(body.width).saturating_sub(2)), &theme)
+        }
+        Section::About => {
+            draw_text(frame, body, model, about(&model.workload, usize::from(body.width).saturating_sub(2)), &theme)
+        }
     }
 }
 
@@ -104,10 +108,12 @@ fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
     let muted = theme.fg(Role::Muted);
     frame.render_widget(Span::styled(clip(&node_rows::titles(&workload, width), width), muted), rows(area, 0, 1));
     model.nodes.prepare((model.generation, area.width), || node_rows::branches(&workload, width, theme));
-    let tree = rows(area, 1, area.height.saturating_sub(detail_height + 1));
+    // What is said of the selected node stands right below the list, not at the bottom edge.
+    let most = area.height.saturating_sub(detail_height + 1);
+    let tree = rows(area, 1, (model.nodes.rows() as u16 + 1).min(most));
     model.nodes.draw(frame, tree, theme);
     if let Some(node) = node_rows::selected(&workload, model.nodes.selected()) {
-        let detail = rows(area, area.height.saturating_sub(detail_height), detail_height);
+        let detail = rows(area, 1 + tree.height, area.height);
         draw_detail(frame, detail, &workload, node, theme);
     }
 }
@@ -190,6 +196,12 @@ fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Them
         }
         model.hits.push((line, Hit::ListRow(i)));
     }
+    scrollbar(frame, narrower(list), theme, (first, usize::from(list.height), edges.len()));
+}
+
+/// A list without its last column, which has its scrollbar.
+fn narrower(list: Rect) -> Rect {
+    Rect { width: list.width.saturating_sub(1), ..list }
 }
 
 /// What the file says of itself: (is a title, text).
@@ -238,11 +250,13 @@ fn findings(model: &Model, width: usize) -> Vec<(bool, String)> {
 
 /// Lines of text from the selected one on.
 fn draw_text(frame: &mut Frame<'_>, area: Rect, model: &mut Model, lines: Vec<(bool, String)>, theme: &Theme) {
-    model.section_cursor = model.section_cursor.min(lines.len().saturating_sub(area.height as usize));
+    let (count, visible) = (lines.len(), usize::from(area.height));
+    model.section_cursor = model.section_cursor.min(count.saturating_sub(visible));
     let shown: Vec<Line<'_>> = lines
         .into_iter()
         .skip(model.section_cursor)
         .map(|(title, text)| Line::styled(text, if title { theme.bold(Role::Text) } else { plain() }))
         .collect();
     frame.render_widget(Paragraph::new(shown), area);
+    scrollbar(frame, narrower(area), theme, (model.section_cursor, visible, count));
 }

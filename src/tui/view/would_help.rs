@@ -1,10 +1,10 @@
-//! What would help, below the stages: what binds, then limits and options that were moved, the best first.
+//! What would help, below the stages: what binds, then limits and options that were moved, the best in the simulator first.
 //!
 //! ```text
-//! ─ What would help ─────────────────────────── w choose  W hide ─
-//! binds: devices -49.9%, memory -21.9%, bandwidth -9.2%
-//! 2x devices    10.05 ms  -49.9%   memory 10 GiB  19.31 ms  -3.7%
-//! 2x bandwidth  19.14 ms   -4.6%   9 stages       20.06 ms   0.0%
+//! ─ What would help: one change each, simulated ─ w choose  W hide ─
+//! binding limits, as planned: devices -49.9%, memory -21.9%
+//! 2x devices    19.3 s  1.94x faster   memory 10 GiB  36.2 s  3.3% faster
+//! 2x bandwidth  35.8 s  4.6% faster    9 stages       37.9 s  1.4% slower
 //! ```
 //! It takes the lines that the stages leave, two where there is little room, none where there is less.
 
@@ -17,12 +17,14 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{clip, fit, fit_right, rows};
 use crate::{
-    study::explain::{Answer, Cause, NOTICEABLE},
+    study::explain::{Base, Cause, NOTICEABLE},
     tui::{
+        changes::difference,
         model::{Hit, Model},
         theme::{Role, Theme},
-        would_help::{Phase, WouldHelp},
+        would_help::{Phase, Tried, WouldHelp},
     },
+    units,
 };
 
 /// What the panel is called.
@@ -97,7 +99,7 @@ fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {
         _ => " w choose  W hide ".into(),
     };
     let width = area.width as usize;
-    let long = " What would help: the objective, planned anew ";
+    let long = " What would help: one change each, simulated ";
     let name = if name == TITLE && long.width() + told.width() + 4 <= width { long } else { name };
     let told = if name.width() + told.width() + 4 <= width { told } else { String::new() };
     let rule = "─".repeat(width.saturating_sub(name.width() + told.width() + 2));
@@ -146,15 +148,7 @@ fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
 fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {
     let help = &model.would_help;
     let Some(base) = help.base.clone() else { return };
-    let cells: Vec<[String; 3]> = help
-        .rows
-        .iter()
-        .map(|answer| {
-            let value = answer.value.map_or_else(|| "no plan".into(), |value| base.show(value));
-            let value = value.trim_end_matches("/sample").trim_end_matches(" one device").to_string();
-            [answer.label.clone(), value, answer.difference().unwrap_or_default()]
-        })
-        .collect();
+    let cells: Vec<[String; 3]> = help.rows.iter().map(|tried| cell(tried, &base)).collect();
     let widest = |column: usize| cells.iter().map(|cell| cell[column].width()).max().unwrap_or(0);
     let widths = [widest(0).min(24), widest(1), widest(2)];
     let width = widths.iter().sum::<usize>() + 4;
@@ -173,7 +167,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme
         let line = Line::from(vec![
             Span::styled(fit(&cell[0], widths[0]), theme.fg(if fresh { Role::Text } else { Role::Muted })),
             Span::styled(format!("  {}", fit_right(&cell[1], widths[1])), theme.fg(Role::Muted)),
-            Span::styled(format!("  {}", fit(&aligned(&cell[2], widths[2]), widths[2])), theme.fg(role)),
+            Span::styled(format!("  {}", fit(&cell[2], widths[2])), theme.fg(role)),
         ]);
         frame.render_widget(line, spot);
         if at == Some(place) {
@@ -187,17 +181,22 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme
     model.would_help.layout = (first, beside);
 }
 
-/// A difference with its percent sign below those of others, words after it.
-fn aligned(difference: &str, width: usize) -> String {
-    match difference.split_once(' ') {
-        Some((number, words)) => format!("{number:>7} {words}"),
-        None => format!("{difference:>0$}", width.min(7)),
-    }
+/// A change, the time of its batch, and the difference in words. What the simulator does not know is told as planned.
+fn cell(tried: &Tried, base: &Base) -> [String; 3] {
+    let label = tried.answer.label.clone();
+    let Some(simulated) = tried.simulated else {
+        let value = tried.answer.value.map_or_else(|| "no plan".into(), |value| base.show(value));
+        let value = value.trim_end_matches("/sample").trim_end_matches(" one device").to_string();
+        let told = tried.rate().map(|rate| format!("{}, planned", difference(rate)));
+        return [label, value, told.unwrap_or_default()];
+    };
+    let batch = simulated.batch_s.map(units::seconds).unwrap_or_default();
+    [label, batch, difference(simulated.rate)]
 }
 
-/// Colour of a difference; its sign says the same.
-fn role(answer: &Answer, fresh: bool) -> Role {
-    match answer.gain() {
+/// Colour of a difference; its words say the same.
+fn role(tried: &Tried, fresh: bool) -> Role {
+    match tried.gain() {
         _ if !fresh => Role::Muted,
         Some(gain) if gain > NOTICEABLE => Role::Good,
         Some(gain) if gain < -NOTICEABLE => Role::Warning,

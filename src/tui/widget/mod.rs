@@ -2,4 +2,5 @@
 
 pub(super) mod bar;
 pub(super) mod filter;
+pub(super) mod scrollbar;
 pub(super) mod tree;

@@ -11,6 +11,7 @@ use ratatui::{
 };
 use tui_tree_widget::{Tree, TreeItem, TreeState};
 
+use super::scrollbar::scrollbar;
 use crate::tui::{action::Action, theme::Theme};
 
 /// A row and what is inside it.
@@ -71,7 +72,7 @@ impl TreePane {
         self.state.flatten(&self.items).len()
     }
 
-    /// Draws the visible rows.
+    /// Draws the visible rows; where they are not all, the last column says which.
     pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         // Only duplicate ids are refused, and ids are places.
         if let Ok(tree) = Tree::new(&self.items) {
@@ -83,6 +84,9 @@ impl TreePane {
                 .node_no_children_symbol("  ");
             frame.render_stateful_widget(tree, area, &mut self.state);
         }
+        let (rows, visible) = (self.rows(), usize::from(area.height));
+        let list = Rect { width: area.width.saturating_sub(1), ..area };
+        scrollbar(frame, list, theme, (self.state.get_offset(), visible, rows));
     }
 
     /// The path of the selected row.

@@ -351,7 +351,7 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
     let told = match swept.read(model.sweep.line, model.sweep.cursor) {
         None => "not there yet".into(),
         Some((_, mark, answer)) => match mark.y {
-            Some(y) => worth(&chart.show_y(y), answer),
+            Some(y) => worth(&chart.show_y(y), answer, model.limits.memory_bytes),
             None if answer.has_plan() => answer.why.clone(),
             None => format!("no plan. {}", answer.why),
         },
@@ -366,7 +366,7 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
     }
 }
 
-fn worth(value: &str, answer: &Answer) -> String {
+fn worth(value: &str, answer: &Answer, memory_limit: f64) -> String {
     let proof = match (answer.status, answer.objective.as_ref().zip(answer.bound)) {
         (Status::Optimal, Some((objective, _))) => {
             Measure::goal_of(&objective.name).map_or(", proven".into(), |goal| format!(", proven: {goal}"))
@@ -385,7 +385,7 @@ fn worth(value: &str, answer: &Answer) -> String {
     if let Some(simulated) = &answer.simulated {
         parts.push(format!("simulated {} samples/s", units::number(simulated.samples_per_s)));
         parts.push(format!("bubble {}", units::percent(simulated.bubble)));
-        parts.push(format!("peak {}", units::bytes(simulated.peak_memory_bytes)));
+        parts.push(format!("peak {}", units::bytes_like(simulated.peak_memory_bytes, memory_limit)));
     }
     parts.push(format!("planned in {}", units::seconds(answer.seconds)));
     parts.join(" · ")

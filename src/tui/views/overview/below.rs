@@ -17,9 +17,12 @@ use crate::{
     units,
 };
 
-/// One line or two.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, facts: &Facts, hue: Style) {
-    let stage = stage(model, facts, hue);
+/// One line or two; `limits`: whether the stage under the cursor sets the pace of all.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (facts, hue): (&Facts, Style), limits: bool) {
+    let mut stage = stage(model, facts, hue);
+    if let Some(title) = stage.first_mut().filter(|_| limits) {
+        title.push(Span::styled(" limits", model.theme.fg(Role::Warning)));
+    }
     let help = help(model);
     let width = usize::from(area.width);
     if area.height >= 2 {

@@ -79,7 +79,8 @@ pub(in crate::tui) fn draw(
         }
         None => {
             model.would_help.drawn = false;
-            below::draw(frame, places.below, model, &facts, hue);
+            let limits = plan.stages.len() > 1 && score.bottleneck() == Some(stage);
+            below::draw(frame, places.below, model, (&facts, hue), limits);
         }
     }
 }
@@ -94,9 +95,12 @@ fn map_of(model: &mut Model, shown: &Shown, score: &Score, area: Rect, stages: u
             .as_ref()
             .and_then(|(_, map)| map.atlas.seats.get(model.overview.cursor).map(|seat| seat.device));
         let map = areas::map(&Atlas::of(shown), area, stages).map(Arc::new);
-        // The cursor stays on its device.
         let seats = map.iter().flat_map(|map| &map.atlas.seats);
-        let found = device.and_then(|device| seats.clone().position(|seat| seat.device >= device));
+        // The cursor stays on its device, or with its stage where that was edited.
+        let wanted = model.overview.wanted.take();
+        let of_stage = wanted.and_then(|stage| seats.clone().position(|seat| seat.stage == Some(stage)));
+        let of_device = || device.and_then(|device| seats.clone().position(|seat| seat.device >= device));
+        let found = of_stage.or_else(of_device);
         let limiting = score.bottleneck();
         let first = || seats.clone().position(|seat| seat.stage == limiting);
         model.overview.cursor = found.or_else(first).unwrap_or(0);
@@ -171,7 +175,7 @@ fn draw_batch(
         let told = batch_in_words(played);
         let mut line =
             vec![Span::styled("Batch    ", theme.bold(Role::Text)), Span::styled(told, theme.fg(Role::Muted))];
-        let limits = limiting.map(|stage| played.shown.names.long(stage)).filter(|_| title.width >= 70);
+        let limits = limiting.map(|stage| played.shown.names.long(stage)).filter(|_| places.side.is_some());
         line.extend(limits.map(|name| Span::styled(format!(", {name} limits"), theme.fg(Role::Warning))));
         let used: usize = line.iter().map(Span::width).sum();
         frame.render_widget(Line::from(line), title);

@@ -6,16 +6,12 @@ use ratatui::{
     text::{Line, Span},
 };
 
-use crate::{
-    study::explain::{Answer, Certainty},
-    tui::{
-        action::Action,
-        model::{Hit, Model},
-        paint::stage_block::ends,
-        theme::Role,
-        would_help::Phase,
-    },
-    units,
+use crate::tui::{
+    action::Action,
+    model::{Hit, Model},
+    paint::stage_block::ends,
+    theme::Role,
+    would_help::{Phase, Tried},
 };
 
 /// Gains below this say nothing.
@@ -47,7 +43,9 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     };
     put(frame, head("What would help", "faster"));
     if area.height >= 8 {
-        put(frame, Line::default());
+        let simulated = model.would_help.rows.iter().any(|tried| tried.simulated.is_some());
+        let told = if simulated { "one change each, simulated" } else { "one change each" };
+        put(frame, Line::styled(told, theme.fg(Role::Muted)));
     }
     if let Some(text) = waiting(model, &rows) {
         put(frame, Line::styled(text, theme.fg(Role::Muted)));
@@ -134,26 +132,10 @@ pub(super) struct Entry {
 
 /// Suggestions that change something, the best first.
 pub(super) fn entries(model: &Model) -> Vec<Entry> {
-    let entry = |(place, answer): (usize, &Answer)| {
-        let gain = answer.gain()?;
+    let entry = |(place, tried): (usize, &Tried)| {
+        let gain = tried.gain()?;
         let shown = gain.abs() >= NOTICEABLE || model.suggestion() == Some(place);
-        shown.then(|| Entry { place, label: answer.label.clone(), value: told(answer), gain })
+        shown.then(|| Entry { place, label: tried.answer.label.clone(), value: tried.told(), gain })
     };
     model.would_help.rows.iter().enumerate().filter_map(entry).collect()
-}
-
-/// A factor where it helps, a share where it hurts; a sign where that is not proven.
-fn told(answer: &Answer) -> String {
-    let change = answer.change.unwrap_or(0.0);
-    let rate = if answer.less_is_better { 1.0 / (1.0 + change) } else { 1.0 + change };
-    let sign = match answer.certainty {
-        Certainty::Exact => "",
-        Certainty::AtLeast => "≥",
-        Certainty::AtMost => "≤",
-        Certainty::About => "~",
-    };
-    match rate {
-        rate if rate >= 1.0 && rate.is_finite() => format!("{sign}{rate:.2}x"),
-        rate => format!("{sign}{}", units::percent_whole(1.0 / rate - 1.0)),
-    }
 }

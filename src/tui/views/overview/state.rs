@@ -11,6 +11,8 @@ use crate::tui::paint::map_layout::MapLayout;
 pub(in crate::tui) struct Overview {
     /// The seat under the cursor, by place in the last map.
     pub cursor: usize,
+    /// The stage that the cursor goes with into the next map, after an edit that may give its device to another.
+    pub wanted: Option<usize>,
     /// The last map and what it depends on: the plan, the width and the height.
     pub map: Option<((u64, u16, u16), Arc<MapLayout>)>,
     /// Where it was drawn.

@@ -1,0 +1,141 @@
+//! Going through what would help, and taking one of it.
+
+use super::Phase;
+use crate::{
+    study::explain::Change,
+    tui::{
+        action::Action,
+        model::{Focus, Model, Tone, View},
+        update::{Effects, moved},
+    },
+};
+
+impl Model {
+    /// Goes to the panel, asks if nothing was asked yet, or leaves.
+    pub(in crate::tui) fn ask_what_would_help(&mut self) -> Effects {
+        if self.suggestion().is_some() {
+            self.would_help.selected = None;
+            return vec![];
+        }
+        if !self.view_has_help() {
+            self.view = View::Stages;
+        }
+        self.would_help.folded = false;
+        let mut effects = self.look_what_would_help();
+        if matches!(self.would_help.phase, Phase::Unasked | Phase::Resting(_)) {
+            effects.append(&mut self.begin_what_would_help());
+        } else {
+            self.go_to_suggestions();
+        }
+        effects
+    }
+
+    /// Gives the arrow keys to the panel, if there is something to choose.
+    pub(in crate::tui) fn go_to_suggestions(&mut self) {
+        if !self.view_has_help() {
+            self.view = View::Stages;
+        }
+        self.focus = Focus::View;
+        if self.would_help.fresh && !self.would_help.rows.is_empty() && self.would_help.drawn {
+            self.would_help.selected = Some(self.would_help.layout.0);
+        } else {
+            let why = match self.would_help.phase {
+                _ if self.aside() => "only a planner's plan is asked what would help: go back to it first",
+                Phase::Asking | Phase::Resting(_) => "what would help is not known yet",
+                _ if !self.would_help.drawn => {
+                    "there is no room for what would help: fold the left panel or enlarge the screen"
+                }
+                _ => "there is nothing to choose from",
+            };
+            self.message = Some((Tone::Refused, why.into()));
+        }
+    }
+
+    /// Whether the view shows what would help.
+    pub(super) fn view_has_help(&self) -> bool {
+        matches!(self.view, View::Overview | View::Stages)
+    }
+
+    /// Whether the shown plan is none that is asked about: edited by hand, or one of the Compare table.
+    pub(in crate::tui) fn aside(&self) -> bool {
+        self.edited() || self.visited().is_some()
+    }
+
+    /// Hides or shows the panel; hidden it asks nothing.
+    pub(in crate::tui) fn fold_what_would_help(&mut self) -> Effects {
+        let help = &mut self.would_help;
+        help.folded = !help.folded;
+        help.selected = None;
+        if help.folded {
+            self.leave_what_would_help();
+        }
+        vec![]
+    }
+
+    /// The selected row, while the keys are for the panel.
+    pub(in crate::tui) fn suggestion(&self) -> Option<usize> {
+        let help = &self.would_help;
+        let heard = self.view_has_help() && self.focus == Focus::View && help.fresh && help.drawn;
+        help.selected.filter(|&row| heard && row < help.rows.len())
+    }
+
+    /// Whether an action moves among the suggestions or takes one.
+    pub(in crate::tui) fn is_for_suggestions(action: Action) -> bool {
+        use Action::{Decrease, Down, Edit, First, Increase, Last, PageDown, PageUp, Up};
+        matches!(action, Up | Down | PageUp | PageDown | First | Last | Decrease | Increase | Edit)
+    }
+
+    /// Moves among the suggestions, or takes the selected one.
+    pub(in crate::tui) fn act_on_suggestion(&mut self, action: Action) -> Effects {
+        let Some(at) = self.suggestion() else { return vec![] };
+        let last = self.would_help.rows.len() - 1;
+        let beside = self.would_help.layout.1.max(1);
+        let next = match action {
+            Action::Edit => return self.take_suggestion(at),
+            Action::Decrease => at.saturating_sub(1),
+            Action::Increase => (at + 1).min(last),
+            Action::Up => at.checked_sub(beside).unwrap_or(at),
+            Action::Down if at + beside <= last => at + beside,
+            Action::Down => at,
+            other => moved(at, other, last + 1),
+        };
+        self.would_help.selected = Some(next);
+        vec![]
+    }
+
+    /// A click selects a suggestion, another takes it.
+    pub(in crate::tui) fn click_suggestion(&mut self, place: usize) -> Effects {
+        self.focus = Focus::View;
+        if self.suggestion() == Some(place) {
+            return self.take_suggestion(place);
+        }
+        self.would_help.selected = Some(place).filter(|_| self.would_help.fresh);
+        vec![]
+    }
+
+    /// Moves the list under the wheel.
+    pub(in crate::tui) fn scroll_suggestions(&mut self, down: bool) {
+        let (first, beside) = self.would_help.layout;
+        let at = self.would_help.selected.unwrap_or(first);
+        let last = self.would_help.rows.len().saturating_sub(1);
+        if self.would_help.fresh {
+            self.would_help.selected =
+                Some(if down { (at + beside.max(1)).min(last) } else { at.saturating_sub(beside.max(1)) });
+        }
+    }
+
+    /// Sets what a suggestion moves, and plans with it.
+    fn take_suggestion(&mut self, place: usize) -> Effects {
+        let Some(answer) = self.would_help.rows.get(place) else { return vec![] };
+        let answer = &answer.answer;
+        let (change, label) = (answer.question.change.clone(), answer.label.clone());
+        let effects = match change {
+            Change::Limit(kind, value) => self.set_limits(self.limits.with(kind, value)),
+            Change::Option(spec, value) => self.set_option(spec, value),
+            Change::FreeLinks | Change::EveryDegree | Change::EngineFeasible => return vec![],
+        };
+        self.would_help.selected = None;
+        self.message = Some((Tone::Done, format!("taken: {label}")));
+        effects
+    }
+}
