@@ -36,7 +36,7 @@ fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
 }
 
 /// Letters and digits that are hard to read, with where they stand.
-fn pale(buffer: &Buffer) -> Vec<String> {
+pub(crate) fn pale(buffer: &Buffer) -> Vec<String> {
     let mut found = vec![];
     for y in 0..buffer.area.height {
         for x in 0..buffer.area.width {

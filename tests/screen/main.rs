@@ -6,6 +6,7 @@ mod devices;
 mod edits;
 mod gallery;
 mod help_panel;
+mod judged;
 mod keys;
 mod looks;
 mod overlays;
