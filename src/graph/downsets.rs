@@ -136,12 +136,34 @@ impl DownSets {
         all
     }
 
+    /// A family of admissible sets given by their bits, with the empty and the full set; what is there twice is kept once.
+    ///
+    /// # Panics
+    /// If a row has not as many words as there are in a row of this graph's sets.
+    pub fn of_rows(dag: &Dag, rows: impl IntoIterator<Item = Vec<u64>>) -> DownSets {
+        let mut all = DownSets::empty(dag.len());
+        let mut full = vec![0; all.words];
+        (0..dag.len()).for_each(|v| full[v / 64] |= 1 << (v % 64));
+        let size = |row: &[u64]| row.iter().map(|word| word.count_ones()).sum::<u32>();
+        let mut sized: Vec<(u32, Vec<u64>)> =
+            rows.into_iter().chain([full]).map(|row| (size(&row), row)).filter(|&(size, _)| size > 0).collect();
+        sized.sort_unstable();
+        sized.dedup();
+        for (size, row) in sized {
+            assert_eq!(row.len(), all.words, "a set is a row of bits");
+            all.bits.extend_from_slice(&row);
+            all.sizes.push(size);
+        }
+        all
+    }
+
     fn empty(n: usize) -> Self {
         let words = n.div_ceil(64).max(1);
         DownSets { n, words, bits: vec![0; words], sizes: vec![0], below_start: vec![], below: vec![] }
     }
 
-    /// The sets that lack one member of `set`; `None` for a family that is not complete ([`DownSets::from_orders`]).
+    /// The sets that lack one member of `set`; `None` for a family that is not complete ([`DownSets::from_orders`],
+    /// [`DownSets::of_rows`]).
     #[inline]
     pub fn below(&self, set: usize) -> Option<&[u32]> {
         let (from, to) = (*self.below_start.get(set)?, *self.below_start.get(set + 1)?);
@@ -261,6 +283,12 @@ mod tests {
             let suffix = |from: usize| order[from..].iter().fold(0, |m: u32, v| m | 1 << v);
             let mask = |set: usize| (0..n).filter(|&v| placed.contains(set, v)).fold(0, |m: u32, v| m | 1 << v);
             assert_eq!((mask(0), mask(1), mask(placed.len() - 1)), (0, suffix(n / 2), suffix(0)));
+            let rows: Vec<Vec<u64>> = (0..chains.len()).rev().chain([0, 1]).map(|i| chains.row(i).to_vec()).collect();
+            let again = DownSets::of_rows(&dag, rows);
+            assert_eq!((again.len(), again.below(0)), (chains.len(), None));
+            assert!((0..chains.len()).all(|i| (0..chains.len()).any(|j| again.row(i) == chains.row(j))));
+            assert!((1..again.len()).all(|i| again.size(i - 1) <= again.size(i)));
+            assert_eq!(DownSets::of_rows(&dag, []).len(), 2);
             let sparse = DownSets::from_orders(&dag, &[dag.stack_order()], 3);
             assert_eq!((sparse.len(), sparse.size(sparse.len() - 1)), (1 + n.div_ceil(3), n));
             for i in 0..chains.len() {

@@ -8,8 +8,8 @@
 //! takes about 15 probes of `O(P · degrees · F)` time, `F ≤ min(N, k)` the undominated (replicas, devices) of a set, and
 //! `O(D · F)` memory. The published program takes `O(P · degrees · k · m)` time and `O(D · k²)` memory.
 //!
-//! A network with too many admissible sets is not refused but planned over the sets of several
-//! topological orders, which gives a valid plan without proof; the outcome says so.
+//! A network with too many admissible sets is not refused but planned over the sets of several topological orders, then
+//! over those near the cuts of the best plan (`nearby`), which gives a valid plan without proof; the outcome says so.
 
 mod bisection;
 mod first;
@@ -19,6 +19,8 @@ mod knapsack;
 mod many;
 mod model;
 mod modes;
+mod nearby;
+mod orders;
 mod prices;
 mod probe;
 mod rest;
@@ -28,7 +30,7 @@ mod worker;
 
 use crate::{
     cluster::Limits,
-    graph::{Dag, DownSets, Enumeration},
+    graph::{DownSets, Enumeration},
     planner::{Infeasible, Lever, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     workload::{PiperProfile, Workload},
 };
@@ -36,6 +38,8 @@ use crate::{
 use crate::planner::pipeline_options::Recompute;
 use bisection::{Best, Known};
 use model::Model;
+use nearby::{Near, Reach};
+use orders::chains;
 use probe::Crew;
 use settings::Settings;
 
@@ -43,11 +47,14 @@ use settings::Settings;
 pub const MOST_SETS: usize = 60_000;
 /// More words of bits than this (32 MiB) are not kept for the sets.
 const MOST_WORDS: usize = 1 << 22;
-/// Words of bits for chains of sets, and nodes from which one topological order must do.
-const MOST_CHAIN_WORDS: usize = 1 << 19;
-const MANY_NODES: usize = 4_000;
 /// From this many sets on, chains of sets give a first plan.
 const MANY_SETS: usize = 1_500;
+
+/// From this many sets on that first plan is made better over the sets near its cuts.
+const ENOUGH_SETS: usize = 4_000;
+/// How far to look for a better plan before the search over all sets, and instead of it.
+const NEAR: Reach = Reach { sets: 1_000, rounds: 40, starts: 2 };
+const FAR: Reach = Reach { sets: 3_000, rounds: 80, starts: 2 };
 
 /// From this many nodes on there is a plan before the search begins; from so many on also one over a few cuts, at most
 /// twice as many as [`FEW_CUTS`].
@@ -108,37 +115,6 @@ impl Planner for Piper {
     fn plan_many(&self, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
         many::plan(self, problem, devices, run);
     }
-}
-
-/// Topological orders that differ where the graph has branches; their suffixes are admissible sets.
-fn orders(dag: &Dag) -> Vec<Vec<u32>> {
-    let depth_first = dag.stack_order();
-    let breadth_first = dag.topological_order().to_vec();
-    // Later first: every node as late as its successors allow.
-    let reversed =
-        Dag::new(dag.len(), dag.edges().iter().map(|&(u, v)| (v, u)).collect()).expect("a reversed DAG has no cycle");
-    let backwards = |mut order: Vec<u32>| {
-        order.reverse();
-        order
-    };
-    vec![
-        depth_first,
-        breadth_first,
-        backwards(reversed.stack_order()),
-        backwards(reversed.topological_order().to_vec()),
-    ]
-}
-
-/// Sets of several topological orders: all of them for networks of usual size, a sample of one order's for huge ones, so
-/// that neither memory nor time grows with the square of the network.
-fn chains(dag: &Dag) -> DownSets {
-    let n = dag.len();
-    let mut orders = orders(dag);
-    if n > MANY_NODES {
-        orders.truncate(1);
-    }
-    let most = MOST_CHAIN_WORDS / n.div_ceil(64).max(1);
-    DownSets::from_orders(dag, &orders, (orders.len() * n).div_ceil(most).max(1))
 }
 
 /// A plan found before the search, and a bound.
@@ -226,20 +202,31 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
     }
     let trivial = model.even_share();
     let groups = |model: &Model<'_>| bisection::groups(model, settings);
+    let least = groups(&model).into_iter().map(|group| rest::least_load(&model, &group, limits.devices));
+    let bound = least.fold(f64::INFINITY, f64::min).max(trivial);
     let mut known = Known { best: start.best, ..Known::default() };
+    let reach = if exact { NEAR } else { FAR };
+    let near = Near { workload, profile, limits, settings, reach };
+    let polish = |best| near.improve(best, &search.plans_only());
     let narrow = (exact && model.sets.len() > MANY_SETS)
         .then(|| Model::new(workload, profile, limits, settings, chains.clone(), search))
         .flatten();
     if let Some(narrow) = narrow {
-        let mut crew = Crew::new(&narrow, settings, limits.memory_bytes);
         // Its bounds are those of a smaller family: they must not reach whoever watches.
         let search = search.plans_only();
+        let mut crew = Crew::new(&narrow, settings, limits.memory_bytes);
         let best = bisection::minimise(&narrow, settings, &mut crew, &groups(&narrow), known, &search).best;
-        known = Known { likely: best.is_some(), best, ..Known::default() };
+        let worthwhile = model.sets.len() > ENOUGH_SETS;
+        let best = if worthwhile { near.best_of_starts(best, &search) } else { best };
+        let polish = worthwhile.then_some(&polish as &dyn Fn(Best) -> Best);
+        known = Known { likely: best.is_some(), best, polish, ..Known::default() };
     }
     let mut crew = Crew::new(&model, settings, limits.memory_bytes);
     let reporting = if exact { search.clone() } else { search.without_bounds() };
-    let ended = bisection::minimise(&model, settings, &mut crew, &groups(&model), known, &reporting);
+    let mut ended = bisection::minimise(&model, settings, &mut crew, &groups(&model), known, &reporting);
+    if !exact && nodes < VERY_LARGE {
+        ended.best = near.best_of_starts(ended.best, &reporting.plans_only());
+    }
     // Nothing can take less than the work shared out evenly: a plan that reaches that needs no search to prove it.
     let even = ended.best.as_ref().is_some_and(|best| best.value <= trivial * (1.0 + bisection::RESOLUTION));
     let proven = (exact && !crew.unproven()) || even;
@@ -258,8 +245,8 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
     }
     let lower = match &ended.best {
         Some(best) if even => Some(best.value),
-        Some(best) => Some(if proven { ended.lower } else { trivial }.min(best.value)),
-        None => Some(if proven { ended.lower } else { trivial }),
+        Some(best) => Some(if proven { ended.lower } else { bound }.min(best.value)),
+        None => Some(if proven { ended.lower } else { bound }),
     };
     let mut outcome = match ended.best {
         best if !ended.complete && !even => stopped(search, best, lower),

@@ -100,7 +100,7 @@ pub(super) struct Degree {
 /// Least and most bytes by edge, and of the edges that enter a set, by set.
 #[derive(Debug)]
 pub(super) struct EdgeRanges {
-    heads_pay: Vec<Span>,
+    pub(super) heads_pay: Vec<Span>,
     pub(super) tails_pay: Vec<Span>,
     into: Vec<(Span, Span)>,
 }
@@ -129,7 +129,7 @@ impl Span {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Crossing {
     pub(super) edge: u32,
-    head: u32,
+    pub(super) head: u32,
 }
 
 /// Cost of a stage at one tensor degree with every node in its fastest mode, as a function of the replicas.
@@ -366,16 +366,29 @@ impl<'a> Model<'a> {
     }
 
     /// The fewest replicas with which the stage `outer \ inner` may keep to `target`, going by compute alone; `None` if some
-    /// node does not offer the degree.
+    /// node does not offer the degree, or if with `y` microbatches in flight not even the smallest modes fit.
     #[inline]
-    pub(super) fn least_replicas(&self, degree: usize, outer: usize, inner: usize, target: f64) -> Option<u32> {
+    pub(super) fn least_replicas(
+        &self,
+        degree: usize,
+        (outer, inner): (usize, usize),
+        y: f64,
+        target: f64,
+        memory_bytes: f64,
+    ) -> Option<u32> {
         let nodes = self.between(&self.degrees[degree], outer, inner);
-        if nodes.unsupported != 0 {
+        if nodes.unsupported != 0 || nodes.least_a * y + nodes.least_b > memory_bytes * (1.0 + 1e-9) {
             return None;
         }
-        let replicas = (nodes.time_s / target * (1.0 - 1e-9)).ceil();
-        // Not a number where there is neither work nor time for it.
-        Some(if replicas > 1.0 { replicas.min(f64::from(u32::MAX)) as u32 } else { 1 })
+        Some(whole_replicas(nodes.time_s / target))
+    }
+
+    /// The fewest replicas with which a stage may keep to `target`, going by its cheapest edges and
+    /// modes.
+    #[inline]
+    pub(super) fn least_replicas_of(&self, stage: &StageCost, target: f64) -> u32 {
+        let links = if self.far_apart { 0.0 } else { stage.edge_least / self.limits.bandwidth_bytes_per_s };
+        whole_replicas((stage.time_s + links) / target)
     }
 
     /// What a node in a given mode adds to its stage's load with `d` replicas. `inside` tells the stage's nodes.
@@ -554,6 +567,14 @@ fn sums(
         }
     }
     sums
+}
+
+/// Replicas of which so many are needed, but for rounding.
+#[inline]
+fn whole_replicas(needed: f64) -> u32 {
+    let replicas = (needed * (1.0 - 1e-9)).ceil();
+    // Not a number where there is neither work nor time for it.
+    if replicas > 1.0 { replicas.min(f64::from(u32::MAX)) as u32 } else { 1 }
 }
 
 /// Position of the first least element by a key; 0 for an empty list.

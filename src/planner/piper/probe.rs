@@ -36,7 +36,7 @@ use rayon::prelude::*;
 use super::{
     model::{Crossing, Model},
     modes::{Oracle, StageKey},
-    rest::Rest,
+    rest::{Borders, Rest},
     settings::Settings,
     sources::{Heavier, Sources},
     worker::{Share, Worker},
@@ -45,6 +45,8 @@ use crate::planner::Search;
 
 /// Undominated (replicas, devices): replicas ascend, devices descend.
 pub(super) type Frontier = Vec<(u32, u32)>;
+/// A pair with the set behind the first stage that makes it.
+pub(super) type Found = (u32, u32, u32);
 
 /// A tensor degree and the replicas it may have.
 #[derive(Debug, Clone)]
@@ -98,14 +100,16 @@ pub(super) struct Probe<'p, 'm, 'a> {
     pub(super) question: &'p Question<'p>,
     /// By set; where stages are counted, a table for every number of them.
     frontiers: Vec<Vec<Frontier>>,
+    /// By set: the sets behind the first stages of its pairs, in the table that is being filled.
+    behind_first: Vec<Vec<u32>>,
     /// The table that a stage is put in front of: the one that is being filled, unless stages are counted.
     behind: usize,
     /// Numbers of devices a stage may take, ascending.
     stage_devices: Vec<u32>,
     /// The largest tensor degree.
     widest: u32,
-    /// What everything outside a set needs.
-    rest: Option<Rest>,
+    /// What stages, and everything outside a set, need at the least.
+    rest: Option<(Rest, &'p Borders)>,
     /// The sets that a stage is put in front of.
     pub(super) sources: Sources,
 }
@@ -115,6 +119,8 @@ pub(super) struct Crew<'m, 'a> {
     model: &'m Model<'a>,
     /// What makes sets useless.
     heavier: Heavier,
+    /// What edges take.
+    borders: Borders,
     workers: Vec<Worker<'m, 'a>>,
 }
 
@@ -133,7 +139,8 @@ impl<'m, 'a> Crew<'m, 'a> {
         let many = model.widest_level() >= SHARED_OUT || model.sets.len() > MANY_INNER;
         let threads = if many { rayon::current_num_threads() } else { 1 };
         let worker = |_| Worker::new(Oracle::new(model, settings, memory_bytes, threads));
-        Crew { model, heavier: Heavier::new(model), workers: (0..threads).map(worker).collect() }
+        let (heavier, borders) = (Heavier::new(model), Borders::new(model));
+        Crew { model, heavier, borders, workers: (0..threads).map(worker).collect() }
     }
 
     /// Whether some knapsack was too large to be solved exactly.
@@ -159,11 +166,12 @@ impl<'m, 'a> Crew<'m, 'a> {
         let mut frontiers = vec![vec![vec![]; model.sets.len()]; tables];
         frontiers[0][0] = vec![(0, 0)];
         let memory_bytes = self.workers[0].oracle.memory_bytes();
-        let rest = Rest::new(model, question.allowed, question.target, memory_bytes);
+        let rest = Rest::new(model, question.allowed, question.target, memory_bytes).map(|rest| (rest, &self.borders));
         let heavier = Some(&self.heavier).filter(|heavier| question.stages.is_none() && heavier.any());
         let sources = Sources::new(model, heavier.is_some());
         let widest = question.allowed.iter().map(|allowed| model.degrees[allowed.degree].t).max().unwrap_or(1);
-        let mut probe = Probe { model, question, frontiers, behind: 0, stage_devices, widest, rest, sources };
+        let mut probe =
+            Probe { model, question, frontiers, behind_first: vec![], behind: 0, stage_devices, widest, rest, sources };
         probe.run(heavier, &mut self.workers, search)
     }
 }
@@ -171,7 +179,7 @@ impl<'m, 'a> Crew<'m, 'a> {
 impl<'m, 'a> Probe<'_, 'm, 'a> {
     fn run(&mut self, heavier: Option<&Heavier>, workers: &mut [Worker<'m, 'a>], search: &Search) -> Answer {
         let full = self.model.full();
-        if self.most_devices(0, &[]).is_none() {
+        if self.most_devices(0).is_none() {
             return Answer::No;
         }
         let (before, after) = self.question.progress;
@@ -208,6 +216,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         search: &Search,
     ) -> bool {
         let full = self.model.full();
+        self.behind_first = vec![vec![]; full + 1];
         for level in self.model.levels() {
             search.report_fraction(before + (after - before) * level.start as f64 / full as f64);
             let found = if workers.len() > 1 && level.len() >= SHARED_OUT {
@@ -216,8 +225,11 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 level.clone().map(|outer| Some((outer, self.alone(outer, workers, search)?))).collect()
             };
             let Some(found) = found else { return false };
-            for (outer, frontier) in found {
-                self.frontiers[table][outer] = frontier;
+            for (outer, found) in found {
+                self.frontiers[table][outer] = found.iter().map(|&(s, j, _)| (s, j)).collect();
+                let mut behind: Vec<u32> = found.iter().map(|&(_, _, by)| by).collect();
+                behind.dedup();
+                self.behind_first[outer] = behind;
             }
             if let Some(heavier) = heavier {
                 self.sources.advance(self.model, heavier, &self.frontiers[table], level);
@@ -232,7 +244,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         level: Range<usize>,
         workers: &mut [Worker<'m, 'a>],
         search: &Search,
-    ) -> Option<Vec<(usize, Frontier)>> {
+    ) -> Option<Vec<(usize, Vec<Found>)>> {
         // Who finds a frontier makes no difference to it.
         let next = AtomicUsize::new(level.start);
         let one = |worker: &mut Worker<'m, 'a>| {
@@ -245,12 +257,12 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 found.push((outer, worker.frontier(self, outer, Share::ALL)));
             }
         };
-        let found: Vec<Vec<(usize, Frontier)>> = workers.par_iter_mut().map(one).collect();
+        let found: Vec<Vec<(usize, Vec<Found>)>> = workers.par_iter_mut().map(one).collect();
         (!search.cancelled()).then(|| found.into_iter().flatten().collect())
     }
 
     /// The frontier of one set, its inner sets shared out among all where there are many; `None` if cancelled.
-    fn alone(&self, outer: usize, workers: &mut [Worker<'m, 'a>], search: &Search) -> Option<Frontier> {
+    fn alone(&self, outer: usize, workers: &mut [Worker<'m, 'a>], search: &Search) -> Option<Vec<Found>> {
         if search.cancelled() {
             return None;
         }
@@ -259,15 +271,25 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
             return Some(workers[0].frontier(self, outer, Share::ALL));
         }
         let share = |(hand, worker): (usize, &mut Worker<'m, 'a>)| worker.frontier(self, outer, Share { hand, hands });
-        let mut pairs: Frontier = workers.par_iter_mut().enumerate().flat_map_iter(share).collect();
+        let mut pairs: Vec<Found> = workers.par_iter_mut().enumerate().flat_map_iter(share).collect();
         pairs.sort_unstable();
         let mut fewest = NONE;
-        pairs.retain(|&(_, devices)| {
+        pairs.retain(|&(_, devices, _)| {
             let undominated = devices < fewest;
             fewest = fewest.min(devices);
             undominated
         });
         Some(pairs)
+    }
+
+    /// Sets that come next after a first stage of one of the sets with a node less, if these are known.
+    pub(super) fn behind_smaller(&self, outer: usize) -> Vec<u32> {
+        let within = [self.model.within[outer]];
+        let smaller = self.model.sets.below(outer).unwrap_or(&within);
+        let mut behind: Vec<u32> = smaller.iter().flat_map(|&set| &self.behind_first[set as usize]).copied().collect();
+        behind.sort_unstable();
+        behind.dedup();
+        behind
     }
 
     /// The pairs of a set that a stage is put in front of.
@@ -287,23 +309,28 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         ROUNDING * f64::from(self.question.devices)
     }
 
-    /// The fewest devices and replicas of any stage `outer \\ inner` that keeps to the load, going by its nodes' least
-    /// device-seconds; `None` if no number of devices would do.
+    /// The fewest devices and replicas of any stage `outer \ inner` that keeps to the load, going by what its nodes and
+    /// edges take at the least; `None` if no number of devices would do. `crossings` are the edges into `outer`.
     #[inline]
-    pub(super) fn least_stage(&self, outer: usize, inner: usize) -> Option<(u32, u32)> {
-        let seconds = self.model.device_seconds[outer] - self.model.device_seconds[inner];
-        let least = seconds / self.question.target - self.room();
+    pub(super) fn least_stage(&self, outer: usize, inner: usize, crossings: &[Crossing]) -> Option<(u32, u32)> {
+        let least = match &self.rest {
+            Some((rest, borders)) => rest.stage(self.model, borders, (outer, inner), crossings),
+            None => {
+                let seconds = self.model.device_seconds[outer] - self.model.device_seconds[inner];
+                seconds / self.question.target - self.room()
+            }
+        };
         // Not a number where there is neither work nor time for it.
         let enough = self.stage_devices.partition_point(|&m| f64::from(m) < least);
         let &devices = self.stage_devices.get(enough)?;
         Some((devices, devices.div_ceil(self.widest)))
     }
 
-    /// Devices that a tail may take so that the rest can still be run; `crossings` are the edges into it.
-    pub(super) fn most_devices(&self, outer: usize, crossings: &[Crossing]) -> Option<u32> {
+    /// Devices that a tail may take so that the rest can still be run.
+    pub(super) fn most_devices(&self, outer: usize) -> Option<u32> {
         let seconds = &self.model.device_seconds;
         let even = self.devices_for((seconds[self.model.full()] - seconds[outer]).max(0.0));
-        let rest = self.rest.as_ref().map_or(0, |rest| rest.devices(outer, crossings));
+        let rest = self.rest.as_ref().map_or(0, |(rest, borders)| rest.devices(outer, borders));
         self.question.devices.checked_sub(even.max(rest))
     }
 

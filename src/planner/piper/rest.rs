@@ -1,4 +1,4 @@
-//! How many devices a part of the network needs at the least, whatever its stages.
+//! How many devices a stage, or a part of the network whatever its stages, needs at the least.
 //!
 //! A stage on `t · d` devices that keeps to the load `T` within `M` bytes has at least one microbatch in flight, so for any
 //! share `λ` between 0 and 1
@@ -13,7 +13,7 @@
 //! plan.
 
 use super::{
-    model::{Crossing, Model},
+    model::{Crossing, Degree, Model},
     probe::Allowed,
 };
 
@@ -21,15 +21,79 @@ use super::{
 const SHARES: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
 /// Halvings of the load.
 const HALVINGS: usize = 40;
-/// Slack for rounding, in devices and as a share of them.
+/// Slack for rounding, as a share of all devices.
 const ROUNDING: f64 = 1e-9;
 
 /// Devices by set, at one load.
 pub(super) struct Rest {
-    /// For each share, by set: what the set adds.
-    sums: Vec<Vec<f64>>,
-    /// For each share, by edge: what its tail adds.
-    edges: Vec<Vec<f64>>,
+    /// By set, for each share: what its nodes add.
+    sums: Vec<[f64; SHARES.len()]>,
+    /// Devices that a device-second over the links takes.
+    per_second: f64,
+    /// Devices by which differences of sums may be off.
+    room: f64,
+}
+
+/// Device-seconds that edges take at the least where they leave a stage, whatever its degree and modes.
+pub(super) struct Borders {
+    /// By edge: for its head, for its tail.
+    edges: Vec<Ends>,
+    /// By set: of the edges into it.
+    into: Vec<Ends>,
+}
+
+/// What the heads and the tails of edges take.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ends {
+    heads: f64,
+    tails: f64,
+}
+
+impl Borders {
+    /// `O(sets · edges)` time.
+    pub(super) fn new(model: &Model<'_>) -> Self {
+        let least = |edge: usize, tail: bool| {
+            let bytes = |degree: &Degree| {
+                let least = match &degree.ranges {
+                    Some(ranges) if tail => ranges.tails_pay[edge].least,
+                    Some(ranges) => ranges.heads_pay[edge].least,
+                    None if tail => degree.edge_out[edge],
+                    None => degree.edge_in[edge],
+                };
+                f64::from(degree.t) * least
+            };
+            let bytes = model.degrees.iter().map(bytes).fold(f64::INFINITY, f64::min);
+            if bytes.is_finite() { bytes / model.limits.bandwidth_bytes_per_s } else { 0.0 }
+        };
+        let ends = |edge: usize| Ends { heads: least(edge, false), tails: least(edge, true) };
+        let edges: Vec<Ends> = (0..model.dag.edges().len()).map(ends).collect();
+        // Added up anew for each set: beside an edge that nobody may cut, a running sum would lose the others.
+        let into = |set: usize| {
+            let crosses = |&(_, &(u, v)): &(&Ends, &(u32, u32))| {
+                model.sets.contains(set, v as usize) && !model.sets.contains(set, u as usize)
+            };
+            let add = |sum: Ends, (ends, _): (&Ends, _)| Ends {
+                heads: sum.heads + ends.heads,
+                tails: sum.tails + ends.tails,
+            };
+            edges.iter().zip(model.dag.edges()).filter(crosses).fold(Ends::default(), add)
+        };
+        let into = (0..model.sets.len()).map(into).collect();
+        Borders { edges, into }
+    }
+
+    /// Device-seconds over the links of the stage `outer \ inner`; `crossings` are the edges into `outer`.
+    #[inline]
+    fn of_stage(&self, model: &Model<'_>, outer: usize, inner: usize, crossings: &[Crossing]) -> f64 {
+        let mut seconds = self.into[outer].heads + self.into[inner].tails;
+        for crossing in crossings {
+            if model.sets.contains(inner, crossing.head as usize) {
+                let past = self.edges[crossing.edge as usize];
+                seconds -= past.heads + past.tails;
+            }
+        }
+        seconds.max(0.0)
+    }
 }
 
 /// What one node adds, `None` where nothing can run it.
@@ -45,48 +109,56 @@ fn node(model: &Model<'_>, allowed: &[Allowed], v: usize, target: f64, memory_by
     allowed.iter().filter_map(adds).reduce(f64::min)
 }
 
-/// What the tail of an edge adds if its head is in another stage.
-fn edge(model: &Model<'_>, allowed: &[Allowed], edge: usize, target: f64, share: f64) -> f64 {
-    let bytes = |allowed: &Allowed| {
-        let degree = &model.degrees[allowed.degree];
-        let least = degree.ranges.as_ref().map_or(degree.edge_out[edge], |ranges| ranges.tails_pay[edge].least);
-        f64::from(degree.t) * least
-    };
-    let bytes = allowed.iter().map(bytes).fold(f64::INFINITY, f64::min);
-    if bytes.is_finite() { share * bytes / model.limits.bandwidth_bytes_per_s / target } else { 0.0 }
-}
-
 impl Rest {
     /// `None` where sums say nothing: figures too far apart, or no load to keep to.
     pub(super) fn new(model: &Model<'_>, allowed: &[Allowed], target: f64, memory_bytes: f64) -> Option<Self> {
         if model.far_apart || !target.is_finite() || target <= 0.0 || memory_bytes <= 0.0 {
             return None;
         }
-        let (mut sums, mut edges) = (vec![], vec![]);
-        for share in SHARES {
-            let adds: Vec<f64> = (0..model.dag.len())
-                .map(|v| node(model, allowed, v, target, memory_bytes, share).unwrap_or(0.0))
-                .collect();
-            let mut by_set = vec![0.0; model.sets.len()];
-            for set in 1..by_set.len() {
-                let within = model.within[set] as usize;
-                let more: f64 = model.sets.difference(set, within).into_iter().map(|v| adds[v]).sum();
-                by_set[set] = by_set[within] + more;
+        let adds = |v: usize| SHARES.map(|share| node(model, allowed, v, target, memory_bytes, share).unwrap_or(0.0));
+        let adds: Vec<[f64; SHARES.len()]> = (0..model.dag.len()).map(adds).collect();
+        let mut sums = vec![[0.0; SHARES.len()]; model.sets.len()];
+        for set in 1..sums.len() {
+            let within = model.within[set] as usize;
+            let mut sum = sums[within];
+            for v in model.sets.difference(set, within) {
+                sum.iter_mut().zip(&adds[v]).for_each(|(sum, adds)| *sum += adds);
             }
-            sums.push(by_set);
-            edges.push((0..model.dag.edges().len()).map(|e| edge(model, allowed, e, target, share)).collect());
+            sums[set] = sum;
         }
-        Some(Rest { sums, edges })
+        let most = sums[sums.len() - 1].iter().copied().fold(f64::from(model.limits.devices), f64::max);
+        Some(Rest { sums, per_second: 1.0 / target, room: ROUNDING * most })
     }
 
-    /// Devices that everything outside `set` needs; `crossings` are the edges into the set.
-    pub(super) fn devices(&self, set: usize, crossings: &[Crossing]) -> u32 {
+    /// Devices that everything outside `set` needs.
+    pub(super) fn devices(&self, set: usize, borders: &Borders) -> u32 {
+        let cut = borders.into[set].tails * self.per_second;
+        let most = self.between(self.sums.len() - 1, set, cut);
+        (most - self.room).ceil().max(0.0) as u32
+    }
+
+    /// Devices, not rounded to whole ones, that the stage `outer \ inner` needs; `crossings` are the edges into `outer`.
+    #[inline]
+    pub(super) fn stage(
+        &self,
+        model: &Model<'_>,
+        borders: &Borders,
+        (outer, inner): (usize, usize),
+        crossings: &[Crossing],
+    ) -> f64 {
+        let links = borders.of_stage(model, outer, inner, crossings) * self.per_second;
+        self.between(outer, inner, links) - self.room
+    }
+
+    /// The largest of the bounds for the nodes in between, with so many devices for edges.
+    #[inline]
+    fn between(&self, outer: usize, inner: usize, links: f64) -> f64 {
+        let (a, b) = (&self.sums[outer], &self.sums[inner]);
         let mut most: f64 = 0.0;
-        for (sums, edges) in self.sums.iter().zip(&self.edges) {
-            let cut: f64 = crossings.iter().map(|crossing| edges[crossing.edge as usize]).sum();
-            most = most.max(sums[sums.len() - 1] - sums[set] + cut);
+        for i in 0..SHARES.len() {
+            most = most.max(a[i] - b[i] + SHARES[i] * links);
         }
-        (most * (1.0 - ROUNDING) - ROUNDING).ceil().max(0.0) as u32
+        most
     }
 }
 

@@ -89,6 +89,9 @@ impl Source {
 pub(super) struct Sources {
     /// By device-seconds.
     pub(super) settled: Vec<Source>,
+    /// Their bits, in the same order side by side: most sets are tried in vain, which takes a look at these.
+    rows: Vec<u64>,
+    words: usize,
     /// By set, whether it is useless; empty where none is looked for.
     useless: Vec<bool>,
 }
@@ -97,11 +100,23 @@ impl Sources {
     /// All sets, or if useless ones are to be found (`pruned`) just the empty one.
     pub(super) fn new(model: &Model<'_>, pruned: bool) -> Self {
         let source = |set: u32| Source { set, devices: 0, device_seconds: model.device_seconds[set as usize] };
-        if pruned {
-            Sources { settled: vec![source(0)], useless: vec![false; model.sets.len()] }
+        let (settled, useless) = if pruned {
+            (vec![source(0)], vec![false; model.sets.len()])
         } else {
-            Sources { settled: model.by_device_seconds.iter().map(|&set| source(set)).collect(), useless: vec![] }
+            (model.by_device_seconds.iter().map(|&set| source(set)).collect(), vec![])
+        };
+        let rows = settled.iter().flat_map(|source| model.sets.row(source.set as usize)).copied().collect();
+        Sources { settled, rows, words: model.sets.words(), useless }
+    }
+
+    /// Whether the set at a position among the settled ones lies within a set with these bits.
+    #[inline]
+    pub(super) fn is_within(&self, position: usize, outer: &[u64]) -> bool {
+        if let &[outer] = outer {
+            return self.rows[position] & !outer == 0;
         }
+        let row = &self.rows[position * self.words..(position + 1) * self.words];
+        row.iter().zip(outer).all(|(row, outer)| row & !outer == 0)
     }
 
     /// The sets within `outer` of which it is not known yet whether they are useless: those with one node less.
@@ -131,7 +146,10 @@ impl Sources {
             // Its place is among the last.
             let after = self.settled.iter().rev().take_while(|known| known.device_seconds > device_seconds).count();
             let source = Source { set: set as u32, devices, device_seconds };
-            self.settled.insert(self.settled.len() - after, source);
+            let position = self.settled.len() - after;
+            self.settled.insert(position, source);
+            let at = position * self.words;
+            self.rows.splice(at..at, model.sets.row(set).iter().copied());
         }
     }
 }

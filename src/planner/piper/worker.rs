@@ -6,7 +6,7 @@
 use super::{
     model::Crossing,
     modes::{Oracle, StageKey},
-    probe::{Allowed, Frontier, NONE, Probe, Question},
+    probe::{Allowed, Found, NONE, Probe, Question},
 };
 
 /// With more inner sets than this in the windows of a set, walking down from it is faster than trying them all.
@@ -27,6 +27,8 @@ pub(super) struct Worker<'m, 'a> {
     pub(super) oracle: Oracle<'m, 'a>,
     /// Fewest devices with so many replicas or fewer, for the set at hand.
     fewest: Vec<u32>,
+    /// The inner set of the stage that does with these.
+    by: Vec<u32>,
     /// By set: the outer set whose walk saw it last.
     stamps: Vec<u32>,
     stack: Vec<u32>,
@@ -34,20 +36,27 @@ pub(super) struct Worker<'m, 'a> {
 
 impl<'m, 'a> Worker<'m, 'a> {
     pub(super) fn new(oracle: Oracle<'m, 'a>) -> Self {
-        Worker { oracle, fewest: vec![], stamps: vec![], stack: vec![] }
+        Worker { oracle, fewest: vec![], by: vec![], stamps: vec![], stack: vec![] }
     }
 
     /// Clears what belongs to one question over so many sets.
     pub(super) fn begin(&mut self, question: &Question<'_>, sets: usize) {
         self.fewest = vec![NONE; question.most_replicas as usize + 1];
+        self.by = vec![NONE; self.fewest.len()];
         self.stamps = vec![NONE; sets];
     }
 
-    /// The undominated pairs of a set, from those of a share of all smaller ones.
-    pub(super) fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize, share: Share) -> Frontier {
+    /// The undominated pairs of a set, from those of a share of all smaller ones, each with the set behind its first stage.
+    pub(super) fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize, share: Share) -> Vec<Found> {
         let crossings = probe.model.crossings(outer);
-        let Some(most) = probe.most_devices(outer, &crossings) else { return vec![] };
+        let Some(most) = probe.most_devices(outer) else { return vec![] };
         let mut touched = usize::MAX;
+        // What comes next for a smaller set mostly does for this one: with few devices known, most others are out at once.
+        for &inner in probe.behind_smaller(outer).iter().skip(share.hand).step_by(share.hands) {
+            if probe.pairs(inner as usize).last().is_some_and(|&(_, devices)| devices < most) {
+                self.extend_all(probe, outer, inner as usize, most, &crossings, &mut touched);
+            }
+        }
         let windows = probe.windows(outer, most);
         let candidates: usize = windows.iter().map(|(from, to)| to - from).sum();
         if candidates > MANY_CANDIDATES && probe.model.sets.below(outer).is_some() {
@@ -55,15 +64,19 @@ impl<'m, 'a> Worker<'m, 'a> {
         } else {
             let (device_seconds, target) = (probe.model.device_seconds[outer], probe.question.target);
             let room = f64::from(most) + probe.room();
+            let row = probe.model.sets.row(outer);
             for (from, to) in windows {
                 for position in (from + share.hand..to).step_by(share.hands) {
+                    if !probe.sources.is_within(position, row) {
+                        continue;
+                    }
                     let source = &probe.sources.settled[position];
                     if !source.leaves_enough(device_seconds, target, room) {
                         continue;
                     }
                     let inner = source.set as usize;
                     let Some(&(_, devices)) = probe.pairs(inner).last() else { continue };
-                    if devices < most && inner < outer && probe.model.sets.is_subset(inner, outer) {
+                    if devices < most && inner < outer {
                         self.extend_all(probe, outer, inner, most, &crossings, &mut touched);
                     }
                 }
@@ -134,7 +147,7 @@ impl<'m, 'a> Worker<'m, 'a> {
         crossings: &[Crossing],
         touched: &mut usize,
     ) {
-        if !self.may_be_better(probe, outer, inner, most) {
+        if !self.may_be_better(probe, (outer, inner), most, crossings) {
             return;
         }
         for allowed in probe.question.allowed {
@@ -142,11 +155,17 @@ impl<'m, 'a> Worker<'m, 'a> {
         }
     }
 
-    /// Whether a stage of `outer` in front of `inner` may do with fewer devices than are known, going by the least
-    /// device-seconds of its nodes: most may not, and nothing else needs to be known of them.
+    /// Whether a stage of `outer` in front of `inner` may do with fewer devices than are known, going by what its nodes and
+    /// edges take at the least: most may not, and nothing else needs to be known of them.
     #[inline]
-    fn may_be_better(&self, probe: &Probe<'_, '_, '_>, outer: usize, inner: usize, most: u32) -> bool {
-        let Some((devices, replicas)) = probe.least_stage(outer, inner) else { return false };
+    fn may_be_better(
+        &self,
+        probe: &Probe<'_, '_, '_>,
+        (outer, inner): (usize, usize),
+        most: u32,
+        crossings: &[Crossing],
+    ) -> bool {
+        let Some((devices, replicas)) = probe.least_stage(outer, inner, crossings) else { return false };
         probe.pairs(inner).iter().any(|&(s, j)| {
             let all = j.saturating_add(devices);
             all <= most && self.fewest.get((s + replicas) as usize).is_some_and(|&known| all < known)
@@ -166,7 +185,14 @@ impl<'m, 'a> Worker<'m, 'a> {
         let target = probe.question.target;
         let t = probe.model.degrees[allowed.degree].t;
         let pairs = probe.pairs(inner);
-        let Some(least_d) = probe.model.least_replicas(allowed.degree, outer, inner, target) else { return };
+        // Whatever is behind, one more microbatch is in flight than without it.
+        let least_in_flight = if pairs[0].0 > 0 { 2.0 } else { 1.0 };
+        let memory_bytes = self.oracle.memory_bytes();
+        let stage = (outer, inner);
+        let Some(least_d) = probe.model.least_replicas(allowed.degree, stage, least_in_flight, target, memory_bytes)
+        else {
+            return;
+        };
         let promising = |d: u32| {
             let (last, devices) = (pairs[pairs.len() - 1], t.saturating_mul(d));
             devices.saturating_add(last.1) <= most
@@ -178,6 +204,7 @@ impl<'m, 'a> Worker<'m, 'a> {
             return;
         }
         let Some(stage) = probe.model.stage(allowed.degree, outer, inner, crossings) else { return };
+        let least_d = least_d.max(probe.model.least_replicas_of(&stage, target));
         let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
         let mut next = 0;
         for &d in &allowed.replicas[allowed.replicas.partition_point(|&d| d < least_d)..] {
@@ -204,31 +231,32 @@ impl<'m, 'a> Worker<'m, 'a> {
             for (i, &(s, j)) in pairs.iter().enumerate().take(last + 1).skip(next) {
                 // A pair may lack devices where a later one, with fewer, does not.
                 if devices + j <= most && in_flight(i) <= most_in_flight {
-                    self.lower((s + d) as usize, devices + j, touched);
+                    self.lower((s + d) as usize, devices + j, inner as u32, touched);
                 }
             }
         }
     }
 
     /// Notes that so many devices do with `behind` replicas, and so with more.
-    fn lower(&mut self, behind: usize, devices: u32, touched: &mut usize) {
-        for known in self.fewest[behind..].iter_mut().take_while(|known| **known > devices) {
-            *known = devices;
+    fn lower(&mut self, behind: usize, devices: u32, inner: u32, touched: &mut usize) {
+        let known = self.fewest[behind..].iter_mut().zip(&mut self.by[behind..]);
+        for (known, by) in known.take_while(|(known, _)| **known > devices) {
+            (*known, *by) = (devices, inner);
         }
         *touched = behind.min(*touched);
     }
 
     /// Takes the undominated pairs out of the scratch table and clears it.
-    fn collect(&mut self, first: usize) -> Frontier {
-        let mut frontier = vec![];
+    fn collect(&mut self, first: usize) -> Vec<Found> {
+        let mut found = vec![];
         let mut fewest = NONE;
-        for (s, known) in self.fewest.iter_mut().enumerate().skip(first) {
+        for (s, (known, &by)) in self.fewest.iter_mut().zip(&self.by).enumerate().skip(first) {
             let devices = std::mem::replace(known, NONE);
             if devices < fewest {
                 fewest = devices;
-                frontier.push((s as u32, devices));
+                found.push((s as u32, devices, by));
             }
         }
-        frontier
+        found
     }
 }
