@@ -168,6 +168,9 @@ pub(super) struct Costs {
     passing_to: Vec<Vec<(u32, f64)>>,
     /// Edges between units: from, to, seconds.
     edges: Vec<(u32, u32, f64)>,
+    /// Whether what a way takes longer than the fastest is all recomputation: not where the way that keeps everything is slower
+    /// than another.
+    plain: bool,
     /// The longest that a unit alone takes.
     pub(super) heaviest: f64,
 }
@@ -178,6 +181,8 @@ pub(super) struct StageCost {
     pub(super) forward: f64,
     /// With recomputation.
     pub(super) backward: f64,
+    /// What of it is recomputation, at the least.
+    pub(super) again: f64,
     /// At least so long from here to the next stage, one way.
     pub(super) send: f64,
     /// All that it sends forward, and all gradients that it sends back.
@@ -230,6 +235,10 @@ impl Costs {
             passing_to: vec![vec![]; n + 1],
             edges: vec![],
             heaviest: 0.0,
+            plain: modes.iter().zip(&ways).all(|(modes, ways)| {
+                let kept = modes.iter().find(|mode| mode.id == VANILLA);
+                kept.is_none_or(|kept| kept.time_s <= modes[ways.fast].time_s)
+            }),
             ways,
         };
         let (mut smaller, mut fastest) = (vec![vec![]; n], vec![0.0; n]);
@@ -373,6 +382,7 @@ impl Costs {
         StageCost {
             forward: self.forward[b] - self.forward[a],
             backward: self.backward[b] - self.backward[a] + recompute,
+            again: if self.plain { recompute } else { 0.0 },
             send: sends - self.passing(a, b, next),
             sends,
             returns: returned.map(|entry| entry.1).sum(),

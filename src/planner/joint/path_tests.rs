@@ -63,6 +63,7 @@ fn bound(pipeline: &Pipeline, kind: Kind, halves: bool) -> f64 {
     let stage = |(s, stage): (usize, &PipelineStage)| StageCost {
         forward: stage.forward_s,
         backward: stage.backward_s,
+        again: stage.recompute_s,
         send: pipeline.transfers.get(s).map_or(0.0, |send| send.seconds),
         sends: 0.0,
         returns: 0.0,

@@ -39,8 +39,8 @@
 use super::{kind::Kind, line::StageCost};
 use crate::plan::Schedule;
 
-/// Share of the backward that is put off as the gradient of the weights: the simulator's default. Taken of all of the
-/// backward, recomputation too: more weights' part only shortens the paths.
+/// Share of the backward, recomputation apart, that is put off as the gradient of the weights: the simulator's default. Of
+/// recomputation there may be more than is known: more weights' part only shortens the paths.
 pub(super) const WEIGHTS: f64 = 0.5;
 
 /// What lies before a stage: the way there, and home.
@@ -80,7 +80,7 @@ impl Frame {
         if self.halves {
             return [0.0, 0.0, share * cost.both()];
         }
-        let weights = share * cost.backward;
+        let weights = share * (cost.backward - cost.again);
         [cost.forward, cost.backward - weights, weights]
     }
 

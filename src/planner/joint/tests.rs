@@ -67,6 +67,7 @@ fn bound(batch: &Batch, halves: bool) -> f64 {
     let stage = |(s, &[forward, backward, all_reduce]): (usize, &[f64; 3])| StageCost {
         forward,
         backward,
+        again: 0.0,
         send: sum(&|from, to| from as usize == s && to as usize == s + 1),
         sends: sum(&|from, _| from as usize == s),
         returns: sum(&|_, to| to as usize == s),

@@ -2,11 +2,13 @@
 //!
 //! What recomputes least need not be fastest then: a way that takes longer and has fewer parameters makes the all-reduce
 //! shorter. Profiles of real networks have no such ways, so the search takes the parameters as the fewest of both ways, which bounds
-//! may, and a split is weighed when its time is wanted: each stage as it recomputes least, or as its work of a batch and its
-//! all-reduce together take least, whichever is faster in the whole. `O(nodes²)` for a stage, one time more for each stage.
+//! may, and a split is weighed when its time is wanted: each stage as its work of a batch and some share of its all-reduce together
+//! take least, from a few shares that for which the whole is fastest. `O(nodes²)` for a stage, some times more for the shares.
 
 use super::{line::StageCost, table::Table};
 
+/// How much of an all-reduce is taken to count: some of it may pass while other stages work.
+const SHARES: [f64; 6] = [0.0, 0.2, 0.5, 1.0, 2.0, 5.0];
 /// More nodes in a stage than this are changed one by one, not in pairs.
 const MOST_PAIRED: usize = 64;
 
@@ -89,6 +91,9 @@ impl Weights {
     }
 }
 
+/// Seconds of a batch of stages that recompute for so long each; `None` if it is given up.
+type Time<'a> = &'a dyn Fn(&[StageCost], &[f64]) -> Option<f64>;
+
 /// A split's stages as they recompute least, what that takes, and how to time it.
 pub(super) struct Timing<'a> {
     pub(super) begins: &'a [usize],
@@ -99,7 +104,7 @@ pub(super) struct Timing<'a> {
     /// Seconds of work of a microbatch that a byte of parameters is worth.
     pub(super) price: f64,
     /// The time of a batch; `None` if it is given up.
-    pub(super) time: &'a dyn Fn(&[StageCost], &[f64]) -> Option<f64>,
+    pub(super) time: Time<'a>,
 }
 
 impl Timing<'_> {
@@ -110,11 +115,12 @@ impl Timing<'_> {
         };
         let count = self.begins.len();
         let end = |s: usize| self.begins.get(s + 1).copied().unwrap_or(table.costs.len());
-        let both = |s: usize| -> Option<[Chosen; 2]> {
-            let choose = |price| weights.choose(table, (self.begins[s], end(s)), (self.in_flight)(s), price);
-            Some([choose(0.0)?, choose(self.price)?])
+        let priced = |s: usize| -> Option<Vec<Chosen>> {
+            let choose =
+                |share: &f64| weights.choose(table, (self.begins[s], end(s)), (self.in_flight)(s), share * self.price);
+            SHARES.iter().map(choose).collect()
         };
-        let choices: Vec<[Chosen; 2]> = (0..count).map(both).collect::<Option<_>>()?;
+        let choices: Vec<Vec<Chosen>> = (0..count).map(priced).collect::<Option<_>>()?;
         let timed = |picks: &[usize]| {
             let chosen = |s: usize| &choices[s][picks[s]];
             let stage = |s: usize| StageCost {
@@ -125,17 +131,28 @@ impl Timing<'_> {
             let again: Vec<f64> = (0..count).map(|s| chosen(s).seconds).collect();
             (self.time)(&(0..count).map(stage).collect::<Vec<_>>(), &again)
         };
-        let mut picks = vec![0; count];
-        let mut best = timed(&picks)?;
-        let lighter = timed(&vec![1; count])?;
-        if lighter < best {
-            (best, picks) = (lighter, vec![1; count]);
+        let (mut best, mut picks) = (timed(&vec![0; count])?, vec![0; count]);
+        for all in 1..SHARES.len() {
+            let seconds = timed(&vec![all; count])?;
+            if seconds < best {
+                (best, picks) = (seconds, vec![all; count]);
+            }
         }
-        for s in 0..count {
-            picks[s] = 1 - picks[s];
-            match timed(&picks)? {
-                seconds if seconds < best => best = seconds,
-                _ => picks[s] = 1 - picks[s],
+        let mut helped = true;
+        while helped {
+            helped = false;
+            for s in 0..count {
+                for pick in 0..SHARES.len() {
+                    let mut next = picks.clone();
+                    next[s] = pick;
+                    if next == picks {
+                        continue;
+                    }
+                    let seconds = timed(&next)?;
+                    if seconds < best * (1.0 - 1e-9) {
+                        (best, picks, helped) = (seconds, next, true);
+                    }
+                }
             }
         }
         Some((best, (0..count).map(|s| choices[s][picks[s]].again.clone()).collect()))
