@@ -67,10 +67,10 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         Section::Nodes => draw_nodes(frame, body, model, &theme),
         Section::Edges => draw_edges(frame, body, model, &theme),
         Section::Findings => {
-            draw_text(frame, body, model, findings(model, usize::from(body.width).saturating_sub(2)), &theme)
+            draw_text(frame, body, model, findings(model, usize::from(body.width).saturating_sub(2)), &theme);
         }
         Section::About => {
-            draw_text(frame, body, model, about(&model.workload, usize::from(body.width).saturating_sub(2)), &theme)
+            draw_text(frame, body, model, about(&model.workload, usize::from(body.width).saturating_sub(2)), &theme);
         }
     }
 }
