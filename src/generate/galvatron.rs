@@ -377,7 +377,7 @@ mod tests {
         let told = |times: &str, memory: &str| made(times, memory, &asked(8)).unwrap_err().to_string();
         assert!(told("[]", MEMORY_TEXT).contains("is no JSON object"));
         assert!(told("{}", MEMORY_TEXT).contains("has no layertype_0 at 256 tokens"));
-        assert!(told(TIMES_TEXT, "{}").contains("layertype_0: is missing"));
+        assert!(told(TIMES_TEXT, "{}").contains("layertype_0 is missing"));
         assert!(told(r#"{"layertype_0_bsz8": -1}"#, MEMORY_TEXT).contains("must be a number from 0 on"));
         assert!(told(r#"{"layertype_1_bsz8": 1}"#, MEMORY_TEXT).contains("second kind of layer"));
         let two =
