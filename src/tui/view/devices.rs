@@ -74,6 +74,8 @@ impl Model {
 
 /// Cells of the columns at the left: devices, stage, count.
 const LEFT: usize = 29;
+/// Cells of the count among them, which goes where there is no room.
+const COUNT: usize = 7;
 /// Cells of a value after a bar.
 const VALUE: usize = 10;
 /// Lines about the selected device, and the height of a view that has room for them.
@@ -90,8 +92,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     let area = Rect { y: area.y + map, height: area.height - map, ..area };
     let width = area.width as usize;
     let parts = load_parts(score);
-    let bar_width = width.saturating_sub(LEFT + 2 * VALUE + 3) / 2;
-    frame.render_widget(legend(shown, score, &parts, &theme, bar_width), rows(area, 3, 2));
+    let left = if width < LEFT + 2 * VALUE + 3 { LEFT - COUNT } else { LEFT };
+    let bar_width = width.saturating_sub(left + 2 * VALUE + 3) / 2;
+    frame.render_widget(legend(shown, score, &parts, &theme, (left, bar_width)), rows(area, 3, 2));
     let detail = if area.height >= TALL { DETAIL } else { 0 };
     let all = model.device_rows();
     let selected = all.get(model.device_cursor).map(|row| row.stage()).filter(|&stage| stage < plan.stages.len());
@@ -108,7 +111,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
         let selected = i == model.device_cursor;
         let sign = if selected { "▌" } else { " " };
         let mut spans = vec![Span::styled(sign, theme.fg(Role::Focus))];
-        spans.extend(row_spans(*row, model, shown, plan, score, &parts, bar_width));
+        spans.extend(row_spans(*row, model, shown, plan, score, &parts, (left, bar_width)));
         frame.render_widget(Line::from(spans), line);
         if selected && model.focus == Focus::View {
             frame.buffer_mut().set_style(line, theme.selected());
@@ -174,26 +177,32 @@ fn told_lines(model: &Model, shown: &Shown, selected: usize, (width, height): (u
 }
 
 /// Titles and what the fills mean, over the columns.
-fn legend(shown: &Shown, score: &Score, parts: &[LoadPart], theme: &Theme, bar_width: usize) -> Paragraph<'static> {
+fn legend(
+    shown: &Shown,
+    score: &Score,
+    parts: &[LoadPart],
+    theme: &Theme,
+    (left, bar_width): (usize, usize),
+) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
     let devices = shown.names.noun == "device";
     let titles = Line::from(vec![
         Span::styled(fit(if devices { "  device" } else { "  devices" }, 16), muted),
         Span::styled(fit(if devices { "" } else { "stage" }, 8), muted),
-        Span::styled(fit("", LEFT - 24), muted),
+        Span::styled(fit("", left.saturating_sub(24)), muted),
         Span::styled(fit(time_title(bar_width + VALUE), bar_width + VALUE + 2), muted),
         Span::styled(format!("{} │", memory_title(shown.limits.memory_bytes)), muted),
     ]);
     // Where nothing grows with what is in flight, the profile does not part memory, and its legend is the time's room.
     let parted = score.stages.iter().any(|stage| stage.activation_bytes > 0.0);
     let room = (bar_width + VALUE) * if parted { 1 } else { 2 };
-    let mut time = vec![Span::raw(" ".repeat(LEFT))];
+    let mut time = vec![Span::raw(" ".repeat(left))];
     time.extend(load_parts::legend(parts, theme, room.saturating_sub(6)));
     if bar_width > 0 {
         time.extend([Span::styled("░", theme.fg(Role::Idle)), Span::styled("idle ", theme.fg(Role::Muted))]);
     }
     let used: usize = time.iter().map(Span::width).sum();
-    time.push(Span::raw(" ".repeat((LEFT + room + 2).saturating_sub(used))));
+    time.push(Span::raw(" ".repeat((left + room + 2).saturating_sub(used))));
     if parted {
         time.push(Span::styled("█weights ", theme.fg(Role::Weights)));
         time.push(Span::styled("▒activations", theme.fg(Role::Activations)));
@@ -295,7 +304,7 @@ fn row_spans(
     plan: &Plan,
     score: &Score,
     parts: &[LoadPart],
-    bar_width: usize,
+    (room, bar_width): (usize, usize),
 ) -> Vec<Span<'static>> {
     let theme = &model.theme;
     let i = match row {
@@ -316,9 +325,13 @@ fn row_spans(
             let replica = machine.map_or(replica, |machine| format!("machine {}", machine + 1));
             vec![
                 Span::raw(fit(&format!("    {device}"), 11)),
-                Span::styled(fit(&replica, LEFT - 12), theme.fg(Role::Muted)),
+                Span::styled(fit(&replica, room - 12), theme.fg(Role::Muted)),
             ]
         }
+        _ if shown.names.noun == "device" && room < LEFT => vec![
+            Span::styled("● ", hue(model, plan, i)),
+            Span::styled(fit(shown.names.long(i), room - 3), theme.bold(Role::Text)),
+        ],
         _ if shown.names.noun == "device" => vec![
             Span::styled("● ", hue(model, plan, i)),
             Span::styled(fit(shown.names.long(i), LEFT - 15), theme.bold(Role::Text)),
@@ -337,7 +350,7 @@ fn row_spans(
                 Span::styled(fit(&span_of(&stage.devices), 12), theme.bold(Role::Text)),
                 Span::styled("● ", hue(model, plan, i)),
                 Span::raw(fit(&(i + 1).to_string(), 5)),
-                Span::styled(fit(&count, LEFT - 22), theme.fg(Role::Muted)),
+                Span::styled(fit(&count, room - (LEFT - COUNT)), theme.fg(Role::Muted)),
             ]
         }
     };

@@ -204,8 +204,15 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool
         View::ALL.into_iter().enumerate().map(|(i, view)| (view, format!("{} ", i + 1), view.title())).collect();
     let room = usize::from(area.width.saturating_sub(3));
     let numbered = room >= NUMBERED;
-    let titles: Vec<(View, String, &str)> =
-        titles.into_iter().map(|(view, n, name)| (view, if numbered { n } else { String::new() }, name)).collect();
+    let names: usize = titles.iter().map(|(_, _, name)| name.len() + 1).sum();
+    let titles: Vec<(View, String, &str)> = titles
+        .into_iter()
+        .map(|(view, n, name)| match names <= room + 1 {
+            true => (view, if numbered { n } else { String::new() }, name),
+            // Where not all names have room, the keys say more than half a name.
+            false => (view, n, if view == model.view { name } else { "" }),
+        })
+        .collect();
     // Where there is little room names stand closer, so that none is lost.
     let whole: usize = titles.iter().map(|(_, number, name)| number.len() + name.len()).sum();
     let gap = (room.saturating_sub(whole) / titles.len()).clamp(1, 3) as u16;
