@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use super::{
     clip,
     load_parts::{LoadPart, load_parts, words},
-    phrases::{flow, of_text},
+    phrases::{flow, of_text, whole},
 };
 use crate::{
     plan::{Measure, Plan, Score, Violation},
@@ -70,8 +70,9 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
         Span::styled(plan.measure.show(value), theme.bold(Role::Text)),
         Span::raw(if width < 76 { "" } else { of_what(plan.measure) }),
         Span::raw("   "),
-        Span::styled(proof, theme.fg(role)),
     ];
+    let room = usize::from(width).saturating_sub(first.iter().map(Span::width).sum());
+    first.push(Span::styled(whole(&proof, room), theme.fg(role)));
     // The devices first: how fast can be worked out from the rest.
     let mut more = vec![Span::raw(shown.names.used.clone())];
     if matches!(plan.measure, Measure::TimePerSample | Measure::MaxLoad) {

@@ -150,7 +150,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme
     let Some(base) = help.base.clone() else { return };
     let cells: Vec<[String; 3]> = help.rows.iter().map(|tried| cell(tried, &base)).collect();
     let widest = |column: usize| cells.iter().map(|cell| cell[column].width()).max().unwrap_or(0);
-    let widths = [widest(0).min(24), widest(1), widest(2)];
+    let widths = [widest(0).min(32), widest(1), widest(2)];
     let width = widths.iter().sum::<usize>() + 4;
     let beside = ((area.width as usize + GAP) / (width + GAP)).max(1);
     let visible = area.height as usize * beside;
