@@ -1,11 +1,11 @@
-//! A workload from a model configuration and a hardware preset, by an analytic cost model.
+//! A workload from a model configuration and a hardware preset, by one of two cost models.
 //!
-//! [`generate`] takes a [`ModelConfig`] (a [`preset`], or a Hugging Face `config.json` through [`from_hugging_face`]), a
+//! [`trained`] takes times and memory from the model of real training, which published runs confirm. [`generate`] takes a [`ModelConfig`] (a [`preset`], or a Hugging Face `config.json` through [`from_hugging_face`]), a
 //! [`Hardware`] preset and [`Settings`], and returns the text of a Piper workload that says in its own fields how it was
 //! made and what was assumed. The formulas stand in `cost.rs` with their sources. `O(layers · degrees)` time and memory.
 //! Equal arguments give equal bytes, so a file can always be made again from its `provenance`.
 //!
-//! `parameterSize` counts elements, as in the published profiles, because the planner's
+//! Of [`generate`] `parameterSize` counts elements, as in the published profiles, because the planner's
 //! `4(d − 1)/d` of it is then the volume of a ring all-reduce of 2-byte gradients.
 
 mod assumptions;
@@ -90,6 +90,6 @@ pub fn tiny_branch(command_line: &str) -> String {
 }
 
 /// Whether a model is one of those inferred from the published BERT profile, whose settings are then the defaults.
-fn follows_published_profile(model: &ModelConfig) -> bool {
+pub fn follows_published_profile(model: &ModelConfig) -> bool {
     ["bert-32", "bert-96"].iter().any(|name| preset(name).as_ref() == Some(model))
 }

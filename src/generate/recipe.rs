@@ -46,6 +46,7 @@ fn recipe(
         sequence_length: u32::try_from(sequence_length).ok(),
         precision,
         sequence_parallel: None,
+        tensor_overlap: None,
         keeps_attention_scores: Some(keeps_attention_scores),
         state_bytes_per_parameter: Some(state.per_parameter()),
         optimizer_shards: match state {

@@ -32,6 +32,8 @@ pub struct TrainedSettings {
     pub micro_batch: u32,
     /// Tensor-parallel degrees to offer, ascending, with 1; `None` for those of 1, 2, 4 and 8 that the engine takes.
     pub tensor_degrees: Option<Vec<u32>>,
+    /// Replicas that share the optimizer's state; 1 where each has it whole.
+    pub optimizer_shards: u32,
     /// Limits written into the file.
     pub limits: Limits,
 }
@@ -46,7 +48,8 @@ pub fn trained(
     settings: &TrainedSettings,
     command_line: &str,
 ) -> Result<String, GenerateError> {
-    let maker = Maker { profile, micro_batch: settings.micro_batch };
+    let maker =
+        Maker { profile, micro_batch: settings.micro_batch, optimizer_shards: settings.optimizer_shards.max(1) };
     let degrees = match &settings.tensor_degrees {
         Some(degrees) if degrees.first() != Some(&1) || !degrees.is_sorted_by(|a, b| a < b) => {
             let problem = "the degrees must be ascending, without repetition, and start at 1".into();
@@ -81,6 +84,7 @@ pub fn trained(
 struct Maker<'a> {
     profile: &'a TrainingProfile,
     micro_batch: u32,
+    optimizer_shards: u32,
 }
 
 impl Maker<'_> {
@@ -95,6 +99,18 @@ impl Maker<'_> {
         let run = self.run(tensor, Recompute::None);
         let checked = check::check(&profile.model, &run, &profile.accelerator, tensor.into());
         checked.map(|_| ()).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.repair))
+    }
+
+    /// Bytes a parameter: 16-bit weights, the gradients, and the optimizer's 12, whole or as a share.
+    fn state_bytes(&self) -> f64 {
+        f64::from(2 + self.profile.settings.gradient_bytes) + 12.0 / f64::from(self.optimizer_shards)
+    }
+
+    /// What `parameterSize` says of so many parameters: replicas exchange `4(d − 1)/d` of it in bytes, and gradients are
+    /// reduced as wide as they are kept: in a ring twice, or once with 16-bit weights gathered from sharded optimizers.
+    fn exchanged(&self, parameters: f64) -> f64 {
+        let gradient = f64::from(self.profile.settings.gradient_bytes);
+        parameters * if self.optimizer_shards > 1 { (gradient + 2.0) / 4.0 } else { gradient / 2.0 }
     }
 
     fn node(&self, node: usize, degrees: &[u32]) -> SketchNode {
@@ -112,11 +128,11 @@ impl Maker<'_> {
     }
 
     fn cost(&self, node: usize, tensor: u32, recompute: Recompute) -> Cost {
-        let TrainingProfile { model, accelerator, constants, settings, .. } = self.profile;
+        let TrainingProfile { model, accelerator, constants, .. } = self.profile;
         let run = self.run(tensor, recompute);
         let rates = Rates::new(model, &run, accelerator, constants);
         let input = 2.0 * run.tokens() * model.hidden as f64 / run.sequence_split();
-        let state = f64::from(2 + settings.gradient_bytes + 12);
+        let state = self.state_bytes();
         let ends = &model.ends;
         let table = (ends.vocabulary * ends.token_width) as f64 / f64::from(tensor);
         if let Some(layer) = self.profile.layer_of(node) {
@@ -128,7 +144,7 @@ impl Maker<'_> {
             return Cost {
                 time_s: forward.total() + backward.total() + again.total(),
                 forward_s: forward.total(),
-                parameters,
+                parameters: self.exchanged(parameters),
                 memory_a: kept,
                 memory_b: state * parameters,
             };
@@ -136,7 +152,13 @@ impl Maker<'_> {
         if node == 0 {
             let time_s = rates.embedding();
             let parameters = table + ends.before as f64;
-            return Cost { time_s, forward_s: time_s / 3.0, parameters, memory_a: input, memory_b: state * parameters };
+            return Cost {
+                time_s,
+                forward_s: time_s / 3.0,
+                parameters: self.exchanged(parameters),
+                memory_a: input,
+                memory_b: state * parameters,
+            };
         }
         let [forward_s, backward_s] = rates.head();
         let parameters = ends.after as f64 + if ends.projection == Projection::None { 0.0 } else { table };
@@ -145,7 +167,7 @@ impl Maker<'_> {
         Cost {
             time_s: forward_s + backward_s,
             forward_s,
-            parameters,
+            parameters: self.exchanged(parameters),
             memory_a: input,
             memory_b: state * parameters + run.tokens() * logits,
         }
@@ -158,9 +180,10 @@ impl Maker<'_> {
             sequence_length: u32::try_from(self.profile.sequence).ok(),
             precision: Some(Precision::Bf16),
             sequence_parallel: Some(settings.sequence_parallel),
+            tensor_overlap: Some(settings.tp_overlap),
             keeps_attention_scores: Some(settings.attention == crate::family::training::AttentionKernel::Unfused),
-            state_bytes_per_parameter: Some(f64::from(14 + settings.gradient_bytes)),
-            optimizer_shards: None,
+            state_bytes_per_parameter: Some(self.state_bytes()),
+            optimizer_shards: (self.optimizer_shards > 1).then_some(self.optimizer_shards),
             model: config.map(recipe::shape),
         }
     }
@@ -176,8 +199,19 @@ impl Maker<'_> {
             ),
             format!("Hardware: {}; times are those that docs/truth.md holds against published runs.", accelerator.id),
             format!("A microbatch is {} x {sequence} tokens, software as {} runs it.", self.micro_batch, stack.id()),
-            "Memory counts 16-bit weights, gradients as the engine keeps them, and 12 bytes of optimizer a parameter, whole."
-                .into(),
+            match self.optimizer_shards {
+                1 => "Memory counts 16-bit weights, gradients as the engine keeps them, and 12 bytes of optimizer a \
+                      parameter, whole."
+                    .into(),
+                shards => format!(
+                    "Memory counts 16-bit weights, gradients as the engine keeps them, and 12 bytes of optimizer a \
+                     parameter over {shards} replicas."
+                ),
+            },
+            format!(
+                "parameterSize is such that 4(d-1)/d of it are the bytes that d replicas exchange: gradients of {} bytes.",
+                self.profile.settings.gradient_bytes
+            ),
             "Recomputation brings back one layer at a time, which is not charged.".into(),
             "At tensor degrees above 1 a tensor goes to the next stage whole; what is gathered within a machine counts as \
              bytes at the bandwidth between devices."

@@ -25,6 +25,9 @@ pub struct Recipe {
     /// Whether memory was counted with norms and dropouts divided along the sequence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_parallel: Option<bool>,
+    /// Whether times were counted with tensor-parallel transfers beside products.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tensor_overlap: Option<bool>,
     /// Whether memory was counted with attention scores kept (no flash attention).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeps_attention_scores: Option<bool>,
@@ -112,6 +115,7 @@ impl Recipe {
             sequence_length: Some(1),
             precision: Some(Precision::Bf16),
             sequence_parallel: Some(true),
+            tensor_overlap: Some(true),
             keeps_attention_scores: Some(true),
             state_bytes_per_parameter: Some(1.0),
             optimizer_shards: Some(1),
@@ -162,6 +166,7 @@ impl Recipe {
             sequence_length: self.sequence_length.or(others.sequence_length),
             precision: self.precision.or(others.precision),
             sequence_parallel: self.sequence_parallel.or(others.sequence_parallel),
+            tensor_overlap: self.tensor_overlap.or(others.tensor_overlap),
             keeps_attention_scores: self.keeps_attention_scores.or(others.keeps_attention_scores),
             state_bytes_per_parameter: self.state_bytes_per_parameter.or(others.state_bytes_per_parameter),
             optimizer_shards: self.optimizer_shards.or(others.optimizer_shards),

@@ -92,7 +92,8 @@ fn equal_stages_leave_as_a_mesh_for_maxtext_and_others_are_refused() {
         "llama.json",
         stdout(&["generate", "llama-3-8b", "--hardware", "h100", "--devices", "16", "--microbatches", "64"], 0),
     );
-    let asked = ["plan", &workload, "--planner", "equal-partition", "--json"];
+    // So little that it takes several stages.
+    let asked = ["plan", &workload, "--planner", "equal-partition", "--memory", "12GiB", "--json"];
     let document = json(&asked, 0);
     let plan = folder.file("plan.json", document.to_string());
     let text = stdout(&["export", &plan, "--to", "maxtext"], 0);

@@ -291,7 +291,7 @@ fn what_is_proven_is_said_of_a_model_with_what_the_simulator_makes_of_it() {
         (
             "inputs/mistral-7b-latency.json",
             &["--planner", "placement-latency-greedy"],
-            "proven within 81.4% of the least time for one sample in the latency model (bound 34.82 ms)\n",
+            "proven within 91.2% of the least time for one sample in the latency model (bound 13.87 ms)\n",
         ),
     ] {
         let text = stdout(&[&["plan", workload], flags].concat(), 0);

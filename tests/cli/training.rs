@@ -249,6 +249,38 @@ fn a_profile_takes_its_times_from_real_training() {
     }
 }
 
+/// What a generated profile's plan takes in the simulator is what the model of training says of that configuration.
+#[test]
+fn a_generated_profile_is_simulated_as_its_model_is_estimated() {
+    let folder = Folder::new();
+    let profile = folder.file("profile.json", stdout(&["generate", "llama-3.1-8b", "--hardware", "h100"], 0));
+    for (tensor, stages, replicas) in [(2, 4, 1), (1, 4, 2), (8, 1, 1), (2, 2, 2), (4, 4, 1)] {
+        let (devices, layers) = (tensor * stages * replicas, 32 / stages);
+        let nodes = |stage: i32| {
+            let first = if stage == 0 { 0 } else { 1 + stage * layers };
+            (first..1 + (stage + 1) * layers + i32::from(stage + 1 == stages)).collect::<Vec<i32>>()
+        };
+        let stage = |stage| {
+            let choices: serde_json::Map<String, Value> =
+                nodes(stage).iter().map(|node| (node.to_string(), "vanilla".into())).collect();
+            serde_json::json!({"nodes": nodes(stage), "data_parallel": replicas, "tensor_parallel": tensor,
+                "choices": choices})
+        };
+        let plan =
+            serde_json::json!({"schema": "plantui.plan/1", "stages": (0..stages).map(stage).collect::<Vec<_>>()});
+        let plan = folder.file(&format!("{tensor}-{stages}-{replicas}.json"), plan.to_string());
+        let devices = devices.to_string();
+        let limits = ["--devices", &devices, "--microbatches", "64", "--memory", "200GiB", "--json"];
+        let simulated = json(&[&["simulate", &profile, &plan], &limits[..]].concat(), 0);
+        let parallel = format!("tp={tensor},pp={stages}");
+        let asked = ["--hardware", "h100", "--devices", &devices, "--parallel", &parallel, "--global-batch", "64"];
+        let estimated = json(&[&["estimate", "llama-3.1-8b", "--json"], &asked[..]].concat(), 0);
+        let [simulated, estimated] =
+            [&simulated["iteration_s"], &estimated["iteration_s"]].map(|seconds| seconds.as_f64().unwrap());
+        assert!((simulated / estimated - 1.0).abs() < 0.025, "{parallel}: {simulated} {estimated}");
+    }
+}
+
 #[test]
 fn a_plan_carries_its_prediction_and_a_forged_one_is_told() {
     let folder = Folder::new();

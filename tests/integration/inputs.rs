@@ -125,7 +125,10 @@ fn generated_training_graphs_keep_operators_with_their_gradients() {
             let operator = &profile.nodes[partner];
             assert_eq!((node.size_bytes, node.layer), (0.0, operator.layer));
             let ratio = node.accelerator_time / operator.accelerator_time;
-            assert!((ratio - 2.0).abs() < 1e-5, "{file}: node {v} takes {ratio} times its operator");
+            // By the roofline twice; with real training's kernels 1.6 times the traffic, two products, 2.94 times attention.
+            let (least, most) = if file.starts_with("branching") { (2.0, 2.0) } else { (1.6, 2.95) };
+            let ratios = least - 1e-5..most + 1e-5;
+            assert!(ratios.contains(&ratio), "{file}: node {v} takes {ratio} times its operator");
         }
         // Everything but what is fed in has a gradient.
         assert_eq!(forward.len() - backward.len(), 1, "{file}");

@@ -17,9 +17,9 @@ use crate::{
 /// No network is deeper.
 const MOST_LAYERS: u32 = 10_000;
 
-/// Whether the model named is such a profile.
+/// Whether the model named is such a profile, by its name: one that is not there is a missing file, not an unknown model.
 pub(super) fn is_profile(args: &GenerateArgs) -> bool {
-    memory_file(&args.model).is_some() && Path::new(&args.model).is_file()
+    memory_file(&args.model).is_some()
 }
 
 /// The path of the memory profile beside a profile of times.

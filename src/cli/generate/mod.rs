@@ -7,6 +7,7 @@
 mod galvatron;
 mod network;
 mod operators;
+mod stack;
 mod training;
 
 use std::{
@@ -18,14 +19,20 @@ use clap::{Args, ValueEnum};
 
 use super::{Ending, Failure, input, output::Destination};
 use crate::{
-    cluster::{LimitKind, Limits, hardware},
+    cluster::{
+        LimitKind, Limits,
+        hardware::{self, Hardware},
+    },
     generate::{
         self, ActivationBytes, BRANCHING_CNN, GenerateError, ModelConfig, Settings, StateBytes, TINY_BRANCH,
         TensorOverhead, WorkingSet, networks::Network,
     },
     source::error::printable,
     units,
-    workload::formats::{detect, file},
+    workload::{
+        formats::{detect, file},
+        training::published,
+    },
 };
 pub use network::NetworkArgs;
 pub use operators::{OperatorArgs, PassArg};
@@ -33,9 +40,6 @@ pub use training::AsArg;
 
 /// A `config.json` has a few kilobytes; what is larger than this is something else.
 const MAX_CONFIG_BYTES: u64 = 1 << 24;
-
-/// The constants of the published profile.
-const PUBLISHED_STACK: &str = "piper-2021";
 
 /// How recomputation's working set is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -73,11 +77,13 @@ pub struct GenerateArgs {
     /// What to make of it [default: profile]
     #[arg(long = "as", value_name = "WHAT")]
     pub form: Option<AsArg>,
-    /// Where times and memory come from: piper-2021 (the published profile's constants), or the model of real training as
-    /// megatron-2025, nemo-24, torchtitan or plain run it [default: piper-2021]
+    /// Where times and memory come from: the model of real training as megatron-2025, nemo-24, torchtitan or plain run it, or
+    /// piper-2021 (the published profile's constants) [default: megatron-2025; piper-2021 for the BERT presets and
+    /// wherever one of its assumptions is given]
     #[arg(long, value_name = "ID")]
     pub stack: Option<String>,
-    /// Hardware preset: v100, a100-40, a100-80, h100, h200 or b200 [default: a100-80]
+    /// Hardware preset: a100-40, a100-80, h100, h200, b200, and more with --stack (see `plantui hardware`) [default: h100;
+    /// a100-80 for piper-2021]
     #[arg(long, value_name = "ID")]
     pub hardware: Option<String>,
     /// Tokens in a sequence [default: the model's longest, at most 8192]
@@ -189,9 +195,9 @@ impl GenerateArgs {
             }
         };
         add("--as", self.form.and_then(|v| v.to_possible_value()).map(|v| v.get_name().into()));
-        // The published constants are what there is where nothing is said.
+        // What is taken anyhow goes without saying.
         let stack = self.stack.as_ref().map(|id| id.to_ascii_lowercase());
-        add("--stack", stack.filter(|id| id != PUBLISHED_STACK));
+        add("--stack", stack.filter(|id| id != self.usual_stack()));
         add("--hardware", self.hardware.as_ref().map(|id| id.to_ascii_lowercase()));
         add("--sequence-length", self.sequence_length.map(|v| v.to_string()));
         add("--micro-batch", self.micro_batch.map(|v| v.to_string()));
@@ -225,7 +231,7 @@ impl GenerateArgs {
     }
 
     /// The defaults of model and hardware with everything that was given put over them.
-    fn settings(&self, model: &ModelConfig, hardware: &hardware::Hardware) -> Settings {
+    fn settings(&self, model: &ModelConfig, hardware: &Hardware) -> Settings {
         let default = Settings::defaults(model, hardware);
         let overhead = self
             .tensor_overhead
@@ -308,9 +314,6 @@ pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
     if args.form == Some(AsArg::Training) {
         return training::run(args);
     }
-    if args.stack.as_deref().is_some_and(|id| !id.eq_ignore_ascii_case(PUBLISHED_STACK)) {
-        return training::profile(args);
-    }
     if args.global_batch.is_some() {
         let problem = "is of --as training; a profile has --microbatches".into();
         return Err(GenerateError::Setting { flag: "--global-batch", problem });
@@ -329,24 +332,33 @@ pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
         }
         return Ok(generate::tiny_branch(&args.command_line()));
     }
-    let id = args.hardware.as_deref().unwrap_or("a100-80");
-    let Some(hardware) = hardware::find(id) else {
-        let known = hardware::all().iter().map(|h| h.id).collect::<Vec<_>>().join(", ");
-        let problem = format!("`{}` is no hardware preset; there are {known}", printable(id));
-        return Err(GenerateError::Setting { flag: "--hardware", problem });
-    };
-    if profiled {
-        return galvatron::text(args, hardware);
-    }
-    if let Some(pass) = args.operators.operators {
-        return operators::run(args, pass, hardware);
-    }
-    if args.model == BRANCHING_CNN {
+    if args.model == BRANCHING_CNN && args.operators.operators.is_none() {
         let problem = format!("{BRANCHING_CNN} is made of operators: add --operators training, or inference");
         return Err(GenerateError::Setting { flag: "MODEL", problem });
     }
+    if profiled {
+        return galvatron::text(args, hardware(args)?);
+    }
+    if let Some(pass) = args.operators.operators {
+        return operators::run(args, pass);
+    }
+    if args.is_trained() {
+        return training::profile(args);
+    }
+    let hardware = hardware(args)?;
     let model = model(&args.model)?;
     generate::generate(&model, hardware, &args.settings(&model, hardware), &args.command_line())
+}
+
+/// The data sheet that the arguments name.
+fn hardware(args: &GenerateArgs) -> Result<&'static Hardware, GenerateError> {
+    let usual = if args.is_trained() { stack::TRAINED_HARDWARE } else { stack::ANALYTIC_HARDWARE };
+    let id = args.hardware.as_deref().unwrap_or(usual);
+    hardware::find(id).ok_or_else(|| {
+        let known = hardware::all().iter().map(|h| h.id).collect::<Vec<_>>().join(", ");
+        let problem = format!("`{}` is no hardware preset; there are {known}", printable(id));
+        GenerateError::Setting { flag: "--hardware", problem }
+    })
 }
 
 /// The preset of this name, or the configuration at this path.
@@ -359,17 +371,27 @@ pub(super) fn model(name: &str) -> Result<ModelConfig, GenerateError> {
     }
     let path = Path::new(name);
     let shown = printable(name);
+    if let Some((config, source)) = published::config(name).filter(|_| !path.exists()) {
+        let mut model = generate::from_hugging_face(config, &source)?;
+        model.name = name.into();
+        return Ok(model);
+    }
     if !path.exists() {
-        let known = generate::presets().join(", ");
-        let graphs = Network::ALL.map(Network::id).join(", ");
-        let problem = format!(
-            "`{shown}` is neither a model preset nor a file; there are {known}, {TINY_BRANCH}, {BRANCHING_CNN}, the \
-             operator graphs {graphs}, or give a config.json"
-        );
-        return Err(GenerateError::Setting { flag: "MODEL", problem });
+        return Err(unknown_model(&shown));
     }
     let bytes = file::read_at_most(path, MAX_CONFIG_BYTES)?;
     configuration(&bytes, &shown)
+}
+
+/// `shown` is the name of no model.
+fn unknown_model(shown: &str) -> GenerateError {
+    let known = generate::presets().join(", ");
+    let graphs = Network::ALL.map(Network::id).join(", ");
+    let problem = format!(
+        "`{shown}` is neither a model preset nor a file; there are {known}, published names such as llama-3.1-8b or \
+         qwen3-8b, {TINY_BRANCH}, {BRANCHING_CNN}, the operator graphs {graphs}, or give a config.json"
+    );
+    GenerateError::Setting { flag: "MODEL", problem }
 }
 
 /// The configuration that a file's bytes state. `source` is how messages call it.

@@ -2,14 +2,15 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{GenerateArgs, exact, model, parse_count};
+use super::{GenerateArgs, exact, hardware, model, parse_count, training};
 use crate::{
-    cluster::{LimitKind, hardware::Hardware},
+    cluster::LimitKind,
     generate::{
         BRANCHING_CNN, GenerateError,
         operators::{self, Cnn, Network, OperatorSettings, Pass},
     },
     units,
+    workload::TrainingProfile,
 };
 
 /// What is computed for a sample.
@@ -109,8 +110,10 @@ fn network(args: &GenerateArgs) -> Result<Network, GenerateError> {
 }
 
 /// The text of the operator graph that the arguments ask for.
-pub(super) fn run(args: &GenerateArgs, pass: PassArg, hardware: &Hardware) -> Result<String, GenerateError> {
+pub(super) fn run(args: &GenerateArgs, pass: PassArg) -> Result<String, GenerateError> {
+    let hardware = hardware(args)?;
     let network = network(args)?;
+    let trained = if args.is_trained() { Some(training::of_operators(args, &network)?) } else { None };
     let given = &args.operators;
     let pass = match pass {
         PassArg::Training => Pass::Training,
@@ -118,9 +121,10 @@ pub(super) fn run(args: &GenerateArgs, pass: PassArg, hardware: &Hardware) -> Re
     };
     let default = OperatorSettings::defaults(&network, hardware, pass);
     let element_bytes = args.element_bytes.unwrap_or(default.element_bytes);
+    let sequence_length = args.sequence_length.map_or(default.sequence_length, u64::from);
     let settings = OperatorSettings {
         pass,
-        sequence_length: args.sequence_length.map_or(default.sequence_length, u64::from),
+        sequence_length,
         micro_batch: args.micro_batch.map_or(default.micro_batch, u64::from),
         element_bytes,
         mfu: args.mfu.unwrap_or(default.mfu),
@@ -133,6 +137,7 @@ pub(super) fn run(args: &GenerateArgs, pass: PassArg, hardware: &Hardware) -> Re
         accelerators: args.devices.unwrap_or(default.accelerators),
         cpus: given.cpus.unwrap_or(default.cpus),
         memory_bytes: args.memory.unwrap_or(default.memory_bytes),
+        trained: trained.map(|profile| TrainingProfile { sequence: sequence_length, ..profile }),
     };
     operators::generate(&network, hardware, &settings, &args.command_line())
 }

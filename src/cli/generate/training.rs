@@ -2,11 +2,14 @@
 
 use clap::ValueEnum;
 
-use super::{GenerateArgs, MAX_CONFIG_BYTES};
+use super::{
+    GenerateArgs, MAX_CONFIG_BYTES,
+    stack::{PUBLISHED, TRAINED_HARDWARE},
+};
 use crate::{
     cli::input,
     cluster::Limits,
-    generate::{self, GenerateError, TrainedSettings},
+    generate::{self, GenerateError, TrainedSettings, operators::Network},
     source::error::printable,
     workload::{
         Format, Provenance,
@@ -44,7 +47,7 @@ pub(super) fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
                 .into();
         return Err(GenerateError::Setting { flag: "--as", problem });
     }
-    let profile = trained(args)?;
+    let profile = trained(args, model(&args.model)?)?;
     let name = profile.model.name.clone();
     let mut workload = profile.into_workload(&name, &args.model, Format::Training, args.global_batch);
     workload.limits.devices = args.devices;
@@ -80,11 +83,12 @@ pub(super) fn profile(args: &GenerateArgs) -> Result<String, GenerateError> {
                 .into();
         return Err(GenerateError::Setting { flag: "--stack", problem });
     }
-    let profile = trained(args)?;
+    let profile = trained(args, model(&args.model)?)?;
     let accelerator = &profile.accelerator;
     let settings = TrainedSettings {
         micro_batch: args.micro_batch.unwrap_or(1),
         tensor_degrees: args.tensor_degrees.clone(),
+        optimizer_shards: 1,
         limits: Limits {
             devices: args.devices.unwrap_or(64),
             memory_bytes: args.memory.unwrap_or(accelerator.memory_bytes - profile.settings.reserve_bytes),
@@ -101,19 +105,34 @@ pub(super) fn profile(args: &GenerateArgs) -> Result<String, GenerateError> {
     generate::trained(&profile, config.as_ref(), &settings, &args.command_line())
 }
 
-/// The model on its hardware with its software.
-fn trained(args: &GenerateArgs) -> Result<TrainingProfile, GenerateError> {
-    let id = args.hardware.as_deref().unwrap_or("h100");
+/// What the times of operators are taken from.
+pub(super) fn of_operators(args: &GenerateArgs, network: &Network) -> Result<TrainingProfile, GenerateError> {
+    match network {
+        Network::Transformer(config) => trained(args, Model::from(config)),
+        Network::Cnn(_) => {
+            let problem = "real training's constants are of transformers; leave it out".into();
+            Err(GenerateError::Setting { flag: "--stack", problem })
+        }
+    }
+}
+
+/// A model on its hardware with its software.
+fn trained(args: &GenerateArgs, model: Model) -> Result<TrainingProfile, GenerateError> {
+    let id = args.hardware.as_deref().unwrap_or(TRAINED_HARDWARE);
     let Some(accelerator) = hardware::find(id) else {
         let known: Vec<&str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
-        let problem = format!("`{}` has no constants of training; there are {}", printable(id), known.join(", "));
+        let problem = format!(
+            "`{}` has no constants of training, which {} have; or take --stack {PUBLISHED} for its data sheet",
+            printable(id),
+            known.join(", ")
+        );
         return Err(GenerateError::Setting { flag: "--hardware", problem });
     };
-    let mut profile = TrainingProfile::new(model(&args.model)?, *accelerator);
+    let mut profile = TrainingProfile::new(model, *accelerator);
     if let Some(id) = &args.stack {
         let Some(stack) = Stack::find(id) else {
             let known = Stack::ALL.map(Stack::id).join(", ");
-            let problem = format!("`{}` is no stack; there are {}, {known}", printable(id), super::PUBLISHED_STACK);
+            let problem = format!("`{}` is no stack; there are {}, {known}", printable(id), PUBLISHED);
             return Err(GenerateError::Setting { flag: "--stack", problem });
         };
         (profile.stack, profile.settings) = (stack, stack.settings());
@@ -127,13 +146,7 @@ fn trained(args: &GenerateArgs) -> Result<TrainingProfile, GenerateError> {
 fn model(name: &str) -> Result<Model, GenerateError> {
     let path = std::path::Path::new(name);
     if name != input::STANDARD_INPUT && !path.exists() {
-        return published::find(name).ok_or_else(|| GenerateError::Setting {
-            flag: "MODEL",
-            problem: format!(
-                "`{}` is neither a published name, such as llama-3.1-8b, nor a file; give a config.json",
-                printable(name)
-            ),
-        });
+        return published::find(name).ok_or_else(|| super::unknown_model(&printable(name)));
     }
     let bytes = match name {
         input::STANDARD_INPUT => file::limited(std::io::stdin().lock(), name, MAX_CONFIG_BYTES)?,

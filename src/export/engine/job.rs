@@ -88,6 +88,18 @@ impl<'a> Job<'a> {
         self.recipe.sequence_parallel == Some(true) && self.tensor_parallel() > 1
     }
 
+    /// Whether tensor-parallel transfers run beside products, which takes what sequence parallelism takes.
+    pub(super) fn tensor_overlap(&self) -> bool {
+        self.recipe.tensor_overlap == Some(true) && self.sequence_parallel()
+    }
+
+    /// Whether gradients were counted in 16 bits beside bf16 weights and 12 bytes of optimizer, whole or shared.
+    pub(super) fn reduces_in_bf16(&self) -> bool {
+        let optimizer = 12.0 / f64::from(self.recipe.optimizer_shards.unwrap_or(1).max(1));
+        let gradients = self.recipe.state_bytes_per_parameter.map(|bytes| bytes - 2.0 - optimizer);
+        gradients.is_some_and(|bytes| (bytes - 2.0).abs() < 1e-6) && self.recipe.precision == Some(Precision::Bf16)
+    }
+
     /// Whether any layer recomputes.
     pub(super) fn recomputes(&self) -> bool {
         self.parts.parts.iter().any(|part| part.recompute.contains(&true))

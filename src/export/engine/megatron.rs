@@ -14,9 +14,6 @@ use crate::workload::{
     recipe::{ModelShape, NormKind, Precision},
 };
 
-/// Bytes of state per parameter with 16-bit gradients beside 32-bit weights and moments.
-const SIXTEEN_BIT_GRADIENTS: f64 = 16.0;
-
 pub(super) fn text(job: &Job<'_>) -> String {
     let (recipe, model) = (&job.recipe, job.model());
     let mut flags = vec![format!("--pipeline-model-parallel-size {}", job.ranks())];
@@ -27,10 +24,13 @@ pub(super) fn text(job: &Job<'_>) -> String {
     if job.sequence_parallel() {
         flags.push("--sequence-parallel".into());
     }
+    if job.tensor_overlap() {
+        flags.push("--tp-comm-overlap".into());
+    }
     if job.shards_optimizer() {
         flags.push("--use-distributed-optimizer".into());
     }
-    if recipe.state_bytes_per_parameter == Some(SIXTEEN_BIT_GRADIENTS) && recipe.precision == Some(Precision::Bf16) {
+    if job.reduces_in_bf16() {
         flags.push("--grad-reduce-in-bf16".into());
     }
     flags.push(format!("--num-layers {}", job.blocks()));

@@ -10,6 +10,9 @@ use super::{
     python,
 };
 
+/// Where the settings of overlapping transfers are.
+pub(super) const COMM_OVERLAP: &str = "from megatron.bridge.training.comm_overlap import CommOverlapConfig\n";
+
 pub(super) fn text(job: &Job<'_>) -> String {
     let (recipe, stages) = (&job.recipe, job.ranks());
     let mut sets: Vec<String> = vec![
@@ -42,11 +45,17 @@ pub(super) fn text(job: &Job<'_>) -> String {
     let shards = python::truth(job.shards_optimizer());
     sets.push(format!("    config.ddp.use_distributed_optimizer = {shards}\n"));
     sets.push(format!("    config.optimizer.use_distributed_optimizer = {shards}\n"));
+    let import = if job.tensor_overlap() {
+        sets.push("    config.comm_overlap = CommOverlapConfig(tp_comm_overlap=True)\n".into());
+        COMM_OVERLAP
+    } else {
+        ""
+    };
     format!(
         "# {layout}
 # Call it with a recipe's configuration before the training starts: pretrain(planned(recipe()), forward_step).
 # Data parallel follows from the ranks: {replicas} replicas.
-
+{import}
 
 def planned(config):
     model = config.model

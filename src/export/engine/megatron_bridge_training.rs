@@ -57,11 +57,7 @@ pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configu
         sets.push("config.comm_overlap = CommOverlapConfig(tp_comm_overlap=True)".into());
     }
     let sets: String = sets.iter().map(|set| format!("    {set}\n")).collect();
-    let import = if settings.tp_overlap && layout.tensor > 1 {
-        "from megatron.bridge.training.comm_overlap import CommOverlapConfig\n"
-    } else {
-        ""
-    };
+    let import = if settings.tp_overlap && layout.tensor > 1 { super::megatron_bridge::COMM_OVERLAP } else { "" };
     format!(
         "# {devices} ranks on {id}: {layout}
 # Call it with a recipe's configuration before the training starts: pretrain(planned(recipe()), forward_step).

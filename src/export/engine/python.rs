@@ -27,11 +27,16 @@ pub(super) fn truth(value: bool) -> &'static str {
 }
 
 /// An assignment, or a comment that asks for it where the value is not known.
-pub(super) fn assignment(indent: &str, target: &str, value: Option<u64>, what: &str) -> String {
+pub(super) fn statement(target: &str, value: Option<u64>, what: &str) -> String {
     match value {
-        Some(value) => format!("{indent}{target} = {value}\n"),
-        None => format!("{indent}# fill in: {target} = {what}\n"),
+        Some(value) => format!("{target} = {value}"),
+        None => format!("# fill in: {target} = {what}"),
     }
+}
+
+/// The same as a line.
+pub(super) fn assignment(indent: &str, target: &str, value: Option<u64>, what: &str) -> String {
+    format!("{indent}{}\n", statement(target, value, what))
 }
 
 /// The tokens of a sequence, if they are known.

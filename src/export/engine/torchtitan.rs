@@ -24,30 +24,35 @@ fn word(schedule: Schedule) -> &'static str {
     }
 }
 
-pub(super) fn text(job: &Job<'_>) -> String {
-    let (d, t) = (job.data_parallel(), job.tensor_parallel());
-    let (replicate, shard) = if job.shards_optimizer() { (1, d) } else { (d, 1) };
-    let (parts, _) = complete(modules(&job.parts.parts, job.names), job.names);
-    let parts: String = parts
-        .iter()
-        .map(|part| format!("    [{}],\n", part.iter().map(|name| python::string(name)).collect::<Vec<_>>().join(", ")))
-        .collect();
-    let (base, fill) =
-        match job.model().and_then(|model: ModelShape| own(model.layers.into(), model.hidden_size, model.vocabulary)) {
-            Some(own) => (own, ""),
-            None => ("llama3_8b", "  # fill in: the configuration of your model"),
-        };
-    let recompute = job.recomputes();
-    let import = if recompute { "from torchtitan.distributed.activation_checkpoint import FullAC\n" } else { "" };
-    let micro = job.cut.micro_batch_size.map(u64::from);
-    let local = micro.map(|micro| micro * u64::from(job.own_microbatches()));
-    let (stages, schedule) = (job.ranks(), word(job.schedule));
-    let graphs = if stages > 1 { "    config.training.disable_cuda_graphs = True\n" } else { "" };
-    format!(
-        "# {layout}
-# Save it as planned.py where Python finds it, and start torchtitan with --module planned --config planned.
-# The degrees as flags: --parallelism.pipeline_parallel_degree {stages} --parallelism.tensor_parallel_degree {t} --parallelism.pipeline_parallel_schedule {schedule}
-{import}from torchtitan.models.llama3.config_registry import {base} as base{fill}
+/// What a function of the registry says.
+pub(super) struct Registered<'a> {
+    /// The comment at its top, lines without `# `.
+    pub head: Vec<String>,
+    /// torchtitan's own configuration of the model, if it has one.
+    pub own: Option<&'static str>,
+    /// Whether everything is recomputed.
+    pub recompute: bool,
+    /// Names of the modules of every part.
+    pub parts: &'a [Vec<String>],
+    /// Layers of the model.
+    pub layers: u64,
+    /// Statements of the function, without indent.
+    pub sets: Vec<String>,
+}
+
+impl Registered<'_> {
+    /// The file.
+    pub(super) fn text(&self) -> String {
+        let Registered { own, recompute, layers, .. } = *self;
+        let head: String = self.head.iter().map(|line| format!("# {line}\n")).collect();
+        let import = if recompute { "from torchtitan.distributed.activation_checkpoint import FullAC\n" } else { "" };
+        let base = own.unwrap_or("llama3_8b");
+        let fill = if own.is_some() { "" } else { "  # fill in: the configuration of your model" };
+        let list = |part: &Vec<String>| part.iter().map(|name| python::string(name)).collect::<Vec<_>>().join(", ");
+        let parts: String = self.parts.iter().map(|part| format!("    [{}],\n", list(part))).collect();
+        let sets: String = self.sets.iter().map(|set| format!("    {set}\n")).collect();
+        format!(
+            "{head}{import}from torchtitan.models.llama3.config_registry import {base} as base{fill}
 
 # The splitter drops modules that no part names: all of them are here.
 MODEL_PARTS = [
@@ -57,32 +62,60 @@ MODEL_PARTS = [
 def planned():
     config = base()
     layers = len(config.model_spec.model.layers)
-    assert layers == {blocks}, f\"the plan is for {blocks} layers, the model has {{layers}}\"
+    assert layers == {layers}, f\"the plan is for {layers} layers, the model has {{layers}}\"
     parallelism = config.parallelism
-    parallelism.pipeline_parallel_degree = {stages}
-    parallelism.pipeline_parallel_schedule = \"{schedule}\"
-    parallelism.module_fqns_per_model_part = {given}
-    parallelism.tensor_parallel_degree = {t}
-    parallelism.enable_sequence_parallel = {sequence}
-    parallelism.data_parallel_replicate_degree = {replicate}
-    parallelism.data_parallel_shard_degree = {shard}
-{micro}{local}{length}{graphs}    config.activation_checkpoint = {checkpoint}
-    return config
-",
-        layout = job.layout_line(),
-        blocks = job.blocks(),
-        given = if stages > 1 { "MODEL_PARTS" } else { "None" },
-        sequence = python::truth(job.sequence_parallel()),
-        micro = python::assignment("    ", "parallelism.pipeline_parallel_microbatch_size", micro, "samples in a microbatch"),
-        local = python::assignment(
-            "    ",
-            "config.training.local_batch_size",
-            local,
-            &format!("{} times that", job.own_microbatches())
-        ),
-        length = python::assignment("    ", "config.training.seq_len", python::sequence_length(&job.recipe), "tokens in a sequence"),
-        checkpoint = if recompute { "FullAC.Config()" } else { "None" },
-    )
+{sets}    return config
+"
+        )
+    }
+}
+
+/// How the file is found; both kinds of plan say it.
+pub(super) const SAVE: &str =
+    "Save it as planned.py where Python finds it, and start torchtitan with --module planned --config planned.";
+/// The switch of asynchronous tensor parallelism.
+pub(super) const ASYNC: &str = "parallelism.enable_async_tensor_parallel = True  # with torch.compile";
+
+/// The statement for recomputation.
+pub(super) fn checkpoint(recompute: bool) -> String {
+    format!("config.activation_checkpoint = {}", if recompute { "FullAC.Config()" } else { "None" })
+}
+
+pub(super) fn text(job: &Job<'_>) -> String {
+    let (d, t) = (job.data_parallel(), job.tensor_parallel());
+    let (replicate, shard) = if job.shards_optimizer() { (1, d) } else { (d, 1) };
+    let (parts, _) = complete(modules(&job.parts.parts, job.names), job.names);
+    let own = job.model().and_then(|model: ModelShape| own(model.layers.into(), model.hidden_size, model.vocabulary));
+    let recompute = job.recomputes();
+    let micro = job.cut.micro_batch_size.map(u64::from);
+    let local = micro.map(|micro| micro * u64::from(job.own_microbatches()));
+    let (stages, schedule) = (job.ranks(), word(job.schedule));
+    let mut sets = vec![
+        format!("parallelism.pipeline_parallel_degree = {stages}"),
+        format!("parallelism.pipeline_parallel_schedule = {}", python::string(schedule)),
+        format!("parallelism.module_fqns_per_model_part = {}", if stages > 1 { "MODEL_PARTS" } else { "None" }),
+        format!("parallelism.tensor_parallel_degree = {t}"),
+        format!("parallelism.enable_sequence_parallel = {}", python::truth(job.sequence_parallel())),
+        format!("parallelism.data_parallel_replicate_degree = {replicate}"),
+        format!("parallelism.data_parallel_shard_degree = {shard}"),
+    ];
+    let mut known = |target: &str, value: Option<u64>, what: &str| sets.push(python::statement(target, value, what));
+    known("parallelism.pipeline_parallel_microbatch_size", micro, "samples in a microbatch");
+    known("config.training.local_batch_size", local, &format!("{} times that", job.own_microbatches()));
+    known("config.training.seq_len", python::sequence_length(&job.recipe), "tokens in a sequence");
+    if stages > 1 {
+        sets.push("config.training.disable_cuda_graphs = True".into());
+    }
+    if job.tensor_overlap() {
+        sets.push(ASYNC.into());
+    }
+    sets.push(checkpoint(recompute));
+    let degrees = format!(
+        "The degrees as flags: --parallelism.pipeline_parallel_degree {stages} --parallelism.tensor_parallel_degree {t} \
+         --parallelism.pipeline_parallel_schedule {schedule}"
+    );
+    let head = vec![job.layout_line(), SAVE.into(), degrees];
+    Registered { head, own, recompute, parts: &parts, layers: job.blocks() as u64, sets }.text()
 }
 
 /// Its own configuration of this model.

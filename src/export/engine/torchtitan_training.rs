@@ -4,7 +4,10 @@
 //! follow torchtitan 0.3, as `super::torchtitan` has them. Parts are listed in the order of the model: the schedule decides
 //! which rank has which, round robin or, under ZB-V, down and back up.
 
-use super::{Names, python};
+use super::{
+    Names, python,
+    torchtitan::{self, Registered},
+};
 use crate::{
     family::training::{Precision, Recompute, Run, ZeroBubble, configured},
     plan::Configuration,
@@ -43,19 +46,12 @@ fn parts(profile: &TrainingProfile, configuration: &Configuration, names: &Names
 pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configuration, names: &Names) -> String {
     let (layout, settings) = (&run.layout, &run.settings);
     let stages = layout.pipeline;
-    let list = |part: &Vec<String>| part.iter().map(|name| python::string(name)).collect::<Vec<_>>().join(", ");
-    let parts: String =
-        parts(profile, configuration, names).iter().map(|part| format!("    [{}],\n", list(part))).collect();
-    let layers = profile.model.layers.len();
-    let (base, fill) = match super::torchtitan::own(layers as u64, profile.model.hidden, profile.model.ends.vocabulary)
-    {
-        Some(own) => (own, ""),
-        None => ("llama3_8b", "  # fill in: the configuration of your model"),
-    };
+    let parts = parts(profile, configuration, names);
+    let layers = profile.model.layers.len() as u64;
+    let own = torchtitan::own(layers, profile.model.hidden, profile.model.ends.vocabulary);
     let shards = settings.fsdp || settings.distributed_optimizer;
     let (replicate, shard) = if shards { (1, layout.data) } else { (layout.data, 1) };
     let recompute = run.recompute == Recompute::Full;
-    let import = if recompute { "from torchtitan.distributed.activation_checkpoint import FullAC\n" } else { "" };
     let micro = u64::from(layout.micro_batch);
     let local = if stages > 1 { micro * run.microbatches() } else { micro };
     let mut sets = vec![
@@ -83,33 +79,15 @@ pub(super) fn text(profile: &TrainingProfile, run: &Run, configuration: &Configu
     sets.push(format!("config.training.local_batch_size = {local}"));
     sets.push(format!("config.training.global_batch_size = {}", run.global_batch));
     sets.push(format!("config.training.seq_len = {}", run.sequence));
-    sets.push(format!("config.activation_checkpoint = {}", if recompute { "FullAC.Config()" } else { "None" }));
+    sets.push(torchtitan::checkpoint(recompute));
     if run.precision.bits() < 16 {
         sets.push(format!("# fill in: a converter of the model for {} (torchao)", run.precision.id()));
     } else if run.precision == Precision::Fp16 {
         sets.push("# fill in: training in fp16; torchtitan mixes bf16".into());
     }
     if settings.tp_overlap && layout.tensor > 1 {
-        sets.push("parallelism.enable_async_tensor_parallel = True  # with torch.compile".into());
+        sets.push(torchtitan::ASYNC.into());
     }
-    let sets: String = sets.iter().map(|set| format!("    {set}\n")).collect();
-    format!(
-        "# {devices} ranks: {layout}
-# Save it as planned.py where Python finds it, and start torchtitan with --module planned --config planned.
-{import}from torchtitan.models.llama3.config_registry import {base} as base{fill}
-
-# The splitter drops modules that no part names: all of them are here.
-MODEL_PARTS = [
-{parts}]
-
-
-def planned():
-    config = base()
-    layers = len(config.model_spec.model.layers)
-    assert layers == {layers}, f\"the plan is for {layers} layers, the model has {{layers}}\"
-    parallelism = config.parallelism
-{sets}    return config
-",
-        devices = layout.devices(),
-    )
+    let head = vec![format!("{} ranks: {layout}", layout.devices()), torchtitan::SAVE.into()];
+    Registered { head, own, recompute, parts: &parts, layers, sets }.text()
 }

@@ -17,6 +17,9 @@ const HOP_S: f64 = 5e-6;
 /// Latency of an all-to-all, seconds.
 const ALL_TO_ALL_S: f64 = 10e-6;
 
+/// What a backward pass moves through memory, in forward passes.
+pub const BACKWARD_TRAFFIC: f64 = 1.6;
+
 /// The parts of one pass of a layer, seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Pass {
@@ -131,6 +134,13 @@ impl<'a> Rates<'a> {
         };
         let rate = accelerator.sustained_16() * (peak / accelerator.peak_16) * attained * share;
         2.0 * m * n * k * groups / rate * (1.0 + edge * (1.0 / m + 1.0 / n + 1.0 / k)) + LAUNCH_S
+    }
+
+    /// Seconds of one product of m × n × k with a weight: forward, and both products of the backward pass.
+    pub fn product(&self, sides: [f64; 3]) -> [f64; 2] {
+        let mut time = LayerTime::default();
+        self.weight(&mut time, sides);
+        [time.forward.gemm + time.forward.cast, time.backward.gemm + time.backward.cast]
     }
 
     /// A weight's product in the forward pass, and both of the backward pass.
@@ -248,7 +258,7 @@ impl<'a> Rates<'a> {
         }
         let moved = bytes / self.memory();
         time.forward.elementwise = moved;
-        time.backward.elementwise = 1.6 * moved;
+        time.backward.elementwise = BACKWARD_TRAFFIC * moved;
         if let Some(experts) = kind.experts() {
             let permuted = 17.6 * tokens * experts.chosen as f64 * h / tau / self.memory();
             time.forward.elementwise += permuted + 170e-6;

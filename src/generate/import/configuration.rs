@@ -112,6 +112,8 @@ pub struct Configuration {
     pub precision: Option<Precision>,
     /// Whether norms and dropouts are divided along the sequence.
     pub sequence_parallel: bool,
+    /// Whether tensor-parallel transfers run beside products.
+    pub tensor_overlap: bool,
     /// Whether attention scores are kept.
     pub keeps_attention_scores: bool,
     /// Whether replicas share the optimizer's state.
@@ -208,6 +210,11 @@ pub fn read(
         precision,
         sequence_parallel: tensor > 1
             && flag(&["sequence_parallel", "enable_sequence_parallel", "megatron_lm_sequence_parallelism"]),
+        tensor_overlap: flag(&[
+            "tp_comm_overlap",
+            "enable_async_tensor_parallel",
+            "parallelism.enable_async_tensor_parallel",
+        ]),
         keeps_attention_scores: facts.get("attention_backend") == Some("unfused"),
         distributed_optimizer: flag(&["use_distributed_optimizer", "megatron_lm_use_distributed_optimizer", "fsdp"])
             || facts.is_set("zero_optimization.stage")

@@ -17,11 +17,17 @@ mod plan;
 mod reader;
 mod stages;
 
+use std::collections::BTreeSet;
+
+use super::{GenerateError, ModelConfig, Settings, StateBytes, TrainedSettings, generate};
 use crate::{
-    cluster::hardware::Hardware,
-    generate::{GenerateError, Settings, StateBytes, generate},
+    cluster::{Limits, hardware::Hardware},
     source::LoadError,
-    workload::{Recipe, Workload, recipe::Precision},
+    workload::{
+        Recipe, TrainingProfile, Workload,
+        recipe::Precision,
+        training::{self, Accelerator, AttentionKernel, Model},
+    },
 };
 
 pub use configuration::{Configuration, Engine, Recompute, Splits, read};
@@ -49,6 +55,12 @@ pub fn workload(
         let problem = format!("does not tell the model's sizes, as {} do", configuration.engine.with_sizes());
         return Err(LoadError::file(source, problem, repair).into());
     };
+    // Where the machine's constants of training are known and the numbers are of 16 bits, times are those of real training.
+    if configuration.precision != Some(Precision::Fp32)
+        && let Some(accelerator) = training::hardware::find(hardware.id)
+    {
+        return trained(configuration, model, *accelerator, command_line);
+    }
     let mut settings = Settings::defaults(model, hardware);
     if let Some(length) = configuration.sequence_length {
         settings.sequence_length = length.into();
@@ -72,6 +84,41 @@ pub fn workload(
     settings.limits.devices = configuration.devices();
     settings.limits.microbatches = configuration.microbatches;
     generate(model, hardware, &settings, command_line)
+}
+
+/// The same with the times and memory of real training.
+fn trained(
+    configuration: &Configuration,
+    model: &ModelConfig,
+    accelerator: Accelerator,
+    command_line: &str,
+) -> Result<String, GenerateError> {
+    let mut profile = TrainingProfile::new(Model::from(model), accelerator);
+    if let Some(length) = configuration.sequence_length {
+        profile.sequence = length.into();
+    }
+    profile.settings.sequence_parallel = configuration.sequence_parallel;
+    profile.settings.tp_overlap = configuration.tensor_overlap && configuration.sequence_parallel;
+    profile.settings.gradient_bytes = if configuration.gradients_in_16_bits { 2 } else { 4 };
+    if configuration.keeps_attention_scores {
+        profile.settings.attention = AttentionKernel::Unfused;
+    }
+    let own = configuration.tensor;
+    let usual = [1, 2, 4, 8].into_iter().filter(|&degree| model.refuses_degree(degree).is_none());
+    let degrees: BTreeSet<u32> = usual.chain([own]).collect();
+    let settings = TrainedSettings {
+        micro_batch: configuration.micro_batch,
+        tensor_degrees: Some(degrees.into_iter().collect()),
+        optimizer_shards: if configuration.distributed_optimizer { configuration.data.max(1) } else { 1 },
+        limits: Limits {
+            devices: configuration.devices(),
+            memory_bytes: accelerator.memory_bytes - profile.settings.reserve_bytes,
+            microbatches: configuration.microbatches,
+            bandwidth_bytes_per_s: accelerator.outer_link,
+            ..Limits::NEUTRAL
+        },
+    };
+    super::trained(&profile, Some(model), &settings, command_line)
 }
 
 /// What the configuration tells of how the network is run, for exports of a plan over another workload.

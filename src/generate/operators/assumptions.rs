@@ -31,19 +31,7 @@ pub(super) fn sentences(network: &Network, hardware: &Hardware, settings: &Opera
         ),
         Network::Cnn(_) => format!("A microbatch is {samples}; elements take {} bytes.", settings.element_bytes),
     });
-    list.push(
-        "An operator takes as long as its matrix arithmetic or its memory traffic, whichever is longer; launching it \
-         costs nothing."
-            .into(),
-    );
-    list.push(format!(
-        "Accelerator: {}, {} of {} TFLOP/s ({}), memory at {}.",
-        hardware.name,
-        units::percent(settings.mfu),
-        hardware.peak_flops.value / 1e12,
-        hardware.peak_flops.source,
-        units::bandwidth_exact(hardware.memory_bandwidth.value)
-    ));
+    list.extend(accelerator(hardware, settings));
     list.push(format!(
         "CPU: {} TFLOP/s and memory at {}, what a server processor attains.",
         units::number(settings.cpu_flops / 1e12),
@@ -54,6 +42,9 @@ pub(super) fn sentences(network: &Network, hardware: &Hardware, settings: &Opera
         units::bandwidth_exact(settings.host_link)
     ));
     list.push(match settings.pass {
+        Pass::Training if settings.trained.is_some() => {
+            "A gradient of a product is two products; it shares its operator's colour class.".into()
+        }
         Pass::Training => {
             "A gradient takes twice its operator's arithmetic and traffic, and shares its colour class.".into()
         }
@@ -68,6 +59,7 @@ pub(super) fn sentences(network: &Network, hardware: &Hardware, settings: &Opera
         let causal = match (model.padding_mask, settings.causal_credit) {
             (true, _) => "sees the whole sequence",
             (false, true) => "is causal and credited with half of its work",
+            (false, false) if settings.trained.is_some() => "is causal and does half of the work",
             (false, false) => "is causal and counts in full",
         };
         let scores = if settings.keep_attention_scores {
@@ -79,4 +71,29 @@ pub(super) fn sentences(network: &Network, hardware: &Hardware, settings: &Opera
         list.push("A head tied to the embedding has a copy of it; keeping the two equal is not charged.".into());
     }
     list
+}
+
+/// What an operator takes on an accelerator, and on a CPU.
+fn accelerator(hardware: &Hardware, settings: &OperatorSettings) -> Vec<String> {
+    let Some(trained) = &settings.trained else {
+        let longer = "An operator takes as long as its matrix arithmetic or its memory traffic, whichever is longer; \
+                      launching it costs nothing.";
+        let attained = format!(
+            "Accelerator: {}, {} of {} TFLOP/s ({}), memory at {}.",
+            hardware.name,
+            units::percent(settings.mfu),
+            hardware.peak_flops.value / 1e12,
+            hardware.peak_flops.source,
+            units::bandwidth_exact(hardware.memory_bandwidth.value)
+        );
+        return vec![longer.into(), attained];
+    };
+    let kernels = format!(
+        "Accelerator: {}; products, attention and memory attain what they attain in the training runs that docs/truth.md \
+         holds, software as {} runs it.",
+        trained.accelerator.id,
+        trained.stack.id()
+    );
+    let cpu = "A CPU takes as long as the arithmetic or the memory traffic, whichever is longer.";
+    vec![kernels, cpu.into()]
 }

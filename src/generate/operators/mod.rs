@@ -1,20 +1,22 @@
 //! A device-placement workload from a network's operators: one forward pass, and the backward pass of training.
 //!
 //! [`generate`] takes a [`Network`], a [`Hardware`] preset and [`OperatorSettings`] and returns the text of the file, with
-//! how it was made and what was assumed. An operator takes as long as its matrix arithmetic or its memory traffic,
-//! whichever is longer (the roofline of Williams, Waterman and Patterson, CACM 2009), on either kind of device.
-//! `O(operators)` time and memory; equal arguments give equal bytes.
+//! how it was made and what was assumed. On an accelerator with constants of training a matrix product, an attention core
+//! and a pass over memory take what the model of real training says (`kernels.rs`). Elsewhere, and on CPUs, an operator
+//! takes as long as its matrix arithmetic or its memory traffic, whichever is longer (the roofline of Williams, Waterman
+//! and Patterson, CACM 2009). `O(operators)` time and memory; equal arguments give equal bytes.
 //!
 //! An operator and its gradient share a colour class and the operator carries all memory, so
 //! that parameters, their gradients and the activations kept for them are always on one device.
 
 mod assumptions;
 mod cnn;
+mod kernels;
 mod sketch;
 mod transformer;
 
 use super::{GenerateError, ModelConfig, StateBytes};
-use crate::{cluster::hardware::Hardware, units};
+use crate::{cluster::hardware::Hardware, units, workload::TrainingProfile};
 
 pub use cnn::Cnn;
 
@@ -70,6 +72,8 @@ pub struct OperatorSettings {
     pub cpus: u32,
     /// Memory of an accelerator, written into the file, bytes.
     pub memory_bytes: f64,
+    /// The transformer as it is trained, whose constants then give the times of accelerators; `mfu` is for none.
+    pub trained: Option<TrainingProfile>,
 }
 
 /// A server CPU's attained arithmetic, FLOP/s.
@@ -105,6 +109,7 @@ impl OperatorSettings {
             accelerators: 6,
             cpus: 1,
             memory_bytes: hardware.memory_bytes.value,
+            trained: None,
         }
     }
 
@@ -179,11 +184,23 @@ struct Operator {
     outputs: f64,
     /// Matrix arithmetic of the forward pass.
     flop: f64,
+    kernel: Kernel,
     /// Elements it learns.
     parameters: f64,
     /// Parameters that one pass reads: a row per token of an embedding.
     parameters_read: f64,
     kept: Kept,
+}
+
+/// What an operator runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kernel {
+    /// A pass over memory.
+    Memory,
+    /// A product of m × n × k with a matrix that is learned.
+    Product([f64; 3]),
+    /// Fused attention over all heads.
+    Attention,
 }
 
 /// What the gradient of an operator needs of its forward pass.
@@ -216,6 +233,7 @@ impl Operators {
             inputs,
             outputs,
             flop: 0.0,
+            kernel: Kernel::Memory,
             parameters: 0.0,
             parameters_read: 0.0,
             kept,
@@ -228,6 +246,14 @@ impl Operators {
         let at = self.add(name, inputs, outputs, Kept::Inputs);
         let operator = &mut self.list[at];
         (operator.flop, operator.parameters, operator.parameters_read) = (flop, parameters, parameters);
+        at
+    }
+
+    /// The product of `rows` × `inner` inputs with a learned matrix of `inner` × `columns`, and what is learned beside it.
+    fn add_product(&mut self, name: &str, input: usize, [rows, columns, inner]: [f64; 3], beside: f64) -> usize {
+        let (flop, parameters) = (2.0 * rows * inner * columns, inner * columns + beside);
+        let at = self.add_matrix(name, &[input], rows * columns, flop, parameters);
+        self.list[at].kernel = Kernel::Product([rows, columns, inner]);
         at
     }
 }
@@ -252,5 +278,6 @@ pub fn generate(
         Network::Transformer(model) => Some(super::recipe::of_operators(model, hardware, settings)),
         Network::Cnn(_) => None,
     };
-    Ok(sketch::Sketch { operators, hardware, settings, provenance: command_line, assumptions, recipe }.text())
+    let kernels = settings.trained.as_ref().map(|profile| kernels::Kernels::new(profile, settings.micro_batch));
+    Ok(sketch::Sketch { operators, hardware, settings, kernels, provenance: command_line, assumptions, recipe }.text())
 }

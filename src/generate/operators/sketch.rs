@@ -1,11 +1,11 @@
 //! The costs of operators and the text of their file.
 //!
-//! The gradient of an operator does twice its arithmetic and twice its traffic: gradients of inputs and of parameters, or
-//! of both inputs. It waits for the gradients of everything that read the operator's output, and for what was kept.
+//! By the roofline the gradient of an operator does twice its arithmetic and twice its traffic: gradients of inputs and of
+//! parameters, or of both inputs; real training's kernels have their own. It waits for the gradients of everything that read the operator's output, and for what was kept.
 
 use std::fmt::Write as _;
 
-use super::{Kept, Operator, OperatorSettings, Pass};
+use super::{Kept, Operator, OperatorSettings, Pass, kernels::Kernels};
 use crate::{cluster::hardware::Hardware, workload::recipe::Recipe};
 
 /// A workload about to be written.
@@ -13,6 +13,8 @@ pub(super) struct Sketch<'a> {
     pub(super) operators: Vec<Operator>,
     pub(super) hardware: &'a Hardware,
     pub(super) settings: &'a OperatorSettings,
+    /// What accelerators take, where constants of training are known.
+    pub(super) kernels: Option<Kernels>,
     pub(super) provenance: &'a str,
     pub(super) assumptions: Vec<String>,
     pub(super) recipe: Option<Recipe>,
@@ -39,14 +41,18 @@ fn milliseconds(seconds: f64) -> f64 {
 }
 
 impl Sketch<'_> {
-    /// Seconds on a CPU and on an accelerator: arithmetic or traffic, whichever takes longer.
-    fn times(&self, operator: &Operator, passes: f64) -> (f64, f64) {
+    /// Seconds of a pass on a CPU and on an accelerator.
+    fn times(&self, operator: &Operator, backward: bool) -> (f64, f64) {
         let settings = self.settings;
-        let flop = passes * operator.flop;
-        let bytes = passes * self.traffic_bytes(operator);
-        let accelerator =
-            (flop / (self.hardware.peak_flops.value * settings.mfu)).max(bytes / self.hardware.memory_bandwidth.value);
-        ((flop / settings.cpu_flops).max(bytes / settings.cpu_bandwidth), accelerator)
+        let passes = if backward { 2.0 } else { 1.0 };
+        let (flop, bytes) = (passes * operator.flop, passes * self.traffic_bytes(operator));
+        let cpu = (flop / settings.cpu_flops).max(bytes / settings.cpu_bandwidth);
+        let accelerator = match &self.kernels {
+            Some(kernels) => kernels.seconds(operator.kernel, self.traffic_bytes(operator), backward),
+            None => (flop / (self.hardware.peak_flops.value * settings.mfu))
+                .max(bytes / self.hardware.memory_bandwidth.value),
+        };
+        (cpu, accelerator)
     }
 
     /// What one forward pass reads and writes; what is fed in costs nothing.
@@ -68,7 +74,7 @@ impl Sketch<'_> {
         let gradient = |at: usize| 2 * n - 1 - at;
         let mut rows: Vec<Row> = vec![];
         for (at, operator) in self.operators.iter().enumerate() {
-            let (cpu_s, accelerator_s) = self.times(operator, 1.0);
+            let (cpu_s, accelerator_s) = self.times(operator, false);
             let state = self.settings.state.per_parameter() * operator.parameters;
             rows.push(Row {
                 id: at,
@@ -94,7 +100,7 @@ impl Sketch<'_> {
                 continue;
             }
             let differentiable = |&&input: &&usize| self.operators[input].kept != Kept::NoGradient;
-            let (cpu_s, accelerator_s) = self.times(operator, 2.0);
+            let (cpu_s, accelerator_s) = self.times(operator, true);
             let id = gradient(at);
             rows.push(Row {
                 id,

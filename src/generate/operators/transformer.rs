@@ -1,6 +1,6 @@
 //! The operators of a transformer: norms, projections, attention, feed-forward block, residual sums.
 
-use super::{Kept, OperatorSettings, Operators};
+use super::{Kept, Kernel, OperatorSettings, Operators};
 use crate::workload::model::{Head, Mlp, ModelConfig};
 
 /// The forward pass: inputs, embedding, layers in a row, head.
@@ -24,16 +24,15 @@ pub(super) fn operators(model: &ModelConfig, settings: &OperatorSettings) -> Vec
     let samples = settings.micro_batch as f64;
     let vocabulary = model.vocabulary as f64;
     match model.head {
-        Head::Pooler => _ = ops.add_matrix("pooler", &[last], samples * h, 2.0 * samples * h * h, h * h + h),
+        Head::Pooler => _ = ops.add_product("pooler", last, [samples, h, h], h),
         Head::LanguageModel { .. } => {
             let norm = norm(&mut ops, model, "final norm", last, tokens);
-            ops.add_matrix("logits", &[norm], tokens * vocabulary, 2.0 * tokens * h * vocabulary, h * vocabulary);
+            ops.add_product("logits", norm, [tokens, vocabulary, h], 0.0);
         }
         Head::MaskedLanguageModel => {
-            let transform = ops.add_matrix("transform", &[last], tokens * h, 2.0 * tokens * h * h, h * h + h);
+            let transform = ops.add_product("transform", last, [tokens, h, h], h);
             let norm = norm(&mut ops, model, "final norm", transform, tokens);
-            let parameters = (h + 1.0) * vocabulary;
-            ops.add_matrix("logits", &[norm], tokens * vocabulary, 2.0 * tokens * h * vocabulary, parameters);
+            ops.add_product("logits", norm, [tokens, vocabulary, h], vocabulary);
         }
     }
     ops.list
@@ -57,8 +56,7 @@ fn transformer_layer(
     let query_width = (model.heads * model.head_size) as f64;
     let key_width = (model.key_value_heads * model.head_size) as f64;
     let matrix = |ops: &mut Operators, name: &str, input: usize, from: f64, to: f64, bias: bool| {
-        let parameters = from * to + if bias { to } else { 0.0 };
-        ops.add_matrix(name, &[input], tokens * to, 2.0 * tokens * from * to, parameters)
+        ops.add_product(name, input, [tokens, to, from], if bias { to } else { 0.0 })
     };
     let biases = model.biases;
     let first = norm(ops, model, "attention norm", input, tokens);
@@ -75,7 +73,9 @@ fn transformer_layer(
         let softmax = ops.add("softmax", &[scores], pairs, Kept::Output);
         ops.add_matrix("context", &[softmax, value], tokens * query_width, half, 0.0)
     } else {
-        ops.add_matrix("attention", &masked(&[query, key, value]), tokens * query_width, 2.0 * half, 0.0)
+        let at = ops.add_matrix("attention", &masked(&[query, key, value]), tokens * query_width, 2.0 * half, 0.0);
+        ops.list[at].kernel = Kernel::Attention;
+        at
     };
     let output = matrix(ops, "attention output", attention, query_width, h, biases.attention_output);
     let middle = ops.add("attention residual", &[input, output], tokens * h, Kept::Nothing);

@@ -33,7 +33,7 @@ pub struct TrainingProfile {
 impl TrainingProfile {
     /// A model on an accelerator, everything else as usual.
     pub fn new(model: Model, accelerator: Accelerator) -> Self {
-        let stack = Stack::Megatron2025;
+        let stack = Stack::default();
         TrainingProfile {
             sequence: model.longest_sequence.min(USUAL_SEQUENCE),
             model,

@@ -30,20 +30,28 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// The model of this name.
-pub fn find(name: &str) -> Option<Model> {
+/// The `config.json` of a published model by its name, and where it is from.
+pub fn config(name: &str) -> Option<(&'static str, String)> {
+    let entry = entry(name)?;
+    let source = if entry.hub.is_empty() { "its publication".into() } else { format!("{} config.json", entry.hub) };
+    Some((entry.config.get(), source))
+}
+
+fn entry(name: &str) -> Option<Entry<'static>> {
     let wanted = name.to_ascii_lowercase();
     let short = wanted.rsplit('/').next().unwrap_or(&wanted);
-    let entry = entries().find(|entry| {
+    entries().find(|entry| {
         let hub = entry.hub.to_ascii_lowercase();
         !wanted.is_empty()
             && (entry.name == wanted || hub == wanted || hub.rsplit('/').next() == Some(short) && !hub.is_empty())
-    });
-    if let Some(entry) = entry {
-        let source =
-            if entry.hub.is_empty() { "its publication".to_string() } else { format!("{} config.json", entry.hub) };
-        let mut model = from_hugging_face(entry.config.get(), &source).ok()?;
-        model.name = entry.name.into();
+    })
+}
+
+/// The model of this name.
+pub fn find(name: &str) -> Option<Model> {
+    if let Some((config, source)) = config(name) {
+        let mut model = from_hugging_face(config, &source).ok()?;
+        model.name = entry(name)?.name.into();
         return Some(model);
     }
     model::preset(name).map(|preset| Model::from(&preset))

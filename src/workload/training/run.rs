@@ -226,9 +226,10 @@ pub struct Settings {
 }
 
 /// A profile of settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stack {
     /// Megatron-Core as NVIDIA's recipes of 2025 run it.
+    #[default]
     Megatron2025,
     /// NeMo as NVIDIA's benchmark recipes of 2024 run it.
     Nemo24,
