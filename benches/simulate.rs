@@ -1,6 +1,9 @@
 //! How fast a batch is simulated. Events are counted as operations and transfers, whether they are played or leapt over.
 
-use plantui::simulate::{LinkModel, Pipeline, PipelineStage, Schedule, Settings, Transfer, critical_path, simulate};
+use plantui::{
+    cluster::topology::named,
+    simulate::{LinkModel, Pipeline, PipelineStage, Schedule, Settings, Transfer, critical_path, simulate},
+};
 
 fn main() {
     divan::main();
@@ -56,6 +59,20 @@ fn schedules(bencher: divan::Bencher<'_, '_>, schedule: Schedule) {
 fn contended(bencher: divan::Bencher<'_, '_>, (links, overlap): (LinkModel, bool)) {
     let settings = Settings { links, overlap, ..Settings::default() };
     let pipeline = Pipeline { settings, ..pipeline(64, 1, 2000) };
+    let count = events(&pipeline, Schedule::OneForwardOneBackward);
+    bencher
+        .counter(divan::counter::ItemsCount::new(count))
+        .bench(|| simulate(&pipeline, Schedule::OneForwardOneBackward));
+}
+
+/// On the routes of eight boxes of eight behind a card each: every pair of replicas has its own time and its own links.
+#[divan::bench(args = LinkModel::ALL)]
+fn mapped(bencher: divan::Bencher<'_, '_>, links: LinkModel) {
+    let settings = Settings { links, ..Settings::default() };
+    let topology = named("8xdgx-1+eth-25g").expect("a preset");
+    // Stages over two boxes each, so that most boundaries cross a card.
+    let devices: Vec<usize> = (0..64).map(|part| part % 8 * 8 + part / 8).collect();
+    let pipeline = Pipeline { settings, ..pipeline(8, 8, 1920) }.on(&topology, &devices);
     let count = events(&pipeline, Schedule::OneForwardOneBackward);
     bencher
         .counter(divan::counter::ItemsCount::new(count))

@@ -225,7 +225,7 @@ fn links(pipeline: &Pipeline, program: &Program, clock: &Clock) -> Vec<LinkUse> 
             let dearest = || pipeline.sends().map(|t| t.bytes).fold(0.0, f64::max);
             let bytes = known.map_or_else(dearest, |t| t.bytes);
             let link = links.entry((chunk.stage, send.stage)).or_insert(LinkUse { from, to, ..LinkUse::default() });
-            link.busy_s += microbatches * clock.seconds(send.ticks);
+            link.busy_s += program.all_ticks(*send) * clock.tick_s();
             link.bytes += microbatches * bytes;
         }
     }

@@ -14,8 +14,8 @@
 //! overlap another rule may change the time of a batch by a quarter and more.
 //!
 //! Links are those between pairs of stages, one for each direction, which all replicas of the pair share; where the plan is
-//! laid out over machines, transfers between machines use the ports of these instead, out of one and into the other
-//! ([`super::routes`]). A lone transfer fills its links; the fair share of several is max-min ([`super::sharing`]).
+//! laid out over machines, transfers between machines use the ports of these instead, out of one and into the other; and
+//! where its parts sit on a topology, the channels of the routes between them ([`super::routes`]). A lone transfer fills its links; the fair share of several is max-min ([`super::sharing`]).
 //!
 //! `O(log n)` for each of `n` events, with fair shares also the transfers joined by links; memory for what is under way. Where
 //! the state repeats itself the rounds in between are leapt over ([`super::recurrence`]).
@@ -127,7 +127,8 @@ pub(super) fn play(
         }
     };
     let mut run = Contention::new(pipeline, program);
-    let mut recurrence = Recurrence::new(program, &gap, run.routes.by_machine() && run.model != LinkModel::Private);
+    let placed = program.by_replica || (run.routes.by_replica() && run.model != LinkModel::Private);
+    let mut recurrence = Recurrence::new(program, &gap, placed);
     let mut moments = 0;
     while run.moment(&mut record) {
         moments += 1;
@@ -157,7 +158,7 @@ impl<'a> Contention<'a> {
             transfers: vec![],
             vacant: vec![],
             clock: BinaryHeap::new(),
-            sharing: Sharing::new(routes.links as usize),
+            sharing: Sharing::new(routes.links as usize, routes.capacities.clone()),
             routes,
             stirred: vec![],
             woken: (0..workers).rev().collect(),
@@ -221,11 +222,11 @@ impl<'a> Contention<'a> {
             self.queues[resource as usize].pop_front();
             self.busy[resource as usize] = true;
         }
-        let ticks = transfer.send.ticks;
+        let ticks = self.program.ticks(transfer.send, transfer.microbatch);
         if self.model == LinkModel::Shared {
             let way = (transfer.chunk, transfer.direction, transfer.number);
-            let links = self.routes.of(way, transfer.sender, transfer.receiver);
-            self.sharing.join(slot, links, ticks, self.now);
+            let path = self.routes.path(way, transfer.microbatch, transfer.sender, transfer.receiver);
+            self.sharing.join(slot, path, ticks, self.now);
         } else {
             self.at(self.now + ticks, Ending::Arrived(slot, 0));
         }
@@ -296,11 +297,11 @@ impl<'a> Contention<'a> {
         let workers = self.workers.len() as u32;
         resources.push(workers + 2 * sender as u32 + direction as u32);
         // What takes no time keeps nobody from anything.
-        if !self.overlap && send.ticks > 0 {
+        if !self.overlap && self.program.ticks(send, microbatch) > 0 {
             resources.extend([sender as u32, receiver as u32]);
         }
         if self.model == LinkModel::Exclusive {
-            let links = self.routes.of(way, sender, receiver).into_iter().flatten();
+            let links = self.routes.path(way, microbatch, sender, receiver).links.into_iter().flatten();
             resources.extend(links.map(|link| 3 * workers + link));
         }
         let ready = self.now;

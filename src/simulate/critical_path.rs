@@ -239,9 +239,9 @@ impl Search<'_> {
         a.iter().flatten().any(|row| b.contains(&Some(*row)))
     }
 
-    /// Whether two transfers may run over one link: between the same stages, or through ports of machines.
+    /// Whether two transfers may run over one link: between the same stages, through ports of machines, or on a topology.
     fn share_a_link(&self, event: &Event, other: &Event) -> bool {
         let ends = |e: &Event| (e.stage, e.receiver(self.schedule).map(|(stage, _)| stage));
-        ends(event) == ends(other) || !self.pipeline.machines.is_empty()
+        ends(event) == ends(other) || !self.pipeline.machines.is_empty() || !self.pipeline.wires.is_empty()
     }
 }

@@ -15,7 +15,7 @@ use super::{
     EventKind,
     patience::Patience,
     period::{History, mix},
-    phase::{Phase, phases},
+    phase::{Phase, common_multiple, phases},
     program::Program,
     run::{Moment, Record, Run, Worker},
 };
@@ -79,12 +79,17 @@ fn leap(
     record: &mut impl FnMut(Record<i64>),
 ) {
     let end = phase.skippable.end;
+    // Where replicas differ in what they wait for, each must come back to its own place.
+    let Some(whole) = (if program.by_replica { phase.whole_turn() } else { Some(1) }) else {
+        return;
+    };
     let mut watch = Watch::new(program);
     let mut round = phase.skippable.start;
     while round < end && !patience.lost() {
         watch.play(program, phase, run, round, patience, record);
         round += 1;
-        let Some(period) = watch.history.period(phase.memory()).map(|period| period as u64) else { continue };
+        let period = watch.history.period(phase.memory()).and_then(|period| common_multiple(period as u64, whole));
+        let Some(period) = period else { continue };
         if period > (end - round) / 2 {
             continue;
         }
@@ -242,7 +247,7 @@ impl Repetition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Pipeline, PipelineStage, Schedule, Settings, Transfer, program::Clock};
+    use crate::simulate::{Pipeline, PipelineStage, Schedule, Settings, Transfer, program::Clock, wires};
 
     fn random_pipeline(next: &mut impl FnMut(u64) -> u64, microbatches: u32) -> Pipeline {
         let count = 1 + next(6) as usize;
@@ -267,7 +272,11 @@ mod tests {
             }
         }
         let settings = Settings { virtual_stages: 1 + next(4) as u32, ..Settings::default() };
-        Pipeline { stages, transfers, microbatches, settings, ..Pipeline::default() }
+        let mut pipeline = Pipeline { stages, transfers, microbatches, settings, ..Pipeline::default() };
+        if next(3) == 0 {
+            pipeline.wires = wires::tests::random(&pipeline, next);
+        }
+        pipeline
     }
 
     #[test]
@@ -278,7 +287,7 @@ mod tests {
             (state >> 33) % n
         };
         let mut shorter = std::collections::BTreeMap::new();
-        for _ in 0..80 {
+        for _ in 0..120 {
             let microbatches = 500 + next(3000) as u32;
             let microbatches = if next(5) == 0 { microbatches } else { microbatches / 60 * 60 };
             let pipeline = random_pipeline(&mut next, microbatches);

@@ -30,6 +30,7 @@ mod sharing;
 mod single_sample;
 mod timeline;
 mod wired;
+mod wires;
 
 pub use crate::plan::{Execution, Schedule, WarmUp};
 pub use critical_path::{CriticalPath, PathKind, critical_path};
@@ -42,3 +43,4 @@ pub use setting::Setting;
 pub use settings::{LinkModel, Settings};
 pub use single_sample::{SampleRun, by_time};
 pub use timeline::{Event, EventKind, LinkUse, Timeline};
+pub use wires::{Load, Way, Wires};

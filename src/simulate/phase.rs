@@ -90,6 +90,18 @@ impl Phase {
         first + ((part.replica + rounds * self.round) % part.replicas) as usize
     }
 
+    /// Rounds after which every replica has its own turn again; `None` where they cannot be counted.
+    pub(super) fn whole_turn(&self) -> Option<u64> {
+        let turn = |all: u64, part: &Part| {
+            let (mut a, mut b) = (part.replicas, self.round);
+            while b > 0 {
+                (a, b) = (b, a % b);
+            }
+            common_multiple(all, part.replicas / a)
+        };
+        self.parts.iter().try_fold(1, turn)
+    }
+
     /// Rounds that a state may remember.
     pub(super) fn memory(&self) -> usize {
         (self.most_replicas / self.round) as usize
@@ -141,7 +153,7 @@ fn phase<'a>(program: &Program, gap: &Range<u32>, segment: &dyn Fn(usize) -> &'a
             replica: place.replica.into(),
         };
         if part.step > 1 {
-            phase.round = least_common_multiple(phase.round, part.step * part.replicas)?;
+            phase.round = common_multiple(phase.round, part.step * part.replicas)?;
         }
         let global = |own: u32| u64::from(own) * part.replicas + part.replica;
         let earliest = segment.operations.iter().map(|o| global(o.own)).min()?;
@@ -159,7 +171,8 @@ fn phase<'a>(program: &Program, gap: &Range<u32>, segment: &dyn Fn(usize) -> &'a
     (!phase.skippable.is_empty()).then_some(phase)
 }
 
-fn least_common_multiple(a: u64, b: u64) -> Option<u64> {
+/// The least common multiple.
+pub(super) fn common_multiple(a: u64, b: u64) -> Option<u64> {
     let (mut x, mut y) = (a, b);
     while y > 0 {
         (x, y) = (y, x % y);

@@ -1,6 +1,6 @@
 //! What is simulated: stages with times, transfers between them, memory; how a plan becomes one is its family's to say.
 
-use super::{MemoryParts, Settings, single_sample::SampleRun};
+use super::{MemoryParts, Settings, single_sample::SampleRun, wires::Wires};
 
 /// One stage of the pipeline, as one of its replicas sees it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -82,6 +82,8 @@ pub struct Pipeline {
     pub assumes_forward_share: bool,
     /// By stage, then device: the machine that holds it. Empty where the plan is not laid out over machines.
     pub machines: Vec<Vec<u32>>,
+    /// What goes between replicas where its parts sit on a topology; else the transfers' own seconds hold, for all alike.
+    pub wires: Wires,
     /// Whether 1F1B of this pipeline is interleaved, over the virtual stages of its settings.
     pub interleaved: bool,
     /// Whether its durations hold all that is sent, so that they are not made anew from what routes attain.

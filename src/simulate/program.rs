@@ -5,7 +5,7 @@
 //! is below 2⁶¹ ticks. Sums are exact, nothing overlaps by a rounding error, equal durations stay equal; a duration is off by at
 //! most half a tick. `O(stages + transfers)` time; orders take memory for their period only.
 
-use super::{Pipeline, PipelineStage, Schedule, Settings, Transfer, order, order::Order};
+use super::{Pipeline, PipelineStage, Schedule, Settings, Transfer, order, order::Order, wires::Way};
 use crate::plan::WarmUp;
 
 /// A transfer as its sender sees it.
@@ -14,9 +14,12 @@ pub(super) struct Send {
     /// The receiving chunk, and the stage it is on.
     pub(super) to: u32,
     pub(super) stage: u32,
+    /// What every microbatch takes, unless it has ways.
     pub(super) ticks: i64,
     /// Between two chunks of one device: nothing is sent.
     pub(super) local: bool,
+    /// Its row of [`Program::ways`], where microbatches differ.
+    ways: Option<u32>,
 }
 
 /// A part of the model.
@@ -59,6 +62,10 @@ pub(super) struct Program {
     pub(super) groups: Vec<Group>,
     pub(super) microbatches: u32,
     pub(super) workers: Vec<Worker>,
+    /// Whether transfers between different replicas of two stages take different times.
+    pub(super) by_replica: bool,
+    /// What transfers take, by microbatch modulo their number.
+    ways: Vec<Vec<i64>>,
     orders: Vec<Order>,
 }
 
@@ -79,6 +86,8 @@ impl Clock {
         let compute: f64 = pipeline.stages.iter().map(|s| m * (sound(s.forward_s) + sound(s.backward_s))).sum();
         let reduce: f64 = pipeline.stages.iter().map(|s| sound(s.all_reduce_s)).sum();
         let transfers: f64 = pipeline.transfers.iter().map(|t| 2.0 * m * sound(t.seconds)).sum();
+        let longest = |ways: &Vec<Way>| m * ways.iter().map(|way| sound(way.seconds)).fold(0.0, f64::max);
+        let transfers = transfers.max(pipeline.wires.ways.values().map(longest).sum());
         // The way back from the last stage to the first is there once for every virtual stage.
         let parts = f64::from(pipeline.settings.virtual_stages.max(2));
         let total = compute + reduce + parts * transfers + sound(pipeline.settings.optimizer_step_s);
@@ -88,6 +97,10 @@ impl Clock {
 
     pub(super) fn ticks(&self, seconds: f64) -> i64 {
         (sound(seconds) * self.ticks_per_s).round() as i64
+    }
+
+    pub(super) fn tick_s(&self) -> f64 {
+        1.0 / self.ticks_per_s
     }
 
     pub(super) fn seconds(&self, ticks: i64) -> f64 {
@@ -100,6 +113,7 @@ impl Program {
     pub(super) fn new(pipeline: &Pipeline, schedule: Schedule, clock: &Clock) -> Self {
         let mut program = Program { microbatches: pipeline.microbatches, ..Program::default() };
         program.chunks = chunks(pipeline, schedule, clock);
+        program.wire(pipeline, clock);
         for (index, stage) in pipeline.stages.iter().enumerate() {
             let replicas = stage.replicas.max(1);
             program.groups.push(Group { replicas, first_worker: program.workers.len() });
@@ -114,6 +128,43 @@ impl Program {
             }
         }
         program
+    }
+
+    /// Gives transfers what they take on the ways between replicas.
+    fn wire(&mut self, pipeline: &Pipeline, clock: &Clock) {
+        for chunk in &mut self.chunks {
+            let stage = chunk.stage;
+            for send in chunk.activations.iter_mut().chain(&mut chunk.gradients).filter(|send| !send.local) {
+                let ways = pipeline.wires.between(stage, send.stage);
+                let ticks: Vec<i64> = ways.iter().map(|way| clock.ticks(way.seconds)).collect();
+                let Some(&first) = ticks.first() else { continue };
+                send.ticks = first;
+                if ticks.iter().any(|&other| other != first) {
+                    send.ways = Some(self.ways.len() as u32);
+                    self.ways.push(ticks);
+                    self.by_replica = true;
+                }
+            }
+        }
+    }
+
+    /// What a microbatch's transfer takes.
+    pub(super) fn ticks(&self, send: Send, microbatch: u32) -> i64 {
+        send.ways.map_or(send.ticks, |row| {
+            let ways = &self.ways[row as usize];
+            ways[microbatch as usize % ways.len()]
+        })
+    }
+
+    /// What all microbatches' transfers take.
+    pub(super) fn all_ticks(&self, send: Send) -> f64 {
+        let count = f64::from(self.microbatches);
+        send.ways.map_or(count * send.ticks as f64, |row| {
+            let ways = &self.ways[row as usize];
+            let (rounds, rest) = (self.microbatches as usize / ways.len(), self.microbatches as usize % ways.len());
+            let sum = |ways: &[i64]| ways.iter().map(|&ticks| ticks as f64).sum::<f64>();
+            rounds as f64 * sum(ways) + sum(&ways[..rest])
+        })
     }
 
     /// What a worker computes in turn.
@@ -251,9 +302,9 @@ fn chunks(pipeline: &Pipeline, schedule: Schedule, clock: &Clock) -> Vec<Chunk> 
         .collect();
     let mut join = |from: usize, to: usize, ticks: i64| {
         let (a, b) = (chunks[from].stage, chunks[to].stage);
-        chunks[from].activations.push(Send { to: to as u32, stage: b, ticks, local: a == b });
+        chunks[from].activations.push(Send { to: to as u32, stage: b, ticks, local: a == b, ways: None });
         if schedule.has_backward() {
-            chunks[to].gradients.push(Send { to: from as u32, stage: a, ticks, local: a == b });
+            chunks[to].gradients.push(Send { to: from as u32, stage: a, ticks, local: a == b, ways: None });
         }
     };
     if parts == 1 {

@@ -300,6 +300,7 @@ mod tests {
         patience::Patience,
         program::{Clock, Program},
         run::Record,
+        wires,
     };
 
     fn random_pipeline(next: &mut impl FnMut(u64) -> u64) -> Pipeline {
@@ -335,7 +336,11 @@ mod tests {
             settings.overlap = next(2) == 0;
         }
         let microbatches = (400 + next(800) as u32) / 20 * 20 + if equal { 0 } else { next(2) as u32 };
-        Pipeline { stages, transfers, microbatches, machines, settings, ..Pipeline::default() }
+        let mut pipeline = Pipeline { stages, transfers, microbatches, machines, settings, ..Pipeline::default() };
+        if next(3) == 0 {
+            pipeline.wires = wires::tests::random(&pipeline, next);
+        }
+        pipeline
     }
 
     #[test]
@@ -346,7 +351,7 @@ mod tests {
             (state >> 33) % n
         };
         let mut shorter = BTreeMap::new();
-        for _ in 0..150 {
+        for _ in 0..200 {
             let pipeline = random_pipeline(&mut next);
             for schedule in pipeline.playable() {
                 let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));

@@ -1,11 +1,30 @@
-//! Which links a transfer runs over: that of its pair of stages, or the ports of the machines at its ends.
+//! Which links a transfer runs over: the channels of its way, where the parts of the pipeline sit on a topology; else that
+//! of its pair of stages, or the ports of the machines at its ends.
 
 use std::collections::BTreeMap;
 
-use super::{Pipeline, program::Program};
+use super::{
+    Pipeline,
+    program::Program,
+    sharing::{FASTEST, Path, WHOLE},
+    wires::Way,
+};
 
-/// The links of a pipeline, numbered: machines' ports out and in, then pairs of stages.
+/// A way, as links share it.
+struct Shared {
+    links: Vec<u32>,
+    parts: Vec<u32>,
+    speed: u64,
+}
+
+/// The links of a pipeline, numbered: machines' ports out and in, then pairs of stages; or the channels of its wires.
 pub(super) struct Routes {
+    /// Whether its parts sit on a topology.
+    wired: bool,
+    /// By sending chunk, direction and number of the transfer, then microbatch modulo their number: its ways.
+    ways: Vec<[Vec<Vec<Shared>>; 2]>,
+    /// By channel: its capacity.
+    pub(super) capacities: Vec<u64>,
     /// By sending chunk, direction and number of the transfer: the link of the pair of stages.
     pairs: Vec<[Vec<[u32; 1]>; 2]>,
     /// By worker: on which set of machines it lies; empty where the plan is not laid out over machines.
@@ -18,7 +37,19 @@ pub(super) struct Routes {
 
 impl Routes {
     pub(super) fn new(pipeline: &Pipeline, program: &Program) -> Self {
-        let mut routes = Routes { pairs: vec![], place: vec![], ports: vec![], links: 0 };
+        let mut routes = Routes {
+            wired: !pipeline.wires.is_empty(),
+            ways: vec![],
+            capacities: vec![],
+            pairs: vec![],
+            place: vec![],
+            ports: vec![],
+            links: 0,
+        };
+        if routes.wired {
+            routes.wire(pipeline, program);
+            return routes;
+        }
         if !pipeline.machines.is_empty() {
             let mut sets: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
             for worker in 0..program.workers.len() {
@@ -46,18 +77,57 @@ impl Routes {
         routes
     }
 
+    /// The ways of every transfer over the channels of the topology.
+    fn wire(&mut self, pipeline: &Pipeline, program: &Program) {
+        let speed = |bytes_per_s: f64| (bytes_per_s.round() as u64).clamp(1, FASTEST);
+        self.links = pipeline.wires.channels.len() as u32;
+        self.capacities = pipeline.wires.channels.iter().map(|&width| speed(width)).collect();
+        let shared = |way: &Way| {
+            let most = way.loads.iter().map(|load| load.bytes).fold(0.0, f64::max);
+            let alone = speed(most / way.seconds);
+            let part = |bytes: f64| ((bytes / most * f64::from(WHOLE)).round() as u32).clamp(1, WHOLE);
+            Shared {
+                links: way.loads.iter().map(|load| load.channel).collect(),
+                parts: way.loads.iter().map(|load| part(load.bytes)).collect(),
+                speed: alone,
+            }
+        };
+        for chunk in &program.chunks {
+            let of = [&chunk.activations, &chunk.gradients].map(|sends| {
+                let ways = |to| pipeline.wires.between(chunk.stage, to).iter().map(shared).collect();
+                sends.iter().map(|send| ways(send.stage)).collect::<Vec<Vec<Shared>>>()
+            });
+            self.ways.push(of);
+        }
+        // A transfer that is alone has all it needs, whatever was rounded.
+        let (ways, capacities) = (&self.ways, &mut self.capacities);
+        for way in ways.iter().flatten().flatten().flatten() {
+            for (&link, &part) in way.links.iter().zip(&way.parts) {
+                let needs = (way.speed * u64::from(part)).div_ceil(WHOLE.into());
+                capacities[link as usize] = capacities[link as usize].max(needs);
+            }
+        }
+    }
+
     /// Whether replicas of a stage differ in the links they use.
-    pub(super) fn by_machine(&self) -> bool {
-        !self.place.is_empty()
+    pub(super) fn by_replica(&self) -> bool {
+        self.wired || !self.place.is_empty()
+    }
+
+    /// What a microbatch's transfer number `number` of a chunk takes in a direction.
+    pub(super) fn path(&self, way: (u32, usize, usize), microbatch: u32, sender: usize, receiver: usize) -> Path<'_> {
+        let (chunk, direction, number) = way;
+        if self.wired {
+            let ways = &self.ways[chunk as usize][direction][number];
+            let way = ways.get(microbatch as usize % ways.len().max(1));
+            let none = Path { links: [&[], &[]], parts: &[], speed: 1 };
+            return way.map_or(none, |way| Path { links: [&way.links, &[]], parts: &way.parts, speed: way.speed });
+        }
+        Path { links: self.of(way, sender, receiver), parts: &[], speed: 1 }
     }
 
     /// The links of a chunk's transfer number `number` in a direction, in two parts.
-    pub(super) fn of(
-        &self,
-        (chunk, direction, number): (u32, usize, usize),
-        sender: usize,
-        receiver: usize,
-    ) -> [&[u32]; 2] {
+    fn of(&self, (chunk, direction, number): (u32, usize, usize), sender: usize, receiver: usize) -> [&[u32]; 2] {
         if let (Some(&from), Some(&to)) = (self.place.get(sender), self.place.get(receiver))
             && from != to
         {

@@ -271,7 +271,7 @@ impl<T: Moment> Run<T> {
             let mut arrived = end;
             if !send.local {
                 let start = engine.later(end, &mut self.horizon);
-                arrived = start.after(send.ticks);
+                arrived = start.after(program.ticks(*send, microbatch));
                 *engine = arrived;
                 let kind = sending(direction, send.stage);
                 record(Record { worker, chunk, microbatch, index, kind, start, end: arrived });

@@ -1,15 +1,20 @@
 //! A pipeline on a topology: what transfers and all-reduces take on the real routes between its devices.
 //!
-//! All that one transfer sends between the devices of two stages goes at once: it takes as long as the slowest pair by
-//! itself (latency and bytes over the narrowest link of the route), or as the link that carries most of it, whichever is
-//! longer. Every microbatch takes as long as the slowest does. Gradients are all-reduced by the fastest of ring, tree and
-//! hierarchical algorithms ([`Collectives`]). What several transfers do to one another is the
-//! [`LinkModel`](super::LinkModel)'s to say. `O(flows · hops + groups · r²)` routes.
+//! All that a microbatch sends from a replica of one stage to a replica of another goes at once, shard to shard: it takes
+//! as long as the slowest pair by itself (latency and bytes over the narrowest link of the route), or as the link that
+//! carries most of it, whichever is longer. Every pair of replicas has its own duration and its own channels
+//! ([`Wires`](super::Wires)), so replicas far away are waited for only by the microbatches that go there; what several
+//! transfers do to one another is the [`LinkModel`](super::LinkModel)'s to say. Gradients are all-reduced by the fastest of
+//! ring, tree and hierarchical algorithms ([`Collectives`]); where the shards of a stage all reduce over the same links,
+//! they share these. `O(flows · hops + groups · r²)` routes.
 
-use std::collections::BTreeMap;
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use super::{Demands, Pipeline, demands};
-use crate::cluster::topology::{Collectives, Routes, Topology};
+use super::{Demands, Pipeline, PipelineStage, Transfer, demands, wires::Load, wires::Way, wires::Wires};
+use crate::cluster::topology::{Collectives, LinkRule, Routes, Topology};
 
 impl Pipeline {
     /// Whether there are stages that a batch flows through, so that it is known who talks to whom.
@@ -24,59 +29,130 @@ impl Pipeline {
         if self.routed {
             return self;
         }
-        let bandwidth = crate::cluster::topology::LinkRule::of(topology).any;
+        let bandwidth = LinkRule::of(topology).any;
         let demands = Demands::of(&self, &[], bandwidth);
         let known = devices.len() == demands.workers.len() && devices.iter().all(|&device| device < topology.devices());
         if !known {
             return self;
         }
         let routes = Routes::among(topology, devices);
-        let mut seconds: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-        let mut loads: BTreeMap<[u32; 4], BTreeMap<u32, f64>> = BTreeMap::new();
-        for flow in &demands.flows {
-            let (a, b) = (demands.workers[flow.from], demands.workers[flow.to]);
-            // A flow is what a microbatch has of it on average; one that goes this way has all of it.
-            let [r, s] = [a, b].map(|worker| self.stages[worker.stage as usize].replicas.max(1));
-            let bytes = flow.bytes * f64::from(r) * f64::from(s) / f64::from(demands::gcd(r, s));
-            let route = routes.get(flow.from, flow.to);
-            let longest = seconds.entry((a.stage as usize, b.stage as usize)).or_default();
-            *longest = longest.max(route.seconds(bytes));
-            let load = loads.entry([a.stage, b.stage, a.replica, b.replica]).or_default();
-            for &channel in &route.channels {
-                *load.entry(channel).or_default() += bytes / topology.channel_bandwidth(channel);
-            }
+        let mut wiring = Wiring::new(&self, topology, &routes);
+        wiring.add(&demands);
+        if let Some(demands) = self.way_back(bandwidth) {
+            wiring.add(&demands);
         }
-        for ([from, to, ..], load) in loads {
-            let most = load.into_values().fold(0.0, f64::max);
-            let longest = seconds.entry((from as usize, to as usize)).or_default();
-            *longest = longest.max(most);
-        }
+        self.wires = wiring.wires;
         for transfer in &mut self.transfers {
-            // There and back go at different times; the batch is planned with one time for both.
-            let both = [(transfer.from, transfer.to), (transfer.to, transfer.from)];
-            let longest = both.iter().filter_map(|pair| seconds.get(pair)).copied().fold(0.0, f64::max);
-            transfer.seconds = longest;
+            let slowest = |from: usize, to: usize| {
+                let ways = self.wires.between(from as u32, to as u32).iter();
+                ways.map(|way| way.seconds).fold(0.0, f64::max)
+            };
+            // What is told of a boundary is its slowest pair, there or back.
+            transfer.seconds = slowest(transfer.from, transfer.to).max(slowest(transfer.to, transfer.from));
         }
         let mut first = 0;
         for stage in &mut self.stages {
-            let (replicas, shards) = (stage.replicas.max(1) as usize, stage.devices.max(1) as usize);
-            let own = &devices[first..first + replicas * shards];
-            first += replicas * shards;
-            let groups: Vec<Vec<usize>> = if self.samples_are_split {
-                vec![own.to_vec()]
-            } else {
-                (0..shards).map(|shard| (0..replicas).map(|replica| own[replica * shards + shard]).collect()).collect()
-            };
-            let reduced =
-                groups.iter().map(|group| Collectives::new(topology, group).all_reduce_s(stage.gradient_bytes));
-            stage.all_reduce_s = reduced.fold(0.0, f64::max);
+            let count = stage.replicas.max(1) as usize * stage.devices.max(1) as usize;
+            stage.all_reduce_s = reduced(stage, self.samples_are_split, topology, &devices[first..first + count]);
+            first += count;
         }
         // The plan's machines say nothing of a topology's links beyond what its routes do.
         self.notes.push(format!(
-            "transfers and all-reduces take what they take on the routes of {}; those of one transfer share its links",
+            "transfers and all-reduces take what they take on the routes of {}, each pair of replicas its own",
             topology.name
         ));
         self
+    }
+
+    /// What the last stage sends to the first where each stage has several parts of the model: as much as goes over the
+    /// dearest boundary.
+    fn way_back(&self, bandwidth: f64) -> Option<Demands> {
+        let last = self.stages.len().checked_sub(1).filter(|&last| last > 1)?;
+        let dearest = self
+            .sends()
+            .max_by(|a, b| (a.bytes, a.seconds).partial_cmp(&(b.bytes, b.seconds)).unwrap_or(Ordering::Equal))?;
+        let known = self.sends().any(|transfer| (transfer.from, transfer.to) == (0, last));
+        let ends = Pipeline {
+            stages: self.stages.clone(),
+            transfers: vec![Transfer { from: 0, to: last, ..*dearest }],
+            microbatches: self.microbatches,
+            samples_are_split: self.samples_are_split,
+            ..Pipeline::default()
+        };
+        (!known).then(|| Demands::of(&ends, &[], bandwidth))
+    }
+}
+
+/// The seconds of a stage's all-reduce: of its replicas, shard by shard at once; or of all its devices, where they share
+/// out the samples.
+fn reduced(stage: &PipelineStage, samples_are_split: bool, topology: &Topology, own: &[usize]) -> f64 {
+    if samples_are_split {
+        return Collectives::new(topology, own).all_reduce_s(stage.gradient_bytes);
+    }
+    let (replicas, shards) = (stage.replicas.max(1) as usize, stage.devices.max(1) as usize);
+    let group = |shard: usize| (0..replicas).map(|replica| own[replica * shards + shard]).collect();
+    let groups: Vec<Vec<usize>> = (0..shards).map(group).collect();
+    let alone = groups.iter().map(|group| Collectives::new(topology, group).all_reduce_s(stage.gradient_bytes));
+    alone.fold(0.0, f64::max) * Collectives::crowding(topology, &groups)
+}
+
+/// Ways and the channels on them, as they are found.
+struct Wiring<'a> {
+    pipeline: &'a Pipeline,
+    topology: &'a Topology,
+    routes: &'a Routes,
+    /// By channel of the topology: its number among those used.
+    numbers: BTreeMap<u32, u32>,
+    wires: Wires,
+}
+
+impl<'a> Wiring<'a> {
+    fn new(pipeline: &'a Pipeline, topology: &'a Topology, routes: &'a Routes) -> Self {
+        Wiring { pipeline, topology, routes, numbers: BTreeMap::new(), wires: Wires::default() }
+    }
+
+    /// Adds what the workers of a pipeline's stages say to one another.
+    fn add(&mut self, demands: &Demands) {
+        let mut found: BTreeMap<[u32; 4], (f64, BTreeMap<u32, f64>)> = BTreeMap::new();
+        for flow in &demands.flows {
+            let (a, b) = (demands.workers[flow.from], demands.workers[flow.to]);
+            // A flow is what a microbatch has of it on average; one that goes this way has all of it.
+            let [r, s] = [a, b].map(|worker| self.replicas(worker.stage));
+            let bytes = flow.bytes * f64::from(r) * f64::from(s) / f64::from(demands::gcd(r, s));
+            let route = self.routes.get(flow.from, flow.to);
+            let (slowest, loads) = found.entry([a.stage, b.stage, a.replica, b.replica]).or_default();
+            *slowest = slowest.max(route.seconds(bytes));
+            for &channel in &route.channels {
+                *loads.entry(channel).or_default() += bytes;
+            }
+        }
+        let pairs: BTreeSet<(u32, u32)> = found.keys().map(|key| (key[0], key[1])).collect();
+        for (from, to) in pairs {
+            let (r, s) = (self.replicas(from), self.replicas(to));
+            let way = |microbatch: u32| found.get(&[from, to, microbatch % r, microbatch % s]);
+            let microbatches = 0..r / demands::gcd(r, s) * s;
+            let ways: Vec<Way> =
+                microbatches.map(|m| way(m).map(|found| self.way(found)).unwrap_or_default()).collect();
+            self.wires.ways.insert((from, to), ways);
+        }
+    }
+
+    fn way(&mut self, (slowest, loads): &(f64, BTreeMap<u32, f64>)) -> Way {
+        let widths = loads.iter().map(|(&channel, bytes)| bytes / self.topology.channel_bandwidth(channel));
+        let seconds = widths.fold(*slowest, f64::max);
+        let number = |(&channel, &bytes): (&u32, &f64)| {
+            let fresh = self.wires.channels.len() as u32;
+            let number = *self.numbers.entry(channel).or_insert(fresh);
+            if number == fresh {
+                self.wires.channels.push(self.topology.channel_bandwidth(channel));
+            }
+            Load { channel: number, bytes }
+        };
+        Way { seconds, loads: loads.iter().map(number).collect() }
+    }
+
+    fn replicas(&self, stage: u32) -> u32 {
+        self.pipeline.stages[stage as usize].replicas.max(1)
     }
 }
 
@@ -85,7 +161,7 @@ mod tests {
     use super::*;
     use crate::{
         cluster::topology::named,
-        simulate::{PipelineStage, Schedule, Transfer, simulate},
+        simulate::{LinkModel, PipelineStage, Schedule, Transfer, simulate},
     };
 
     fn pipeline(replicas: u32, split: bool) -> Pipeline {
@@ -134,5 +210,78 @@ mod tests {
         // Four devices on each side, each a quarter of the bytes, all over one NIC.
         let split = pipeline(4, true).on(&topology, &[0, 1, 2, 3, 8, 9, 10, 11]);
         assert!(near(split.transfers[0].seconds, 1e8 / 3.125e9), "{}", split.transfers[0].seconds);
+    }
+
+    #[test]
+    fn every_pair_of_replicas_takes_its_own_time() {
+        let topology = named("2xdgx-1+eth-25g").unwrap();
+        // One replica sends to two, one in its own machine and one over the network.
+        let mut fork = pipeline(2, false);
+        fork.stages[0].replicas = 1;
+        let mixed = fork.on(&topology, &[0, 1, 9]);
+        let [near_way, far] = mixed.wires.between(0, 1) else { panic!("{:?}", mixed.wires) };
+        assert!(near(near_way.seconds, 1e8 / 50e9) || near(near_way.seconds, 1e8 / 25e9), "{near_way:?}");
+        assert!(near(far.seconds, 1e8 / 3.125e9), "{far:?}");
+        let batch = |pipeline: &Pipeline| simulate(pipeline, Schedule::OneForwardOneBackward).iteration_s;
+        // As if both went the slow way it takes longer, as if both went the fast way less.
+        let both = |way: &Way| {
+            let mut other = mixed.clone();
+            other.wires.ways.values_mut().for_each(|ways| ways.fill(way.clone()));
+            batch(&other)
+        };
+        assert!(both(near_way) < batch(&mixed) && batch(&mixed) < both(far));
+        let timeline = simulate(&mixed, Schedule::OneForwardOneBackward);
+        let there = &timeline.links[0];
+        assert!(near(there.busy_s, 4.0 * (near_way.seconds + far.seconds)), "{there:?}");
+    }
+
+    /// Four stages on a replica each, of two boxes: both boundaries 0-1 and 2-3 cross the network.
+    fn crossing() -> Pipeline {
+        let stage = PipelineStage { forward_s: 1e-3, backward_s: 2e-3, ..PipelineStage::default() };
+        let transfer = |from, bytes| Transfer { from, to: from + 1, seconds: 7.0, bytes };
+        Pipeline {
+            stages: vec![stage; 4],
+            transfers: vec![transfer(0, 1e7), transfer(1, 1.0), transfer(2, 1e7)],
+            microbatches: 32,
+            ..Pipeline::default()
+        }
+    }
+
+    #[test]
+    fn boundaries_that_share_a_network_card_slow_each_other() {
+        let topology = named("2xdgx-1+eth-25g").unwrap();
+        let run = |links: LinkModel, devices: &[usize]| {
+            let mut pipeline = crossing().on(&topology, devices);
+            pipeline.settings.links = links;
+            simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s
+        };
+        // From box 0 to box 1 and back: forward and backward of the two crossings go over the same card.
+        let same = [0, 8, 9, 1];
+        let [private, exclusive, shared] = LinkModel::ALL.map(|links| run(links, &same));
+        assert!(shared > 1.1 * private && exclusive > 1.1 * private, "{private} {exclusive} {shared}");
+        // In one box every boundary has links of its own.
+        let [private, exclusive, shared] = LinkModel::ALL.map(|links| run(links, &[0, 1, 2, 3]));
+        assert!(private == exclusive && private == shared, "{private} {exclusive} {shared}");
+    }
+
+    #[test]
+    fn shards_that_reduce_over_one_card_share_it() {
+        let topology = named("2xdgx-1+eth-25g").unwrap();
+        let stage =
+            |devices: u32| PipelineStage { replicas: 2, devices, gradient_bytes: 1e8, ..PipelineStage::default() };
+        let one = |shards: u32, devices: &[usize]| {
+            let pipeline = Pipeline { stages: vec![stage(shards)], microbatches: 4, ..Pipeline::default() };
+            pipeline.on(&topology, devices).stages[0].all_reduce_s
+        };
+        let alone = one(1, &[0, 8]);
+        assert!(near(one(4, &[0, 1, 2, 3, 8, 9, 10, 11]), 4.0 * alone), "{alone}");
+    }
+
+    #[test]
+    fn the_way_back_of_interleaved_parts_is_routed() {
+        let topology = named("2xdgx-1+eth-25g").unwrap();
+        let pipeline = crossing().on(&topology, &[0, 1, 2, 8]);
+        let back = pipeline.wires.between(3, 0);
+        assert!(back.len() == 1 && near(back[0].seconds, 1e7 / 3.125e9), "{back:?}");
     }
 }

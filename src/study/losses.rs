@@ -13,7 +13,7 @@
 
 use crate::{
     run::Simulation,
-    simulate::{LinkModel, Pipeline, Schedule, Timeline, length_unless},
+    simulate::{LinkModel, Pipeline, Schedule, Timeline, Wires, length_unless},
     units,
 };
 
@@ -120,6 +120,7 @@ impl Losses {
 fn without_transfers(pipeline: &Pipeline) -> Pipeline {
     let mut bare = Pipeline { notes: vec![], ..pipeline.clone() };
     bare.transfers.iter_mut().for_each(|transfer| transfer.seconds = 0.0);
+    bare.wires = Wires::default();
     // Nothing is left to wait for; without overlap gradients are reduced at once.
     bare.settings.links = LinkModel::Private;
     if !bare.settings.overlap {

@@ -15,6 +15,8 @@
 //!
 //! Building takes `O(n²)` routes for up to 64 devices, above `O(n)`; a time then takes `O(1)`.
 
+use std::collections::BTreeMap;
+
 use super::{Ring, Route, Topology};
 
 /// More rings than this do not stand beside one another.
@@ -130,6 +132,32 @@ impl Collectives {
         let slowest = rings.iter().map(|ring| group.latency(&ring.0)).fold(0.0, f64::max);
         let ring = Cost { per_byte: 1.0 / width, latency_s: slowest };
         Collectives { devices: count, ring, tree: Some(group.tree(&[order])), hierarchical: group.hierarchical() }
+    }
+
+    /// How many times as long collectives take that several groups run at once, because their rings meet on links: 1 where
+    /// none do. Each group is counted with its widest ring.
+    pub fn crowding(topology: &Topology, groups: &[Vec<usize>]) -> f64 {
+        if groups.len() < 2 {
+            return 1.0;
+        }
+        let (mut together, mut alone) = (BTreeMap::new(), 0.0f64);
+        let busiest = |loads: &BTreeMap<u32, f64>| {
+            let each = loads.iter().map(|(&channel, load)| load / topology.channel_bandwidth(channel));
+            each.fold(0.0, f64::max)
+        };
+        for devices in groups.iter().filter(|devices| devices.len() > 1) {
+            let group = Group { topology, devices };
+            let order = group.rings().swap_remove(0).0;
+            let mut own = BTreeMap::new();
+            for at in 0..order.len() {
+                for channel in group.route(order[at], order[(at + 1) % order.len()]).channels {
+                    *own.entry(channel).or_insert(0.0) += 1.0;
+                    *together.entry(channel).or_insert(0.0) += 1.0;
+                }
+            }
+            alone = alone.max(busiest(&own));
+        }
+        if alone > 0.0 { busiest(&together) / alone } else { 1.0 }
     }
 
     /// What an operation on so many bytes takes, done in the fastest way.
