@@ -8,14 +8,13 @@ use crate::{
     cluster::Limits,
     family,
     plan::{Plan, Score},
-    planner::{
-        Fault, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Search, Status, guarded,
-        parmesan::mapping::{self, Consider, Keep},
-    },
+    planner::{Fault, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Search, Status, guarded},
     simulate::{Pipeline, Play, Schedule, Timeline, simulate_unless},
     units,
-    workload::{Workload, formats::Wired},
+    workload::Workload,
 };
+
+mod onto;
 
 /// What a planner found, with everything that reports and documents are made of.
 pub struct Run {
@@ -55,48 +54,6 @@ impl Run {
         let (outcome, score) = plan(planner, &problem, search)?;
         let seconds = search.elapsed().as_secs_f64();
         Ok(Run { planner, problem, outcome, score, seconds, simulation: None })
-    }
-
-    /// Puts the plan on the devices of a topology where a batch is simulated to be fastest: those that a search over targets
-    /// finds, or those that it has. A plan that cannot be mapped stays as it is, and the notes say why.
-    pub fn map_onto(&mut self, wired: &Wired, search: &Search) {
-        let (Some(plan), Some(score)) = (&self.outcome.plan, &self.score) else { return };
-        if !score.is_valid() || self.outcome.mapping.is_some() {
-            return;
-        }
-        let Problem { workload, limits, .. } = &self.problem;
-        let name = &wired.topology.name;
-        let settings = mapping::Settings::by_the_way(search.seed());
-        let how = (Consider::default(), &settings, Keep::Faster);
-        let mapped = match mapping::map_plan(workload, limits, plan, wired, how, search) {
-            Ok(mapped) => mapped,
-            Err(why) => return self.outcome.notes.push(format!("not mapped to {name}: {why}")),
-        };
-        let moved = family::check(workload, limits, &mapped.plan);
-        if let Some(violation) = moved.violations.first() {
-            return self.outcome.notes.push(format!("not mapped to {name}: {violation}"));
-        }
-        if (moved.value - score.value).abs() > 1e-9 * score.value.abs() {
-            let (before, after) = (score.measure.show(score.value), score.measure.show(moved.value));
-            let model = score.measure.model();
-            self.outcome
-                .notes
-                .push(format!("on the devices it is mapped to, {model} says {after} in place of {before}"));
-            if self.outcome.status == Status::Optimal {
-                self.outcome.status = Status::Feasible;
-            }
-        }
-        if let (Some((_, _, Some(before))), Some(after)) = (&mapped.before, mapped.part.iteration_s) {
-            let before = units::seconds(*before);
-            let after = units::seconds(after);
-            let told = format!("mapped to {name}: a batch takes {after} on its routes, {before} with devices in order");
-            self.outcome.notes.push(told);
-        }
-        self.outcome.notes.push(format!("mapping: {}", mapped.part.told()));
-        self.outcome.objective = Some(moved.value);
-        self.outcome.plan = Some(mapped.plan);
-        self.outcome.mapping = Some(mapped.part);
-        self.score = Some(moved);
     }
 
     /// Simulates one batch of the plan, if there is one, unless the search ends meanwhile: then the notes say so.

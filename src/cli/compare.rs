@@ -272,7 +272,7 @@ impl CompareArgs {
                 after
             };
             let shown = (planner.info().name, planner.measure(&problem.workload, &problem.options));
-            let given = planning::mapped_to(planner, &problem.workload, &self.limits);
+            let given = planning::mapped_to(planner, &self.limits);
             let wired = given.as_deref().map(Given::wired);
             let work = || compare::planned(planner, problem, wired, play, &search, then);
             let entry = watched(shown, &search, &interrupt, work);

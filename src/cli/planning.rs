@@ -47,8 +47,10 @@ impl Task {
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
-        let topology = mapped_to(planner, &workload, limit_args);
-        assumed.extend(topology.iter().map(|topology| topology.rule(family::of(&workload).on_machines())));
+        let topology = mapped_to(planner, limit_args);
+        // Of a model that is trained its accelerator's links say so.
+        let told = topology.iter().filter(|_| workload.training().is_none());
+        assumed.extend(told.map(|topology| topology.rule(family::of(&workload).on_machines())));
         let settings = settings(planner, limit_args, &args.settings);
         let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
         let problem = Problem { workload: Arc::new(workload), limits, options };
@@ -164,8 +166,8 @@ pub(super) fn settings(planner: &dyn Planner, limits: &LimitArgs, given: &[Strin
 }
 
 /// The topology that a planner's plan is mapped to: the one asked for, unless the planner takes it into account itself.
-pub(super) fn mapped_to(planner: &dyn Planner, workload: &Workload, limits: &LimitArgs) -> Option<Arc<Given>> {
-    let own = workload.training().is_some() || planner.options().iter().any(|spec| spec.name == "topology");
+pub(super) fn mapped_to(planner: &dyn Planner, limits: &LimitArgs) -> Option<Arc<Given>> {
+    let own = planner.options().iter().any(|spec| spec.name == "topology");
     limits.topology.clone().filter(|_| !own)
 }
 

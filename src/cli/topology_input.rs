@@ -88,7 +88,7 @@ impl Given {
     pub(super) fn wiring(&self) -> String {
         let machines = self.wired.topology.machines();
         format!(
-            "{}: {} devices to a machine, {} between them and {} to another machine, the slowest pairs",
+            "{}: {} devices to a machine, {} between them and {} to another machine, the slowest pairs, which the planner counts on",
             self.wired.topology.name,
             machines.sizes().iter().min().unwrap_or(&1),
             units::bandwidth_exact(self.links.in_machine),

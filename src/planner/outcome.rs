@@ -86,6 +86,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Takes back what was proven: the plan is worth something else than the planner counted on.
+    pub(crate) fn not_proven(&mut self) {
+        if self.status == Status::Optimal {
+            self.status = Status::Feasible;
+        }
+        (self.lower_bound, self.proven_among) = (None, None);
+    }
+
     /// Whether there is no plan because nothing fits into memory.
     pub fn lacks_memory(&self) -> bool {
         self.infeasible.as_ref().is_some_and(|story| story.limits.contains(&LimitKind::Memory))

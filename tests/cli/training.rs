@@ -343,3 +343,31 @@ fn a_configuration_is_mapped_to_a_topology_and_simulated_on_its_routes() {
     let same = json(&["map", "llama-3-70b", &plan, "--topology", "8xdgx-h100", "--method", "identity", "--json"], 0);
     assert!((value(&same) / value(&h100) - 1.0).abs() < 0.02, "{} {}", value(&same), value(&h100));
 }
+
+#[test]
+fn a_plan_on_a_topology_is_worth_what_its_routes_attain() {
+    let folder = Folder::new();
+    // Of a DGX-1's pairs some have no NVLink: tensor groups on those that have are faster than the slowest pair says.
+    let asked = ["--topology", "2xdgx-1", "--global-batch", "16", "--memory", "16GB", "--reserve", "1GiB", "--json"];
+    let document = json(&[&["plan", MODEL], &asked[..]].concat(), 0);
+    let seconds = document["objective"]["value"].as_f64().unwrap();
+    let mapped = document["mapping"]["iteration_s"].as_f64().unwrap();
+    assert!((seconds / mapped - 1.0).abs() < 1e-9, "{document}");
+    let notes = document["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
+    let notes: Vec<&str> = notes.collect();
+    assert!(notes.iter().any(|note| note.contains("the slowest pairs, which the planner counts on")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.starts_with("mapped to 2xdgx-1: a batch takes")), "{notes:?}");
+    let others: Vec<f64> =
+        document["configurations"].as_array().unwrap().iter().map(|c| c["iteration_s"].as_f64().unwrap()).collect();
+    assert!(others[0] == seconds && others.iter().all(|other| *other >= seconds), "{others:?}");
+    let plan = folder.file("plan.json", document.to_string());
+    let checked = json(&["check", MODEL, &plan, "--json"], 0);
+    assert_eq!((&checked["valid"], &checked["claim"]["holds"]), (&true.into(), &true.into()), "{checked}");
+    let simulated = json(&["simulate", MODEL, &plan, "--json"], 0);
+    assert!((simulated["iteration_s"].as_f64().unwrap() / seconds - 1.0).abs() < 1e-6, "{simulated}");
+    // Where nothing but the slowest pair is known it takes longer.
+    let told = document["workload"]["training"].clone();
+    assert!(told["figures"]["inner_link"].as_f64().unwrap() < 20e9, "{told}");
+    let plain = json(&["map", MODEL, &plan, "--topology", "2xdgx-1", "--method", "identity", "--json"], 0);
+    assert!(plain["objective"]["value"].as_f64().unwrap() >= seconds * (1.0 - 1e-9), "{plain}");
+}
