@@ -8,13 +8,13 @@ use clap::Args;
 
 use super::{Failure, estimate, input, topology_input::Given};
 use crate::{
-    family::training::request::Request,
+    family::dial,
     plan::document::TrainingPart,
     source::LoadError,
     units::{self, UnitError},
     workload::{
         Profile, Workload,
-        training::{Constants, Precision, Settings, Stack, TrainingProfile, hardware},
+        training::{Constants, Settings, Stack, TrainingProfile, hardware},
     },
 };
 
@@ -107,55 +107,48 @@ impl TrainingArgs {
         settings: &[(String, String)],
         topology: Option<&Given>,
     ) -> Result<Workload, Failure> {
-        let name = workload.name.clone();
-        let Profile::Training(profile) = &mut workload.profile else {
+        if workload.training().is_none() {
             return match self.given() {
                 Some(flag) => Err(Failure::refused(
-                    format!("{flag} is for models that are to be trained, and {name} is a profile of times"),
+                    format!("{flag} is for models that are to be trained, and {} is a profile of times", workload.name),
                     "give a config.json or a published name, such as llama-3-70b",
                 )),
                 None => Ok(workload),
             };
-        };
-        let refused = |flag: &str, problem: String| Failure::refused(format!("{flag}: {problem}"), "");
-        let mut request = Request::default();
-        if let Some(id) = &self.hardware {
-            request.set("hardware", id).map_err(|problem| refused("--hardware", problem))?;
-            let wanted = request.resolve_hardware();
-            // Figures of the file's own hardware stay where that is what is asked for.
-            if wanted.id != profile.accelerator.id {
-                workload.limits.memory_bytes = Some(wanted.memory_bytes);
-                profile.accelerator = *wanted;
-                profile.constants = Constants::shipped(wanted.generation);
-            }
         }
-        match self.sequence_length[..] {
-            [] => {}
-            [tokens] => profile.sequence = tokens,
+        let refused = |flag: &str, problem: String| Failure::refused(format!("{flag}: {problem}"), "");
+        let tokens = match self.sequence_length[..] {
+            [] => None,
+            [tokens] => Some(tokens.to_string()),
             _ => {
                 let problem = "has several values, which only `sweep` takes".to_string();
                 return Err(Failure::refused(format!("--sequence-length {problem}"), "give one"));
             }
-        }
-        if let Some(word) = &self.precision {
-            let ids = Precision::ALL.map(Precision::id).join(", ");
-            let unknown = || refused("--precision", format!("is `{}`, must be {ids}", crate::text::printable(word)));
-            profile.precision = Precision::find(word).ok_or_else(unknown)?;
-        }
-        if let Some(word) = &self.stack {
-            let ids = Stack::ALL.map(Stack::id).join(", ");
-            let unknown = || refused("--stack", format!("is `{}`, must be {ids}", crate::text::printable(word)));
-            let stack = Stack::find(word).ok_or_else(unknown)?;
-            if stack != profile.stack {
-                (profile.stack, profile.settings) = (stack, stack.settings());
+        };
+        let turn = |workload: Workload, id: &str, value: Option<&str>| match value {
+            Some(value) => {
+                dial::turned(&workload, id, value).map_err(|error| refused(&format!("--{id}"), error.to_string()))
+            }
+            None => Ok(workload),
+        };
+        workload = turn(workload, "hardware", self.hardware.as_deref())?;
+        workload = turn(workload, "sequence-length", tokens.as_deref())?;
+        workload = turn(workload, "precision", self.precision.as_deref())?;
+        if let Profile::Training(profile) = &mut workload.profile {
+            if let Some(word) = &self.stack {
+                let ids = Stack::ALL.map(Stack::id).join(", ");
+                let unknown = || refused("--stack", format!("is `{}`, must be {ids}", crate::text::printable(word)));
+                let stack = Stack::find(word).ok_or_else(unknown)?;
+                if stack != profile.stack {
+                    (profile.stack, profile.settings) = (stack, stack.settings());
+                }
+            }
+            for (name, value) in settings {
+                profile.settings.set(name, value).map_err(|problem| refused("settings", problem))?;
             }
         }
-        for (name, value) in settings {
-            profile.settings.set(name, value).map_err(|problem| refused("settings", problem))?;
-        }
-        if let Some(size) = &self.reserve {
-            profile.settings.set("reserve", size).map_err(|problem| refused("--reserve", problem))?;
-        }
+        workload = turn(workload, "reserve", self.reserve.as_deref())?;
+        let Profile::Training(profile) = &mut workload.profile else { return Ok(workload) };
         if let Some(path) = &self.calibration {
             calibrated(profile, path)?;
         }

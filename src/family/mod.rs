@@ -9,6 +9,7 @@
 pub mod check;
 pub mod describe;
 pub mod devices;
+pub mod dial;
 pub mod edit;
 pub mod layers;
 pub mod limits;
@@ -37,6 +38,7 @@ pub use program::pipeline;
 
 use check::Labels;
 use describe::Describe;
+use dial::{Dial, NotTurned};
 
 /// A plan under check: what the rules of all families have found is in it.
 pub struct Checked<'a> {
@@ -62,6 +64,20 @@ pub trait Family: Describe + Sync {
     /// What limits are taken as where neither the file nor the user states them.
     fn assumed_limits(&self) -> &'static [(LimitKind, f64)] {
         &[]
+    }
+
+    /// What of the workload itself can be turned while it is planned.
+    fn dials(&self) -> Vec<Dial> {
+        vec![]
+    }
+
+    /// The workload, which is of this family, with one of these turned.
+    ///
+    /// # Errors
+    /// [`NotTurned`] with what would do.
+    fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
+        let _ = value;
+        Err(NotTurned(format!("{} carries what was measured: there is no `{id}` to change", workload.name)))
     }
 
     /// Whether devices sit in machines, so that these must be known.

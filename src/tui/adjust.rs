@@ -14,9 +14,11 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
+    family::dial,
     planner::{OptionKind, OptionSpec, OptionValue},
     simulate::{Schedule, Settings},
     units,
+    workload::Workload,
 };
 
 /// A value that is being typed.
@@ -37,6 +39,7 @@ pub(super) struct Editing {
 /// A typed value that was understood.
 enum Typed {
     Limit(LimitKind, f64),
+    Workload(Box<Workload>),
     Option(&'static str, OptionValue),
     Simulator(Settings),
 }
@@ -61,6 +64,9 @@ impl Model {
                 let value = kind.step(self.limits.get(kind), up, large);
                 return self.set_limits(self.limits.with(kind, value));
             }
+            (PanelRow::Dial(_), Action::Edit) => self.begin_typing(row),
+            (PanelRow::Dial(i), Action::Reset) => return self.turn(i, self.first_dials[i].value.clone()),
+            (PanelRow::Dial(i), _) => return self.turn(i, self.dials[i].step(up, large).to_string()),
             (PanelRow::Schedule | PanelRow::Setting(_), _) => return self.act_on_play_row(row, action),
             (PanelRow::Option(i), _) => {
                 let spec = &self.specs()[i];
@@ -79,6 +85,21 @@ impl Model {
             }
         }
         vec![]
+    }
+
+    /// Turns a dial of the workload; what is planned is then another workload of the same nodes.
+    fn turn(&mut self, dial: usize, value: String) -> Effects {
+        let now = &self.dials[dial];
+        if now.value == value {
+            return vec![];
+        }
+        match dial::turned(&self.workload, now.id, &value) {
+            Ok(workload) => self.take_turned(workload),
+            Err(error) => {
+                self.message = Some((Tone::Refused, error.to_string()));
+                vec![]
+            }
+        }
     }
 
     /// Does an action to a row that says how plans are played.
@@ -174,6 +195,7 @@ impl Model {
     fn begin_typing(&mut self, row: PanelRow) {
         let text = match row {
             PanelRow::Limit(kind) => kind.format(self.limits.get(kind)),
+            PanelRow::Dial(i) => self.dials[i].value.clone(),
             PanelRow::Option(i) => self.specs()[i].show(&self.option_value(&self.specs()[i])),
             PanelRow::Setting(setting) => setting.show(&self.play.settings),
             PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => return,
@@ -191,6 +213,7 @@ impl Model {
             KeyCode::Esc => return vec![],
             KeyCode::Enter => match self.understand(&editing) {
                 Ok(Typed::Limit(kind, value)) => return self.set_limits(self.limits.with(kind, value)),
+                Ok(Typed::Workload(workload)) => return self.take_turned(*workload),
                 Ok(Typed::Option(name, value)) => {
                     let spec = self.specs().iter().find(|spec| spec.name == name);
                     return spec.map_or_else(Vec::new, |spec| self.set_option(spec, value));
@@ -223,6 +246,10 @@ impl Model {
         match editing.row {
             PanelRow::Limit(kind) => {
                 kind.parse(text).map(|value| Typed::Limit(kind, value)).map_err(|error| error.to_string())
+            }
+            PanelRow::Dial(i) => {
+                let turned = dial::turned(&self.workload, self.dials[i].id, text);
+                turned.map(|workload| Typed::Workload(Box::new(workload))).map_err(|error| error.to_string())
             }
             PanelRow::Option(i) => {
                 let spec = &self.specs()[i];

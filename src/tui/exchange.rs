@@ -190,6 +190,7 @@ impl Model {
         self.message = Some((Tone::Done, format!("loaded {}; {origin}", workload.name)));
         self.forget_results();
         self.set_workload(workload);
+        self.first_dials.clone_from(&self.dials);
         self.last_for.clear();
         // A planner of another kind of workload would plan a converted one.
         self.choose_native();

@@ -195,7 +195,11 @@ impl Model {
                 match row {
                     PanelRow::Planner(i) => return self.choose(i),
                     PanelRow::Others => self.fold_others(!self.others_unfolded),
-                    PanelRow::Limit(_) | PanelRow::Option(_) | PanelRow::Schedule | PanelRow::Setting(_) => {}
+                    PanelRow::Limit(_)
+                    | PanelRow::Dial(_)
+                    | PanelRow::Option(_)
+                    | PanelRow::Schedule
+                    | PanelRow::Setting(_) => {}
                 }
             }
             Some(Hit::Step(row, up)) => {

@@ -40,7 +40,10 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
-    family,
+    family::{
+        self,
+        dial::{self, Dial},
+    },
     plan::Measure,
     planner::{OptionSpec, Options, Planner, Problem, Search},
     simulate::{Asked as AskedPlay, Play, Schedule, Settings},
@@ -86,6 +89,10 @@ pub(super) struct Model {
     pub limits: Limits,
     /// Those it started with.
     pub first_limits: Limits,
+    /// What of the workload itself can be turned.
+    pub dials: Vec<Dial>,
+    /// How that stood at the start.
+    pub first_dials: Vec<Dial>,
     /// Those of a workload that does not state its own.
     pub defaults: Overrides,
     /// With which options, by planner.
@@ -308,6 +315,8 @@ impl Model {
             refusals: refusals(request.planners, &request.workload),
             natives: natives(request.planners, &request.workload),
             findings: lint::lint(&request.workload),
+            dials: dial::dials(&request.workload),
+            first_dials: dial::dials(&request.workload),
             workload: request.workload,
             planners: request.planners,
             planner,
@@ -403,6 +412,7 @@ impl Model {
         self.refusals = refusals(self.planners, &workload);
         self.natives = natives(self.planners, &workload);
         self.findings = lint::lint(&workload);
+        self.dials = dial::dials(&workload);
         self.workload = workload;
         self.last_for.retain(|&(_, planner)| self.refusals[planner].is_none());
         if self.refusals[self.planner].is_some() {

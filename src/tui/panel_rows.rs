@@ -19,6 +19,8 @@ pub(super) enum PanelRow {
     Others,
     /// A limit.
     Limit(LimitKind),
+    /// Something of the workload itself, by its place among its dials.
+    Dial(usize),
     /// An option of the planner, by its place in its list.
     Option(usize),
     /// The schedule.
@@ -61,7 +63,7 @@ impl PanelRow {
     pub(super) fn section(self) -> PanelSection {
         match self {
             PanelRow::Planner(_) | PanelRow::Others => PanelSection::Planner,
-            PanelRow::Limit(_) => PanelSection::Limits,
+            PanelRow::Limit(_) | PanelRow::Dial(_) => PanelSection::Limits,
             PanelRow::Option(_) => PanelSection::Options,
             PanelRow::Schedule | PanelRow::Setting(_) => PanelSection::Play,
         }
@@ -83,6 +85,7 @@ impl Model {
             }
         }
         rows.extend(limits_of(self.current_planner(), &self.workload).iter().map(|&kind| PanelRow::Limit(kind)));
+        rows.extend((0..self.dials.len()).map(PanelRow::Dial));
         let unheard = self.current_planner().unheard(&self.workload);
         let heard = |&i: &usize| !unheard.contains(&self.specs()[i].name);
         rows.extend((0..self.specs().len()).filter(heard).map(PanelRow::Option));

@@ -9,7 +9,7 @@ use super::{
     update::{Effect, Effects},
 };
 use crate::{
-    cluster::Overrides,
+    cluster::{MissingLimit, Overrides},
     family,
     source::{LoadError, error::printable},
     workload::{BUILTIN, Workload},
@@ -65,15 +65,35 @@ impl Model {
                 return vec![];
             }
         };
-        let kept = self.session().limits(&Overrides::default());
-        let unstated = self.defaults.unstated_by(&workload.limits);
-        let limits = match family::resolve(&workload, &kept.or(&unstated)) {
-            Ok(limits) => limits,
+        let told = format!("read {} again", workload.name);
+        match self.adopt(workload, &told) {
+            Ok(effects) => {
+                self.first_dials.clone_from(&self.dials);
+                effects
+            }
             Err(missing) => {
                 self.message = Some((Tone::Refused, format!("not read again: the file {missing}")));
-                return vec![];
+                vec![]
             }
-        };
+        }
+    }
+
+    /// Plans the workload as a dial of it was turned. What was reached of limits by hand stays.
+    pub(super) fn take_turned(&mut self, workload: Workload) -> Effects {
+        self.adopt(Arc::new(workload), "").unwrap_or_else(|missing| {
+            self.message = Some((Tone::Refused, format!("{} {missing}", self.workload.name)));
+            vec![]
+        })
+    }
+
+    /// Takes another version of the workload: limits that were changed stay, the others are its own.
+    ///
+    /// # Errors
+    /// [`MissingLimit`] if it names one no more; nothing is changed then.
+    fn adopt(&mut self, workload: Arc<Workload>, told: &str) -> Result<Effects, MissingLimit> {
+        let kept = self.session().limits(&Overrides::default());
+        let unstated = self.defaults.unstated_by(&workload.limits);
+        let limits = family::resolve(&workload, &kept.or(&unstated))?;
         self.first_limits = family::resolve(&workload, &unstated).unwrap_or(limits);
         self.limits = limits;
         if std::mem::discriminant(&workload.profile) != std::mem::discriminant(&self.workload.profile) {
@@ -85,7 +105,6 @@ impl Model {
         }
         self.compare_outdated();
         self.compare.forget_answers();
-        let told = format!("read {} again", workload.name);
         let before = self.pins_here().count();
         self.set_workload(workload);
         let mut effects = self.measure_edited();
@@ -95,10 +114,12 @@ impl Model {
             1 => "; 1 pin is of other nodes and hidden until they come back".into(),
             count => format!("; {count} pins are of other nodes and hidden until they come back"),
         };
-        self.message = Some((Tone::Done, told + stays + &hidden));
+        if !told.is_empty() {
+            self.message = Some((Tone::Done, format!("{told}{stays}{hidden}")));
+        }
         effects.append(&mut self.replan());
         effects.append(&mut self.compare_again());
-        effects
+        Ok(effects)
     }
 }
 

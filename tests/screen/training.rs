@@ -8,7 +8,9 @@ use plantui::{
     workload::{self, Workload},
 };
 
-use crate::{line, request};
+use ratatui::crossterm::event::KeyCode;
+
+use crate::{line, press, request};
 
 fn model() -> Arc<Workload> {
     Arc::new(workload::load(std::path::Path::new("llama-3-70b")).expect("a published name"))
@@ -74,4 +76,41 @@ fn every_view_draws_a_model_at_every_size() {
             screen.draw();
         }
     }
+}
+
+#[test]
+fn hardware_and_the_length_of_sequences_are_turned_like_limits() {
+    let mut screen = opened(160, 40);
+    let figures = |screen: &mut Offscreen| line(&screen.text(), "tokens/s per device");
+    let before = figures(&mut screen);
+    screen.focus(Focus::Panel);
+    let row = |screen: &mut Offscreen, label: &str| {
+        let text = screen.text();
+        let found = text.lines().find(|line| line.trim_start().trim_start_matches('▌').trim_start().starts_with(label));
+        found.unwrap_or_else(|| panic!("no {label} in\n{text}")).to_string()
+    };
+    assert!(row(&mut screen, "hardware").contains("h100"));
+    for _ in 0..10 {
+        if screen.text().contains("tokens in a sequence") {
+            break;
+        }
+        screen.act(Action::Down);
+    }
+    screen.act(Action::Increase);
+    assert!(row(&mut screen, "sequence").contains("16384"));
+    assert_ne!(figures(&mut screen), before);
+    screen.act(Action::Reset);
+    assert!(row(&mut screen, "sequence").contains("8192"));
+    assert_eq!(figures(&mut screen), before);
+    // Another accelerator brings its own memory.
+    screen.act(Action::Up);
+    screen.act(Action::Increase);
+    assert!(!row(&mut screen, "hardware").contains("h100") && !row(&mut screen, "memory").contains("80 GiB"));
+    screen.act(Action::Reset);
+    assert_eq!(figures(&mut screen), before);
+    // What cannot be is told beside the field and changes nothing.
+    screen.act(Action::Edit);
+    screen.keys("abacus");
+    press(&mut screen, KeyCode::Enter);
+    assert!(screen.text().contains("there is no hardware `abacus`"));
 }

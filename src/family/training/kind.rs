@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{configured, iteration::Costs, memory, program, score, wiring};
+use super::{configured, dials, iteration::Costs, memory, program, score, wiring};
 use crate::{
     cluster::{LimitKind, Limits},
-    family::{Checked, Family},
+    family::{
+        Checked, Family,
+        dial::{Dial, NotTurned},
+    },
     plan::{Measure, Plan, Score},
     simulate::{Demands, Pipeline, Settings},
     workload::{TrainingProfile, Workload, piper::VANILLA},
@@ -36,6 +39,14 @@ impl Family for TrainingProfile {
 
     fn assumed_limits(&self) -> &'static [(LimitKind, f64)] {
         &USUAL
+    }
+
+    fn dials(&self) -> Vec<Dial> {
+        dials::dials(self)
+    }
+
+    fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, NotTurned> {
+        dials::turned(workload, id, value)
     }
 
     fn measures(&self, _options: &BTreeMap<String, Value>) -> Vec<Measure> {

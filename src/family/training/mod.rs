@@ -16,6 +16,7 @@ pub mod calibrate;
 pub mod check;
 pub mod configured;
 mod describe;
+mod dials;
 mod estimate;
 mod facts;
 pub mod iteration;

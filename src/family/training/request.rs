@@ -224,7 +224,11 @@ impl Request {
     }
 }
 
-fn accelerator(value: &str) -> Result<&'static Accelerator, String> {
+/// The accelerator of this name.
+///
+/// # Errors
+/// A sentence with those there are.
+pub(super) fn accelerator(value: &str) -> Result<&'static Accelerator, String> {
     hardware::find(value).ok_or_else(|| {
         let known: Vec<&str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
         let what =

@@ -114,6 +114,7 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
         },
         Some(PanelRow::Others) => "planners that cannot plan this workload; each says why".to_string(),
         Some(PanelRow::Limit(kind)) => kind.help().to_string(),
+        Some(PanelRow::Dial(i)) => model.dials[i].help.to_string(),
         Some(PanelRow::Option(i)) => {
             let spec = &model.specs()[i];
             let more = match (spec.kind, model.option_value(spec)) {
@@ -195,13 +196,18 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
             let text = format!("{sign} +{} not for this workload", model.other_planners().len());
             (vec![Span::styled(clip(&text, width.saturating_sub(1)), theme.fg(Role::Muted))], false)
         }
-        PanelRow::Limit(_) | PanelRow::Option(_) | PanelRow::Setting(_) if editing(model, row) => {
+        PanelRow::Limit(_) | PanelRow::Dial(_) | PanelRow::Option(_) | PanelRow::Setting(_) if editing(model, row) => {
             (field(model, row, width), false)
         }
         PanelRow::Limit(kind) => {
             let value = model.limits.get(kind);
             let changed = value != model.first_limits.get(kind);
             (pair(model, kind.label(), &kind.format(value), changed, width), true)
+        }
+        PanelRow::Dial(i) => {
+            let dial = &model.dials[i];
+            let changed = model.first_dials.get(i).is_none_or(|first| first.value != dial.value);
+            (pair(model, dial.label, &dial.value, changed, width), true)
         }
         PanelRow::Option(i) => {
             let spec = &model.specs()[i];
@@ -304,6 +310,7 @@ fn editing(model: &Model, row: PanelRow) -> bool {
 fn label(model: &Model, row: PanelRow) -> &'static str {
     match row {
         PanelRow::Limit(kind) => kind.label(),
+        PanelRow::Dial(i) => model.dials[i].label,
         PanelRow::Option(i) => model.specs()[i].label,
         PanelRow::Setting(setting) => setting.label(),
         PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => "",

@@ -54,6 +54,7 @@ fn field(model: &Model) -> Option<&'static str> {
     Some(match model.panel_row()? {
         PanelRow::Planner(planner) => model.planners[planner].info().name,
         PanelRow::Limit(kind) => kind.label(),
+        PanelRow::Dial(i) => model.dials[i].label,
         PanelRow::Option(i) => model.specs()[i].label,
         PanelRow::Schedule => model.play.schedule.name(),
         PanelRow::Setting(setting) => setting.label(),
