@@ -232,7 +232,7 @@ mod tests {
             &[]
         }
 
-        fn can_plan(&self, _workload: &Workload) -> Result<(), String> {
+        fn can_plan(&self, _workload: &Workload) -> Result<(), crate::planner::CannotPlan> {
             Ok(())
         }
 

@@ -239,6 +239,7 @@ impl CompareArgs {
             let problem = Problem { workload: Arc::clone(workload), limits: *limits, options };
             let asked = planner
                 .can_plan(workload)
+                .map_err(|reason| reason.to_string())
                 .and_then(|()| planner.check_options(&problem).map_err(|error| error.to_string()));
             match asked {
                 Ok(()) => able.push(Asked { planner, problem }),

@@ -81,16 +81,17 @@ fn targets() -> PossibleValuesParser {
 
 fn placement(workload: &Workload, limits: &FileLimits) -> Result<Conversion, String> {
     let bandwidth = limits.bandwidth_bytes_per_s.ok_or("it names no bandwidth; give it with --bandwidth")?;
-    convert::to_placement(workload, Mode::Keeping, 1, bandwidth)
+    convert::to_placement(workload, Mode::Keeping, 1, bandwidth).map_err(|error| error.to_string())
 }
 
 fn piper(workload: &Workload, limits: &FileLimits) -> Result<Conversion, String> {
     let (microbatches, bandwidth) = (limits.microbatches, limits.bandwidth_bytes_per_s);
     convert::to_piper(workload, microbatches.unwrap_or(MICROBATCHES), bandwidth.unwrap_or(BANDWIDTH))
+        .map_err(|error| error.to_string())
 }
 
 fn pipedream(workload: &Workload, _: &FileLimits) -> Result<Conversion, String> {
-    convert::to_layers(workload)
+    convert::to_layers(workload).map_err(|error| error.to_string())
 }
 
 impl ConvertArgs {

@@ -87,7 +87,7 @@ impl ScreenArgs {
         if let Some(name) = &self.look.theme {
             // Here too, so that a wrong name is refused whether or not there is a terminal.
             theme::load(name, theme::user_directory().as_deref(), theme::Depth::True)
-                .map_err(|problem| Failure::refused(problem, "`plantui themes` lists them"))?;
+                .map_err(|problem| Failure::refused(problem.to_string(), "`plantui themes` lists them"))?;
         }
         let named = self.start.config.is_some() || self.start.print_config;
         let config = (named || tui::terminal_is_there()).then(|| self.config()).transpose()?.unwrap_or_default();

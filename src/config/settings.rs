@@ -41,7 +41,8 @@ pub(super) fn general() -> Vec<Setting> {
             example: "dark".into(),
             read: Box::new(|config, value| {
                 let name = text(value, "dark")?;
-                theme::load(name, theme::user_directory().as_deref(), Depth::True)?;
+                theme::load(name, theme::user_directory().as_deref(), Depth::True)
+                    .map_err(|error| error.to_string())?;
                 config.theme = name.into();
                 Ok(())
             }),

@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::{
     planner::Status,
@@ -233,24 +234,43 @@ pub fn to_csv(sweep: &Sweep, run: &Run, answers: &[Option<Answer>], before: &Tab
     String::from_utf8(bytes).expect("all fields are text")
 }
 
+/// Why a text is no such table.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TableError {
+    /// It has the columns of an older version.
+    #[error("line 1 lacks {lacks}: an older version wrote it, and what it rests on is not known")]
+    Older {
+        /// The columns it has not.
+        lacks: String,
+    },
+    /// It has other columns.
+    #[error("line 1 has other columns than a sweep's table")]
+    OtherColumns,
+    /// A line cannot be read.
+    #[error("line {line}{problem}")]
+    Line {
+        /// Its number, from 1.
+        line: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
 /// Reads such a table; an empty text is an empty table.
 ///
 /// # Errors
-/// A sentence with the line and what is wrong there.
-pub fn read(text: &str) -> Result<Table, String> {
+/// [`TableError`] with the line and what is wrong there.
+pub fn read(text: &str) -> Result<Table, TableError> {
     if text.trim().is_empty() {
         return Ok(Table::default());
     }
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| at(&error))?;
     if header.iter().eq(COLUMNS.into_iter().filter(|column| !LATER.contains(column))) {
-        return Err(format!(
-            "line 1 lacks {}: an older version wrote it, and what it rests on is not known",
-            LATER.join(", ")
-        ));
+        return Err(TableError::Older { lacks: LATER.join(", ") });
     }
     if header.iter().ne(COLUMNS) {
-        return Err("line 1 has other columns than a sweep's table".into());
+        return Err(TableError::OtherColumns);
     }
     let rows = reader.records().map(|record| row(&record?)).collect::<Result<Vec<Row>, _>>();
     Ok(Table { rows: rows.map_err(|error| at(&error))? })
@@ -267,16 +287,17 @@ fn row(record: &csv::StringRecord) -> Result<Row, csv::Error> {
     Ok(Row { key, outcome: Outcome { objective, unit, why, ..outcome } })
 }
 
-fn at(error: &csv::Error) -> String {
+fn at(error: &csv::Error) -> TableError {
     let line = error.position().map_or(1, csv::Position::line);
-    match error.kind() {
+    let problem = match error.kind() {
         csv::ErrorKind::Deserialize { err, .. } => {
             let column = err.field().and_then(|field| COLUMNS.get(KEYS + field as usize)).copied().unwrap_or("a field");
-            format!("line {line}: {column} cannot be read: {}", err.kind())
+            format!(": {column} cannot be read: {}", err.kind())
         }
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("line {line} has {len} fields in place of {expected_len}")
+            format!(" has {len} fields in place of {expected_len}")
         }
-        _ => format!("line {line} cannot be read"),
-    }
+        _ => " cannot be read".into(),
+    };
+    TableError::Line { line, problem }
 }

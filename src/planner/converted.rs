@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use super::{
-    Infeasible, Lever, ManyRuns, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
-    equal_partition, one_by_one, piper, placement,
+    CannotPlan, Infeasible, Lever, ManyRuns, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search,
+    Status, equal_partition, one_by_one, piper, placement,
 };
 use crate::{
     cluster::{LimitKind, Limits},
@@ -22,7 +22,7 @@ use crate::{
     plan::{Plan, Stage, Violation},
     workload::{
         Workload,
-        convert::{self, Conversion, Mode},
+        convert::{self, Conversion, Mode, NotConverted},
     },
 };
 
@@ -70,7 +70,7 @@ impl Planner for Converted {
         self.planner.is_native(workload)
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         let Err(reason) = self.planner.can_plan(workload) else { return Ok(()) };
         if workload.piper().is_none() && workload.placement().is_none() {
             return Err(reason);
@@ -135,7 +135,7 @@ impl Converted {
         let bandwidth = if pipeline { limits.bandwidth_bytes_per_s } else { NOMINAL_BANDWIDTH };
         let conversion = match convert(original, mode, in_flight, bandwidth) {
             Ok(conversion) => conversion,
-            Err(reason) => return ended(refused(reason, vec![])),
+            Err(reason) => return ended(refused(reason.to_string(), vec![])),
         };
         let Conversion { workload, members, choices, assumptions } = conversion;
         let microbatches = if pipeline { limits.microbatches } else { INDIVISIBLE };
@@ -183,7 +183,7 @@ impl Converted {
 }
 
 /// The workload in the terms of the other family.
-fn convert(workload: &Workload, mode: Mode, in_flight: u32, bandwidth: f64) -> Result<Conversion, String> {
+fn convert(workload: &Workload, mode: Mode, in_flight: u32, bandwidth: f64) -> Result<Conversion, NotConverted> {
     if workload.piper().is_some() {
         convert::to_placement(workload, mode, in_flight, bandwidth)
     } else {

@@ -1,6 +1,8 @@
 //! Planners with bugs, for tests of what becomes of them.
 
-use super::{ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, converted::EQUAL_PARTITION};
+use super::{
+    CannotPlan, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, converted::EQUAL_PARTITION,
+};
 use crate::{cluster::LimitKind, workload::Workload};
 
 /// What is wrong with it.
@@ -33,7 +35,7 @@ impl Planner for Liar {
         EQUAL_PARTITION.options()
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         EQUAL_PARTITION.can_plan(workload)
     }
 

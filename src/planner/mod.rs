@@ -24,6 +24,8 @@ mod search;
 
 use std::sync::Arc;
 
+use thiserror::Error;
+
 use crate::{
     cluster::{LimitKind, Limits},
     family::{self},
@@ -69,6 +71,23 @@ pub struct PlannerInfo {
     pub unit: &'static str,
 }
 
+/// Why a planner cannot plan a workload: a reason that a user can act on.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct CannotPlan(String);
+
+impl From<String> for CannotPlan {
+    fn from(reason: String) -> Self {
+        CannotPlan(reason)
+    }
+}
+
+impl From<&str> for CannotPlan {
+    fn from(reason: &str) -> Self {
+        CannotPlan(reason.into())
+    }
+}
+
 /// A planning algorithm.
 pub trait Planner: Sync + Send {
     /// Who it is.
@@ -109,7 +128,7 @@ pub trait Planner: Sync + Send {
     ///
     /// # Errors
     /// A reason a user can act on.
-    fn can_plan(&self, workload: &Workload) -> Result<(), String>;
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan>;
 
     /// What its plans of a workload are measured by, and with them the values and bounds that a search tells on its way.
     /// [`PlannerInfo::objective`] is that of the workloads it is made for: plans of a converted one are measured as that

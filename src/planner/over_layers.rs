@@ -10,7 +10,8 @@
 use std::sync::Arc;
 
 use super::{
-    Lever, OptionError, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
+    CannotPlan, Lever, OptionError, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics,
+    Status,
     converted::{INDIVISIBLE, NOMINAL_BANDWIDTH},
     parmesan::{
         self,
@@ -23,7 +24,7 @@ use crate::{
     plan::{Plan, Score, Stage, Violation},
     workload::{
         Workload,
-        convert::{self, Conversion},
+        convert::{self, Conversion, NotConverted},
         formats::Wired,
     },
 };
@@ -52,12 +53,12 @@ impl Planner for OverLayers {
         parmesan::Parmesan.is_native(workload)
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         let Err(reason) = parmesan::Parmesan.can_plan(workload) else { return Ok(()) };
         if workload.piper().is_none() && workload.placement().is_none() {
             return Err(reason);
         }
-        converted(workload).map(drop).map_err(|why| format!("{reason}; {why}"))
+        converted(workload).map(drop).map_err(|why| format!("{reason}; {why}").into())
     }
 
     fn check_options(&self, problem: &Problem) -> Result<(), OptionError> {
@@ -86,7 +87,7 @@ impl OverLayers {
         };
         let conversion = match converted(&problem.workload) {
             Ok(conversion) => conversion,
-            Err(reason) => return Outcome::refused(reason),
+            Err(reason) => return Outcome::refused(reason.to_string()),
         };
         let asked = Asked { problem, wired, conversion };
         let replicas = problem.options.flag("replicas") && problem.workload.placement().is_none();
@@ -106,7 +107,7 @@ impl OverLayers {
 }
 
 /// The workload as layers, each with the original nodes it stands for.
-fn converted(workload: &Workload) -> Result<Conversion, String> {
+fn converted(workload: &Workload) -> Result<Conversion, NotConverted> {
     if workload.placement().is_none() {
         return convert::to_layers(workload);
     }

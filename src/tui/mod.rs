@@ -209,8 +209,8 @@ pub enum ScreenError {
         missing: MissingLimit,
     },
     /// The theme is not there or is none.
-    #[error("{0}")]
-    Theme(String),
+    #[error(transparent)]
+    Theme(#[from] theme::ThemeError),
     /// The terminal failed.
     #[error("the terminal failed: {0}")]
     Terminal(#[from] io::Error),

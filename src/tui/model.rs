@@ -451,5 +451,5 @@ fn natives(planners: &[&dyn Planner], workload: &Workload) -> Vec<bool> {
 }
 
 fn refusals(planners: &[&dyn Planner], workload: &Workload) -> Vec<Option<String>> {
-    planners.iter().map(|planner| planner.can_plan(workload).err()).collect()
+    planners.iter().map(|planner| planner.can_plan(workload).err().map(|why| why.to_string())).collect()
 }

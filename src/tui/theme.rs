@@ -13,9 +13,10 @@ use std::{
 
 use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
+use thiserror::Error;
 
 use super::background::AUTO;
-use crate::{text::is_hostile, workload::formats::file};
+use crate::{source::LoadError, text::is_hostile, workload::formats::file};
 
 /// A theme has a kilobyte; what is larger than this is something else.
 const MAX_BYTES: u64 = 1 << 20;
@@ -238,26 +239,59 @@ pub fn names(user: Option<&Path>) -> Vec<String> {
     names
 }
 
+/// Why there is no theme.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ThemeError {
+    /// Nobody has such a one.
+    #[error("there is no theme `{name}`; there are {known}")]
+    Unknown {
+        /// As it was called.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// Its file cannot be read.
+    #[error(transparent)]
+    File(#[from] LoadError),
+    /// Its file holds something else than text.
+    #[error("{file}: is not text")]
+    NoText {
+        /// The file.
+        file: String,
+    },
+    /// Its file is no theme.
+    #[error("{file}:{line}: {problem}")]
+    Content {
+        /// The file, or the built-in theme.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+}
+
 /// The theme of a name, the user's before the built-in one, for a terminal with so many colours.
 ///
 /// # Errors
-/// One sentence: there is no such theme, or its file is not one.
-pub fn load(name: &str, user: Option<&Path>, depth: Depth) -> Result<Theme, String> {
+/// [`ThemeError`]: there is no such theme, or its file is not one.
+pub fn load(name: &str, user: Option<&Path>, depth: Depth) -> Result<Theme, ThemeError> {
     // Nobody has asked the terminal, or it does not say.
     let name = if name == AUTO { "dark" } else { name };
     let own = user.map(|dir| dir.join(format!("{name}.toml"))).filter(|path| path.is_file());
     let (text, source) = match (&own, BUILT_IN.iter().find(|(n, _)| *n == name)) {
         (Some(path), _) => {
             let shown = path.display().to_string();
-            let bytes = file::read_at_most(path, MAX_BYTES).map_err(|error| error.to_string())?;
-            (String::from_utf8(bytes).map_err(|_| format!("{shown}: is not text"))?, shown)
+            let bytes = file::read_at_most(path, MAX_BYTES)?;
+            (String::from_utf8(bytes).map_err(|_| ThemeError::NoText { file: shown.clone() })?, shown)
         }
         (None, Some((_, text))) => ((*text).to_string(), name.to_string()),
-        (None, None) => return Err(format!("there is no theme `{name}`; there are {}", names(user).join(", "))),
+        (None, None) => return Err(ThemeError::Unknown { name: name.into(), known: names(user).join(", ") }),
     };
     let file: ThemeFile = toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-        format!("{source}:{line}: {}", error.message().lines().next().unwrap_or_default())
+        let problem = error.message().lines().next().unwrap_or_default().into();
+        ThemeError::Content { file: source.clone(), line, problem }
     })?;
     Ok(resolve(name, &file, depth))
 }
@@ -475,9 +509,9 @@ mod tests {
         let user = Some(dir.path());
         assert_eq!(load("dark", user, Depth::True).unwrap().color(Role::Text), Color::Rgb(1, 2, 3));
         assert!(names(user).ends_with(&["mine".into(), "typo".into()]));
-        let error = load("mine", user, Depth::True).unwrap_err();
+        let error = load("mine", user, Depth::True).unwrap_err().to_string();
         assert!(error.contains("mine.toml:2") && error.contains("#5fa8e8"), "{error}");
-        assert!(load("typo", user, Depth::True).unwrap_err().contains("txet"));
-        assert!(load("none", user, Depth::True).unwrap_err().contains("high-contrast"));
+        assert!(load("typo", user, Depth::True).unwrap_err().to_string().contains("txet"));
+        assert!(load("none", user, Depth::True).unwrap_err().to_string().contains("high-contrast"));
     }
 }

@@ -287,7 +287,7 @@ impl Model {
                 self.theme = theme;
                 self.generation += 1;
             }
-            Err(error) => self.message = Some((Tone::Refused, error)),
+            Err(error) => self.message = Some((Tone::Refused, error.to_string())),
         }
     }
 

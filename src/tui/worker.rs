@@ -275,7 +275,7 @@ mod tests {
             &[]
         }
 
-        fn can_plan(&self, _: &Workload) -> Result<(), String> {
+        fn can_plan(&self, _: &Workload) -> Result<(), crate::planner::CannotPlan> {
             Ok(())
         }
 

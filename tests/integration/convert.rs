@@ -72,7 +72,7 @@ fn pipers_profile_becomes_a_placement() {
     let one = degrees.remove("1").unwrap();
     degrees.insert("2".into(), one);
     let reason = convert::to_placement(&load(&without), Mode::Keeping, 1, 1000.0).unwrap_err();
-    assert_eq!(reason, "node 2 has no mode at tensor degree 1, and an accelerator is one device");
+    assert_eq!(reason.to_string(), "node 2 has no mode at tensor degree 1, and an accelerator is one device");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_placement_becomes_pipers_profile() {
     assert_eq!(convert::to_piper(&load(&value), 8, 1e6).unwrap().members, [vec![0, 1, 2, 3, 4]]);
     value["nodes"][4]["supportedOnFpga"] = json!(0);
     let reason = convert::to_piper(&load(&value), 8, 1e6).unwrap_err();
-    assert_eq!(reason, "node 5 cannot run on an accelerator, and stages run on nothing else");
+    assert_eq!(reason.to_string(), "node 5 cannot run on an accelerator, and stages run on nothing else");
 }
 
 #[test]

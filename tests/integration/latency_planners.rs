@@ -260,7 +260,7 @@ fn training_graphs_are_refused_where_one_inference_is_asked_for() {
     let mut case = RandomPlacement::sized(1, 5);
     case.profile.nodes[4].backward = true;
     let (workload, limits) = case.workload();
-    let refused = planner::find("placement-latency-ip").unwrap().can_plan(&workload).unwrap_err();
+    let refused = planner::find("placement-latency-ip").unwrap().can_plan(&workload).unwrap_err().to_string();
     assert!(refused.contains("give it the inference graph"), "{refused}");
     // The published evaluation makes no difference between the passes.
     for id in ["placement-latency-greedy", "placement-latency-dp"] {

@@ -341,14 +341,14 @@ fn tables_that_are_none_are_refused_by_line() {
     let part = answered(&sweep, open(&sweep), 1, |count| count >= 2);
     let good = sweep_csv::to_csv(&sweep, &unlimited(&sweep), &part, &Table::default());
     assert!(sweep_csv::read("").unwrap().answers(&sweep, &unlimited(&sweep)).iter().all(Option::is_none));
-    assert!(sweep_csv::read("a,b\n1,2\n").unwrap_err().contains("line 1"));
+    assert!(sweep_csv::read("a,b\n1,2\n").unwrap_err().to_string().contains("line 1"));
     let first = sweep_csv::COLUMNS.into_iter().filter(|c| !["seed", "deadline_s", "workload_hash"].contains(c));
-    let error = sweep_csv::read(&first.collect::<Vec<_>>().join(",")).unwrap_err();
+    let error = sweep_csv::read(&first.collect::<Vec<_>>().join(",")).unwrap_err().to_string();
     assert!(error.contains("lacks seed, deadline_s, workload_hash"), "{error}");
     let broken = good.replacen(",optimal,", ",perfect,", 1);
-    let error = sweep_csv::read(&broken).unwrap_err();
+    let error = sweep_csv::read(&broken).unwrap_err().to_string();
     assert!(error.starts_with("line ") && error.contains("perfect"), "{error}");
-    let error = sweep_csv::read(&format!("{good}one,two\n")).unwrap_err();
+    let error = sweep_csv::read(&format!("{good}one,two\n")).unwrap_err().to_string();
     assert!(error.contains("has 2 fields in place of 28"), "{error}");
 }
 

@@ -4,7 +4,7 @@ use plantui::{
     cluster::LimitKind,
     family,
     plan::{Plan, Stage},
-    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     workload::Workload,
 };
 
@@ -92,7 +92,7 @@ impl Planner for OneStage {
         &OPTIONS
     }
 
-    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl Planner for Quick {
         &OPTIONS
     }
 
-    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl Planner for Refusing {
         &[]
     }
 
-    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
         Err("it has no moon in it; load one that has".into())
     }
 
@@ -164,7 +164,7 @@ impl Planner for Panicking {
         &[]
     }
 
-    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
         Ok(())
     }
 
@@ -183,7 +183,7 @@ impl Planner for Endless {
         &[]
     }
 
-    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
         Ok(())
     }
 

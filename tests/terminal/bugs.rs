@@ -9,7 +9,7 @@ use std::{
 };
 
 use plantui::{
-    planner::{OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{CannotPlan, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     tui::ScreenRequest,
     workload::Workload,
 };
@@ -34,7 +34,7 @@ impl Planner for FallsOver {
         &[]
     }
 
-    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
         Ok(())
     }
 
@@ -54,7 +54,7 @@ impl Planner for BreaksTheScreen {
         &[]
     }
 
-    fn can_plan(&self, _: &Workload) -> Result<(), String> {
+    fn can_plan(&self, _: &Workload) -> Result<(), CannotPlan> {
         Ok(())
     }
 

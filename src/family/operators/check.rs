@@ -90,7 +90,7 @@ fn read_splits(
         let read = operator.parse_split(text);
         let problem = match &read {
             Ok(split) => wrong_with(operator, split, stage.device_count()),
-            Err(problem) => Some(problem.clone()),
+            Err(problem) => Some(problem.to_string()),
         };
         if let Some(problem) = problem {
             let node = workload.nodes[node].label();

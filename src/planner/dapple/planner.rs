@@ -17,7 +17,9 @@ use crate::{
     cluster::{LimitKind, Limits},
     family::{self, layers::costs},
     plan::{Length, Measure, Plan, SpeedupModel, Stage},
-    planner::{Lever, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{
+        CannotPlan, Lever, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    },
     simulate::{Schedule, Settings, simulate_unless},
     units,
     workload::{
@@ -103,7 +105,7 @@ impl Planner for Dapple {
         &LimitKind::LAYERS
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         settings::layers(workload).map(drop)
     }
 

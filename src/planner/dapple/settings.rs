@@ -3,7 +3,7 @@
 use crate::{
     cluster::{Links, PUBLISHED_LINKS},
     plan::{Length, SpeedupModel},
-    planner::{Lever, OptionError, OptionKind, OptionSpec, Options, Problem, Search, Unit},
+    planner::{CannotPlan, Lever, OptionError, OptionKind, OptionSpec, Options, Problem, Search, Unit},
     workload::{
         LayerProfile, Workload,
         states::{self, States, StatesError},
@@ -14,9 +14,13 @@ use crate::{
 ///
 /// # Errors
 /// A reason a user can act on.
-pub(super) fn layers(workload: &Workload) -> Result<&LayerProfile, String> {
+pub(super) fn layers(workload: &Workload) -> Result<&LayerProfile, CannotPlan> {
     let profile = workload.layers().ok_or("it needs forward and backward times of layers (PipeDream's graph.txt)")?;
-    if states::kept(workload).contains(&true) { Ok(profile) } else { Err(format!("it has {}", StatesError::Empty)) }
+    if states::kept(workload).contains(&true) {
+        Ok(profile)
+    } else {
+        Err(format!("it has {}", StatesError::Empty).into())
+    }
 }
 
 const fn link(name: &'static str, label: &'static str, help: &'static str, default: f64) -> OptionSpec {

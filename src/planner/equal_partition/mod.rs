@@ -23,6 +23,7 @@ use crate::{
     cluster::{LimitKind, Limits},
     family,
     plan::{Plan, Stage, Violation},
+    planner::CannotPlan,
     units,
     workload::{PiperProfile, Workload, piper::TRANSFORMER_LAYER},
 };
@@ -85,7 +86,7 @@ impl Planner for EqualPartition {
         &[Lever::Freedom("tensor_parallel")]
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         match workload.piper() {
             Some(_) => Ok(()),
             None => Err("equal partition needs a profile with times and memory by tensor degree (Piper's JSON)".into()),

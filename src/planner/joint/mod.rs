@@ -46,7 +46,9 @@ mod weighing;
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     plan::Plan,
-    planner::{Infeasible, Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{
+        CannotPlan, Infeasible, Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    },
     units,
     workload::{PiperProfile, Workload},
 };
@@ -116,7 +118,7 @@ impl Planner for Joint {
         if workload.training().is_some() { &LimitKind::LAYERS } else { self.limits() }
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         match workload.piper() {
             Some(profile) if profile.has_common_degree() => Ok(()),
             Some(_) => Err(NO_COMMON_DEGREE.into()),

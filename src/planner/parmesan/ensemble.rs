@@ -13,8 +13,8 @@ use crate::{
     family,
     plan::{Measure, Plan, document::MappingPart},
     planner::{
-        self, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Status,
-        guarded,
+        self, CannotPlan, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search,
+        Status, guarded,
     },
     simulate::{Schedule, Settings as Simulated, length_unless},
     units,
@@ -64,7 +64,7 @@ impl Planner for Ensemble {
         &LIMITS
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         if workload.piper().is_none() && workload.layers().is_none() {
             return Err("its plans are compared by the simulated time of a batch: it needs a pipeline's profile (Piper's, or PipeDream's graph.txt)".into());
         }

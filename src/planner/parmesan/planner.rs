@@ -30,7 +30,7 @@ use crate::{
     },
     family::{self, layers::costs},
     plan::{Measure, Plan, SpeedupModel, Stage, document::MappingPart},
-    planner::{Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{CannotPlan, Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     simulate::{Schedule, Settings as Played, length_unless},
     units,
     workload::{LoadError, Workload, formats::Wired, piper::VANILLA, states},
@@ -74,7 +74,7 @@ impl Planner for Parmesan {
         &LimitKind::LAYERS
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         workload.layers().ok_or("it needs forward and backward times of layers (PipeDream's graph.txt)")?;
         if states::kept(workload).contains(&true) { Ok(()) } else { Err("it has no node that computes".into()) }
     }

@@ -18,7 +18,8 @@ use crate::{
     cluster::LimitKind,
     plan::{Measure, Plan, Stage},
     planner::{
-        Infeasible, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
+        CannotPlan, Infeasible, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search,
+        Statistics, Status,
     },
     units,
     workload::{
@@ -109,7 +110,7 @@ static PASE_OPTIONS: [OptionSpec; 5] = [
 
 static DATA_PARALLEL_OPTIONS: [OptionSpec; 2] = [PARALLEL_EDGES, BATCH_NORM];
 
-fn can_plan(workload: &Workload) -> Result<(), String> {
+fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
     match workload.operators() {
         Some(_) => Ok(()),
         None => {
@@ -256,7 +257,7 @@ impl Planner for Pase {
         &LimitKind::OPERATORS
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         can_plan(workload)
     }
 
@@ -383,7 +384,7 @@ impl Planner for DataParallel {
         &LimitKind::OPERATORS
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         can_plan(workload)
     }
 

@@ -31,7 +31,9 @@ mod worker;
 use crate::{
     cluster::Limits,
     graph::{DownSets, Enumeration},
-    planner::{Infeasible, Lever, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{
+        CannotPlan, Infeasible, Lever, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    },
     workload::{PiperProfile, Workload},
 };
 
@@ -88,7 +90,7 @@ impl Planner for Piper {
         &settings::LEVERS
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         match workload.piper() {
             Some(_) => Ok(()),
             None => Err("Piper needs a profile with times and memory by tensor degree (Piper's JSON)".into()),

@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
-    planner::{OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{
+        CannotPlan, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    },
     source::{LoadError, error::printable},
     workload::{
         Workload,
@@ -62,12 +64,12 @@ fn extended(problem: &Problem) -> Result<Placed, OptionError> {
     };
     let source = printable(&path.display().to_string());
     let workload = &problem.workload;
-    let profile = placement_profile(workload).map_err(|reason| LoadError::file(&source, reason, ""))?;
+    let profile = placement_profile(workload).map_err(|reason| LoadError::file(&source, reason.to_string(), ""))?;
     let bytes = formats::read_file(&path)?;
     let named = Split::read(detect::text(&bytes, &source, &detect::PLAN)?, &source, &workload.nodes)?;
     let limits = PlacementLimits::from(&problem.limits);
     baselines::expert(&workload.dag, profile, &limits, &named, &workload.nodes)
-        .map_err(|reason| LoadError::file(&source, reason, "").into())
+        .map_err(|reason| LoadError::file(&source, reason.to_string(), "").into())
 }
 
 impl Planner for Expert {
@@ -83,7 +85,7 @@ impl Planner for Expert {
         &LimitKind::PLACEMENT
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         placement_profile(workload).map(drop)
     }
 

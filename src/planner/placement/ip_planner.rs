@@ -9,7 +9,9 @@ use super::{
 use crate::{
     cluster::LimitKind,
     plan::{Measure, Plan},
-    planner::{Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{
+        CannotPlan, Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    },
     units,
     workload::Workload,
 };
@@ -75,7 +77,7 @@ impl Planner for IntegerProgram {
         &LimitKind::PLACEMENT
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         placement_profile(workload).map(drop)
     }
 

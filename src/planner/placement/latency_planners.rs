@@ -23,7 +23,8 @@ use crate::{
     graph::Dag,
     plan::{Measure, Plan, Stage},
     planner::{
-        Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
+        CannotPlan, Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search,
+        Statistics, Status,
     },
     units,
     workload::{
@@ -134,7 +135,7 @@ impl Planner for LatencyPlanner {
         self.limits
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         let profile = placement_profile(workload)?;
         if self.algorithm == Algorithm::Search && profile.nodes.iter().any(|node| node.backward) {
             return Err("it schedules one inference, and there are backward nodes: give it the inference graph".into());

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
-    planner::{OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
+    planner::{CannotPlan, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     workload::{PlacementProfile, Workload},
 };
 
@@ -63,7 +63,7 @@ pub struct Scotch;
 pub struct Multilevel;
 
 /// The reason why Scotch cannot plan.
-fn installed() -> Result<std::path::PathBuf, String> {
+fn installed() -> Result<std::path::PathBuf, CannotPlan> {
     let missing = "it runs Scotch's gpart, which is not on the PATH: install it (Debian: apt-get install scotch)";
     scotch::program().ok_or_else(|| missing.into())
 }
@@ -101,7 +101,7 @@ impl Planner for Scotch {
         &LimitKind::PLACEMENT
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         placement_profile(workload)?;
         installed().map(drop)
     }
@@ -132,7 +132,7 @@ impl Planner for Multilevel {
         &LimitKind::PLACEMENT
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         placement_profile(workload).map(drop)
     }
 

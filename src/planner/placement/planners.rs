@@ -12,7 +12,10 @@ use super::{
 use crate::{
     cluster::LimitKind,
     plan::{Measure, Plan, Stage},
-    planner::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status},
+    planner::{
+        CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Statistics,
+        Status,
+    },
     units,
     workload::{
         PlacementProfile, Workload,
@@ -127,7 +130,7 @@ impl Planner for PlacementPlanner {
         &LimitKind::PLACEMENT
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         placement_profile(workload).map(drop)
     }
 
@@ -184,7 +187,7 @@ impl Planner for PlacementPlanner {
 ///
 /// # Errors
 /// A reason a user can act on.
-pub(super) fn placement_profile(workload: &Workload) -> Result<&PlacementProfile, String> {
+pub(super) fn placement_profile(workload: &Workload) -> Result<&PlacementProfile, CannotPlan> {
     workload.placement().ok_or_else(|| "it needs times on accelerators and CPUs (a device-placement file)".into())
 }
 

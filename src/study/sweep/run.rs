@@ -106,7 +106,7 @@ impl Run<'_> {
             let problem = problem(sweep, first);
             let run = match planner.can_plan(&problem.workload) {
                 Ok(()) => run::plan(planner, &problem, &search),
-                Err(reason) => Ok((Outcome::refused(reason), None)),
+                Err(reason) => Ok((Outcome::refused(reason.to_string()), None)),
             };
             return self.tell(place, run, &search);
         }

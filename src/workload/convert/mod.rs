@@ -12,12 +12,34 @@ mod to_layers;
 mod to_piper;
 mod to_placement;
 
+use thiserror::Error;
+
 use super::Workload;
 
 pub use text::text;
 pub use to_layers::to_layers;
 pub use to_piper::to_piper;
 pub use to_placement::{Mode, to_placement};
+
+/// Why a workload has no counterpart in other terms.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NotConverted {
+    /// Nothing tells forward and backward times.
+    #[error("only a profile by tensor degree and mode tells forward and backward times of layers")]
+    NoLayers,
+    /// It is no device placement.
+    #[error("it has no transfers and sizes of a device placement to convert")]
+    NoPlacement,
+    /// It is no profile by tensor degree.
+    #[error("it has no times and memory by tensor degree to convert")]
+    NoDegrees,
+    /// A node does not run on one device alone.
+    #[error("{0} has no mode at tensor degree 1, and an accelerator is one device")]
+    NoPlainMode(String),
+    /// A node runs on CPUs alone.
+    #[error("{0} cannot run on an accelerator, and stages run on nothing else")]
+    NoAccelerator(String),
+}
 
 /// A workload in other terms.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! A layer-wise profile from a profile by tensor degree and mode.
 
-use super::Conversion;
+use super::{Conversion, NotConverted};
 use crate::workload::{
     Format, LayerNode, LayerProfile, Profile, Workload, layer_profile::MILLISECONDS, piper::VANILLA,
 };
@@ -12,19 +12,19 @@ const BYTES_PER_PARAMETER: f64 = 2.0;
 ///
 /// # Errors
 /// The reason why the workload has no layers that could be written.
-pub fn to_layers(workload: &Workload) -> Result<Conversion, String> {
+pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
     let profile = match &workload.profile {
         Profile::Layers(_) => return Ok(conversion(workload.clone(), vec![])),
         Profile::Piper(profile) => profile,
-        _ => return Err("only a profile by tensor degree and mode tells forward and backward times of layers".into()),
+        _ => return Err(NotConverted::NoLayers),
     };
     let mut shared = false;
     let mut nodes = Vec::with_capacity(workload.nodes.len());
     for (v, node) in profile.nodes.iter().enumerate() {
         let label = workload.nodes[v].label();
-        let modes = node.modes(1).ok_or_else(|| format!("{label} has no mode at tensor degree 1"))?;
+        let modes = node.modes(1).unwrap_or_default();
         let mode = modes.iter().find(|mode| mode.id == VANILLA).or(modes.first());
-        let mode = mode.ok_or_else(|| format!("{label} has no mode at tensor degree 1"))?;
+        let mode = mode.ok_or_else(|| NotConverted::NoPlainMode(label.to_string()))?;
         shared |= mode.forward_s.is_none();
         let forward_s = mode.forward_s.unwrap_or(mode.time_s / 3.0).clamp(0.0, mode.time_s);
         let output = workload.dag.out_edges(v).iter().map(|&e| profile.edge_bytes[e as usize]).fold(0.0, f64::max);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Conversion;
+use super::{Conversion, NotConverted};
 use crate::{
     graph::Dag,
     units,
@@ -22,11 +22,11 @@ use crate::{
 ///
 /// # Errors
 /// A reason a user can act on: the profile is another, or an accelerator cannot run a node.
-pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Result<Conversion, String> {
-    let profile = workload.placement().ok_or("it has no transfers and sizes of a device placement to convert")?;
+pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Result<Conversion, NotConverted> {
+    let profile = workload.placement().ok_or(NotConverted::NoPlacement)?;
     if let Some(node) = profile.nodes.iter().position(|node| !node.supported) {
         let label = workload.nodes[node].label();
-        return Err(format!("{label} cannot run on an accelerator, and stages run on nothing else"));
+        return Err(NotConverted::NoAccelerator(label.to_string()));
     }
     let merged = Merged::new(workload, profile);
     let edges = merged.edges(workload, profile);

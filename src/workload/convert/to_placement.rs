@@ -1,6 +1,6 @@
 //! Piper's profile as a device placement: one mode per node at tensor degree 1, every node on one accelerator.
 
-use super::Conversion;
+use super::{Conversion, NotConverted};
 use crate::{
     units,
     workload::{
@@ -26,15 +26,19 @@ pub enum Mode {
 ///
 /// # Errors
 /// A reason a user can act on: the profile is another, or a node has no mode at degree 1.
-pub fn to_placement(workload: &Workload, mode: Mode, in_flight: u32, bandwidth: f64) -> Result<Conversion, String> {
-    let profile = workload.piper().ok_or("it has no times and memory by tensor degree to convert")?;
+pub fn to_placement(
+    workload: &Workload,
+    mode: Mode,
+    in_flight: u32,
+    bandwidth: f64,
+) -> Result<Conversion, NotConverted> {
+    let profile = workload.piper().ok_or(NotConverted::NoDegrees)?;
     let dag = &workload.dag;
     let memory = |mode: &workload::Mode| mode.memory_a * f64::from(in_flight) + mode.memory_b;
     let mut modes: Vec<&workload::Mode> = vec![];
     for (node, costs) in profile.nodes.iter().enumerate() {
-        let offered = costs.modes(1).ok_or_else(|| {
-            format!("{} has no mode at tensor degree 1, and an accelerator is one device", workload.nodes[node].label())
-        })?;
+        let offered =
+            costs.modes(1).ok_or_else(|| NotConverted::NoPlainMode(workload.nodes[node].label().to_string()))?;
         let taken = match mode {
             Mode::Keeping => offered.iter().find(|mode| mode.id == VANILLA),
             Mode::Smallest => offered.iter().min_by(|a, b| memory(a).total_cmp(&memory(b))),

@@ -221,13 +221,18 @@ impl Given {
     }
 }
 
+/// What does not fit about an operator or a split of it, as the end of a sentence that starts with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Misfit(String);
+
 impl Operator {
     /// Derives everything from the kind and the inputs.
     ///
     /// # Errors
-    /// What does not fit, as the end of a sentence that starts with the operator.
-    pub fn new(kind: OperatorKind, inputs: &[Given]) -> Result<Self, String> {
-        infer::operator(kind, inputs)
+    /// [`Misfit`], as the end of a sentence that starts with the operator.
+    pub fn new(kind: OperatorKind, inputs: &[Given]) -> Result<Self, Misfit> {
+        infer::operator(kind, inputs).map_err(Misfit)
     }
 
     /// Whether only splits into contiguous pieces are allowed: from the outermost dimension on fully split ones, then one
@@ -267,8 +272,8 @@ impl Operator {
     /// Reads the text of a split: degrees by dimension, 1 where nothing is said.
     ///
     /// # Errors
-    /// What is wrong with it, as the end of a sentence that starts with the text.
-    pub fn parse_split(&self, text: &str) -> Result<Vec<u32>, String> {
+    /// [`Misfit`], as the end of a sentence that starts with the text.
+    pub fn parse_split(&self, text: &str) -> Result<Vec<u32>, Misfit> {
         let mut splits = vec![1; self.dims.len()];
         if text.trim() == WHOLE {
             return Ok(splits);
@@ -276,18 +281,19 @@ impl Operator {
         let mut seen = vec![false; self.dims.len()];
         for part in text.split_whitespace() {
             let (name, degree) =
-                part.split_once('=').ok_or_else(|| format!("has `{part}`, which is no name=degree"))?;
+                part.split_once('=').ok_or_else(|| Misfit(format!("has `{part}`, which is no name=degree")))?;
             let Some(dim) = self.dims.iter().position(|dim| dim.name == name) else {
                 let known = self.dims.iter().map(|dim| dim.name.as_str()).collect::<Vec<_>>().join(", ");
-                return Err(format!("names `{name}`; the dimensions are {known}"));
+                return Err(Misfit(format!("names `{name}`; the dimensions are {known}")));
             };
             if std::mem::replace(&mut seen[dim], true) {
-                return Err(format!("names `{name}` twice"));
+                return Err(Misfit(format!("names `{name}` twice")));
             }
             let degree = degree.parse().ok().filter(|&degree| degree > 0);
-            splits[dim] = degree.ok_or_else(|| format!("has `{part}`, whose degree is no whole number from 1 on"))?;
+            let wrong = || Misfit(format!("has `{part}`, whose degree is no whole number from 1 on"));
+            splits[dim] = degree.ok_or_else(wrong)?;
         }
-        if seen.contains(&true) { Ok(splits) } else { Err(format!("is empty; write `{WHOLE}` for no split")) }
+        if seen.contains(&true) { Ok(splits) } else { Err(Misfit(format!("is empty; write `{WHOLE}` for no split"))) }
     }
 
     /// Whether it only looks at a tensor in another shape, and keeps nothing of its own.

@@ -13,8 +13,8 @@ use crate::{
     family,
     plan::{Length, Measure, Plan, SpeedupModel, Stage},
     planner::{
-        Lever, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search,
-        Statistics, Status,
+        CannotPlan, Lever, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem,
+        Search, Statistics, Status,
     },
     workload::{
         Workload,
@@ -103,7 +103,7 @@ impl Planner for Hpgo {
         &LimitKind::LAYERS
     }
 
-    fn can_plan(&self, workload: &Workload) -> Result<(), String> {
+    fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         settings::layers(workload).map(drop)
     }
 

@@ -167,7 +167,7 @@ fn read_operators(reader: &Reader<'_>, raw: &[Object<RawOperator>]) -> Result<(V
         }
         let built = Operator::new(kind, &given).map_err(|problem| {
             let repair = "mend the operator, or the operators it reads from";
-            reader.error(&format!("operators[{i}]"), problem, repair)
+            reader.error(&format!("operators[{i}]"), problem.to_string(), repair)
         })?;
         if let Some(tensor) = built.outputs.iter().find(|tensor| tensor.shape.iter().any(|&e| e as f64 > MAX_EXTENT))
             && !built.contiguous()
