@@ -7,21 +7,8 @@ use super::{
     paths::{self, Frame},
 };
 use crate::plan::Schedule;
+use crate::planner::random::SplitMix;
 use crate::simulate::{Pipeline, PipelineStage, Settings, Transfer, simulate};
-
-/// A linear congruential generator.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-
-    fn up_to(&mut self, most: f64) -> f64 {
-        most * self.below(1 << 20) as f64 / f64::from(1 << 20)
-    }
-}
 
 fn kinds() -> Vec<Kind> {
     let all = Wanted { schedule: None, parts: None }.kinds(&|_| true);
@@ -29,27 +16,27 @@ fn kinds() -> Vec<Kind> {
 }
 
 /// A chain of stages that a schedule can run, recomputing here and there.
-fn pipeline(random: &mut Random, kind: Kind) -> Pipeline {
-    let count = 2 + random.below(6) as usize;
-    let microbatches = count as u32 * [1, 2, 3, 7][random.below(4) as usize];
+fn pipeline(random: &mut SplitMix, kind: Kind) -> Pipeline {
+    let count = 2 + random.below(6);
+    let microbatches = count as u32 * [1, 2, 3, 7][random.below(4)];
     let microbatches = if kind.runs(count, microbatches) { microbatches } else { 2 * microbatches };
     let odd = if kind.runs(count, microbatches + 1) { random.below(2) as u32 } else { 0 };
-    let [sent, reduced] = [0.0, 0.3, 3.0].map(|most| [most, most * 10.0])[random.below(3) as usize];
-    let stage = |random: &mut Random| {
-        let forward_s = 0.1 + random.up_to(1.0);
-        let (plain, recompute_s) = (forward_s * (1.0 + random.up_to(2.0)), forward_s * random.below(2) as f64);
+    let [sent, reduced] = [0.0, 0.3, 3.0].map(|most| [most, most * 10.0])[random.below(3)];
+    let stage = |random: &mut SplitMix| {
+        let forward_s = 0.1 + random.unit();
+        let (plain, recompute_s) = (forward_s * (1.0 + 2.0 * random.unit()), forward_s * random.below(2) as f64);
         PipelineStage {
             forward_s,
             backward_s: plain + recompute_s,
             recompute_s,
-            all_reduce_s: random.up_to(reduced),
+            all_reduce_s: reduced * random.unit(),
             activation_bytes: 1.0,
             replicas: 1,
             ..PipelineStage::default()
         }
     };
     let transfer =
-        |random: &mut Random, from: usize| Transfer { from, to: from + 1, seconds: random.up_to(sent), bytes: 1.0 };
+        |random: &mut SplitMix, from: usize| Transfer { from, to: from + 1, seconds: sent * random.unit(), bytes: 1.0 };
     Pipeline {
         stages: (0..count).map(|_| stage(random)).collect(),
         transfers: (0..count - 1).map(|from| transfer(random, from)).collect(),
@@ -84,7 +71,7 @@ fn bound(pipeline: &Pipeline, kind: Kind, halves: bool) -> f64 {
 
 /// Holds so many pipelines of every kind; the gaps that the bounds leave.
 fn hold(seed: u64, each: usize) -> Vec<f64> {
-    let mut random = Random(seed);
+    let mut random = SplitMix::new(seed);
     let mut gaps = vec![];
     for kind in kinds() {
         for _ in 0..each {
@@ -107,7 +94,7 @@ fn hold(seed: u64, each: usize) -> Vec<f64> {
 
 #[test]
 fn interleaved_batches_take_what_is_simulated() {
-    let mut random = Random(11);
+    let mut random = SplitMix::new(11);
     let interleaved: Vec<Kind> = kinds().into_iter().filter(|kind| kind.schedule == Schedule::Interleaved).collect();
     for case in 0..400 {
         let kind = interleaved[case % interleaved.len()];

@@ -1,31 +1,18 @@
 //! Random pipelines: the fast evaluation is the simulator's, and no bound is above it.
 
 use super::{bounds, evaluate::Batch, line::StageCost};
+use crate::planner::random::SplitMix;
 use crate::simulate::{Pipeline, PipelineStage, Schedule, Transfer, simulate};
 
-/// A linear congruential generator.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-
-    fn up_to(&mut self, most: f64) -> f64 {
-        most * self.below(1 << 20) as f64 / f64::from(1 << 20)
-    }
-}
-
 /// Stages with all-reduces, every one sending to the next; in every other pipeline some also send further.
-fn pipeline(random: &mut Random) -> Batch {
-    let count = 1 + random.below(7) as usize;
-    let microbatches = count as u32 + [0, 1, 2, 5, 30, 200][random.below(6) as usize];
+fn pipeline(random: &mut SplitMix) -> Batch {
+    let count = 1 + random.below(7);
+    let microbatches = count as u32 + [0, 1, 2, 5, 30, 200][random.below(6)];
     let even = random.below(3) == 0;
-    let [sent, reduced] = [0.0, 0.3, 3.0].map(|most| [most, most * 10.0])[random.below(3) as usize];
-    let stage = |random: &mut Random| {
-        let forward = if even { 1.0 } else { 0.1 + random.up_to(1.0) };
-        [forward, forward * (1.0 + random.up_to(2.0)), random.up_to(reduced)]
+    let [sent, reduced] = [0.0, 0.3, 3.0].map(|most| [most, most * 10.0])[random.below(3)];
+    let stage = |random: &mut SplitMix| {
+        let forward = if even { 1.0 } else { 0.1 + random.unit() };
+        [forward, forward * (1.0 + 2.0 * random.unit()), reduced * random.unit()]
     };
     let stages = (0..count).map(|_| stage(random)).collect();
     let skips = random.below(2) == 0;
@@ -33,7 +20,7 @@ fn pipeline(random: &mut Random) -> Batch {
     for from in 0..count as u32 {
         for to in from + 1..count as u32 {
             if to == from + 1 || (skips && random.below(3) == 0) {
-                transfers.push((from, to, random.up_to(sent)));
+                transfers.push((from, to, sent * random.unit()));
             }
         }
     }
@@ -79,7 +66,7 @@ fn bound(batch: &Batch, halves: bool) -> f64 {
 
 #[test]
 fn the_fast_evaluation_is_the_simulators() {
-    let mut random = Random(1);
+    let mut random = SplitMix::new(1);
     for _ in 0..1500 {
         let batch = pipeline(&mut random);
         let (fast, exact) = (batch.seconds(), simulated(&batch));
@@ -89,7 +76,7 @@ fn the_fast_evaluation_is_the_simulators() {
 
 #[test]
 fn long_batches_are_passed_over_and_land_where_they_would() {
-    let mut random = Random(2);
+    let mut random = SplitMix::new(2);
     for _ in 0..60 {
         let batch = Batch { microbatches: 5000, ..pipeline(&mut random) };
         let (fast, exact) = (batch.seconds(), simulated(&batch));
@@ -99,7 +86,7 @@ fn long_batches_are_passed_over_and_land_where_they_would() {
 
 /// Checks so many; how far bounds are from the times, by the number of pipelines.
 fn hold(seed: u64, count: usize) -> Vec<f64> {
-    let mut random = Random(seed);
+    let mut random = SplitMix::new(seed);
     let mut gaps: Vec<f64> = vec![];
     for _ in 0..count {
         let batch = pipeline(&mut random);
@@ -128,7 +115,7 @@ fn no_bound_is_above_the_time_in_200_000_pipelines() {
 /// Where the last forward comes before the first backward a batch goes around once and not twice.
 #[test]
 fn as_many_microbatches_as_stages_is_a_case_of_its_own() {
-    let mut random = Random(5);
+    let mut random = SplitMix::new(5);
     for _ in 0..3000 {
         let mut batch = pipeline(&mut random);
         batch.microbatches = batch.stages.len() as u32;
