@@ -46,58 +46,8 @@ pub(super) struct Ended {
 }
 
 /// What may be combined in one plan: every degree with every number of replicas.
-pub(super) fn groups(model: &Model<'_>, _: &Settings) -> Vec<Vec<Allowed>> {
-    vec![(0..model.degrees.len()).map(|degree| Allowed { degree, replicas: model.replicas.clone() }).collect()]
-}
-
-/// The least load over all groups, starting from what is known already.
-pub(super) fn minimise<'m, 'a>(
-    model: &'m Model<'a>,
-    settings: &Settings,
-    crew: &mut Crew<'m, 'a>,
-    groups: &[Vec<Allowed>],
-    known: Known<'_>,
-    search: &Search,
-) -> Ended {
-    let Known { best: known, likely, lower, polish } = known;
-    let devices = model.limits.devices;
-    let trivial = groups.iter().map(|group| rest::least_load(model, group, devices)).fold(f64::INFINITY, f64::min);
-    let trivial = trivial.max(lower).max(model.even_share());
-    let mut run = Run {
-        model,
-        settings,
-        crew,
-        search,
-        devices,
-        best: known,
-        likely,
-        polish,
-        probes: 0,
-        done: 0.0,
-        done_after_group: 1.0,
-    };
-    if let Some(best) = &run.best {
-        search.improve(best.value, &best.plan);
-    }
-    for (i, group) in groups.iter().enumerate() {
-        run.done = i as f64 / groups.len() as f64;
-        run.done_after_group = (i + 1) as f64 / groups.len() as f64;
-        if !run.group(group, trivial, groups.len() == 1) {
-            let Run { best, probes, .. } = run;
-            return Ended {
-                best,
-                lower: search.progress().bound.unwrap_or(trivial).max(trivial),
-                complete: false,
-                probes,
-            };
-        }
-    }
-    let Run { best, probes, .. } = run;
-    let lower = match &best {
-        Some(best) if !crew.unproven() => best.value,
-        _ => trivial,
-    };
-    Ended { best, lower, complete: true, probes }
+pub(super) fn allowed(model: &Model<'_>) -> Vec<Allowed> {
+    (0..model.degrees.len()).map(|degree| Allowed { degree, replicas: model.replicas.clone() }).collect()
 }
 
 /// What is known before a search that shares its model with others.
@@ -113,8 +63,8 @@ pub(super) struct Known<'k> {
     pub(super) polish: Option<&'k dyn Fn(Best) -> Best>,
 }
 
-/// The least load on at most `devices` of the model's devices, any degree with any replicas.
-pub(super) fn minimise_on<'m, 'a>(
+/// The least load on at most `devices` of the model's devices, starting from what is known already.
+pub(super) fn minimise<'m, 'a>(
     devices: u32,
     model: &'m Model<'a>,
     settings: &Settings,
@@ -122,29 +72,17 @@ pub(super) fn minimise_on<'m, 'a>(
     known: Known<'_>,
     search: &Search,
 ) -> Ended {
-    let Known { best, likely, lower, polish } = known;
-    let groups = groups(model, settings);
-    let least = groups.iter().map(|group| rest::least_load(model, group, devices)).fold(f64::INFINITY, f64::min);
-    let lower = lower.max(least).max(model.device_seconds[model.full()] / f64::from(devices));
-    let mut run = Run {
-        model,
-        settings,
-        crew,
-        search,
-        devices,
-        best,
-        likely,
-        polish,
-        probes: 0,
-        done: 0.0,
-        done_after_group: 1.0,
-    };
+    let mut run = Run::new(devices, model, settings, crew, known, search);
     if let Some(best) = &run.best {
         search.improve(best.value, &best.plan);
     }
-    let complete = groups.iter().all(|group| run.group(group, lower, true));
-    let Run { best, probes, .. } = run;
-    let lower = best.as_ref().filter(|_| complete).map_or(lower, |best| best.value);
+    let complete = run.minimise();
+    let Run { best, lower, probes, .. } = run;
+    let lower = match &best {
+        // A knapsack that was left open may have hidden a better plan.
+        Some(best) if complete && !crew.unproven() => best.value,
+        _ => lower,
+    };
     Ended { best, lower, complete, probes }
 }
 
@@ -159,7 +97,7 @@ pub(super) fn thriftiest<'m, 'a>(
     best: &Best,
     search: &Search,
 ) -> Option<Best> {
-    let allowed = groups(model, settings).swap_remove(0);
+    let allowed = allowed(model);
     let question = Question {
         target: best.value * (1.0 + RESOLUTION),
         devices,
@@ -182,23 +120,40 @@ struct Run<'r, 'm, 'a> {
     crew: &'r mut Crew<'m, 'a>,
     search: &'r Search,
     devices: u32,
+    allowed: Vec<Allowed>,
     best: Option<Best>,
+    /// The greatest load below which there is proven to be no plan.
+    lower: f64,
     /// Whether the plan known at the start is probably the best already.
     likely: bool,
     polish: Option<&'r dyn Fn(Best) -> Best>,
     probes: u32,
-    /// Share of the work done, and what it will be when the group at hand is.
+    /// Share of the work done.
     done: f64,
-    done_after_group: f64,
 }
 
-impl Run<'_, '_, '_> {
-    /// Minimises within one group; false if it was cancelled. `alone` tells that its bounds are those of the whole run.
-    fn group(&mut self, group: &[Allowed], trivial: f64, alone: bool) -> bool {
-        let mut lower = trivial;
-        let likely = self.best.is_some() && (self.likely || self.probes > 0);
+impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
+    fn new(
+        devices: u32,
+        model: &'m Model<'a>,
+        settings: &'r Settings,
+        crew: &'r mut Crew<'m, 'a>,
+        known: Known<'r>,
+        search: &'r Search,
+    ) -> Self {
+        let Known { best, likely, lower, polish } = known;
+        let allowed = allowed(model);
+        let even = model.device_seconds[model.full()] / f64::from(devices);
+        let lower = lower.max(rest::least_load(model, &allowed, devices)).max(even);
+        Run { model, settings, crew, search, devices, allowed, best, lower, likely, polish, probes: 0, done: 0.0 }
+    }
+
+    /// False if it was cancelled.
+    fn minimise(&mut self) -> bool {
+        let mut lower = self.lower;
+        let likely = self.best.is_some() && self.likely;
         if self.best.is_none() {
-            match self.first(group, &mut lower) {
+            match self.first(&mut lower) {
                 Some(true) => {}
                 Some(false) => return true,
                 None => return false,
@@ -212,7 +167,8 @@ impl Run<'_, '_, '_> {
             if upper <= 0.0 {
                 return true;
             }
-            if alone && !self.crew.unproven() {
+            if !self.crew.unproven() {
+                self.lower = lower;
                 self.search.report_bound(lower);
             }
             let soon = likely && !asked_directly && (halfway || upper <= lower * (1.0 + FAR_APART));
@@ -221,7 +177,7 @@ impl Run<'_, '_, '_> {
             halfway = true;
             let target = if direct { upper * (1.0 - RESOLUTION) } else { lower + (upper - lower) / 2.0 };
             let halvings = ((upper - lower) / (CLOSE * lower).max(f64::MIN_POSITIVE)).log2();
-            match self.probe(group, target, if direct { 1.0 } else { halvings.clamp(0.0, 40.0).ceil() + 1.0 }) {
+            match self.probe(target, if direct { 1.0 } else { halvings.clamp(0.0, 40.0).ceil() + 1.0 }) {
                 // No better than what is there: the difference is one of rounding.
                 Answer::Yes(stages) if !self.accept(&stages) => return true,
                 Answer::Yes(_) => {
@@ -242,10 +198,10 @@ impl Run<'_, '_, '_> {
     }
 
     /// Finds a first plan by raising the load step by step: `Some(false)` if there is none for any load.
-    fn first(&mut self, group: &[Allowed], lower: &mut f64) -> Option<bool> {
+    fn first(&mut self, lower: &mut f64) -> Option<bool> {
         for factor in [1.03, 1.12, 1.5, 2.5, 8.0, f64::INFINITY] {
             let target = if *lower > 0.0 && factor.is_finite() { *lower * factor } else { f64::INFINITY };
-            match self.probe(group, target, 10.0) {
+            match self.probe(target, 10.0) {
                 Answer::Yes(stages) => {
                     self.accept(&stages);
                     return Some(true);
@@ -258,15 +214,15 @@ impl Run<'_, '_, '_> {
         Some(false)
     }
 
-    /// Asks one question; `remaining` is a guess at how many are left in this group, this one included.
-    fn probe(&mut self, group: &[Allowed], target: f64, remaining: f64) -> Answer {
+    /// Asks one question; `remaining` is a guess at how many are left, this one included.
+    fn probe(&mut self, target: f64, remaining: f64) -> Answer {
         self.probes += 1;
-        let after = self.done + (self.done_after_group - self.done) / remaining;
+        let after = self.done + (1.0 - self.done) / remaining;
         let question = Question {
             target,
             devices: self.devices,
             most_replicas: self.settings.replicas(self.model.most_replicas.min(self.devices)),
-            allowed: group,
+            allowed: &self.allowed,
             stages: self.settings.stages,
             progress: (self.done, after),
         };
@@ -312,4 +268,62 @@ pub(super) fn stage_of(model: &Model<'_>, degree: usize, d: u32, nodes: Vec<usiz
     };
     let choices = nodes.iter().zip(positions).map(choice).collect();
     Stage { nodes, choices, data_parallel: d, tensor_parallel: degree.t, devices: vec![] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::Overrides,
+        family,
+        graph::{DownSets, Enumeration},
+        planner::{Options, random::SplitMix},
+        workload::formats::piper::read,
+    };
+
+    /// A chain on one device whose modes are a knapsack that cannot be solved: what a node saves costs as much and a little.
+    fn chain(nodes: usize) -> String {
+        let mut random = SplitMix::new(4);
+        let mut all = 0.0;
+        let node = |v: usize| {
+            let save = 1e6 + (1e6 * random.unit()).round();
+            all += save;
+            let sync = |id: Option<usize>| id.map_or(String::new(), |id| format!("\"{id}\": 0"));
+            let (before, after) = (sync(v.checked_sub(1)), sync(Some(v + 1).filter(|&next| next < nodes)));
+            let mode = |id: &str, seconds: f64, bytes: f64| {
+                format!(
+                    r#"{{"id": "{id}", "timePerSample": {seconds}, "parameterSize": 0, "memoryUsageA": 0, "memoryUsageB": {bytes}, "syncTimeFw": {{{before}}}, "syncTimeBw": {{{after}}}}}"#
+                )
+            };
+            let modes = [mode("vanilla", 1.0, save), mode("activation recomp", 1.0 + (save + 1e5) * 1e-6, 0.0)];
+            format!(r#"{{"id": {v}, "TMPCs": {{"1": [{}]}}}}"#, modes.join(", "))
+        };
+        let list: Vec<String> = (0..nodes).map(node).collect();
+        let edge = |v: usize| format!(r#"{{"sourceId": {v}, "destId": {}, "communicationCost": 0}}"#, v + 1);
+        let edges: Vec<String> = (0..nodes - 1).map(edge).collect();
+        format!(
+            r#"{{"maxMemoryPerDevice": {}, "maxDevices": 1, "bandwidth": 1e9, "mbsInBatch": 1, "nodes": [{}], "edges": [{}]}}"#,
+            (all / 2.0).floor(),
+            list.join(", "),
+            edges.join(", ")
+        )
+    }
+
+    #[test]
+    fn what_a_knapsack_leaves_open_is_not_claimed_to_be_proven() {
+        let text = chain(120);
+        let workload = read(&text, "chain.json", "chain").unwrap();
+        let profile = workload.piper().unwrap();
+        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let settings = Settings::new(&Options::defaults(&super::super::settings::OPTIONS));
+        let Enumeration::Complete(sets) = DownSets::enumerate(&workload.dag, 1000, &|| false) else { panic!() };
+        let search = Search::default();
+        let model = Model::new(&workload, profile, &limits, &settings, sets, &search).unwrap();
+        let mut crew = Crew::new(&model, &settings, limits.memory_bytes);
+        let ended = minimise(1, &model, &settings, &mut crew, Known::default(), &search);
+        let best = ended.best.unwrap();
+        assert!(ended.complete && crew.unproven(), "the knapsack was solved: a harder one is needed");
+        assert!(ended.lower < best.value, "{} is claimed to be proven", best.value);
+        assert!(ended.lower >= model.even_share(), "{}", ended.lower);
+    }
 }

@@ -4,7 +4,7 @@
 //! each yes names the memory its plan really needs. The fewest devices come out of one probe with many devices.
 
 use super::{
-    bisection::{RESOLUTION, groups},
+    bisection::{RESOLUTION, allowed},
     model::Model,
     probe::{Answer, Crew, FoundStage, Question},
     settings::{Knapsack, Settings},
@@ -117,24 +117,21 @@ fn ask_memory(
     search: &Search,
 ) -> Option<Option<Vec<FoundStage>>> {
     let mut crew = Crew::new(model, settings, memory_bytes);
-    let mut best: Option<Vec<FoundStage>> = None;
-    for group in groups(model, settings) {
-        let devices = best.as_ref().map_or(model.limits.devices, |stages| devices_of(model, stages).saturating_sub(1));
-        let question = Question {
-            target: f64::INFINITY,
-            devices,
-            most_replicas: settings.replicas(model.most_replicas.min(devices)),
-            allowed: &group,
-            stages: settings.stages,
-            progress: (0.0, 1.0),
-        };
-        match crew.ask(&question, search) {
-            Answer::Yes(stages) => best = Some(stages),
-            Answer::No => {}
-            Answer::Cancelled => return None,
-        }
+    let allowed = allowed(model);
+    let devices = model.limits.devices;
+    let question = Question {
+        target: f64::INFINITY,
+        devices,
+        most_replicas: settings.replicas(model.most_replicas.min(devices)),
+        allowed: &allowed,
+        stages: settings.stages,
+        progress: (0.0, 1.0),
+    };
+    match crew.ask(&question, search) {
+        Answer::Yes(stages) => Some(Some(stages)),
+        Answer::No => Some(None),
+        Answer::Cancelled => None,
     }
-    Some(best)
 }
 
 fn devices_of(model: &Model<'_>, stages: &[FoundStage]) -> u32 {

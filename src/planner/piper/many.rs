@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::{
     MANY_SETS, MOST_SETS, MOST_WORDS, Piper,
-    bisection::{Best, Known, RESOLUTION, minimise_on, thriftiest},
+    bisection::{Best, Known, RESOLUTION, minimise, thriftiest},
     chains,
     model::Model,
     probe::Crew,
@@ -128,7 +128,7 @@ impl<'s, 'm, 'a> Bracketed<'s, 'm, 'a> {
         let fewer = fewer.filter(|best| best.value <= NEAR * lower.max(even));
         let best = [hint, fewer].into_iter().flatten().min_by(|a, b| a.value.total_cmp(&b.value));
         let known = Known { best, likely, lower, ..Known::default() };
-        let ended = minimise_on(devices, self.model, self.settings, &mut self.crew, known, search);
+        let ended = minimise(devices, self.model, self.settings, &mut self.crew, known, search);
         self.probes += ended.probes;
         if !ended.complete {
             return Found::Stopped { best: ended.best, lower: ended.lower };

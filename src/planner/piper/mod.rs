@@ -164,8 +164,8 @@ impl Start {
         let Some(coarse) = model(&places) else { return Some(start) };
         let mut crew = Crew::new(&coarse, settings, limits.memory_bytes);
         let known = Known { best: start.best.take(), ..Known::default() };
-        let groups = bisection::groups(&coarse, settings);
-        start.best = bisection::minimise(&coarse, settings, &mut crew, &groups, known, &search.plans_only()).best;
+        let devices = limits.devices;
+        start.best = bisection::minimise(devices, &coarse, settings, &mut crew, known, &search.plans_only()).best;
         Some(start)
     }
 
@@ -203,9 +203,7 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
         };
     }
     let trivial = model.even_share();
-    let groups = |model: &Model<'_>| bisection::groups(model, settings);
-    let least = groups(&model).into_iter().map(|group| rest::least_load(&model, &group, limits.devices));
-    let bound = least.fold(f64::INFINITY, f64::min).max(trivial);
+    let bound = rest::least_load(&model, &bisection::allowed(&model), limits.devices).max(trivial);
     let mut known = Known { best: start.best, ..Known::default() };
     let reach = if exact { NEAR } else { FAR };
     let near = Near { workload, profile, limits, settings, reach };
@@ -217,7 +215,7 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
         // Its bounds are those of a smaller family: they must not reach whoever watches.
         let search = search.plans_only();
         let mut crew = Crew::new(&narrow, settings, limits.memory_bytes);
-        let best = bisection::minimise(&narrow, settings, &mut crew, &groups(&narrow), known, &search).best;
+        let best = bisection::minimise(limits.devices, &narrow, settings, &mut crew, known, &search).best;
         let worthwhile = model.sets.len() > ENOUGH_SETS;
         let best = if worthwhile { near.best_of_starts(best, &search) } else { best };
         let polish = worthwhile.then_some(&polish as &dyn Fn(Best) -> Best);
@@ -225,7 +223,7 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
     }
     let mut crew = Crew::new(&model, settings, limits.memory_bytes);
     let reporting = if exact { search.clone() } else { search.without_bounds() };
-    let mut ended = bisection::minimise(&model, settings, &mut crew, &groups(&model), known, &reporting);
+    let mut ended = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &reporting);
     if !exact && nodes < VERY_LARGE {
         ended.best = near.best_of_starts(ended.best, &reporting.plans_only());
     }

@@ -75,8 +75,8 @@ impl<'n> Near<'n> {
     /// The best plan over a family of sets.
     fn over(&self, model: &Model<'_>, search: &Search) -> Option<Best> {
         let mut crew = Crew::new(model, self.settings, self.limits.memory_bytes);
-        let groups = bisection::groups(model, self.settings);
-        bisection::minimise(model, self.settings, &mut crew, &groups, Known::default(), search).best
+        let devices = self.limits.devices;
+        bisection::minimise(devices, model, self.settings, &mut crew, Known::default(), search).best
     }
 
     /// The best plan met on the way from `best`; `best` itself if the search was cancelled before.
@@ -104,13 +104,13 @@ impl<'n> Near<'n> {
         let rows = around(&self.workload.dag, &best.plan, sets);
         let model = self.model(DownSets::of_rows(&self.workload.dag, rows), search)?;
         let mut crew = Crew::new(&model, settings, limits.memory_bytes);
-        let groups = bisection::groups(&model, settings);
+        let allowed = bisection::allowed(&model);
         for (i, step) in STEPS.iter().enumerate().skip(*from) {
             let question = Question {
                 target: best.value * (1.0 - step),
                 devices: limits.devices,
                 most_replicas: settings.replicas(model.most_replicas),
-                allowed: &groups[0],
+                allowed: &allowed,
                 stages: settings.stages,
                 progress: (0.0, 0.0),
             };
