@@ -107,7 +107,7 @@ impl WarmUp {
     pub const ALL: [WarmUp; 2] = [WarmUp::Published, WarmUp::Cumulative];
 
     /// What scripts call it.
-    pub fn id(self) -> &'static str {
+    pub const fn id(self) -> &'static str {
         match self {
             WarmUp::Published => "published",
             WarmUp::Cumulative => "cumulative",

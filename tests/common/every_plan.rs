@@ -6,7 +6,7 @@
 use plantui::{
     cluster::Limits,
     family::check,
-    plan::{Plan, Stage},
+    plan::{Execution, Plan, Stage, WarmUp},
     workload::Workload,
 };
 use std::collections::BTreeMap;
@@ -30,6 +30,8 @@ pub(crate) struct Rules {
     pub(crate) stages: Option<usize>,
     /// At most so many replicas of all stages together.
     pub(crate) most_replicas: Option<usize>,
+    /// Whether warm-ups are rounded on from the last stage.
+    pub(crate) cumulative: bool,
 }
 
 /// One way to run a stage.
@@ -93,6 +95,11 @@ impl<'a> EveryPlan<'a> {
         every
     }
 
+    /// More are never in flight on a replica, however warm-ups are rounded: each stage adds fewer than two rounds of its own.
+    fn most_in_flight(&self) -> u32 {
+        (2 * self.most_replicas as u32).min(self.limits.microbatches)
+    }
+
     /// Positions of all strictly nested pairs of tails.
     fn pairs(&self) -> Vec<(usize, usize)> {
         let nested = |outer: usize| {
@@ -116,7 +123,7 @@ impl<'a> EveryPlan<'a> {
         loop {
             let choices: Vec<String> = lists.iter().zip(&at).map(|(list, &i)| list[i].clone()).collect();
             let mut way = Way { choices, load: 0.0, memory: vec![] };
-            for y in 1..=self.most_replicas as u32 {
+            for y in 1..=self.most_in_flight() {
                 let stage = |nodes: &[usize], choices: &[String], data_parallel| Stage {
                     nodes: nodes.to_vec(),
                     choices: choices.to_vec(),
@@ -159,7 +166,7 @@ impl<'a> EveryPlan<'a> {
         let smallest = |in_flight: usize| {
             least(&mut ways.iter(), &|way: &Way| way.memory[in_flight - 1]).filter(|way| fits(way, in_flight))
         };
-        fast.or_else(|| least(&mut (y..=self.most_replicas).filter_map(smallest), &load))
+        fast.or_else(|| least(&mut (y..=self.most_replicas.max(y)).filter_map(smallest), &load))
     }
 
     /// The least over all plans of the largest of their stages' values; `stage` gives the value of a stage by its
@@ -192,12 +199,15 @@ impl<'a> EveryPlan<'a> {
         // Without a number of stages to keep, all are in table 0.
         let tables = 1 + stages.unwrap_or(0);
         let step = usize::from(stages.is_some());
-        let state = |count: usize, s: usize, j: usize| (count * (most_s + 1) + s) * width + j;
+        // What a tail holds is the sum of its replicas unless warm-ups are rounded on.
+        let most_held = if rules.cumulative { self.limits.microbatches as usize } else { most_s };
+        let state =
+            |count: usize, h: usize, s: usize, j: usize| ((count * (most_held + 1) + h) * (most_s + 1) + s) * width + j;
         // Value and the step that led there: (stage, inner tail, state of the inner tail).
         type Step = (Cut, usize, usize);
         let mut table: Vec<Vec<(f64, Option<Step>)>> =
-            vec![vec![(f64::INFINITY, None); tables * (most_s + 1) * width]; self.tails.len()];
-        table[0][state(0, 0, 0)].0 = 0.0;
+            vec![vec![(f64::INFINITY, None); tables * (most_held + 1) * (most_s + 1) * width]; self.tails.len()];
+        table[0][state(0, 0, 0, 0)].0 = 0.0;
         let mut values: BTreeMap<(Cut, usize), Option<f64>> = BTreeMap::new();
         for (outer, inner) in self.pairs() {
             let mask = self.tails[outer] & !self.tails[inner];
@@ -205,17 +215,27 @@ impl<'a> EveryPlan<'a> {
                 let cut = Cut { mask, t, d };
                 let Some(ways) = self.ways.get(&cut) else { continue };
                 let (replicas, devices) = (d as usize, (d * t) as usize);
-                for s in 0..=most_s.saturating_sub(replicas) {
-                    let y = (s + replicas).div_ceil(replicas);
+                let own = self.limits.microbatches as usize / replicas;
+                let held = |s: usize| if rules.cumulative { 0..most_held + 1 } else { s..s + 1 };
+                for (s, h) in (0..=most_s.saturating_sub(replicas)).flat_map(|s| held(s).map(move |h| (s, h))) {
+                    if s + replicas > most_s {
+                        continue;
+                    }
+                    let (y, ahead) = if rules.cumulative {
+                        let y = (h.div_ceil(replicas) + 1).min(own);
+                        (y, y * replicas)
+                    } else {
+                        ((s + replicas).div_ceil(replicas), s + replicas)
+                    };
                     for (count, j) in (0..tables - step).flat_map(|c| (0..=most_j).map(move |j| (c, j))) {
-                        let from = state(count, s, j);
+                        let from = state(count, h, s, j);
                         let before = table[inner][from].0;
-                        if before.is_infinite() || s + replicas > most_s || j + devices > most_j {
+                        if before.is_infinite() || j + devices > most_j {
                             continue;
                         }
                         let value = *values.entry((cut, y)).or_insert_with(|| stage(ways, y).map(|found| found.0));
                         let Some(value) = value else { continue };
-                        let slot = &mut table[outer][state(count + step, s + replicas, j + devices)];
+                        let slot = &mut table[outer][state(count + step, ahead, s + replicas, j + devices)];
                         if before.max(value) < slot.0 {
                             *slot = (before.max(value), Some((cut, inner, from)));
                         }
@@ -224,15 +244,18 @@ impl<'a> EveryPlan<'a> {
             }
         }
         let full = self.tails.len() - 1;
-        let (mut at, last) = (state(tables - 1, 0, 0)..table[full].len())
+        let (mut at, last) = (state(tables - 1, 0, 0, 0)..table[full].len())
             .map(|i| (i, table[full][i].0))
             .reduce(|a, b| if b.1 < a.1 { b } else { a })?;
         if last.is_infinite() {
             return None;
         }
-        let (mut plan, mut tail) = (Plan::default(), full);
+        let execution = Execution { warm_up: WarmUp::Cumulative, ..Execution::default() };
+        let execution = Some(execution).filter(|_| rules.cumulative);
+        let (mut plan, mut tail) = (Plan { execution, ..Plan::default() }, full);
         while let Some((cut, inner, before)) = table[tail][at].1 {
-            let y = (at / width % (most_s + 1)).div_ceil(cut.d as usize);
+            let held = at / width / (most_s + 1) % (most_held + 1);
+            let y = held.div_ceil(cut.d as usize);
             let (_, way) = stage(&self.ways[&cut], y).unwrap();
             plan.stages.push(Stage {
                 nodes: members(cut.mask),

@@ -26,6 +26,8 @@ struct Tally {
     several_replicas: usize,
     fewer_replicas: usize,
     split_tensors: usize,
+    rounded_on: usize,
+    rounded_on_slower: usize,
 }
 
 fn options(rules: Rules, knapsack: &str) -> Options {
@@ -42,6 +44,7 @@ fn options(rules: Rules, knapsack: &str) -> Options {
         format!("knapsack={knapsack}"),
         format!("stages={}", rules.stages.unwrap_or(0)),
         format!("most_replicas={}", rules.most_replicas.unwrap_or(0)),
+        format!("warmup={}", if rules.cumulative { "cumulative" } else { "published" }),
     ];
     Options::parse("piper", Piper.options(), settings.iter().map(String::as_str)).unwrap()
 }
@@ -125,6 +128,11 @@ fn compare(
     tally.stages_as_asked += usize::from(rules.stages.is_some());
     tally.several_stages += usize::from(stages.len() > 1);
     tally.several_replicas += usize::from(stages.iter().any(|stage| stage.data_parallel > 1));
+    if rules.cumulative {
+        let published = every.best(limits.memory_bytes, Rules { cumulative: false, ..rules });
+        tally.rounded_on += 1;
+        tally.rounded_on_slower += usize::from(published.is_some_and(|published| published.0 < value));
+    }
     tally.split_tensors += usize::from(stages.iter().any(|stage| stage.tensor_parallel > 1));
     let greedy = plan(workload, limits, &options(rules, "greedy"));
     let by_ratio = greedy.objective.unwrap_or_else(|| panic!("{context}: greedy finds no plan"));
@@ -139,6 +147,7 @@ fn random_rules(random: &mut Random) -> Rules {
         modes: random.pick(&[Modes::Any, Modes::Any, Modes::Never, Modes::Always, Modes::AllOrNone]),
         stages: random.chance(40).then(|| 1 + random.below(4)),
         most_replicas: random.chance(30).then(|| 1 + random.below(5)),
+        cumulative: random.chance(30),
     }
 }
 
@@ -159,8 +168,14 @@ fn memory_limits(random: &mut Random, every: &EveryPlan<'_>, rules: Rules) -> Ve
 }
 
 /// Whatever Piper may choose.
-const EVERYTHING: Rules =
-    Rules { data_parallel: true, tensor_parallel: true, modes: Modes::Any, stages: None, most_replicas: None };
+const EVERYTHING: Rules = Rules {
+    data_parallel: true,
+    tensor_parallel: true,
+    modes: Modes::Any,
+    stages: None,
+    most_replicas: None,
+    cumulative: false,
+};
 
 #[test]
 fn finds_the_best_of_all_plans() {
@@ -194,10 +209,48 @@ fn finds_the_best_of_all_plans() {
         }
     }
     println!("{tally:?}");
+    assert!(tally.rounded_on > 500, "{tally:?}");
     assert!(tally.stages_as_asked > 300 && tally.fewer_replicas > 200, "{tally:?}");
     assert!(tally.infeasible > 500 && tally.tight > 500 && tally.loose > 500, "{tally:?}");
     assert!(tally.named_memory > 300 && tally.named_devices > 100 && tally.greedy_worse > 20, "{tally:?}");
     assert!(tally.several_stages > 300 && tally.several_replicas > 300 && tally.split_tensors > 100, "{tally:?}");
+}
+
+/// Chains on enough devices that stages have different replicas, with as little memory as that a microbatch more in flight
+/// counts.
+#[test]
+fn finds_the_best_of_all_plans_where_warm_ups_are_rounded_on() {
+    let mut tally = Tally::default();
+    for seed in 0..120 {
+        let mut random = Random(seed);
+        let n = 3 + random.below(2);
+        let flavour = Flavour {
+            whole: random.chance(60),
+            uniform: random.chance(60),
+            all_recompute: random.chance(50),
+            most_modes: 2,
+        };
+        let edges = (1..n as u32).map(|v| (v - 1, v)).collect();
+        let workload = Arc::new(workload(&mut random, n, edges, flavour));
+        let limits = Limits {
+            cpus: 0,
+            devices: 4 + random.below(4) as u32,
+            memory_bytes: f64::INFINITY,
+            microbatches: random.pick(&[4, 6, 8, 12]),
+            bandwidth_bytes_per_s: random.pick(&[8.0, 1e6]),
+            ..Limits::NEUTRAL
+        };
+        let every = EveryPlan::new(&workload, &limits);
+        let free = Rules { cumulative: true, ..EVERYTHING };
+        for rules in [free, Rules { cumulative: true, ..random_rules(&mut random) }] {
+            for memory_bytes in memory_limits(&mut random, &every, rules) {
+                let limits = Limits { memory_bytes, ..limits };
+                compare(&workload, &limits, rules, &every, &mut tally, &format!("rounded on, seed {seed}"));
+            }
+        }
+    }
+    println!("{tally:?}");
+    assert!(tally.rounded_on > 300 && tally.rounded_on_slower > 5, "{tally:?}");
 }
 
 /// Enough sets that inner sets are walked through rather than tried in turn, that levels are shared out among threads,
@@ -221,7 +274,14 @@ fn finds_the_best_of_all_plans_of_wide_graphs() {
         };
         let every = EveryPlan::new(&workload, &limits);
         for modes in [Modes::Any, Modes::AllOrNone] {
-            let rules = Rules { data_parallel: true, tensor_parallel: true, modes, stages: None, most_replicas: None };
+            let rules = Rules {
+                data_parallel: true,
+                tensor_parallel: true,
+                modes,
+                stages: None,
+                most_replicas: None,
+                cumulative: false,
+            };
             for memory_bytes in memory_limits(&mut random, &every, rules) {
                 let limits = Limits { memory_bytes, ..limits };
                 compare(&workload, &limits, rules, &every, &mut tally, &format!("wide seed {seed}"));

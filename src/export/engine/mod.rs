@@ -27,6 +27,7 @@ mod torchtitan_training;
 mod training;
 mod virtual_stages;
 mod vllm;
+mod warm_up;
 
 use std::{sync::Arc, time::Duration};
 
@@ -204,6 +205,7 @@ pub fn export(
         }
         Err(problems) => problems,
     };
+    losses.extend(warm_up::note(engine, plan));
     // No planner plans for equal stages under GPipe, so that none is the nearest.
     if settings.exact || engine == Engine::MaxText {
         return Err(impossible(losses));
@@ -282,6 +284,7 @@ impl Task<'_> {
         };
         let launch = launch::text(engine, &job, self.limits, plan);
         let mut notes = job.notes(engine);
+        notes.extend(warm_up::note(engine, plan));
         notes.extend(match engine {
             Engine::Torch => torch::notes(&job),
             Engine::TorchTitan => torchtitan::notes(&job),

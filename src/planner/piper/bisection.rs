@@ -244,15 +244,13 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
 
 /// The plan of the stages found, every stage in its best modes for the replicas that really stand behind it.
 pub(super) fn build(model: &Model<'_>, settings: &Settings, stages: &[FoundStage], memory_bytes: f64) -> Best {
-    let mut behind: u32 = stages.iter().map(|stage| stage.d).sum();
-    let mut plan = Plan::default();
+    let in_flight = settings.in_flight(stages.iter().map(|stage| stage.d), model.limits.microbatches);
+    let mut plan = Plan { execution: settings.execution(), ..Plan::default() };
     let mut value: f64 = 0.0;
-    for stage in stages {
+    for (stage, y) in stages.iter().zip(in_flight) {
         let nodes = model.sets.difference(stage.outer as usize, stage.inner as usize);
-        let picked =
-            modes::choose(model, settings, stage.degree, &nodes, stage.d, behind.div_ceil(stage.d), memory_bytes)
-                .expect("the probe found modes that fit with as many replicas behind or more");
-        behind -= stage.d;
+        let picked = modes::choose(model, settings, stage.degree, &nodes, stage.d, y, memory_bytes)
+            .expect("the probe found modes that fit with as many in flight or more");
         value = value.max(picked.cost);
         plan.stages.push(stage_of(model, stage.degree, stage.d, nodes, &picked.positions));
     }

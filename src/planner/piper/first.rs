@@ -257,12 +257,13 @@ impl Line<'_, '_> {
 
     /// The plan with these cuts, every stage in modes that fit.
     fn built(&self, shape: Shape<'_>, cuts: &[usize]) -> Option<Best> {
-        let mut plan = Plan::default();
+        let mut plan = Plan { execution: self.settings.execution(), ..Plan::default() };
         let mut value: f64 = 0.0;
         for (i, &from) in cuts.iter().enumerate() {
             let to = cuts.get(i + 1).copied().unwrap_or(self.order.len());
             let mut nodes: Vec<usize> = self.order[from..to].iter().map(|&v| v as usize).collect();
             nodes.sort_unstable();
+            // Replicas are alike: both rules of the warm-up say the same.
             let y = (cuts.len() - i) as u32;
             let picked = modes::fitting(self.model, self.settings, shape.degree, &nodes, shape.d, y)?;
             value = value.max(picked.cost);

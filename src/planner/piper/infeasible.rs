@@ -95,12 +95,11 @@ fn heaviest_node(model: &Model<'_>) -> (usize, f64) {
 }
 
 /// Memory that the stages need on their fullest device, every node in its smallest mode.
-fn memory_of(model: &Model<'_>, stages: &[FoundStage]) -> f64 {
-    let mut behind: u32 = stages.iter().map(|stage| stage.d).sum();
+fn memory_of(model: &Model<'_>, settings: &Settings, stages: &[FoundStage]) -> f64 {
+    let in_flight = settings.in_flight(stages.iter().map(|stage| stage.d), model.limits.microbatches);
     let mut most: f64 = 0.0;
-    for stage in stages {
-        let y = f64::from(behind.div_ceil(stage.d));
-        behind -= stage.d;
+    for (stage, y) in stages.iter().zip(in_flight) {
+        let y = f64::from(y);
         let choices = &model.degrees[stage.degree].choices;
         let nodes = model.sets.difference(stage.outer as usize, stage.inner as usize);
         let least = |v: &usize| choices[*v].iter().map(|choice| choice.memory(y)).fold(f64::INFINITY, f64::min);
@@ -183,7 +182,7 @@ fn shrink(
         };
         match ask_memory(model, settings, memory, search)? {
             Some(stages) => {
-                upper = memory_of(model, &stages);
+                upper = memory_of(model, settings, &stages);
                 direct = false;
             }
             None if upper.is_infinite() => return Some(None),

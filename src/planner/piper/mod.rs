@@ -12,6 +12,7 @@
 //! over those near the cuts of the best plan (`nearby`), which gives a valid plan without proof; the outcome says so.
 
 mod bisection;
+mod cumulative;
 mod first;
 mod for_engine;
 mod infeasible;

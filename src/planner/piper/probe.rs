@@ -34,6 +34,7 @@ use std::{
 use rayon::prelude::*;
 
 use super::{
+    cumulative::Tails,
     model::{Crossing, Model},
     modes::{Oracle, StageKey},
     rest::{Borders, Rest},
@@ -41,7 +42,7 @@ use super::{
     sources::{Heavier, Sources},
     worker::{Share, Worker},
 };
-use crate::planner::Search;
+use crate::{plan::WarmUp, planner::Search};
 
 /// Undominated (replicas, devices): replicas ascend, devices descend.
 pub(super) type Frontier = Vec<(u32, u32)>;
@@ -121,6 +122,8 @@ pub(super) struct Crew<'m, 'a> {
     heavier: Heavier,
     /// What edges take.
     borders: Borders,
+    /// Whether warm-ups are rounded on from the last stage.
+    rounds_on: bool,
     workers: Vec<Worker<'m, 'a>>,
 }
 
@@ -129,7 +132,7 @@ pub(super) const NONE: u32 = u32::MAX;
 const ROUNDING: f64 = 1e-9;
 
 /// Sets of one size are shared out among threads if there are at least so many of them.
-const SHARED_OUT: usize = 12;
+pub(super) const SHARED_OUT: usize = 12;
 /// Else the inner sets of each are, from this many smaller sets on.
 const MANY_INNER: usize = 200;
 
@@ -140,7 +143,8 @@ impl<'m, 'a> Crew<'m, 'a> {
         let threads = if many { rayon::current_num_threads() } else { 1 };
         let worker = |_| Worker::new(Oracle::new(model, settings, memory_bytes, threads));
         let (heavier, borders) = (Heavier::new(model), Borders::new(model));
-        Crew { model, heavier, borders, workers: (0..threads).map(worker).collect() }
+        let rounds_on = settings.warm_up == WarmUp::Cumulative;
+        Crew { model, heavier, borders, rounds_on, workers: (0..threads).map(worker).collect() }
     }
 
     /// Whether some knapsack was too large to be solved exactly.
@@ -168,10 +172,14 @@ impl<'m, 'a> Crew<'m, 'a> {
         let memory_bytes = self.workers[0].oracle.memory_bytes();
         let rest = Rest::new(model, question.allowed, question.target, memory_bytes).map(|rest| (rest, &self.borders));
         let heavier = Some(&self.heavier).filter(|heavier| question.stages.is_none() && heavier.any());
+        let heavier = heavier.filter(|_| !self.rounds_on);
         let sources = Sources::new(model, heavier.is_some());
         let widest = question.allowed.iter().map(|allowed| model.degrees[allowed.degree].t).max().unwrap_or(1);
         let mut probe =
             Probe { model, question, frontiers, behind_first: vec![], behind: 0, stage_devices, widest, rest, sources };
+        if self.rounds_on {
+            return Tails::new(&probe).answer(&mut self.workers, search);
+        }
         probe.run(heavier, &mut self.workers, search)
     }
 }

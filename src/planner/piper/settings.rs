@@ -1,7 +1,7 @@
 //! The options of the planner, read once from what the user set.
 
 use crate::{
-    plan::runner::Runner,
+    plan::{Execution, WarmUp, runner::Runner},
     planner::{
         Lever, OptionKind, OptionSpec, Options,
         pipeline_options::{self, Recompute},
@@ -30,10 +30,12 @@ pub(super) struct Settings {
     pub(super) stages: Option<usize>,
     /// Replicas of all stages together, at most; `u32::MAX` where only devices and microbatches bound them.
     pub(super) most_replicas: u32,
+    /// How many microbatches are in flight where stages have different replicas.
+    pub(super) warm_up: WarmUp,
 }
 
 /// What the planner declares.
-pub(super) static OPTIONS: [OptionSpec; 8] = [
+pub(super) static OPTIONS: [OptionSpec; 9] = [
     pipeline_options::DATA_PARALLEL,
     pipeline_options::TENSOR_PARALLEL,
     pipeline_options::RECOMPUTE,
@@ -59,6 +61,18 @@ pub(super) static OPTIONS: [OptionSpec; 8] = [
         label: "most replicas",
         help: "replicas of all stages together, at most; any: as many as there are devices and microbatches",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_REPLICAS, whole: true, zero: Some("any") },
+    },
+    OptionSpec {
+        name: "warmup",
+        label: "warm-up",
+        help: "microbatches that a replica starts before its first backward: what memory must hold",
+        kind: OptionKind::Choice {
+            choices: &[
+                ("published", "rounded at every stage anew, as in the paper"),
+                ("cumulative", "rounded on from the last stage: a few more, which keep uneven replicas busy"),
+            ],
+            default: WarmUp::Published.id(),
+        },
     },
 ];
 
@@ -103,6 +117,36 @@ impl Settings {
                 0 => u32::MAX,
                 most => most,
             },
+            warm_up: WarmUp::find(options.choice("warmup")).unwrap_or_default(),
         }
     }
+
+    /// By stage, the microbatches in flight on each of its replicas.
+    pub(super) fn in_flight(&self, replicas: impl DoubleEndedIterator<Item = u32>, microbatches: u32) -> Vec<u32> {
+        let mut behind: u32 = 0;
+        let from_the_end = replicas.rev().map(|d| match self.warm_up {
+            WarmUp::Published => {
+                behind += d;
+                behind.div_ceil(d)
+            }
+            WarmUp::Cumulative => {
+                let own = in_flight(behind, d, microbatches);
+                behind = own * d;
+                own
+            }
+        });
+        let mut in_flight: Vec<u32> = from_the_end.collect();
+        in_flight.reverse();
+        in_flight
+    }
+
+    /// What a plan says of how it runs; nothing where that is the paper's.
+    pub(super) fn execution(&self) -> Option<Execution> {
+        (self.warm_up != WarmUp::Published).then(|| Execution { warm_up: self.warm_up, ..Execution::default() })
+    }
+}
+
+/// Microbatches in flight on each of `d` replicas where warm-ups are rounded on and what is behind holds so many.
+pub(super) fn in_flight(behind: u32, d: u32, microbatches: u32) -> u32 {
+    (behind.div_ceil(d) + 1).min(microbatches.div_ceil(d))
 }
