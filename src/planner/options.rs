@@ -117,13 +117,15 @@ pub enum Lever {
     Resource(&'static str),
     /// A number that asks for so many pipeline stages; 0 leaves it to the planner.
     Stages(&'static str),
+    /// A number that asks for one tensor degree of all stages; 0 leaves it to the planner.
+    Degree(&'static str),
 }
 
 impl Lever {
     /// The option's name.
     pub fn name(self) -> &'static str {
         match self {
-            Lever::Freedom(name) | Lever::Resource(name) | Lever::Stages(name) => name,
+            Lever::Freedom(name) | Lever::Resource(name) | Lever::Stages(name) | Lever::Degree(name) => name,
         }
     }
 }

@@ -205,6 +205,16 @@ impl Pipeline {
         self.stages.windows(2).any(|pair| pair[0].replicas.max(1) != pair[1].replicas.max(1))
     }
 
+    /// Where all stages have equally many replicas, one of each with its share of the batch: replicas of one number feed each
+    /// other and nobody else, so that the batch takes as long.
+    pub(crate) fn of_one_replica(mut self) -> Pipeline {
+        if !self.is_uneven() && !self.stages.is_empty() {
+            self.microbatches /= self.stages[0].replicas.max(1);
+            self.stages.iter_mut().for_each(|stage| stage.replicas = 1);
+        }
+        self
+    }
+
     /// Microbatches that all replicas of the stages behind a stage work on at a time; or that they hold, where warm-ups
     /// are rounded on from the last stage.
     fn later(&self, stage: usize) -> u64 {

@@ -17,6 +17,7 @@ mod generated_profile;
 mod hugging_face;
 mod inputs;
 mod joint;
+mod joint_anywhere;
 mod joint_engine;
 mod joint_schedules;
 mod latency_planners;

@@ -42,13 +42,10 @@ pub(super) fn plan(
     Some(plan.with_consecutive_devices())
 }
 
-/// Simulated seconds of a batch of a plan with equal replicas: one of every stage stands for all, since replicas of one
-/// number feed each other and nobody else.
+/// Simulated seconds of a batch of a plan.
 pub(super) fn simulated(workload: &Workload, limits: &Limits, plan: &Plan) -> f64 {
     let play = Play::default().of(plan);
     let mut pipeline = family::pipeline(workload, limits, plan, &play.settings);
     pipeline.machines.clear();
-    pipeline.microbatches /= plan.stages[0].data_parallel.max(1);
-    pipeline.stages.iter_mut().for_each(|stage| stage.replicas = 1);
-    length_unless(&pipeline, play.schedule, &|| false).unwrap_or(f64::NAN)
+    length_unless(&pipeline.of_one_replica(), play.schedule, &|| false).unwrap_or(f64::NAN)
 }

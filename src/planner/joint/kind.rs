@@ -84,6 +84,22 @@ impl Wanted {
         ORDER.into_iter().filter(asked).flat_map(kinds).collect()
     }
 
+    /// Those of its schedules that any stages can run, of different replicas and in any order.
+    pub(super) fn of_any_stages(self) -> Vec<Schedule> {
+        let any = |kind: &Kind| kind.parts == 1;
+        self.kinds(&|_| true).into_iter().filter(any).map(|kind| kind.schedule).collect()
+    }
+
+    /// Whether some of its schedules put several parts of the model on a device.
+    pub(super) fn has_parts(self) -> bool {
+        self.kinds(&|_| true).iter().any(|kind| kind.parts > 1)
+    }
+
+    /// Whether some of its schedules put off the weights' part of a backward.
+    pub(super) fn splits_backward(self) -> bool {
+        self.kinds(&|_| true).iter().any(|kind| kind.schedule.splits_backward())
+    }
+
     /// The plans that a proof speaks of, with the schedule.
     pub(super) fn among(self, plans: Plans) -> &'static str {
         macro_rules! with_schedule {
@@ -103,6 +119,7 @@ impl Wanted {
             Plans::Thinned => with_schedule!("plans that engines run, cut at some hundred places"),
             Plans::TwoModes => with_schedule!("plans that engines run, with two modes for a node"),
             Plans::All => with_schedule!("plans that engines run"),
+            Plans::Anywhere => with_schedule!("plans with stages of any degrees"),
         }
     }
 }
@@ -114,4 +131,6 @@ pub(super) enum Plans {
     Thinned,
     TwoModes,
     All,
+    /// Stages may differ in degree and replicas.
+    Anywhere,
 }

@@ -11,6 +11,7 @@
 //! * `decide`: is there a split all of whose bounds stay within a time?
 //! * `kind`, `paths`, `elsewhere`: schedules other than 1F1B, their bounds and their search;
 //! * `engine`: what a training engine demands beside that;
+//! * `anywhere`: plans of other planners, which engines may be unable to run;
 //! * `search`: classes in the order of their bounds, bisection, improvement of what was found;
 //! * `climb`: what was found is improved by moving its cuts;
 //! * `weighing`: what recomputes where that changes the parameters;
@@ -20,6 +21,7 @@
 //! With `n` units, degrees `t` and up to `S` stages: `O(t · S · n · w)` time for the tables, `w` the units that fit a stage,
 //! then `O(S · n · w)` for each decision; `O(t · S · n + S · n · w)` memory.
 
+mod anywhere;
 mod bounds;
 mod build;
 mod chain;
@@ -138,14 +140,14 @@ impl Planner for Joint {
             return outcome;
         }
         let Some(profile) = problem.workload.piper() else { return Outcome::new(Status::Infeasible) };
-        let task = Task {
-            workload: &problem.workload,
-            profile,
-            limits: &problem.limits,
-            settings: Settings::new(&problem.options),
-            search,
-        };
+        let settings = Settings::new(&problem.options);
+        // Bounds of plans that engines run do not hold for others.
+        let narrow = if settings.anywhere { search.without_bounds() } else { search.clone() };
+        let task = Task { workload: &problem.workload, profile, limits: &problem.limits, settings, search: &narrow };
         let mut outcome = task.plan();
+        if settings.anywhere {
+            outcome = anywhere::plan(problem, settings, outcome, search);
+        }
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
     }
@@ -265,6 +267,7 @@ impl Task<'_> {
         let degrees = self.profile.degrees();
         let within = degrees.into_iter().filter(|&t| t <= self.limits.devices);
         let allowed = within.filter(|&t| t == 1 || self.settings.tensor_parallel);
+        let allowed = allowed.filter(|&t| self.settings.degree.is_none_or(|asked| asked == t));
         let how = (self.settings.recompute, rule);
         allowed.filter_map(|t| Costs::new(&self.workload.dag, self.profile, line, t, how, bandwidth)).collect()
     }
@@ -384,6 +387,12 @@ impl Task<'_> {
         let how = (Recompute::Auto, Rule::Free);
         let usual = |t: &u32| Costs::new(&self.workload.dag, self.profile, &line, *t, how, 1.0).is_some();
         let devices = self.limits.devices;
+        if let Some(asked) = self.settings.degree {
+            return Outcome::refused(format!(
+                "Tensor degree {asked} is asked for, and not all nodes offer it on {}: tensor_degree=any leaves it open.",
+                units::counted(devices as usize, "device")
+            ));
+        }
         let explanation = match self.profile.degrees().into_iter().find(usual) {
             None => NO_COMMON_DEGREE.into(),
             Some(least) if least > devices => {

@@ -12,7 +12,11 @@ use crate::planner::{
 pub(super) struct Settings {
     pub(super) data_parallel: bool,
     pub(super) tensor_parallel: bool,
+    /// The tensor degree of all stages, if one is asked for.
+    pub(super) degree: Option<u32>,
     pub(super) recompute: Recompute,
+    /// Whether plans that engines cannot run will do.
+    pub(super) anywhere: bool,
     /// The engine that must be able to run the plan unchanged, if one must.
     pub(super) engine: Option<Runner>,
     /// The schedule and the parts of the model on each device.
@@ -26,7 +30,7 @@ pub(super) struct Settings {
 }
 
 /// What the planner declares.
-pub(super) static OPTIONS: [OptionSpec; 10] = [
+pub(super) static OPTIONS: [OptionSpec; 11] = [
     OptionSpec {
         name: "space",
         label: "space",
@@ -34,6 +38,10 @@ pub(super) static OPTIONS: [OptionSpec; 10] = [
         kind: OptionKind::Choice {
             choices: &[
                 ("runnable", "what engines run: one tensor degree, one number of replicas, stages in a row"),
+                (
+                    "any",
+                    "also stages of different degrees and replicas, as other planners cut them; its bound is weaker",
+                ),
                 ("engine", "what the engine named by `engine` runs unchanged; naming one asks for it too"),
             ],
             default: "runnable",
@@ -63,6 +71,12 @@ pub(super) static OPTIONS: [OptionSpec; 10] = [
     },
     pipeline_options::DATA_PARALLEL,
     pipeline_options::TENSOR_PARALLEL,
+    OptionSpec {
+        name: "tensor_degree",
+        label: "tensor degree",
+        help: "devices over which every stage splits its tensors; any: whichever is fastest",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_DEGREE, whole: true, zero: Some("any") },
+    },
     pipeline_options::RECOMPUTE,
     pipeline_options::STAGES,
     pipeline_options::ENGINE,
@@ -80,23 +94,30 @@ pub(super) static OPTIONS: [OptionSpec; 10] = [
     },
 ];
 
+/// No node offers a higher one.
+const MOST_DEGREE: f64 = 10_000.0;
+
 /// Those that decide which plans there are.
-pub(super) static LEVERS: [Lever; 5] = [
+pub(super) static LEVERS: [Lever; 6] = [
     Lever::Freedom("schedule"),
     Lever::Freedom("data_parallel"),
     Lever::Freedom("tensor_parallel"),
     Lever::Freedom("recompute"),
     Lever::Stages("stages"),
+    Lever::Degree("tensor_degree"),
 ];
 
 impl Settings {
     /// Reads the declared options.
     pub(super) fn new(options: &Options) -> Self {
+        let engine = pipeline_options::engine(options, options.choice("space") == "engine");
         Settings {
             data_parallel: options.flag("data_parallel"),
             tensor_parallel: options.flag("tensor_parallel"),
+            degree: Some(options.number("tensor_degree") as u32).filter(|&degree| degree > 0),
             recompute: pipeline_options::recompute(options),
-            engine: pipeline_options::engine(options, options.choice("space") == "engine"),
+            anywhere: engine.is_none() && options.choice("space") == "any",
+            engine,
             wanted: Wanted {
                 schedule: Schedule::find(options.choice("schedule")),
                 parts: Some(options.number("virtual_stages") as u32)

@@ -31,7 +31,7 @@ use super::settings::Settings;
 /// The planner's options that are about profiles: here the engine is that of the stack, virtual stages are searched, and the
 /// search is whole. NVIDIA's stacks run 1F1B, interleaved where the configuration has virtual stages, and nothing else.
 pub(super) fn unheard(profile: &TrainingProfile) -> &'static [&'static str] {
-    const UNHEARD: [&str; 5] = ["schedule", "space", "virtual_stages", "engine", "gap"];
+    const UNHEARD: [&str; 6] = ["schedule", "space", "virtual_stages", "engine", "gap", "tensor_degree"];
     match profile.stack {
         Stack::Torchtitan | Stack::Plain => &UNHEARD[1..],
         Stack::Megatron2025 | Stack::Nemo24 => &UNHEARD,

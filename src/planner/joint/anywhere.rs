@@ -1,0 +1,267 @@
+//! Plans that engines may be unable to run: stages of different degrees and replicas (`space=any`).
+//!
+//! The search over plans that engines run comes first. Beside its best plan stand those of the planners that are made for
+//! the same workload: Piper's for every number of stages up to some dozens, each with both rules of the warm-up, and one of
+//! each other planner. Every one is simulated under the schedules that are asked for, under both rules where its stages have
+//! different replicas, and the fastest that keeps the memory is the answer. So it is never slower than what engines run, nor than
+//! any of those plans; it is not a search over all plans.
+//!
+//! Its bound holds for all plans of this space under schedules without virtual stages. A replica of a stage computes its
+//! `N / d` microbatches one after another, so a batch takes at least `N` times the largest compute of a stage per replica; and
+//! no plan that keeps the memory has a smaller one than Piper finds where sending takes no time, since what Piper counts in
+//! flight, `⌈replicas from here on / d⌉`, is held at the least (1F1B holds just that, with cumulative warm-up, GPipe
+//! and ZB-H1 as much or more). Filling and draining are no part of it, so that the gap which is told is mostly these. The
+//! microbatches go one way through the network, so a batch takes at least what the slowest path through it does.
+//!
+//! As many runs of Piper as numbers of stages, two for each, and one without transfers; a simulation for each plan.
+
+use super::{CLOSED, Settings, build, kind::Plans, line::Line};
+use crate::{
+    cluster::{LimitKind, Limits},
+    family,
+    plan::{Execution, Measure, Plan, Schedule, WarmUp},
+    planner::{self, Options, Outcome, Planner, Problem, Search, Status, pipeline_options::Recompute},
+    units,
+    workload::{PiperProfile, Workload},
+};
+
+/// Numbers of stages that Piper is asked for: a table over all sets for each.
+const MOST_STAGES: usize = 24;
+/// Seconds that sending anything takes are none at this bandwidth.
+const NO_TRANSFERS: f64 = 1e30;
+/// Sums may be off by so much, relative.
+const SURE: f64 = 1.0 - 1e-9;
+
+/// What is asked of other planners.
+struct Asked<'a> {
+    problem: &'a Problem,
+    settings: Settings,
+    /// Those of the problem, with the memory that may be used.
+    limits: Limits,
+    schedules: Vec<Schedule>,
+    search: &'a Search,
+}
+
+/// Adds the plans of other planners to what the search over plans of engines came to.
+pub(super) fn plan(problem: &Problem, settings: Settings, own: Outcome, search: &Search) -> Outcome {
+    let headroom = problem.limits.memory_bytes * (1.0 - settings.headroom);
+    let asked = Asked {
+        problem,
+        settings,
+        limits: problem.limits.with(LimitKind::Memory, headroom),
+        schedules: settings.wanted.of_any_stages(),
+        search,
+    };
+    let (own_plan, own_s) = (own.plan.clone(), own.objective.unwrap_or(f64::INFINITY));
+    let mut best: Option<(f64, Plan, &'static str)> = None;
+    let mut infeasible = None;
+    asked.candidates(&mut |planner, outcome| {
+        if outcome.status == Status::Infeasible && planner == PIPER {
+            infeasible = outcome.infeasible.clone();
+        }
+        let Some(plan) = &outcome.plan else { return };
+        for plan in asked.runs_of(plan) {
+            let seconds = build::simulated(&problem.workload, &asked.limits, &plan);
+            let known = best.as_ref().map_or(own_s, |best| best.0);
+            if seconds < known * (1.0 - CLOSED) {
+                search.improve(seconds, &plan);
+                best = Some((seconds, plan, planner));
+            }
+        }
+    });
+    let own_bound = own.lower_bound.filter(|_| own_plan.is_some());
+    let own_refused = own_plan.is_none() && own.status == Status::Infeasible;
+    let lower = match asked.bound() {
+        _ if own_plan.is_none() && !own_refused => 0.0,
+        // What engines run is part of the space, under virtual stages too.
+        bound if asked.settings.wanted.has_parts() => own_bound.map_or(bound, |own| own.min(bound)),
+        bound => bound,
+    };
+    let stopped = search.cancelled();
+    let note =
+        best.as_ref().map(|(seconds, plan, planner)| told(&problem.workload, plan, planner, *seconds, own.objective));
+    let (plan, objective) = match best {
+        Some((seconds, plan, _)) => (Some(plan), Some(seconds)),
+        None => (own_plan, own.objective),
+    };
+    let Some(objective) = objective else {
+        let infeasible = infeasible.or(own.infeasible.clone());
+        return if stopped { Outcome::new(Status::Cancelled) } else { Outcome { infeasible, ..own } };
+    };
+    let lower = lower.min(objective);
+    let closed = objective - lower <= CLOSED * objective;
+    let status = match (stopped, closed) {
+        (_, true) => Status::Optimal,
+        (true, _) if !search.deadline_passed() => Status::Cancelled,
+        _ => Status::Feasible,
+    };
+    let notes = note.into_iter().chain(own.notes.clone()).collect();
+    Outcome {
+        status,
+        plan,
+        objective: Some(objective),
+        lower_bound: Some(lower).filter(|&lower| lower > 0.0),
+        proven_among: Some(settings.wanted.among(Plans::Anywhere)),
+        infeasible: None,
+        notes,
+        ..own
+    }
+}
+
+/// Whose plan it is, and whether engines run it.
+fn told(workload: &Workload, plan: &Plan, planner: &str, seconds: f64, own: Option<f64>) -> String {
+    let name = planner::find(planner).map_or(planner, |planner| planner.info().name);
+    let instead = match own {
+        Some(own) => format!("the fastest that Joint finds for engines takes {}", units::seconds(own)),
+        None => "no plan that engines run fits".into(),
+    };
+    let uneven = |of: &dyn Fn(usize) -> u32| (1..plan.stages.len()).any(|s| of(s) != of(0));
+    let degrees = uneven(&|s| plan.stages[s].tensor_parallel);
+    let replicas = uneven(&|s| plan.stages[s].data_parallel);
+    let why = match (degrees, replicas) {
+        (true, true) => "its stages have different tensor degrees and replicas",
+        (true, false) => "its stages have different tensor degrees",
+        (false, true) => "its stages have different numbers of replicas",
+        (false, false) => "its stages are not cut from one row of nodes",
+    };
+    let runs = !degrees && !replicas && is_in_a_row(workload, plan);
+    let runs = if runs {
+        "Training engines run this plan".into()
+    } else {
+        format!("Training engines cannot run this plan, since {why}")
+    };
+    format!("{runs}: it is {name}'s, simulated in {}; {instead}.", units::seconds(seconds))
+}
+
+/// Whether stages follow one another along the row in which plans for engines are cut.
+fn is_in_a_row(workload: &Workload, plan: &Plan) -> bool {
+    let mut stage_of = vec![0; workload.nodes.len()];
+    plan.stages.iter().enumerate().for_each(|(s, stage)| stage.nodes.iter().for_each(|&node| stage_of[node] = s));
+    let units = Line::of(&workload.dag).units;
+    let whole = units.iter().all(|unit| unit.iter().all(|&node| stage_of[node] == stage_of[unit[0]]));
+    whole && units.iter().flatten().is_sorted_by_key(|&node| stage_of[node])
+}
+
+const PIPER: &str = "piper";
+
+impl Asked<'_> {
+    /// Hands over every plan of another planner, as it is found.
+    fn candidates(&self, found: &mut dyn FnMut(&'static str, &Outcome)) {
+        let Some(piper) = planner::find(PIPER) else { return };
+        let most = self.problem.workload.nodes.len().min(self.limits.devices as usize).min(MOST_STAGES);
+        let counts: Vec<usize> = match self.settings.stages {
+            Some(stages) => vec![stages],
+            None => (0..=most).collect(),
+        };
+        let rounds = (2 * counts.len()) as f64;
+        for (i, &stages) in counts.iter().enumerate() {
+            let mut before: Option<Plan> = None;
+            for (j, warm_up) in WarmUp::ALL.into_iter().enumerate() {
+                // With equal replicas both rules are one.
+                let alike = before.as_ref().is_some_and(is_even);
+                if self.search.cancelled() || alike {
+                    continue;
+                }
+                self.search.report_fraction((2 * i + j) as f64 / rounds);
+                let outcome = self.piper(piper, stages, warm_up, self.limits);
+                found(PIPER, &outcome);
+                before = outcome.plan;
+            }
+        }
+        for planner in self.others() {
+            if self.search.cancelled() {
+                return;
+            }
+            let options = Options::defaults(planner.options());
+            let problem = Problem { limits: self.limits, options, ..self.problem.clone() };
+            found(planner.info().id, &planner.plan(&problem, &self.search.quiet()));
+        }
+    }
+
+    /// Planners whose plans keep to what is asked for without being told.
+    fn others(&self) -> Vec<&'static dyn Planner> {
+        let Settings { data_parallel, tensor_parallel, recompute, stages, .. } = self.settings;
+        if !(data_parallel && tensor_parallel && recompute == Recompute::Auto && stages.is_none()) {
+            return vec![];
+        }
+        let workload = &self.problem.workload;
+        let other = |planner: &&dyn Planner| {
+            let measure = planner.measure(workload, &Options::defaults(planner.options()));
+            planner.is_native(workload)
+                && !planner.asks_others()
+                && planner.info().id != PIPER
+                && measure != Measure::IterationTime
+        };
+        planner::all().iter().copied().filter(other).collect()
+    }
+
+    fn piper(&self, piper: &dyn Planner, stages: usize, warm_up: WarmUp, limits: Limits) -> Outcome {
+        let recompute = match self.settings.recompute {
+            Recompute::Auto => "auto",
+            Recompute::Never => "never",
+            Recompute::Always => "always",
+            Recompute::AllOrNone => "all-or-none",
+        };
+        let settings = [
+            format!("data_parallel={}", self.settings.data_parallel),
+            format!("tensor_parallel={}", self.settings.tensor_parallel),
+            format!("recompute={recompute}"),
+            format!("stages={stages}"),
+            format!("warmup={}", warm_up.id()),
+        ];
+        let options = Options::parse(PIPER, piper.options(), settings.iter().map(String::as_str));
+        let options = options.expect("Piper takes these options");
+        piper.plan(&Problem { limits, options, ..self.problem.clone() }, &self.search.quiet())
+    }
+
+    /// The plan under every schedule that is asked for, with both rules of the warm-up: those that keep the memory.
+    fn runs_of(&self, plan: &Plan) -> Vec<Plan> {
+        let rules: &[WarmUp] = if is_even(plan) { &[WarmUp::Published] } else { &WarmUp::ALL };
+        let runs = self.schedules.iter().flat_map(|&schedule| {
+            rules.iter().map(move |&warm_up| {
+                let execution = Some(Execution { warm_up, ..schedule.into() });
+                Plan { execution, measure: Measure::IterationTime, ..plan.clone() }
+            })
+        });
+        let wanted = |plan: &Plan| {
+            plan.stages.iter().all(|stage| self.settings.degree.is_none_or(|asked| asked == stage.tensor_parallel))
+        };
+        runs.filter(wanted)
+            .filter(|plan| family::check(&self.problem.workload, &self.limits, plan).is_valid())
+            .collect()
+    }
+
+    /// No plan takes less.
+    fn bound(&self) -> f64 {
+        let (Some(piper), Some(profile)) = (planner::find(PIPER), self.problem.workload.piper()) else { return 0.0 };
+        // Where the weights' part of a backward comes later, less than the whole is on the way.
+        let whole = !self.settings.wanted.splits_backward();
+        let path = if whole { slowest_path(&self.problem.workload, profile) * SURE } else { 0.0 };
+        if self.search.cancelled() {
+            return path;
+        }
+        let limits = self.limits.with(LimitKind::Bandwidth, NO_TRANSFERS);
+        let stages = self.settings.stages.unwrap_or(0);
+        let load = self.piper(piper, stages, WarmUp::Published, limits).lower_bound.unwrap_or(0.0);
+        path.max(f64::from(self.limits.microbatches) * load * SURE)
+    }
+}
+
+fn is_even(plan: &Plan) -> bool {
+    plan.stages.windows(2).all(|pair| pair[0].data_parallel == pair[1].data_parallel)
+}
+
+/// Seconds of a microbatch along the slowest path, each node as fast as it can be.
+fn slowest_path(workload: &Workload, profile: &PiperProfile) -> f64 {
+    let fastest = |node: usize| {
+        let modes = profile.nodes[node].degrees.iter().flat_map(|degree| &degree.modes);
+        modes.map(|mode| mode.time_s).reduce(f64::min).unwrap_or(0.0)
+    };
+    let mut until = vec![0.0_f64; workload.nodes.len()];
+    for &node in &workload.dag.stack_order() {
+        let node = node as usize;
+        let before = workload.dag.predecessors(node).map(|from| until[from]).fold(0.0, f64::max);
+        until[node] = before + fastest(node);
+    }
+    until.into_iter().fold(0.0, f64::max)
+}
