@@ -31,8 +31,8 @@ use crate::{
     run::Run,
     simulate::Play,
     study::{
-        explain::{Answer, Base, Bottleneck, Cause, Certainty, Change, Explanation, stage_name},
-        losses::Losses,
+        explain::{Answer, Base, Bottleneck, Cause, Certainty, Change, Explanation, NOTICEABLE, stage_name},
+        losses::{Losses, told_parts},
         promise::Promise,
         rivals::{self, Rival},
     },
@@ -235,6 +235,9 @@ fn what_binds(text: &mut String, base: &Base, explanation: &Explanation) {
         let value = base.show(*value);
         line(text, format_args!("  {}: {how}", kind.title()));
         line(text, format_args!("      {without}: {value}, {difference}"));
+        if !cause.parts.is_empty() {
+            line(text, format_args!("      of a batch: {}", told_parts(&cause.parts)));
+        }
     }
     if causes.is_empty() {
         line(text, format_args!("  nothing that was taken away makes a difference"));
@@ -260,7 +263,9 @@ fn rows(text: &mut String, base: &Base, title: &str, answers: &[&Answer]) {
         };
         let padding = " ".repeat(widest - answer.label.width() + 2);
         let flags = answer.question.change.flags().map(|flags| padding + &flags).unwrap_or_default();
-        vec![format!("  {value}"), answer.difference().unwrap_or_default(), format!("{}{flags}", answer.label)]
+        let shown = answer.gain().is_some_and(|gain| gain > NOTICEABLE) && !answer.parts.is_empty();
+        let parts = if shown { format!("  {}", told_parts(&answer.parts)) } else { String::new() };
+        vec![format!("  {value}"), answer.difference().unwrap_or_default(), format!("{}{flags}{parts}", answer.label)]
     };
     let table: Vec<Vec<String>> = answers.iter().map(shown).collect();
     report::table(text, &table);
@@ -341,6 +346,9 @@ struct BindsPart {
     value: f64,
     gain: f64,
     certainty: &'static str,
+    /// By how many seconds the parts of a simulated batch get longer.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    parts: BTreeMap<&'static str, f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -359,6 +367,9 @@ struct RowPart<'a> {
     devices: Option<u32>,
     seconds: f64,
     reason: Option<&'a str>,
+    /// As of what binds.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    parts: BTreeMap<&'static str, f64>,
 }
 
 fn certainty_word(certainty: Certainty) -> &'static str {
@@ -392,6 +403,7 @@ impl<'a> From<&'a Answer> for RowPart<'a> {
             devices: answer.plan.as_ref().map(crate::plan::Plan::devices_used),
             seconds: answer.seconds,
             reason: answer.reason.as_deref(),
+            parts: answer.parts.iter().copied().collect(),
         }
     }
 }
@@ -465,6 +477,7 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a Explained>) -> ExplainDo
         value: cause.value,
         gain: cause.gain,
         certainty: certainty_word(cause.certainty),
+        parts: cause.parts.into_iter().collect(),
     };
     document.binds = explanation.causes(base).into_iter().map(binds).collect();
     document.does_not_bind = explanation.free(base);

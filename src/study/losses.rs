@@ -12,9 +12,13 @@
 //! `MOST_OPERATIONS` each.
 
 use crate::{
+    cluster::Limits,
+    family,
+    plan::Plan,
     run::Simulation,
-    simulate::{LinkModel, Pipeline, Schedule, Timeline, Wires, length_unless},
+    simulate::{LinkModel, Pipeline, Play, Schedule, Timeline, Wires, length_unless},
     units,
+    workload::Workload,
 };
 
 /// Operations of a run.
@@ -25,6 +29,8 @@ const MOST_LONG: u64 = 4;
 
 /// Shares below this are not told: a tenth of a percent shows nothing of them.
 const TOLD: f64 = 5e-4;
+/// Parts of two batches that differ by less, relative to a batch, are not told.
+const DIFFERS: f64 = 1e-3;
 
 /// Where the time of a simulated batch goes beside the compute of its slowest stage; seconds of a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,7 +71,25 @@ impl Losses {
         }
         let schedule = pipeline.schedule(schedule);
         let runs = Runs::new(pipeline, schedule, stopped)?;
-        let batch_s = timeline.iteration_s;
+        Losses::of_batch(pipeline, schedule, timeline.iteration_s, &runs)
+    }
+
+    /// The same of a plan measured by the time of a batch, simulated as that measures it.
+    pub fn of_plan(workload: &Workload, limits: &Limits, plan: &Plan, stopped: &dyn Fn() -> bool) -> Option<Losses> {
+        let play = Play::default().of(plan);
+        let mut pipeline = family::pipeline(workload, limits, plan, &play.settings);
+        pipeline.machines.clear();
+        let pipeline = pipeline.of_one_replica();
+        if pipeline.microbatches == 0 || pipeline.plays_once() || pipeline.stages.is_empty() {
+            return None;
+        }
+        let schedule = pipeline.schedule(play.schedule);
+        let runs = Runs::new(&pipeline, schedule, stopped)?;
+        let batch_s = length_unless(&pipeline, schedule, stopped).filter(|&seconds| seconds > 0.0)?;
+        Losses::of_batch(&pipeline, schedule, batch_s, &runs)
+    }
+
+    fn of_batch(pipeline: &Pipeline, schedule: Schedule, batch_s: f64, runs: &Runs<'_>) -> Option<Losses> {
         let mut bare = without_transfers(pipeline);
         let connected_s = runs.batch_s(&bare)?;
         bare.settings.optimizer_step_s = 0.0;
@@ -100,6 +124,16 @@ impl Losses {
         ]
     }
 
+    /// By how many seconds this batch's parts are longer than another's, the most first; they add up to the difference of both
+    /// but for parts that differ by nothing to speak of.
+    pub fn beyond(&self, other: &Losses) -> Vec<(&'static str, f64)> {
+        let parts = self.parts().into_iter().zip(other.parts());
+        let mut parts: Vec<(&'static str, f64)> = parts.map(|((name, own), (_, other))| (name, own - other)).collect();
+        parts.retain(|(_, seconds)| seconds.abs() >= DIFFERS * other.batch_s);
+        parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+        parts
+    }
+
     /// Names and shares of the batch that are lost, 0 to 1, the largest first; what is nothing to speak of is left out.
     pub fn shares(&self) -> Vec<(&'static str, f64)> {
         let [lost @ .., _] = self.parts();
@@ -114,6 +148,14 @@ impl Losses {
         let shares = self.shares();
         shares.iter().map(|(name, share)| format!("{name} {}", units::percent(*share))).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Parts that differ, in words: `uneven replicas +3.62 s, transfers -120.0 ms`; empty where nothing does.
+pub fn told_parts(parts: &[(&'static str, f64)]) -> String {
+    let sign = |seconds: f64| if seconds < 0.0 { '-' } else { '+' };
+    let told =
+        parts.iter().map(|&(name, seconds)| format!("{name} {}{}", sign(seconds), units::seconds(seconds.abs())));
+    told.collect::<Vec<_>>().join(", ")
 }
 
 /// The same with transfers that take no time, but still let no stage begin early.

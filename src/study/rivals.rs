@@ -7,17 +7,13 @@
 
 use std::time::Duration;
 
-use super::losses::Losses;
+use super::losses::{Losses, told_parts};
 use crate::{
     plan::{Measure, Schedule},
     planner::{self, Options, PlannerInfo, Problem, Search},
     run::Run,
     simulate::Play,
-    units,
 };
-
-/// Parts of a batch that differ by less, relative to the batch, are not told.
-const TOLD: f64 = 1e-3;
 
 /// A published planner's plan beside one's own.
 #[derive(Debug, Clone)]
@@ -41,12 +37,7 @@ pub struct Rival {
 impl Rival {
     /// What differs, in words: `uneven replicas +3.62 s, transfers -120.0 ms`; empty where nothing does.
     pub fn told(&self) -> String {
-        let sign = |seconds: f64| if seconds < 0.0 { '-' } else { '+' };
-        let parts = self
-            .parts
-            .iter()
-            .map(|&(name, seconds)| format!("{name} {}{}", sign(seconds), units::seconds(seconds.abs())));
-        parts.collect::<Vec<_>>().join(", ")
+        told_parts(&self.parts)
     }
 }
 
@@ -79,10 +70,7 @@ pub fn rival(
     let (plan, simulation) = (run.outcome.plan.as_ref()?, run.simulation.as_ref()?);
     let batch_s = simulation.timeline.iteration_s;
     let theirs = Losses::of_simulation(simulation)?;
-    let mut parts: Vec<(&'static str, f64)> =
-        theirs.parts().into_iter().zip(lost.parts()).map(|((name, theirs), (_, own))| (name, theirs - own)).collect();
-    parts.retain(|(_, seconds)| seconds.abs() >= TOLD * lost.batch_s);
-    parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let parts = theirs.beyond(lost);
     Some(Rival {
         planner: planner.info(),
         schedule: simulation.schedule,

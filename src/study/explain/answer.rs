@@ -8,7 +8,9 @@ use crate::{
     family::check,
     plan::{Measure, Plan, Score},
     planner::{Fault, Infeasible, Options, Outcome, Planner, Problem, REPORT, Search, Status, piper::Piper},
-    run, units,
+    run,
+    study::losses::Losses,
+    units,
     workload::Workload,
 };
 
@@ -42,6 +44,9 @@ pub struct Answer {
     pub less_is_better: bool,
     /// How sure the difference is.
     pub certainty: Certainty,
+    /// By how many seconds the parts of a simulated batch get longer, the most first, where plans are measured by it: filling,
+    /// transfers, all-reduce, the steady state's compute and waits. Empty where batches are not of one size.
+    pub parts: Vec<(&'static str, f64)>,
     /// The plan.
     pub plan: Option<Plan>,
     /// Why there is none.
@@ -135,6 +140,10 @@ impl Base {
         // Batches of another size are held against one another by what they do.
         let work = self.batch(&self.problem.limits) / self.batch(&asked.limits);
         let label = question.change.label(&self.problem);
+        let parts = match &plan {
+            Some(plan) if work == 1.0 => self.parts(&asked, plan, whole),
+            _ => vec![],
+        };
         Some(Answer {
             question: question.clone(),
             label: if work == 1.0 { label } else { format!("{label}, per sample") },
@@ -148,11 +157,24 @@ impl Base {
                 (false, true) => Certainty::AtMost,
                 (false, false) => Certainty::About,
             },
+            parts,
             plan,
             reason: outcome.infeasible.map(|story| story.explanation),
             seconds: search.elapsed().as_secs_f64(),
             fault,
         })
+    }
+
+    /// Which parts of a batch get longer.
+    fn parts(&self, asked: &Problem, plan: &Plan, whole: &Search) -> Vec<(&'static str, f64)> {
+        if self.score.measure != Measure::IterationTime || asked.workload.piper().is_none() {
+            return vec![];
+        }
+        let lost = |problem: &Problem, plan: &Plan| {
+            Losses::of_plan(&problem.workload, &problem.limits, plan, &|| whole.cancelled())
+        };
+        let both = lost(asked, plan).zip(lost(&self.problem, &self.plan));
+        both.map(|(theirs, own)| theirs.beyond(&own)).unwrap_or_default()
     }
 
     /// How much a batch is, where plans are measured by the time of one.

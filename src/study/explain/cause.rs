@@ -70,6 +70,8 @@ pub struct Cause {
     pub difference: String,
     /// How sure the difference is.
     pub certainty: Certainty,
+    /// [`Answer::parts`].
+    pub parts: Vec<(&'static str, f64)>,
 }
 
 /// What an answer says of what binds, in the light of all answers; `None` if it is about something else, or what was taken
@@ -98,6 +100,7 @@ pub(super) fn cause(base: &Base, answer: &Answer, answers: &[Answer]) -> Option<
         gain,
         difference: answer.difference()?,
         certainty: answer.certainty,
+        parts: answer.parts.clone(),
     };
     if kind == CauseKind::Degrees {
         // A perfect split is a bound, not a promise.

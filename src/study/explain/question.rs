@@ -191,6 +191,21 @@ impl List<'_> {
         }
     }
 
+    fn other_degrees(&mut self) {
+        let Base { planner, problem, plan, .. } = self.base;
+        let lever = planner.levers_for(&problem.workload).into_iter().find(|lever| matches!(lever, Lever::Degree(_)));
+        let (Some(profile), Some(first)) = (problem.workload.piper(), plan.stages.first()) else { return };
+        let Some(spec) = lever.and_then(|lever| change::spec_of(*planner, lever)) else { return };
+        let now = first.tensor_parallel;
+        let free = problem.options.get(spec.name) == Some(OptionValue::Number(0.0));
+        if free && plan.stages.iter().all(|stage| stage.tensor_parallel == now) {
+            let offered: Vec<u32> = profile.degrees().into_iter().filter(|&t| t <= problem.limits.devices).collect();
+            for t in neighbours(&offered, now) {
+                self.ask(Topic::NextBest, Change::Option(spec, OptionValue::Number(f64::from(t))));
+            }
+        }
+    }
+
     fn next_best(&mut self) {
         let stages = self.base.plan.stages.len() as f64;
         let levers = self.base.planner.levers_for(&self.base.problem.workload);
@@ -203,6 +218,7 @@ impl List<'_> {
                 }
             }
         }
+        self.other_degrees();
         let workload = &self.base.problem.workload;
         if self.base.planner.is_native(workload) && workload.piper().is_some() && Layering::of(workload, None).is_ok() {
             // Who plans for engines is asked for that; else it is Piper who can.
@@ -212,6 +228,13 @@ impl List<'_> {
             }
         }
     }
+}
+
+/// The tensor degrees next to the plan's, where all its stages have one and it was free.
+fn neighbours(offered: &[u32], now: u32) -> impl Iterator<Item = u32> {
+    let fewer = offered.iter().copied().filter(|&t| t < now).max();
+    let more = offered.iter().copied().filter(|&t| t > now).min();
+    fewer.into_iter().chain(more)
 }
 
 /// A planner's own space of plans that an engine runs unchanged.
