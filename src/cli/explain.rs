@@ -255,6 +255,8 @@ fn rows(text: &mut String, base: &Base, title: &str, answers: &[&Answer]) {
     }
     line(text, format_args!("{title}"));
     let widest = answers.iter().map(|answer| answer.label.width()).max().unwrap_or(0);
+    let flags = |answer: &Answer| answer.question.change.flags();
+    let longest = answers.iter().filter_map(|answer| flags(answer)).map(|flags| flags.width()).max().unwrap_or(0);
     let shown = |answer: &&Answer| -> Vec<String> {
         let value = match answer.value {
             Some(value) => base.show(value),
@@ -262,10 +264,15 @@ fn rows(text: &mut String, base: &Base, title: &str, answers: &[&Answer]) {
             None => "no plan".into(),
         };
         let padding = " ".repeat(widest - answer.label.width() + 2);
-        let flags = answer.question.change.flags().map(|flags| padding + &flags).unwrap_or_default();
-        let shown = answer.gain().is_some_and(|gain| gain > NOTICEABLE) && !answer.parts.is_empty();
-        let parts = if shown { format!("  {}", told_parts(&answer.parts)) } else { String::new() };
-        vec![format!("  {value}"), answer.difference().unwrap_or_default(), format!("{}{flags}{parts}", answer.label)]
+        let told = flags(answer).map(|flags| padding + &flags).unwrap_or_default();
+        let better = answer.gain().is_some_and(|gain| gain > NOTICEABLE) && !answer.parts.is_empty();
+        let parts = if better {
+            let padding = " ".repeat(longest - flags(answer).map_or(0, |flags| flags.width()) + 2);
+            padding + &told_parts(&answer.parts)
+        } else {
+            String::new()
+        };
+        vec![format!("  {value}"), answer.difference().unwrap_or_default(), format!("{}{told}{parts}", answer.label)]
     };
     let table: Vec<Vec<String>> = answers.iter().map(shown).collect();
     report::table(text, &table);

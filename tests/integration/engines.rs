@@ -107,6 +107,24 @@ fn what_is_lost_is_said_and_scored() {
     }
 }
 
+/// Engines warm up by the stages behind; a plan whose uneven replicas count on more is told so, whether it is written or not.
+#[test]
+fn a_warm_up_that_engines_do_not_have_is_told() {
+    let (workload, limits, _) = &cases()[3];
+    let told = |settings: &[&str], engine| {
+        let case = (workload.clone(), *limits, piper(workload, limits, settings));
+        let exported = written(engine, &case).0;
+        let mut all = exported.losses.iter().chain(&exported.notes);
+        (case.2, all.any(|told| told.contains("cumulative warm-up")))
+    };
+    for engine in [Engine::Megatron, Engine::Galvatron] {
+        let (plan, tells) = told(&["warmup=cumulative"], engine);
+        assert!(plan.stages.windows(2).any(|pair| pair[0].data_parallel != pair[1].data_parallel));
+        assert!(tells, "{engine:?}");
+        assert!(!told(&["warmup=published"], engine).1 && !told(&["warmup=cumulative", "stages=1"], engine).1);
+    }
+}
+
 #[test]
 fn deepspeeds_parts_are_executed_by_python() {
     for case in cases() {

@@ -7,7 +7,7 @@ use crate::common::random_piper::{Flavour, Random, assemble, edges, workload};
 use plantui::{
     cluster::{LimitKind, Limits},
     family,
-    planner::{Options, Planner, Problem, Search, piper::Piper},
+    planner::{Options, Planner, Problem, Search, joint::Joint, piper::Piper},
     run,
     study::explain::{Base, Bottleneck, Cause, CauseKind, Certainty, Change, Explanation, NOTICEABLE, Topic},
     workload::{
@@ -245,4 +245,33 @@ fn a_search_that_is_cut_short_never_makes_more_look_worse() {
     let stopped = Search::default();
     stopped.cancel();
     assert!(base.ask(&more, None, &stopped).is_none());
+}
+
+/// Filling, transfers, all-reduce, and the steady state: together they are the difference.
+#[test]
+fn parts_of_a_batch_add_up_to_what_a_change_is_worth() {
+    let workload = Arc::new(builtin());
+    let limits = family::resolve(&workload, &plantui::cluster::Overrides::default()).unwrap();
+    let problem = Problem { workload, limits, options: Options::defaults(Joint.options()) };
+    let (outcome, score) = run::plan(&Joint, &problem, &Search::default()).unwrap();
+    let base = Base::new(&Joint, &problem, &outcome, score.as_ref()).unwrap();
+    let (mut told, mut degrees) = (0, 0);
+    for question in base.questions() {
+        let degree = matches!(&question.change, Change::Option(spec, _) if spec.name == "tensor_degree");
+        let sized = matches!(question.change, Change::Limit(LimitKind::Microbatches, _));
+        let answer = base.ask(&question, None, &Search::default()).unwrap();
+        let Some(value) = answer.value else { continue };
+        degrees += usize::from(degree && question.topic == Topic::NextBest && answer.gain() <= Some(1e-9));
+        let sum: f64 = answer.parts.iter().map(|(_, seconds)| seconds).sum();
+        let difference = value - base.value();
+        if sized {
+            assert!(answer.parts.is_empty(), "batches of another size: {}", answer.label);
+        } else {
+            // Six parts, each of which is told from a thousandth of the batch on.
+            assert!((sum - difference).abs() <= 6e-3 * base.value(), "{}: {sum} of {difference}", answer.label);
+            told += usize::from(difference.abs() > 0.01 * base.value() && !answer.parts.is_empty());
+        }
+        assert!(answer.parts.is_sorted_by(|a, b| a.1.abs() >= b.1.abs()), "{:?}", answer.parts);
+    }
+    assert!(told > 5 && degrees > 0, "{told} {degrees}");
 }
