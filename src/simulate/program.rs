@@ -208,7 +208,7 @@ impl Pipeline {
     /// Where all stages have equally many replicas, one of each with its share of the batch: replicas of one number feed each
     /// other and nobody else, so that the batch takes as long.
     pub(crate) fn of_one_replica(mut self) -> Pipeline {
-        if !self.is_uneven() && !self.stages.is_empty() {
+        if !self.is_uneven() && !self.stages.is_empty() && self.wires.is_empty() {
             self.microbatches /= self.stages[0].replicas.max(1);
             self.stages.iter_mut().for_each(|stage| stage.replicas = 1);
         }
