@@ -10,6 +10,7 @@ mod fault;
 pub mod joint;
 #[cfg(test)]
 pub(crate) mod liar;
+mod option_error;
 pub mod options;
 mod outcome;
 mod over_layers;

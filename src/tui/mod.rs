@@ -25,6 +25,7 @@ mod folder;
 pub mod gallery;
 mod hangup;
 mod incumbent;
+mod inks;
 mod input;
 pub mod keymap;
 mod left_out;

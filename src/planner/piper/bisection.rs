@@ -9,7 +9,7 @@
 
 use super::{
     model::Model,
-    modes,
+    picking,
     probe::{Allowed, Answer, Crew, FoundStage, Question},
     rest,
     settings::Settings,
@@ -249,7 +249,7 @@ pub(super) fn build(model: &Model<'_>, settings: &Settings, stages: &[FoundStage
     let mut value: f64 = 0.0;
     for (stage, y) in stages.iter().zip(in_flight) {
         let nodes = model.sets.difference(stage.outer as usize, stage.inner as usize);
-        let picked = modes::choose(model, settings, stage.degree, &nodes, stage.d, y, memory_bytes)
+        let picked = picking::choose(model, settings, stage.degree, &nodes, stage.d, y, memory_bytes)
             .expect("the probe found modes that fit with as many in flight or more");
         value = value.max(picked.cost);
         plan.stages.push(stage_of(model, stage.degree, stage.d, nodes, &picked.positions));

@@ -14,7 +14,7 @@
 use super::{
     bisection::{Best, stage_of},
     model::{Choice, Model, first_least},
-    modes,
+    picking,
     settings::Settings,
 };
 use crate::planner::pipeline_options::Recompute;
@@ -265,7 +265,7 @@ impl Line<'_, '_> {
             nodes.sort_unstable();
             // Replicas are alike: both rules of the warm-up say the same.
             let y = (cuts.len() - i) as u32;
-            let picked = modes::fitting(self.model, self.settings, shape.degree, &nodes, shape.d, y)?;
+            let picked = picking::fitting(self.model, self.settings, shape.degree, &nodes, shape.d, y)?;
             value = value.max(picked.cost);
             plan.stages.push(stage_of(self.model, shape.degree, shape.d, nodes, &picked.positions));
         }

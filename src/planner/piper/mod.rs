@@ -13,6 +13,7 @@
 
 mod bisection;
 mod cumulative;
+mod degree;
 mod first;
 mod for_engine;
 mod infeasible;
@@ -22,6 +23,7 @@ mod model;
 mod modes;
 mod nearby;
 mod orders;
+mod picking;
 mod prices;
 mod probe;
 mod rest;

@@ -18,112 +18,11 @@ use crate::{
     cluster::Limits,
     graph::{Dag, DownSets},
     planner::Search,
-    workload::{Mode, PiperProfile, Workload},
+    workload::{PiperProfile, Workload},
 };
 
+pub(super) use super::degree::{Choice, Degree, Span, Sums, first_least};
 use super::settings::Settings;
-use crate::planner::pipeline_options::Recompute;
-
-/// A mode that the options allow.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Choice {
-    /// Index in the profile's list.
-    pub(super) index: usize,
-    pub(super) time_s: f64,
-    pub(super) parameters: f64,
-    pub(super) memory_a: f64,
-    pub(super) memory_b: f64,
-}
-
-impl Choice {
-    /// Bytes with `y` microbatches in flight.
-    pub(super) fn memory(&self, y: f64) -> f64 {
-        self.memory_a * y + self.memory_b
-    }
-}
-
-/// Sums over a set at one tensor-parallel degree, every node in its fastest mode.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sums {
-    time_s: f64,
-    parameters: f64,
-    memory_a: f64,
-    memory_b: f64,
-    least_a: f64,
-    least_b: f64,
-    /// What heads pay for the edges that enter the set.
-    edges_in: f64,
-    /// What tails pay for the edges that enter the set.
-    edges_out: f64,
-    /// Nodes that do not offer the degree.
-    unsupported: u32,
-}
-
-impl Sums {
-    /// Adds a node by its modes, none if it does not offer the degree.
-    fn add(&mut self, choices: &[Choice], fastest: usize) {
-        let Some(choice) = choices.get(fastest) else {
-            self.unsupported += 1;
-            return;
-        };
-        self.time_s += choice.time_s;
-        self.parameters += choice.parameters;
-        self.memory_a += choice.memory_a;
-        self.memory_b += choice.memory_b;
-        self.least_a += choices.iter().map(|c| c.memory_a).fold(f64::INFINITY, f64::min);
-        self.least_b += choices.iter().map(|c| c.memory_b).fold(f64::INFINITY, f64::min);
-    }
-}
-
-/// Everything at one tensor-parallel degree.
-#[derive(Debug)]
-pub(super) struct Degree {
-    pub(super) t: u32,
-    /// Allowed modes by node; empty where the node does not offer the degree.
-    pub(super) choices: Vec<Vec<Choice>>,
-    /// Position of the fastest mode by node (the first among equals).
-    pub(super) fastest: Vec<usize>,
-    /// Whether all modes of a node agree in parameters and sync sizes, so that only compute time tells them apart. Not
-    /// made use of where figures are far apart: costs and savings are then summed mode by mode.
-    pub(super) uniform: bool,
-    /// By set.
-    sums: Vec<Sums>,
-    /// Over all nodes in the mode with the most of each, and all edges as `edges_in`.
-    totals: Sums,
-    /// By edge: what the head and the tail pay in their fastest modes, both directions.
-    pub(super) edge_in: Vec<f64>,
-    pub(super) edge_out: Vec<f64>,
-    /// Bounds on the same over all modes, where these differ.
-    pub(super) ranges: Option<EdgeRanges>,
-}
-
-/// Least and most bytes by edge, and of the edges that enter a set, by set.
-#[derive(Debug)]
-pub(super) struct EdgeRanges {
-    pub(super) heads_pay: Vec<Span>,
-    pub(super) tails_pay: Vec<Span>,
-    into: Vec<(Span, Span)>,
-}
-
-/// From the least to the most.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Span {
-    pub(super) least: f64,
-    pub(super) most: f64,
-}
-
-impl Span {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let none = Span { least: f64::INFINITY, most: 0.0 };
-        let all = values.fold(none, |range, value| Span { least: range.least.min(value), most: range.most.max(value) });
-        if all.least.is_finite() { all } else { Span::default() }
-    }
-
-    fn add(&mut self, other: Span) {
-        self.least += other.least;
-        self.most += other.most;
-    }
-}
 
 /// An edge across the border of a set, from outside into it.
 #[derive(Debug, Clone, Copy)]
@@ -175,11 +74,6 @@ const FAR_APART: f64 = 1e6;
 
 fn divisors(n: u32, most: u32) -> Vec<u32> {
     (1..=most.min(n)).filter(|&d| n.is_multiple_of(d)).collect()
-}
-
-/// Whether a mode recomputes activations, told by its name as in the published files.
-pub(super) fn recomputes(mode: &Mode) -> bool {
-    mode.id.to_ascii_lowercase().contains("recomp")
 }
 
 impl<'a> Model<'a> {
@@ -432,111 +326,6 @@ impl<'a> Model<'a> {
     }
 }
 
-impl Degree {
-    fn new(
-        dag: &Dag,
-        profile: &PiperProfile,
-        recompute: Recompute,
-        t: u32,
-        sets: &DownSets,
-        search: &Search,
-    ) -> Option<Self> {
-        let n = dag.len();
-        let allowed = |mode: &Mode| match recompute {
-            Recompute::Never => !recomputes(mode),
-            Recompute::Always => recomputes(mode),
-            Recompute::Auto | Recompute::AllOrNone => true,
-        };
-        let modes = |v: usize| profile.nodes[v].modes(t).unwrap_or_default();
-        let choices: Vec<Vec<Choice>> = (0..n)
-            .map(|v| {
-                let choice = |(index, mode): (usize, &Mode)| Choice {
-                    index,
-                    time_s: mode.time_s,
-                    parameters: mode.parameters,
-                    memory_a: mode.memory_a,
-                    memory_b: mode.memory_b,
-                };
-                modes(v).iter().enumerate().filter(|(_, mode)| allowed(mode)).map(choice).collect()
-            })
-            .collect();
-        let uniform = (0..n).all(|v| {
-            choices[v].windows(2).all(|pair| {
-                let (a, b) = (&modes(v)[pair[0].index], &modes(v)[pair[1].index]);
-                a.parameters == b.parameters && a.sync_in == b.sync_in && a.sync_out == b.sync_out
-            })
-        });
-        let fastest: Vec<usize> = choices.iter().map(|list| first_least(list, |choice| choice.time_s)).collect();
-        let sync = |v: usize, slot: usize, incoming: bool| match choices[v].get(fastest[v]) {
-            Some(choice) if incoming => modes(v)[choice.index].sync_in[slot],
-            Some(choice) => modes(v)[choice.index].sync_out[slot],
-            None => 0.0,
-        };
-        let (mut edge_in, mut edge_out) = (vec![0.0; dag.edges().len()], vec![0.0; dag.edges().len()]);
-        for v in 0..n {
-            for (slot, &edge) in dag.in_edges(v).iter().enumerate() {
-                edge_in[edge as usize] = 2.0 * (profile.edge_bytes[edge as usize] + sync(v, slot, true));
-            }
-            for (slot, &edge) in dag.out_edges(v).iter().enumerate() {
-                edge_out[edge as usize] = 2.0 * (profile.edge_bytes[edge as usize] + sync(v, slot, false));
-            }
-        }
-        let one = |set| (!search.cancelled()).then(|| sums(dag, sets, set, &choices, &fastest, &edge_in, &edge_out));
-        let sums = (0..sets.len()).map(one).collect::<Option<_>>()?;
-        let ranges = (!uniform).then(|| EdgeRanges::new(dag, profile, t, &choices, sets));
-        let mut totals = Sums::default();
-        for choices in &choices {
-            let most = |of: &dyn Fn(&Choice) -> f64| choices.iter().map(of).fold(0.0, f64::max);
-            totals.time_s += most(&|choice| choice.time_s);
-            totals.parameters += most(&|choice| choice.parameters);
-        }
-        totals.edges_in = edge_in.iter().chain(&edge_out).sum::<f64>() * 2.0;
-        Some(Degree { t, choices, fastest, uniform, sums, totals, edge_in, edge_out, ranges })
-    }
-}
-
-impl EdgeRanges {
-    fn new(dag: &Dag, profile: &PiperProfile, t: u32, choices: &[Vec<Choice>], sets: &DownSets) -> Self {
-        let edges = dag.edges().len();
-        let (mut heads_pay, mut tails_pay) = (vec![Span::default(); edges], vec![Span::default(); edges]);
-        for (v, choices) in choices.iter().enumerate() {
-            let modes = profile.nodes[v].modes(t).unwrap_or_default();
-            let span = |edge: u32, sync: &dyn Fn(&Mode) -> f64| {
-                let pays = |choice: &Choice| 2.0 * (profile.edge_bytes[edge as usize] + sync(&modes[choice.index]));
-                Span::of(choices.iter().map(pays))
-            };
-            for (slot, &edge) in dag.in_edges(v).iter().enumerate() {
-                heads_pay[edge as usize] = span(edge, &|mode| mode.sync_in[slot]);
-            }
-            for (slot, &edge) in dag.out_edges(v).iter().enumerate() {
-                tails_pay[edge as usize] = span(edge, &|mode| mode.sync_out[slot]);
-            }
-        }
-        let into = |set: usize| {
-            let mut sums = (Span::default(), Span::default());
-            for (edge, &(u, v)) in dag.edges().iter().enumerate() {
-                if sets.contains(set, v as usize) && !sets.contains(set, u as usize) {
-                    sums.0.add(heads_pay[edge]);
-                    sums.1.add(tails_pay[edge]);
-                }
-            }
-            sums
-        };
-        let into = (0..sets.len()).map(into).collect();
-        EdgeRanges { heads_pay, tails_pay, into }
-    }
-
-    fn of_stage(&self, sets: &DownSets, outer: usize, inner: usize, crossings: &[Crossing]) -> Span {
-        let mut past = Span::default();
-        for crossing in crossings.iter().filter(|crossing| sets.contains(inner, crossing.head as usize)) {
-            past.add(self.heads_pay[crossing.edge as usize]);
-            past.add(self.tails_pay[crossing.edge as usize]);
-        }
-        let (heads, tails) = (self.into[outer].0, self.into[inner].1);
-        Span { least: (heads.least + tails.least - past.least).max(0.0), most: heads.most + tails.most - past.most }
-    }
-}
-
 /// A smaller set within one, the largest among the last few before it.
 fn within(sets: &DownSets, set: usize) -> u32 {
     const LOOKED_AT: usize = 8;
@@ -547,37 +336,10 @@ fn within(sets: &DownSets, set: usize) -> u32 {
     before.find(|&inner| sets.is_subset(inner, set)).unwrap_or(0) as u32
 }
 
-fn sums(
-    dag: &Dag,
-    sets: &DownSets,
-    set: usize,
-    choices: &[Vec<Choice>],
-    fastest: &[usize],
-    edge_in: &[f64],
-    edge_out: &[f64],
-) -> Sums {
-    let mut sums = Sums::default();
-    for v in sets.difference(set, 0) {
-        sums.add(&choices[v], fastest[v]);
-    }
-    for (edge, &(u, v)) in dag.edges().iter().enumerate() {
-        if sets.contains(set, v as usize) && !sets.contains(set, u as usize) {
-            sums.edges_in += edge_in[edge];
-            sums.edges_out += edge_out[edge];
-        }
-    }
-    sums
-}
-
 /// Replicas of which so many are needed, but for rounding.
 #[inline]
 fn whole_replicas(needed: f64) -> u32 {
     let replicas = (needed * (1.0 - 1e-9)).ceil();
     // Not a number where there is neither work nor time for it.
     if replicas > 1.0 { replicas.min(f64::from(u32::MAX)) as u32 } else { 1 }
-}
-
-/// Position of the first least element by a key; 0 for an empty list.
-pub(super) fn first_least<T>(list: &[T], key: impl Fn(&T) -> f64) -> usize {
-    (1..list.len()).fold(0, |best, i| if key(&list[i]) < key(&list[best]) { i } else { best })
 }
