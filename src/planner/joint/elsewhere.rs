@@ -426,9 +426,13 @@ impl Arcs {
                     if around == f64::INFINITY || self.frame.bound(s, &arc.cost, *before, around, reduce) > time {
                         continue;
                     }
-                    let after = self.frame.after(*before, &arc.cost);
+                    let after = self.frame.after(*before, &arc.cost, reduce);
                     let known = next[b].get_or_insert(after);
-                    *known = Ways { there: known.there.min(after.there), home: known.home.min(after.home) };
+                    *known = Ways {
+                        there: known.there.min(after.there),
+                        home: known.home.min(after.home),
+                        end: known.end.min(after.end),
+                    };
                 }
             }
             ways = next;

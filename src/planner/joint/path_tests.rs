@@ -35,11 +35,18 @@ fn pipeline(random: &mut SplitMix, kind: Kind) -> Pipeline {
             ..PipelineStage::default()
         }
     };
-    let transfer =
-        |random: &mut SplitMix, from: usize| Transfer { from, to: from + 1, seconds: sent * random.unit(), bytes: 1.0 };
+    // Schedules with one part on each stage also run what sends past the next stage.
+    let skips = kind.parts == 1 && random.below(2) == 0;
+    let pairs = (0..count).flat_map(|from| (from + 1..count).map(move |to| (from, to)));
+    let mut transfers = vec![];
+    for (from, to) in pairs {
+        if to == from + 1 || (skips && random.below(3) == 0) {
+            transfers.push(Transfer { from, to, seconds: sent * random.unit(), bytes: 1.0 });
+        }
+    }
     Pipeline {
         stages: (0..count).map(|_| stage(random)).collect(),
-        transfers: (0..count - 1).map(|from| transfer(random, from)).collect(),
+        transfers,
         microbatches: microbatches + odd,
         settings: Settings { virtual_stages: kind.parts, ..Settings::default() },
         ..Pipeline::default()
@@ -47,13 +54,16 @@ fn pipeline(random: &mut SplitMix, kind: Kind) -> Pipeline {
 }
 
 fn bound(pipeline: &Pipeline, kind: Kind, halves: bool) -> f64 {
+    let sum = |wanted: &dyn Fn(&Transfer) -> bool| -> f64 {
+        pipeline.transfers.iter().filter(|send| wanted(send)).map(|send| send.seconds).sum()
+    };
     let stage = |(s, stage): (usize, &PipelineStage)| StageCost {
         forward: stage.forward_s,
         backward: stage.backward_s,
         again: stage.recompute_s,
-        send: pipeline.transfers.get(s).map_or(0.0, |send| send.seconds),
-        sends: 0.0,
-        returns: 0.0,
+        send: sum(&|send| send.from == s && send.to == s + 1),
+        sends: sum(&|send| send.from == s),
+        returns: sum(&|send| send.to == s),
         parameters: stage.all_reduce_s,
     };
     let stages: Vec<StageCost> = pipeline.stages.iter().enumerate().map(stage).collect();

@@ -10,7 +10,11 @@
 //!   A path can take both turns where the first backward comes before the last forward, else one of them;
 //! * the **way home**: after the last backward its gradients go on to the first stage, while at the most some weights' parts
 //!   are left here;
-//! * the **all-reduce**, which begins when all of the stage is done.
+//! * the **all-reduce**, which begins when all of the stage is done; and so those of the stages on the way home;
+//! * under ZB-H1 and GPipe, where stages may send past the next one, the **engines**: the first tensor that is sent of the last
+//!   microbatch waits for all tensors of the others, and so with the gradients that are returned. Of ZB-H1 also the **loop**:
+//!   forward `k + w + 1` follows the inputs' backward `k`, so `M − 1 = q (w + 1) + r` allows `q + 1` loops `F + R + I` one
+//!   after the other, and `r` pairs `F + I` behind them (for `q = 0`: forwards only, or backwards).
 //!
 //! With `R = 2c + Σ t>s (x + 2c)`, of a stage's part where it has several, and `I` for `B` in `x` where it is parted:
 //!
@@ -26,7 +30,7 @@
 //!              from the last stage to the first no quicker than over the dearest boundary: turns
 //!              (v − 1) (Σ F / v + Σ c (1 + 1 / (S − 1))) + R − (e − 1) F / v,  the same with B for F
 //!              (one of them where e = M v);  home Σ t<s (B / v + c)
-//! GPipe        Σ x + 2 Σ c over all stages, and M − 1 times max(F, c) + max(B, c) of any one
+//! GPipe        Σ x + 2 Σ c over all stages, and M − 1 times max(F, sends) + max(B, returns) of any one
 //! ```
 //!
 //! Of GPipe: the first microbatch goes through everything once; before the last stage's first backward are all its
@@ -48,10 +52,12 @@ pub(super) const WEIGHTS: f64 = 0.5;
 pub(super) struct Ways {
     pub(super) there: f64,
     pub(super) home: f64,
+    /// The way home at the end of the batch, or as far as some stage on it and that one's all-reduce.
+    pub(super) end: f64,
 }
 
 impl Ways {
-    pub(super) const NONE: Ways = Ways { there: 0.0, home: 0.0 };
+    pub(super) const NONE: Ways = Ways { there: 0.0, home: 0.0, end: 0.0 };
 }
 
 /// A pipeline's shape, and what all of its bounds need.
@@ -84,11 +90,16 @@ impl Frame {
         [cost.forward, cost.backward - weights, weights]
     }
 
-    /// What a stage adds to the ways of those behind it.
-    pub(super) fn after(&self, ways: Ways, cost: &StageCost) -> Ways {
+    /// What a stage with such an all-reduce adds to the ways of those behind it.
+    pub(super) fn after(&self, ways: Ways, cost: &StageCost, reduce: f64) -> Ways {
         let [forward, inputs, _] = self.split(cost);
         let v = self.parts();
-        Ways { there: ways.there + forward / v + cost.send, home: ways.home + inputs / v + cost.send }
+        let inputs = inputs / v + cost.send;
+        Ways {
+            there: ways.there + forward / v + cost.send,
+            home: ways.home + inputs,
+            end: ways.end.max(reduce) + inputs,
+        }
     }
 
     /// What a stage adds to the turn of those before it, its send to the next included.
@@ -111,9 +122,9 @@ impl Frame {
         let way = 2.0 * cost.send + around;
         let left = match self.kind.schedule {
             Schedule::GPipe => {
-                let own = if self.halves { 0.0 } else { ways.there + ways.home + way };
-                let both = forward.max(cost.send) + inputs.max(cost.send);
-                let each = if self.halves { x.max(2.0 * cost.send) } else { both };
+                let own = if self.halves { 0.0 } else { ways.there + ways.end + way };
+                let both = forward.max(cost.sends) + inputs.max(cost.returns);
+                let each = if self.halves { x.max(cost.sends + cost.returns) } else { both };
                 return (own + x + (m - 1.0) * each).max(ways.there + busy + reduce);
             }
             Schedule::ZeroBubbleH1 => (s + 1.0).min(m) * weights,
@@ -136,7 +147,24 @@ impl Frame {
             _ => 0.0,
         };
         let done = ways.there + wait + busy;
-        (done + reduce).max(done - left + ways.home)
+        let own = (done + reduce).max(done - left + ways.end);
+        if self.kind.schedule != Schedule::ZeroBubbleH1 {
+            return own;
+        }
+        let (end, returned) = self.around(cost, m, w, way);
+        own.max(ways.there + (end + ways.end.max(weights + reduce)).max(returned + ways.end))
+    }
+
+    /// ZB-H1: from the first forward of a stage to its last backward of inputs, around the model or through the engine that
+    /// sends; and to its last gradient through the engine that returns.
+    fn around(&self, cost: &StageCost, m: f64, w: f64, way: f64) -> (f64, f64) {
+        let [forward, inputs, _] = self.split(cost);
+        let once = forward + inputs + way;
+        let loops = ((m - 1.0) / (w + 1.0)).floor();
+        let rest = m - 1.0 - loops * (w + 1.0);
+        let each = if loops > 0.0 { forward + inputs } else { forward.max(inputs) };
+        let around = (loops + 1.0) * once + rest * each;
+        (around.max(once + (m - 1.0) * cost.sends), once + (m - 1.0) * cost.returns)
     }
 }
 
@@ -157,7 +185,7 @@ pub(super) fn pipeline(frame: &Frame, stages: &[StageCost], factor: f64) -> f64 
     let mut most = 0.0;
     for (s, cost) in stages.iter().enumerate() {
         most = f64::max(most, frame.bound(s, cost, ways, around[s + 1], factor * cost.parameters));
-        ways = frame.after(ways, cost);
+        ways = frame.after(ways, cost, factor * cost.parameters);
     }
     most
 }
