@@ -7,14 +7,10 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use plantui::{
-    cluster::{Overrides, topology},
-    family,
-    planner::{self, Options, Problem, Search},
-    run::Run,
-    simulate::Schedule,
-    workload::{self, formats::Wired},
-};
+use plantui::workload;
+
+#[path = "../tests/common/on_topology.rs"]
+mod on_topology;
 
 const GRAPHS: [&str; 14] = [
     "alexnet",
@@ -35,8 +31,12 @@ const GRAPHS: [&str; 14] = [
 const TOPOLOGIES: [&str; 3] = ["dgx-1", "2xdgx-1+eth-25g", "dgx-2"];
 /// What it is called, the planner, and its settings.
 const WAYS: [(&str, &str, &[&str]); 8] = [
-    ("chain, in order", "parmesan", &["k=1000000", "mapping=identity"]),
-    ("one device a stage, chain, in order", "parmesan", &["k=1000000", "mapping=identity", "replicas=false"]),
+    ("chain, in order", "parmesan", &["k=1000000", "mapping=identity", "dag=false"]),
+    (
+        "one device a stage, chain, in order",
+        "parmesan",
+        &["k=1000000", "mapping=identity", "replicas=false", "dag=false"],
+    ),
     (
         "one device a stage, Parmesan, search",
         "parmesan",
@@ -49,7 +49,9 @@ const WAYS: [(&str, &str, &[&str]); 8] = [
     (
         "ensemble",
         "ensemble",
-        &["members=parmesan;search_k=true;search_comm_coef=true;new_flow=both,parmesan;k=1000000,dapple,dapple-hpgo"],
+        &[
+            "members=parmesan;search_k=true;search_comm_coef=true;new_flow=both,parmesan;k=1000000;dag=false,dapple,dapple-hpgo",
+        ],
     ),
 ];
 
@@ -71,35 +73,8 @@ fn main() {
         };
         let workload = Arc::new(workload::load(&path).unwrap_or_else(|error| panic!("{error}")));
         for name in TOPOLOGIES.into_iter().filter(|name| name.contains(&wired_as)) {
-            let wired = Wired::read(name).expect("a preset");
-            let asked = Overrides {
-                devices: Some(wired.topology.devices() as u32),
-                machines: Some(wired.topology.machines()),
-                batch: Some(128),
-                memory_bytes: wired.topology.memory_bytes,
-                ..Overrides::default()
-            };
-            let limits = family::resolve(&workload, &asked).expect("every limit is given");
             for (way, id, settings) in WAYS.into_iter().filter(|way| way.0.contains(&only)) {
-                let planner = planner::find(id).expect("a planner of this program");
-                let links = topology::LinkRule::of(&wired.topology).links();
-                let own = [
-                    format!("topology={name}"),
-                    format!("nvlink_bandwidth={}", links.in_machine),
-                    format!("ethernet_bandwidth={}", links.between_machines),
-                    format!("all_reduce_bandwidth={}", links.all_reduce),
-                ];
-                let declared = |setting: &&String| {
-                    let name = setting.split('=').next();
-                    planner.options().iter().any(|spec| Some(spec.name) == name)
-                };
-                let all = own.iter().filter(declared).map(String::as_str).chain(settings.iter().copied());
-                let options = Options::parse(id, planner.options(), all).expect("settings that it takes");
-                let problem = Problem { workload: Arc::clone(&workload), limits, options };
-                let search = Search::default();
-                let mut run = Run::new(planner, problem, &search).expect("a sound plan");
-                run.map_onto(&wired, &search);
-                run.simulate(Schedule::OneForwardOneBackward, &search);
+                let run = on_topology::planned(&workload, name, id, settings);
                 let seconds = run.simulation.as_ref().map(|simulation| simulation.timeline.iteration_s);
                 let stages = run.outcome.plan.as_ref().map_or(0, |plan| plan.stages.len());
                 let mapping = run.outcome.mapping.as_ref();

@@ -25,7 +25,7 @@ impl Run {
     pub fn map_onto(&mut self, wired: &Wired, search: &Search) {
         let name = &wired.topology.name;
         let first = self.outcome.plan.as_ref().and_then(|plan| plan.configuration.clone());
-        let valid = self.score.as_ref().is_some_and(|score| score.is_valid());
+        let valid = self.score.as_ref().is_some_and(Score::is_valid);
         if !valid || self.outcome.mapping.is_some() {
             return;
         }

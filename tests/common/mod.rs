@@ -6,6 +6,7 @@ pub(crate) mod engine_rules;
 pub(crate) mod every_plan;
 pub(crate) mod figures;
 pub(crate) mod latency_input;
+pub(crate) mod on_topology;
 pub(crate) mod pase_figures;
 pub(crate) mod random_layers;
 pub(crate) mod random_operators;

@@ -10,8 +10,6 @@
 //! Merging one pair at a time matters: several merges that are legal by themselves can make a cycle together.
 //! `O(vertices · edges)` time, `O(vertices + edges)` memory; the merges are kept, so that every level can be had again.
 
-use std::collections::BTreeMap;
-
 use crate::planner::Search;
 
 /// What is partitioned: a DAG with costs for one microbatch.
@@ -146,15 +144,26 @@ pub(super) fn number(fine: &Fine, root: &[usize]) -> (Vec<usize>, usize) {
 /// A cluster may be so much heavier than an equal part.
 const SLACK: f64 = 1.1;
 
-/// Clusters under way.
+/// Clusters under way. Lists are short and gone through again and again: they are kept as such, by cluster.
 struct Quotient {
     seconds: Vec<f64>,
-    /// By cluster: bytes to each later cluster, and from which it receives.
-    out: Vec<BTreeMap<usize, f64>>,
-    into: Vec<BTreeMap<usize, ()>>,
+    /// By cluster: the clusters it leads to, ascending, with bytes, and from which it receives.
+    out: Vec<Vec<(usize, f64)>>,
+    into: Vec<Vec<usize>>,
     /// Clusters in a topological order, and where each stands.
     order: Vec<usize>,
     place: Vec<usize>,
+    /// By cluster, the number of the last search that came by.
+    marked: Vec<usize>,
+    searches: usize,
+}
+
+/// Adds bytes on the way to a cluster.
+fn lead(out: &mut Vec<(usize, f64)>, to: usize, bytes: f64) {
+    match out.binary_search_by_key(&to, |edge| edge.0) {
+        Ok(at) => out[at].1 += bytes,
+        Err(at) => out.insert(at, (to, bytes)),
+    }
 }
 
 impl Quotient {
@@ -162,17 +171,13 @@ impl Quotient {
         let n = fine.len();
         let mut quotient = Quotient {
             seconds: fine.seconds.clone(),
-            out: vec![BTreeMap::new(); n],
-            into: vec![BTreeMap::new(); n],
+            out: (0..n).map(|v| fine.out[v].iter().map(|&w| (w, fine.bytes[v])).collect()).collect(),
+            into: fine.into.clone(),
             order: fine.order.clone(),
             place: vec![0; n],
+            marked: vec![0; n],
+            searches: 0,
         };
-        for v in 0..n {
-            for &w in &fine.out[v] {
-                quotient.out[v].insert(w, fine.bytes[v]);
-                quotient.into[w].insert(v, ());
-            }
-        }
         quotient.settle(0);
         quotient
     }
@@ -183,49 +188,89 @@ impl Quotient {
         }
     }
 
-    /// Clusters between both in the order that the first reaches other than by their edge; `None` if the second is among
-    /// them.
-    fn between(&self, a: usize, b: usize) -> Option<Vec<usize>> {
+    /// Marks the clusters between both in the order that the first reaches other than by their edge; false if the second is
+    /// among them.
+    fn apart(&mut self, a: usize, b: usize) -> bool {
         let last = self.place[b];
-        let mut seen = vec![];
-        let mut marked = std::collections::BTreeSet::new();
-        let mut stack: Vec<usize> = self.out[a].keys().copied().filter(|&next| next != b).collect();
+        self.searches += 1;
+        let mut stack: Vec<usize> = self.out[a].iter().map(|edge| edge.0).filter(|&next| next != b).collect();
         while let Some(v) = stack.pop() {
             if v == b {
-                return None;
+                return false;
             }
-            if self.place[v] > last || !marked.insert(v) {
+            if self.place[v] > last || std::mem::replace(&mut self.marked[v], self.searches) == self.searches {
                 continue;
             }
-            seen.push(v);
-            stack.extend(self.out[v].keys());
+            stack.extend(self.out[v].iter().map(|edge| edge.0));
         }
-        Some(seen)
+        true
     }
 
-    /// Merges the second into the first, which comes before it.
-    fn merge(&mut self, a: usize, b: usize, reached: &[usize]) {
+    /// Merges the second into the first, which comes before it; those that were marked last are reached by the first.
+    fn merge(&mut self, a: usize, b: usize) {
         let (from, to) = (self.place[a], self.place[b]);
-        let window: Vec<usize> = self.order[from..=to].to_vec();
-        let free = window.iter().copied().filter(|v| *v != a && *v != b && !reached.contains(v));
-        let bound = window.iter().copied().filter(|v| reached.contains(v));
-        let repaired: Vec<usize> = free.chain([a]).chain(bound).collect();
+        let reached = |v: &usize| self.marked[*v] == self.searches;
+        let window = || self.order[from..=to].iter().copied().filter(|v| *v != a && *v != b);
+        let free = window().filter(|v| !reached(v));
+        let repaired: Vec<usize> = free.chain([a]).chain(window().filter(reached)).collect();
         self.order.splice(from..=to, repaired);
         self.settle(from);
         self.seconds[a] += self.seconds[b];
-        self.out[a].remove(&b);
-        self.into[b].remove(&a);
+        self.out[a].retain(|edge| edge.0 != b);
+        self.into[b].retain(|&before| before != a);
         for (next, bytes) in std::mem::take(&mut self.out[b]) {
-            self.into[next].remove(&b);
-            self.into[next].insert(a, ());
-            *self.out[a].entry(next).or_insert(0.0) += bytes;
+            self.into[next].retain(|&before| before != b);
+            if !self.into[next].contains(&a) {
+                self.into[next].push(a);
+            }
+            lead(&mut self.out[a], next, bytes);
         }
-        for (before, ()) in std::mem::take(&mut self.into[b]) {
-            if let Some(bytes) = self.out[before].remove(&b) {
-                *self.out[before].entry(a).or_insert(0.0) += bytes;
-                self.into[a].insert(before, ());
+        for before in std::mem::take(&mut self.into[b]) {
+            if let Ok(at) = self.out[before].binary_search_by_key(&b, |edge| edge.0) {
+                let (_, bytes) = self.out[before].remove(at);
+                lead(&mut self.out[before], a, bytes);
+                if !self.into[a].contains(&before) {
+                    self.into[a].push(before);
+                }
             }
         }
+    }
+
+    /// The best pair that is no heavier than a cap and not among those refused: by score, then traffic, then the earliest.
+    fn best(
+        &self,
+        cap: f64,
+        score: impl Fn(f64, f64) -> (f64, f64),
+        refused: &[(usize, usize)],
+    ) -> Option<(usize, usize)> {
+        let mut best: Option<((f64, f64), (usize, usize))> = None;
+        for (at, &a) in self.order.iter().enumerate() {
+            let mut offer = |b: usize, bytes: f64| {
+                let together = self.seconds[a] + self.seconds[b];
+                if together > cap {
+                    return;
+                }
+                let own = score(together, bytes);
+                // Of equals the earlier one stays; of one cluster's, that with the lesser number.
+                let better = best.is_none_or(|(known, pair)| {
+                    let order = own.0.total_cmp(&known.0).then(own.1.total_cmp(&known.1));
+                    order.then((at, b).cmp(&(self.place[pair.0], pair.1))).is_lt()
+                });
+                if better && !refused.contains(&(a, b)) {
+                    best = Some((own, (a, b)));
+                }
+            };
+            let next = self.order.get(at + 1).copied();
+            let mut follows = false;
+            for &(b, bytes) in &self.out[a] {
+                follows |= next == Some(b);
+                offer(b, bytes);
+            }
+            if let Some(b) = next.filter(|_| !follows) {
+                offer(b, 0.0);
+            }
+        }
+        best.map(|best| best.1)
     }
 }
 
@@ -237,40 +282,23 @@ pub(super) fn coarsen(fine: &Fine, k: usize, comm_coef: f64, bandwidth: f64, sea
     let total: f64 = fine.seconds.iter().sum();
     let heaviest = fine.seconds.iter().copied().fold(0.0, f64::max);
     let mut cap = (SLACK * total / k.max(1) as f64).max(heaviest);
+    let score = |together: f64, bytes: f64| {
+        let saved = 2.0 * bytes / bandwidth;
+        (together - comm_coef * saved, -saved)
+    };
     while quotient.order.len() > k.max(1) && !search.cancelled() {
-        let mut candidates: Vec<(f64, f64, usize, usize, usize)> = vec![];
-        let mut offer = |a: usize, b: usize, bytes: f64, place: usize| {
-            let together = quotient.seconds[a] + quotient.seconds[b];
-            let saved = 2.0 * bytes / bandwidth;
-            candidates.push((together - comm_coef * saved, -saved, place, a, b));
-        };
-        for (at, &a) in quotient.order.iter().enumerate() {
-            let next = quotient.order.get(at + 1).copied();
-            let edges = quotient.out[a].iter().filter(|(b, _)| quotient.seconds[a] + quotient.seconds[**b] <= cap);
-            edges.for_each(|(&b, &bytes)| offer(a, b, bytes, at));
-            if let Some(b) =
-                next.filter(|b| !quotient.out[a].contains_key(b) && quotient.seconds[a] + quotient.seconds[*b] <= cap)
-            {
-                offer(a, b, 0.0, at);
-            }
-        }
-        let by_score = |x: &(f64, f64, usize, usize, usize), y: &(f64, f64, usize, usize, usize)| {
-            x.0.total_cmp(&y.0).then(x.1.total_cmp(&y.1)).then(x.2.cmp(&y.2)).then(x.4.cmp(&y.4))
-        };
-        let mut merged = false;
-        while !merged {
-            let Some(at) = (0..candidates.len()).min_by(|&x, &y| by_score(&candidates[x], &candidates[y])) else {
+        let mut refused = vec![];
+        loop {
+            let Some((a, b)) = quotient.best(cap, score, &refused) else {
+                cap *= 1.5;
                 break;
             };
-            let (.., a, b) = candidates.swap_remove(at);
-            if let Some(reached) = quotient.between(a, b) {
-                quotient.merge(a, b, &reached);
+            if quotient.apart(a, b) {
+                quotient.merge(a, b);
                 merges.pairs.push((a, b));
-                merged = true;
+                break;
             }
-        }
-        if !merged {
-            cap *= 1.5;
+            refused.push((a, b));
         }
     }
     merges

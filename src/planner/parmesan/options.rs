@@ -26,7 +26,7 @@ const fn link(name: &'static str, label: &'static str, help: &'static str, defau
 }
 
 /// All of them.
-pub(super) static OPTIONS: [OptionSpec; 21] = [
+pub(super) static OPTIONS: [OptionSpec; 22] = [
     OptionSpec {
         name: "topology",
         label: "topology",
@@ -91,6 +91,12 @@ pub(super) static OPTIONS: [OptionSpec; 21] = [
         },
     },
     flag("replicas", "replicas", "whether a stage may be replicated", true),
+    flag(
+        "dag",
+        "DAG",
+        "whether stages may form a DAG: all acyclic partitions of few clusters, beside chains of them",
+        true,
+    ),
     number("profile_batch", "profile batch", "samples in the batch that was profiled", (1.0, 1.0, 1e7), (true, None)),
     number("micro_batch", "microbatch", "samples in a microbatch, at least", (1.0, 1.0, 1e7), (true, None)),
     number(

@@ -7,17 +7,20 @@
 //!
 //! `O(points · (coarsening + chain + refinement) + partitions · (mapping + simulation))`.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    cmp::Ordering,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use rayon::prelude::*;
 
 use super::{
-    candidates::{Partition, Point, candidates},
-    coarsen::Fine,
-    mapping::{Consider, Demands, Instance, MapError, Mapping, Method, Parallel, Settings, map},
+    candidates::{Partition, Point, after, candidates},
+    coarsen::{Fine, coarsen},
+    mapping::{Consider, Demands, Instance, Method, Parallel},
     model::{fine, inner, machine},
     options::OPTIONS,
     stages::Machine,
@@ -29,7 +32,7 @@ use crate::{
         topology::{self, LinkRule, Topology},
     },
     family::{self, layers::costs},
-    plan::{Measure, Plan, SpeedupModel, Stage, document::MappingPart},
+    plan::{Measure, Plan, SpeedupModel, Stage},
     planner::{CannotPlan, Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
     simulate::{Schedule, Settings as Played, length_unless},
     units,
@@ -49,6 +52,8 @@ static INFO: PlannerInfo = PlannerInfo {
 const CLUSTERS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
 /// What `search_comm_coef` tries.
 const COEFFICIENTS: [f64; 8] = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
+/// Partitions that are mapped as it was asked for.
+const MAPPED: usize = 3;
 /// Above so many devices an exchange is not tried for every partition.
 const POLISHED: usize = 64;
 
@@ -84,18 +89,18 @@ impl Planner for Parmesan {
     }
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
-        self.planned(problem, search, true)
+        self.planned(problem, search, false)
     }
 }
 
 impl Parmesan {
-    /// The same for a workload that was converted: where nothing fits, the least memory that would do is not looked for,
-    /// since it would be another one's.
+    /// The same for a workload that was converted: it is not mapped, and where nothing fits, the least memory that would do
+    /// is not looked for, since both would be another one's.
     pub(in crate::planner) fn plan_of_converted(problem: &Problem, search: &Search) -> Outcome {
-        Parmesan.planned(problem, search, false)
+        Parmesan.planned(problem, search, true)
     }
 
-    fn planned(&self, problem: &Problem, search: &Search, tells_least: bool) -> Outcome {
+    fn planned(&self, problem: &Problem, search: &Search, converted: bool) -> Outcome {
         let wired = match wired(problem) {
             Ok(wired) => wired,
             Err(error) => return Outcome::refused(error.to_string()),
@@ -113,11 +118,11 @@ impl Parmesan {
         if let Err(error) = parallel(problem).checked() {
             return Outcome::refused(format!("{error}."));
         }
-        Run { tells_least, ..Run::new(problem, &wired, search) }.run()
+        Run { converted, ..Run::new(problem, &wired, search) }.run()
     }
 }
 
-fn parallel(problem: &Problem) -> Parallel {
+pub(super) fn parallel(problem: &Problem) -> Parallel {
     let count = |name: &str| problem.options.number(name) as u32;
     Parallel { same_target: count("parallel_same_t"), degree: count("parallel_degree") }
 }
@@ -138,37 +143,43 @@ fn wired(problem: &Problem) -> Result<Wired, LoadError> {
 
 /// A plan with what it is worth.
 #[derive(Debug, Clone)]
-struct Scored {
-    plan: Plan,
-    seconds: f64,
-    memory: f64,
-    speedup: f64,
+pub(super) struct Scored {
+    pub(super) plan: Plan,
+    pub(super) seconds: f64,
+    pub(super) memory: f64,
+    pub(super) speedup: f64,
 }
 
 impl Scored {
-    /// Whether it is faster; of two as fast, smaller, then shorter.
-    fn is_better(&self, than: &Scored) -> bool {
-        let key = |scored: &Scored| (scored.seconds, scored.memory, scored.plan.stages.len());
-        key(self) < key(than)
+    /// The faster one first; of two as fast the smaller one, then the shorter.
+    fn compare(&self, other: &Scored) -> Ordering {
+        let stages = || self.plan.stages.len().cmp(&other.plan.stages.len());
+        self.seconds.total_cmp(&other.seconds).then(self.memory.total_cmp(&other.memory)).then_with(stages)
+    }
+
+    /// Whether it comes first.
+    pub(super) fn is_better(&self, than: &Scored) -> bool {
+        self.compare(than) == Ordering::Less
     }
 }
 
 /// One problem being solved.
-struct Run<'a> {
-    problem: &'a Problem,
-    topology: &'a Arc<Topology>,
+pub(super) struct Run<'a> {
+    pub(super) problem: &'a Problem,
+    pub(super) topology: &'a Arc<Topology>,
     /// The file that the topology was read from, if it was.
-    file: Option<&'a String>,
-    search: &'a Search,
+    pub(super) file: Option<&'a String>,
+    pub(super) search: &'a Search,
     model: SpeedupModel,
     fine: Fine,
     machine: Machine,
     /// The same with the links within a machine in place of all, and of one machine alone, where there are several.
     inner: Vec<Machine>,
-    method: Method,
-    consider: Consider,
-    /// Whether the least memory that would do is looked for where nothing fits.
-    tells_least: bool,
+    pub(super) method: Method,
+    pub(super) consider: Consider,
+    /// Whether it is another workload's by conversion: then nothing is mapped, and where nothing fits the least memory that
+    /// would do is not looked for.
+    pub(super) converted: bool,
 }
 
 impl<'a> Run<'a> {
@@ -198,7 +209,7 @@ impl<'a> Run<'a> {
             inner,
             method,
             consider,
-            tells_least: true,
+            converted: false,
         }
     }
 
@@ -235,15 +246,16 @@ impl<'a> Run<'a> {
             "false" => &[false],
             _ => &[true],
         };
+        let dag = options.flag("dag");
         let mut points = vec![];
         for &k in &ks {
             for &comm_coef in &coefficients {
-                points.extend(flows.iter().map(|&new_flow| Point { k, comm_coef, new_flow }));
+                points.extend(flows.iter().map(|&new_flow| Point { k, comm_coef, new_flow, dag }));
             }
         }
         // The chain of all vertices: what merging them hides, mostly where memory is tight.
         if options.flag("search_k") && !ks.contains(&n) {
-            points.push(Point { k: n, comm_coef: coefficients[0], new_flow: flows[0] });
+            points.push(Point { k: n, comm_coef: coefficients[0], new_flow: flows[0], dag });
         }
         (points, ignored)
     }
@@ -257,16 +269,19 @@ impl<'a> Run<'a> {
         }
         let done = AtomicUsize::new(0);
         let step = |share: f64, of: usize, from: f64| {
-            let now = done.fetch_add(1, Ordering::Relaxed) + 1;
+            let now = done.fetch_add(1, Relaxed) + 1;
             self.search.report_fraction(from + share * (now as f64 / of as f64).min(1.0));
         };
-        let machines = std::iter::once(&self.machine).chain(&self.inner);
-        let asked: Vec<(&Machine, Point)> =
-            machines.flat_map(|machine| points.iter().map(move |&point| (machine, point))).collect();
+        let machines: Vec<&Machine> = std::iter::once(&self.machine).chain(&self.inner).collect();
+        let asked = merged_alike(&machines, &points);
         let found: Vec<Vec<Partition>> = asked
             .par_iter()
-            .map(|&(machine, point)| {
-                let found = candidates(&self.fine, machine, point, self.search);
+            .map(|alike| {
+                let (machine, point) = alike[0];
+                let merges = coarsen(&self.fine, point.k, point.comm_coef, machine.bandwidth, self.search);
+                let of =
+                    |&(machine, point): &(&Machine, Point)| after(&self.fine, machine, &merges, point, self.search);
+                let found = alike.iter().flat_map(of).collect();
                 step(0.6, asked.len(), 0.0);
                 found
             })
@@ -275,7 +290,7 @@ impl<'a> Run<'a> {
         partitions.retain(|partition| wanted == 0 || partition.widths.len() == wanted);
         partitions.sort();
         partitions.dedup();
-        done.store(0, Ordering::Relaxed);
+        done.store(0, Relaxed);
         let scored: Vec<Option<Scored>> = partitions
             .par_iter()
             .map(|partition| {
@@ -285,11 +300,19 @@ impl<'a> Run<'a> {
             })
             .collect();
         let tried = scored.len();
-        let best = scored.into_iter().chain([at_once]).flatten().reduce(|a, b| if b.is_better(&a) { b } else { a });
-        let Some(best) = best else {
+        let mut best: Vec<Scored> = scored.into_iter().chain([at_once]).flatten().collect();
+        // Stable: of equals the one that was found first.
+        best.sort_by(Scored::compare);
+        let alike = |a: &Stage, b: &Stage| a.nodes == b.nodes && a.data_parallel == b.data_parallel;
+        best.dedup_by(|a, b| {
+            a.plan.stages.len() == b.plan.stages.len()
+                && a.plan.stages.iter().zip(&b.plan.stages).all(|(a, b)| alike(a, b))
+        });
+        if best.is_empty() {
             return if self.search.cancelled() { Outcome::new(Status::Cancelled) } else { self.infeasible() };
-        };
-        self.finished(best, tried, points.len(), notes)
+        }
+        best.truncate(MAPPED);
+        self.finished(best, (points.len(), tried), notes)
     }
 
     /// The best plan that is there before anything is searched, on devices in order: the whole network on as many replicas
@@ -319,79 +342,8 @@ impl<'a> Run<'a> {
             has.into_iter().all(|has| has) && (wanted == 0 || partition.widths.len() == wanted)
         };
         let plans = whole.chain(chains).filter(full).map(|partition| self.plan_of(&partition));
-        let scored = plans.filter_map(|plan| self.scored(&plan, &instance_identity(&plan)));
+        let scored = plans.filter_map(|plan| self.scored(&plan, &in_order(&plan)));
         scored.reduce(|a, b| if b.is_better(&a) { b } else { a })
-    }
-
-    /// The best partition mapped as it was asked for.
-    fn finished(&self, best: Scored, tried: usize, points: usize, mut notes: Vec<String>) -> Outcome {
-        let demands = self.demands(&best.plan);
-        let instance = Instance::new(self.topology, &demands, self.consider);
-        let settings = Settings {
-            method: self.method,
-            parallel: parallel(self.problem),
-            seed: self.search.seed(),
-            ..Settings::default()
-        };
-        let mapping: Mapping = match map(&instance, &settings, self.search) {
-            Ok(mapping) => mapping,
-            Err(
-                error @ (MapError::TooFew { .. }
-                | MapError::Apart { .. }
-                | MapError::TooLarge { .. }
-                | MapError::Parallel { .. }),
-            ) => {
-                return Outcome::refused(format!("{error}."));
-            }
-        };
-        let identity = self.scored(&best.plan, &instance_identity(&best.plan));
-        let searched = self.scored(&best.plan, &mapping.devices);
-        let asked = self.method != Method::Search;
-        let (scored, part) = match searched {
-            // A bottleneck that is shorter need not make the batch shorter: what is simulated counts.
-            Some(searched) if asked || !best.is_better(&searched) => (searched, mapping.part(&instance)),
-            _ => {
-                notes.push(
-                    "the mapping with the least bottleneck is no faster when simulated: a faster one is kept".into(),
-                );
-                let devices: Vec<usize> = best.plan.devices().map(|device| device as usize).collect();
-                let cost = instance.cost(&devices);
-                let proved = mapping.proved && cost.seconds <= mapping.cost.seconds * (1.0 + 1e-9);
-                let kept = Mapping { cost, devices, proved, ..mapping };
-                (best, kept.part(&instance))
-            }
-        };
-        let cancelled = self.search.cancelled() && !self.search.deadline_passed();
-        let mut outcome = Outcome::new(if cancelled { Status::Cancelled } else { Status::Feasible });
-        let name = &self.topology.name;
-        let batch = |seconds: f64| units::seconds(seconds);
-        let before = identity.map(|identity| format!("; with devices in order {}", batch(identity.seconds)));
-        notes.insert(
-            0,
-            format!(
-                "simulated on the routes of {name}: a batch takes {}{}",
-                batch(scored.seconds),
-                before.unwrap_or_default()
-            ),
-        );
-        notes.push(format!("mapping: {}", part.told()));
-        notes.extend(part.notes.iter().map(|note| format!("mapping: {note}")));
-        notes.push("the speed-up is that of DAPPLE's model, with the slowest links in and between machines; plans are chosen by simulated time".into());
-        outcome.notes = notes;
-        outcome.statistics.counts = vec![
-            ("points", points as f64),
-            ("partitions", tried as f64),
-            ("simulated_on_topology_s", scored.seconds),
-            ("communication_s", part.communication_s),
-            ("communication_bound_s", part.lower_bound_s),
-        ];
-        outcome.mapping = Some(MappingPart { iteration_s: Some(scored.seconds), file: self.file.cloned(), ..part });
-        outcome.objective = Some(scored.speedup);
-        // Machines that are joined by the planner's own links are no topology that a plan file could name.
-        let topology = self.problem.options.file("topology").map(|_| Arc::clone(self.topology));
-        outcome.plan = Some(Plan { topology, ..scored.plan });
-        outcome.statistics.seconds = self.search.elapsed().as_secs_f64();
-        outcome
     }
 
     fn plan_of(&self, partition: &Partition) -> Plan {
@@ -408,7 +360,7 @@ impl<'a> Run<'a> {
         plan.with_consecutive_devices()
     }
 
-    fn demands(&self, plan: &Plan) -> Demands {
+    pub(super) fn demands(&self, plan: &Plan) -> Demands {
         let plan = Plan { topology: None, ..plan.clone() };
         let pipeline = family::pipeline(&self.problem.workload, &self.problem.limits, &plan, &Played::default());
         Demands::of(&pipeline, &[], LinkRule::of(self.topology).any)
@@ -420,7 +372,7 @@ impl<'a> Run<'a> {
             return None;
         }
         let plan = self.plan_of(partition);
-        let identity = self.scored(&plan, &instance_identity(&plan));
+        let identity = self.scored(&plan, &in_order(&plan));
         if self.method == Method::Identity {
             return identity;
         }
@@ -432,7 +384,7 @@ impl<'a> Run<'a> {
     }
 
     /// A plan on devices: valid, simulated and measured; `None` if a rule is broken.
-    fn scored(&self, plan: &Plan, devices: &[usize]) -> Option<Scored> {
+    pub(super) fn scored(&self, plan: &Plan, devices: &[usize]) -> Option<Scored> {
         let plan = plan.clone().on(self.topology, devices);
         let Problem { workload, limits, options } = self.problem;
         let score = family::check(workload, limits, &plan);
@@ -452,7 +404,7 @@ impl<'a> Run<'a> {
         let free = Machine { memory: f64::INFINITY, ..self.machine.clone() };
         let mut least = f64::INFINITY;
         let limits = Limits { memory_bytes: f64::MAX, ..self.problem.limits };
-        let points = if self.tells_least { self.points().0 } else { vec![] };
+        let points = if self.converted { vec![] } else { self.points().0 };
         for point in points {
             for partition in candidates(&self.fine, &free, point, self.search) {
                 let score = family::check(&self.problem.workload, &limits, &self.plan_of(&partition));
@@ -473,6 +425,22 @@ impl<'a> Run<'a> {
     }
 }
 
-fn instance_identity(plan: &Plan) -> Vec<usize> {
+/// Points on machines, those together whose vertices are merged alike.
+fn merged_alike<'a>(machines: &[&'a Machine], points: &[Point]) -> Vec<Vec<(&'a Machine, Point)>> {
+    let mut alike: Vec<Vec<(&Machine, Point)>> = vec![];
+    for &machine in machines {
+        for &point in points {
+            let key = |machine: &Machine, point: Point| (machine.bandwidth, point.k, point.comm_coef);
+            let own = key(machine, point);
+            match alike.iter_mut().find(|known| key(known[0].0, known[0].1) == own) {
+                Some(known) => known.push((machine, point)),
+                None => alike.push(vec![(machine, point)]),
+            }
+        }
+    }
+    alike
+}
+
+pub(super) fn in_order(plan: &Plan) -> Vec<usize> {
     (0..plan.devices_used() as usize).collect()
 }

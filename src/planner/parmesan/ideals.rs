@@ -1,0 +1,262 @@
+//! The dynamic program over all acyclic partitions of a small graph of clusters: stages form a DAG, and no order of the
+//! clusters is fixed before.
+//!
+//! ```text
+//! G[s][U][d] = min over U' ⊂ U and r ≤ d of  max( stage(U \ U', r), cut(U'), G[s−1][U'][d−r] )
+//! ```
+//!
+//! `U` and `U'` are sets that hold all successors of what they hold, so that `U \ U'` is a stage before all of `U'` in a
+//! topological order of the stages; `cut(U')` is everything that goes into `U'`, of each producer once, one way. Two stages
+//! with no way from one to the other stand beside one another: nothing but the order of their numbers puts one first. Along
+//! a chain of clusters this is [`chain`](super::stages::chain).
+//!
+//! `O(nested pairs · devices · widths · stages)` time, a few bytes for each state; graphs that take more than
+//! [`MOST_STEPS`] are left to the chain.
+
+use super::{
+    coarsen::Fine,
+    stages::{Cuts, Machine},
+};
+use crate::graph::{Dag, DownSets, Enumeration};
+
+/// Sets beyond which a graph is left to the chain.
+const MOST_SETS: usize = 1000;
+/// Steps of the program beyond which it is.
+const MOST_STEPS: usize = 20_000_000;
+
+/// A partition into stages: by cluster its stage, by stage its devices; and its bottleneck.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Split {
+    pub(super) bottleneck: f64,
+    pub(super) stage: Vec<usize>,
+    pub(super) widths: Vec<usize>,
+}
+
+impl Split {
+    /// Stages along a chain of so many clusters.
+    pub(super) fn of_chain((bottleneck, cuts): (f64, Cuts), clusters: usize) -> Self {
+        let (mut stage, mut from) = (vec![0; clusters], 0);
+        for (number, &(to, _)) in cuts.iter().enumerate() {
+            stage[from..to].fill(number);
+            from = to;
+        }
+        Split { bottleneck, stage, widths: cuts.iter().map(|cut| cut.1).collect() }
+    }
+}
+
+/// What a set of clusters adds up to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    seconds: f64,
+    parameters: f64,
+    kept: f64,
+    /// Bytes that go into it.
+    into: f64,
+}
+
+fn sums(fine: &Fine, part: &[usize], sets: &DownSets, set: usize) -> Sums {
+    let mut sums = Sums::default();
+    for (v, &own) in part.iter().enumerate() {
+        if sets.contains(set, own) {
+            sums.seconds += fine.seconds[v];
+            sums.parameters += fine.parameters[v];
+            sums.kept += fine.kept[v];
+        } else if fine.out[v].iter().any(|&w| sets.contains(set, part[w])) {
+            sums.into += fine.bytes[v];
+        }
+    }
+    sums
+}
+
+/// For every number of stages the best of all acyclic partitions of clusters, fewest stages first; `None` where there are
+/// too many sets, or where the clusters are a chain. `part` numbers the clusters of the vertices.
+pub(super) fn splits(
+    fine: &Fine,
+    part: &[usize],
+    clusters: usize,
+    machine: &Machine,
+    most_stages: usize,
+) -> Option<Vec<Split>> {
+    let (n, devices) = (clusters, machine.devices);
+    let graph = fine.quotient(part, n);
+    let edges = (0..n).flat_map(|v| graph.out[v].iter().map(move |&w| (v as u32, w as u32))).collect();
+    let dag = Dag::new(n, edges).ok()?;
+    let Enumeration::Complete(sets) = DownSets::enumerate(&dag, MOST_SETS, &|| false) else { return None };
+    if sets.len() == n + 1 {
+        return None;
+    }
+    let most_stages = most_stages.min(n).min(devices);
+    // By set: the sets within it that a stage may leave.
+    let within = |inner: usize, set: usize| sets.size(inner) < sets.size(set) && sets.is_subset(inner, set);
+    let inner = |set: usize| (0..set).filter(|&inner| within(inner, set)).map(|inner| inner as u32).collect();
+    let nested: Vec<Vec<u32>> = (0..sets.len()).map(inner).collect();
+    let pairs: usize = nested.iter().map(Vec::len).sum();
+    if pairs.saturating_mul(devices * machine.widths.len() * most_stages) > MOST_STEPS {
+        return None;
+    }
+    let sums: Vec<Sums> = (0..sets.len()).map(|set| sums(fine, part, &sets, set)).collect();
+    let width = devices + 1;
+    let mut later = vec![f64::INFINITY; sets.len() * width];
+    later[..width].fill(0.0);
+    let mut choices: Vec<Vec<(u32, u32)>> = vec![];
+    let mut found = vec![];
+    for stages in 1..=most_stages {
+        let mut now = vec![f64::INFINITY; sets.len() * width];
+        let mut choice = vec![(0, 0); sets.len() * width];
+        for (set, inner) in nested.iter().enumerate() {
+            let whole = sums[set];
+            for &rest in inner {
+                let left = sums[rest as usize];
+                let over = machine.cut_s(left.into);
+                let between = if machine.overlap { 0.0 } else { 2.0 * (over + machine.cut_s(whole.into)) };
+                for &r in &machine.widths {
+                    let parameters = whole.parameters - left.parameters;
+                    if !machine.fits(parameters, whole.kept - left.kept, r, stages - 1) {
+                        continue;
+                    }
+                    let own = machine.stage_s(whole.seconds - left.seconds, parameters, r) + between;
+                    let own = if machine.overlap { own.max(over) } else { own };
+                    for d in r..=devices {
+                        let value = own.max(later[rest as usize * width + d - r]);
+                        if value < now[set * width + d] {
+                            now[set * width + d] = value;
+                            choice[set * width + d] = (rest, r as u32);
+                        }
+                    }
+                }
+            }
+        }
+        choices.push(choice);
+        let full = sets.len() - 1;
+        let bottleneck = now[full * width + devices];
+        if bottleneck.is_finite() {
+            let (mut at, mut left) = (full, devices);
+            let mut split = Split { bottleneck, stage: vec![0; n], widths: vec![] };
+            for choice in choices.iter().rev() {
+                let (rest, r) = choice[at * width + left];
+                for v in sets.difference(at, rest as usize) {
+                    split.stage[v] = split.widths.len();
+                }
+                split.widths.push(r as usize);
+                (at, left) = (rest as usize, left - r as usize);
+            }
+            found.push(split);
+        }
+        later = now;
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{coarsen::tests::random_graph, stages::chain},
+        *,
+    };
+    use crate::planner::random::SplitMix;
+
+    fn machine(round: usize, devices: usize) -> Machine {
+        Machine {
+            devices,
+            widths: (1..=devices).collect(),
+            bandwidth: 1.0 + (round % 7) as f64,
+            reduce_s: (0..=devices).map(|r| if r > 1 { 0.5 * (r - 1) as f64 / r as f64 } else { 0.0 }).collect(),
+            microbatches: 4.0,
+            overlap: round.is_multiple_of(2),
+            memory: f64::INFINITY,
+            state: 1.0,
+        }
+    }
+
+    /// The bottleneck of a partition whose stages are in a topological order, with the best devices for each.
+    fn worth(graph: &Fine, machine: &Machine, stage: &[usize], stages: usize, from: usize, devices: usize) -> f64 {
+        if from == stages {
+            return 0.0;
+        }
+        let into = |first: usize| -> f64 {
+            let crosses = |v: &usize| stage[*v] < first && graph.out[*v].iter().any(|&w| stage[w] >= first);
+            (0..graph.len()).filter(crosses).map(|v| graph.bytes[v]).sum()
+        };
+        let own = |values: &[f64]| -> f64 { (0..graph.len()).filter(|&v| stage[v] == from).map(|v| values[v]).sum() };
+        let over = machine.cut_s(into(from + 1));
+        let each = (1..=devices).map(|r| {
+            let alone = machine.stage_s(own(&graph.seconds), own(&graph.parameters), r);
+            let alone = match machine.overlap {
+                true => alone.max(over),
+                false => alone + 2.0 * (over + machine.cut_s(into(from))),
+            };
+            alone.max(worth(graph, machine, stage, stages, from + 1, devices - r))
+        });
+        each.fold(f64::INFINITY, f64::min)
+    }
+
+    /// All ways to give vertices stages such that no edge leads back and no stage is empty: by number of stages the best.
+    fn brute(graph: &Fine, machine: &Machine, stage: &mut Vec<usize>, best: &mut [f64]) {
+        let v = stage.len();
+        if v == graph.len() {
+            let stages = stage.iter().max().unwrap() + 1;
+            if (0..stages).all(|number| stage.contains(&number)) {
+                best[stages] = best[stages].min(worth(graph, machine, stage, stages, 0, machine.devices));
+            }
+            return;
+        }
+        // Vertices of these graphs are numbered in a topological order.
+        let earliest = graph.into[v].iter().map(|&u| stage[u]).max().unwrap_or(0);
+        for own in earliest..machine.devices {
+            stage.push(own);
+            brute(graph, machine, stage, best);
+            stage.pop();
+        }
+    }
+
+    #[test]
+    fn no_acyclic_partition_is_better() {
+        let mut random = SplitMix::new(3);
+        let (mut beaten, mut compared) = (0, 0);
+        for round in 0..160 {
+            let (n, devices) = (1 + round % 10, 1 + round / 10 % 3);
+            let graph = random_graph(&mut random, n);
+            let machine = machine(round, devices);
+            let order: Vec<usize> = (0..n).collect();
+            let along = chain(&graph, &order, n, &machine, devices);
+            let alone = || along.iter().map(|found| Split::of_chain(found.clone(), n)).collect();
+            // Of a chain there is one order.
+            let found = splits(&graph, &order, n, &machine, devices).unwrap_or_else(alone);
+            let mut best = vec![f64::INFINITY; devices + 1];
+            brute(&graph, &machine, &mut vec![], &mut best);
+            for split in &found {
+                let stages = split.widths.len();
+                let expected = best[stages];
+                assert!((split.bottleneck - expected).abs() <= 1e-9 * expected, "{round}: {split:?} {expected}");
+                assert!(split.widths.iter().sum::<usize>() <= devices);
+                let forward = |v: usize| graph.out[v].iter().all(|&w| split.stage[v] <= split.stage[w]);
+                assert!((0..n).all(forward), "{split:?}");
+                compared += 1;
+            }
+            assert_eq!(found.len(), best.iter().filter(|best| best.is_finite()).count());
+            // Never worse than along one order, and on branches now and then better.
+            for (bottleneck, cuts) in along {
+                let own = found.iter().find(|split| split.widths.len() == cuts.len()).unwrap();
+                assert!(own.bottleneck <= bottleneck * (1.0 + 1e-12));
+                beaten += usize::from(own.bottleneck < bottleneck * (1.0 - 1e-9));
+            }
+        }
+        assert!(compared > 200 && beaten > 10, "{compared} {beaten}");
+    }
+
+    #[test]
+    fn a_graph_of_many_branches_is_left_to_the_chain() {
+        // 40 vertices side by side: 2^40 sets.
+        let graph = Fine {
+            out: vec![vec![]; 40],
+            into: vec![vec![]; 40],
+            seconds: vec![1.0; 40],
+            bytes: vec![1.0; 40],
+            parameters: vec![1.0; 40],
+            kept: vec![1.0; 40],
+            order: (0..40).collect(),
+        };
+        let part: Vec<usize> = (0..40).collect();
+        assert!(splits(&graph, &part, 40, &machine(0, 4), 4).is_none());
+    }
+}

@@ -1,0 +1,121 @@
+//! The end of the search: the best few partitions mapped as it was asked for, and the outcome of the fastest.
+//!
+//! Which partition is fastest with quick mappings need not be the one that is fastest with good ones, so several are
+//! mapped. As long as so many mappings, each with three simulations.
+
+use std::sync::Arc;
+
+use super::{
+    mapping::{Instance, MapError, Mapping, Method, Settings, map},
+    planner::{Run, Scored, in_order, parallel},
+};
+use crate::{
+    plan::{Plan, document::MappingPart},
+    planner::{Outcome, Status},
+    units,
+};
+
+/// A partition that was mapped.
+struct Placed {
+    scored: Scored,
+    part: MappingPart,
+    /// A batch with devices in order, seconds.
+    in_order: Option<f64>,
+    /// Whether the devices that were found at once are faster than those with the least bottleneck.
+    at_once: bool,
+}
+
+impl Run<'_> {
+    /// The fastest of some partitions, the best first, each mapped as it was asked for; of so many points and partitions.
+    pub(super) fn finished(&self, best: Vec<Scored>, tried: (usize, usize), mut notes: Vec<String>) -> Outcome {
+        let counts = vec![("points", tried.0 as f64), ("partitions", tried.1 as f64)];
+        let cancelled = self.search.cancelled() && !self.search.deadline_passed();
+        let mut outcome = Outcome::new(if cancelled { Status::Cancelled } else { Status::Feasible });
+        outcome.statistics.counts = counts;
+        if self.converted {
+            // The original is mapped, by what its own stages send.
+            outcome.plan = best.into_iter().next().map(|best| best.plan);
+            return outcome;
+        }
+        let mut fastest: Option<Placed> = None;
+        for scored in best {
+            // What was found stands; to begin another mapping there is no time.
+            if fastest.is_some() && self.search.cancelled() {
+                break;
+            }
+            match self.placed(scored) {
+                Ok(placed) if fastest.as_ref().is_none_or(|fastest| placed.scored.is_better(&fastest.scored)) => {
+                    fastest = Some(placed);
+                }
+                Ok(_) => {}
+                Err(error) if fastest.is_none() => return Outcome::refused(format!("{error}.")),
+                Err(_) => break,
+            }
+        }
+        let Some(Placed { scored, part, in_order, at_once }) = fastest else {
+            return Outcome::new(Status::Cancelled);
+        };
+        if at_once {
+            notes
+                .push("the mapping with the least bottleneck is no faster when simulated: a faster one is kept".into());
+        }
+        if self.search.cancelled() && !self.search.deadline_passed() {
+            outcome.status = Status::Cancelled;
+        }
+        let before = in_order.map(|seconds| format!("; with devices in order {}", units::seconds(seconds)));
+        notes.insert(
+            0,
+            format!(
+                "simulated on the routes of {}: a batch takes {}{}",
+                self.topology.name,
+                units::seconds(scored.seconds),
+                before.unwrap_or_default()
+            ),
+        );
+        notes.push(format!("mapping: {}", part.told()));
+        notes.extend(part.notes.iter().map(|note| format!("mapping: {note}")));
+        notes.push("the speed-up is that of DAPPLE's model, with the slowest links in and between machines; plans are chosen by simulated time".into());
+        outcome.notes = notes;
+        outcome.statistics.counts.extend([
+            ("simulated_on_topology_s", scored.seconds),
+            ("communication_s", part.communication_s),
+            ("communication_bound_s", part.lower_bound_s),
+        ]);
+        outcome.mapping = Some(MappingPart { iteration_s: Some(scored.seconds), file: self.file.cloned(), ..part });
+        outcome.objective = Some(scored.speedup);
+        // Machines that are joined by the planner's own links are no topology that a plan file could name.
+        let topology = self.problem.options.file("topology").map(|_| Arc::clone(self.topology));
+        outcome.plan = Some(Plan { topology, ..scored.plan });
+        outcome.statistics.seconds = self.search.elapsed().as_secs_f64();
+        outcome
+    }
+
+    /// One partition mapped as it was asked for.
+    fn placed(&self, best: Scored) -> Result<Placed, MapError> {
+        let demands = self.demands(&best.plan);
+        let instance = Instance::new(self.topology, &demands, self.consider);
+        let settings = Settings {
+            method: self.method,
+            parallel: parallel(self.problem),
+            seed: self.search.seed(),
+            ..Settings::default()
+        };
+        let mapping = map(&instance, &settings, self.search)?;
+        let identity = self.scored(&best.plan, &in_order(&best.plan)).map(|scored| scored.seconds);
+        let asked = self.method != Method::Search;
+        let placed = match self.scored(&best.plan, &mapping.devices) {
+            // A bottleneck that is shorter need not make the batch shorter: what is simulated counts.
+            Some(scored) if asked || !best.is_better(&scored) => {
+                Placed { scored, part: mapping.part(&instance), in_order: identity, at_once: false }
+            }
+            _ => {
+                let devices: Vec<usize> = best.plan.devices().map(|device| device as usize).collect();
+                let cost = instance.cost(&devices);
+                let proved = mapping.proved && cost.seconds <= mapping.cost.seconds * (1.0 + 1e-9);
+                let kept = Mapping { cost, devices, proved, ..mapping };
+                Placed { scored: best, part: kept.part(&instance), in_order: identity, at_once: true }
+            }
+        };
+        Ok(placed)
+    }
+}

@@ -1,0 +1,44 @@
+//! A published profile planned and mapped to a topology, as the table of topologies and its tests do.
+
+use std::sync::Arc;
+
+use plantui::{
+    cluster::{Overrides, topology::LinkRule},
+    family,
+    planner::{self, Options, Problem, Search},
+    run::Run,
+    simulate::Schedule,
+    workload::{Workload, formats::Wired},
+};
+
+/// A batch of 128 under a planner with settings, on a topology whose devices have the memory of its own machines: planned,
+/// mapped and simulated.
+pub(crate) fn planned(workload: &Arc<Workload>, topology: &str, id: &str, settings: &[&str]) -> Run {
+    let wired = Wired::read(topology).expect("a preset");
+    let asked = Overrides {
+        devices: Some(wired.topology.devices() as u32),
+        machines: Some(wired.topology.machines()),
+        batch: Some(128),
+        memory_bytes: wired.topology.memory_bytes,
+        ..Overrides::default()
+    };
+    let limits = family::resolve(workload, &asked).expect("every limit is given");
+    let planner = planner::find(id).expect("a planner of this program");
+    let links = LinkRule::of(&wired.topology).links();
+    let own = [
+        format!("topology={topology}"),
+        format!("nvlink_bandwidth={}", links.in_machine),
+        format!("ethernet_bandwidth={}", links.between_machines),
+        format!("all_reduce_bandwidth={}", links.all_reduce),
+    ];
+    let declared =
+        |setting: &&String| planner.options().iter().any(|spec| setting.split('=').next() == Some(spec.name));
+    let all = own.iter().filter(declared).map(String::as_str).chain(settings.iter().copied());
+    let options = Options::parse(id, planner.options(), all).expect("settings that it takes");
+    let search = Search::default();
+    let problem = Problem { workload: Arc::clone(workload), limits, options };
+    let mut run = Run::new(planner, problem, &search).expect("a sound plan");
+    run.map_onto(&wired, &search);
+    run.simulate(Schedule::OneForwardOneBackward, &search);
+    run
+}
