@@ -281,12 +281,16 @@ pub fn bytes_exact(value: f64) -> String {
 /// A measured size beside a limit, in decimal units where the limit is written in those: `7.42 GiB` of `8 GiB`, `7.97 GB`
 /// of `80 GB`.
 pub fn bytes_like(value: f64, limit: f64) -> String {
-    let decimal = bytes_exact(limit).split_once(' ').is_some_and(|(_, unit)| DECIMAL[1..].contains(&unit));
-    if !decimal || !value.is_finite() {
+    if !is_decimal(limit) || !value.is_finite() {
         return bytes(value);
     }
     let (scaled, unit) = scale(value, 1e3);
     format!("{} {}", digits(scaled, 3), DECIMAL[unit])
+}
+
+/// Whether a size was most likely written in decimal units: `80 GB`, not `80 GiB`.
+pub fn is_decimal(bytes: f64) -> bool {
+    bytes_exact(bytes).split_once(' ').is_some_and(|(_, unit)| DECIMAL[1..].contains(&unit))
 }
 
 /// A bandwidth as it was most likely written: `25 GB/s`, `25 GiB/s`.

@@ -34,12 +34,14 @@ Examples:
   plantui seek model.json --least bandwidth --until 'throughput>=40/s' --json
   plantui seek model.json --least microbatches --until 'bubble<=10%' --among 64..1024:x2
   plantui seek model.json --least devices --until 'speedup>=12' --planner dapple --each 30s
+  plantui seek llama-3-8b --hardware h100 --least devices --until 'tokens_per_s>=200000' --among 8..128:x2
 
 A goal is FIGURE<=VALUE or FIGURE>=VALUE. Figures are the planner's own objective by its name (iteration_time,
-time_per_sample, max_load, latency, speedup, cost) and those of a simulated batch: simulated_time_per_sample, batch_time, throughput, bubble,
-peak_memory. Every value asked is a re-plan. Where more of the limit never makes the planner's proven best worse, the
-answer is found by bisection and is the least there is; elsewhere values are asked from the least upwards, and what was
-not asked is told. The walk begins at the limit in force.
+time_per_sample, max_load, latency, speedup, cost), those of a simulated batch (simulated_time_per_sample, batch_time,
+throughput, bubble, peak_memory), and of a model to be trained its predicted mfu and tokens_per_s. Every value asked is a
+re-plan. Where more of the limit never makes the planner's proven best worse, the answer is found by bisection and is the
+least there is; elsewhere values are asked from the least upwards, and what was not asked is told. The walk begins at the
+limit in force.
 Exit codes: 0 found, 1 no value that was asked reaches the goal, 2 wrong use or input, 3 stopped before any value did,
 70 a bug of plantui.";
 
@@ -120,7 +122,8 @@ impl SeekArgs {
             return Err(Failure::refused(message, format!("--least takes here: {}", flags.join(", "))));
         }
         let measure = task.planner.measure(&task.problem.workload, &task.problem.options);
-        let goal = Goal::parse(&self.until, measure).map_err(|error| Failure::refused(error.message, error.repair))?;
+        let goal = Goal::of_workload(&self.until, measure, &task.problem.workload)
+            .map_err(|error| Failure::refused(error.message, error.repair))?;
         let among = self.among.as_deref().map(|text| Values::parse(least, text)).transpose();
         let among = among.map_err(|error| Failure::refused(format!("--among: {error}"), ""))?;
         Ok(Question { least, goal, among: among.map(|values| values.values) })

@@ -43,11 +43,16 @@ pub(super) fn text(problem: &Problem, sought: &Sought) -> String {
 fn at(sought: &Sought, value: f64) -> String {
     let kind = sought.question.least;
     match kind {
-        crate::cluster::LimitKind::Memory if value < 1e30 => format!("{} memory", units::bytes(value)),
+        crate::cluster::LimitKind::Memory if value < 1e30 => format!("{} memory", memory(sought, value)),
         crate::cluster::LimitKind::Bandwidth if value >= 1e30 => "unlimited bandwidth".into(),
         crate::cluster::LimitKind::Bandwidth => format!("{}/s", units::bytes_exact(value)),
         kind => kind.counted(value),
     }
+}
+
+/// An amount of memory in the unit of the limit as it stood.
+fn memory(sought: &Sought, value: f64) -> String {
+    units::bytes_like(value, sought.memory_limit)
 }
 
 fn figure(sought: &Sought, step: &Step) -> String {
@@ -136,7 +141,7 @@ fn curve(text: &mut String, sought: &Sought) {
 fn shown(sought: &Sought, value: f64) -> String {
     use crate::cluster::LimitKind;
     match sought.question.least {
-        LimitKind::Memory if value < 1e30 => units::bytes(value),
+        LimitKind::Memory if value < 1e30 => memory(sought, value),
         LimitKind::Bandwidth if value >= 1e30 => "unlimited".into(),
         kind => kind.format(value),
     }
@@ -222,7 +227,8 @@ pub(super) fn document(problem: &Problem, sought: &Sought) -> SeekDocument {
                 Figure::Planned => goal.measure.unit(),
                 Figure::SampleTime | Figure::BatchTime => "s",
                 Figure::Throughput => "samples/s",
-                Figure::Bubble => "share",
+                Figure::Bubble | Figure::Utilisation => "share",
+                Figure::Tokens => "tokens/s",
                 Figure::Memory => "B",
             },
         },

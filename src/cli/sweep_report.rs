@@ -111,6 +111,7 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &Line, answers: 
     let mut rows = vec![head.map(String::from).to_vec()];
     for mark in &one.marks {
         let Some(answer) = &answers[mark.place] else { continue };
+        let limit = sweep.points[mark.place].limits.memory_bytes;
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let simulated = answer.simulated.as_ref();
         let bound = answer.objective.as_ref().zip(answer.bound).map(|(objective, bound)| {
@@ -124,7 +125,7 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &Line, answers: 
             or_dash(simulated.map(|s| units::seconds(s.iteration_s))),
             or_dash(simulated.map(|s| units::number(s.samples_per_s))),
             or_dash(simulated.map(|s| units::percent(s.bubble))),
-            or_dash(simulated.map(|s| units::bytes(s.peak_memory_bytes))),
+            or_dash(simulated.map(|s| units::bytes_like(s.peak_memory_bytes, limit))),
             or_dash(answer.devices_used.map(|devices| devices.to_string())),
             or_dash(answer.stages.map(|stages| stages.to_string())),
             units::seconds(answer.seconds),

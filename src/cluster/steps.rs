@@ -4,7 +4,7 @@ use super::{LimitKind, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES};
 use crate::units;
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-/// Memory sizes of real devices and the round numbers between them, GiB.
+/// Memory sizes of real devices and the round numbers between them, GiB or GB.
 const MEMORY_STEPS: [f64; 30] = [
     0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 40.0, 48.0, 64.0,
     80.0, 96.0, 112.0, 128.0, 141.0, 160.0, 180.0, 192.0, 256.0, 288.0,
@@ -32,7 +32,10 @@ impl LimitKind {
                 };
                 next.clamp(fewest, f64::from(MOST_DEVICES))
             }
-            LimitKind::Memory => along(&MEMORY_STEPS, GIB, value, up, if large { 3 } else { 1 }),
+            LimitKind::Memory => {
+                let unit = if units::is_decimal(value) { 1e9 } else { GIB };
+                along(&MEMORY_STEPS, unit, value, up, if large { 3 } else { 1 })
+            }
             LimitKind::Flops => along(&FLOPS_STEPS, 1e12, value, up, if large { 3 } else { 1 }),
             LimitKind::Bandwidth => along(&BANDWIDTH_STEPS, 1e9, value, up, if large { 3 } else { 1 }),
             LimitKind::Microbatches => {
@@ -104,7 +107,9 @@ mod tests {
         assert_eq!(LimitKind::Devices.step(8.0, true, true), 16.0);
         assert_eq!(LimitKind::Devices.step(1.0, false, false), 1.0);
         assert_eq!(LimitKind::Memory.step(8.0 * GIB, true, false), 10.0 * GIB);
-        assert_eq!(LimitKind::Memory.step(80e9, false, false), 64.0 * GIB);
+        // In the unit that a limit is written in.
+        assert_eq!(LimitKind::Memory.step(80e9, false, false), 64e9);
+        assert_eq!(LimitKind::Memory.step(80.0 * GIB, false, false), 64.0 * GIB);
         assert_eq!(LimitKind::Bandwidth.step(25e9, true, false), 50e9);
         let up = LimitKind::Microbatches.step(1920.0, true, false);
         assert!(up > 1920.0 && divisor_count(up as u32) >= divisor_count(1920));

@@ -67,7 +67,7 @@ impl Column {
             Column::Objective => {
                 entry.score.as_ref().map_or_else(String::new, |score| like(score.measure).show(figure))
             }
-            Column::Memory => units::bytes(figure),
+            Column::Memory => units::bytes_like(figure, entry.memory_limit_bytes),
             Column::Devices => format!("{figure}"),
             Column::Throughput => units::number(figure),
             Column::Bubble => units::percent(figure),

@@ -54,6 +54,8 @@ pub struct Entry {
     pub bound: Option<f64>,
     /// The plans that the bound speaks of, where those are not all.
     pub proven_among: Option<&'static str>,
+    /// The limit on a device's memory that it was made under, bytes: memory is told in its unit.
+    pub memory_limit_bytes: f64,
     /// The plan in the simulator, if it is valid.
     pub played: Option<Played>,
     /// Wall-clock seconds of planning; `None` for a plan from a file.
@@ -168,14 +170,14 @@ pub fn planned(
     }
     let Problem { workload, limits, .. } = &run.problem;
     let played = run.outcome.plan.as_ref().map(|plan| Played::within(workload, limits, plan, play, &then(search)));
-    line(planner.info(), &run.outcome, run.score.as_ref(), run.seconds, None).simulated(played)
+    line(planner.info(), (&run.outcome, run.score.as_ref()), limits, run.seconds, None).simulated(played)
 }
 
 /// The line of a finished run.
 pub fn line(
     planner: &PlannerInfo,
-    outcome: &Outcome,
-    score: Option<&Score>,
+    (outcome, score): (&Outcome, Option<&Score>),
+    limits: &Limits,
     seconds: f64,
     played: Option<Played>,
 ) -> Entry {
@@ -189,6 +191,7 @@ pub fn line(
         score: score.cloned(),
         bound: outcome.lower_bound,
         proven_among: outcome.proven_among,
+        memory_limit_bytes: limits.memory_bytes,
         played,
         seconds: Some(seconds),
         remarks: story.chain(among).chain(outcome.notes.iter().cloned()).collect(),
@@ -206,6 +209,7 @@ fn failed(planner: &PlannerInfo, fault: Fault, seconds: f64) -> Entry {
         score: None,
         bound: None,
         proven_among: None,
+        memory_limit_bytes: Limits::NEUTRAL.memory_bytes,
         played: None,
         seconds: Some(seconds),
         remarks: vec![format!("a bug of plantui: {fault}; {REPORT}")],
@@ -233,6 +237,7 @@ pub fn given(
         score: Some(score),
         bound: None,
         proven_among: None,
+        memory_limit_bytes: limits.memory_bytes,
         played: None,
         seconds: None,
         fault: None,

@@ -103,8 +103,8 @@ fn recomputation(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
 fn memory(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     let peak = |plan: Named<'_>| plan.entry.played.as_ref().map(|played| played.peak_memory_bytes);
     let (own, other) = (peak(fast)?, peak(slow)?);
-    (own > other * 1.1)
-        .then(|| format!("it uses {} where {} uses {}", units::bytes(own), slow.name, units::bytes(other)))
+    let told = |bytes: f64| units::bytes_like(bytes, fast.entry.memory_limit_bytes);
+    (own > other * 1.1).then(|| format!("it uses {} where {} uses {}", told(own), slow.name, told(other)))
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl std::fmt::Debug for Sought {
 impl AskForm {
     /// The sign between figure and value: of what more is better it is at least.
     pub(super) fn sign(&self) -> &'static str {
-        if matches!(self.figures[self.figure], "throughput" | "speedup") { ">=" } else { "<=" }
+        if matches!(self.figures[self.figure], "throughput" | "speedup" | "tokens_per_s" | "mfu") { ">=" } else { "<=" }
     }
 
     /// The goal as the command line writes it.
@@ -99,7 +99,7 @@ impl Model {
         let mut form = AskForm {
             kinds,
             kind: 0,
-            figures: seek::names(self.measure()),
+            figures: seek::names(self.measure(), self.workload.training().is_some()),
             figure: 0,
             value: Input::default(),
             field: Field::Value,
@@ -124,7 +124,8 @@ impl Model {
             },
             |goal| goal.figure,
         );
-        let goal = Goal { figure, measure: self.measure(), at_most: form.sign() == "<=", value: 0.0 };
+        let goal =
+            Goal { figure, measure: self.measure(), at_most: form.sign() == "<=", value: self.limits.memory_bytes };
         let timeline =
             self.played.as_ref().map(|played| &played.timeline).filter(|timeline| timeline.iteration_s > 0.0);
         let score = self.shown.as_ref().and_then(|shown| shown.score.as_ref()).filter(|score| score.is_valid());
@@ -135,9 +136,13 @@ impl Model {
             seek::Figure::Throughput => timeline.map(|timeline| timeline.samples_per_s),
             seek::Figure::Bubble => timeline.map(|timeline| timeline.bubble),
             seek::Figure::Memory => timeline.map(crate::simulate::Timeline::peak_memory),
+            seek::Figure::Tokens | seek::Figure::Utilisation => self.shown.as_ref().and_then(|shown| {
+                let (plan, _) = shown.plan()?;
+                goal.predicted(&shown.workload, &shown.limits, plan)
+            }),
         };
         let shown = value.map(|value| goal.show(value)).unwrap_or_default();
-        let words = ["/sample", "/batch", "/s", " one device", " operations"];
+        let words = ["/sample", "/batch", " tokens/s", "/s", " one device", " operations"];
         let bare = words.iter().fold(shown, |text, word| text.trim_end_matches(word).to_string());
         Input::new(bare.replace(' ', ""))
     }
@@ -199,7 +204,7 @@ impl Model {
             self.overlay = Some(Overlay::Ask(form));
             return vec![];
         }
-        let goal = match Goal::parse(&form.goal(), self.measure()) {
+        let goal = match Goal::of_workload(&form.goal(), self.measure(), &self.workload) {
             Ok(goal) => goal,
             Err(error) => {
                 form.error = Some(error.to_string());

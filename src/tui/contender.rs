@@ -6,11 +6,7 @@ use super::{played::Played, shown::Shown};
 use crate::{
     planner::Search,
     simulate::Play,
-    study::{
-        columns::Column,
-        compare::{self, Entry},
-    },
-    units,
+    study::compare::{self, Entry},
 };
 
 /// A plan on the table.
@@ -33,7 +29,8 @@ impl Contender {
 
     /// A result and its figures in the simulator, if it was played.
     pub(super) fn new(shown: Arc<Shown>, figures: Option<compare::Played>, play: Play) -> Self {
-        let mut entry = compare::line(shown.planner, &shown.outcome, shown.score.as_ref(), shown.seconds, figures);
+        let mut entry =
+            compare::line(shown.planner, (&shown.outcome, shown.score.as_ref()), &shown.limits, shown.seconds, figures);
         // What took no time at all was not planned but made or read.
         entry.seconds = entry.seconds.filter(|&seconds| seconds > 0.0);
         let violations = shown.score.iter().flat_map(|score| &score.violations);
@@ -65,14 +62,6 @@ impl Contender {
     /// The limit on memory that it was made under, bytes.
     pub(super) fn memory_limit(&self) -> f64 {
         self.shown.limits.memory_bytes
-    }
-
-    /// What a column says of it, memory in the unit of its limit.
-    pub(super) fn cell(&self, column: Column) -> String {
-        match (column, column.figure(&self.entry)) {
-            (Column::Memory, Some(bytes)) => units::bytes_like(bytes, self.memory_limit()),
-            _ => column.cell(&self.entry),
-        }
     }
 
     pub(super) fn is_of(&self, shown: &Arc<Shown>) -> bool {

@@ -21,6 +21,7 @@ mod event_loop;
 mod exchange;
 mod export_form;
 mod files;
+mod fitting;
 mod folder;
 pub mod gallery;
 mod hangup;

@@ -291,30 +291,6 @@ impl Model {
         }
     }
 
-    /// The value of a limit that the planner says would do, if no plan keeps it now.
-    pub(super) fn fitting(&self, kind: LimitKind) -> Option<f64> {
-        let infeasible = self.shown.as_ref()?.outcome.infeasible.as_ref()?;
-        match kind {
-            // Rounded up to a size that reads well.
-            LimitKind::Memory => infeasible.smallest_memory_bytes.map(|bytes| {
-                let unit = if bytes >= f64::from(1 << 30) { f64::from(1 << 30) / 10.0 } else { f64::from(1 << 20) };
-                (bytes / unit).ceil() * unit
-            }),
-            LimitKind::Devices => infeasible.fewest_devices.map(f64::from),
-            _ => None,
-        }
-    }
-
-    fn fit(&mut self, kind: LimitKind) -> Effects {
-        match self.fitting(kind) {
-            Some(value) => self.set_limits(self.limits.with(kind, value)),
-            None => {
-                self.message = Some((Tone::Refused, format!("{} need no mending", kind.label())));
-                vec![]
-            }
-        }
-    }
-
     /// Takes new limits and plans again if they differ.
     pub(super) fn set_limits(&mut self, limits: Limits) -> Effects {
         if limits == self.limits {

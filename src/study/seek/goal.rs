@@ -1,10 +1,13 @@
 //! What is to be reached: a figure of a plan, a direction, a value. Reads `time_per_sample<=25ms`.
 
 use crate::{
-    plan::{Measure, Score},
+    cluster::Limits,
+    family,
+    plan::{Measure, Plan, Score},
+    planner::Problem,
     run::Run,
     units,
-    workload::placement::SECONDS,
+    workload::{Workload, placement::SECONDS},
 };
 
 /// A figure of a plan that a goal can be set for.
@@ -22,16 +25,22 @@ pub enum Figure {
     Bubble,
     /// The most memory in use on any device in a simulated batch, bytes.
     Memory,
+    /// Tokens a second of all devices, of a model to be trained.
+    Tokens,
+    /// Model FLOPs utilisation, 0 to 1, of a model to be trained.
+    Utilisation,
 }
 
 /// The words for each figure, the one that is shown first.
-const WORDS: [(Figure, &[&str]); 6] = [
+const WORDS: [(Figure, &[&str]); 8] = [
     (Figure::Planned, &["objective", "planned"]),
     (Figure::SampleTime, &["simulated_time_per_sample"]),
     (Figure::BatchTime, &["batch_time", "iteration", "simulated_iteration_time"]),
     (Figure::Throughput, &["throughput", "samples_per_s"]),
     (Figure::Bubble, &["bubble"]),
     (Figure::Memory, &["peak_memory", "memory"]),
+    (Figure::Tokens, &["tokens_per_s"]),
+    (Figure::Utilisation, &["mfu"]),
 ];
 
 /// A figure that must be at most, or at least, a value.
@@ -75,11 +84,26 @@ impl Goal {
         let word = word.trim();
         let figure = figure(word, measure).ok_or_else(|| GoalError {
             message: format!("plans measured by {} have no figure `{word}`", measure.name()),
-            repair: format!("goals are set for {}", names(measure).join(", ")),
+            repair: format!("goals are set for {}", names(measure, false).join(", ")),
         })?;
         let goal = Goal { figure, measure, at_most, value: 0.0 };
         let value = goal.read(value.trim()).map_err(|what| error(format!("the goal `{text}` has no value: {what}")))?;
         Ok(Goal { value, ..goal })
+    }
+
+    /// The same for plans of a workload, where only a model that is to be trained has some of the figures.
+    ///
+    /// # Errors
+    /// As [`Goal::parse`].
+    pub fn of_workload(text: &str, measure: Measure, workload: &Workload) -> Result<Self, GoalError> {
+        let goal = Goal::parse(text, measure)?;
+        if goal.is_predicted() && workload.training().is_none() {
+            return Err(GoalError {
+                message: format!("`{}` has no {}: it is no model to be trained", workload.name, goal.name()),
+                repair: format!("goals are set for {}", names(measure, false).join(", ")),
+            });
+        }
+        Ok(goal)
     }
 
     fn read(&self, text: &str) -> Result<f64, String> {
@@ -94,7 +118,8 @@ impl Goal {
             (Figure::Planned, "x") => number(text.strip_suffix('x').unwrap_or(text)),
             (Figure::Planned, _) => number(text).or_else(|_| units::parse_flops(text).map_err(|e| e.to_string())),
             (Figure::Throughput, _) => number(text.split('/').next().unwrap_or(text).trim_end_matches("samples")),
-            (Figure::Bubble, _) => match text.strip_suffix('%') {
+            (Figure::Tokens, _) => number(text.split('/').next().unwrap_or(text).trim_end_matches("tokens")),
+            (Figure::Bubble | Figure::Utilisation, _) => match text.strip_suffix('%') {
                 Some(percent) => Ok(number(percent)? / 100.0),
                 None => number(text),
             }
@@ -130,14 +155,30 @@ impl Goal {
             let score: &Score = run.score.as_ref().filter(|score| score.is_valid() && score.measure == self.measure)?;
             return Some(score.value);
         }
+        if self.is_predicted() {
+            let Problem { workload, limits, .. } = &run.problem;
+            let plan = run.outcome.plan.as_ref().filter(|_| run.score.as_ref().is_some_and(Score::is_valid))?;
+            return self.predicted(workload, limits, plan);
+        }
         let timeline = &run.simulation.as_ref().filter(|_| run.score.as_ref().is_some_and(Score::is_valid))?.timeline;
         (timeline.iteration_s > 0.0).then(|| match self.figure {
             Figure::SampleTime => 1.0 / timeline.samples_per_s,
             Figure::Throughput => timeline.samples_per_s,
             Figure::Bubble => timeline.bubble,
             Figure::Memory => timeline.peak_memory(),
-            Figure::BatchTime | Figure::Planned => timeline.iteration_s,
+            Figure::BatchTime | Figure::Planned | Figure::Tokens | Figure::Utilisation => timeline.iteration_s,
         })
+    }
+
+    /// Whether only the prediction of a model that is to be trained knows the figure.
+    pub fn is_predicted(&self) -> bool {
+        matches!(self.figure, Figure::Tokens | Figure::Utilisation)
+    }
+
+    /// The figure of what is predicted of a plan; `None` where nothing is, or the figure is no predicted one.
+    pub fn predicted(&self, workload: &Workload, limits: &Limits, plan: &Plan) -> Option<f64> {
+        let predicted = family::of(workload).prediction(limits, plan).filter(|_| self.is_predicted())?;
+        Some(if self.figure == Figure::Tokens { predicted.tokens_per_s } else { predicted.mfu })
     }
 
     /// What the figure is called.
@@ -165,18 +206,21 @@ impl Goal {
             Figure::Throughput => "simulated samples per second",
             Figure::Bubble => "bubble",
             Figure::Memory => "simulated peak memory",
+            Figure::Tokens => "predicted tokens per second",
+            Figure::Utilisation => "predicted MFU",
         }
     }
 
-    /// A value of the figure with its unit.
+    /// A value of the figure with its unit; memory in that of the goal.
     pub fn show(&self, value: f64) -> String {
         match self.figure {
             Figure::Planned => self.measure.show(value),
             Figure::SampleTime => format!("{}/sample", units::seconds(value)),
             Figure::BatchTime => units::seconds(value),
             Figure::Throughput => format!("{}/s", units::number(value)),
-            Figure::Bubble => units::percent(value),
-            Figure::Memory => units::bytes(value),
+            Figure::Bubble | Figure::Utilisation => units::percent(value),
+            Figure::Tokens => format!("{} tokens/s", units::number(value)),
+            Figure::Memory => units::bytes_like(value, self.value),
         }
     }
 
@@ -202,9 +246,14 @@ fn figure(word: &str, measure: Measure) -> Option<Figure> {
     WORDS.iter().find(|(_, words)| words.contains(&word)).map(|(figure, _)| *figure)
 }
 
-/// The names of all figures that a goal can be set for.
-pub fn names(measure: Measure) -> Vec<&'static str> {
-    let others = WORDS.iter().filter(|(figure, _)| *figure != Figure::Planned).map(|(_, words)| words[0]);
+/// The names of all figures that a goal can be set for; `predicted`: those of a model to be trained, too.
+pub fn names(measure: Measure, predicted: bool) -> Vec<&'static str> {
+    let there = |figure: Figure| match figure {
+        Figure::Planned => false,
+        Figure::Tokens | Figure::Utilisation => predicted,
+        _ => true,
+    };
+    let others = WORDS.iter().filter(|(figure, _)| there(*figure)).map(|(_, words)| words[0]);
     std::iter::once(measure.name()).chain(others).collect()
 }
 
@@ -236,6 +285,9 @@ mod tests {
         assert_eq!(read("bubble<=20%", piper), Ok((Figure::Bubble, true, 0.2)));
         assert_eq!(read("bubble≤0.2", piper), Ok((Figure::Bubble, true, 0.2)));
         assert_eq!(read("memory<=1GiB", piper), Ok((Figure::Memory, true, 1_073_741_824.0)));
+        assert_eq!(read("mfu>=40%", Measure::IterationTime), Ok((Figure::Utilisation, false, 0.4)));
+        assert_eq!(read("tokens_per_s>=1.2e6", Measure::IterationTime), Ok((Figure::Tokens, false, 1.2e6)));
+        assert_eq!(read("tokens_per_s>=900 tokens/s", Measure::IterationTime), Ok((Figure::Tokens, false, 900.0)));
         assert_eq!(read("max_load<=0.5s", Measure::MaxLoad), Ok((Figure::Planned, true, 500.0)));
         assert_eq!(read("max_load<=25", Measure::MaxLoad), Ok((Figure::Planned, true, 25.0)));
         assert_eq!(read("time_per_sample<=25ms", Measure::MaxLoad), Ok((Figure::SampleTime, true, 0.025)));

@@ -94,6 +94,8 @@ pub struct Sought {
     pub question: Question,
     /// Who planned.
     pub planner: &'static dyn Planner,
+    /// The limit on a device's memory where the question was asked, bytes: memory is told in its unit.
+    pub memory_limit: f64,
     /// How the values were chosen.
     pub method: Method,
     /// The values that were asked, ascending: the curve walked.

@@ -297,6 +297,7 @@ impl Walk<'_> {
         Sought {
             question: self.question.clone(),
             planner: self.asked.planner,
+            memory_limit: self.asked.problem.limits.memory_bytes,
             method,
             answer,
             below,

@@ -145,8 +145,8 @@ impl Figure {
         }
     }
 
-    /// A value of it with its unit; `objective` tells that of the objective.
-    pub fn show(self, value: f64, objective: Option<(&str, &str)>) -> String {
+    /// A value of it with its unit; `objective` tells that of the objective, memory is told like `memory_limit`.
+    pub fn show(self, value: f64, objective: Option<(&str, &str)>, memory_limit: f64) -> String {
         match self {
             Figure::Objective => match objective {
                 Some((name, unit)) => show(name, unit, value),
@@ -155,7 +155,7 @@ impl Figure {
             Figure::Iteration | Figure::Seconds => units::seconds(value),
             Figure::Throughput => format!("{}/s", units::number(value)),
             Figure::Bubble => units::percent(value),
-            Figure::Memory => units::bytes(value),
+            Figure::Memory => units::bytes_like(value, memory_limit),
             Figure::Devices => format!("{value:.0}"),
         }
     }

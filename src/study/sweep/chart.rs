@@ -8,6 +8,7 @@ use super::{Answer, Figure, Sweep, range};
 use crate::{
     cluster::LimitKind,
     planner::{OptionSpec, OptionValue},
+    units,
 };
 
 /// What the chart runs along.
@@ -69,6 +70,8 @@ pub struct Chart {
     pub y: Scale,
     /// All values along, answered or not.
     pub places: Vec<f64>,
+    /// The limit on a device's memory at the first point, bytes: memory is told in its unit.
+    pub memory_limit: f64,
 }
 
 /// From this factor between the largest and the least on, factors are what matters.
@@ -184,6 +187,7 @@ impl Chart {
             objective,
             lines,
             places,
+            memory_limit: sweep.points.first().map_or(f64::INFINITY, |point| point.limits.memory_bytes),
         }
     }
 
@@ -216,7 +220,7 @@ impl Chart {
     /// A value of the figure, for people.
     pub fn show_y(&self, y: f64) -> String {
         let objective = self.objective.as_ref().map(|(name, unit)| (name.as_str(), unit.as_str()));
-        self.figure.show(y, objective)
+        self.figure.show(y, objective, self.memory_limit)
     }
 
     /// A value of the figure as it stands at its axis, whose title says that it is that of a sample.
@@ -227,7 +231,10 @@ impl Chart {
     /// Round values of the figure to write at its axis, at most so many: sizes are round in the unit they are told in.
     pub fn y_ticks(&self, most: usize) -> Vec<f64> {
         let unit = match self.figure {
-            Figure::Memory => 1024f64.powf((self.y.most.max(1.0).ln() / 1024f64.ln()).floor()),
+            Figure::Memory => {
+                let thousand = if units::is_decimal(self.memory_limit) { 1e3 } else { 1024f64 };
+                thousand.powf((self.y.most.max(1.0).ln() / thousand.ln()).floor())
+            }
             _ => 1.0,
         };
         let scaled = Scale { least: self.y.least / unit, most: self.y.most / unit, ..self.y };

@@ -77,7 +77,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &AskF
     }
     let from = 5 + told.len() as u16;
     if let Some(question) = &form.question {
-        curve(frame, rows(inner, from, inner.height.saturating_sub(from)), theme, form, &question.goal);
+        let area = rows(inner, from, inner.height.saturating_sub(from));
+        curve(frame, area, theme, form, (&question.goal, model.limits.memory_bytes));
     }
 }
 
@@ -108,7 +109,7 @@ fn answer(form: &AskForm, sought: &crate::study::seek::Sought) -> Vec<(String, R
                 format!("; with {with}: {}", shown(step))
             });
             let value = if kind == crate::cluster::LimitKind::Memory {
-                crate::units::bytes(value)
+                crate::units::bytes_like(value, sought.memory_limit)
             } else {
                 kind.counted(value)
             };
@@ -143,7 +144,7 @@ fn answer(form: &AskForm, sought: &crate::study::seek::Sought) -> Vec<(String, R
 }
 
 /// The values asked, ascending, each with a bar as long as its figure.
-fn curve(frame: &mut Frame<'_>, area: Rect, theme: &Theme, form: &AskForm, goal: &Goal) {
+fn curve(frame: &mut Frame<'_>, area: Rect, theme: &Theme, form: &AskForm, (goal, limit): (&Goal, f64)) {
     let visible = area.height as usize;
     let answer = form.sought.as_ref().and_then(|sought| sought.answer);
     let at =
@@ -156,7 +157,7 @@ fn curve(frame: &mut Frame<'_>, area: Rect, theme: &Theme, form: &AskForm, goal:
     let room = (area.width as usize).saturating_sub(40).min(40);
     for (row, step) in form.curve.iter().skip(first).take(visible).enumerate() {
         let value = if kind == crate::cluster::LimitKind::Memory && step.value < 1e30 {
-            crate::units::bytes(step.value)
+            crate::units::bytes_like(step.value, limit)
         } else if step.value >= 1e30 {
             "unlimited".into()
         } else {

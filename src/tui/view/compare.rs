@@ -360,7 +360,7 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
             let mut first = vec![Span::styled(model.contender_name(key).to_string(), theme.bold(Role::Text))];
             if let Some(status) = contender.entry.status {
                 first.push(Span::raw("  "));
-                first.push(header::status(status, None, theme));
+                first.push(header::status(status, contender.entry.gap(), theme));
             }
             let limits = limits_in_words(&model.workload, &contender.shown.limits, 8);
             let by = match key {

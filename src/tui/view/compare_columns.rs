@@ -55,8 +55,8 @@ pub(super) fn per_sample(entry: &Entry) -> Option<String> {
 /// What a column says of a plan; no unit that its title says.
 pub(super) fn cell(column: Column, contender: &Contender, each: bool) -> String {
     match column {
-        Column::Objective if each => per_sample(&contender.entry).unwrap_or_else(|| contender.cell(column)),
-        _ => contender.cell(column),
+        Column::Objective if each => per_sample(&contender.entry).unwrap_or_else(|| column.cell(&contender.entry)),
+        _ => column.cell(&contender.entry),
     }
 }
 

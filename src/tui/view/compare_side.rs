@@ -13,7 +13,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{clip, fit, fit_right, rows};
+use super::{clip, compare_cells::StageCells, fit, fit_right, rows};
 use crate::{
     study::{
         columns::Column,
@@ -26,7 +26,6 @@ use crate::{
         model::{Hit, Model},
         theme::{Role, Theme},
     },
-    units,
 };
 
 /// Cells of each column of one plan: stage, nodes, degrees, time, memory; each but the first with room for its sign.
@@ -128,7 +127,7 @@ fn totals(first: &Half<'_>, second: &Half<'_>, width: usize, theme: &Theme) -> V
         ];
         let mut used = name_width + 2;
         for column in figures {
-            let cell = half.contender.cell(column);
+            let cell = column.cell(&half.contender.entry);
             let more = against.and_then(|other| change(column, other, half)).unwrap_or_default();
             let unit = match column {
                 Column::Time => " per batch",
@@ -241,8 +240,7 @@ fn stage_spans(
     columns: Columns,
     theme: &Theme,
 ) -> Vec<Span<'static>> {
-    let Some((plan, score)) = half.contender.shown.plan() else { return vec![] };
-    let part = &plan.stages[stage];
+    let Some(words) = StageCells::of(&half.contender.shown, stage) else { return vec![] };
     let none = Difference::default();
     let different = different.unwrap_or(&none);
     let arrow = |change: f64| match change {
@@ -254,8 +252,7 @@ fn stage_spans(
         let style = if sign.is_empty() { theme.fg(Role::Text) } else { theme.bold(Role::Warning) };
         Span::styled(fit_right(&format!("{sign}{text}"), width), style)
     };
-    let figures = score.stages.get(stage);
-    let mut spans = vec![Span::raw(fit(half.contender.shown.names.short(stage), STAGE))];
+    let mut spans = vec![Span::raw(fit(&words.name, STAGE))];
     if columns.nodes {
         let sign = match (different.gained, different.lost, different.modes) {
             (0, 0, 0) => "",
@@ -264,16 +261,12 @@ fn stage_spans(
             (gained, lost, _) if gained < lost => "▼",
             _ => "≠",
         };
-        spans.push(cell(sign, part.nodes.len().to_string(), NODES));
+        spans.push(cell(sign, words.nodes, NODES));
     }
-    let degrees = format!("{} × {}", part.data_parallel, part.tensor_parallel);
-    spans.push(cell(if different.degrees { "≠" } else { "" }, degrees, DEGREES));
-    let load = figures.map_or("-".into(), |figures| units::seconds(figures.load_s));
-    spans.push(cell(arrow(different.load_s), load, TIME));
+    spans.push(cell(if different.degrees { "≠" } else { "" }, words.degrees, DEGREES));
+    spans.push(cell(arrow(different.load_s), words.time, TIME));
     if columns.memory {
-        let memory = figures
-            .map_or("-".into(), |figures| units::bytes_like(figures.memory_bytes, half.contender.memory_limit()));
-        spans.push(cell(arrow(different.memory_bytes), memory, MEMORY));
+        spans.push(cell(arrow(different.memory_bytes), words.memory, MEMORY));
     }
     spans
 }

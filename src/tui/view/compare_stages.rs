@@ -13,11 +13,8 @@ use ratatui::{
     text::{Line, Span},
 };
 
-use super::{fit, fit_right, rows, scrollbar};
-use crate::{
-    tui::{model::Model, paint::shades::Shades, shown::Shown, theme::Role},
-    units,
-};
+use super::{compare_cells::StageCells, fit, fit_right, rows, scrollbar};
+use crate::tui::{model::Model, paint::shades::Shades, shown::Shown, theme::Role};
 
 /// The least height.
 const LEAST: u16 = 5;
@@ -30,7 +27,7 @@ const LONGEST: usize = 40;
 
 /// Draws them, as many as there is room for.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown) {
-    let Some((plan, score)) = shown.plan() else { return };
+    let Some((_, score)) = shown.plan() else { return };
     let fixed = NAME + DEGREES + NODES + 2 * VALUE + 3;
     if area.height < LEAST || usize::from(area.width) < fixed || score.stages.is_empty() {
         return;
@@ -52,22 +49,21 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     let list = rows(area, 1, area.height);
     let slowest = score.stages.iter().map(|stage| stage.load_s).fold(f64::MIN_POSITIVE, f64::max);
     let limiting = score.bottleneck().filter(|_| count > 1);
-    for (y, (i, (stage, scored))) in (list.y..list.bottom()).zip(plan.stages.iter().zip(&score.stages).enumerate()) {
+    for (y, (i, scored)) in (list.y..list.bottom()).zip(score.stages.iter().enumerate()) {
+        let Some(words) = StageCells::of(shown, i) else { break };
         let hue = Style::new().fg(shades.color(shades.stage(i, count)));
         let cells = ((scored.load_s / slowest * bar as f64).round() as usize).min(bar);
-        let degrees = format!("{} × {}", stage.data_parallel, stage.tensor_parallel);
+        let degrees = if shown.names.degrees { words.degrees.as_str() } else { "" };
         let role = if limiting == Some(i) { Role::Warning } else { Role::Text };
+        let text = |text: String| Span::styled(text, theme.fg(Role::Text));
         let line = Line::from(vec![
             Span::styled("█ ", hue),
-            Span::styled(fit(shown.names.short(i), NAME - 2), theme.fg(Role::Text)),
-            Span::styled(fit_right(if shown.names.degrees { &degrees } else { "" }, DEGREES), theme.fg(Role::Text)),
-            Span::styled(fit_right(&stage.nodes.len().to_string(), NODES), theme.fg(Role::Text)),
+            text(fit(&words.name, NAME - 2)),
+            text(fit_right(degrees, DEGREES)),
+            text(fit_right(&words.nodes, NODES)),
             Span::styled(format!("  {}", fit(&"▄".repeat(cells), bar)), hue),
-            Span::styled(fit_right(&units::seconds(scored.load_s), VALUE), theme.fg(role)),
-            Span::styled(
-                fit_right(&units::bytes_like(scored.memory_bytes, shown.limits.memory_bytes), VALUE),
-                theme.fg(Role::Text),
-            ),
+            Span::styled(fit_right(&words.time, VALUE), theme.fg(role)),
+            text(fit_right(&words.memory, VALUE)),
         ]);
         frame.render_widget(line, Rect { y, height: 1, ..list });
     }

@@ -12,6 +12,7 @@ mod ascii;
 mod ask;
 mod caption;
 mod compare;
+mod compare_cells;
 mod compare_columns;
 mod compare_pictures;
 mod compare_side;

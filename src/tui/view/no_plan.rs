@@ -40,7 +40,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
             let action = if kind == LimitKind::Memory { Action::FitMemory } else { Action::FitDevices };
             let exact = match kind {
                 LimitKind::Memory => {
-                    format!("needs {}", units::bytes(infeasible.smallest_memory_bytes.unwrap_or(would_do)))
+                    let needed = infeasible.smallest_memory_bytes.unwrap_or(would_do);
+                    format!("needs {}", units::bytes_like(needed, shown.limits.memory_bytes))
                 }
                 _ => format!("needs {would_do}"),
             };

@@ -40,16 +40,21 @@ pub(super) fn flow(phrases: Vec<Phrase>, gap: &'static str, width: usize, most: 
     lines.into_iter().map(Line::from).collect()
 }
 
-/// Phrases of a text: its parts between commas and semicolons, with these.
+/// Phrases of a text: its parts between commas and semicolons, with these; what stands in parentheses is one.
 pub(super) fn of_text(text: &str) -> Vec<String> {
     let mut phrases = vec![String::new()];
+    let mut open = 0_usize;
     for word in text.split(' ') {
+        if open == 0 && word.starts_with('(') {
+            phrases.push(String::new());
+        }
         let phrase = phrases.last_mut().expect("there is always one");
         if !phrase.is_empty() {
             phrase.push(' ');
         }
         phrase.push_str(word);
-        if word.ends_with([',', ';']) {
+        open = (open + word.matches('(').count()).saturating_sub(word.matches(')').count());
+        if open == 0 && word.ends_with([',', ';']) {
             phrases.push(String::new());
         }
     }
@@ -96,6 +101,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_stands_in_parentheses_is_whole_or_not_there() {
+        let text = "21.90 ms, 9.2% more (fill and drain 2.5%, transfers 0.2%), bubble 3%";
+        assert_eq!(texts(text, 80, 1), [text]);
+        assert_eq!(texts(text, 66, 1), ["21.90 ms, 9.2% more (fill and drain 2.5%, transfers 0.2%), …"]);
+        assert_eq!(texts(text, 42, 1), ["21.90 ms, 9.2% more …"]);
+        assert_eq!(texts("a (of b", 80, 1), ["a (of b"]);
     }
 
     #[test]

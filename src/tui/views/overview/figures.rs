@@ -43,12 +43,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     }
 }
 
-fn draw_named(frame: &mut Frame<'_>, area: Rect, model: &Model, mut figures: Vec<Figure>) {
+fn draw_named(frame: &mut Frame<'_>, area: Rect, model: &Model, figures: Vec<Figure>) {
+    let room = usize::from(area.width) + GAPS.0;
     let whole = |figures: &[Figure]| figures.iter().map(|figure| figure.width() + GAPS.0).sum::<usize>();
-    while figures.len() > 1 && whole(&figures) > usize::from(area.width) + GAPS.0 {
-        figures.pop();
+    // What does not fit is left out; what comes after it may.
+    let mut seen: Vec<Figure> = vec![];
+    for figure in figures {
+        if seen.is_empty() || whole(&seen) + figure.width() + GAPS.0 <= room {
+            seen.push(figure);
+        }
     }
-    let spare = (usize::from(area.width) + GAPS.0).saturating_sub(whole(&figures));
+    let figures = seen;
+    let spare = room.saturating_sub(whole(&figures));
     let gap = (GAPS.0 + spare / figures.len().max(1)).min(GAPS.1);
     let mut x = area.x;
     for figure in figures {
@@ -92,13 +98,14 @@ fn figures(model: &Model, shown: &Shown, played: Option<&Played>) -> Vec<Figure>
     };
     let mut figures = vec![headline(model, shown, played)];
     let Some((plan, score)) = shown.plan() else { return figures };
-    if let Some(standing) = standing(model, shown, played) {
-        figures.push(standing);
-    }
-    // Throughput and utilisation in the family's own words; how far to trust them comes last.
+    // What has just changed or is broken comes first; how good the plan is known to be, after the family's own figures:
+    // throughput, utilisation and how far to trust them.
+    let urgent = !score.violations.is_empty() || model.change().is_some() || shown.figures.is_empty();
+    let standing = standing(model, shown, played);
+    let (first, last) = if urgent { (standing, None) } else { (None, standing) };
+    figures.extend(first);
     let own = |own: &describe::Figure| figure(vec![(own.value.clone(), text(Role::Text, false))], &own.name, own.short);
-    let (first, last) = shown.figures.split_at(shown.figures.len().saturating_sub(1));
-    figures.extend(first.iter().map(own));
+    figures.extend(shown.figures.iter().map(own));
     if let Some(played) = played.filter(|played| !played.timeline.events.is_empty()) {
         let timeline = &played.timeline;
         if !matches!(plan.measure, Measure::Latency { .. } | Measure::OperatorCost(_)) {
@@ -119,7 +126,7 @@ fn figures(model: &Model, shown: &Shown, played: Option<&Played>) -> Vec<Figure>
         let style = if over { text(Role::Bad, true) } else { text(Role::Text, false) };
         figures.push(figure(vec![(held, style), (of, text(Role::Muted, false))], "fullest device", "fullest"));
     }
-    figures.extend(last.iter().map(own));
+    figures.extend(last);
     if let Some(played) = played.filter(|played| played.timeline.samples_per_s > 0.0 && shown.figures.is_empty()) {
         let rate = units::number(played.timeline.samples_per_s);
         let unit = if played.pipeline.samples > 0.0 { " samples/s" } else { " microbatches/s" };

@@ -1,0 +1,38 @@
+//! The limit that is in the way of any plan, set to what would do.
+
+use super::{
+    model::{Model, Tone},
+    update::Effects,
+};
+use crate::{cluster::LimitKind, units};
+
+impl Model {
+    /// The value of a limit that the planner says would do, if no plan keeps it now.
+    pub(super) fn fitting(&self, kind: LimitKind) -> Option<f64> {
+        let infeasible = self.shown.as_ref()?.outcome.infeasible.as_ref()?;
+        match kind {
+            // Rounded up to a size that reads well.
+            LimitKind::Memory => infeasible.smallest_memory_bytes.map(|bytes| {
+                let (large, small) = match units::is_decimal(self.limits.memory_bytes) {
+                    true => (1e9, 1e6),
+                    false => (f64::from(1 << 30), f64::from(1 << 20)),
+                };
+                let unit = if bytes >= large { large / 10.0 } else { small };
+                (bytes / unit).ceil() * unit
+            }),
+            LimitKind::Devices => infeasible.fewest_devices.map(f64::from),
+            _ => None,
+        }
+    }
+
+    /// Sets it.
+    pub(super) fn fit(&mut self, kind: LimitKind) -> Effects {
+        match self.fitting(kind) {
+            Some(value) => self.set_limits(self.limits.with(kind, value)),
+            None => {
+                self.message = Some((Tone::Refused, format!("{} need no mending", kind.label())));
+                vec![]
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What Compare tells of a stage, in words: alike for one plan below the table and for two side by side.
+
+use crate::{tui::shown::Shown, units};
+
+/// The cells of a stage.
+pub(super) struct StageCells {
+    pub name: String,
+    /// How many replicas and shards: `4 × 2`.
+    pub degrees: String,
+    pub nodes: String,
+    pub time: String,
+    /// In the unit of the limit.
+    pub memory: String,
+}
+
+impl StageCells {
+    /// The cells of a stage of the plan that is shown; `None` where there is no such stage.
+    pub(super) fn of(shown: &Shown, stage: usize) -> Option<StageCells> {
+        let (plan, score) = shown.plan()?;
+        let (part, scored) = (plan.stages.get(stage)?, score.stages.get(stage));
+        Some(StageCells {
+            name: shown.names.short(stage).to_string(),
+            degrees: format!("{} × {}", part.data_parallel, part.tensor_parallel),
+            nodes: part.nodes.len().to_string(),
+            time: scored.map_or("-".into(), |scored| units::seconds(scored.load_s)),
+            memory: scored
+                .map_or("-".into(), |scored| units::bytes_like(scored.memory_bytes, shown.limits.memory_bytes)),
+        })
+    }
+}
