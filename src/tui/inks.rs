@@ -30,7 +30,7 @@ pub(super) fn contrast(color: Color) -> Color {
             let Rgb(r, g, b) = indexed_rgb(i);
             luma(r, g, b) > 120.0
         }
-        Color::Blue | Color::Red | Color::Magenta | Color::Black | Color::DarkGray => false,
+        Color::Blue | Color::LightBlue | Color::Red | Color::Magenta | Color::Black | Color::DarkGray => false,
         _ => true,
     };
     if light { Color::Black } else { Color::White }
@@ -66,7 +66,8 @@ pub(super) const READ: f64 = 4.5;
 pub(super) const SEEN: f64 = 1.5;
 
 /// Brings a colour down the ladder for something drawn on a ground: the nearest that can be told from it. Dark blue, black and
-/// dark grey are as good as black on many a terminal, whatever their values should be.
+/// dark grey are as good as black on many a terminal, whatever their values should be; light blue and brown are no better to
+/// read on the Linux console.
 pub(super) fn lower_ink(rgb: Rgb, depth: Depth, ground: Rgb, least: f64) -> Color {
     let told = |other: Rgb| contrast_of(other, ground) >= least;
     match depth {
@@ -77,7 +78,8 @@ pub(super) fn lower_ink(rgb: Rgb, depth: Depth, ground: Rgb, least: f64) -> Colo
         }
         Depth::Ansi => {
             let light = luma(ground.0, ground.1, ground.2) > 120.0;
-            let sure = |color: Color| light || color != Color::Blue;
+            let pale = |color: Color| matches!(color, Color::LightBlue | Color::Yellow) && least >= READ;
+            let sure = |color: Color| light || (color != Color::Blue && !pale(color));
             let usual =
                 |color: Color| !matches!(color, Color::Black | Color::DarkGray) || (light && color == Color::Black);
             let fitting = ANSI.iter().filter(|(color, other)| usual(*color) && sure(*color) && told(*other));

@@ -43,6 +43,7 @@ mod pins;
 mod place;
 mod played;
 mod playing;
+mod readable;
 mod recent;
 mod reload;
 mod session;

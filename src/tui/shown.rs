@@ -12,6 +12,7 @@ use crate::{
     },
     plan::{Plan, Score},
     planner::{Options, Outcome, PlannerInfo, Problem, Status},
+    study::links::{self, LinkLoad},
     workload::Workload,
 };
 
@@ -50,6 +51,8 @@ pub(super) struct Shown {
     pub figures: Vec<family::describe::Figure>,
     /// What its stages send one another.
     pub traffic: Vec<Flow>,
+    /// What it puts on the links of its topology, the fullest first.
+    pub links: Vec<LinkLoad>,
     /// How its operators use devices and links, where it splits operators.
     pub operators: Option<OperatorUse>,
     /// The plan as the independent check sees it.
@@ -80,6 +83,7 @@ impl Shown {
                 .map(|plan| family::of(&problem.workload).plan_figures(&problem.limits, plan))
                 .unwrap_or_default(),
             traffic: plan.map(|plan| family::of(&problem.workload).flows(&problem.workload, plan)).unwrap_or_default(),
+            links: plan.map(|plan| links::loads(&problem.workload, &problem.limits, plan)).unwrap_or_default(),
             operators: plan.and_then(|plan| usage::of(&problem.workload, &problem.limits, plan)),
             workload: problem.workload.clone(),
             limits: problem.limits,

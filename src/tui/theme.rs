@@ -298,7 +298,9 @@ fn resolve(name: &str, file: &ThemeFile, depth: Depth) -> Theme {
     for (role, rgb) in TEXTS.into_iter().zip(texts) {
         roles[role as usize] = rgb.map_or(Color::Reset, |rgb| lower_ink(rgb, depth, ground, READ));
     }
-    let selection = file.selection.map(|rgb| lower(rgb, depth, true)).filter(|color| *color != Color::Reset);
+    // No ground of the sixteen colours lets all inks be read: bold letters and the sign at the left must do.
+    let selection = file.selection.filter(|_| depth != Depth::Ansi).map(|rgb| lower(rgb, depth, true));
+    let selection = selection.filter(|color| *color != Color::Reset);
     let stages = file.stages.iter().map(|&rgb| fg(Some(rgb))).collect();
     Theme { name: name.to_string(), roles, background: bg(file.background), selection, stages }
 }

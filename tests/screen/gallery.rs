@@ -17,11 +17,31 @@ use crate::{piper, placement::training, press, request, screen, tiny};
 /// What a dark terminal is taken to have.
 const DARK: (u8, u8, u8) = (14, 16, 22);
 
+/// The sixteen colours as the Linux console has them.
+const CONSOLE: [(Color, (u8, u8, u8)); 16] = [
+    (Color::Black, (0, 0, 0)),
+    (Color::Red, (170, 0, 0)),
+    (Color::Green, (0, 170, 0)),
+    (Color::Yellow, (170, 85, 0)),
+    (Color::Blue, (0, 0, 170)),
+    (Color::Magenta, (170, 0, 170)),
+    (Color::Cyan, (0, 170, 170)),
+    (Color::Gray, (170, 170, 170)),
+    (Color::DarkGray, (85, 85, 85)),
+    (Color::LightRed, (255, 85, 85)),
+    (Color::LightGreen, (85, 255, 85)),
+    (Color::LightYellow, (255, 255, 85)),
+    (Color::LightBlue, (85, 85, 255)),
+    (Color::LightMagenta, (255, 85, 255)),
+    (Color::LightCyan, (85, 255, 255)),
+    (Color::White, (255, 255, 255)),
+];
+
 fn value(color: Color, ground: bool) -> Option<(u8, u8, u8)> {
     match color {
         Color::Rgb(r, g, b) => Some((r, g, b)),
         Color::Reset if ground => Some(DARK),
-        _ => None,
+        color => CONSOLE.iter().find(|(known, _)| *known == color).map(|(_, value)| *value),
     }
 }
 

@@ -125,7 +125,7 @@ fn an_infeasible_limit_is_explained_and_mended_by_a_key() {
     let text = screen.text();
     assert!(text.lines().next().unwrap().contains("✗ infeasible"), "{text}");
     assert!(text.contains("One device is not enough"));
-    assert!(text.contains("press f for 2") && text.contains("press m for 3.1 GiB"), "{text}");
+    assert!(text.contains("press f for 2") && text.contains("press m for 3.3 GB"), "{text}");
     for view in ["3", "4"] {
         screen.focus(Focus::View);
         screen.keys(view);

@@ -22,6 +22,8 @@ mod sizes;
 mod sweep;
 mod timeline;
 mod training;
+mod whole;
+mod wired;
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! A layout is found by trying cell sizes from large to small; the smallest are half a character high, and where even those
 //! do not fit, a cell stands for two devices, then four, and so on. `O(devices)` for each size that is tried.
 
-use super::atlas::Atlas;
+use super::atlas::{Atlas, Group};
 
 /// A size of cells and the gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,11 @@ const SIZES: [CellSize; 18] = [
     size(1, 0, [0, 0, 1], 0, false),
 ];
 
+/// Cells of so many columns are large.
+const LARGE: u16 = 4;
+/// So many devices of a group look well in one line.
+const A_LINE: usize = 16;
+
 /// Columns for the number of the first machine of a line, where names have no line of their own.
 const NUMBERS: u16 = 4;
 
@@ -74,14 +79,19 @@ impl MapLayout {
         }
         let named = atlas.groups.iter().any(|group| !group.name.is_empty());
         let mut tried = SIZES.iter().filter(|size| named || !size.named || size.height > 1);
-        if let Some(layout) = tried.find_map(|&size| lay(atlas, size, width, height, 1)) {
+        // Large cells are worth less than groups in one line each.
+        let mut large = tried.clone().filter(|size| size.width >= LARGE);
+        if let Some(layout) = large.find_map(|&size| lay(atlas, size, (width, height), 1, true)) {
+            return Some(layout);
+        }
+        if let Some(layout) = tried.find_map(|&size| lay(atlas, size, (width, height), 1, false)) {
             return Some(layout);
         }
         let mut count = 2;
         while count <= atlas.seats.len() * 2 {
             let thin = atlas.thinned(count);
             let last = SIZES[SIZES.len() - 2..].iter();
-            if let Some(layout) = last.clone().find_map(|&size| lay(&thin, size, width, height, count)) {
+            if let Some(layout) = last.clone().find_map(|&size| lay(&thin, size, (width, height), count, false)) {
                 return Some(layout);
             }
             count *= 2;
@@ -109,8 +119,23 @@ impl MapLayout {
     }
 }
 
-/// Lays cells of a size, if they fit.
-fn lay(atlas: &Atlas, size: CellSize, width: u16, height: u16, stands_for: usize) -> Option<MapLayout> {
+/// Columns of a group in one line.
+fn line_of(atlas: &Atlas, group: &Group, size: CellSize) -> u16 {
+    let begins = |i: usize| atlas.seats[i].begins && !group.whole;
+    let alone = |i: usize| begins(i) && (i + 1 >= group.seats.end || begins(i + 1));
+    let gap = |i: usize| if begins(i) && !alone(i) { size.gaps[1] } else { size.gaps[0] };
+    let gaps: u16 = group.seats.clone().skip(1).map(gap).sum();
+    group.seats.len() as u16 * size.width + gaps
+}
+
+/// Lays cells of a size, if they fit; `together`: small groups stay on one line each.
+fn lay(
+    atlas: &Atlas,
+    size: CellSize,
+    (width, height): (u16, u16),
+    stands_for: usize,
+    together: bool,
+) -> Option<MapLayout> {
     let any_name = atlas.groups.iter().any(|group| !group.name.is_empty());
     let over = size.named && any_name;
     let left = if any_name && !over && atlas.groups.len() > 1 && atlas.groups[0].whole { NUMBERS } else { 0 };
@@ -121,6 +146,11 @@ fn lay(atlas: &Atlas, size: CellSize, width: u16, height: u16, stands_for: usize
     let mut names = vec![];
     for group in &atlas.groups {
         let mut begin = group.seats.start;
+        let together = together && group.seats.len() <= A_LINE;
+        let line = if together { line_of(atlas, group, size) } else { 0 };
+        if together && line > width.saturating_sub(left) {
+            return None;
+        }
         while begin < group.seats.end {
             // What stays in one piece: the group, else a replica; piled cells need the run of a stage.
             let end = if group.whole || pile > 1 {
@@ -140,7 +170,8 @@ fn lay(atlas: &Atlas, size: CellSize, width: u16, height: u16, stands_for: usize
             let fits = x + gap + piece <= width;
             // A group with a name over it needs the room of the name, too.
             let named = !over || !first || x + gap + group.name.len() as u16 <= width;
-            if x > left && (!fits || !named) && (piece <= width - left || !fits && x > width * 3 / 4) {
+            let apart = together && first && x > left && x + gap + line > width;
+            if apart || x > left && (!fits || !named) && (piece <= width - left || !fits && x > width * 3 / 4) {
                 y += rows + size.between;
                 x = left;
             } else {
@@ -238,6 +269,19 @@ mod tests {
         assert!(area(98, 6).0 < 4 && area(160, 40).0 > 4);
         assert_eq!(MapLayout::new(&atlas, 98, 2).unwrap().stands_for, 1);
         assert!(MapLayout::new(&atlas, 24, 3).unwrap().stands_for > 1);
+    }
+
+    #[test]
+    fn a_stage_has_a_line_of_its_own_where_there_is_room() {
+        let layout = MapLayout::new(&atlas(&[16; 4], 8, false), 135, 37).unwrap();
+        for group in &layout.atlas.groups {
+            let lines: Vec<u16> = group.seats.clone().map(|seat| layout.places[seat].1).collect();
+            assert!(lines.iter().all(|line| *line == lines[0]), "{lines:?}");
+        }
+        // A machine is never half on the line of another.
+        let layout = MapLayout::new(&atlas(&[8, 8], 1, true), 86, 16).unwrap();
+        assert_ne!(layout.places[7].1, layout.places[8].1);
+        assert_eq!(layout.places[0].1, layout.places[7].1);
     }
 
     #[test]

@@ -10,7 +10,10 @@ use std::sync::OnceLock;
 
 use ratatui::style::Color;
 
-use crate::tui::theme::{Depth, Role, Theme};
+use crate::tui::{
+    inks::contrast,
+    theme::{Depth, Role, Theme},
+};
 
 /// Red, green and blue of a screen.
 pub(in crate::tui) type Rgb = (u8, u8, u8);
@@ -242,7 +245,10 @@ impl Shades {
                 let ink = if dark { (0, 0, 0) } else { (0xff, 0xff, 0xff) };
                 self.color(Shade { lab: Some(self::lab(ink)), named: Color::Black })
             }
-            _ => self.text,
+            _ => match self.color(shade) {
+                Color::Reset => self.text,
+                color => contrast(color),
+            },
         }
     }
 }

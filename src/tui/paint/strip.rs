@@ -266,8 +266,9 @@ impl Strip<'_> {
             let Some((first, end)) = columns.filter(|(first, end)| end > first && to > from) else { continue };
             let width = usize::from(end - first);
             let whole = format!(" {name} {} ", units::seconds(to - from));
-            let name = format!(" {name} ");
-            let text = [whole.as_str(), name.as_str(), ""].into_iter().find(|t| t.chars().count() + 4 <= width);
+            let apart = format!(" {name} ");
+            let fits = |text: &&str| text.chars().count() + if text.starts_with(' ') { 4 } else { 2 } <= width;
+            let text = [whole.as_str(), apart.as_str(), name, ""].into_iter().find(fits);
             let text = text.unwrap_or("");
             let long = text.chars().count();
             // The playhead's time stands on this line, too: the larger part beside it has the name.

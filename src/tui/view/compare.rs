@@ -21,7 +21,9 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     clip,
     compare_columns::{Columns, cell, head_of, meter, per_sample},
-    compare_pictures as pictures, compare_side, compare_stages, fit, fit_right, header, plain, rows, wrap,
+    compare_pictures as pictures, compare_side, compare_stages, fit, fit_right, header,
+    phrases::whole,
+    plain, rows, wrap,
 };
 use crate::{
     family,
@@ -367,7 +369,8 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
                 Key::Pin(_) => format!("  pin, by {}: {limits}", contender.entry.name),
                 _ => format!("  {limits}"),
             };
-            first.push(Span::raw(by));
+            let used: usize = first.iter().map(Span::width).sum();
+            first.push(Span::raw(format!("  {}", whole(by.trim_start(), width.saturating_sub(used + 2)))));
             let terms = match model.terms(key) {
                 Terms::Current => None,
                 Terms::Old => Some("○ old: limits, options, schedule or file have changed since"),

@@ -18,6 +18,7 @@ use super::{
     plain, rows,
     stages::memory_title,
     summary::summary,
+    topology,
 };
 use crate::{
     plan::{Plan, Score},
@@ -118,6 +119,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
         }
         model.hits.push((line, Hit::ListRow(i)));
     }
+    super::scrollbar(frame, table, &theme, (first, visible, all.len()));
     // Right below the rows where they leave room.
     let top = (5 + all.len() as u16 + 1).min(area.height.saturating_sub(detail + told));
     if let Some(stage) = selected.filter(|_| detail > 0) {
@@ -163,15 +165,22 @@ fn matrix<'a>(model: &'a Model, shown: &'a Shown, selected: usize) -> Matrix<'a>
     Matrix { shown, played: model.played.as_deref().filter(same), theme: &model.theme, shades, selected }
 }
 
+/// The topology that the plan sits on.
+fn wired<'a>(model: &'a Model, shown: &'a Shown, selected: usize) -> topology::Section<'a> {
+    let shades = Shades::new(&model.theme, model.depth);
+    topology::Section { shown, theme: &model.theme, shades, selected }
+}
+
 /// Lines that links and operators would take.
 fn wanted(model: &Model, shown: &Shown, width: usize) -> usize {
     let operators = operator_flows::lines(shown, (width, 24), &model.theme).len();
-    matrix(model, shown, 0).wanted() + operators
+    wired(model, shown, 0).wanted(width) + matrix(model, shown, 0).wanted() + operators
 }
 
 /// Links and operators, in the room there is.
 fn told_lines(model: &Model, shown: &Shown, selected: usize, (width, height): (usize, usize)) -> Vec<Line<'static>> {
-    let mut lines = matrix(model, shown, selected).lines(width, height);
+    let mut lines = wired(model, shown, selected).lines(width, height);
+    lines.extend(matrix(model, shown, selected).lines(width, height.saturating_sub(lines.len())));
     lines.extend(operator_flows::lines(shown, (width, height.saturating_sub(lines.len())), &model.theme));
     lines
 }
@@ -204,8 +213,10 @@ fn legend(
     let used: usize = time.iter().map(Span::width).sum();
     time.push(Span::raw(" ".repeat((left + room + 2).saturating_sub(used))));
     if parted {
-        time.push(Span::styled("█weights ", theme.fg(Role::Weights)));
-        time.push(Span::styled("▒activations", theme.fg(Role::Activations)));
+        for (sign, name, role) in [("█", "weights ", Role::Weights), ("▒", "activations", Role::Activations)] {
+            time.push(Span::styled(sign, theme.fg(role)));
+            time.push(Span::styled(name, load_parts::words(theme, role)));
+        }
     }
     Paragraph::new(vec![titles, Line::from(time)])
 }

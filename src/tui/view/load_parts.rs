@@ -8,6 +8,7 @@ use ratatui::{
 use crate::{
     plan::{NodeScore, Score, StageScore},
     tui::{
+        readable::ink,
         theme::{Role, Theme},
         widget::bar::Part,
     },
@@ -80,9 +81,9 @@ pub(super) fn node_parts(parts: &[LoadPart], node: &NodeScore, backward: bool, w
     .collect()
 }
 
-/// A part's colour as that of words: the backward pass has one that fills well and reads badly.
+/// A part's colour as that of words.
 pub(super) fn words(theme: &Theme, role: Role) -> Style {
-    theme.fg(if role == Role::Backward { Role::Text } else { role })
+    ink(theme, role)
 }
 
 /// Every part's sign and name, as many as fit.

@@ -43,6 +43,7 @@ mod timeline_cursor;
 mod timeline_head;
 mod timeline_rows;
 mod timeline_whole;
+pub(in crate::tui) mod topology;
 pub(super) mod workload;
 mod would_help;
 

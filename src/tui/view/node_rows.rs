@@ -2,6 +2,8 @@
 
 use ratatui::text::{Line, Span};
 
+use unicode_width::UnicodeWidthStr;
+
 use super::{clip, fit, fit_right};
 use crate::{
     family::{
@@ -59,7 +61,7 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
         let mut spans = vec![Span::raw(fit(&label, name.saturating_sub(TreePane::indent(depth))))];
         for (text, (_, width)) in family.cells(members).into_iter().zip(columns(workload)) {
             let role = if text == CPU_ONLY { Role::Warning } else { Role::Text };
-            spans.push(Span::styled(fit_right(&clip(&text, width - 1), width), theme.fg(role)));
+            spans.push(Span::styled(fit_right(&shortened(&text, width - 1), width), theme.fg(role)));
         }
         spans.push(Span::raw("  "));
         // Half a line: whole ones would stand as a wall.
@@ -78,6 +80,16 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
         branch
     };
     groups.iter().map(branch).collect()
+}
+
+/// A cell's text, or of a product as many factors as fit.
+fn shortened(text: &str, width: usize) -> String {
+    let factors: Vec<&str> = text.split(" × ").collect();
+    let fitting = (1..factors.len()).rev().map(|count| format!("{} …", factors[..count].join(" × ")));
+    match text.width() <= width {
+        true => text.to_string(),
+        false => fitting.into_iter().find(|text| text.width() <= width).unwrap_or_else(|| clip(text, width)),
+    }
 }
 
 /// Everything else the profile says of a node: (is a title, text).

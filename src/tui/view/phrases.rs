@@ -1,6 +1,7 @@
 //! Lines made of phrases that are never cut: a figure with half its digits is worse than none.
 
 use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
 
 use super::wrap;
 
@@ -30,6 +31,9 @@ pub(super) fn flow(phrases: Vec<Phrase>, gap: &'static str, width: usize, most: 
         } else if lines.len() < most {
             lines.push(phrase);
         } else {
+            let line = lines.last_mut().expect("there is always a line");
+            let room = width.saturating_sub(of(line) + gap.len());
+            line.extend(shortened(&phrase, room).into_iter().flat_map(|less| [Span::raw(gap), less]));
             left_out = true;
             break;
         }
@@ -38,6 +42,14 @@ pub(super) fn flow(phrases: Vec<Phrase>, gap: &'static str, width: usize, most: 
         line.push(Span::raw(" …"));
     }
     lines.into_iter().map(Line::from).collect()
+}
+
+/// As many parts of what stands in parentheses as fit; `None` where not even one does.
+fn shortened(phrase: &[Span<'_>], room: usize) -> Option<Span<'static>> {
+    let [span] = phrase else { return None };
+    let parts: Vec<&str> = span.content.strip_prefix('(')?.split(", ").collect();
+    let mut fewer = (1..parts.len()).rev().map(|count| format!("({})", parts[..count].join(", ")));
+    fewer.find(|text| text.width() <= room).map(|text| Span::styled(text, span.style))
 }
 
 /// Phrases of a text: its parts between commas and semicolons, with these; what stands in parentheses is one.
@@ -108,7 +120,8 @@ mod tests {
         let text = "21.90 ms, 9.2% more (fill and drain 2.5%, transfers 0.2%), bubble 3%";
         assert_eq!(texts(text, 80, 1), [text]);
         assert_eq!(texts(text, 66, 1), ["21.90 ms, 9.2% more (fill and drain 2.5%, transfers 0.2%), …"]);
-        assert_eq!(texts(text, 42, 1), ["21.90 ms, 9.2% more …"]);
+        assert_eq!(texts(text, 44, 1), ["21.90 ms, 9.2% more (fill and drain 2.5%) …"]);
+        assert_eq!(texts(text, 38, 1), ["21.90 ms, 9.2% more …"]);
         assert_eq!(texts("a (of b", 80, 1), ["a (of b"]);
     }
 

@@ -54,6 +54,10 @@ pub(super) struct Columns {
     pub left: usize,
     /// Of those, cells of the degrees; 0 where there are none to show.
     pub degrees: usize,
+    /// And of the node count.
+    pub nodes: usize,
+    /// Cells before the memory.
+    pub gap: usize,
     /// Cells of each of the two bars; 0 where there is no room.
     pub bar: usize,
     /// Cells after the time: how much less it is than the slowest's, or just the sign of that one.
@@ -63,11 +67,18 @@ pub(super) struct Columns {
 impl Columns {
     /// Columns for a width, with or without degrees.
     pub(super) fn new(width: usize, degrees: bool) -> Self {
-        let left = if width < 60 { 22 } else { (width * 36 / 100).clamp(26, 42) };
+        let narrow = width < 48;
+        let left = match width {
+            ..48 => 21,
+            48..60 => 22,
+            _ => (width * 36 / 100).clamp(26, 42),
+        };
         let slack = if width < WITH_SLACK { 2 } else { 11 };
-        // Two gaps of two, two values.
-        let rest = width.saturating_sub(left + 4 + 2 * VALUE + slack);
-        Columns { left, degrees: if degrees { 9 } else { 0 }, bar: (rest / 2).min(LONGEST), slack }
+        let gap = if narrow { 0 } else { 2 };
+        // Two gaps, two values.
+        let rest = width.saturating_sub(left + 2 + gap + 2 * VALUE + slack);
+        let (degrees, nodes) = (if degrees { 9 - usize::from(narrow) } else { 0 }, 7 - usize::from(narrow));
+        Columns { left, degrees, nodes, gap, bar: (rest / 2).min(LONGEST), slack }
     }
 }
 
@@ -151,12 +162,14 @@ pub(in crate::tui) fn path_of(workload: &Workload, plan: &Plan, node: usize) -> 
 impl Tree<'_> {
     fn stage_line(&self, index: usize, stage: &Stage, scored: &StageScore, bottleneck: bool) -> Line<'static> {
         let (theme, columns) = (self.theme, self.columns);
-        let name = columns.left.saturating_sub(TreePane::indent(0) + 7 + columns.degrees);
+        let name = columns.left.saturating_sub(TreePane::indent(0) + columns.nodes + columns.degrees);
         let degrees = format!("{} × {}", stage.data_parallel, stage.tensor_parallel);
         let label = if name < 16 { self.shown.names.short(index) } else { self.shown.names.row(index) };
         let machines = self.shown.names.machines(index);
         let recomputed = recomputed(stage);
         let mark = if recomputed > 0 { format!("{RECOMPUTES}{recomputed}") } else { String::new() };
+        // Where there is no room for it and the name, the name stays.
+        let mark = if mark.chars().count() + 1 + label.chars().count() + 2 <= name { mark } else { String::new() };
         let marked = if mark.is_empty() { 0 } else { mark.chars().count() + 1 };
         let room = name.saturating_sub(label.chars().count() + 4 + marked);
         let brief = || machines.replace("machines ", "m ").replace("machine ", "m ");
@@ -175,7 +188,7 @@ impl Tree<'_> {
             Span::styled(fit(&machines, between), theme.fg(Role::Muted)),
             Span::styled(fit_right(&mark, marked), theme.fg(Role::Muted)),
             Span::raw(fit_right(if columns.degrees > 0 { &degrees } else { "" }, columns.degrees)),
-            Span::raw(fit_right(&stage.nodes.len().to_string(), 7)),
+            Span::raw(fit_right(&stage.nodes.len().to_string(), columns.nodes)),
             Span::raw("  "),
         ];
         spans.extend(bar::stacked(&bar_parts(&self.parts, scored, self.slowest, theme), columns.bar));
@@ -188,7 +201,7 @@ impl Tree<'_> {
             (false, false) => "  ".into(),
         };
         spans.push(Span::styled(slack, if bottleneck { style } else { theme.fg(Role::Muted) }));
-        spans.push(Span::raw("  "));
+        spans.push(Span::raw(" ".repeat(columns.gap)));
         if self.shown.names.is_cpu(index) {
             spans.push(Span::styled(fit("no limit", columns.bar + VALUE), theme.fg(Role::Muted)));
         } else {
@@ -294,7 +307,7 @@ impl Tree<'_> {
         ];
         spans.extend(bar::stacked(&parts, columns.bar));
         spans.push(Span::styled(fit_right(&units::seconds(load), VALUE), theme.fg(Role::Muted)));
-        spans.push(Span::raw("    "));
+        spans.push(Span::raw(" ".repeat(2 + columns.gap)));
         if !self.shown.names.is_cpu(index) {
             spans.extend(self.memory(forward.memory_bytes + backward.memory_bytes, false));
         }

@@ -127,16 +127,21 @@ fn titles(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &T
     let time_width = columns.bar + VALUE + 2;
     let slack = if columns.slack > 2 { fit_right("slack", columns.slack) } else { "  ".into() };
     let memory = memory_title(shown.limits.memory_bytes);
-    let memory = if memory.len() > columns.bar + VALUE { memory.replace("memory, limit", "mem ≤") } else { memory };
+    let room = columns.bar + VALUE;
+    let memory = if memory.len() > room { memory.replace("memory, limit", "mem ≤") } else { memory };
+    let memory = if memory.chars().count() > room { fit_right("memory", room) } else { memory };
+    let time = if columns.bar == 0 { fit_right("time", VALUE) } else { fit("time/sample", time_width - 2) };
+    let named = columns.left.saturating_sub(columns.nodes + columns.degrees);
+    let noun = format!("{}{}", " ".repeat(named.saturating_sub(shown.names.noun.len()).min(3)), shown.names.noun);
     let degrees = if columns.degrees > 0 { "DP × TP" } else { "" };
     let first = vec![
-        Span::styled(fit(&format!("   {}", shown.names.noun), columns.left.saturating_sub(7 + columns.degrees)), muted),
+        Span::styled(fit(&noun, named), muted),
         Span::styled(fit_right(degrees, columns.degrees), muted),
-        Span::styled(fit_right("nodes", 7), muted),
+        Span::styled(fit_right("nodes", columns.nodes), muted),
         Span::raw("  "),
-        Span::styled(fit("time/sample", time_width - 2), muted),
+        Span::styled(time, muted),
         Span::styled(slack, muted),
-        Span::raw("  "),
+        Span::raw(" ".repeat(columns.gap)),
         Span::styled(memory, muted),
     ];
     let recomputes = plan.stages.iter().any(|stage| stage_tree::recomputed(stage) > 0);

@@ -214,8 +214,11 @@ impl Strip<'_> {
         let room = (end - start - 1) as usize;
         let number = name.bytes().all(|c| c.is_ascii_digit());
         let spare = if activity == Activity::Backward { 0 } else { 2 };
-        if !number || name.len() + spare <= room {
-            buffer.set_string(grid.x + start + 1, grid.y, clip(name, room), style);
+        let text = clip(name, room);
+        // Half a number misleads.
+        let halved = text.strip_suffix('…').is_some_and(|text| text.ends_with(|c: char| c.is_ascii_digit()));
+        if !halved && (!number || name.len() + spare <= room) {
+            buffer.set_string(grid.x + start + 1, grid.y, text, style);
         }
     }
 

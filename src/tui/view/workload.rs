@@ -8,7 +8,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{clip, fit, fit_right, node_rows, plain, rows, scrollbar, wrap};
+use super::{clip, fit, fit_right, node_rows, phrases::whole, plain, rows, scrollbar, wrap};
 use crate::{
     family,
     tui::{
@@ -60,7 +60,7 @@ impl Model {
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     let theme = model.theme.clone();
     draw_sections(frame, rows(area, 0, 1), model, &theme);
-    let facts = clip(&family::of(&model.workload).facts(), area.width as usize);
+    let facts = whole(&family::of(&model.workload).facts(), area.width as usize);
     frame.render_widget(Span::styled(facts, theme.fg(Role::Muted)), rows(area, 1, 1));
     let body = rows(area, 2, area.height);
     match model.section {

@@ -15,7 +15,7 @@ use ratatui::{
 };
 use unicode_width::UnicodeWidthStr;
 
-use super::{clip, fit, fit_right, rows};
+use super::{clip, fit, fit_right, phrases::whole, rows};
 use crate::{
     study::explain::{Base, Cause, NOTICEABLE},
     tui::{
@@ -83,6 +83,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, spare: 
         frame.render_widget(what_binds(help, &theme, list.width as usize), rows(list, 0, 1));
         list = rows(list, 1, list.height);
     }
+    if list.height > 2
+        && let Some(line) = wider_links(help, &theme, usize::from(list.width))
+    {
+        frame.render_widget(line, rows(list, 0, 1));
+        list = rows(list, 1, list.height);
+    }
     draw_rows(frame, list, model, &theme);
     left
 }
@@ -142,6 +148,13 @@ fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
     }
     let head = Span::styled("binding limits: ", theme.bold(Role::Warning));
     Line::from(vec![head, Span::raw(clip(&text, width.saturating_sub(7)))])
+}
+
+/// Links twice as fast, as many as fit; `None` where that helps nothing.
+fn wider_links(help: &WouldHelp, theme: &Theme, width: usize) -> Option<Line<'static>> {
+    let all: Vec<String> = help.wider.iter().map(|wider| format!("{} ({})", wider.in_words(), wider.told())).collect();
+    let text = whole(&format!("links: {}", all.join(", ")), width);
+    (!all.is_empty()).then(|| Line::styled(text, theme.fg(if help.fresh { Role::Text } else { Role::Muted })))
 }
 
 /// The rows, side by side as far as the width goes.

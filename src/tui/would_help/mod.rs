@@ -9,6 +9,7 @@
 //! model knows no fill and no schedule, so a change that it praises may help little. See [`Tried`].
 
 mod choosing;
+mod links;
 mod tried;
 
 use std::{
@@ -16,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(super) use self::tried::Tried;
+pub(super) use self::{links::Widened, tried::Tried};
 use super::{
     model::Model,
     shown::{Shown, Standing},
@@ -76,6 +77,8 @@ pub(super) struct WouldHelp {
     pub folded: bool,
     /// What would help and what is next best, best first.
     pub rows: Vec<Tried>,
+    /// Links of the topology twice as fast, where that helps, the best first.
+    pub wider: Vec<Widened>,
     /// What binds, the most costly first.
     pub causes: Vec<Cause>,
     /// Whether `rows` are of the plan that is shown.
@@ -173,6 +176,7 @@ impl Model {
         self.would_help.of = None;
         self.would_help.asked = None;
         self.would_help.rows.clear();
+        self.would_help.wider.clear();
         self.would_help.causes.clear();
     }
 
@@ -194,6 +198,7 @@ impl Model {
         if known == 0 {
             help.explanation = Explanation::default();
             help.tried.clear();
+            help.wider.clear();
             help.base = Some(base.clone());
         }
         help.answered = (known, questions.len());
@@ -220,7 +225,14 @@ impl Model {
                 let Some(tried) = tried else { return };
                 found(Box::new(move |model| model.would_help.take(tried)));
             }
-            found(Box::new(|model| model.would_help.phase = Phase::Done));
+            let wider = links::widened(&base, &search.part(Some(share)));
+            if search.cancelled() {
+                return;
+            }
+            found(Box::new(move |model| {
+                model.would_help.wider = wider;
+                model.would_help.phase = Phase::Done;
+            }));
         };
         vec![self.begin_study(StudyKind::Help, Box::new(work))]
     }

@@ -34,6 +34,9 @@ pub(super) struct Areas {
     pub below: Rect,
 }
 
+/// From so many rows for map and strip on a stage has more than one.
+const ROOMY: u16 = 28;
+
 /// Columns that the names of so many rows take, the longest name so long.
 pub(super) fn names_width(longest: usize) -> u16 {
     (longest as u16 + 3).clamp(NAMES, 10)
@@ -59,7 +62,10 @@ pub(super) fn map_room(area: Rect, stages: usize) -> (u16, u16) {
     // Titles of both, the line of phases.
     let between = u16::from(area.height >= TALL);
     let room = area.height.saturating_sub(figures + air + 3 + between + below);
-    let strip = (stages as u16).clamp(LEAST_STRIP, (room / 2).max(LEAST_STRIP));
+    // Where there is much room the strip has more of it, not the cells of the map.
+    let rows = 1 + u16::from(room >= ROOMY) + u16::from(room >= ROOMY + ROOMY / 2);
+    let few = (stages as u16).clamp(LEAST_STRIP, (room / 2).max(LEAST_STRIP));
+    let strip = (stages as u16).saturating_mul(rows).min(room * 2 / 5).max(few);
     let most = room.saturating_sub(strip).max(LEAST_MAP.min(room.saturating_sub(LEAST_STRIP)));
     (area.width.saturating_sub(side), most)
 }

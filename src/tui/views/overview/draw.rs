@@ -8,6 +8,7 @@ use ratatui::{
     layout::Rect,
     style::Style,
     text::{Line, Span},
+    widgets::Paragraph,
 };
 
 use super::{areas, areas::Areas, below, figures, handovers, side};
@@ -30,9 +31,16 @@ use crate::{
         playing::Playhead,
         shown::Shown,
         theme::Role,
+        view::topology,
     },
     units,
 };
+
+/// The least rows in which links are drawn.
+const LEAST_LINKS: u16 = 5;
+
+/// More devices than this are many.
+const MANY: usize = 64;
 
 /// Draws the view of a plan.
 pub(in crate::tui) fn draw(
@@ -61,6 +69,17 @@ pub(in crate::tui) fn draw(
         let from = places.phases.y + 2;
         let room = Rect { y: from, height: area.bottom().saturating_sub(from), ..places.map_title };
         handovers::draw(frame, room, model, shown, used);
+    }
+    if places.side.is_some() && plan.topology.is_some() {
+        let from = places.phases.y + 2;
+        let room = Rect { height: area.bottom().saturating_sub(from), y: from, ..places.map_title };
+        let selected = selected.or(score.bottleneck()).unwrap_or(0);
+        let links =
+            topology::Section { shown, theme: &model.theme, shades: Shades::new(&model.theme, model.depth), selected };
+        if room.height >= LEAST_LINKS {
+            let lines = links.lines(usize::from(room.width), usize::from(room.height));
+            frame.render_widget(Paragraph::new(lines), room);
+        }
     }
     if let Some(played) = played {
         let limiting = score.bottleneck().filter(|_| plan.stages.len() > 1);
@@ -119,7 +138,13 @@ fn draw_map(
 ) {
     let theme = &model.theme;
     let moment = played.zip(model.playhead());
-    let moment = moment.map(|(played, (at_s, span_s))| Moment { played, at_s, span_s });
+    // Many devices change with every second picture only: each is sent over the line.
+    let each = if layout.atlas.seats.len() > MANY { 2.0 } else { 1.0 };
+    let moment = moment.map(|(played, (at_s, span_s))| {
+        let span_s = each * span_s;
+        let at_s = if each > 1.0 && span_s > 0.0 { (at_s / span_s).floor() * span_s } else { at_s };
+        Moment { played, at_s, span_s }
+    });
     let map =
         Map { layout, shades, theme, stages, cursor: Some(model.overview.cursor), moment, changed: model.flashing() };
     map.draw(buffer, places.map);

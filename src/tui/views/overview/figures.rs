@@ -11,7 +11,7 @@ use crate::{
     family::describe,
     plan::Measure,
     planner::Status,
-    tui::{model::Model, paint::facts::of_limit, played::Played, shown::Shown, theme::Role},
+    tui::{model::Model, paint::facts::of_limit, played::Played, shown::Shown, theme::Role, view::topology::arrowed},
     units,
 };
 
@@ -127,6 +127,13 @@ fn figures(model: &Model, shown: &Shown, played: Option<&Played>) -> Vec<Figure>
         figures.push(figure(vec![(held, style), (of, text(Role::Muted, false))], "fullest device", "fullest"));
     }
     figures.extend(last);
+    if let Some(load) = shown.links.first() {
+        let seconds = vec![
+            (units::seconds(load.seconds), text(Role::Text, false)),
+            (" a microbatch".into(), text(Role::Muted, false)),
+        ];
+        figures.push(figure(seconds, &format!("fullest link {}", arrowed(&load.name)), "fullest link"));
+    }
     if let Some(played) = played.filter(|played| played.timeline.samples_per_s > 0.0 && shown.figures.is_empty()) {
         let rate = units::number(played.timeline.samples_per_s);
         let unit = if played.pipeline.samples > 0.0 { " samples/s" } else { " microbatches/s" };

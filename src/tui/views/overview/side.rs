@@ -79,7 +79,7 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         if selected == Some(row.place) {
             frame.buffer_mut().set_style(place, theme.selected());
         }
-        if fresh {
+        if fresh && row.place != usize::MAX {
             hits.push((place, Hit::Suggestion(row.place)));
         }
     }
@@ -123,7 +123,7 @@ fn waiting(model: &Model, rows: &[Entry]) -> Option<String> {
 
 /// A suggestion as it is drawn.
 pub(super) struct Entry {
-    /// Its place in the list.
+    /// Its place in the list; none that there is where it cannot be taken.
     place: usize,
     pub label: String,
     pub value: String,
@@ -137,5 +137,12 @@ pub(super) fn entries(model: &Model) -> Vec<Entry> {
         let shown = gain.abs() >= NOTICEABLE || model.suggestion() == Some(place);
         shown.then(|| Entry { place, label: tried.answer.label.clone(), value: tried.told(), gain })
     };
-    model.would_help.rows.iter().enumerate().filter_map(entry).collect()
+    let mut entries: Vec<Entry> = model.would_help.rows.iter().enumerate().filter_map(entry).collect();
+    // Of links the one that helps most: it cannot be taken.
+    if let Some(wider) = model.would_help.wider.first() {
+        let at = entries.partition_point(|entry| entry.gain >= wider.gain());
+        let entry = Entry { place: usize::MAX, label: wider.label.clone(), value: wider.told(), gain: wider.gain() };
+        entries.insert(at, entry);
+    }
+    entries
 }
