@@ -65,8 +65,14 @@ impl Model {
                 return self.set_limits(self.limits.with(kind, value));
             }
             (PanelRow::Dial(_), Action::Edit) => self.begin_typing(row),
-            (PanelRow::Dial(i), Action::Reset) => return self.turn(i, self.first_dials[i].value.clone()),
-            (PanelRow::Dial(i), _) => return self.turn(i, self.dials[i].step(up, large).to_string()),
+            (PanelRow::Dial(i), Action::Reset) => {
+                let first = self.first_dials[i].value.clone();
+                return self.turn(i, &first);
+            }
+            (PanelRow::Dial(i), _) => {
+                let next = self.dials[i].step(up, large).to_string();
+                return self.turn(i, &next);
+            }
             (PanelRow::Schedule | PanelRow::Setting(_), _) => return self.act_on_play_row(row, action),
             (PanelRow::Option(i), _) => {
                 let spec = &self.specs()[i];
@@ -88,12 +94,12 @@ impl Model {
     }
 
     /// Turns a dial of the workload; what is planned is then another workload of the same nodes.
-    fn turn(&mut self, dial: usize, value: String) -> Effects {
+    fn turn(&mut self, dial: usize, value: &str) -> Effects {
         let now = &self.dials[dial];
         if now.value == value {
             return vec![];
         }
-        match dial::turned(&self.workload, now.id, &value) {
+        match dial::turned(&self.workload, now.id, value) {
             Ok(workload) => self.take_turned(workload),
             Err(error) => {
                 self.message = Some((Tone::Refused, error.to_string()));
