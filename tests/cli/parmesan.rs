@@ -212,3 +212,31 @@ fn a_conversion_asks_for_less_memory_where_the_original_counts_more() {
         assert_eq!(document["status"], "infeasible", "{document}");
     }
 }
+
+/// Inputs are not planned: they stand with what reads them, and no device is kept for them.
+#[test]
+fn no_stage_is_of_inputs_alone() {
+    let folder = Folder::new();
+    let mut graph =
+        "node1 -- Input0 -- forward_compute_time=0, backward_compute_time=0, activation_size=64, parameter_size=0\n"
+            .to_string();
+    for node in 2..=6 {
+        graph += &format!(
+            "node{node} -- Linear{node} -- forward_compute_time=1, backward_compute_time=2, activation_size=4096, parameter_size=8\n"
+        );
+    }
+    for node in 2..=6 {
+        graph += &format!("\tnode{} -- node{node}\n", node - 1);
+    }
+    let file = folder.file("graph.txt", graph);
+    for more in [&[][..], &["--set", "k=5"], &["--set", "new_flow=false"]] {
+        let asked = ["plan", &file, "--planner", "parmesan", "--topology", "dgx-1", "--batch", "64", "--json"];
+        let plan = json(&[&asked[..], &["--set", "replicas=false"], more].concat(), 0);
+        let stages = plan["stages"].as_array().unwrap();
+        assert!(stages.iter().all(|stage| !stage["nodes"].as_array().unwrap().is_empty()), "{more:?} {stages:?}");
+        assert_eq!(stages[0]["nodes"].as_array().unwrap()[0], 1, "{more:?}");
+        if more.contains(&"k=5") {
+            assert_eq!(stages.len(), 5);
+        }
+    }
+}

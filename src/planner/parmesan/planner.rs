@@ -351,10 +351,12 @@ impl<'a> Run<'a> {
         let dag = &self.problem.workload.dag;
         let own = (0..dag.len()).map(|v| kept[v].then_some(partition.stage[v])).collect();
         let stage_of = states::settled(dag, own, partition.widths.len() - 1);
-        let stages = partition.widths.iter().enumerate().map(|(index, &width)| {
+        // A stage of nodes that are not planned has none left.
+        let stages = partition.widths.iter().enumerate().filter_map(|(index, &width)| {
             let nodes: Vec<usize> = (0..dag.len()).filter(|&v| stage_of[v] == index).collect();
             let choices = vec![VANILLA.to_string(); nodes.len()];
-            Stage { choices, nodes, data_parallel: width as u32, tensor_parallel: 1, devices: vec![] }
+            let stage = Stage { choices, nodes, data_parallel: width as u32, tensor_parallel: 1, devices: vec![] };
+            (!stage.nodes.is_empty()).then_some(stage)
         });
         let plan = Plan { measure: Measure::Speedup(self.model), stages: stages.collect(), ..Plan::default() };
         plan.with_consecutive_devices()
