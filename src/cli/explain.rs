@@ -155,9 +155,9 @@ impl ExplainArgs {
         let bottleneck = Bottleneck::of(&base.problem.workload, &base.plan, &base.score, simulated);
         let losses = planned.simulation.as_ref().and_then(Losses::of_simulation);
         let unasked = questions.len() - explanation.answers().len();
-        let others = if unasked == 0 { rivals::asked(&planned) } else { vec![] };
+        let others = if unasked == 0 { rivals::asked(&base) } else { vec![] };
         let rival = |&other: &_| {
-            let own = (&planned, losses.as_ref()?);
+            let own = (&base, losses.as_ref()?);
             watched(("published planners", measure), &whole, &interrupt, || rivals::rival(other, own, each, &whole))
         };
         let rivals = others.iter().filter_map(rival).collect();

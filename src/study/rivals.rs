@@ -7,12 +7,16 @@
 
 use std::time::Duration;
 
-use super::losses::{Losses, told_parts};
+use super::{
+    explain::Base,
+    losses::{Losses, told_parts},
+};
 use crate::{
     plan::{Measure, Schedule},
     planner::{self, Options, PlannerInfo, Problem, Search},
     run::Run,
     simulate::Play,
+    units,
 };
 
 /// A published planner's plan beside one's own.
@@ -35,18 +39,26 @@ pub struct Rival {
 }
 
 impl Rival {
+    /// Who, how long, and what costs the most of it: `Piper 42.05 s (+11.3%: uneven replicas +3.62 s)`.
+    pub fn in_short(&self) -> String {
+        let sign = if self.difference < 0.0 { "" } else { "+" };
+        let most = self.parts.iter().find(|part| (part.1 < 0.0) == (self.difference < 0.0));
+        let why = most.map(|part| format!(": {}", told_parts(std::slice::from_ref(part)))).unwrap_or_default();
+        let (name, batch) = (self.planner.name, units::seconds(self.batch_s));
+        format!("{name} {batch} ({sign}{}{why})", units::percent(self.difference))
+    }
+
     /// What differs, in words: `uneven replicas +3.62 s, transfers -120.0 ms`; empty where nothing does.
     pub fn told(&self) -> String {
         told_parts(&self.parts)
     }
 }
 
-/// The planners whose plans are asked for beside this run's: those made for its workload, where its planner minimises a
+/// The planners whose plans are asked for beside this one: those made for its workload, where its planner minimises a
 /// simulated batch of a pipeline and they do not.
-pub fn asked(own: &Run) -> Vec<&'static dyn planner::Planner> {
+pub fn asked(own: &Base) -> Vec<&'static dyn planner::Planner> {
     let workload = &own.problem.workload;
-    let batch = own.outcome.plan.as_ref().is_some_and(|plan| plan.measure == Measure::IterationTime);
-    if !batch || workload.piper().is_none() {
+    if own.plan.measure != Measure::IterationTime || workload.piper().is_none() {
         return vec![];
     }
     let other = |planner: &&dyn planner::Planner| {
@@ -56,10 +68,11 @@ pub fn asked(own: &Run) -> Vec<&'static dyn planner::Planner> {
     planner::all().iter().copied().filter(other).collect()
 }
 
-/// A planner's plan beside this run's, found within `each`; `None` where there is none, or it could not be simulated.
+/// A planner's plan beside this one, whose batch loses time where `lost` says, found within `each`; `None` where there is
+/// none, or it could not be simulated.
 pub fn rival(
     planner: &'static dyn planner::Planner,
-    (own, lost): (&Run, &Losses),
+    (own, lost): (&Base, &Losses),
     each: Duration,
     search: &Search,
 ) -> Option<Rival> {

@@ -1,8 +1,11 @@
 //! What would help, below the stages.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use plantui::tui::{Action, Focus, Offscreen, View};
+use plantui::{
+    tui::{Action, Focus, Offscreen, ScreenRequest, View},
+    workload,
+};
 use ratatui::crossterm::event::{Event, KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use crate::{line, piper, press, request, screen, stages, tiny};
@@ -153,4 +156,17 @@ fn two_clicks_take_a_suggestion() {
     assert!(line(&screen.text(), "What would help").contains("take"));
     screen.event(&click);
     assert!(screen.text().contains("taken: 2x devices"), "{}", screen.text());
+}
+
+#[test]
+fn published_planners_plans_stand_beside_what_would_help() {
+    let bert = Arc::new(workload::builtin());
+    let mut screen = stages(ScreenRequest { planner: "joint".into(), ..request(bert.clone()) }, 160, 60);
+    rest(&mut screen);
+    let told = line(&screen.text(), "published planners: ");
+    assert!(told.contains("Piper 42.05 s (+11.3%: ") && told.contains("Equal partition "), "{told}");
+    // Only where the plan is measured by just what is told of them.
+    let mut screen = stages(ScreenRequest { planner: "piper".into(), ..request(bert) }, 160, 60);
+    rest(&mut screen);
+    assert!(!screen.text().contains("published planners: "));
 }

@@ -17,7 +17,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{clip, fit, fit_right, phrases::whole, rows};
 use crate::{
-    study::explain::{Base, Cause, NOTICEABLE},
+    study::{
+        explain::{Base, Cause, NOTICEABLE},
+        rivals::Rival,
+    },
     tui::{
         changes::difference,
         model::{Hit, Model},
@@ -89,6 +92,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, spare: 
         frame.render_widget(line, rows(list, 0, 1));
         list = rows(list, 1, list.height);
     }
+    if list.height > 3
+        && let Some(line) = published(help, &theme, usize::from(list.width))
+    {
+        frame.render_widget(line, rows(list, 0, 1));
+        list = rows(list, 1, list.height);
+    }
     draw_rows(frame, list, model, &theme);
     left
 }
@@ -154,6 +163,13 @@ fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
 fn wider_links(help: &WouldHelp, theme: &Theme, width: usize) -> Option<Line<'static>> {
     let all: Vec<String> = help.wider.iter().map(|wider| format!("{} ({})", wider.in_words(), wider.told())).collect();
     let text = whole(&format!("links: {}", all.join(", ")), width);
+    (!all.is_empty()).then(|| Line::styled(text, theme.fg(if help.fresh { Role::Text } else { Role::Muted })))
+}
+
+/// What published planners' plans would take and why, as many as fit; `None` where nobody was asked.
+fn published(help: &WouldHelp, theme: &Theme, width: usize) -> Option<Line<'static>> {
+    let all: Vec<String> = help.rivals.iter().map(Rival::in_short).collect();
+    let text = whole(&format!("published planners: {}", all.join(", ")), width);
     (!all.is_empty()).then(|| Line::styled(text, theme.fg(if help.fresh { Role::Text } else { Role::Muted })))
 }
 

@@ -10,6 +10,7 @@
 
 mod choosing;
 mod links;
+mod published;
 mod tried;
 
 use std::{
@@ -27,7 +28,10 @@ use super::{
 use crate::{
     planner::{self, Problem, Search},
     simulate::Play,
-    study::explain::{Base, Cause, Explanation, Question},
+    study::{
+        explain::{Base, Cause, Explanation, Question},
+        rivals::Rival,
+    },
 };
 
 /// How long a plan must rest before anything is asked.
@@ -79,6 +83,8 @@ pub(super) struct WouldHelp {
     pub rows: Vec<Tried>,
     /// Links of the topology twice as fast, where that helps, the best first.
     pub wider: Vec<Widened>,
+    /// What published planners' plans would take, the fastest first.
+    pub rivals: Vec<Rival>,
     /// What binds, the most costly first.
     pub causes: Vec<Cause>,
     /// Whether `rows` are of the plan that is shown.
@@ -177,6 +183,7 @@ impl Model {
         self.would_help.asked = None;
         self.would_help.rows.clear();
         self.would_help.wider.clear();
+        self.would_help.rivals.clear();
         self.would_help.causes.clear();
     }
 
@@ -199,6 +206,7 @@ impl Model {
             help.explanation = Explanation::default();
             help.tried.clear();
             help.wider.clear();
+            help.rivals.clear();
             help.base = Some(base.clone());
         }
         help.answered = (known, questions.len());
@@ -229,8 +237,14 @@ impl Model {
             if search.cancelled() {
                 return;
             }
+            found(Box::new(move |model| model.would_help.wider = wider));
+            let plan = || published::plans(&base, play, share, search);
+            let rivals = pool.as_ref().map_or_else(|_| plan(), |pool| pool.install(plan));
+            if search.cancelled() {
+                return;
+            }
             found(Box::new(move |model| {
-                model.would_help.wider = wider;
+                model.would_help.rivals = rivals;
                 model.would_help.phase = Phase::Done;
             }));
         };

@@ -1,0 +1,29 @@
+//! What published planners' plans would take in the same simulator, where the plan on the screen minimises just that.
+
+use std::time::Duration;
+
+use crate::{
+    planner::Search,
+    run::Simulation,
+    simulate::Play,
+    study::{
+        explain::Base,
+        losses::Losses,
+        rivals::{self, Rival},
+    },
+};
+
+/// Their plans, the fastest first; each is planned within `share`, and simulated as the one on the screen.
+pub(super) fn plans(base: &Base, play: Play, share: Duration, search: &Search) -> Vec<Rival> {
+    let others = rivals::asked(base);
+    if others.is_empty() {
+        return vec![];
+    }
+    let (workload, limits) = (&base.problem.workload, &base.problem.limits);
+    let own = Simulation::within(workload, limits, &base.plan, play, &search.part(Some(share))).ok();
+    let Some(lost) = own.as_ref().and_then(Losses::of_simulation) else { return vec![] };
+    let mut found: Vec<Rival> =
+        others.into_iter().filter_map(|other| rivals::rival(other, (base, &lost), share, search)).collect();
+    found.sort_by(|a, b| a.batch_s.total_cmp(&b.batch_s));
+    found
+}
