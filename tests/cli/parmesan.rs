@@ -235,8 +235,5 @@ fn no_stage_is_of_inputs_alone() {
         let stages = plan["stages"].as_array().unwrap();
         assert!(stages.iter().all(|stage| !stage["nodes"].as_array().unwrap().is_empty()), "{more:?} {stages:?}");
         assert_eq!(stages[0]["nodes"].as_array().unwrap()[0], 1, "{more:?}");
-        if more.contains(&"k=5") {
-            assert_eq!(stages.len(), 5);
-        }
     }
 }

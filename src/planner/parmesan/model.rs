@@ -16,9 +16,6 @@ use crate::{
 /// Above so many devices stages take powers of two of them.
 const EVERY_WIDTH: usize = 16;
 
-/// How much dearer than any output it is to cut off a source that is not planned.
-const TIED: f64 = 10.0;
-
 /// The graph with costs for a microbatch.
 pub(super) fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, microbatches: f64) -> Fine {
     let kept = states::kept(workload);
@@ -40,18 +37,11 @@ pub(super) fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, m
         list.dedup();
         list
     };
-    // A source that is not planned goes with what reads it: it must not look like a stage of its own.
-    let dearest = (0..n).map(|v| node(v).activation() * share).fold(0.0, f64::max);
-    let bytes = |v: usize| match dag.successors(v).count() {
-        1 if !kept[v] && dag.in_degree(v) == 0 => TIED * dearest,
-        _ if kept[v] => node(v).activation() * share,
-        _ => 0.0,
-    };
     Fine {
         out: (0..n).map(|v| sorted(&mut dag.successors(v))).collect(),
         into: (0..n).map(|v| sorted(&mut dag.predecessors(v))).collect(),
         seconds: of(&|v| node(v).seconds() * share),
-        bytes: (0..n).map(bytes).collect(),
+        bytes: of(&|v| node(v).activation() * share),
         parameters: of(&|v| node(v).parameter_bytes),
         kept: of(&|v| node(v).activation() * held),
         order: dag.topological_order().iter().map(|&v| v as usize).collect(),
