@@ -38,6 +38,25 @@ pub struct TrainedSettings {
     pub limits: Limits,
 }
 
+impl TrainedSettings {
+    /// One sequence at a time, the optimizer whole, what the accelerators have.
+    pub fn usual(profile: &TrainingProfile) -> Self {
+        let accelerator = &profile.accelerator;
+        TrainedSettings {
+            micro_batch: 1,
+            tensor_degrees: None,
+            optimizer_shards: 1,
+            limits: Limits {
+                devices: 64,
+                memory_bytes: accelerator.memory_bytes - profile.settings.reserve_bytes,
+                microbatches: 128,
+                bandwidth_bytes_per_s: accelerator.outer_link,
+                ..Limits::NEUTRAL
+            },
+        }
+    }
+}
+
 /// The text of a Piper workload of a model that is trained so. `config` tells engines what the sizes do not.
 ///
 /// # Errors

@@ -85,6 +85,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether all stages have as many replicas: then all rules of the warm-up are one.
+    pub fn has_even_replicas(&self) -> bool {
+        self.stages.windows(2).all(|pair| pair[0].data_parallel == pair[1].data_parallel)
+    }
+
     /// The devices of all stages, one after the other.
     pub fn devices(&self) -> impl Iterator<Item = u32> + '_ {
         self.stages.iter().flat_map(|stage| stage.devices.iter().copied())

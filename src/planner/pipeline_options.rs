@@ -16,6 +16,20 @@ pub(super) enum Recompute {
     AllOrNone,
 }
 
+impl Recompute {
+    const ALL: [Recompute; 4] = [Recompute::Auto, Recompute::Never, Recompute::Always, Recompute::AllOrNone];
+
+    /// The word for it, as [`RECOMPUTE`] takes it.
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Recompute::Auto => "auto",
+            Recompute::Never => "never",
+            Recompute::Always => "always",
+            Recompute::AllOrNone => "all-or-none",
+        }
+    }
+}
+
 /// More stages than this cannot be asked for: a planner may need a table over all sets for each.
 const MOST_STAGES: f64 = 1000.0;
 
@@ -74,12 +88,8 @@ pub(super) const STAGES: OptionSpec = OptionSpec {
 
 /// Reads [`RECOMPUTE`].
 pub(super) fn recompute(options: &Options) -> Recompute {
-    match options.choice(RECOMPUTE.name) {
-        "never" => Recompute::Never,
-        "always" => Recompute::Always,
-        "all-or-none" => Recompute::AllOrNone,
-        _ => Recompute::Auto,
-    }
+    let asked = options.choice(RECOMPUTE.name);
+    Recompute::ALL.into_iter().find(|own| own.id() == asked).unwrap_or(Recompute::Auto)
 }
 
 /// Reads [`ENGINE`]: the engine that must be able to run the plan unchanged. `any` counts only where `asked` says that a

@@ -419,6 +419,10 @@ impl Model {
             self.choose_native();
         }
         self.select_panel_row(row.unwrap_or(PanelRow::Limit(LimitKind::Devices)));
+        // What is being typed is of no row that is there.
+        if self.editing.as_ref().is_some_and(|editing| !self.panel_rows().contains(&editing.row)) {
+            self.editing = None;
+        }
         self.generation += 1;
     }
 

@@ -3,12 +3,11 @@
 
 use ratatui::style::{Color, Style};
 
-use super::theme::{Role, Theme};
+use super::{
+    inks::{DARK, READ, Rgb, contrast_of, indexed_rgb},
+    theme::{Role, Theme},
+};
 
-/// The least contrast of what is read.
-const READ: f64 = 4.5;
-/// What a dark terminal is taken to have as its background.
-const DARK: [f64; 3] = [14.0, 16.0, 22.0];
 /// Steps on the way to the colour of text.
 const STEPS: u32 = 10;
 
@@ -25,12 +24,12 @@ pub(super) fn ink(theme: &Theme, role: Role) -> Style {
     };
     for step in 0..STEPS {
         let share = f64::from(step) / f64::from(STEPS);
-        let mixed = [0, 1, 2].map(|i| from[i] + (to[i] - from[i]) * share);
-        if contrast(mixed, ground) >= READ {
+        let mixed = Rgb(between(from.0, to.0, share), between(from.1, to.1, share), between(from.2, to.2, share));
+        if contrast_of(mixed, ground) >= READ {
             let color = match (step, color) {
                 (0, color) => color,
                 (_, Color::Indexed(_)) => text,
-                _ => Color::Rgb(mixed[0].round() as u8, mixed[1].round() as u8, mixed[2].round() as u8),
+                _ => Color::Rgb(mixed.0, mixed.1, mixed.2),
             };
             return Style::new().fg(color);
         }
@@ -39,28 +38,17 @@ pub(super) fn ink(theme: &Theme, role: Role) -> Style {
 }
 
 /// Red, green and blue, where they are known.
-fn rgb(color: Color) -> Option<[f64; 3]> {
+fn rgb(color: Color) -> Option<Rgb> {
     match color {
-        Color::Rgb(r, g, b) => Some([r, g, b].map(f64::from)),
-        Color::Indexed(i @ 16..=231) => {
-            let level = |n: u8| if n == 0 { 0.0 } else { 55.0 + 40.0 * f64::from(n) };
-            let i = i - 16;
-            Some([level(i / 36), level(i / 6 % 6), level(i % 6)])
-        }
-        Color::Indexed(i @ 232..) => Some([8.0 + 10.0 * f64::from(i - 232); 3]),
+        Color::Rgb(r, g, b) => Some(Rgb(r, g, b)),
+        Color::Indexed(i @ 16..) => Some(indexed_rgb(i)),
         _ => None,
     }
 }
 
-/// The contrast of two colours as WCAG 2 defines it.
-fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
-    let linear = |c: f64| {
-        let c = c / 255.0;
-        if c <= 0.039_28 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
-    };
-    let light = |c: [f64; 3]| 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
-    let (a, b) = (light(a), light(b));
-    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+/// So much of the way from one channel to another.
+fn between(from: u8, to: u8, share: f64) -> u8 {
+    (f64::from(from) + (f64::from(to) - f64::from(from)) * share).round() as u8
 }
 
 #[cfg(test)]
@@ -77,7 +65,7 @@ mod tests {
                 let ground = theme.base().bg.and_then(rgb).unwrap_or(DARK);
                 for role in fills {
                     let color = ink(&theme, role).fg.and_then(rgb).unwrap();
-                    assert!(contrast(color, ground) >= READ, "{name} {depth:?} {role:?}");
+                    assert!(contrast_of(color, ground) >= READ, "{name} {depth:?} {role:?}");
                 }
             }
         }

@@ -129,8 +129,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        tui::{Offscreen, ScreenRequest, errand},
-        workload,
+        tui::{Action, Focus, Offscreen, ScreenRequest, errand, panel_rows::PanelRow},
+        workload::{
+            self, Format,
+            convert::text,
+            training::{TrainingProfile, hardware, published},
+        },
     };
 
     #[test]
@@ -154,5 +158,27 @@ mod tests {
         assert!(screen.model.on_report(older).is_empty());
         assert_eq!(screen.model.message, told);
         assert!(matches!(told, Some((Tone::Done, text)) if text.contains("again")));
+    }
+
+    /// What is typed into a row goes with the row.
+    #[test]
+    fn another_kind_of_workload_ends_typing_into_rows_that_it_lacks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        let profile = TrainingProfile::new(published::find("gpt2").unwrap(), *hardware::find("h100").unwrap());
+        let model = profile.into_workload("gpt2", "gpt2", Format::Training, Some(8));
+        fs::write(&path, text(&model)).unwrap();
+        let request = ScreenRequest::new(Arc::new(workload::load(&path).unwrap()));
+        let mut screen = Offscreen::new(request, 80, 24).unwrap();
+        screen.model.focus = Focus::Panel;
+        screen.model.select_panel_row(PanelRow::Dial(1));
+        screen.act(Action::Edit);
+        assert!(screen.model.editing.is_some());
+        fs::write(&path, include_str!("../../inputs/tiny-branch.json")).unwrap();
+        let Some(Effect::Aside(errand)) = screen.model.reload().pop() else { panic!("it is a file") };
+        screen.model.on_report(errand::perform(errand));
+        assert!(screen.model.editing.is_none() && screen.model.dials.is_empty());
+        screen.keys("9");
+        screen.draw();
     }
 }

@@ -84,18 +84,18 @@ pub(super) fn profile(args: &GenerateArgs) -> Result<String, GenerateError> {
         return Err(GenerateError::Setting { flag: "--stack", problem });
     }
     let profile = trained(args, model(&args.model)?)?;
-    let accelerator = &profile.accelerator;
+    let usual = TrainedSettings::usual(&profile);
     let settings = TrainedSettings {
-        micro_batch: args.micro_batch.unwrap_or(1),
+        micro_batch: args.micro_batch.unwrap_or(usual.micro_batch),
         tensor_degrees: args.tensor_degrees.clone(),
-        optimizer_shards: 1,
         limits: Limits {
-            devices: args.devices.unwrap_or(64),
-            memory_bytes: args.memory.unwrap_or(accelerator.memory_bytes - profile.settings.reserve_bytes),
-            microbatches: args.microbatches.unwrap_or(128),
-            bandwidth_bytes_per_s: args.bandwidth.unwrap_or(accelerator.outer_link),
-            ..Limits::NEUTRAL
+            devices: args.devices.unwrap_or(usual.limits.devices),
+            memory_bytes: args.memory.unwrap_or(usual.limits.memory_bytes),
+            microbatches: args.microbatches.unwrap_or(usual.limits.microbatches),
+            bandwidth_bytes_per_s: args.bandwidth.unwrap_or(usual.limits.bandwidth_bytes_per_s),
+            ..usual.limits
         },
+        ..usual
     };
     // What engines ask beside the sizes is known of some architectures.
     let config = match args.model.as_str() {

@@ -6,8 +6,7 @@ use crate::plan::{Plan, WarmUp};
 /// What is to be told of a plan whose warm-up is not the engine's: one that is rounded on over stages with different replicas.
 pub(super) fn note(engine: Engine, plan: &Plan) -> Option<String> {
     let rounds_on = plan.execution.is_some_and(|own| own.warm_up == WarmUp::Cumulative);
-    let uneven = plan.stages.windows(2).any(|pair| pair[0].data_parallel != pair[1].data_parallel);
-    (rounds_on && uneven).then(|| {
+    (rounds_on && !plan.has_even_replicas()).then(|| {
         format!(
             "the plan counts on the cumulative warm-up; {} starts as many microbatches as there are stages behind, so that \
              uneven replicas wait for each other",

@@ -77,6 +77,8 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
             if wanted.id != profile.accelerator.id {
                 profile.accelerator = *wanted;
                 profile.constants = Constants::shipped(wanted.generation);
+                // They told of links and constants that are gone.
+                profile.remarks.clear();
                 workload.limits.memory_bytes = Some(wanted.memory_bytes);
             }
         }
@@ -151,6 +153,15 @@ mod tests {
     fn another_accelerator_brings_its_memory_and_its_number_formats() {
         let ampere = dial::turned(&model(), HARDWARE, "a100-40").expect("it is known");
         assert_eq!(ampere.limits.memory_bytes, Some(40.0 * GIB));
+        let mut calibrated = model();
+        if let Profile::Training(profile) = &mut calibrated.profile {
+            profile.remarks.push("calibrated on 3 runs".into());
+        }
+        let remarks = |workload: &Workload| workload.training().map(|profile| profile.remarks.len());
+        let other = dial::turned(&calibrated, HARDWARE, "a100-80").expect("it is known");
+        assert_eq!(remarks(&other), Some(0), "its constants are the shipped ones");
+        let same = dial::turned(&calibrated, HARDWARE, "h100").expect("it is known");
+        assert_eq!(remarks(&same), Some(1));
         let precision = dial::dials(&ampere).into_iter().find(|own| own.id == PRECISION).expect("it is there");
         assert!(precision.steps.iter().flatten().all(|id| id == "bf16" || id == "fp16"), "{precision:?}");
     }

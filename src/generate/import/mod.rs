@@ -106,17 +106,12 @@ fn trained(
     let own = configuration.tensor;
     let usual = [1, 2, 4, 8].into_iter().filter(|&degree| model.refuses_degree(degree).is_none());
     let degrees: BTreeSet<u32> = usual.chain([own]).collect();
+    let usual = TrainedSettings::usual(&profile);
     let settings = TrainedSettings {
         micro_batch: configuration.micro_batch,
         tensor_degrees: Some(degrees.into_iter().collect()),
         optimizer_shards: if configuration.distributed_optimizer { configuration.data.max(1) } else { 1 },
-        limits: Limits {
-            devices: configuration.devices(),
-            memory_bytes: accelerator.memory_bytes - profile.settings.reserve_bytes,
-            microbatches: configuration.microbatches,
-            bandwidth_bytes_per_s: accelerator.outer_link,
-            ..Limits::NEUTRAL
-        },
+        limits: Limits { devices: configuration.devices(), microbatches: configuration.microbatches, ..usual.limits },
     };
     super::trained(&profile, Some(model), &settings, command_line)
 }

@@ -158,7 +158,7 @@ impl Asked<'_> {
             let mut before: Option<Plan> = None;
             for (j, warm_up) in WarmUp::ALL.into_iter().enumerate() {
                 // With equal replicas both rules are one.
-                let alike = before.as_ref().is_some_and(is_even);
+                let alike = before.as_ref().is_some_and(Plan::has_even_replicas);
                 if self.search.cancelled() || alike {
                     continue;
                 }
@@ -196,16 +196,10 @@ impl Asked<'_> {
     }
 
     fn piper(&self, piper: &dyn Planner, stages: usize, warm_up: WarmUp, limits: Limits) -> Outcome {
-        let recompute = match self.settings.recompute {
-            Recompute::Auto => "auto",
-            Recompute::Never => "never",
-            Recompute::Always => "always",
-            Recompute::AllOrNone => "all-or-none",
-        };
         let settings = [
             format!("data_parallel={}", self.settings.data_parallel),
             format!("tensor_parallel={}", self.settings.tensor_parallel),
-            format!("recompute={recompute}"),
+            format!("recompute={}", self.settings.recompute.id()),
             format!("stages={stages}"),
             format!("warmup={}", warm_up.id()),
         ];
@@ -216,7 +210,7 @@ impl Asked<'_> {
 
     /// The plan under every schedule that is asked for, with both rules of the warm-up: those that keep the memory.
     fn runs_of(&self, plan: &Plan) -> Vec<Plan> {
-        let rules: &[WarmUp] = if is_even(plan) { &[WarmUp::Published] } else { &WarmUp::ALL };
+        let rules: &[WarmUp] = if plan.has_even_replicas() { &[WarmUp::Published] } else { &WarmUp::ALL };
         let runs = self.schedules.iter().flat_map(|&schedule| {
             rules.iter().map(move |&warm_up| {
                 let execution = Some(Execution { warm_up, ..schedule.into() });
@@ -245,10 +239,6 @@ impl Asked<'_> {
         let load = self.piper(piper, stages, WarmUp::Published, limits).lower_bound.unwrap_or(0.0);
         path.max(f64::from(self.limits.microbatches) * load * SURE)
     }
-}
-
-fn is_even(plan: &Plan) -> bool {
-    plan.stages.windows(2).all(|pair| pair[0].data_parallel == pair[1].data_parallel)
 }
 
 /// Seconds of a microbatch along the slowest path, each node as fast as it can be.
