@@ -11,8 +11,8 @@ use plantui::{
     planner::{
         Search,
         pase::{
-            Settings, data_parallel,
-            model::Model,
+            PaseSettings, data_parallel,
+            model::PaseModel,
             order::Order,
             solve::{Method, Solution, solve},
         },
@@ -51,18 +51,18 @@ fn peak_mib() -> Option<f64> {
     Some(line.split_whitespace().nth(1)?.parse::<f64>().ok()? / 1024.0)
 }
 
-fn search(profile: &OperatorProfile, settings: &Settings) -> Solution {
-    let model = Model::new(profile, settings).expect("the published sizes fit");
+fn search(profile: &OperatorProfile, settings: &PaseSettings) -> Solution {
+    let model = PaseModel::new(profile, settings).expect("the published sizes fit");
     let method = Method { order: Order::MinDegree, bounds: true };
     solve(&model.pairwise, vec![0; model.spaces.len()], method, &Search::default(), |_, _| {})
 }
 
 /// What data parallelism costs: the model of its one configuration.
-fn data_parallel(profile: &OperatorProfile, settings: &Settings) -> f64 {
+fn data_parallel(profile: &OperatorProfile, settings: &PaseSettings) -> f64 {
     use plantui::planner::pase::space::Space;
     let ways = data_parallel::ways(profile, settings.devices, 1);
     let only = |_: usize, operator: &_| Some(Space::single(data_parallel::split(operator, ways)));
-    let model = Model::with_spaces(profile, settings, only, &|| false).expect("one configuration fits");
+    let model = PaseModel::with_spaces(profile, settings, only, &|| false).expect("one configuration fits");
     model.pairwise.cost(&vec![0; model.spaces.len()])
 }
 
@@ -95,7 +95,7 @@ fn main() {
         let mut sizes = network.defaults();
         sizes.batch = batch;
         let (_, profile) = network.build(&sizes).expect("the sizes fit");
-        let settings = Settings {
+        let settings = PaseSettings {
             devices,
             cutoff: network.cutoff(),
             flops_per_s: tflops * 1e12,

@@ -12,7 +12,7 @@ use plantui::{
         Search,
         placement::{
             PlacementLimits,
-            ip::{Best, Contiguity, Objective, Question, Settings, search},
+            ip::{Best, Contiguity, IpSettings, Objective, Question, search},
         },
     },
     workload::formats::placement::read,
@@ -29,7 +29,7 @@ fn main() {
     let contiguity = if has("contiguous") { Contiguity::Contiguous } else { Contiguity::Free };
     let objective = if has("separate-maxima") { Objective::SeparateMaxima } else { Objective::MaxLoad };
     let deadline = Duration::from_secs_f64(number("deadline=").unwrap_or(60.0));
-    let mut settings = Settings::default();
+    let mut settings = IpSettings::default();
     settings.rounds = number("rounds=").map_or(settings.rounds, |rounds| rounds as usize);
     let asked = |word: &String| {
         !matches!(word.as_str(), "contiguous" | "separate-maxima" | "loads" | "highs") && !word.contains('=')
@@ -84,20 +84,20 @@ fn main() {
 }
 
 #[cfg(feature = "milp")]
-fn answer(question: &Question<'_>, settings: Settings, highs: bool, handle: &Search) -> Best {
+fn answer(question: &Question<'_>, settings: IpSettings, highs: bool, handle: &Search) -> Best {
     use plantui::planner::placement::milp::throughput;
     if !highs {
         return search(question, &settings, handle, &|_, _| {});
     }
     let asked = match settings.rounds {
-        0 => throughput::Settings::ALONE,
-        _ => throughput::Settings { beside: Some(settings), ..throughput::Settings::default() },
+        0 => throughput::MilpSettings::ALONE,
+        _ => throughput::MilpSettings { beside: Some(settings), ..throughput::MilpSettings::default() },
     };
     throughput::search(question, &asked, handle, &|_, _| {})
 }
 
 #[cfg(not(feature = "milp"))]
-fn answer(question: &Question<'_>, settings: Settings, highs: bool, handle: &Search) -> Best {
+fn answer(question: &Question<'_>, settings: IpSettings, highs: bool, handle: &Search) -> Best {
     assert!(!highs, "built without the feature milp");
     search(question, &settings, handle, &|_, _| {})
 }

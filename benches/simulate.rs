@@ -1,8 +1,8 @@
-//! How fast a batch is simulated. Events are counted as operations and transfers, whether they are played or leapt over.
+//! How fast a batch is simulated. Events are counted as operations and transfers, whether they are simulated or leapt over.
 
 use plantui::{
     cluster::topology::named,
-    simulate::{LinkModel, Pipeline, PipelineStage, Schedule, Settings, Transfer, critical_path, simulate},
+    simulate::{LinkModel, Pipeline, PipelineStage, Schedule, SimulatorSettings, Transfer, critical_path, simulate},
 };
 
 fn main() {
@@ -57,7 +57,7 @@ fn schedules(bencher: divan::Bencher<'_, '_>, schedule: Schedule) {
 /// By the clock, with exclusive or shared links, without overlap. Events are counted, so items are events a second.
 #[divan::bench(args = [(LinkModel::Private, false), (LinkModel::Exclusive, true), (LinkModel::Shared, true), (LinkModel::Shared, false)])]
 fn contended(bencher: divan::Bencher<'_, '_>, (links, overlap): (LinkModel, bool)) {
-    let settings = Settings { links, overlap, ..Settings::default() };
+    let settings = SimulatorSettings { links, overlap, ..SimulatorSettings::default() };
     let pipeline = Pipeline { settings, ..pipeline(64, 1, 2000) };
     let count = events(&pipeline, Schedule::OneForwardOneBackward);
     bencher
@@ -68,7 +68,7 @@ fn contended(bencher: divan::Bencher<'_, '_>, (links, overlap): (LinkModel, bool
 /// On the routes of eight boxes of eight behind a card each: every pair of replicas has its own time and its own links.
 #[divan::bench(args = LinkModel::ALL)]
 fn mapped(bencher: divan::Bencher<'_, '_>, links: LinkModel) {
-    let settings = Settings { links, ..Settings::default() };
+    let settings = SimulatorSettings { links, ..SimulatorSettings::default() };
     let topology = named("8xdgx-1+eth-25g").expect("a preset");
     // Stages over two boxes each, so that most boundaries cross a card.
     let devices: Vec<usize> = (0..64).map(|part| part % 8 * 8 + part / 8).collect();

@@ -10,7 +10,7 @@ use plantui::{
     plan::Plan,
     planner::{self, OptionValue, Options, Problem, Search},
     run,
-    simulate::{Schedule, Settings, simulate},
+    simulate::{Schedule, SimulatorSettings, simulate},
     units,
     workload::{self, piper::RECOMPUTE},
 };
@@ -54,7 +54,7 @@ fn main() {
             run::plan(planner, &problem, &Search::default()).unwrap().0
         };
         let simulated = |plan: &Plan| {
-            let pipeline = family::pipeline(&workload, &limits, plan, &Settings::default());
+            let pipeline = family::pipeline(&workload, &limits, plan, &SimulatorSettings::default());
             simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s
         };
         let (theirs, ours) = (run("dapple-hpgo"), run("dapple"));

@@ -9,7 +9,7 @@
 //! | [`units`] | bytes, seconds and bandwidths as people write them |
 //! | [`terms`] | the words of the field, with a picture each |
 //! | [`source`] | what is wrong with a file, and where |
-//! | [`graph`] | DAGs, orders, downsets |
+//! | [`graph`] | DAGs, orders, closed sets |
 //! | [`cluster`] | onto what: limits, hardware presets |
 //! | [`workload`] | what is planned: profiles, formats, lint |
 //! | [`plan`] | the answer and its JSON |

@@ -9,7 +9,7 @@ use crate::{
     family,
     plan::{Plan, Score},
     planner::{Fault, ManyRuns, Outcome, Planner, PlannerInfo, Problem, Search, Status, guarded},
-    simulate::{Pipeline, Play, Schedule, Timeline, simulate_unless},
+    simulate::{Pipeline, Schedule, Setup, Timeline, simulate_unless},
     units,
     workload::Workload,
 };
@@ -57,19 +57,19 @@ impl Run {
     }
 
     /// Simulates one batch of the plan, if there is one, unless the search ends meanwhile: then the notes say so.
-    pub fn simulate(&mut self, play: impl Into<Play>, search: &Search) {
-        self.simulate_when(play, |simulate| simulate(search));
+    pub fn simulate(&mut self, setup: impl Into<Setup>, search: &Search) {
+        self.simulate_when(setup, |simulate| simulate(search));
     }
 
     /// The same under a search that `watched` hands over when it begins.
     pub fn simulate_when(
         &mut self,
-        play: impl Into<Play>,
+        setup: impl Into<Setup>,
         watched: impl FnOnce(Simulate<'_>) -> Result<Simulation, String>,
     ) {
         let Some(plan) = &self.outcome.plan else { return };
-        let (Problem { workload, limits, .. }, play) = (&self.problem, play.into());
-        match watched(&|search| Simulation::within(workload, limits, plan, play, search)) {
+        let (Problem { workload, limits, .. }, setup) = (&self.problem, setup.into());
+        match watched(&|search| Simulation::within(workload, limits, plan, setup, search)) {
             Ok(simulation) => self.simulation = Some(simulation),
             Err(given_up) => self.outcome.notes.push(given_up),
         }
@@ -91,10 +91,10 @@ impl Simulation {
         workload: &Workload,
         limits: &Limits,
         plan: &Plan,
-        play: impl Into<Play>,
+        setup: impl Into<Setup>,
         search: &Search,
     ) -> Result<Self, String> {
-        let Play { schedule, settings, .. } = play.into().of(plan);
+        let Setup { schedule, settings, .. } = setup.into().of(plan);
         Self::of(family::pipeline(workload, limits, plan, &settings), schedule, search)
     }
 

@@ -23,7 +23,7 @@ use crate::{
     },
     planner::{self, OptionKind, Search},
     run::{Simulation, given_up},
-    simulate::{Play, Schedule, Setting, Settings, simulate_unless},
+    simulate::{Schedule, Setting, Setup, SimulatorSettings, simulate_unless},
     source::{LoadError, error::printable},
     units::exact_number,
     workload::Workload,
@@ -224,7 +224,7 @@ impl CheckArgs {
         let search = Search::new(self.deadline, 0);
         let mut warnings = unknown(&loaded);
         let simulated =
-            score.is_valid().then(|| Simulation::within(workload, &limits, &loaded.plan, Play::default(), &search));
+            score.is_valid().then(|| Simulation::within(workload, &limits, &loaded.plan, Setup::default(), &search));
         let simulation = simulated.and_then(|simulated| simulated.map_err(|given_up| warnings.push(given_up)).ok());
         let mut contradictions = vec![];
         if same_limits {
@@ -376,7 +376,7 @@ impl Checked {
     }
 }
 
-/// What a file says of its simulation otherwise than the simulator does, a sentence each. Played as the file says it was.
+/// What a file says of its simulation otherwise than the simulator does, a sentence each. Simulated as the file says it was.
 fn differences(
     workload: &Workload,
     limits: &Limits,
@@ -393,7 +393,7 @@ fn differences(
         },
         _ => simulation.schedule,
     };
-    let mut settings = Settings::default();
+    let mut settings = SimulatorSettings::default();
     for (name, value) in &said.settings {
         let changed = Setting::find(name).ok_or("is not known".to_string()).and_then(|s| s.parse(value, &settings));
         settings = match changed {
@@ -408,11 +408,11 @@ fn differences(
         return Ok(part(simulation));
     }
     let pipeline = family::pipeline(workload, limits, &loaded.plan, &settings);
-    if let Some(reason) = pipeline.refusal(schedule).filter(|_| !pipeline.plays_once()) {
+    if let Some(reason) = pipeline.refusal(schedule).filter(|_| !pipeline.runs_once()) {
         return Ok(vec![format!("simulation: {reason}")]);
     }
-    let played = simulate_unless(&pipeline, schedule, &|| search.cancelled());
-    let timeline = played.ok_or_else(|| given_up(search))?;
+    let simulated = simulate_unless(&pipeline, schedule, &|| search.cancelled());
+    let timeline = simulated.ok_or_else(|| given_up(search))?;
     Ok(part(&Simulation { schedule, pipeline, timeline }))
 }
 

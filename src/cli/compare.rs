@@ -13,8 +13,8 @@ use super::{
     interrupt::Interrupt,
     output::{self, Destination},
     planning,
-    play::PlayArgs,
     report::{self, line},
+    setup::SetupArgs,
     topology_input::Given,
     watch::watched,
 };
@@ -23,10 +23,10 @@ use crate::{
     family, notice,
     plan::document::{LimitsPart, ObjectivePart, WorkloadPart},
     planner::{self, Options, Planner, Problem, Search, Status},
-    simulate::{LEAST_TIME, Pipeline, Play, Schedule},
+    simulate::{LEAST_TIME, Pipeline, Schedule, Setup},
     study::{
         columns::{self, Column},
-        compare::{self, Entry, TIME_FOR_EACH},
+        compare::{self, ComparedPlan, TIME_FOR_EACH},
     },
     workload::Workload,
 };
@@ -38,7 +38,7 @@ Examples:
   plantui compare model.json --planner piper --planner equal-partition --plan mine.json
   plantui compare model.json --schedule gpipe --no-overlap --json
 
-Every planner plans with its default options under the same limits; every plan is played in the same simulator under the
+Every planner plans with its default options under the same limits; every plan is simulated in the same simulator under the
 same schedule. `predicted` is how far a planner's own time per sample is from the simulated one: below zero it promises
 too much. Plans from files are scored under the same limits.
 Exit codes: 0 there is a plan, 1 no planner found one, 2 wrong use or input, 3 stopped before any plan,
@@ -77,7 +77,7 @@ pub struct CompareArgs {
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
-    play: PlayArgs,
+    setup: SetupArgs,
 }
 
 /// A planner and what it is asked.
@@ -164,7 +164,7 @@ impl Sort {
 }
 
 impl CompareArgs {
-    /// Plans, plays and prints.
+    /// Plans, simulates and prints.
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or where the result cannot be written.
@@ -176,7 +176,7 @@ impl CompareArgs {
         }
         let workload = Arc::new(self.limits.load(&self.workload)?);
         let limits = planning::resolve(&workload, &self.limits)?;
-        let play = self.play.play();
+        let setup = self.setup.simulate();
         let (able, left_out) = self.planners(&workload, &limits)?;
         let mut entries = vec![];
         for path in &self.plan {
@@ -184,10 +184,10 @@ impl CompareArgs {
             loaded.under(&limits);
             self.limits.wire(&mut loaded.plan);
             let search = Search::new(self.deadline, self.seed);
-            entries.push(compare::given(&input::shown(path), &workload, &limits, loaded.plan, play, &search));
+            entries.push(compare::given(&input::shown(path), &workload, &limits, loaded.plan, setup, &search));
         }
-        let stopped = self.ask(able, play, &mut entries)?;
-        self.say_what_nothing_heeds(&workload, &limits, play, &entries);
+        let stopped = self.ask(able, setup, &mut entries)?;
+        self.say_what_nothing_heeds(&workload, &limits, setup, &entries);
         columns::sort(&mut entries, |entry| entry, self.sort.column(), false);
         let reference_s = compare::reference_s(&entries);
         let text = if self.json {
@@ -195,12 +195,12 @@ impl CompareArgs {
                 schema: "plantui.compare/1",
                 workload: workload.as_ref().into(),
                 limits: LimitsPart::from(&limits).only(family::of(&workload).limits()),
-                played_with: play.changes(),
+                played_with: setup.changes(),
                 entries: entries.iter().map(|entry| EntryPart::new(entry, reference_s)).collect(),
                 left_out,
             })
         } else {
-            report(&workload, &limits, play, &entries, &left_out)
+            report(&workload, &limits, setup, &entries, &left_out)
         };
         destination.write(&text)?;
         let found = entries.iter().any(|entry| entry.value().is_some());
@@ -214,13 +214,15 @@ impl CompareArgs {
     }
 
     /// Says which flags change nothing about any of the plans.
-    fn say_what_nothing_heeds(&self, workload: &Workload, limits: &Limits, play: Play, entries: &[Entry]) {
+    fn say_what_nothing_heeds(&self, workload: &Workload, limits: &Limits, setup: Setup, entries: &[ComparedPlan]) {
         let pipelines: Vec<(Schedule, Pipeline)> = entries
             .iter()
-            .filter_map(|entry| entry.plan.as_ref().zip(entry.played.as_ref()))
-            .map(|(plan, played)| (played.schedule, family::pipeline(workload, limits, plan, &play.of(plan).settings)))
+            .filter_map(|entry| entry.plan.as_ref().zip(entry.simulated.as_ref()))
+            .map(|(plan, simulated)| {
+                (simulated.schedule, family::pipeline(workload, limits, plan, &setup.of(plan).settings))
+            })
             .collect();
-        for told in self.play.unheeded(pipelines.iter().map(|(schedule, pipeline)| (*schedule, pipeline))) {
+        for told in self.setup.unheeded(pipelines.iter().map(|(schedule, pipeline)| (*schedule, pipeline))) {
             notice::note(&told);
         }
     }
@@ -258,7 +260,7 @@ impl CompareArgs {
 
     /// Asks one planner after the other; Ctrl-C stops the one that runs and leaves out the rest. Says whether it was
     /// pressed.
-    fn ask(&self, planners: Vec<Asked>, play: Play, entries: &mut Vec<Entry>) -> Result<bool, Failure> {
+    fn ask(&self, planners: Vec<Asked>, setup: Setup, entries: &mut Vec<ComparedPlan>) -> Result<bool, Failure> {
         let all = Search::new(None, self.seed);
         let interrupt = Interrupt::cancels(&all)?;
         for Asked { planner, problem } in planners {
@@ -275,7 +277,7 @@ impl CompareArgs {
             let shown = (planner.info().name, planner.measure(&problem.workload, &problem.options));
             let given = planning::mapped_to(planner, &self.limits);
             let wired = given.as_deref().map(Given::wired);
-            let work = || compare::planned(planner, problem, wired, play, &search, then);
+            let work = || compare::planned(planner, problem, wired, setup, &search, then);
             let entry = watched(shown, &search, &interrupt, work);
             entry.fault.iter().for_each(tell_bug);
             entries.push(entry);
@@ -285,8 +287,8 @@ impl CompareArgs {
 }
 
 impl<'a> EntryPart<'a> {
-    fn new(entry: &'a Entry, reference_s: Option<f64>) -> Self {
-        let played = entry.played.as_ref();
+    fn new(entry: &'a ComparedPlan, reference_s: Option<f64>) -> Self {
+        let simulated = entry.simulated.as_ref();
         let score = entry.score.as_ref().filter(|score| score.is_valid());
         EntryPart {
             id: &entry.id,
@@ -303,11 +305,11 @@ impl<'a> EntryPart<'a> {
             proven_among: entry.proven_among,
             stages: entry.plan.as_ref().map(|plan| plan.stages.len()),
             devices: entry.plan.as_ref().map(crate::plan::Plan::devices_used),
-            schedule: played.map(|played| played.schedule.id()),
-            iteration_s: played.map(|played| played.iteration_s),
-            samples_per_s: played.map(|played| played.samples_per_s),
-            bubble: played.map(|played| played.bubble),
-            peak_memory_bytes: played.map(|played| played.peak_memory_bytes),
+            schedule: simulated.map(|simulated| simulated.schedule.id()),
+            iteration_s: simulated.map(|simulated| simulated.iteration_s),
+            samples_per_s: simulated.map(|simulated| simulated.samples_per_s),
+            bubble: simulated.map(|simulated| simulated.bubble),
+            peak_memory_bytes: simulated.map(|simulated| simulated.peak_memory_bytes),
             prediction_error: entry.prediction_error(),
             against_joint: entry.against(reference_s),
             seconds: entry.seconds,
@@ -318,7 +320,7 @@ impl<'a> EntryPart<'a> {
 }
 
 /// What the lines rest on, each sentence once, with all whom it concerns.
-fn remarks(entries: &[Entry]) -> Vec<String> {
+fn remarks(entries: &[ComparedPlan]) -> Vec<String> {
     let mut told: Vec<(&str, Vec<&str>)> = vec![];
     for (remark, name) in entries.iter().flat_map(|entry| entry.remarks.iter().map(|remark| (remark, &entry.name))) {
         match told.iter_mut().find(|(known, _)| known == remark) {
@@ -335,7 +337,7 @@ fn remarks(entries: &[Entry]) -> Vec<String> {
 }
 
 /// The rows of one objective under their head.
-fn table(entries: &[Entry], reference_s: Option<f64>) -> Vec<Vec<String>> {
+fn table(entries: &[ComparedPlan], reference_s: Option<f64>) -> Vec<Vec<String>> {
     let titles = Column::ALL.map(|column| column.title().to_string());
     let against = reference_s.map(|_| "against joint".to_string());
     let mut rows: Vec<Vec<String>> = vec![titles.into_iter().chain(against).chain(["planner".into()]).collect()];
@@ -355,13 +357,19 @@ fn table(entries: &[Entry], reference_s: Option<f64>) -> Vec<Vec<String>> {
     rows
 }
 
-fn report(workload: &Workload, limits: &Limits, play: Play, entries: &[Entry], left_out: &[LeftOut]) -> String {
+fn report(
+    workload: &Workload,
+    limits: &Limits,
+    setup: Setup,
+    entries: &[ComparedPlan],
+    left_out: &[LeftOut],
+) -> String {
     let reference_s = compare::reference_s(entries);
     let mut text = String::new();
     line(&mut text, format_args!("{}", report::about(workload)));
     line(&mut text, format_args!("limits: {}", report::limits(workload, limits)));
-    let played: Vec<String> = [play.schedule.name().to_string()].into_iter().chain(play.changes()).collect();
-    line(&mut text, format_args!("simulated as {}", played.join(", ")));
+    let simulated: Vec<String> = [setup.schedule.name().to_string()].into_iter().chain(setup.changes()).collect();
+    line(&mut text, format_args!("simulated as {}", simulated.join(", ")));
     line(&mut text, format_args!(""));
     for (place, group) in entries.chunk_by(|a, b| columns::group(a) == columns::group(b)).enumerate() {
         if place > 0 {

@@ -29,7 +29,7 @@ use crate::{
     plan::document::{LimitsPart, ObjectivePart, PlannerPart, WorkloadPart},
     planner::Search,
     run::Run,
-    simulate::Play,
+    simulate::Setup,
     study::{
         explain::{Answer, Base, Bottleneck, Cause, Certainty, Change, Explanation, NOTICEABLE, stage_name},
         losses::{Losses, told_parts},
@@ -137,7 +137,7 @@ impl ExplainArgs {
         let planner = task.planner;
         let mut planned = watched((planner.info().name, measure), &search, &interrupt, || task.plan(&search))?;
         let each = self.each.unwrap_or_else(|| LEAST_SHARE.max(2 * started.elapsed()));
-        planned.simulate_when(Play::default(), |simulate| simulating(&search, &interrupt, simulate));
+        planned.simulate_when(Setup::default(), |simulate| simulating(&search, &interrupt, simulate));
         let Some(base) = Base::new(planner, &planned.problem, &planned.outcome, planned.score.as_ref()) else {
             return Ok((planned, None));
         };

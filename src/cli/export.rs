@@ -17,7 +17,7 @@ use crate::{
     cluster::Limits,
     export::{
         chrome_trace,
-        engine::{self, Engine, ExportError, Names, Settings},
+        engine::{self, Engine, EngineSettings, ExportError, Names},
         formats::{self, Scored, Writes},
         fullness,
     },
@@ -26,7 +26,7 @@ use crate::{
     plan::Plan,
     planner::Search,
     run::Simulation,
-    simulate::{Play, Schedule},
+    simulate::{Schedule, Setup},
     source::LoadError,
     text::{is_hostile, visible_line},
     workload::{self, Workload},
@@ -184,7 +184,7 @@ impl ExportArgs {
                 "write {} for the number, for example --block-name 'model.layers.{}'",
             ));
         }
-        let settings = Settings {
+        let settings = EngineSettings {
             names: Names {
                 block: self.block_name.clone(),
                 first: self.first_names.clone(),
@@ -244,7 +244,7 @@ impl ExportArgs {
             return Ok(Ending::Done);
         }
         let search = Search::new(self.deadline, 0);
-        match Simulation::within(workload, limits, plan, self.play(), &search) {
+        match Simulation::within(workload, limits, plan, self.simulate(), &search) {
             Ok(Simulation { schedule, pipeline, timeline }) => {
                 destination.trace(|out| chrome_trace::write(&mut { out }, plan, &pipeline, schedule, &timeline))?;
                 Ok(Ending::Done)
@@ -261,7 +261,7 @@ impl ExportArgs {
     }
 
     /// The schedule asked for, else the plan's own.
-    fn play(&self) -> Play {
-        self.schedule().map_or_else(Play::default, Play::from)
+    fn simulate(&self) -> Setup {
+        self.schedule().map_or_else(Setup::default, Setup::from)
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     planner::{
         Search,
         parmesan::mapping::{
-            Consider, Keep, MapError, Mapped, Mapping, Method, Parallel, PlanError, Settings, map_plan,
+            Consider, Keep, MapError, Mapped, Mapping, MappingSettings, Method, Parallel, PlanError, map_plan,
         },
     },
     units,
@@ -134,11 +134,11 @@ impl MapArgs {
     ) -> Result<Result<OnTopology, String>, Failure> {
         let consider =
             Consider { transfers: !self.no_p2p, all_reduces: !self.no_allr, shared_links: self.shared_links };
-        let settings = Settings {
+        let settings = MappingSettings {
             method: Method::find(&self.method).unwrap_or_default(),
             parallel: Parallel { same_target: self.parallel_same_t, degree: self.parallel_degree },
             seed: self.seed,
-            ..Settings::default()
+            ..MappingSettings::default()
         };
         let topology = given.topology();
         let found =

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     export::{
-        engine::Settings,
+        engine::EngineSettings,
         formats::{self, Exported, Format, Writes},
         plan_json,
     },
@@ -170,7 +170,7 @@ fn write(planned: &Run, format: &'static Format, destination: &Destination) -> R
         destination.write(&plan_json::to_json(&document(planned)))?;
         return Ok(true);
     }
-    let exported = Exported { run: planned.into(), engine: &Settings::default() };
+    let exported = Exported { run: planned.into(), engine: &EngineSettings::default() };
     let pieces = |out: &mut dyn std::io::Write| format.write(&exported, out);
     match format.writes {
         Writes::Trace => destination.trace(pieces)?,

@@ -17,7 +17,7 @@ use crate::{
     family,
     planner::{self, Fault, Options, Planner, Problem, Search, Status},
     run::Run,
-    simulate::{LEAST_TIME, Play},
+    simulate::{LEAST_TIME, Setup},
     workload::Workload,
 };
 
@@ -69,7 +69,7 @@ impl Task {
         let shown = (self.planner.info().name, self.planner.measure(&self.problem.workload, &self.problem.options));
         let work = || {
             let mut planned = watched(shown, &search, &interrupt, || self.plan(&search))?;
-            planned.simulate_when(Play::default(), |simulate| simulating(&search, &interrupt, simulate));
+            planned.simulate_when(Setup::default(), |simulate| simulating(&search, &interrupt, simulate));
             Ok(planned)
         };
         match args.threads {
@@ -104,7 +104,7 @@ pub fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Run>, Failure> {
     let one = |task: Task| {
         let search = whole.part(args.deadline);
         let mut planned = task.plan(&search)?;
-        planned.simulate_when(Play::default(), |simulate| {
+        planned.simulate_when(Setup::default(), |simulate| {
             let after = search.follow(LEAST_TIME);
             interrupt.follows();
             simulate(&after)
@@ -220,7 +220,7 @@ mod tests {
         let task = Task { planner, problem, topology: None, unheeded: vec![], assumed: vec![] };
         let mut planned = task.plan(&Search::default()).unwrap();
         let over = Search::new(Some(std::time::Duration::ZERO), 0);
-        planned.simulate_when(Play::default(), |simulate| simulate(&over));
+        planned.simulate_when(Setup::default(), |simulate| simulate(&over));
         assert!(planned.simulation.is_none());
         let note = planned.notes().pop().unwrap();
         assert!(note.starts_with("not simulated") && note.contains("--deadline"), "{note}");
@@ -228,7 +228,7 @@ mod tests {
         assert!(report.contains("limited by stage") && report.contains(&note), "{report}");
         assert_eq!(ending(&planned), Ending::Done);
         // A search that has ended says nothing about what follows it.
-        planned.simulate_when(Play::default(), |simulate| {
+        planned.simulate_when(Setup::default(), |simulate| {
             simulate(&over.follow(LEAST_TIME.max(std::time::Duration::from_secs(3600))))
         });
         assert!(planned.simulation.is_some());

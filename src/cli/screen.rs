@@ -53,7 +53,7 @@ struct LookArgs {
     /// Draws with ASCII alone [default: where the locale is not UTF-8]
     #[arg(long)]
     ascii: bool,
-    /// Schedule with which plans are played first [default: 1f1b]
+    /// Schedule with which plans are simulated first [default: 1f1b]
     #[arg(long, value_name = "ID", value_parser = schedules())]
     schedule: Option<String>,
 }

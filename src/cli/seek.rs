@@ -18,7 +18,7 @@ use super::{
 use crate::{
     cluster::LimitKind,
     planner::Search,
-    simulate::Play,
+    simulate::Setup,
     study::{
         compare::TIME_FOR_EACH,
         explain::limits_of,
@@ -135,7 +135,7 @@ impl SeekArgs {
         let search = whole.part(self.planning.deadline);
         let measure = question.goal.measure;
         let each = Some(self.each.unwrap_or(TIME_FOR_EACH));
-        let asked = seek::Asked { planner: task.planner, problem: &task.problem, play: Play::default(), each };
+        let asked = seek::Asked { planner: task.planner, problem: &task.problem, setup: Setup::default(), each };
         Ok(watched(("seeking", measure), &search, &interrupt, || seek::seek(&asked, question, &search, &mut |_| ())))
     }
 }

@@ -1,4 +1,4 @@
-//! `plantui simulate`: one batch of a plan, played event by event.
+//! `plantui simulate`: one batch of a plan, simulated event by event.
 
 mod figures;
 
@@ -11,7 +11,7 @@ use super::{
     arguments::{self, LimitArgs},
     check, input,
     output::{self, Destination},
-    play::PlayArgs,
+    setup::SetupArgs,
 };
 use crate::{
     export::chrome_trace,
@@ -19,7 +19,7 @@ use crate::{
     notice,
     planner::Search,
     run::Simulation,
-    simulate::{Play, Schedule},
+    simulate::{Schedule, Setup},
 };
 
 const EXAMPLES: &str = "\
@@ -57,7 +57,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
     deadline: Option<Duration>,
     #[command(flatten)]
-    play: PlayArgs,
+    setup: SetupArgs,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -91,18 +91,18 @@ impl SimulateArgs {
             notice::hint("`plantui check` lists everything that is wrong with it");
             return Ok(Ending::NoPlan);
         }
-        let Play { schedule: wanted, settings, .. } = self.play.play().of(&loaded.plan);
+        let Setup { schedule: wanted, settings, .. } = self.setup.simulate().of(&loaded.plan);
         let pipeline = family::pipeline(&workload, &limits, &loaded.plan, &settings);
         let schedule = match pipeline.refusal(wanted) {
             None => wanted,
-            // What runs once plays in the only way it can, whatever is asked for.
-            Some(_) if pipeline.plays_once() => pipeline.schedule(wanted),
+            // What runs once runs in the only way it can, whatever is asked for.
+            Some(_) if pipeline.runs_once() => pipeline.schedule(wanted),
             Some(reason) => {
                 let playable: Vec<&str> = pipeline.playable().into_iter().map(Schedule::id).collect();
-                return Err(Failure::refused(reason, format!("this plan can play {}", playable.join(", "))));
+                return Err(Failure::refused(reason, format!("this plan can run {}", playable.join(", "))));
             }
         };
-        for told in self.play.unheeded(std::iter::once((schedule, &pipeline))) {
+        for told in self.setup.unheeded(std::iter::once((schedule, &pipeline))) {
             notice::note(&told);
         }
         let simulation = match Simulation::of(pipeline, schedule, &Search::new(self.deadline, 0)) {

@@ -14,7 +14,7 @@ use crate::{
     units::{self, UnitError},
     workload::{
         Profile, Workload,
-        training::{Constants, Settings, Stack, TrainingProfile, hardware},
+        training::{Constants, Stack, TrainingProfile, TrainingSettings, hardware},
     },
 };
 
@@ -238,7 +238,7 @@ fn told(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
     Ok(part.and_then(|part| serde_json::from_value(part).ok()))
 }
 
-/// Settings of the software among those given with `--set`, put into a training workload; the others are the planner's.
+/// TrainingSettings of the software among those given with `--set`, put into a training workload; the others are the planner's.
 ///
 /// # Errors
 /// [`Failure`] with what a setting may be.
@@ -247,7 +247,7 @@ pub(super) fn software(workload: &mut Workload, given: &[String]) -> Result<Vec<
     let mut rest = vec![];
     for setting in given {
         match setting.split_once('=') {
-            Some((name, value)) if Settings::NAMES.iter().any(|(known, _)| *known == name) => {
+            Some((name, value)) if TrainingSettings::NAMES.iter().any(|(known, _)| *known == name) => {
                 let refused = |problem: String| Failure::refused(format!("--set: {problem}"), "");
                 profile.settings.set(name, value).map_err(refused)?;
             }

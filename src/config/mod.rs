@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::{
     cluster::Overrides,
-    simulate::{Schedule, Settings},
+    simulate::{Schedule, SimulatorSettings},
     source::error::printable,
     tui::Keymap,
     workload::formats::file,
@@ -40,10 +40,10 @@ pub struct Config {
     pub restore: bool,
     /// Ids of planners in order of preference; the first that is made for a workload plans it.
     pub planners: Vec<String>,
-    /// How plans are played first.
+    /// How plans are simulated first.
     pub schedule: Schedule,
     /// What the simulator assumes at first.
-    pub simulator: Settings,
+    pub simulator: SimulatorSettings,
     /// The longest a plan may take.
     pub deadline: Option<Duration>,
     /// Limits for workloads that do not state their own.
@@ -61,7 +61,7 @@ impl Default for Config {
             restore: true,
             planners: vec![],
             schedule: Schedule::ALL[0],
-            simulator: Settings::default(),
+            simulator: SimulatorSettings::default(),
             deadline: None,
             limits: Overrides::default(),
             keymap: Keymap::default(),

@@ -6,7 +6,7 @@ use super::Config;
 use crate::{
     cluster::{LimitKind, Machines},
     planner,
-    simulate::{self, Schedule, Settings},
+    simulate::{self, Schedule, SimulatorSettings},
     source::error::printable,
     tui::{Depth, theme},
     units,
@@ -87,7 +87,7 @@ pub(super) fn general() -> Vec<Setting> {
         },
         Setting {
             name: "schedule",
-            help: format!("How plans are played first: {}", Schedule::ALL.map(Schedule::id).join(", ")),
+            help: format!("How plans are simulated first: {}", Schedule::ALL.map(Schedule::id).join(", ")),
             example: Schedule::ALL[0].id().into(),
             read: Box::new(|config, value| {
                 let id = text(value, Schedule::ALL[0].id())?;
@@ -138,7 +138,7 @@ pub(super) fn simulator() -> Vec<Setting> {
 }
 
 fn assumption(setting: simulate::Setting) -> Setting {
-    let shown = move |settings: &Settings| match setting {
+    let shown = move |settings: &SimulatorSettings| match setting {
         simulate::Setting::Overlap => settings.overlap.into(),
         simulate::Setting::VirtualStages => i64::from(settings.virtual_stages).into(),
         simulate::Setting::Buckets => i64::from(settings.buckets).into(),
@@ -147,7 +147,7 @@ fn assumption(setting: simulate::Setting) -> Setting {
     Setting {
         name: setting.id(),
         help: setting.help().into(),
-        example: shown(&Settings::default()),
+        example: shown(&SimulatorSettings::default()),
         read: Box::new(move |config, value| {
             let text = match value.as_bool() {
                 Some(yes) => if yes { "yes" } else { "no" }.to_string(),

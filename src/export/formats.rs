@@ -222,7 +222,7 @@ pub struct Exported<'a> {
     /// The run.
     pub run: plan_json::Run<'a>,
     /// How engines are exported to.
-    pub engine: &'a engine::Settings,
+    pub engine: &'a engine::EngineSettings,
 }
 
 /// The plan document.

@@ -14,7 +14,7 @@ use crate::{
         },
     },
     planner::{Alternative, Options, Outcome, PlannerInfo, Status},
-    simulate::{Pipeline, Play, Schedule, Setting, Settings, Timeline},
+    simulate::{Pipeline, Schedule, Setting, Setup, SimulatorSettings, Timeline},
     workload::Workload,
 };
 
@@ -105,10 +105,10 @@ pub fn document(run: &Run<'_>) -> Document {
     let mut notes = outcome.notes.clone();
     if let Some(simulation) = simulation {
         let (schedule, settings) = (simulation.schedule, simulation.pipeline.settings);
-        let play = Play { settings, ..schedule.into() };
-        let changes = play.changes();
+        let setup = Setup { settings, ..schedule.into() };
+        let changes = setup.changes();
         if !changes.is_empty() {
-            notes.push(format!("simulation: played with {}", changes.join(", ")));
+            notes.push(format!("simulation: simulated with {}", changes.join(", ")));
         }
         notes.extend(simulation.pipeline.notes.iter().map(|note| format!("simulation: {note}")));
     }
@@ -145,7 +145,7 @@ pub fn document(run: &Run<'_>) -> Document {
 
 /// What the document says of a simulation.
 pub fn simulation_part(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) -> SimulationPart {
-    let (own, default) = (&pipeline.settings, Settings::default());
+    let (own, default) = (&pipeline.settings, SimulatorSettings::default());
     let other = Setting::ALL.into_iter().filter(|setting| !setting.same(own, &default));
     SimulationPart {
         settings: other.map(|setting| (setting.id().to_string(), setting.text(own))).collect(),

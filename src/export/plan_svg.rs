@@ -23,7 +23,7 @@ use crate::{
     cluster::Limits,
     family,
     plan::{Measure, Plan, Score},
-    simulate::{Settings, Transfer},
+    simulate::{SimulatorSettings, Transfer},
     workload::Workload,
 };
 
@@ -47,7 +47,7 @@ const MOST_DEVICES_DRAWN: usize = 24;
 
 /// The picture as a whole document, ending in a newline. The score must be the plan's.
 pub fn to_svg(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) -> String {
-    let pipeline = family::pipeline(workload, limits, plan, &Settings::default());
+    let pipeline = family::pipeline(workload, limits, plan, &SimulatorSettings::default());
     let mut rows = row::rows(workload, limits, plan, score);
     for row in &mut rows {
         row.holds.extend(row.stage.and_then(|stage| row::received_late(&pipeline.transfers, stage)));

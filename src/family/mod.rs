@@ -1,7 +1,7 @@
 //! What each kind of workload does: one folder each, behind one trait.
 //!
 //! A family says which limits and objectives apply, checks plans independently of any planner, makes of a plan what the
-//! simulator plays, numbers its devices, and gives the words with which nodes and stages are shown. [`of`] is the one place
+//! simulator runs, numbers its devices, and gives the words with which nodes and stages are shown. [`of`] is the one place
 //! that asks which family a workload is of. A check shares no formula with
 //! a planner's search. The programs of layers and of operators take their costs from where the checks have them: what is
 //! simulated there confirms the order of the work, not the costs.
@@ -28,7 +28,7 @@ use serde_json::Value;
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
-    simulate::{Demands, Pipeline, Settings},
+    simulate::{Demands, Pipeline, SimulatorSettings},
     workload::{Profile, Workload},
 };
 
@@ -94,7 +94,7 @@ pub trait Family: Describe + Sync {
 
     /// What is simulated of a valid plan. Of a plan that breaks rules it takes what can be read: nodes without a known
     /// choice cost nothing, edges that go backwards are left out.
-    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline;
+    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &SimulatorSettings) -> Pipeline;
 
     /// What the parts of a plan say to one another, where its pipeline does not tell.
     fn demands(&self, limits: &Limits, plan: &Plan) -> Option<Demands> {
@@ -103,7 +103,7 @@ pub trait Family: Describe + Sync {
     }
 
     /// The settings under which its pipelines are simulated: those asked for, with what a plan itself settles.
-    fn settings(&self, pipeline: &Pipeline, asked: &Settings) -> Settings {
+    fn settings(&self, pipeline: &Pipeline, asked: &SimulatorSettings) -> SimulatorSettings {
         let _ = pipeline;
         *asked
     }

@@ -4,13 +4,13 @@ use crate::{
     cluster::Limits,
     family,
     plan::Plan,
-    simulate::{Pipeline, Settings},
+    simulate::{Pipeline, SimulatorSettings},
     workload::Workload,
 };
 
 /// The pipeline of a plan under these settings, as its family makes it, over the machines of its devices, and over the
 /// routes between them where the plan sits on a topology.
-pub fn pipeline(workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
+pub fn pipeline(workload: &Workload, limits: &Limits, plan: &Plan, settings: &SimulatorSettings) -> Pipeline {
     let family = family::of(workload);
     let pipeline = family.pipeline(workload, limits, plan, settings);
     let pipeline =

@@ -1,7 +1,7 @@
 //! What a generated workload rests on, a sentence for each assumption, in the order of the settings.
 
 use super::{
-    Head, Mlp, ModelConfig, Settings,
+    GenerateSettings, Head, Mlp, ModelConfig,
     cost::CostModel,
     follows_published_profile,
     settings::{StateBytes, TensorOverhead, WorkingSet},
@@ -79,7 +79,7 @@ fn mfu(costs: &CostModel<'_>) -> String {
     format!("Matrix work runs at {} of the peak ({source}); {causal}.", units::percent(settings.mfu))
 }
 
-fn overhead(settings: &Settings) -> String {
+fn overhead(settings: &GenerateSettings) -> String {
     match settings.tensor_overhead {
         TensorOverhead::Share(kappa) => format!(
             "Sharing among t devices takes T1/t * (1 + {kappa} * (t - 1)): an effective figure{}.",
@@ -92,7 +92,7 @@ fn overhead(settings: &Settings) -> String {
     }
 }
 
-fn state(settings: &Settings) -> String {
+fn state(settings: &GenerateSettings) -> String {
     let bytes = settings.state.per_parameter();
     match settings.state {
         StateBytes::Distributed(replicas) => format!(
@@ -112,7 +112,7 @@ fn state(settings: &Settings) -> String {
     }
 }
 
-fn activations(model: &ModelConfig, settings: &Settings) -> String {
+fn activations(model: &ModelConfig, settings: &GenerateSettings) -> String {
     let per = settings.layer_activation(model);
     let origin = match (settings.activation, settings.sequence_parallel) {
         (Some(given), _) if given == super::settings::PUBLISHED_ACTIVATION.at(settings.element_bytes) => {

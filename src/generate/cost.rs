@@ -17,7 +17,7 @@
 
 use super::{
     Head, ModelConfig,
-    settings::{Settings, TensorOverhead, WorkingSet},
+    settings::{GenerateSettings, TensorOverhead, WorkingSet},
 };
 use crate::cluster::hardware::Hardware;
 
@@ -60,7 +60,7 @@ struct Work {
 pub(super) struct CostModel<'a> {
     pub(super) model: &'a ModelConfig,
     pub(super) hardware: &'a Hardware,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a GenerateSettings,
 }
 
 impl CostModel<'_> {

@@ -1,7 +1,7 @@
 //! A workload from a model configuration and a hardware preset, by one of two cost models.
 //!
 //! [`trained`] takes times and memory from the model of real training, which published runs confirm. [`generate`] takes a [`ModelConfig`] (a [`preset`], or a Hugging Face `config.json` through [`from_hugging_face`]), a
-//! [`Hardware`] preset and [`Settings`], and returns the text of a Piper workload that says in its own fields how it was
+//! [`Hardware`] preset and [`GenerateSettings`], and returns the text of a Piper workload that says in its own fields how it was
 //! made and what was assumed. The formulas stand in `cost.rs` with their sources. `O(layers · degrees)` time and memory.
 //! Equal arguments give equal bytes, so a file can always be made again from its `provenance`.
 //!
@@ -27,7 +27,7 @@ use crate::{cluster::hardware::Hardware, source::LoadError};
 pub use crate::workload::model::{Biases, Head, Mlp, ModelConfig, Norm, from_hugging_face, preset, presets};
 pub use operators::BRANCHING_CNN;
 pub use settings::{
-    ActivationBytes, PUBLISHED_ACTIVATION, Settings, StateBytes, TENSOR_OVERHEAD, TensorOverhead, WorkingSet,
+    ActivationBytes, GenerateSettings, PUBLISHED_ACTIVATION, StateBytes, TENSOR_OVERHEAD, TensorOverhead, WorkingSet,
 };
 pub use trained::{TrainedSettings, trained};
 
@@ -58,7 +58,7 @@ pub enum GenerateError {
 pub fn generate(
     model: &ModelConfig,
     hardware: &Hardware,
-    settings: &Settings,
+    settings: &GenerateSettings,
     command_line: &str,
 ) -> Result<String, GenerateError> {
     settings.validate(model)?;

@@ -1,6 +1,6 @@
 //! The recipe of a generated workload: what its settings and its model say to training engines.
 
-use super::{Head, Mlp, ModelConfig, Norm, Settings, StateBytes, operators::OperatorSettings};
+use super::{GenerateSettings, Head, Mlp, ModelConfig, Norm, StateBytes, operators::OperatorSettings};
 use crate::{
     cluster::hardware::Hardware,
     workload::recipe::{ModelShape, NormKind, Precision, Recipe},
@@ -10,7 +10,7 @@ use crate::{
 const WITHOUT_BF16: &str = "v100";
 
 /// How a profile by tensor degree is run, as engines ask it.
-pub(super) fn of(model: &ModelConfig, hardware: &Hardware, settings: &Settings) -> Recipe {
+pub(super) fn of(model: &ModelConfig, hardware: &Hardware, settings: &GenerateSettings) -> Recipe {
     Recipe {
         sequence_parallel: Some(settings.sequence_parallel),
         ..recipe(

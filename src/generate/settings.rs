@@ -46,7 +46,7 @@ pub enum WorkingSet {
 
 /// How the model is run, and the limits the file shall carry.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct GenerateSettings {
     /// Tokens in a sequence, s.
     pub sequence_length: u64,
     /// Sequences in a microbatch, b.
@@ -84,13 +84,13 @@ const MEGATRON_STATE: StateBytes = StateBytes::Fixed(18.0);
 const DEGREES: [u32; 4] = [1, 2, 4, 8];
 const LONGEST_DEFAULT_SEQUENCE: u64 = 8192;
 
-impl Settings {
+impl GenerateSettings {
     /// The defaults for a model on some hardware. The BERT presets stand for the published profile and take its settings:
     /// micro-batch 2, weights as the only state, activations as fitted; everything else takes one sequence, 18 bytes per
     /// parameter, activations by the textbook.
     pub fn defaults(model: &ModelConfig, hardware: &Hardware) -> Self {
         let published = super::follows_published_profile(model);
-        Settings {
+        GenerateSettings {
             sequence_length: model.longest_sequence.min(LONGEST_DEFAULT_SEQUENCE),
             micro_batch: if published { 2 } else { 1 },
             tensor_degrees: DEGREES.into_iter().filter(|&t| model.refuses_degree(t).is_none()).collect(),

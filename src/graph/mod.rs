@@ -1,12 +1,12 @@
-//! Directed acyclic graphs, their orders and their downsets. Knows nothing of neural networks.
+//! Directed acyclic graphs, their orders and their closed sets. Knows nothing of neural networks.
 //!
 //! Vertices are dense indices `0..n`. [`Dag`] keeps the edges in the order they were given, because cost sums in the
-//! planners are defined over that order; [`DownSets`] enumerates the sets a pipeline may be cut at.
+//! planners are defined over that order; [`SuccessorSets`] enumerates the sets a pipeline may be cut at.
 
 mod components;
 mod dag;
-mod downsets;
+mod successor_sets;
 
 pub use components::strong_components;
 pub use dag::{Dag, GraphError};
-pub use downsets::{DownSets, Enumeration};
+pub use successor_sets::{Enumeration, SuccessorSets};

@@ -175,7 +175,7 @@ impl From<&TrainingProfile> for TrainingPart {
             sequence_length: profile.sequence,
             precision: profile.precision.id().into(),
             stack: profile.stack.id().into(),
-            settings: training::Settings::NAMES.iter().map(setting).collect(),
+            settings: training::TrainingSettings::NAMES.iter().map(setting).collect(),
         }
     }
 }

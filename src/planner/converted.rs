@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use super::{
-    CannotPlan, Infeasible, Lever, ManyRuns, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search,
-    Status, equal_partition, one_by_one, piper, placement,
+    CannotPlan, Infeasible, ManyRuns, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+    Tunable, equal_partition, one_by_one, piper, placement,
 };
 use crate::{
     cluster::{LimitKind, Limits},
@@ -58,8 +58,8 @@ impl Planner for Converted {
         self.planner.options()
     }
 
-    fn levers(&self) -> &'static [Lever] {
-        self.planner.levers()
+    fn tunables(&self) -> &'static [Tunable] {
+        self.planner.tunables()
     }
 
     fn limits(&self) -> &'static [LimitKind] {

@@ -36,7 +36,7 @@ use crate::{
 
 pub(crate) use fault::guarded;
 pub use fault::{Fault, REPORT, panic_message};
-pub use options::{Lever, OptionError, OptionKind, OptionSpec, OptionValue, Options, Unit};
+pub use options::{OptionError, OptionKind, OptionSpec, OptionValue, Options, Tunable, Unit};
 pub use outcome::{Alternative, Infeasible, Outcome, Statistics, Status};
 pub use proof::Proof;
 pub use search::{Incumbent, Progress, Search};
@@ -98,7 +98,7 @@ pub trait Planner: Sync + Send {
     fn options(&self) -> &'static [OptionSpec];
 
     /// Those of its options that decide which plans there are or what they run on.
-    fn levers(&self) -> &'static [Lever] {
+    fn tunables(&self) -> &'static [Tunable] {
         &[]
     }
 
@@ -108,10 +108,10 @@ pub trait Planner: Sync + Send {
         &[]
     }
 
-    /// Those of [`Planner::levers`] that are heard for a workload.
-    fn levers_for(&self, workload: &Workload) -> Vec<Lever> {
+    /// Those of [`Planner::tunables`] that are heard for a workload.
+    fn tunables_for(&self, workload: &Workload) -> Vec<Tunable> {
         let unheard = self.unheard(workload);
-        self.levers().iter().copied().filter(|lever| !unheard.contains(&lever.name())).collect()
+        self.tunables().iter().copied().filter(|tunable| !unheard.contains(&tunable.name())).collect()
     }
 
     /// The limits it heeds, in the order to show them.

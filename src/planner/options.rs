@@ -111,7 +111,7 @@ pub struct OptionSpec {
 /// An option that decides which plans there are or what they run on, not how they are searched for: what a person may
 /// turn to get another plan. Named as declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lever {
+pub enum Tunable {
     /// A flag or a choice: what plans may do, such as to recompute.
     Freedom(&'static str),
     /// A number that states a resource, of which more never hurts, such as a link's bandwidth.
@@ -122,11 +122,11 @@ pub enum Lever {
     Degree(&'static str),
 }
 
-impl Lever {
+impl Tunable {
     /// The option's name.
     pub fn name(self) -> &'static str {
         match self {
-            Lever::Freedom(name) | Lever::Resource(name) | Lever::Stages(name) | Lever::Degree(name) => name,
+            Tunable::Freedom(name) | Tunable::Resource(name) | Tunable::Stages(name) | Tunable::Degree(name) => name,
         }
     }
 }

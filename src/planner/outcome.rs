@@ -37,7 +37,7 @@ pub struct Infeasible {
 pub struct Statistics {
     /// Wall-clock seconds.
     pub seconds: f64,
-    /// Named counts, such as `downsets`.
+    /// Named counts, such as `closed sets`.
     pub counts: Vec<(&'static str, f64)>,
 }
 

@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use super::{
-    CannotPlan, Lever, OptionError, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics,
-    Status,
+    CannotPlan, OptionError, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
+    Tunable,
     converted::{INDIVISIBLE, NOMINAL_BANDWIDTH},
     parmesan::{
         self,
@@ -41,8 +41,8 @@ impl Planner for OverLayers {
         parmesan::Parmesan.options()
     }
 
-    fn levers(&self) -> &'static [Lever] {
-        parmesan::Parmesan.levers()
+    fn tunables(&self) -> &'static [Tunable] {
+        parmesan::Parmesan.tunables()
     }
 
     fn limits(&self) -> &'static [LimitKind] {
@@ -250,11 +250,11 @@ impl Asked<'_> {
         let (Some(wired), Some(plan)) = (&self.wired, &outcome.plan) else { return };
         let name = &wired.topology.name;
         let count = |name: &str| options.number(name) as u32;
-        let settings = mapping::Settings {
+        let settings = mapping::MappingSettings {
             method: mapping::Method::find(options.choice("mapping")).unwrap_or_default(),
             parallel: Parallel { same_target: count("parallel_same_t"), degree: count("parallel_degree") },
             seed: search.seed(),
-            ..mapping::Settings::default()
+            ..mapping::MappingSettings::default()
         };
         let keep = if settings.method == mapping::Method::Search { Keep::Faster } else { Keep::Found };
         let consider = Consider {

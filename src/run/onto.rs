@@ -77,7 +77,7 @@ impl Run {
     /// A plan on the devices where a batch is fastest, and its worth there; else why not.
     fn mapped(&self, plan: &Plan, wired: &Wired, search: &Search) -> Result<(Mapped, Score), String> {
         let Problem { workload, limits, .. } = &self.problem;
-        let settings = mapping::Settings::by_the_way(search.seed());
+        let settings = mapping::MappingSettings::by_the_way(search.seed());
         let how = (Consider::default(), &settings, Keep::Faster);
         let mapped =
             mapping::map_plan(workload, limits, plan, wired, how, search).map_err(|error| error.to_string())?;

@@ -1,6 +1,6 @@
 //! Runs in which things wait for one another: transfers for links, or for the devices at both their ends.
 //!
-//! Whoever was ready first goes first, so what runs next depends on when things end, and events are played by the clock. A
+//! Whoever was ready first goes first, so what runs next depends on when things end, and events are simulated by the clock. A
 //! transfer needs its sender's engine; without overlap also the compute of both ends; with exclusive links also those on its
 //! way. Each of these has a queue in the one global order in which transfers became ready, and a transfer starts when it is
 //! at the head of all its queues and everything is free. A device with a transfer in its queue starts no new computation.
@@ -111,9 +111,9 @@ pub(super) struct Contention<'a> {
 /// How many operations of a run in a fixed order a moment counts for.
 const MOMENT: usize = 4;
 
-/// Plays the whole batch, unless nobody waits for it any more: the moments that were played. `record` hears of all
+/// Simulates the whole batch, unless nobody waits for it any more: the moments that were simulated. `record` hears of all
 /// microbatches but those from `drawn` on until `drawn` before the end.
-pub(super) fn play(
+pub(super) fn simulate(
     pipeline: &Pipeline,
     program: &Program,
     drawn: u32,

@@ -113,7 +113,7 @@ impl CriticalPath {
     }
 }
 
-/// The critical path of a timeline that was played from a pipeline.
+/// The critical path of a timeline that was simulated from a pipeline.
 pub fn critical_path(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) -> CriticalPath {
     let events = &timeline.events;
     let mut by_end: Vec<u32> = (0..events.len() as u32).collect();

@@ -2,7 +2,7 @@
 //!
 //! Where every resource serves in an order that the schedule fixes, a run is a longest-path computation ([`super::run`]),
 //! and of long batches the middle is passed over exactly ([`super::fast_forward`]). Where transfers wait for links or for
-//! devices, order depends on time and events are played by the clock ([`super::contention`]), in leaps where the state comes
+//! devices, order depends on time and events are simulated by the clock ([`super::contention`]), in leaps where the state comes
 //! back ([`super::recurrence`]). Either way `O(events)` time
 //! but for the clock's queue, and memory for at most [`MOST_EVENTS`] events.
 
@@ -32,23 +32,28 @@ pub fn simulate(pipeline: &Pipeline, schedule: Schedule) -> Timeline {
 /// The same, given up as soon as `stopped` says so. It is asked every few thousand events, so a run of fewer is never given
 /// up.
 pub fn simulate_unless(pipeline: &Pipeline, schedule: Schedule, stopped: &dyn Fn() -> bool) -> Option<Timeline> {
-    played(pipeline, schedule, MOST_EVENTS, stopped)
+    simulated(pipeline, schedule, MOST_EVENTS, stopped)
 }
 
 /// How long the batch takes, seconds: as [`simulate_unless`], but hardly any event is kept.
 pub fn length_unless(pipeline: &Pipeline, schedule: Schedule, stopped: &dyn Fn() -> bool) -> Option<f64> {
-    played(pipeline, schedule, 0, stopped).map(|timeline| timeline.iteration_s)
+    simulated(pipeline, schedule, 0, stopped).map(|timeline| timeline.iteration_s)
 }
 
-fn played(pipeline: &Pipeline, schedule: Schedule, most_events: usize, stopped: &dyn Fn() -> bool) -> Option<Timeline> {
+fn simulated(
+    pipeline: &Pipeline,
+    schedule: Schedule,
+    most_events: usize,
+    stopped: &dyn Fn() -> bool,
+) -> Option<Timeline> {
     if pipeline.stages.is_empty() {
         return Some(Timeline::default());
     }
     if let Some(run) = &pipeline.single_sample {
-        return Some(single_sample::play(pipeline, run));
+        return Some(single_sample::simulate(pipeline, run));
     }
     if !pipeline.steps.is_empty() {
-        return Some(sequence::play(pipeline));
+        return Some(sequence::simulate(pipeline));
     }
     if pipeline.refusal(schedule).is_some() {
         return Some(Timeline::default());
@@ -59,9 +64,9 @@ fn played(pipeline: &Pipeline, schedule: Schedule, most_events: usize, stopped: 
     let mut lanes = Lanes::new(&program, schedule);
     let patience = &mut Patience::new(stopped);
     if pipeline.settings.contended() {
-        contention::play(pipeline, &program, drawn, patience, |record| lanes.push(record))?;
+        contention::simulate(pipeline, &program, drawn, patience, |record| lanes.push(record))?;
     } else {
-        fast_forward::play(&program, drawn, patience, |record| lanes.push(record))?;
+        fast_forward::simulate(&program, drawn, patience, |record| lanes.push(record))?;
     }
     let mut timeline = assemble::timeline(pipeline, schedule, &program, &clock, &lanes);
     let left_out = drawn..program.microbatches.saturating_sub(drawn);
@@ -91,7 +96,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::simulate::{LinkModel, PipelineStage, Settings, Transfer};
+    use crate::simulate::{LinkModel, PipelineStage, SimulatorSettings, Transfer};
 
     #[test]
     fn a_length_without_events_is_that_with_them() {
@@ -124,7 +129,7 @@ mod tests {
             stages: vec![stage; 2],
             transfers: vec![Transfer { from: 0, to: 1, seconds: 0.5, bytes: 1.0 }],
             microbatches: 10_000,
-            settings: Settings { links: LinkModel::Shared, ..Settings::default() },
+            settings: SimulatorSettings { links: LinkModel::Shared, ..SimulatorSettings::default() },
             ..Pipeline::default()
         };
         let asked = Cell::new(0);

@@ -42,9 +42,9 @@ impl Moment for Moving {
     }
 }
 
-/// Plays the whole batch, unless nobody waits for it any more; then there is no state of its end. `record` hears of all
+/// Simulates the whole batch, unless nobody waits for it any more; then there is no state of its end. `record` hears of all
 /// microbatches but possibly those from `drawn` on until `drawn` before the end.
-pub(super) fn play(
+pub(super) fn simulate(
     program: &Program,
     drawn: u32,
     patience: &mut Patience<'_>,
@@ -86,7 +86,7 @@ fn leap(
     let mut watch = Watch::new(program);
     let mut round = phase.skippable.start;
     while round < end && !patience.lost() {
-        watch.play(program, phase, run, round, patience, record);
+        watch.simulate(program, phase, run, round, patience, record);
         round += 1;
         let period = watch.history.period(phase.memory()).and_then(|period| common_multiple(period as u64, whole));
         let Some(period) = period else { continue };
@@ -95,7 +95,7 @@ fn leap(
         }
         let then = run.clone();
         for _ in 0..period {
-            watch.play(program, phase, run, round, patience, record);
+            watch.simulate(program, phase, run, round, patience, record);
             round += 1;
         }
         let Some(repetition) = Repetition::new(program, phase, &then, run, round, period) else { continue };
@@ -122,7 +122,7 @@ impl Watch {
 
     /// Plays a round and notes how far it took each part of the model. In which order replicas are looked at depends on
     /// what is on its way, not on when, so it is the same in rounds that are the same.
-    fn play(
+    fn simulate(
         &mut self,
         program: &Program,
         phase: &Phase,
@@ -247,7 +247,7 @@ impl Repetition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Pipeline, PipelineStage, Schedule, Settings, Transfer, program::Clock, wires};
+    use crate::simulate::{Pipeline, PipelineStage, Schedule, SimulatorSettings, Transfer, program::Clock, wires};
 
     fn random_pipeline(next: &mut impl FnMut(u64) -> u64, microbatches: u32) -> Pipeline {
         let count = 1 + next(6) as usize;
@@ -271,7 +271,7 @@ mod tests {
                 transfers.push(Transfer { from, to, seconds: next(15_000) as f64, bytes: 0.0 });
             }
         }
-        let settings = Settings { virtual_stages: 1 + next(4) as u32, ..Settings::default() };
+        let settings = SimulatorSettings { virtual_stages: 1 + next(4) as u32, ..SimulatorSettings::default() };
         let mut pipeline = Pipeline { stages, transfers, microbatches, settings, ..Pipeline::default() };
         if next(3) == 0 {
             pipeline.wires = wires::tests::random(&pipeline, next);
@@ -294,19 +294,20 @@ mod tests {
             for schedule in pipeline.playable() {
                 let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
                 let mut all = vec![];
-                let played =
-                    play(&program, u32::MAX, &mut Patience::new(&|| false), |record| all.push(record)).unwrap();
+                let simulated =
+                    simulate(&program, u32::MAX, &mut Patience::new(&|| false), |record| all.push(record)).unwrap();
                 let drawn = 5 + next(40) as u32;
                 let mut some = vec![];
-                let leapt = play(&program, drawn, &mut Patience::new(&|| false), |record| some.push(record)).unwrap();
+                let leapt =
+                    simulate(&program, drawn, &mut Patience::new(&|| false), |record| some.push(record)).unwrap();
                 let times = |run: &Run<i64>| -> Vec<_> { run.workers.iter().map(|w| (w.done, w.free)).collect() };
-                assert_eq!(times(&played), times(&leapt), "{schedule:?} {pipeline:?}");
+                assert_eq!(times(&simulated), times(&leapt), "{schedule:?} {pipeline:?}");
                 all.retain(|r| r.microbatch < drawn || r.microbatch >= microbatches - drawn);
                 let key = |r: &Record<i64>| (r.worker, r.chunk, r.kind, r.microbatch, r.index, r.start, r.end);
                 all.sort_by_key(key);
                 some.sort_by_key(key);
                 assert!(all.iter().map(key).eq(some.iter().map(key)), "{schedule:?} {pipeline:?}");
-                *shorter.entry(schedule.id()).or_insert(0) += usize::from(leapt.operations < played.operations);
+                *shorter.entry(schedule.id()).or_insert(0) += usize::from(leapt.operations < simulated.operations);
             }
         }
         for schedule in Schedule::ALL {
@@ -333,11 +334,11 @@ mod tests {
         };
         for schedule in pipeline.playable() {
             let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
-            let played = play(&program, u32::MAX, &mut Patience::new(&|| false), |_| {}).unwrap();
-            let leapt = play(&program, 50, &mut Patience::new(&|| false), |_| {}).unwrap();
-            assert_eq!(leapt.moments(), played.moments(), "{schedule:?}");
+            let simulated = simulate(&program, u32::MAX, &mut Patience::new(&|| false), |_| {}).unwrap();
+            let leapt = simulate(&program, 50, &mut Patience::new(&|| false), |_| {}).unwrap();
+            assert_eq!(leapt.moments(), simulated.moments(), "{schedule:?}");
             // In the backward phase of GPipe each stage keeps its own period.
-            let most = played.operations / if schedule == Schedule::GPipe { 1 } else { 10 };
+            let most = simulated.operations / if schedule == Schedule::GPipe { 1 } else { 10 };
             assert!(leapt.operations < most, "{schedule:?}: {} operations", leapt.operations);
         }
     }
@@ -375,7 +376,7 @@ mod tests {
         ] {
             let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
             let mut records = 0;
-            let run = play(&program, 100, &mut Patience::new(&|| false), |_| records += 1).unwrap();
+            let run = simulate(&program, 100, &mut Patience::new(&|| false), |_| records += 1).unwrap();
             assert_eq!(records, 200 * events, "{schedule:?}");
             assert!((0..32).all(|worker| run.workers[worker].done == program.order(worker).len));
         }

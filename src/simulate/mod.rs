@@ -1,4 +1,4 @@
-//! The one score that makes plans comparable: a plan's schedule, played event by event.
+//! The one score that makes plans comparable: a plan's schedule, simulated event by event.
 //!
 //! [`crate::family::pipeline()`] turns a plan into stages with forward and backward times, transfers between stages, a gradient
 //! all-reduce and memory; [`simulate`] plays a [`Schedule`] on it and returns a [`Timeline`] with every event, the
@@ -17,7 +17,6 @@ mod patience;
 mod period;
 mod phase;
 mod pipeline;
-mod play;
 mod program;
 mod recurrence;
 mod routes;
@@ -26,6 +25,7 @@ mod schedule;
 mod sequence;
 mod setting;
 mod settings;
+mod setup;
 mod sharing;
 mod single_sample;
 mod timeline;
@@ -38,9 +38,9 @@ pub use demands::{Demands, Flow, Group, Worker};
 pub use engine::{LEAST_TIME, MOST_EVENTS, length_unless, simulate, simulate_unless};
 pub use memory::MemoryParts;
 pub use pipeline::{Pipeline, PipelineStage, Step, Transfer};
-pub use play::{Asked, Play};
 pub use setting::Setting;
-pub use settings::{LinkModel, Settings};
+pub use settings::{LinkModel, SimulatorSettings};
+pub use setup::{Asked, Setup};
 pub use single_sample::{SampleRun, by_time};
 pub use timeline::{Event, EventKind, LinkUse, Timeline};
 pub use wires::{Load, Way, Wires};

@@ -1,6 +1,6 @@
 //! What is simulated: stages with times, transfers between them, memory; how a plan becomes one is its family's to say.
 
-use super::{MemoryParts, Settings, single_sample::SampleRun, wires::Wires};
+use super::{MemoryParts, SimulatorSettings, single_sample::SampleRun, wires::Wires};
 
 /// One stage of the pipeline, as one of its replicas sees it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -76,9 +76,9 @@ pub struct Pipeline {
     /// Whether the devices of a stage work on each microbatch together, each on its share of the samples; else each replica
     /// takes a microbatch, and its devices split the tensors.
     pub samples_are_split: bool,
-    /// How it is played.
-    pub settings: Settings,
-    /// Whether [`Settings::forward_share`] parts the time of any node: the profile gives one time for both passes.
+    /// How it is simulated.
+    pub settings: SimulatorSettings,
+    /// Whether [`SimulatorSettings::forward_share`] parts the time of any node: the profile gives one time for both passes.
     pub assumes_forward_share: bool,
     /// By stage, then device: the machine that holds it. Empty where the plan is not laid out over machines.
     pub machines: Vec<Vec<u32>>,

@@ -5,7 +5,7 @@
 //! is below 2⁶¹ ticks. Sums are exact, nothing overlaps by a rounding error, equal durations stay equal; a duration is off by at
 //! most half a tick. `O(stages + transfers)` time; orders take memory for their period only.
 
-use super::{Pipeline, PipelineStage, Schedule, Settings, Transfer, order, order::Order, wires::Way};
+use super::{Pipeline, PipelineStage, Schedule, SimulatorSettings, Transfer, order, order::Order, wires::Way};
 use crate::plan::WarmUp;
 
 /// A transfer as its sender sees it.
@@ -109,7 +109,7 @@ impl Clock {
 }
 
 impl Program {
-    /// The program of a pipeline that can play the schedule.
+    /// The program of a pipeline that can run the schedule.
     pub(super) fn new(pipeline: &Pipeline, schedule: Schedule, clock: &Clock) -> Self {
         let mut program = Program { microbatches: pipeline.microbatches, ..Program::default() };
         program.chunks = chunks(pipeline, schedule, clock);
@@ -271,7 +271,7 @@ fn chunk(
     index: usize,
     parts: u32,
     schedule: Schedule,
-    settings: &Settings,
+    settings: &SimulatorSettings,
     clock: &Clock,
 ) -> Chunk {
     let part = |seconds: f64| sound(seconds) / f64::from(parts);

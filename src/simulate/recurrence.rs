@@ -296,7 +296,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crate::simulate::{
-        LinkModel, Pipeline, PipelineStage, Settings, Transfer, contention,
+        LinkModel, Pipeline, PipelineStage, SimulatorSettings, Transfer, contention,
         patience::Patience,
         program::{Clock, Program},
         run::Record,
@@ -330,7 +330,7 @@ mod tests {
         if next(3) > 0 {
             machines.clear();
         }
-        let mut settings = Settings { virtual_stages: 1 + next(3) as u32, ..Settings::default() };
+        let mut settings = SimulatorSettings { virtual_stages: 1 + next(3) as u32, ..SimulatorSettings::default() };
         while !settings.contended() {
             settings.links = LinkModel::ALL[next(3) as usize];
             settings.overlap = next(2) == 0;
@@ -356,13 +356,14 @@ mod tests {
             for schedule in pipeline.playable() {
                 let program = Program::new(&pipeline, schedule, &Clock::of(&pipeline));
                 let drawn = 5 + next(20) as u32;
-                let play = |drawn: u32| {
+                let simulated = |drawn: u32| {
                     let mut records = vec![];
                     let patience = &mut Patience::new(&|| false);
-                    let moments = contention::play(&pipeline, &program, drawn, patience, |record| records.push(record));
+                    let moments =
+                        contention::simulate(&pipeline, &program, drawn, patience, |record| records.push(record));
                     (records, moments.unwrap())
                 };
-                let ((mut all, full), (mut some, leapt)) = (play(u32::MAX), play(drawn));
+                let ((mut all, full), (mut some, leapt)) = (simulated(u32::MAX), simulated(drawn));
                 let last = program.microbatches - drawn;
                 all.retain(|record| record.microbatch < drawn || record.microbatch >= last);
                 let key = |r: &Record<i64>| (r.worker, r.chunk, r.kind, r.microbatch, r.index, r.start, r.end);

@@ -1,14 +1,14 @@
-//! Which schedules a pipeline can play, and what is assumed for it.
+//! Which schedules a pipeline can run, and what is assumed for it.
 
 use super::{LinkModel, Pipeline};
 use crate::{plan::Schedule, units};
 
-/// Operations and transfers that are played at the most where each waits for its turn on links or devices: some seconds.
+/// Operations and transfers that are simulated at the most where each waits for its turn on links or devices: some seconds.
 const MOST_CONTENDED: u64 = 1 << 26;
 
 impl Pipeline {
-    /// What is played where `wanted` is asked for: a single sample has no schedule to choose, and where the pipeline
-    /// cannot play a schedule ([`Pipeline::refusal`]) it is 1F1B.
+    /// What is simulated where `wanted` is asked for: a single sample has no schedule to choose, and where the pipeline
+    /// cannot run a schedule ([`Pipeline::refusal`]) it is 1F1B.
     pub fn schedule(&self, wanted: Schedule) -> Schedule {
         let own = self.interleaved && wanted == Schedule::OneForwardOneBackward;
         let wanted = if own { Schedule::Interleaved } else { wanted };
@@ -21,21 +21,21 @@ impl Pipeline {
         }
     }
 
-    /// The schedules that the pipeline can play, in the order they are shown.
+    /// The schedules that the pipeline can run, in the order they are shown.
     pub fn playable(&self) -> Vec<Schedule> {
         Schedule::ALL.into_iter().filter(|&schedule| self.refusal(schedule).is_none()).collect()
     }
 
     /// Whether the plan runs once, in an order that no schedule changes.
-    pub fn plays_once(&self) -> bool {
+    pub fn runs_once(&self) -> bool {
         self.single_sample.is_some() || !self.steps.is_empty()
     }
 
-    /// What is assumed to play a schedule under the settings, and which other schedules the pipeline cannot play and why.
+    /// What is assumed to run a schedule under the settings, and which other schedules the pipeline cannot run and why.
     pub fn schedule_notes(&self, schedule: Schedule) -> Vec<String> {
         let settings = &self.settings;
         let mut notes = vec![];
-        if self.plays_once() {
+        if self.runs_once() {
             return notes;
         }
         match schedule {
@@ -80,7 +80,7 @@ impl Pipeline {
             });
         }
         let refused = Schedule::ALL.into_iter().filter_map(|other| self.refusal(other));
-        let mut refused: Vec<String> = refused.map(|reason| format!("not played: {reason}")).collect();
+        let mut refused: Vec<String> = refused.map(|reason| format!("not simulated: {reason}")).collect();
         refused.dedup();
         notes.extend(refused);
         notes
@@ -95,20 +95,20 @@ impl Pipeline {
         }
     }
 
-    /// Why the pipeline cannot play a schedule, in one sentence; `None` if it can.
+    /// Why the pipeline cannot run a schedule, in one sentence; `None` if it can.
     pub fn refusal(&self, schedule: Schedule) -> Option<String> {
         self.refused(schedule).map(|(reason, _)| reason)
     }
 
-    /// What would let the pipeline play a schedule that it refuses, in a few words; `None` where it can, or nothing would.
+    /// What would let the pipeline run a schedule that it refuses, in a few words; `None` where it can, or nothing would.
     pub fn repair(&self, schedule: Schedule) -> Option<String> {
         self.refused(schedule).and_then(|(_, repair)| repair)
     }
 
-    /// Why a schedule cannot be played, and what would repair it.
+    /// Why a schedule cannot be simulated, and what would repair it.
     fn refused(&self, schedule: Schedule) -> Option<(String, Option<String>)> {
         let name = schedule.name();
-        if self.plays_once() {
+        if self.runs_once() {
             let first = self.single_sample.is_none() && schedule == Schedule::ALL[0];
             let reason = format!("{name} needs several microbatches; this plan runs once, with nothing to reorder");
             let repair = self.single_sample.as_ref().map(|_| "a planner for throughput makes a pipeline".to_string());
@@ -124,10 +124,10 @@ impl Pipeline {
             let most = MOST_CONTENDED / (operations / u64::from(self.microbatches)).max(1);
             return Some((
                 format!(
-                    "transfers that wait for links or devices are played for {most} microbatches at the most here, not {}",
+                    "transfers that wait for links or devices are simulated for {most} microbatches at the most here, not {}",
                     self.microbatches
                 ),
-                Some("private links and transfers that overlap can be played at any length".into()),
+                Some("private links and transfers that overlap can be simulated at any length".into()),
             ));
         }
         None

@@ -5,7 +5,7 @@
 use super::{Event, EventKind, MemoryParts, Pipeline, Timeline};
 
 /// Plays the steps of a pipeline of one stage.
-pub(super) fn play(pipeline: &Pipeline) -> Timeline {
+pub(super) fn simulate(pipeline: &Pipeline) -> Timeline {
     let mut events = Vec::with_capacity(2 * pipeline.steps.len());
     let mut now = 0.0;
     let numbered = || (0..).zip(&pipeline.steps);

@@ -4,7 +4,7 @@
 //! A setting that nothing listens to says why ([`Setting::unused`]) instead of being left out: its value is kept for when
 //! the schedule or the plan changes.
 
-use super::{LinkModel, Pipeline, Play, Schedule, Settings};
+use super::{LinkModel, Pipeline, Schedule, Setup, SimulatorSettings};
 use crate::{plan::WarmUp, units};
 
 /// Virtual stages of a device, and buckets of an all-reduce, at the most.
@@ -13,26 +13,26 @@ const MOST_PARTS: u32 = 1024;
 /// Microbatches started early that can be asked for.
 const MOST_WARM_UP: u32 = 1 << 20;
 
-/// One of [`Settings`].
+/// One of [`SimulatorSettings`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Setting {
-    /// [`Settings::overlap`].
+    /// [`SimulatorSettings::overlap`].
     Overlap,
-    /// [`Settings::links`].
+    /// [`SimulatorSettings::links`].
     Links,
-    /// [`Settings::virtual_stages`].
+    /// [`SimulatorSettings::virtual_stages`].
     VirtualStages,
-    /// [`Settings::warm_up`].
+    /// [`SimulatorSettings::warm_up`].
     WarmUp,
-    /// [`Settings::extra_warm_up`].
+    /// [`SimulatorSettings::extra_warm_up`].
     ExtraWarmUp,
-    /// [`Settings::weight_gradient_share`].
+    /// [`SimulatorSettings::weight_gradient_share`].
     WeightGradientShare,
-    /// [`Settings::forward_share`].
+    /// [`SimulatorSettings::forward_share`].
     ForwardShare,
-    /// [`Settings::buckets`].
+    /// [`SimulatorSettings::buckets`].
     Buckets,
-    /// [`Settings::optimizer_step_s`].
+    /// [`SimulatorSettings::optimizer_step_s`].
     OptimizerStep,
 }
 
@@ -123,7 +123,7 @@ impl Setting {
     }
 
     /// Its value as the screen shows it.
-    pub fn show(self, settings: &Settings) -> String {
+    pub fn show(self, settings: &SimulatorSettings) -> String {
         match self {
             Setting::WeightGradientShare => units::percent(settings.weight_gradient_share),
             Setting::ForwardShare => units::percent(settings.forward_share),
@@ -134,7 +134,7 @@ impl Setting {
     }
 
     /// Its value as text that [`Setting::parse`] reads as the very same.
-    pub fn text(self, settings: &Settings) -> String {
+    pub fn text(self, settings: &SimulatorSettings) -> String {
         match self {
             Setting::Overlap => if settings.overlap { "yes" } else { "no" }.into(),
             Setting::Links => settings.links.id().into(),
@@ -152,7 +152,7 @@ impl Setting {
     ///
     /// # Errors
     /// What would do instead, in one sentence.
-    pub fn parse(self, text: &str, settings: &Settings) -> Result<Settings, String> {
+    pub fn parse(self, text: &str, settings: &SimulatorSettings) -> Result<SimulatorSettings, String> {
         let text = text.trim();
         let expected = || format!("expected {}", self.values());
         let parts = || text.parse().ok().filter(|count| (1..=MOST_PARTS).contains(count)).ok_or_else(expected);
@@ -185,7 +185,7 @@ impl Setting {
     }
 
     /// The settings with this one a step up or down; at its end it stays. Of a choice the next one, round and round.
-    pub fn step(self, settings: &Settings, up: bool, large: bool) -> Settings {
+    pub fn step(self, settings: &SimulatorSettings, up: bool, large: bool) -> SimulatorSettings {
         let mut new = *settings;
         let count = |now: u32| match (up, large) {
             (true, false) => (now + 1).min(MOST_PARTS),
@@ -234,18 +234,18 @@ impl Setting {
     }
 
     /// Whether two settings agree in this one.
-    pub fn same(self, one: &Settings, other: &Settings) -> bool {
+    pub fn same(self, one: &SimulatorSettings, other: &SimulatorSettings) -> bool {
         self.text(one) == self.text(other)
     }
 
     /// The settings with this one from others.
-    pub fn from(self, settings: &Settings, others: &Settings) -> Settings {
+    pub fn from(self, settings: &SimulatorSettings, others: &SimulatorSettings) -> SimulatorSettings {
         self.parse(&self.text(others), settings).unwrap_or(*settings)
     }
 
     /// In a few words how it differs from the default; `None` where it does not.
-    pub fn change(self, settings: &Settings) -> Option<String> {
-        if self.same(settings, &Settings::default()) {
+    pub fn change(self, settings: &SimulatorSettings) -> Option<String> {
+        if self.same(settings, &SimulatorSettings::default()) {
             return None;
         }
         let value = self.show(settings);
@@ -262,13 +262,13 @@ impl Setting {
         })
     }
 
-    /// Why it changes nothing about what is played, in a few words; `None` where it does. Without a pipeline only what
+    /// Why it changes nothing about what is simulated, in a few words; `None` where it does. Without a pipeline only what
     /// follows from the schedule and the other settings is known.
-    pub fn unused(self, play: &Play, pipeline: Option<&Pipeline>) -> Option<&'static str> {
-        if pipeline.is_some_and(Pipeline::plays_once) {
+    pub fn unused(self, setup: &Setup, pipeline: Option<&Pipeline>) -> Option<&'static str> {
+        if pipeline.is_some_and(Pipeline::runs_once) {
             return Some("this plan runs once, in an order that nothing changes");
         }
-        let schedule = play.schedule;
+        let schedule = setup.schedule;
         let lacks = |is_there: fn(&Pipeline) -> bool| pipeline.is_some_and(|pipeline| !is_there(pipeline));
         match self {
             Setting::Overlap | Setting::Links => {
@@ -290,7 +290,7 @@ impl Setting {
                 lacks(|pipeline| pipeline.assumes_forward_share).then_some("the profile tells both passes apart")
             }
             Setting::Buckets | Setting::OptimizerStep if !schedule.has_backward() => Some("inference has no backward"),
-            Setting::Buckets if !play.settings.overlap => {
+            Setting::Buckets if !setup.settings.overlap => {
                 Some("without overlap gradients are reduced at the end, at once")
             }
             Setting::Buckets => lacks(|pipeline| pipeline.stages.iter().any(|stage| stage.all_reduce_s > 0.0))
@@ -331,9 +331,9 @@ fn next_time(now_s: f64, up: bool) -> f64 {
 mod tests {
     use super::*;
 
-    /// Settings of which each is other than by default.
-    fn other() -> Settings {
-        Settings {
+    /// SimulatorSettings of which each is other than by default.
+    fn other() -> SimulatorSettings {
+        SimulatorSettings {
             forward_share: 0.1 + 0.2,
             virtual_stages: 4,
             warm_up: WarmUp::Cumulative,
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn texts_are_read_back_as_they_were() {
-        let read = Setting::ALL.into_iter().fold(Settings::default(), |settings, setting| {
+        let read = Setting::ALL.into_iter().fold(SimulatorSettings::default(), |settings, setting| {
             assert_eq!(Setting::find(setting.id()), Some(setting));
             assert!(!setting.same(&settings, &other()), "{setting:?}");
             setting.from(&settings, &other())
@@ -360,7 +360,7 @@ mod tests {
             "no overlap, shared links, 4 virtual stages, cumulative warm-up, warm-up +3, weight gradients 33.3% of the backward, \
              forward 30.0% of a node, 8 buckets, optimizer step 120.0 ms"
         );
-        assert!(Setting::ALL.iter().all(|setting| setting.change(&Settings::default()).is_none()));
+        assert!(Setting::ALL.iter().all(|setting| setting.change(&SimulatorSettings::default()).is_none()));
     }
 
     #[test]
@@ -378,10 +378,10 @@ mod tests {
             (Setting::OptimizerStep, "-3ms"),
             (Setting::OptimizerStep, "soon"),
         ] {
-            let error = setting.parse(text, &Settings::default()).unwrap_err();
+            let error = setting.parse(text, &SimulatorSettings::default()).unwrap_err();
             assert!(error.contains("expected") || error.contains("1.5ms"), "{setting:?} {text}: {error}");
         }
-        let taken = Setting::WeightGradientShare.parse(" 40 %", &Settings::default()).unwrap();
+        let taken = Setting::WeightGradientShare.parse(" 40 %", &SimulatorSettings::default()).unwrap();
         assert_eq!(taken.weight_gradient_share, 0.4);
         assert_eq!(Setting::OptimizerStep.parse("20ms", &taken).unwrap().optimizer_step_s, 0.02);
     }
@@ -390,11 +390,11 @@ mod tests {
     fn every_step_stays_within_what_can_be_typed_and_comes_back() {
         for setting in Setting::ALL {
             for (up, large) in [(true, false), (true, true), (false, false), (false, true)] {
-                let mut settings = Settings::default();
+                let mut settings = SimulatorSettings::default();
                 for _ in 0..60 {
                     settings = setting.step(&settings, up, large);
                     assert_eq!(
-                        setting.parse(&setting.text(&settings), &Settings::default()),
+                        setting.parse(&setting.text(&settings), &SimulatorSettings::default()),
                         Ok(settings),
                         "{setting:?}"
                     );
@@ -403,9 +403,9 @@ mod tests {
             let up = setting.step(&other(), true, false);
             assert!(!setting.same(&up, &other()), "{setting:?}");
         }
-        let stepped = Setting::ForwardShare.step(&Settings::default(), true, false);
+        let stepped = Setting::ForwardShare.step(&SimulatorSettings::default(), true, false);
         assert_eq!(Setting::ForwardShare.show(&stepped), "35.0%");
-        let stepped = Setting::OptimizerStep.step(&Settings::default(), true, false);
+        let stepped = Setting::OptimizerStep.step(&SimulatorSettings::default(), true, false);
         assert_eq!(Setting::OptimizerStep.show(&stepped), "1.000 ms");
         let twice = Setting::OptimizerStep.step(&Setting::OptimizerStep.step(&stepped, true, false), false, false);
         assert_eq!(twice, stepped);
@@ -413,9 +413,9 @@ mod tests {
 
     #[test]
     fn who_listens_depends_on_schedule_and_plan() {
-        let play = |schedule: Schedule| Play::from(schedule);
+        let setup = |schedule: Schedule| Setup::from(schedule);
         let heard = |schedule| -> Vec<&str> {
-            let heard = Setting::ALL.into_iter().filter(|s| s.unused(&play(schedule), None).is_none());
+            let heard = Setting::ALL.into_iter().filter(|s| s.unused(&setup(schedule), None).is_none());
             heard.map(Setting::id).collect()
         };
         assert_eq!(heard(Schedule::GPipe), ["overlap", "links", "forward-share", "buckets", "optimizer-step"]);
@@ -425,9 +425,9 @@ mod tests {
         assert_eq!(heard(Schedule::Inference), ["overlap", "links", "forward-share"]);
         let alone = Pipeline { stages: vec![Default::default()], ..Pipeline::default() };
         for setting in [Setting::Overlap, Setting::Links, Setting::Buckets, Setting::ForwardShare] {
-            assert!(setting.unused(&play(Schedule::GPipe), Some(&alone)).is_some(), "{setting:?}");
+            assert!(setting.unused(&setup(Schedule::GPipe), Some(&alone)).is_some(), "{setting:?}");
         }
-        let mut waiting = play(Schedule::GPipe);
+        let mut waiting = setup(Schedule::GPipe);
         waiting.settings.overlap = false;
         assert!(Setting::Buckets.unused(&waiting, None).is_some());
         waiting.settings.virtual_stages = 5;

@@ -35,7 +35,7 @@ impl LinkModel {
 
 /// What the simulation assumes where plan and profile are silent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct SimulatorSettings {
     /// Share of a node's time that is forward, where the profile does not tell; 1/3 by default (backward twice forward).
     pub forward_share: f64,
     /// Virtual stages of each device under interleaved 1F1B; 2 by default.
@@ -58,9 +58,9 @@ pub struct Settings {
     pub optimizer_step_s: f64,
 }
 
-impl Default for Settings {
+impl Default for SimulatorSettings {
     fn default() -> Self {
-        Settings {
+        SimulatorSettings {
             forward_share: 1.0 / 3.0,
             virtual_stages: 2,
             warm_up: WarmUp::Published,
@@ -74,7 +74,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl SimulatorSettings {
     /// Whether what runs next depends on when things end, and not on the schedule alone.
     pub(super) fn contended(&self) -> bool {
         !self.overlap || self.links != LinkModel::Private

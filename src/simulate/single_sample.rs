@@ -38,7 +38,7 @@ pub fn by_time(parts: &[Part]) -> Vec<usize> {
 }
 
 /// The timeline of a sample's run.
-pub(super) fn play(pipeline: &Pipeline, run: &SampleRun) -> Timeline {
+pub(super) fn simulate(pipeline: &Pipeline, run: &SampleRun) -> Timeline {
     let mut timeline = Timeline {
         replicas: pipeline.stages.iter().map(|stage| stage.replicas).collect(),
         iteration_s: run.sample.latency * SECONDS,

@@ -4,7 +4,7 @@
 //! are in units of their own: plans that are measured by different things stand in groups of their own, and a plan is
 //! only ever sorted among its like.
 
-use super::compare::Entry;
+use super::compare::ComparedPlan;
 use crate::{plan::Measure, units};
 
 /// A column of the comparison.
@@ -60,7 +60,7 @@ impl Column {
     }
 
     /// What it says of a plan, for people; `-` where there is nothing to say.
-    pub fn cell(self, entry: &Entry) -> String {
+    pub fn cell(self, entry: &ComparedPlan) -> String {
         let Some(figure) = self.figure(entry) else { return "-".into() };
         match self {
             Column::Time | Column::Planning => units::seconds(figure),
@@ -81,22 +81,23 @@ impl Column {
     }
 
     /// The figure itself, in base units; `None` where there is none.
-    pub fn figure(self, entry: &Entry) -> Option<f64> {
-        let played = entry.played.as_ref();
+    pub fn figure(self, entry: &ComparedPlan) -> Option<f64> {
+        let simulated = entry.simulated.as_ref();
         match self {
-            Column::Time => played.map(|played| played.iteration_s),
+            Column::Time => simulated.map(|simulated| simulated.iteration_s),
             Column::Objective => match entry.score.as_ref().map(|score| score.measure) {
                 // A batch's time, as a time of each of its samples: so it stands beside those of other planners.
-                Some(Measure::IterationTime) => {
-                    entry.value().zip(played).map(|(value, played)| value / (played.samples_per_s * played.iteration_s))
-                }
-                Some(_) if entry.played.is_some() => entry.score.as_ref().map(|score| score.value),
+                Some(Measure::IterationTime) => entry
+                    .value()
+                    .zip(simulated)
+                    .map(|(value, simulated)| value / (simulated.samples_per_s * simulated.iteration_s)),
+                Some(_) if entry.simulated.is_some() => entry.score.as_ref().map(|score| score.value),
                 _ => entry.value(),
             },
-            Column::Memory => played.map(|played| played.peak_memory_bytes),
+            Column::Memory => simulated.map(|simulated| simulated.peak_memory_bytes),
             Column::Devices => entry.plan.as_ref().map(|plan| f64::from(plan.devices_used())),
-            Column::Throughput => played.map(|played| played.samples_per_s),
-            Column::Bubble => played.map(|played| played.bubble),
+            Column::Throughput => simulated.map(|simulated| simulated.samples_per_s),
+            Column::Bubble => simulated.map(|simulated| simulated.bubble),
             Column::Predicted => entry.prediction_error(),
             Column::Gap => entry.gap(),
             Column::Planning => entry.seconds,
@@ -104,7 +105,7 @@ impl Column {
     }
 
     /// What rows are sorted by: the less, the further up.
-    fn rank(self, entry: &Entry) -> Option<f64> {
+    fn rank(self, entry: &ComparedPlan) -> Option<f64> {
         let figure = self.figure(entry)?;
         Some(match self {
             Column::Throughput => -figure,
@@ -117,7 +118,7 @@ impl Column {
 }
 
 /// What an entry is measured by, by name; `None` where there is no valid plan.
-pub fn group(entry: &Entry) -> Option<&'static str> {
+pub fn group(entry: &ComparedPlan) -> Option<&'static str> {
     entry.score.as_ref().filter(|score| score.is_valid()).map(|score| like(score.measure).name())
 }
 
@@ -127,17 +128,17 @@ fn like(measure: Measure) -> Measure {
 }
 
 /// The title of a group: what its plans are measured by, in which unit, what a gap of theirs is to, and how they are
-/// played if not as batches.
+/// simulated if not as batches.
 pub fn group_title(measure: Measure) -> String {
     let name = measure.name().replace('_', " ");
-    let played = if matches!(measure, Measure::Latency { .. }) { "; one sample alone" } else { "" };
-    format!("{name}, {}{played}; gap to the {}", measure.unit(), measure.goal())
+    let simulated = if matches!(measure, Measure::Latency { .. }) { "; one sample alone" } else { "" };
+    format!("{name}, {}{simulated}; gap to the {}", measure.unit(), measure.goal())
 }
 
 /// Sorts by a column, best first, within groups of one objective; the groups stay in the order in which they first come.
 /// Without a column the order stays. Entries without a figure come last in their group, those without a plan last of all.
 /// `O(n log n)`.
-pub fn sort<T>(rows: &mut [T], entry: impl Fn(&T) -> &Entry, column: Option<Column>, reversed: bool) {
+pub fn sort<T>(rows: &mut [T], entry: impl Fn(&T) -> &ComparedPlan, column: Option<Column>, reversed: bool) {
     let mut groups: Vec<&'static str> = vec![];
     for name in rows.iter().filter_map(|row| group(entry(row))) {
         if !groups.contains(&name) {

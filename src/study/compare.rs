@@ -1,6 +1,6 @@
 //! Many planners' plans, and plans from files, on one table in one simulator.
 //!
-//! Every planner promises in terms of its own; the simulator plays one batch of each plan under one schedule, so that
+//! Every planner promises in terms of its own; the simulator runs one batch of each plan under one schedule, so that
 //! promises can be held against one another. Where an objective is a time per sample, the difference between it and the
 //! simulated one is the planner's prediction error.
 
@@ -12,7 +12,7 @@ use crate::{
     plan::{Measure, Plan, Score},
     planner::{Fault, Outcome, Planner, PlannerInfo, Problem, REPORT, Search, Status},
     run::{Run, Simulation},
-    simulate::{Pipeline, Play, Schedule, Timeline},
+    simulate::{Pipeline, Schedule, Setup, Timeline},
     study::promise::times_s,
     workload::{Workload, formats::Wired},
 };
@@ -22,8 +22,8 @@ pub const TIME_FOR_EACH: Duration = Duration::from_secs(10);
 
 /// A plan in the simulator.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Played {
-    /// The schedule that was played: the one asked for, unless the plan has no choice.
+pub struct SimulatedFigures {
+    /// The schedule that was simulated: the one asked for, unless the plan has no choice.
     pub schedule: Schedule,
     /// Time of one batch, seconds.
     pub iteration_s: f64,
@@ -39,7 +39,7 @@ pub struct Played {
 
 /// A line of the comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct ComparedPlan {
     /// The planner's id, or the plan's file.
     pub id: String,
     /// What people call it.
@@ -57,7 +57,7 @@ pub struct Entry {
     /// The limit on a device's memory that it was made under, bytes: memory is told in its unit.
     pub memory_limit_bytes: f64,
     /// The plan in the simulator, if it is valid.
-    pub played: Option<Played>,
+    pub simulated: Option<SimulatedFigures>,
     /// Wall-clock seconds of planning; `None` for a plan from a file.
     pub seconds: Option<f64>,
     /// Why there is no plan, or what the result rests on.
@@ -66,11 +66,11 @@ pub struct Entry {
     pub fault: Option<Fault>,
 }
 
-impl Entry {
+impl ComparedPlan {
     /// The same with what came of its simulation.
-    fn simulated(mut self, played: Option<Result<Played, String>>) -> Self {
-        match played {
-            Some(Ok(played)) => self.played = Some(played),
+    fn simulated(mut self, simulated: Option<Result<SimulatedFigures, String>>) -> Self {
+        match simulated {
+            Some(Ok(simulated)) => self.simulated = Some(simulated),
             Some(Err(given_up)) => self.remarks.push(given_up),
             None => {}
         }
@@ -92,8 +92,8 @@ impl Entry {
     /// promises too much. `None` where the objective is no time.
     pub fn prediction_error(&self) -> Option<f64> {
         let score = self.score.as_ref().filter(|score| score.is_valid())?;
-        let played = self.played.as_ref()?;
-        let (promised, simulated) = times_s(score, played.iteration_s, played.samples_per_s)?;
+        let simulated = self.simulated.as_ref()?;
+        let (promised, simulated) = times_s(score, simulated.iteration_s, simulated.samples_per_s)?;
         Some(promised / simulated - 1.0)
     }
 }
@@ -102,22 +102,22 @@ impl Entry {
 const REFERENCE: &str = "joint";
 
 /// Seconds of the batch that others are held against, if that plan is among them.
-pub fn reference_s(entries: &[Entry]) -> Option<f64> {
+pub fn reference_s(entries: &[ComparedPlan]) -> Option<f64> {
     let found = entries.iter().find(|entry| entry.id == REFERENCE)?;
-    found.played.as_ref().map(|played| played.iteration_s).filter(|&seconds| seconds > 0.0)
+    found.simulated.as_ref().map(|simulated| simulated.iteration_s).filter(|&seconds| seconds > 0.0)
 }
 
-impl Entry {
+impl ComparedPlan {
     /// By how much its simulated batch takes longer than the one it is held against, relative to that.
     pub fn against(&self, reference_s: Option<f64>) -> Option<f64> {
-        let own = self.played.as_ref().map(|played| played.iteration_s).filter(|&seconds| seconds > 0.0)?;
+        let own = self.simulated.as_ref().map(|simulated| simulated.iteration_s).filter(|&seconds| seconds > 0.0)?;
         // One sample alone is no batch.
         let batch = !self.score.as_ref().is_some_and(|score| matches!(score.measure, Measure::Latency { .. }));
         reference_s.filter(|_| batch).map(|reference| own / reference - 1.0)
     }
 }
 
-impl Played {
+impl SimulatedFigures {
     /// Plays a valid plan, unless the search ends meanwhile.
     ///
     /// # Errors
@@ -126,21 +126,21 @@ impl Played {
         workload: &Workload,
         limits: &Limits,
         plan: &Plan,
-        play: impl Into<Play>,
+        setup: impl Into<Setup>,
         search: &Search,
     ) -> Result<Self, String> {
-        let simulation = Simulation::within(workload, limits, plan, play, search)?;
-        Ok(Played::of(&simulation.pipeline, simulation.schedule, &simulation.timeline))
+        let simulation = Simulation::within(workload, limits, plan, setup, search)?;
+        Ok(SimulatedFigures::of(&simulation.pipeline, simulation.schedule, &simulation.timeline))
     }
 
-    /// Whether anything was played: a batch too long for its settings is not.
+    /// Whether anything was simulated: a batch too long for its settings is not.
     pub fn is_there(&self) -> bool {
         self.iteration_s > 0.0
     }
 
-    /// The figures of a plan that was played already.
+    /// The figures of a plan that was simulated already.
     pub fn of(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) -> Self {
-        Played {
+        SimulatedFigures {
             schedule: pipeline.schedule(schedule),
             iteration_s: timeline.iteration_s,
             samples_per_s: timeline.samples_per_s,
@@ -151,16 +151,16 @@ impl Played {
     }
 }
 
-/// Asks one planner, puts its plan on the devices of a topology where there is one and the planner knows none, and plays it
+/// Asks one planner, puts its plan on the devices of a topology where there is one and the planner knows none, and simulates it
 /// under the search that `then` makes of the one it had. A planner that fails has a line that says so.
 pub fn planned(
     planner: &'static dyn Planner,
     problem: Problem,
     wired: Option<&Wired>,
-    play: impl Into<Play>,
+    setup: impl Into<Setup>,
     search: &Search,
     then: impl FnOnce(&Search) -> Search,
-) -> Entry {
+) -> ComparedPlan {
     let mut run = match Run::new(planner, problem, search) {
         Ok(run) => run,
         Err(fault) => return failed(planner.info(), fault, search.elapsed().as_secs_f64()),
@@ -169,8 +169,9 @@ pub fn planned(
         run.map_onto(wired, search);
     }
     let Problem { workload, limits, .. } = &run.problem;
-    let played = run.outcome.plan.as_ref().map(|plan| Played::within(workload, limits, plan, play, &then(search)));
-    line(planner.info(), (&run.outcome, run.score.as_ref()), limits, run.seconds, None).simulated(played)
+    let simulated =
+        run.outcome.plan.as_ref().map(|plan| SimulatedFigures::within(workload, limits, plan, setup, &then(search)));
+    line(planner.info(), (&run.outcome, run.score.as_ref()), limits, run.seconds, None).simulated(simulated)
 }
 
 /// The line of a finished run.
@@ -179,11 +180,11 @@ pub fn line(
     (outcome, score): (&Outcome, Option<&Score>),
     limits: &Limits,
     seconds: f64,
-    played: Option<Played>,
-) -> Entry {
+    simulated: Option<SimulatedFigures>,
+) -> ComparedPlan {
     let story = outcome.infeasible.iter().map(|story| story.explanation.clone());
     let among = outcome.proven_among.map(|plans| format!("its gap* is to the best among {plans}"));
-    Entry {
+    ComparedPlan {
         id: planner.id.into(),
         name: planner.name.into(),
         status: Some(outcome.status),
@@ -192,7 +193,7 @@ pub fn line(
         bound: outcome.lower_bound,
         proven_among: outcome.proven_among,
         memory_limit_bytes: limits.memory_bytes,
-        played,
+        simulated,
         seconds: Some(seconds),
         remarks: story.chain(among).chain(outcome.notes.iter().cloned()).collect(),
         fault: None,
@@ -200,8 +201,8 @@ pub fn line(
 }
 
 /// The line of a planner that failed.
-fn failed(planner: &PlannerInfo, fault: Fault, seconds: f64) -> Entry {
-    Entry {
+fn failed(planner: &PlannerInfo, fault: Fault, seconds: f64) -> ComparedPlan {
+    ComparedPlan {
         id: planner.id.into(),
         name: planner.name.into(),
         status: None,
@@ -210,25 +211,25 @@ fn failed(planner: &PlannerInfo, fault: Fault, seconds: f64) -> Entry {
         bound: None,
         proven_among: None,
         memory_limit_bytes: Limits::NEUTRAL.memory_bytes,
-        played: None,
+        simulated: None,
         seconds: Some(seconds),
         remarks: vec![format!("a bug of plantui: {fault}; {REPORT}")],
         fault: Some(fault),
     }
 }
 
-/// Scores and plays a plan that is already there, unless the search ends meanwhile.
+/// Scores and simulates a plan that is already there, unless the search ends meanwhile.
 pub fn given(
     id: &str,
     workload: &Workload,
     limits: &Limits,
     plan: Plan,
-    play: impl Into<Play>,
+    setup: impl Into<Setup>,
     search: &Search,
-) -> Entry {
+) -> ComparedPlan {
     let score = check(workload, limits, &plan);
-    let played = score.is_valid().then(|| Played::within(workload, limits, &plan, play, search));
-    let entry = Entry {
+    let simulated = score.is_valid().then(|| SimulatedFigures::within(workload, limits, &plan, setup, search));
+    let entry = ComparedPlan {
         id: id.into(),
         name: id.into(),
         status: None,
@@ -238,11 +239,11 @@ pub fn given(
         bound: None,
         proven_among: None,
         memory_limit_bytes: limits.memory_bytes,
-        played: None,
+        simulated: None,
         seconds: None,
         fault: None,
     };
-    entry.simulated(played)
+    entry.simulated(simulated)
 }
 
 #[cfg(test)]
@@ -265,14 +266,14 @@ mod tests {
 
     #[test]
     fn a_planner_that_fails_has_a_line_that_says_so() {
-        let play = Schedule::OneForwardOneBackward;
+        let setup = Schedule::OneForwardOneBackward;
         let asked = |planner| problem(planner, &Overrides::default());
-        let entry = planned(&Liar::Claims, asked(&Liar::Claims), None, play, &Search::default(), Search::clone);
+        let entry = planned(&Liar::Claims, asked(&Liar::Claims), None, setup, &Search::default(), Search::clone);
         assert!(matches!(entry.fault, Some(Fault::Claim { planner: "liar", .. })));
         assert_eq!((entry.status, entry.value(), &entry.plan), (None, None, &None));
         assert!(entry.remarks[0].contains("claims") && entry.remarks[0].contains(REPORT), "{:?}", entry.remarks);
         let piper = crate::planner::find("piper").unwrap();
-        let other = planned(piper, asked(piper), None, play, &Search::default(), Search::clone);
+        let other = planned(piper, asked(piper), None, setup, &Search::default(), Search::clone);
         assert!(other.fault.is_none() && other.value().is_some());
     }
 
@@ -286,11 +287,11 @@ mod tests {
         stopped.cancel();
         let whole = Search::default();
         let entry = planned(planner, asked, None, schedule, &whole, |_| stopped.clone());
-        assert!(entry.value().is_some() && entry.played.is_none() && entry.prediction_error().is_none());
+        assert!(entry.value().is_some() && entry.simulated.is_none() && entry.prediction_error().is_none());
         assert!(entry.remarks.iter().any(|remark| remark.starts_with("not simulated: stopped")), "{:?}", entry.remarks);
         let plan = entry.plan.unwrap();
         let again = given("file", &workload, &limits, plan.clone(), schedule, &stopped);
-        assert!(again.value().is_some() && again.played.is_none());
-        assert!(given("file", &workload, &limits, plan, schedule, &whole).played.is_some());
+        assert!(again.value().is_some() && again.simulated.is_none());
+        assert!(given("file", &workload, &limits, plan, schedule, &whole).simulated.is_some());
     }
 }

@@ -17,7 +17,7 @@ use crate::{
         Search,
         parmesan::mapping::{self, Consider, Instance},
     },
-    simulate::{Play, length_unless},
+    simulate::{Setup, length_unless},
     workload::Workload,
 };
 
@@ -51,9 +51,9 @@ pub struct Wider {
 /// What a plan carries over each link that it uses, the fullest first; nothing for a plan on no topology.
 pub fn loads(workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<LinkLoad> {
     let Some(topology) = &plan.topology else { return vec![] };
-    let play = Play::default().of(plan);
+    let setup = Setup::default().of(plan);
     let plain = Plan { topology: None, ..plan.clone() };
-    let pipeline = family::pipeline(workload, limits, &plain, &play.settings);
+    let pipeline = family::pipeline(workload, limits, &plain, &setup.settings);
     let devices: Vec<usize> = plan.devices().map(|device| device as usize).collect();
     if !pipeline.flows() {
         return vec![];
@@ -86,11 +86,11 @@ fn link(topology: &Topology, channel: u32) -> &Link {
 /// most first. `None` for a plan on no topology, or if the search ends.
 pub fn twice_as_fast(workload: &Workload, limits: &Limits, plan: &Plan, search: &Search) -> Option<(f64, Vec<Wider>)> {
     let topology = plan.topology.as_ref()?;
-    let play = Play::default().of(plan);
+    let setup = Setup::default().of(plan);
     let on = |topology: Arc<Topology>| {
         let plan = Plan { topology: Some(topology), ..plan.clone() };
-        let pipeline = family::pipeline(workload, limits, &plan, &play.settings);
-        length_unless(&pipeline, pipeline.schedule(play.schedule), &|| search.cancelled())
+        let pipeline = family::pipeline(workload, limits, &plan, &setup.settings);
+        length_unless(&pipeline, pipeline.schedule(setup.schedule), &|| search.cancelled())
     };
     let now = on(Arc::clone(topology))?;
     let loads = loads(workload, limits, plan);

@@ -16,7 +16,7 @@ use crate::{
     family,
     plan::Plan,
     run::Simulation,
-    simulate::{LinkModel, Pipeline, Play, Schedule, Timeline, Wires, length_unless},
+    simulate::{LinkModel, Pipeline, Schedule, Setup, Timeline, Wires, length_unless},
     units,
     workload::Workload,
 };
@@ -66,7 +66,7 @@ impl Losses {
         stopped: &dyn Fn() -> bool,
     ) -> Option<Losses> {
         let simulated = timeline.iteration_s > 0.0 && pipeline.microbatches > 0;
-        if !simulated || pipeline.plays_once() || pipeline.stages.is_empty() {
+        if !simulated || pipeline.runs_once() || pipeline.stages.is_empty() {
             return None;
         }
         let schedule = pipeline.schedule(schedule);
@@ -76,14 +76,14 @@ impl Losses {
 
     /// The same of a plan measured by the time of a batch, simulated as that measures it.
     pub fn of_plan(workload: &Workload, limits: &Limits, plan: &Plan, stopped: &dyn Fn() -> bool) -> Option<Losses> {
-        let play = Play::default().of(plan);
-        let mut pipeline = family::pipeline(workload, limits, plan, &play.settings);
+        let setup = Setup::default().of(plan);
+        let mut pipeline = family::pipeline(workload, limits, plan, &setup.settings);
         pipeline.machines.clear();
         let pipeline = pipeline.of_one_replica();
-        if pipeline.microbatches == 0 || pipeline.plays_once() || pipeline.stages.is_empty() {
+        if pipeline.microbatches == 0 || pipeline.runs_once() || pipeline.stages.is_empty() {
             return None;
         }
-        let schedule = pipeline.schedule(play.schedule);
+        let schedule = pipeline.schedule(setup.schedule);
         let runs = Runs::new(&pipeline, schedule, stopped)?;
         let batch_s = length_unless(&pipeline, schedule, stopped).filter(|&seconds| seconds > 0.0)?;
         Losses::of_batch(&pipeline, schedule, batch_s, &runs)
@@ -257,7 +257,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{PipelineStage, Settings, Transfer, simulate};
+    use crate::simulate::{PipelineStage, SimulatorSettings, Transfer, simulate};
 
     fn pipeline(replicas: &[u32], transfer_s: f64, microbatches: u32) -> Pipeline {
         let stage = |&replicas: &u32| PipelineStage {
@@ -308,7 +308,7 @@ mod tests {
         // A single stage loses nothing but its all-reduce.
         let mut one = pipeline(&[2], 0.0, 10);
         one.stages[0].all_reduce_s = 5.0;
-        one.settings = Settings { optimizer_step_s: 1.0, ..Settings::default() };
+        one.settings = SimulatorSettings { optimizer_step_s: 1.0, ..SimulatorSettings::default() };
         let reduced = losses(&one);
         assert!(near(reduced.reduce_s, 6.0) && near(reduced.fill_s, 0.0), "{reduced:?}");
         // Transfers that take as long as the work leave 1F1B waiting for them.

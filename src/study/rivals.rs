@@ -15,7 +15,7 @@ use crate::{
     plan::{Measure, Schedule},
     planner::{self, Options, PlannerInfo, Problem, Search},
     run::Run,
-    simulate::Play,
+    simulate::Setup,
     units,
 };
 
@@ -79,7 +79,7 @@ pub fn rival(
     let problem = Problem { options: Options::defaults(planner.options()), ..own.problem.clone() };
     let part = search.part(Some(each));
     let mut run = Run::new(planner, problem, &part).ok()?;
-    run.simulate(Play::default(), &part.follow(each));
+    run.simulate(Setup::default(), &part.follow(each));
     let (plan, simulation) = (run.outcome.plan.as_ref()?, run.simulation.as_ref()?);
     let batch_s = simulation.timeline.iteration_s;
     let theirs = Losses::of_simulation(simulation)?;

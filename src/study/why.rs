@@ -4,7 +4,7 @@
 //! most first. `O(nodes)`.
 
 use crate::{
-    study::compare::Entry,
+    study::compare::ComparedPlan,
     units::{self, percent_whole},
     workload::piper::RECOMPUTE,
 };
@@ -20,12 +20,12 @@ pub struct Named<'a> {
     /// Its name on the table.
     pub name: &'a str,
     /// Its figures.
-    pub entry: &'a Entry,
+    pub entry: &'a ComparedPlan,
 }
 
 /// Why the faster of two plans is faster; `None` where one was not simulated.
 pub fn why(first: Named<'_>, second: Named<'_>) -> Option<String> {
-    let time = |plan: Named<'_>| plan.entry.played.as_ref().map(|played| played.iteration_s);
+    let time = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.iteration_s);
     let (a, b) = (time(first)?, time(second)?);
     if (a / b - 1.0).abs() < ALIKE {
         return Some(format!("{} and {} take the same time within half a percent.", first.name, second.name));
@@ -41,7 +41,7 @@ pub fn why(first: Named<'_>, second: Named<'_>) -> Option<String> {
 
 /// Fewer stages, or a schedule that idles less.
 fn bubble(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
-    let share = |plan: Named<'_>| plan.entry.played.as_ref().map(|played| played.bubble);
+    let share = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.bubble);
     let (own, other) = (share(fast)?, share(slow)?);
     if own > other - POINT {
         return None;
@@ -101,7 +101,7 @@ fn recomputation(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
 
 /// Memory that is used where the other leaves it.
 fn memory(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
-    let peak = |plan: Named<'_>| plan.entry.played.as_ref().map(|played| played.peak_memory_bytes);
+    let peak = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.peak_memory_bytes);
     let (own, other) = (peak(fast)?, peak(slow)?);
     let told = |bytes: f64| units::bytes_like(bytes, fast.entry.memory_limit_bytes);
     (own > other * 1.1).then(|| format!("it uses {} where {} uses {}", told(own), slow.name, told(other)))
@@ -127,20 +127,20 @@ mod tests {
         let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let plan = |id: &str| {
             let planner = planner::find(id).unwrap();
-            let play = Schedule::OneForwardOneBackward;
+            let setup = Schedule::OneForwardOneBackward;
             let options = planner::Options::defaults(planner.options());
             let problem = planner::Problem { workload: workload.clone(), limits, options };
-            compare::planned(planner, problem, None, play, &Search::default(), Search::clone)
+            compare::planned(planner, problem, None, setup, &Search::default(), Search::clone)
         };
         let (piper, equal) = (plan("piper"), plan("equal-partition"));
         let named = |name, entry| Named { name, entry };
         let told = why(named("E", &equal), named("P", &piper)).unwrap();
-        let times = equal.played.as_ref().unwrap().iteration_s / piper.played.as_ref().unwrap().iteration_s;
+        let times = equal.simulated.as_ref().unwrap().iteration_s / piper.simulated.as_ref().unwrap().iteration_s;
         assert!(told.starts_with(&format!("P is {times:.2}x faster than E: ")) && told.ends_with('.'), "{told}");
-        let slowest = |entry: &Entry| entry.score.as_ref().unwrap().slowest_s;
+        let slowest = |entry: &ComparedPlan| entry.score.as_ref().unwrap().slowest_s;
         assert_eq!(told.contains("slowest stage"), slowest(&piper) < slowest(&equal) * (1.0 - ALIKE), "{told}");
         let same = why(named("A", &piper), named("B", &piper)).unwrap();
         assert_eq!(same, "A and B take the same time within half a percent.");
-        assert_eq!(why(named("A", &piper), named("B", &Entry { played: None, ..equal.clone() })), None);
+        assert_eq!(why(named("A", &piper), named("B", &ComparedPlan { simulated: None, ..equal.clone() })), None);
     }
 }

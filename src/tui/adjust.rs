@@ -1,4 +1,4 @@
-//! Changing what stands at the left: planner, limits, options, how plans are played.
+//! Changing what stands at the left: planner, limits, options, how plans are simulated.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::{
     cluster::LimitKind,
     family::dial,
     planner::{OptionKind, OptionSpec, OptionValue},
-    simulate::{Schedule, Settings},
+    simulate::{Schedule, SimulatorSettings},
     units,
     workload::Workload,
 };
@@ -41,7 +41,7 @@ enum Typed {
     Limit(LimitKind, f64),
     Workload(Box<Workload>),
     Option(&'static str, OptionValue),
-    Simulator(Settings),
+    Simulator(SimulatorSettings),
 }
 
 impl Model {
@@ -108,29 +108,29 @@ impl Model {
         }
     }
 
-    /// Does an action to a row that says how plans are played.
+    /// Does an action to a row that says how plans are simulated.
     fn act_on_play_row(&mut self, row: PanelRow, action: Action) -> Effects {
         let up = matches!(action, Action::Increase | Action::IncreaseLarge | Action::Edit);
         let large = matches!(action, Action::DecreaseLarge | Action::IncreaseLarge);
-        let mut play = self.play;
+        let mut setup = self.setup;
         match (row, action) {
             (PanelRow::Setting(setting), Action::Reset) => {
-                play = play.reset(setting, &self.first_settings);
+                setup = setup.reset(setting, &self.first_settings);
             }
             (PanelRow::Setting(setting), Action::Edit) if !setting.is_choice() => {
                 self.begin_typing(row);
                 return vec![];
             }
-            (PanelRow::Setting(setting), _) => play = play.set(setting.step(&play.settings, up, large)),
-            (_, Action::Reset) => (play.schedule, play.asked.schedule) = (Schedule::ALL[0], false),
+            (PanelRow::Setting(setting), _) => setup = setup.set(setting.step(&setup.settings, up, large)),
+            (_, Action::Reset) => (setup.schedule, setup.asked.schedule) = (Schedule::ALL[0], false),
             _ => {
-                // Those that the plan cannot play too: the view says why, and what would let it.
+                // Those that the plan cannot run too: the view says why, and what would let it.
                 let count = Schedule::ALL.len();
-                let at = Schedule::ALL.iter().position(|schedule| *schedule == play.schedule).unwrap_or(0);
-                play = play.with(Schedule::ALL[(at + if up { 1 } else { count - 1 }) % count]);
+                let at = Schedule::ALL.iter().position(|schedule| *schedule == setup.schedule).unwrap_or(0);
+                setup = setup.with(Schedule::ALL[(at + if up { 1 } else { count - 1 }) % count]);
             }
         }
-        self.set_play(play)
+        self.set_setup(setup)
     }
 
     /// Makes a planner the one in force.
@@ -203,7 +203,7 @@ impl Model {
             PanelRow::Limit(kind) => kind.format(self.limits.get(kind)),
             PanelRow::Dial(i) => self.dials[i].value.clone(),
             PanelRow::Option(i) => self.specs()[i].show(&self.option_value(&self.specs()[i])),
-            PanelRow::Setting(setting) => setting.show(&self.play.settings),
+            PanelRow::Setting(setting) => setting.show(&self.setup.settings),
             PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => return,
         };
         self.focus = Focus::Panel;
@@ -224,7 +224,7 @@ impl Model {
                     let spec = self.specs().iter().find(|spec| spec.name == name);
                     return spec.map_or_else(Vec::new, |spec| self.set_option(spec, value));
                 }
-                Ok(Typed::Simulator(settings)) => return self.set_play(self.play.set(settings)),
+                Ok(Typed::Simulator(settings)) => return self.set_setup(self.setup.set(settings)),
                 Err(error) => editing.error = Some(error),
             },
             _ => {
@@ -271,10 +271,10 @@ impl Model {
                 Ok(Typed::Option(spec.name, value))
             }
             // What is shown may be rounded: left as it is, it is what it was.
-            PanelRow::Setting(setting) if text.trim() == setting.show(&self.play.settings) => {
-                Ok(Typed::Simulator(self.play.settings))
+            PanelRow::Setting(setting) if text.trim() == setting.show(&self.setup.settings) => {
+                Ok(Typed::Simulator(self.setup.settings))
             }
-            PanelRow::Setting(setting) => setting.parse(text, &self.play.settings).map(Typed::Simulator),
+            PanelRow::Setting(setting) => setting.parse(text, &self.setup.settings).map(Typed::Simulator),
             PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => Err(String::new()),
         }
     }

@@ -127,7 +127,7 @@ impl Model {
         let goal =
             Goal { figure, measure: self.measure(), at_most: form.sign() == "<=", value: self.limits.memory_bytes };
         let timeline =
-            self.played.as_ref().map(|played| &played.timeline).filter(|timeline| timeline.iteration_s > 0.0);
+            self.simulated.as_ref().map(|simulated| &simulated.timeline).filter(|timeline| timeline.iteration_s > 0.0);
         let score = self.shown.as_ref().and_then(|shown| shown.score.as_ref()).filter(|score| score.is_valid());
         let value = match figure {
             seek::Figure::Planned => score.filter(|score| score.measure == goal.measure).map(|score| score.value),
@@ -221,9 +221,9 @@ impl Model {
             limits: self.limits,
             options: self.options[self.planner].clone(),
         };
-        let play = self.play;
+        let setup = self.setup;
         let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {
-            let asked = seek::Asked { planner, problem: &problem, play, each: Some(EACH) };
+            let asked = seek::Asked { planner, problem: &problem, setup, each: Some(EACH) };
             let (sender, receiver) = crossbeam_channel::unbounded();
             let question = &question;
             std::thread::scope(|scope| {

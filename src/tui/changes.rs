@@ -11,8 +11,8 @@ use std::{
 
 use super::{
     model::{Model, Tone},
-    played::Played,
     shown::Standing,
+    simulated::Simulated,
 };
 use crate::{
     cluster::{LimitKind, Limits},
@@ -81,19 +81,19 @@ impl Model {
     }
 
     /// Notes a plan's simulated batch.
-    pub(super) fn note_change(&mut self, played: &Arc<Played>) {
-        let shown = &played.shown;
-        let timeline = &played.timeline;
+    pub(super) fn note_change(&mut self, simulated: &Arc<Simulated>) {
+        let shown = &simulated.shown;
+        let timeline = &simulated.timeline;
         if matches!(shown.standing, Standing::BestSoFar { .. }) || timeline.iteration_s <= 0.0 {
             return;
         }
         let worth = Worth {
             iteration_s: timeline.iteration_s,
             samples_per_s: timeline.samples_per_s,
-            planner: self.visited().unwrap_or(shown.planner.name).to_string(),
+            planner: self.previewed().unwrap_or(shown.planner.name).to_string(),
             limits: shown.limits,
         };
-        let stages = stages(played);
+        let stages = stages(simulated);
         let changes = &mut self.changes;
         if changes.now.as_ref() == Some(&worth) && changes.stages == stages {
             return;
@@ -187,8 +187,8 @@ fn with(kind: LimitKind, value: f64) -> String {
 }
 
 /// By device: its stage.
-fn stages(played: &Played) -> BTreeMap<u32, usize> {
-    let Some((plan, _)) = played.shown.plan() else { return BTreeMap::new() };
+fn stages(simulated: &Simulated) -> BTreeMap<u32, usize> {
+    let Some((plan, _)) = simulated.shown.plan() else { return BTreeMap::new() };
     let of = |(i, stage): (usize, &crate::plan::Stage)| stage.devices.iter().map(move |&device| (device, i)).collect();
     plan.stages.iter().enumerate().flat_map(|(i, stage)| -> Vec<(u32, usize)> { of((i, stage)) }).collect()
 }

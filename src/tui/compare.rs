@@ -1,7 +1,7 @@
 //! The Compare view's state: who stands on the table, in which order, and how plans get there.
 //!
 //! A planner has one row, its newest answer; a pin has one for as long as it is pinned. The plan that is shown stands on the
-//! table without being asked for: its timeline was played anyway, and its figures come from that. Asking every planner is
+//! table without being asked for: its timeline was simulated anyway, and its figures come from that. Asking every planner is
 //! a study of its own beside the planning; rows arrive one by one. Nothing is thrown away when a limit changes: a row says
 //! that it is old, because an old figure next to a new one is what one wants to see.
 
@@ -12,23 +12,23 @@ use std::{
 };
 
 use super::{
-    contender::Contender,
+    compared::Compared,
     model::{Model, Tone},
     pins::Pins,
-    played::Played,
-    shown::Shown,
+    preview::Preview,
+    shown::ShownRun,
     side::Side,
+    simulated::Simulated,
     studies::{Finding, StudyKind, Work},
     update::Effects,
-    visit::Visit,
 };
 use crate::{
     planner::{Planner, Problem, Search, Status, panic_message},
     run,
-    simulate::{LEAST_TIME, Play, Schedule},
+    simulate::{LEAST_TIME, Schedule, Setup},
     study::{
         columns::{self, Column},
-        compare::{Entry, TIME_FOR_EACH},
+        compare::{ComparedPlan, TIME_FOR_EACH},
     },
     workload::Workload,
 };
@@ -37,7 +37,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
     /// A plan, or a proof that there is none.
-    Plan(Box<Contender>),
+    Plan(Box<Compared>),
     /// It cannot be asked with its options as they are.
     Refused(String),
     /// It fell over.
@@ -87,9 +87,9 @@ pub(super) struct CompareState {
     /// The newest answer of each planner that gave one, in the order of their places.
     pub answers: Vec<(usize, Answer)>,
     /// The last plan that the planner at the left made.
-    pub planned: Option<(usize, Arc<Shown>)>,
+    pub planned: Option<(usize, Arc<ShownRun>)>,
     /// The plan that is shown, where nothing else on the table is it.
-    pub other: Option<Contender>,
+    pub other: Option<Compared>,
     /// Plans that were put aside.
     pub pins: Pins,
     /// Planners that are still to answer.
@@ -107,7 +107,7 @@ pub(super) struct CompareState {
     /// Two plans side by side.
     pub side: Option<Side>,
     /// The plan of the table that is shown in the other views.
-    pub visit: Option<Visit>,
+    pub preview: Option<Preview>,
 }
 
 impl Default for CompareState {
@@ -124,7 +124,7 @@ impl Default for CompareState {
             marked: vec![],
             unfolded: false,
             side: None,
-            visit: None,
+            preview: None,
         }
     }
 }
@@ -147,13 +147,13 @@ impl CompareState {
     }
 
     /// All plans on the table, pins of other workloads included.
-    fn contenders(&mut self) -> impl Iterator<Item = (Key, &mut Contender)> {
+    fn compared_plans(&mut self) -> impl Iterator<Item = (Key, &mut Compared)> {
         let answers = self.answers.iter_mut().filter_map(|(planner, answer)| match answer {
-            Answer::Plan(contender) => Some((Key::Planner(*planner), contender.as_mut())),
+            Answer::Plan(compared) => Some((Key::Planner(*planner), compared.as_mut())),
             _ => None,
         });
-        let other = self.other.iter_mut().map(|contender| (Key::Other, contender));
-        let pins = self.pins.list.iter_mut().map(|pin| (Key::Pin(pin.id), &mut pin.contender));
+        let other = self.other.iter_mut().map(|compared| (Key::Other, compared));
+        let pins = self.pins.list.iter_mut().map(|pin| (Key::Pin(pin.id), &mut pin.compared));
         answers.chain(other).chain(pins)
     }
 
@@ -163,7 +163,7 @@ impl CompareState {
         self.planned = None;
         self.other = None;
         self.side = None;
-        self.visit = None;
+        self.preview = None;
         self.marked.retain(|key| matches!(key, Key::Pin(_)));
     }
 
@@ -178,17 +178,17 @@ impl Model {
     /// The rows of the table, from the top.
     pub(super) fn compare_rows(&self) -> Vec<Row> {
         let state = &self.compare;
-        let mut plans: Vec<(Key, &Entry)> = vec![];
+        let mut plans: Vec<(Key, &ComparedPlan)> = vec![];
         let (mut failed, mut refused) = (vec![], vec![]);
         for (planner, answer) in &state.answers {
             match answer {
-                Answer::Plan(contender) => plans.push((Key::Planner(*planner), &contender.entry)),
+                Answer::Plan(compared) => plans.push((Key::Planner(*planner), &compared.entry)),
                 Answer::Failed(_) => failed.push(Row::Failed(*planner)),
                 Answer::Refused(_) => refused.push(*planner),
             }
         }
-        plans.extend(self.other_contender().map(|contender| (Key::Other, &contender.entry)));
-        plans.extend(self.pins_here().map(|pin| (Key::Pin(pin.id), &pin.contender.entry)));
+        plans.extend(self.other_compared().map(|compared| (Key::Other, &compared.entry)));
+        plans.extend(self.pins_here().map(|pin| (Key::Pin(pin.id), &pin.compared.entry)));
         columns::sort(&mut plans, |(_, entry)| entry, Some(state.sort), state.reversed);
         let mut rows: Vec<Row> = plans.into_iter().map(|(key, _)| Row::Plan(key)).collect();
         rows.extend(failed);
@@ -218,51 +218,51 @@ impl Model {
     }
 
     /// A plan of the table.
-    pub(super) fn contender(&self, key: Key) -> Option<&Contender> {
+    pub(super) fn compared(&self, key: Key) -> Option<&Compared> {
         match key {
             Key::Planner(planner) => match self.compare.answer(planner)? {
-                Answer::Plan(contender) => Some(contender),
+                Answer::Plan(compared) => Some(compared),
                 _ => None,
             },
-            Key::Other => self.other_contender(),
-            Key::Pin(id) => self.compare.pins.get(id).map(|pin| &pin.contender),
+            Key::Other => self.other_compared(),
+            Key::Pin(id) => self.compare.pins.get(id).map(|pin| &pin.compared),
         }
     }
 
     /// What a plan of the table is called.
-    pub(super) fn contender_name(&self, key: Key) -> &str {
+    pub(super) fn compared_name(&self, key: Key) -> &str {
         match key {
             Key::Planner(planner) => self.planners[planner].info().name,
-            Key::Other => self.compare.other.as_ref().map_or("", |contender| &contender.entry.name),
+            Key::Other => self.compare.other.as_ref().map_or("", |compared| &compared.entry.name),
             Key::Pin(id) => self.compare.pins.get(id).map_or("", |pin| &pin.name),
         }
     }
 
     /// The plan that is shown, where nobody else on the table is behind it.
-    fn other_contender(&self) -> Option<&Contender> {
+    fn other_compared(&self) -> Option<&Compared> {
         let shown = self.shown.as_ref()?;
         self.compare.other.as_ref().filter(|other| other.is_of(shown))
     }
 
     /// Whether the figures of a plan belong to what stands at the left.
     pub(super) fn terms(&self, key: Key) -> Terms {
-        let Some(contender) = self.contender(key) else { return Terms::Old };
+        let Some(compared) = self.compared(key) else { return Terms::Old };
         // The file was read again since.
-        if !Arc::ptr_eq(&contender.shown.workload, &self.workload) {
+        if !Arc::ptr_eq(&compared.shown.workload, &self.workload) {
             return Terms::Old;
         }
-        let same_limits = contender.shown.limits == self.limits && contender.play == self.play;
+        let same_limits = compared.shown.limits == self.limits && compared.setup == self.setup;
         match key {
-            Key::Planner(planner) if same_limits && contender.shown.options == self.options[planner] => Terms::Current,
+            Key::Planner(planner) if same_limits && compared.shown.options == self.options[planner] => Terms::Current,
             Key::Planner(_) => Terms::Old,
             _ if same_limits => Terms::Current,
-            Key::Pin(_) if contender.play == self.play => Terms::OtherLimits,
+            Key::Pin(_) if compared.setup == self.setup => Terms::OtherLimits,
             _ => Terms::Old,
         }
     }
 
-    /// The fastest plans in the simulator under the limits in force: one among those that are played as batches, one among
-    /// those that are played as a single sample. Alone on the table nobody is the fastest, and nobody who needs more memory
+    /// The fastest plans in the simulator under the limits in force: one among those that are simulated as batches, one among
+    /// those that are simulated as a single sample. Alone on the table nobody is the fastest, and nobody who needs more memory
     /// than there is.
     pub(super) fn fastest(&self, rows: &[Row]) -> Vec<Key> {
         let mut fastest = vec![];
@@ -270,15 +270,15 @@ impl Model {
             let mut plans = vec![];
             for row in rows {
                 let Row::Plan(key) = *row else { continue };
-                let contender = self.contender(key).filter(|contender| !contender.overflows());
+                let compared = self.compared(key).filter(|compared| !compared.overflows());
                 // One that breaks a rule has figures, but nobody can run it.
-                let contender = contender.filter(|contender| contender.entry.value().is_some());
-                let played = contender.and_then(|contender| contender.entry.played.as_ref());
-                if let Some(played) = played
+                let compared = compared.filter(|compared| compared.entry.value().is_some());
+                let simulated = compared.and_then(|compared| compared.entry.simulated.as_ref());
+                if let Some(simulated) = simulated
                     && self.terms(key) == Terms::Current
-                    && alone == (played.schedule == Schedule::SingleSample)
+                    && alone == (simulated.schedule == Schedule::SingleSample)
                 {
-                    plans.push((key, played.samples_per_s));
+                    plans.push((key, simulated.samples_per_s));
                 }
             }
             if plans.len() > 1 {
@@ -295,7 +295,7 @@ impl Model {
     }
 
     /// Puts a result of the planner at the left on the table.
-    pub(super) fn note_planned(&mut self, shown: &Arc<Shown>) {
+    pub(super) fn note_planned(&mut self, shown: &Arc<ShownRun>) {
         let Some(planner) = self.planners.iter().position(|planner| planner.info().id == shown.planner.id) else {
             return;
         };
@@ -304,25 +304,25 @@ impl Model {
         }
         self.compare.planned = Some((planner, shown.clone()));
         if shown.outcome.plan.is_none() {
-            let contender = Contender::new(shown.clone(), None, self.play);
-            self.compare.take_answer(planner, Answer::Plan(Box::new(contender)));
+            let compared = Compared::new(shown.clone(), None, self.setup);
+            self.compare.take_answer(planner, Answer::Plan(Box::new(compared)));
         }
     }
 
     /// Takes the figures of a timeline.
-    pub(super) fn note_played(&mut self, played: &Played) {
-        let contender = Contender::of(played);
-        let planned = self.compare.planned.as_ref().filter(|(_, shown)| contender.is_of(shown));
+    pub(super) fn note_simulated(&mut self, simulated: &Simulated) {
+        let compared = Compared::of(simulated);
+        let planned = self.compare.planned.as_ref().filter(|(_, shown)| compared.is_of(shown));
         if let Some(&(planner, _)) = planned {
-            self.compare.take_answer(planner, Answer::Plan(Box::new(contender.clone())));
+            self.compare.take_answer(planner, Answer::Plan(Box::new(compared.clone())));
         }
-        let mut known = planned_is(&self.compare, &contender);
-        for (_, other) in self.compare.contenders().filter(|(_, other)| other.is_of(&contender.shown)) {
-            *other = contender.clone();
+        let mut known = planned_is(&self.compare, &compared);
+        for (_, other) in self.compare.compared_plans().filter(|(_, other)| other.is_of(&compared.shown)) {
+            *other = compared.clone();
             known = true;
         }
         if !known {
-            self.compare.other = Some(contender);
+            self.compare.other = Some(compared);
         }
     }
 
@@ -333,8 +333,8 @@ impl Model {
         let able = able.filter(|&planner| planner == self.planner || !self.planners[planner].asks_others());
         let planning = self.running.as_ref().is_some_and(|running| running.planning).then_some(self.planner);
         let answered = |planner: usize| match self.compare.answer(planner) {
-            Some(Answer::Plan(contender)) => {
-                contender.entry.status != Some(Status::Cancelled) && self.terms(Key::Planner(planner)) == Terms::Current
+            Some(Answer::Plan(compared)) => {
+                compared.entry.status != Some(Status::Cancelled) && self.terms(Key::Planner(planner)) == Terms::Current
             }
             _ => planning == Some(planner),
         };
@@ -349,7 +349,7 @@ impl Model {
         self.begin_compare()
     }
 
-    /// Plays again what was played otherwise, and goes on with those that were to be asked.
+    /// Simulates again what was simulated otherwise, and goes on with those that were to be asked.
     pub(super) fn compare_again(&mut self) -> Effects {
         if !self.studying(StudyKind::Compare) {
             self.compare.queue.clear();
@@ -358,14 +358,14 @@ impl Model {
     }
 
     fn begin_compare(&mut self) -> Effects {
-        let play = self.play;
+        let setup = self.setup;
         let workload = self.workload.clone();
-        let old = |contender: &Contender| {
-            let same = Arc::ptr_eq(&contender.shown.workload, &workload);
-            (same && contender.play != play) || (!same && alike(&contender.shown.workload, &workload))
+        let old = |compared: &Compared| {
+            let same = Arc::ptr_eq(&compared.shown.workload, &workload);
+            (same && compared.setup != setup) || (!same && alike(&compared.shown.workload, &workload))
         };
-        let others = self.compare.contenders().filter(|(_, contender)| old(contender));
-        let again: Vec<(Key, Arc<Shown>)> = others.map(|(key, contender)| (key, contender.shown.clone())).collect();
+        let others = self.compare.compared_plans().filter(|(_, compared)| old(compared));
+        let again: Vec<(Key, Arc<ShownRun>)> = others.map(|(key, compared)| (key, compared.shown.clone())).collect();
         let problem = |planner: usize| Problem {
             workload: self.workload.clone(),
             limits: self.limits,
@@ -382,15 +382,15 @@ impl Model {
                 if search.cancelled() {
                     return;
                 }
-                let contender =
-                    Contender::play(of_workload(shown, &workload), play, &search.part(Some(each.max(LEAST_TIME))));
-                tell(Box::new(move |model: &mut Model| model.replace_contender(key, contender)));
+                let compared =
+                    Compared::simulate(of_workload(shown, &workload), setup, &search.part(Some(each.max(LEAST_TIME))));
+                tell(Box::new(move |model: &mut Model| model.replace_compared(key, compared)));
             }
             for (planner, who, problem) in asked {
                 if search.cancelled() {
                     return;
                 }
-                if let Some(answer) = ask(who, &problem, &search.part(Some(each)), play) {
+                if let Some(answer) = ask(who, &problem, &search.part(Some(each)), setup) {
                     tell(Box::new(move |model: &mut Model| model.compare.take_answer(planner, answer)));
                 }
             }
@@ -398,10 +398,10 @@ impl Model {
         vec![self.begin_study(StudyKind::Compare, work)]
     }
 
-    fn replace_contender(&mut self, key: Key, new: Contender) {
+    fn replace_compared(&mut self, key: Key, new: Compared) {
         // An answer that came meanwhile is of another plan; a pin stays what it is.
-        let same = |other: &Contender| matches!(key, Key::Pin(_)) || other.is_of(&new.shown);
-        if let Some((_, known)) = self.compare.contenders().find(|(known, other)| *known == key && same(other)) {
+        let same = |other: &Compared| matches!(key, Key::Pin(_)) || other.is_of(&new.shown);
+        if let Some((_, known)) = self.compare.compared_plans().find(|(known, other)| *known == key && same(other)) {
             // Who read it from a file says more than who scored it.
             let (status, remarks) = (known.entry.status, std::mem::take(&mut known.entry.remarks));
             let unchanged = known.is_of(&new.shown);
@@ -430,23 +430,23 @@ pub(super) fn alike(one: &Workload, other: &Workload) -> bool {
 }
 
 /// The plan under this workload: measured anew where it was of another one.
-fn of_workload(shown: Arc<Shown>, workload: &Arc<Workload>) -> Arc<Shown> {
+fn of_workload(shown: Arc<ShownRun>, workload: &Arc<Workload>) -> Arc<ShownRun> {
     match &shown.outcome.plan {
         Some(plan) if !Arc::ptr_eq(&shown.workload, workload) => {
             let (limits, options) = (shown.limits, shown.options.clone());
             let problem = Problem { workload: workload.clone(), limits, options };
-            Arc::new(Shown::of_plan(shown.planner, &problem, plan.clone()))
+            Arc::new(ShownRun::of_plan(shown.planner, &problem, plan.clone()))
         }
         _ => shown,
     }
 }
 
-fn planned_is(state: &CompareState, contender: &Contender) -> bool {
-    state.planned.as_ref().is_some_and(|(_, shown)| contender.is_of(shown))
+fn planned_is(state: &CompareState, compared: &Compared) -> bool {
+    state.planned.as_ref().is_some_and(|(_, shown)| compared.is_of(shown))
 }
 
-/// Asks one planner and plays its plan. Nothing where it was stopped before it had any.
-fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, play: Play) -> Option<Answer> {
+/// Asks one planner and simulates its plan. Nothing where it was stopped before it had any.
+fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, setup: Setup) -> Option<Answer> {
     if let Err(error) = planner.check_options(problem) {
         return Some(Answer::Refused(error.to_string()));
     }
@@ -463,8 +463,8 @@ fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, play: 
             return search.deadline_passed().then(|| Answer::Failed(why.into()));
         }
         let seconds = begun.elapsed().as_secs_f64();
-        let shown = Arc::new(Shown::new(planner.info(), problem, outcome, score, seconds));
-        Some(Answer::Plan(Box::new(Contender::play(shown, play, &search.follow(LEAST_TIME)))))
+        let shown = Arc::new(ShownRun::new(planner.info(), problem, outcome, score, seconds));
+        Some(Answer::Plan(Box::new(Compared::simulate(shown, setup, &search.follow(LEAST_TIME)))))
     }));
     asked.unwrap_or_else(|payload| {
         let what = panic_message(payload.as_ref());

@@ -28,12 +28,12 @@ impl Model {
             }
             (Action::SortReverse, _) => self.compare.reversed = !self.compare.reversed,
             (Action::Mark, Some(Row::Plan(key))) => self.mark(key),
-            (Action::Mark | Action::Visit, Some(Row::Folded)) => self.compare.unfolded = !self.compare.unfolded,
+            (Action::Mark | Action::Preview, Some(Row::Folded)) => self.compare.unfolded = !self.compare.unfolded,
             (Action::SideBySide, _) => self.open_beside(selected),
             (Action::RenamePin, Some(Row::Plan(Key::Pin(id)))) => self.begin_renaming(id),
             (Action::RenamePin, _) => self.message = Some((Tone::Refused, "only pins have a name of yours".into())),
-            (Action::Visit, Some(Row::Plan(key))) => return self.visit(key),
-            (Action::Mark | Action::Visit, _) => {}
+            (Action::Preview, Some(Row::Plan(key))) => return self.preview(key),
+            (Action::Mark | Action::Preview, _) => {}
             _ => self.compare.cursor = rows.get(moved(at, action, rows.len())).copied(),
         }
         vec![]
@@ -49,7 +49,7 @@ impl Model {
     pub(super) fn click_in_compare(&mut self, row: usize) -> Effects {
         let rows = self.compare_rows();
         if self.compare_cursor(&rows) == row {
-            return self.act_in_compare(Action::Visit);
+            return self.act_in_compare(Action::Preview);
         }
         self.compare.cursor = rows.get(row).copied();
         vec![]

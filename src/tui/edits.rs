@@ -1,6 +1,6 @@
 //! Editing the shown plan by hand: what a key means for the selected row, undo and redo, and the way back to the planner.
 //!
-//! The history is a list of versions: the planner's plan, then edits. An edit is measured at once and played on a thread of
+//! The history is a list of versions: the planner's plan, then edits. An edit is measured at once and simulated on a thread of
 //! its own. A changed limit keeps the edited plan and measures it again, and the planner's new plan becomes what it is
 //! compared with; another planner or option puts the planner's plan on the screen, and undo brings the edited one back.
 //! The history lasts as long as the workload does, at most [`MOST`] versions.
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::{
     action::Action,
     model::{Model, Tone, View},
-    played::Played,
-    shown::{Shown, Standing},
+    shown::{ShownRun, Standing},
+    simulated::Simulated,
     studies::{Finding, StudyKind},
     update::Effects,
     view::stage_tree,
@@ -58,7 +58,7 @@ enum Version {
 #[derive(Debug, Default)]
 pub(super) struct Edits {
     /// The newest plan that was not edited.
-    base: Option<Arc<Shown>>,
+    base: Option<Arc<ShownRun>>,
     /// Oldest first; starts with [`Version::Planners`] unless the oldest were dropped.
     versions: Vec<Version>,
     /// Which of them is shown.
@@ -88,7 +88,7 @@ impl Model {
     pub(super) fn edited(&self) -> bool {
         // Looking at a plan of the Compare view leaves the edited one without a version of its own.
         let shown = self.shown.as_ref().is_some_and(|shown| shown.standing == Standing::Edited);
-        shown && self.visited().is_none() && matches!(self.edits.now(), Version::Edited { .. })
+        shown && self.previewed().is_none() && matches!(self.edits.now(), Version::Edited { .. })
     }
 
     /// What the last edit did.
@@ -133,7 +133,7 @@ impl Model {
             Action::PlannersPlan => return self.planners_plan(),
             _ => {}
         }
-        let current = |shown: &Arc<Shown>| Arc::ptr_eq(&shown.workload, &self.workload) && !self.outdated();
+        let current = |shown: &Arc<ShownRun>| Arc::ptr_eq(&shown.workload, &self.workload) && !self.outdated();
         let Some(shown) = self.shown.clone().filter(|shown| shown.plan().is_some() && current(shown)) else {
             self.message = Some((Tone::Refused, "there is no plan of these limits to edit yet".into()));
             return vec![];
@@ -142,7 +142,7 @@ impl Model {
         let Some(edit) = self.meant(action, &shown) else { return vec![] };
         match edit::apply(&shown.workload, &self.limits, plan, &edit) {
             Ok(edited) => {
-                if let Some(name) = self.visited().map(str::to_string) {
+                if let Some(name) = self.previewed().map(str::to_string) {
                     self.note_base();
                     // Undo leads back to the plan that was looked at.
                     let (plan, what) = (plan.clone(), format!("{name}, unchanged"));
@@ -172,7 +172,7 @@ impl Model {
     /// Whether what is shown belongs to other limits or another planner.
     fn outdated(&self) -> bool {
         !self.edited()
-            && self.visited().is_none()
+            && self.previewed().is_none()
             && (self.stopped || self.refusal.is_some() || (self.planning() && !self.best_so_far_shown()))
     }
 
@@ -181,7 +181,7 @@ impl Model {
     }
 
     /// What an action means for the selected row.
-    fn meant(&mut self, action: Action, shown: &Shown) -> Option<Edit> {
+    fn meant(&mut self, action: Action, shown: &ShownRun) -> Option<Edit> {
         let (plan, score) = shown.plan()?;
         let path = match self.view {
             View::Stages => self.stages.selected().to_vec(),
@@ -276,7 +276,7 @@ impl Model {
     }
 
     fn planners_plan(&mut self) -> Effects {
-        if self.visited().is_some() {
+        if self.previewed().is_some() {
             self.note_base();
             if matches!(self.edits.now(), Version::Edited { .. }) {
                 self.edits.push(Version::Planners);
@@ -304,7 +304,7 @@ impl Model {
     }
 
     /// Takes a planner's new plan where an edited one is shown: from now on that is compared with it.
-    pub(super) fn take_base(&mut self, base: Arc<Shown>) {
+    pub(super) fn take_base(&mut self, base: Arc<ShownRun>) {
         self.edits.base = Some(base);
         self.generation += 1;
     }
@@ -331,7 +331,7 @@ impl Model {
                     // What a plan is measured by may depend on its planner's options.
                     options: base.options.clone(),
                 };
-                let mut shown = Shown::of_plan(&HAND, &problem, plan.clone());
+                let mut shown = ShownRun::of_plan(&HAND, &problem, plan.clone());
                 shown.standing = Standing::Edited;
                 shown.outcome.notes = notes(from, *edits, what, &shown);
                 Arc::new(shown)
@@ -342,30 +342,30 @@ impl Model {
     }
 
     /// Plays a shown plan without pushing the planner aside.
-    pub(super) fn play_aside(&mut self, shown: Arc<Shown>) -> Effects {
-        let play = self.play;
+    pub(super) fn play_aside(&mut self, shown: Arc<ShownRun>) -> Effects {
+        let setup = self.setup;
         let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
             if study.cancelled() {
                 return;
             }
-            if let Some(played) = Played::new(&shown, play, study) {
-                found(Box::new(move |model| model.take_timeline(played)));
+            if let Some(simulated) = Simulated::new(&shown, setup, study) {
+                found(Box::new(move |model| model.take_timeline(simulated)));
             }
         };
         vec![self.begin_study(StudyKind::Edited, Box::new(work))]
     }
 
-    /// Takes the timeline of a plan that was played aside, if that is shown still.
-    pub(super) fn take_timeline(&mut self, played: Played) {
-        let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &played.shown));
-        if current && played.play == self.play {
-            self.show_timeline(Arc::new(played));
+    /// Takes the timeline of a plan that was simulated aside, if that is shown still.
+    pub(super) fn take_timeline(&mut self, simulated: Simulated) {
+        let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &simulated.shown));
+        if current && simulated.setup == self.setup {
+            self.show_timeline(Arc::new(simulated));
         }
     }
 }
 
 /// Where an edited plan comes from and what it breaks, for whoever reads it in a file.
-fn notes(from: &PlannerInfo, edits: usize, what: &str, shown: &Shown) -> Vec<String> {
+fn notes(from: &PlannerInfo, edits: usize, what: &str, shown: &ShownRun) -> Vec<String> {
     let times = match edits {
         0 => "no edit".to_string(),
         1 => "one edit".to_string(),
@@ -378,7 +378,7 @@ fn notes(from: &PlannerInfo, edits: usize, what: &str, shown: &Shown) -> Vec<Str
 }
 
 /// The node at which half of a stage's compute is done, in the order of the network.
-fn middle(shown: &Shown, stage: usize, scores: &[crate::plan::NodeScore]) -> Option<usize> {
+fn middle(shown: &ShownRun, stage: usize, scores: &[crate::plan::NodeScore]) -> Option<usize> {
     let (plan, _) = shown.plan()?;
     let nodes = &plan.stages[stage].nodes;
     let dag = &shown.workload.dag;

@@ -164,7 +164,7 @@ fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effec
     for effect in effects {
         match effect {
             Effect::Submit(job) => worker.submit(job),
-            Effect::Aside(errand) => worker.aside(errand)?,
+            Effect::Aside(side_job) => worker.aside(side_job)?,
             Effect::Study(study) => worker.study(study)?,
             Effect::Clipboard(text) => tty.copy(&text)?,
             Effect::Suspend => {

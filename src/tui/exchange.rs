@@ -6,7 +6,6 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::backend::crossterm::EventHandler;
 
 use super::{
-    errand::{Errand, Exported},
     export_form::{ExportForm, ExportFormat, Source},
     files::{self, SaveError},
     input::key_in_list,
@@ -16,6 +15,7 @@ use super::{
     panel_rows::PanelRow,
     picture,
     session::Asked,
+    side_job::{Exported, SideJob},
     update::{Effect, Effects},
 };
 use crate::{
@@ -33,8 +33,8 @@ impl Model {
     /// The plan on the screen.
     fn source(&self) -> Option<Source> {
         let shown = self.shown.clone().filter(|shown| shown.plan().is_some())?;
-        let played = self.played.clone().filter(|played| Arc::ptr_eq(&played.shown, &shown));
-        Some(Source { shown, played })
+        let simulated = self.simulated.clone().filter(|simulated| Arc::ptr_eq(&simulated.shown, &shown));
+        Some(Source { shown, simulated })
     }
 
     /// Opens the form, on a format if one is asked for.
@@ -80,7 +80,7 @@ impl Model {
                 if form.path.value().trim().is_empty() {
                     form.error = Some("name a file".into());
                 } else {
-                    effects.push(Effect::Aside(Errand::Export {
+                    effects.push(Effect::Aside(SideJob::Export {
                         source: form.source.clone(),
                         format: form.format,
                         path: form.target(),
@@ -132,8 +132,8 @@ impl Model {
                 form.loading = true;
                 form.error = None;
                 effects.push(Effect::Aside(match form.path(candidate) {
-                    Some(path) => Errand::Open { path, terms: Box::new(self.pin_terms()) },
-                    None => Errand::Load { path: None },
+                    Some(path) => SideJob::Open { path, terms: Box::new(self.pin_terms()) },
+                    None => SideJob::Load { path: None },
                 }));
             }
         } else {
@@ -210,8 +210,8 @@ impl Model {
 /// Asks how long an export will be whose end the preview does not reach.
 fn measured(form: &ExportForm) -> Effects {
     let unknown = form.bytes.is_none() && form.error.is_none();
-    let errand = || Errand::Measure { source: form.source.clone(), format: form.format };
-    unknown.then(|| Effect::Aside(errand())).into_iter().collect()
+    let side_job = || SideJob::Measure { source: form.source.clone(), format: form.format };
+    unknown.then(|| Effect::Aside(side_job())).into_iter().collect()
 }
 
 /// Which limits a workload's file states, which stay as they were, and which are new because neither says anything:

@@ -8,10 +8,10 @@ use std::{
 
 use tui_input::Input;
 
-use super::{played::Played, shown::Shown};
+use super::{shown::ShownRun, simulated::Simulated};
 use crate::{
     export::{
-        engine::Settings,
+        engine::EngineSettings,
         formats::{self, Exported, Format},
         fullness,
         plan_json::{Run, Simulation},
@@ -26,19 +26,19 @@ pub(super) type ExportFormat = &'static Format;
 /// The plan and the timeline that are exported: those that were on the screen when the form was opened.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
-    pub(super) shown: Arc<Shown>,
-    pub(super) played: Option<Arc<Played>>,
+    pub(super) shown: Arc<ShownRun>,
+    pub(super) simulated: Option<Arc<Simulated>>,
 }
 
 impl Source {
-    /// Whether this is the same plan, played the same way.
+    /// Whether this is the same plan, simulated the same way.
     fn is(&self, other: &Source) -> bool {
-        let played = match (&self.played, &other.played) {
+        let simulated = match (&self.simulated, &other.simulated) {
             (Some(own), Some(others)) => Arc::ptr_eq(own, others),
             (None, None) => true,
             _ => false,
         };
-        played && Arc::ptr_eq(&self.shown, &other.shown)
+        simulated && Arc::ptr_eq(&self.shown, &other.shown)
     }
 
     /// How long a format is, in bytes; 0 where it cannot be written. Takes as long as writing it.
@@ -50,10 +50,10 @@ impl Source {
     /// Writes a format.
     pub(super) fn write(&self, format: ExportFormat, out: &mut dyn Write) -> io::Result<()> {
         let shown = &self.shown;
-        let simulation = self.played.as_ref().map(|played| Simulation {
-            pipeline: &played.pipeline,
-            schedule: played.schedule(),
-            timeline: &played.timeline,
+        let simulation = self.simulated.as_ref().map(|simulated| Simulation {
+            pipeline: &simulated.pipeline,
+            schedule: simulated.schedule(),
+            timeline: &simulated.timeline,
         });
         let run = Run {
             workload: &shown.workload,
@@ -64,13 +64,17 @@ impl Source {
             score: shown.score.as_ref(),
             simulation,
         };
-        let engine = Settings {
+        let engine = EngineSettings {
             deadline: Some(TIME_FOR_EACH),
             // What was chosen on the screen; else every engine takes what it does by itself.
-            schedule: self.played.as_ref().map(|played| played.schedule()).filter(|own| *own != self.planned_for()),
-            virtual_stages: self.played.as_ref().map(|played| played.pipeline.settings.virtual_stages),
+            schedule: self
+                .simulated
+                .as_ref()
+                .map(|simulated| simulated.schedule())
+                .filter(|own| *own != self.planned_for()),
+            virtual_stages: self.simulated.as_ref().map(|simulated| simulated.pipeline.settings.virtual_stages),
             recipe: shown.workload.recipe,
-            ..Settings::default()
+            ..EngineSettings::default()
         };
         format.write(&Exported { run, engine: &engine }, out)
     }

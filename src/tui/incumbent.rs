@@ -1,6 +1,6 @@
 //! The best plan so far of a search that goes on, shown like any plan.
 //!
-//! Looked for with every frame, which costs a lock and a comparison; a new one is measured and played on a thread of its
+//! Looked for with every frame, which costs a lock and a comparison; a new one is measured and simulated on a thread of its
 //! own, so that drawing never waits, and at most every [`PACE`], so that the screen does not flicker. A plan that the
 //! check refuses is not shown: the planner may have published it for a converted workload.
 
@@ -11,8 +11,8 @@ use std::{
 
 use super::{
     model::{LONG, Model},
-    played::Played,
-    shown::{Shown, Standing},
+    shown::{ShownRun, Standing},
+    simulated::Simulated,
     studies::{Finding, StudyKind},
     update::Effects,
 };
@@ -54,9 +54,9 @@ impl Model {
             limits: self.limits,
             options: self.options[self.planner].clone(),
         };
-        let (planner, play) = (self.current_planner().info(), self.play);
+        let (planner, setup) = (self.current_planner().info(), self.setup);
         let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
-            let mut shown = Shown::of_plan(planner, &problem, incumbent.plan.clone());
+            let mut shown = ShownRun::of_plan(planner, &problem, incumbent.plan.clone());
             if !shown.is_valid() || study.cancelled() {
                 return;
             }
@@ -67,14 +67,14 @@ impl Model {
             let shown = Arc::new(shown);
             let plan = shown.clone();
             found(Box::new(move |model| model.take_incumbent(job, plan)));
-            if let Some(played) = Played::new(&shown, play, study) {
-                found(Box::new(move |model| model.take_timeline(played)));
+            if let Some(simulated) = Simulated::new(&shown, setup, study) {
+                found(Box::new(move |model| model.take_timeline(simulated)));
             }
         };
         vec![self.begin_study(StudyKind::Incumbent, Box::new(work))]
     }
 
-    fn take_incumbent(&mut self, job: u64, shown: Arc<Shown>) {
+    fn take_incumbent(&mut self, job: u64, shown: Arc<ShownRun>) {
         if self.running.as_ref().is_some_and(|running| running.planning && running.job == job) {
             if self.keep_for_later(&shown, true) {
                 return;

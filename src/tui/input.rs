@@ -260,8 +260,8 @@ impl Model {
     }
 
     fn put_cursor(&mut self, column: usize) {
-        if let Some(played) = &self.played {
-            let batch = played.timeline.iteration_s;
+        if let Some(simulated) = &self.simulated {
+            let batch = simulated.timeline.iteration_s;
             let (from, to) = self.timeline.window(batch);
             let columns = f64::from(self.timeline.columns.max(1));
             self.timeline.put(from + (column as f64 + 0.5) / columns * (to - from), batch);
@@ -294,8 +294,8 @@ impl Model {
         }
         match self.hit(position) {
             Some(Hit::Time(column)) => {
-                if let Some(played) = &self.played {
-                    let batch = played.timeline.iteration_s;
+                if let Some(simulated) = &self.simulated {
+                    let batch = simulated.timeline.iteration_s;
                     let (from, to) = self.timeline.window(batch);
                     let share = (column as f64 + 0.5) / f64::from(self.timeline.columns.max(1));
                     self.timeline.zoom(if down { 1.25 } else { 0.8 }, from + share * (to - from), batch);

@@ -12,11 +12,10 @@ mod background;
 mod changes;
 mod compare;
 mod compare_keys;
-mod contender;
+mod compared;
 mod convergence;
 mod demo;
 mod edits;
-mod errand;
 mod event_loop;
 mod exchange;
 mod export_form;
@@ -41,14 +40,16 @@ mod panel_rows;
 mod picture;
 mod pins;
 mod place;
-mod played;
 mod playing;
+mod preview;
 mod readable;
 mod recent;
 mod reload;
 mod session;
 mod shown;
 mod side;
+mod side_job;
+mod simulated;
 mod studies;
 mod svg;
 mod sweep;
@@ -59,7 +60,6 @@ mod tour;
 mod update;
 mod view;
 mod views;
-mod visit;
 mod watch;
 mod widget;
 mod worker;
@@ -79,7 +79,7 @@ use crate::{
     cluster::{MissingLimit, Overrides},
     notice,
     planner::{self, OptionError, Planner},
-    simulate::{Schedule, Settings},
+    simulate::{Schedule, SimulatorSettings},
     workload::Workload,
 };
 
@@ -110,12 +110,12 @@ pub struct ScreenRequest {
     pub planner_asked: bool,
     /// Its options, as `name=value`.
     pub settings: Vec<String>,
-    /// How plans are played first.
+    /// How plans are simulated first.
     pub schedule: Schedule,
     /// Whether that was asked for by name.
     pub schedule_asked: bool,
     /// What the simulator assumes at first.
-    pub simulator: Settings,
+    pub simulator: SimulatorSettings,
     /// Where sessions are kept; `None`: nowhere.
     pub state_directory: Option<PathBuf>,
     /// Whether to read the workload again when its file changes.
@@ -158,7 +158,7 @@ impl ScreenRequest {
             settings: vec![],
             schedule: Schedule::ALL[0],
             schedule_asked: false,
-            simulator: Settings::default(),
+            simulator: SimulatorSettings::default(),
             state_directory: None,
             watch: false,
             demo: false,

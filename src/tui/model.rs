@@ -22,11 +22,11 @@ use super::{
     keymap::Keymap,
     overlay::Overlay,
     panel_rows::PanelRow,
-    played::Played,
     playing::Playing,
     recent::Recent,
     session::Asked,
-    shown::Shown,
+    shown::ShownRun,
+    simulated::Simulated,
     studies::Studies,
     sweep::SweepState,
     theme,
@@ -46,7 +46,7 @@ use crate::{
     },
     plan::Measure,
     planner::{OptionSpec, Options, Planner, Problem, Search},
-    simulate::{Asked as AskedPlay, Play, Schedule, Settings},
+    simulate::{Asked as AskedFor, Schedule, Setup, SimulatorSettings},
     workload::{Workload, lint},
 };
 
@@ -119,16 +119,16 @@ pub(super) struct Model {
     /// The last message, until the next key.
     pub message: Option<(Tone, String)>,
 
-    /// How plans are played.
-    pub play: Play,
+    /// How plans are simulated.
+    pub setup: Setup,
     /// The settings it started with.
-    pub first_settings: Settings,
+    pub first_settings: SimulatorSettings,
     /// The last result.
-    pub shown: Option<Arc<Shown>>,
+    pub shown: Option<Arc<ShownRun>>,
     /// Its edits by hand.
     pub edits: Edits,
     /// The timeline of its plan.
-    pub played: Option<Arc<Played>>,
+    pub simulated: Option<Arc<Simulated>>,
     /// The job under way.
     pub running: Option<Running>,
     /// What was seen last of its best plan so far.
@@ -238,7 +238,7 @@ impl Model {
 
     /// Whether what is shown belongs to other limits than those at the left.
     pub(super) fn stale(&self) -> bool {
-        if self.edited() || self.visited().is_some() {
+        if self.edited() || self.previewed().is_some() {
             return false;
         }
         self.stopped || self.refusal.is_some() || (self.planning_shown() && !self.best_so_far_shown())
@@ -308,9 +308,9 @@ impl Model {
         let theme = theme::load(&request.theme, request.theme_directory.as_deref(), request.depth)
             .map_err(ScreenError::Theme)?;
         let schedule_asked = request.schedule_asked || request.schedule != Schedule::ALL[0];
-        let asked_of_play = AskedPlay { schedule: schedule_asked, ..AskedPlay::default() };
-        let play = Play { schedule: request.schedule, settings: Settings::default(), asked: asked_of_play };
-        let play = play.set(request.simulator);
+        let asked_for = AskedFor { schedule: schedule_asked, ..AskedFor::default() };
+        let setup = Setup { schedule: request.schedule, settings: SimulatorSettings::default(), asked: asked_for };
+        let setup = setup.set(request.simulator);
         let mut model = Model {
             refusals: refusals(request.planners, &request.workload),
             natives: natives(request.planners, &request.workload),
@@ -335,11 +335,11 @@ impl Model {
             editing: None,
             overlay: None,
             message: told,
-            play,
+            setup,
             first_settings: request.simulator,
             shown: None,
             edits: Edits::default(),
-            played: None,
+            simulated: None,
             running: None,
             looked: None,
             convergence: Convergence::default(),
@@ -392,7 +392,7 @@ impl Model {
         }
         self.forget_edits();
         self.shown = None;
-        self.played = None;
+        self.simulated = None;
         self.convergence = Convergence::default();
         self.device_unfolded.clear();
         self.device_cursor = 0;

@@ -13,10 +13,10 @@ use ratatui::{
 };
 
 use super::{
-    Action, ScreenError, ScreenRequest, errand,
+    Action, ScreenError, ScreenRequest,
     model::{Focus, Model, View},
-    shown::Shown,
-    studies,
+    shown::ShownRun,
+    side_job, studies,
     tour::Does,
     update::{Effect, Effects},
     view,
@@ -151,11 +151,11 @@ impl Offscreen {
     /// Takes the time that the last plan took for none, so that a picture of it is always the same.
     pub(super) fn settle_clock(&mut self) {
         if let Some(shown) = &self.model.shown {
-            let mut shown = Shown::clone(shown);
+            let mut shown = ShownRun::clone(shown);
             shown.seconds = 0.0;
             let shown = Arc::new(shown);
-            if let Some(played) = &self.model.played {
-                self.model.played = Some(Arc::new(played.under(shown.clone())));
+            if let Some(simulated) = &self.model.simulated {
+                self.model.simulated = Some(Arc::new(simulated.under(shown.clone())));
             }
             self.model.shown = Some(shown);
         }
@@ -197,8 +197,8 @@ impl Offscreen {
                     Some(held) => held.push(job),
                     None => self.work(&job),
                 },
-                Effect::Aside(errand) => {
-                    let effects = self.model.on_report(errand::perform(errand));
+                Effect::Aside(side_job) => {
+                    let effects = self.model.on_report(side_job::perform(side_job));
                     self.perform(effects);
                 }
                 Effect::Study(study) => {

@@ -1,4 +1,4 @@
-//! The rows of the left panel: planners, limits, options, how plans are played, in the order in which the arrow keys go through them.
+//! The rows of the left panel: planners, limits, options, how plans are simulated, in the order in which the arrow keys go through them.
 //!
 //! Planners that cannot plan the workload are folded into one row, so that a long list stays short enough to leave the
 //! limits in sight.
@@ -38,14 +38,14 @@ pub(super) enum PanelSection {
     Limits,
     /// How the planner goes about it.
     Options,
-    /// How the simulator plays the plan.
-    Play,
+    /// How the simulator runs the plan.
+    Setup,
 }
 
 impl PanelSection {
     /// All sections from the top.
     pub(super) const ALL: [PanelSection; 4] =
-        [PanelSection::Planner, PanelSection::Limits, PanelSection::Options, PanelSection::Play];
+        [PanelSection::Planner, PanelSection::Limits, PanelSection::Options, PanelSection::Setup];
 
     /// As the panel names it.
     pub(super) fn title(self) -> &'static str {
@@ -53,7 +53,7 @@ impl PanelSection {
             PanelSection::Planner => "Planner",
             PanelSection::Limits => "Limits",
             PanelSection::Options => "Options",
-            PanelSection::Play => "Simulator",
+            PanelSection::Setup => "Simulator",
         }
     }
 }
@@ -65,7 +65,7 @@ impl PanelRow {
             PanelRow::Planner(_) | PanelRow::Others => PanelSection::Planner,
             PanelRow::Limit(_) | PanelRow::Dial(_) => PanelSection::Limits,
             PanelRow::Option(_) => PanelSection::Options,
-            PanelRow::Schedule | PanelRow::Setting(_) => PanelSection::Play,
+            PanelRow::Schedule | PanelRow::Setting(_) => PanelSection::Setup,
         }
     }
 }
@@ -89,7 +89,7 @@ impl Model {
         let unheard = self.current_planner().unheard(&self.workload);
         let heard = |&i: &usize| !unheard.contains(&self.specs()[i].name);
         rows.extend((0..self.specs().len()).filter(heard).map(PanelRow::Option));
-        // Where nothing is played, how it is played matters to nobody.
+        // Where nothing is simulated, how it is simulated matters to nobody.
         if matches!(self.view, View::Overview | View::Timeline | View::Compare) {
             rows.push(PanelRow::Schedule);
             rows.extend(Setting::ALL.map(PanelRow::Setting));
@@ -97,8 +97,8 @@ impl Model {
         rows
     }
 
-    /// Goes to the rows that say how plans are played.
-    pub(super) fn go_to_play_rows(&mut self) {
+    /// Goes to the rows that say how plans are simulated.
+    pub(super) fn go_to_simulator_rows(&mut self) {
         if self.view != View::Compare {
             self.view = View::Timeline;
         }
@@ -108,17 +108,17 @@ impl Model {
 
     /// Why a row of the simulator's changes nothing about what is shown, in words; `None` where it does.
     pub(super) fn unheard(&self, row: PanelRow) -> Option<String> {
-        let pipeline = self.played.as_ref().map(|played| &played.pipeline);
+        let pipeline = self.simulated.as_ref().map(|simulated| &simulated.pipeline);
         match row {
-            PanelRow::Setting(setting) => setting.unused(&self.play, pipeline).map(str::to_string),
-            PanelRow::Schedule => pipeline.filter(|pipeline| pipeline.plays_once())?.refusal(self.other_schedule()),
+            PanelRow::Setting(setting) => setting.unused(&self.setup, pipeline).map(str::to_string),
+            PanelRow::Schedule => pipeline.filter(|pipeline| pipeline.runs_once())?.refusal(self.other_schedule()),
             _ => None,
         }
     }
 
     /// A schedule that is not the first.
     fn other_schedule(&self) -> Schedule {
-        Some(self.play.schedule).filter(|schedule| *schedule != Schedule::ALL[0]).unwrap_or(Schedule::GPipe)
+        Some(self.setup.schedule).filter(|schedule| *schedule != Schedule::ALL[0]).unwrap_or(Schedule::GPipe)
     }
 
     /// The planners behind the folding row: those that cannot plan this workload, unless none can.

@@ -10,17 +10,17 @@ use tui_input::{Input, backend::crossterm::EventHandler};
 
 use super::{
     compare::{Key, Row, alike},
-    contender::Contender,
+    compared::Compared,
     model::{Model, Tone, View},
     overlay::Overlay,
-    shown::Shown,
+    shown::ShownRun,
     update::Effects,
 };
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
     family::{self, read::LoadedPlan},
     planner::{self, Options, PlannerInfo, Problem, Search},
-    simulate::Play,
+    simulate::Setup,
     source::{LoadError, error::printable},
     study::compare::TIME_FOR_EACH,
     workload::{
@@ -52,7 +52,7 @@ pub(super) struct Pin {
     /// What it is called.
     pub name: String,
     /// The plan.
-    pub contender: Contender,
+    pub compared: Compared,
 }
 
 /// All pins, in the order in which they came.
@@ -63,10 +63,10 @@ pub(super) struct Pins {
     count: u64,
 }
 
-/// A plan that was read from a file, checked and played.
+/// A plan that was read from a file, checked and simulated.
 pub(super) struct LoadedPin {
     name: String,
-    contender: Contender,
+    compared: Compared,
 }
 
 /// What a plan's file is read for.
@@ -76,8 +76,8 @@ pub(super) struct PinTerms {
     pub workload: Arc<Workload>,
     /// Limits where the file states none.
     pub limits: Limits,
-    /// How it is played.
-    pub play: Play,
+    /// How it is simulated.
+    pub setup: Setup,
 }
 
 impl Pins {
@@ -87,7 +87,7 @@ impl Pins {
     }
 
     /// Adds a plan; one of the same name gets a number behind it. `None` if there are too many.
-    fn add(&mut self, name: &str, contender: Contender) -> Option<u64> {
+    fn add(&mut self, name: &str, compared: Compared) -> Option<u64> {
         if self.list.len() >= MOST {
             return None;
         }
@@ -95,7 +95,7 @@ impl Pins {
         let free = |name: &str| self.list.iter().all(|pin| pin.name != name);
         let numbered = (2..).map(|i| format!("{name} #{i}"));
         let name = std::iter::once(name.to_string()).chain(numbered).find(|name| free(name)).unwrap_or_default();
-        self.list.push(Pin { id: self.count, name, contender });
+        self.list.push(Pin { id: self.count, name, compared });
         Some(self.count)
     }
 }
@@ -119,12 +119,12 @@ pub(super) fn read(path: &Path, terms: &PinTerms) -> Option<Result<LoadedPin, Lo
         loaded.under(&limits);
         let planner = loaded.planner.as_deref().and_then(planner::find).map_or(&A_FILE, planner::Planner::info);
         let problem = Problem { workload: terms.workload.clone(), limits, options: Options::default() };
-        let shown = Arc::new(Shown::of_plan(planner, &problem, loaded.plan));
-        let mut contender = Contender::play(shown, terms.play, &Search::new(Some(TIME_FOR_EACH), 0));
-        contender.entry.status = None;
-        contender.entry.remarks.extend(loaded.notes);
+        let shown = Arc::new(ShownRun::of_plan(planner, &problem, loaded.plan));
+        let mut compared = Compared::simulate(shown, terms.setup, &Search::new(Some(TIME_FOR_EACH), 0));
+        compared.entry.status = None;
+        compared.entry.remarks.extend(loaded.notes);
         let name = path.file_name().map(|name| printable(&name.to_string_lossy()));
-        Ok(LoadedPin { name: shortened(&name.unwrap_or(source)), contender })
+        Ok(LoadedPin { name: shortened(&name.unwrap_or(source)), compared })
     }))
 }
 
@@ -152,7 +152,7 @@ impl Model {
     /// The pins of this workload.
     pub(super) fn pins_here(&self) -> impl Iterator<Item = &Pin> {
         let here = |of: &Arc<Workload>| Arc::ptr_eq(of, &self.workload) || alike(of, &self.workload);
-        self.compare.pins.list.iter().filter(move |pin| here(&pin.contender.shown.workload))
+        self.compare.pins.list.iter().filter(move |pin| here(&pin.compared.shown.workload))
     }
 
     /// Pins the plan that is shown; in Compare the selected one, or unpins it.
@@ -162,46 +162,46 @@ impl Model {
             match rows.get(self.compare_cursor(&rows)) {
                 Some(Row::Plan(Key::Pin(id))) => return self.unpin(*id),
                 Some(Row::Plan(key)) => {
-                    let contender = self.contender(*key).cloned();
-                    return self.pin_contender(contender);
+                    let compared = self.compared(*key).cloned();
+                    return self.pin_compared(compared);
                 }
                 _ => {}
             }
         }
         let shown = self.shown.clone().filter(|shown| shown.plan().is_some());
         let known = shown.as_ref().and_then(|shown| {
-            let played = self.played.as_ref().filter(|played| Arc::ptr_eq(&played.shown, shown))?;
-            Some(Contender::of(played))
+            let simulated = self.simulated.as_ref().filter(|simulated| Arc::ptr_eq(&simulated.shown, shown))?;
+            Some(Compared::of(simulated))
         });
         if shown.is_some() && known.is_none() {
-            self.message = Some((Tone::Refused, "the plan is still being played: pin it when it is".into()));
+            self.message = Some((Tone::Refused, "the plan is still being simulated: pin it when it is".into()));
             return;
         }
-        self.pin_contender(known);
+        self.pin_compared(known);
     }
 
-    fn pin_contender(&mut self, contender: Option<Contender>) {
-        let Some(contender) = contender.filter(|contender| contender.shown.plan().is_some()) else {
+    fn pin_compared(&mut self, compared: Option<Compared>) {
+        let Some(compared) = compared.filter(|compared| compared.shown.plan().is_some()) else {
             self.message = Some((Tone::Refused, "there is no plan to pin".into()));
             return;
         };
-        let same = |pin: &&Pin| Arc::ptr_eq(&pin.contender.shown, &contender.shown);
+        let same = |pin: &&Pin| Arc::ptr_eq(&pin.compared.shown, &compared.shown);
         if let Some(pin) = self.compare.pins.list.iter().find(same) {
             self.message = Some((Tone::Done, format!("already pinned as `{}`", pin.name)));
             return;
         }
-        let shown = &contender.shown;
-        let name = format!("{}: {}", contender.entry.name, limits_in_words(&shown.workload, &shown.limits, 2));
-        self.take_pin(&shortened(&name), contender);
+        let shown = &compared.shown;
+        let name = format!("{}: {}", compared.entry.name, limits_in_words(&shown.workload, &shown.limits, 2));
+        self.take_pin(&shortened(&name), compared);
     }
 
-    fn take_pin(&mut self, name: &str, contender: Contender) {
-        let Some(id) = self.compare.pins.add(name, contender) else {
+    fn take_pin(&mut self, name: &str, compared: Compared) {
+        let Some(id) = self.compare.pins.add(name, compared) else {
             let told = format!("there are {MOST} pins, and no more fit: unpin one in Compare");
             self.message = Some((Tone::Refused, told));
             return;
         };
-        let name = self.contender_name(Key::Pin(id));
+        let name = self.compared_name(Key::Pin(id));
         self.message = Some((Tone::Done, format!("pinned as `{name}`")));
         if self.view == View::Compare {
             self.compare.cursor = Some(Row::Plan(Key::Pin(id)));
@@ -223,18 +223,18 @@ impl Model {
 
     /// What a plan's file would be read for now.
     pub(super) fn pin_terms(&self) -> PinTerms {
-        PinTerms { workload: self.workload.clone(), limits: self.limits, play: self.play }
+        PinTerms { workload: self.workload.clone(), limits: self.limits, setup: self.setup }
     }
 
     /// Takes a plan from a file, or says why it is none of this workload.
     pub(super) fn take_loaded_plan(&mut self, loaded: Result<LoadedPin, LoadError>) {
         match loaded {
-            Ok(LoadedPin { name, contender }) => {
+            Ok(LoadedPin { name, compared }) => {
                 if matches!(self.overlay, Some(Overlay::Open(_))) {
                     self.overlay = None;
                 }
                 self.view = View::Compare;
-                self.take_pin(&name, contender);
+                self.take_pin(&name, compared);
             }
             Err(error) => self.not_loaded(error.to_string()),
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     model::{Model, View},
-    played::{Lane, Played},
+    simulated::{Lane, Simulated},
 };
 
 /// Pictures a second.
@@ -53,7 +53,7 @@ impl Playing {
 impl Model {
     /// The playhead's time, if there is one, and how long a picture stands, in seconds of the batch.
     pub(super) fn playhead(&self) -> Option<(f64, f64)> {
-        let batch = self.played.as_ref()?.timeline.iteration_s;
+        let batch = self.simulated.as_ref()?.timeline.iteration_s;
         match self.playing.head {
             Playhead::Away => None,
             Playhead::Held => Some((self.timeline.cursor_s, 0.0)),
@@ -82,7 +82,7 @@ impl Model {
 
     /// The length of the batch, where there is one.
     fn batch_to_play(&self) -> Option<f64> {
-        let batch = self.played.as_ref().map(|played| played.timeline.iteration_s);
+        let batch = self.simulated.as_ref().map(|simulated| simulated.timeline.iteration_s);
         batch.filter(|batch| *batch > 0.0 && batch.is_finite())
     }
 
@@ -128,26 +128,26 @@ impl Model {
 
     /// Holds the playhead at the next event of any stage, or at the one before.
     pub(super) fn step_event(&mut self, forwards: bool) {
-        let (Some(batch), Some(played)) = (self.batch_to_play(), self.played.clone()) else { return };
-        let found = neighbour(&played, self.timeline.cursor_s, forwards);
+        let (Some(batch), Some(simulated)) = (self.batch_to_play(), self.simulated.clone()) else { return };
+        let found = neighbour(&simulated, self.timeline.cursor_s, forwards);
         self.timeline.put(found.unwrap_or(if forwards { batch } else { 0.0 }), batch);
         self.playing.head = Playhead::Held;
     }
 }
 
 /// Just inside the next event of the first replica of any stage.
-fn neighbour(played: &Played, at_s: f64, forwards: bool) -> Option<f64> {
+fn neighbour(simulated: &Simulated, at_s: f64, forwards: bool) -> Option<f64> {
     let inside = |stage: usize, start: f64| {
-        let length = played.at(Lane::Compute, stage, 0, start).map_or(0.0, |event| event.end_s - start);
+        let length = simulated.at(Lane::Compute, stage, 0, start).map_or(0.0, |event| event.end_s - start);
         start + length * 1e-3
     };
     let next = |stage: usize| {
         // Back from within an event is to the one before it.
-        let here = played.at(Lane::Compute, stage, 0, at_s).filter(|_| !forwards);
+        let here = simulated.at(Lane::Compute, stage, 0, at_s).filter(|_| !forwards);
         let from = here.map_or(at_s, |event| event.start_s);
-        Some(inside(stage, played.neighbour(stage, 0, from, forwards)?))
+        Some(inside(stage, simulated.neighbour(stage, 0, from, forwards)?))
     };
-    let times = (0..played.timeline.replicas.len()).filter_map(next);
+    let times = (0..simulated.timeline.replicas.len()).filter_map(next);
     if forwards {
         times.filter(|time| *time > at_s).min_by(f64::total_cmp)
     } else {

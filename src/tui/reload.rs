@@ -4,8 +4,8 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::{
     compare::alike,
-    errand::Errand,
     model::{Model, Tone},
+    side_job::SideJob,
     update::{Effect, Effects},
 };
 use crate::{
@@ -39,7 +39,7 @@ impl Model {
         match self.workload_file() {
             Some(path) => {
                 self.readings.0 += 1;
-                vec![Effect::Aside(Errand::Reload { path, number: self.readings.0 })]
+                vec![Effect::Aside(SideJob::Reload { path, number: self.readings.0 })]
             }
             None => {
                 let why = format!("{} is no file that could be read again", self.workload.name);
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        tui::{Action, Focus, Offscreen, ScreenRequest, errand, panel_rows::PanelRow},
+        tui::{Action, Focus, Offscreen, ScreenRequest, panel_rows::PanelRow, side_job},
         workload::{
             self, Format,
             convert::text,
@@ -148,8 +148,8 @@ mod tests {
         let mut read = |text: &str| {
             fs::write(&path, text).unwrap();
             let effect = screen.model.reload().pop();
-            let Some(Effect::Aside(errand)) = effect else { panic!("it is a file") };
-            errand::perform(errand)
+            let Some(Effect::Aside(side_job)) = effect else { panic!("it is a file") };
+            side_job::perform(side_job)
         };
         let older = read("{");
         let newer = read(text);
@@ -175,8 +175,8 @@ mod tests {
         screen.act(Action::Edit);
         assert!(screen.model.editing.is_some());
         fs::write(&path, include_str!("../../inputs/tiny-branch.json")).unwrap();
-        let Some(Effect::Aside(errand)) = screen.model.reload().pop() else { panic!("it is a file") };
-        screen.model.on_report(errand::perform(errand));
+        let Some(Effect::Aside(side_job)) = screen.model.reload().pop() else { panic!("it is a file") };
+        screen.model.on_report(side_job::perform(side_job));
         assert!(screen.model.editing.is_none() && screen.model.dials.is_empty());
         screen.keys("9");
         screen.draw();

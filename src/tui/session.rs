@@ -1,4 +1,4 @@
-//! What comes back when a workload is shown again: limits, planner and options, how it is played, view.
+//! What comes back when a workload is shown again: limits, planner and options, how it is simulated, view.
 //!
 //! A session holds only what was changed: a limit that is as the workload and the configuration say is not in it, so that
 //! a workload whose file states new limits later brings them. What no longer applies (a planner that is gone, an option
@@ -31,7 +31,7 @@ pub(super) struct Session {
     pub(super) options: BTreeMap<String, Vec<String>>,
     /// Id of the schedule.
     pub(super) schedule: String,
-    /// Settings of the simulator that were changed, as text by id.
+    /// SimulatorSettings of the simulator that were changed, as text by id.
     pub(super) simulator: BTreeMap<String, String>,
     /// The view, in small letters.
     pub(super) view: String,
@@ -79,14 +79,14 @@ impl Model {
                 options.insert(planner.info().id.to_string(), changed);
             }
         }
-        let changed = |setting: &Setting| !setting.same(&self.play.settings, &self.first_settings);
+        let changed = |setting: &Setting| !setting.same(&self.setup.settings, &self.first_settings);
         let simulator = Setting::ALL.into_iter().filter(changed);
-        let simulator = simulator.map(|setting| (setting.id().into(), setting.text(&self.play.settings))).collect();
+        let simulator = simulator.map(|setting| (setting.id().into(), setting.text(&self.setup.settings))).collect();
         Session {
             limits,
             planner: self.current_planner().info().id.into(),
             options,
-            schedule: self.play.schedule.id().into(),
+            schedule: self.setup.schedule.id().into(),
             simulator,
             view: name(self.view),
         }
@@ -95,7 +95,7 @@ impl Model {
     /// Takes planner, options, schedule and view of the last session, where `asked` asks for none; the limits are taken
     /// already. Says so if anything is then other than it would have been.
     pub(super) fn restore(&mut self, session: &Session, asked: &Asked) {
-        let before = (self.planner, self.options.clone(), self.play, self.view);
+        let before = (self.planner, self.options.clone(), self.setup, self.view);
         for (at, planner) in self.planners.iter().enumerate() {
             let id = planner.info().id;
             let Some(kept) = session.options.get(id) else { continue };
@@ -114,18 +114,18 @@ impl Model {
             self.planner = planner;
         }
         if let Some(schedule) = Schedule::find(&session.schedule).filter(|_| !asked.schedule) {
-            self.play = if schedule == Schedule::ALL[0] { self.play } else { self.play.with(schedule) };
+            self.setup = if schedule == Schedule::ALL[0] { self.setup } else { self.setup.with(schedule) };
         }
         for (id, text) in &session.simulator {
             let Some(setting) = Setting::find(id) else { continue };
-            if let Ok(settings) = setting.parse(text, &self.play.settings) {
-                self.play = self.play.set(settings);
+            if let Ok(settings) = setting.parse(text, &self.setup.settings) {
+                self.setup = self.setup.set(settings);
             }
         }
         if let Some(view) = View::ALL.into_iter().find(|view| name(*view) == session.view) {
             self.view = view;
         }
-        let same = before == (self.planner, self.options.clone(), self.play, self.view);
+        let same = before == (self.planner, self.options.clone(), self.setup, self.view);
         if !same || self.limits != self.first_limits {
             let text = "as you left it last time; plantui --fresh begins anew";
             self.message = Some((Tone::Done, text.into()));
@@ -152,7 +152,7 @@ pub(super) struct Asked {
 impl Asked {
     /// What a request asks for by name.
     pub(super) fn by(request: &ScreenRequest) -> Asked {
-        // Settings are settings of a planner: who sets one has chosen it.
+        // SimulatorSettings are settings of a planner: who sets one has chosen it.
         let planner = request.planner_asked || !request.settings.is_empty();
         Asked { planner, schedule: request.schedule_asked, settings: request.settings.clone() }
     }

@@ -32,7 +32,7 @@ pub(super) enum Standing {
 
 /// A finished run.
 #[derive(Debug, Clone)]
-pub(super) struct Shown {
+pub(super) struct ShownRun {
     /// Who planned.
     pub planner: &'static PlannerInfo,
     /// What was planned.
@@ -63,7 +63,7 @@ pub(super) struct Shown {
     pub standing: Standing,
 }
 
-impl Shown {
+impl ShownRun {
     /// Puts a run together.
     pub(super) fn new(
         planner: &'static PlannerInfo,
@@ -73,7 +73,7 @@ impl Shown {
         seconds: f64,
     ) -> Self {
         let plan = outcome.plan.as_ref();
-        Shown {
+        ShownRun {
             planner,
             names: plan.map(|plan| Names::new(&problem.workload, &problem.limits, plan)).unwrap_or_default(),
             facts: plan
@@ -103,7 +103,7 @@ impl Shown {
         let mut outcome = Outcome::new(status);
         outcome.objective = Some(score.value).filter(|value| value.is_finite() && *value > 0.0);
         outcome.plan = Some(plan);
-        Shown::new(planner, problem, outcome, Some(score), 0.0)
+        ShownRun::new(planner, problem, outcome, Some(score), 0.0)
     }
 
     /// Whether there is a plan and it keeps every rule.

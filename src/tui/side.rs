@@ -36,8 +36,8 @@ impl Model {
             return;
         };
         for key in [first, second] {
-            if self.contender(key).is_none_or(|contender| contender.shown.plan().is_none()) {
-                let told = format!("{} has no plan to show", self.contender_name(key));
+            if self.compared(key).is_none_or(|compared| compared.shown.plan().is_none()) {
+                let told = format!("{} has no plan to show", self.compared_name(key));
                 self.message = Some((Tone::Refused, told));
                 return;
             }
@@ -50,7 +50,7 @@ impl Model {
         let shown = self.shown.as_ref()?;
         let rows = self.compare_rows();
         rows.iter().find_map(|row| match *row {
-            Row::Plan(key) if self.contender(key).is_some_and(|c| std::sync::Arc::ptr_eq(&c.shown, shown)) => Some(key),
+            Row::Plan(key) if self.compared(key).is_some_and(|c| std::sync::Arc::ptr_eq(&c.shown, shown)) => Some(key),
             _ => None,
         })
     }
@@ -58,7 +58,7 @@ impl Model {
     /// The rows of the two plans; `None` where one of them is gone.
     pub(super) fn side_rows(&self) -> Option<Vec<side_by_side::Row>> {
         let side = self.compare.side?;
-        let (first, second) = (self.contender(side.first)?, self.contender(side.second)?);
+        let (first, second) = (self.compared(side.first)?, self.compared(side.second)?);
         Some(align(first.shown.plan()?.0, second.shown.plan()?.0))
     }
 

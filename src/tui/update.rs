@@ -7,12 +7,12 @@ use tui_input::Input;
 use super::{
     action::{Action, Scope},
     convergence::{Convergence, Point},
-    errand::Errand,
     model::{Focus, Model, Running, Tone, View},
     open_form::OpenForm,
     overlay::Overlay,
-    played::{Lane, Played},
-    shown::Shown,
+    shown::ShownRun,
+    side_job::SideJob,
+    simulated::{Lane, Simulated},
     studies::Study,
     theme,
     view::workload::Section,
@@ -22,7 +22,7 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits},
     planner::{Problem, Search, Status},
-    simulate::{Play, Schedule},
+    simulate::{Schedule, Setup},
 };
 
 /// What the state cannot do itself.
@@ -30,7 +30,7 @@ pub(super) enum Effect {
     /// Hand a job to the worker.
     Submit(Job),
     /// Do something beside planning.
-    Aside(Errand),
+    Aside(SideJob),
     /// Ask something of many plans.
     Study(Study),
     /// Text for the terminal's clipboard.
@@ -133,7 +133,7 @@ impl Model {
                 self.section_cursor = 0;
             }
             Action::NextSchedule => return self.next_schedule(),
-            Action::HowPlayed => self.go_to_play_rows(),
+            Action::HowSimulated => self.go_to_simulator_rows(),
             Action::Ask => self.open_ask(),
             Action::Pin => self.pin(),
             Action::Help => self.overlay = Some(Overlay::Help(Filter::default())),
@@ -162,8 +162,8 @@ impl Model {
             self.chart = false;
         } else if self.suggestion().is_some() {
             self.would_help.selected = None;
-        } else if self.visited().is_some() {
-            return self.end_visit();
+        } else if self.previewed().is_some() {
+            return self.end_preview();
         } else if let Some(running) = &self.running {
             running.search.cancel();
         } else if self.view == View::Overview && self.leave_playhead() {
@@ -209,9 +209,9 @@ impl Model {
     }
 
     fn act_in_timeline(&mut self, action: Action) {
-        let Some(played) = self.played.clone() else { return };
-        let rows = self.timeline_rows(&played);
-        let batch = played.timeline.iteration_s;
+        let Some(simulated) = self.simulated.clone() else { return };
+        let rows = self.timeline_rows(&simulated);
+        let batch = simulated.timeline.iteration_s;
         let state = &mut self.timeline;
         let cursor = state.cursor_s;
         match action {
@@ -228,11 +228,12 @@ impl Model {
                     let replica = replica.unwrap_or(0);
                     let forwards = action == Action::NextEvent;
                     // Back from within an event is to the one before it, not to its own start.
-                    let here = played.at(Lane::Compute, stage, replica, cursor).filter(|_| !forwards);
-                    let found = played.neighbour(stage, replica, here.map_or(cursor, |e| e.start_s), forwards);
+                    let here = simulated.at(Lane::Compute, stage, replica, cursor).filter(|_| !forwards);
+                    let found = simulated.neighbour(stage, replica, here.map_or(cursor, |e| e.start_s), forwards);
                     if let Some(start) = found {
                         // Just inside the event, so that it is the one under the cursor.
-                        let length = played.at(Lane::Compute, stage, replica, start).map_or(0.0, |e| e.end_s - start);
+                        let length =
+                            simulated.at(Lane::Compute, stage, replica, start).map_or(0.0, |e| e.end_s - start);
                         state.put(start + length * 1e-3, batch);
                     }
                 }
@@ -244,38 +245,39 @@ impl Model {
             }
             _ => state.row = moved(state.row, action, rows.len()),
         }
-        let count = self.timeline_rows(&played).len();
+        let count = self.timeline_rows(&simulated).len();
         self.timeline.row = self.timeline.row.min(count.saturating_sub(1));
     }
 
     fn next_schedule(&mut self) -> Effects {
-        let playable = self.played.as_ref().map_or(Schedule::ALL.to_vec(), |played| played.pipeline.playable());
-        let played = self.played.as_ref().map_or(self.play.schedule, |played| played.schedule());
-        let at = playable.iter().position(|s| *s == played).map_or(0, |at| at + 1);
-        let next = playable.get(at % playable.len().max(1)).copied().unwrap_or(self.play.schedule);
-        let effects = self.set_play(self.play.with(next));
+        let playable =
+            self.simulated.as_ref().map_or(Schedule::ALL.to_vec(), |simulated| simulated.pipeline.playable());
+        let simulated = self.simulated.as_ref().map_or(self.setup.schedule, |simulated| simulated.schedule());
+        let at = playable.iter().position(|s| *s == simulated).map_or(0, |at| at + 1);
+        let next = playable.get(at % playable.len().max(1)).copied().unwrap_or(self.setup.schedule);
+        let effects = self.set_setup(self.setup.with(next));
         self.tell_left_out(&playable, next);
         effects
     }
 
     /// Plays what is shown, and what stands on the table, with another schedule or other settings.
-    pub(super) fn set_play(&mut self, play: Play) -> Effects {
-        self.play = play;
+    pub(super) fn set_setup(&mut self, setup: Setup) -> Effects {
+        self.setup = setup;
         let mut effects = self.play_again();
         effects.extend(self.compare_again());
         effects
     }
 
     fn play_again(&mut self) -> Effects {
-        if let Some(shown) = self.shown.clone().filter(|_| self.edited() || self.visited().is_some()) {
+        if let Some(shown) = self.shown.clone().filter(|_| self.edited() || self.previewed().is_some()) {
             return self.play_aside(shown);
         }
-        // A plan under way may still come played as before: ask for the whole again.
+        // A plan under way may still come simulated as before: ask for the whole again.
         if self.running.as_ref().is_some_and(|r| r.planning) {
             return self.replan();
         }
         let Some(shown) = self.shown.clone().filter(|shown| shown.outcome.plan.is_some()) else { return vec![] };
-        vec![self.submit(Task::Play { shown, play: self.play }, None)]
+        vec![self.submit(Task::Simulate { shown, setup: self.setup }, None)]
     }
 
     fn next_theme(&mut self) {
@@ -307,7 +309,7 @@ impl Model {
     pub(super) fn replan(&mut self) -> Effects {
         let planner = self.current_planner();
         self.stopped = false;
-        self.compare.visit = None;
+        self.compare.preview = None;
         let mut effects = self.sweep_outdated();
         self.refusal = self.refusals[self.planner].clone();
         if self.refusal.is_some() {
@@ -321,7 +323,7 @@ impl Model {
             limits: self.limits,
             options: self.options[self.planner].clone(),
         };
-        effects.push(self.submit(Task::Plan { planner, problem: problem.into(), play: self.play }, self.deadline));
+        effects.push(self.submit(Task::Plan { planner, problem: problem.into(), setup: self.setup }, self.deadline));
         effects
     }
 
@@ -356,9 +358,9 @@ impl Model {
         let latest = self.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
             News::Planned(shown) => self.take_plan(shown, latest),
-            News::Played(played) if self.keep_played_for_later(&played) => {}
-            News::Played(played) if self.is_wanted(&played, latest) => {
-                self.show_timeline(played);
+            News::Simulated(simulated) if self.keep_simulated_for_later(&simulated) => {}
+            News::Simulated(simulated) if self.is_wanted(&simulated, latest) => {
+                self.show_timeline(simulated);
             }
             News::Unplayed(why) if latest => self.message = Some((Tone::Refused, why)),
             News::Crashed(what) if latest => {
@@ -387,13 +389,13 @@ impl Model {
     }
 
     /// Whether a timeline is of the shown plan, and the one to show.
-    fn is_wanted(&self, played: &Played, latest: bool) -> bool {
-        let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &played.shown));
-        current && (latest || self.play == played.play)
+    fn is_wanted(&self, simulated: &Simulated, latest: bool) -> bool {
+        let current = self.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &simulated.shown));
+        current && (latest || self.setup == simulated.setup)
     }
 
     /// Shows a new plan. One of an older job is shown too while its successor is under way, unless it has nothing.
-    fn take_plan(&mut self, shown: Arc<Shown>, latest: bool) {
+    fn take_plan(&mut self, shown: Arc<ShownRun>, latest: bool) {
         if latest {
             let (best, bound) = (shown.outcome.objective, shown.outcome.lower_bound);
             self.convergence.sample(Point { at_s: shown.seconds, best, bound });
@@ -426,7 +428,7 @@ impl Model {
             return;
         }
         if empty {
-            self.played = None;
+            self.simulated = None;
         }
         if latest && let Some(running) = &mut self.running {
             running.planning = false;
@@ -435,7 +437,7 @@ impl Model {
     }
 
     /// Puts a plan on the screen.
-    pub(super) fn show(&mut self, shown: Arc<Shown>) {
+    pub(super) fn show(&mut self, shown: Arc<ShownRun>) {
         self.shown = Some(shown);
         self.generation += 1;
         let devices = self.device_rows().len();
@@ -443,13 +445,13 @@ impl Model {
     }
 
     /// Puts a plan's timeline on the screen.
-    pub(super) fn show_timeline(&mut self, played: Arc<Played>) {
-        let batch = played.timeline.iteration_s;
-        self.timeline.begin(played.warm_up_s(), batch);
+    pub(super) fn show_timeline(&mut self, simulated: Arc<Simulated>) {
+        let batch = simulated.timeline.iteration_s;
+        self.timeline.begin(simulated.warm_up_s(), batch);
         self.timeline.fit(batch);
-        self.note_played(&played);
-        self.note_change(&played);
-        self.played = Some(played);
+        self.note_simulated(&simulated);
+        self.note_change(&simulated);
+        self.simulated = Some(simulated);
     }
 }
 

@@ -15,17 +15,17 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::{
-    errand::{self, Errand, Exported},
     export_form::{ExportFormat, Source},
     pins::LoadedPin,
-    played::Played,
-    shown::Shown,
+    shown::ShownRun,
+    side_job::{self, Exported, SideJob},
+    simulated::Simulated,
     studies::{self, Finding, Study, StudyKind},
 };
 use crate::{
     planner::{self, Planner, Problem, Search, panic_message},
     run::{self, given_up},
-    simulate::{LEAST_TIME, Play},
+    simulate::{LEAST_TIME, Setup},
     source::LoadError,
     workload::Workload,
 };
@@ -35,21 +35,21 @@ pub(super) const GRACE: Duration = Duration::from_millis(120);
 
 /// What is to be done.
 pub(super) enum Task {
-    /// Plan, check, then play the plan.
+    /// Plan, check, then simulate the plan.
     Plan {
         /// Who plans.
         planner: &'static dyn Planner,
         /// What.
         problem: Box<Problem>,
-        /// How the plan is played.
-        play: Play,
+        /// How the plan is simulated.
+        setup: Setup,
     },
-    /// Play a plan that is there already.
-    Play {
+    /// Simulate a plan that is there already.
+    Simulate {
         /// The plan.
-        shown: Arc<Shown>,
+        shown: Arc<ShownRun>,
         /// How.
-        play: Play,
+        setup: Setup,
     },
 }
 
@@ -66,9 +66,9 @@ pub(super) struct Job {
 /// What the worker has to say.
 pub(super) enum News {
     /// A plan, or why there is none.
-    Planned(Arc<Shown>),
+    Planned(Arc<ShownRun>),
     /// A plan's timeline.
-    Played(Arc<Played>),
+    Simulated(Arc<Simulated>),
     /// Why a plan has no timeline.
     Unplayed(String),
     /// A workload, or why not.
@@ -130,25 +130,25 @@ pub(super) fn perform(job: &Job, tell: &mut dyn FnMut(Report)) {
 fn work(job: &Job, tell: &mut dyn FnMut(Report)) {
     let mut tell = |news| tell(Report { job: job.id, news });
     match &job.task {
-        Task::Plan { planner, problem, play: how } => {
+        Task::Plan { planner, problem, setup: how } => {
             let started = Instant::now();
             let (outcome, score) = match run::plan(*planner, problem, &job.search) {
                 Ok(found) => found,
                 Err(fault) => return tell(News::Crashed(fault.to_string())),
             };
             let seconds = started.elapsed().as_secs_f64();
-            let shown = Arc::new(Shown::new(planner.info(), problem, outcome, score, seconds));
+            let shown = Arc::new(ShownRun::new(planner.info(), problem, outcome, score, seconds));
             tell(News::Planned(shown.clone()));
-            // Who stops a search wants to see what it has, played; who stops it again, or changes something, does not.
-            play(&shown, *how, &job.search.follow(LEAST_TIME), &mut tell);
+            // Who stops a search wants to see what it has, simulated; who stops it again, or changes something, does not.
+            simulate(&shown, *how, &job.search.follow(LEAST_TIME), &mut tell);
         }
-        Task::Play { shown, play: how } => play(shown, *how, &job.search, &mut tell),
+        Task::Simulate { shown, setup: how } => simulate(shown, *how, &job.search, &mut tell),
     }
 }
 
-fn play(shown: &Arc<Shown>, how: Play, search: &Search, tell: &mut dyn FnMut(News)) {
-    match Played::new(shown, how, search) {
-        Some(played) => tell(News::Played(Arc::new(played))),
+fn simulate(shown: &Arc<ShownRun>, how: Setup, search: &Search, tell: &mut dyn FnMut(News)) {
+    match Simulated::new(shown, how, search) {
+        Some(simulated) => tell(News::Simulated(Arc::new(simulated))),
         None if search.deadline_passed() => tell(News::Unplayed(given_up(search))),
         None => {}
     }
@@ -193,14 +193,14 @@ impl Worker {
         drop(self.waiting.0.try_send(job));
     }
 
-    /// Runs an errand beside the planning, on a thread of its own.
+    /// Runs a side job beside the planning, on a thread of its own.
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub(super) fn aside(&self, errand: Errand) -> std::io::Result<()> {
+    pub(super) fn aside(&self, side_job: SideJob) -> std::io::Result<()> {
         let sender = self.reports.0.clone();
-        let work = move || drop(sender.send(errand::perform(errand)));
-        thread::Builder::new().name("errand".into()).spawn(work).map(drop)
+        let work = move || drop(sender.send(side_job::perform(side_job)));
+        thread::Builder::new().name("side job".into()).spawn(work).map(drop)
     }
 
     /// Runs a study beside the planning, on a thread of its own.
@@ -291,7 +291,7 @@ mod tests {
         let workload = Arc::new(workload::builtin());
         let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
-        let task = Task::Plan { planner: &Patient, problem: problem.into(), play: Play::default() };
+        let task = Task::Plan { planner: &Patient, problem: problem.into(), setup: Setup::default() };
         Job { id, task, search: Search::default() }
     }
 

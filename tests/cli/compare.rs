@@ -73,7 +73,7 @@ fn objectives_stand_apart_and_are_sorted_by_simulated_time() {
     };
     assert_eq!(figures("max_load").len(), 3);
     assert!(figures("max_load").is_sorted());
-    // The simulator plays one sample exactly as the objective has it.
+    // The simulator runs one sample exactly as the objective has it.
     let latency = entries.iter().find(|entry| entry["objective"]["name"] == "latency").unwrap();
     assert!(latency["prediction_error"].as_f64().unwrap().abs() < 1e-9);
 }

@@ -339,11 +339,11 @@ def pipeline(module, mb_args, split_spec):
         if name in split_spec: parts.append([])
         parts[-1].append(name)
     return Pipe(parts)
-played = []
+simulated = []
 class Schedule:
     def __init__(self, stages, n_microbatches, loss_fn):
         assert n_microbatches > 0
-        played.append((type(self).__name__, stages if isinstance(stages, list) else [stages]))
+        simulated.append((type(self).__name__, stages if isinstance(stages, list) else [stages]))
 for name in ['torch', 'torch.distributed', 'torch.distributed.algorithms', 'torch.distributed.algorithms._checkpoint',
              'torch.distributed.algorithms._checkpoint.checkpoint_wrapper', 'torch.distributed.pipelining']:
     sys.modules[name] = types.ModuleType(name)
@@ -363,8 +363,8 @@ assert wrapped == recompute and pipe.num_stages == len(split_spec) + 1
 for rank in range(len(stages_of_rank)):
     schedule(Module({model}), 'example', rank, 'cpu', None)
 assert sorted(sum(stages_of_rank, [])) == list(range(pipe.num_stages))
-assert len({{name for name, _ in played}}) == 1
-print(json.dumps([list(split_spec), wrapped, played[0][0], [stages for _, stages in played]]))
+assert len({{name for name, _ in simulated}}) == 1
+print(json.dumps([list(split_spec), wrapped, simulated[0][0], [stages for _, stages in simulated]]))
 "
     );
     let printed = python(test, &format!("{stand_in}{text}{ask}"))?;

@@ -2,7 +2,7 @@
 
 use plantui::{
     generate::networks::Network,
-    planner::pase::Settings,
+    planner::pase::PaseSettings,
     workload::operators::{CostRules, OperatorProfile},
 };
 
@@ -14,7 +14,7 @@ pub(crate) struct PaseCase {
     /// Samples in a batch.
     pub(crate) batch: u64,
     /// Devices and machine; cutoff and rules as published.
-    pub(crate) settings: Settings,
+    pub(crate) settings: PaseSettings,
     /// The least cost.
     pub(crate) min_cost: f64,
     /// Cost of pure data parallelism, whatever the cutoff.
@@ -39,7 +39,7 @@ impl PaseCase {
 
     /// What to call it.
     pub(crate) fn name(&self) -> String {
-        let Settings { devices, flops_per_s, bandwidth_bytes_per_s, .. } = self.settings;
+        let PaseSettings { devices, flops_per_s, bandwidth_bytes_per_s, .. } = self.settings;
         let batch = self.batch;
         format!("{} p={devices} batch={batch} {flops_per_s:e} {bandwidth_bytes_per_s:e}", self.network.id())
     }
@@ -54,7 +54,7 @@ pub(crate) fn pase_cases() -> impl Iterator<Item = PaseCase> {
         PaseCase {
             network,
             batch: fields[2].parse().unwrap(),
-            settings: Settings {
+            settings: PaseSettings {
                 devices: fields[1].parse().unwrap(),
                 cutoff: network.cutoff(),
                 flops_per_s: number(3).unwrap() * 1e12,

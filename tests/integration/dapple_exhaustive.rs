@@ -8,7 +8,7 @@ use plantui::{
     plan::{Measure, Plan, Stage},
     planner::{self, OptionValue, Problem, Search, Status, dapple::hpgo::placement},
     run,
-    simulate::{Schedule, Settings, simulate},
+    simulate::{Schedule, SimulatorSettings, simulate},
     workload::{
         Workload,
         piper::{RECOMPUTE, VANILLA},
@@ -283,7 +283,7 @@ fn the_simulator_confirms_the_formula() {
         assert!(score.is_valid(), "{:?}", score.violations);
         let Measure::Speedup(model) = measure else { panic!("a speed-up") };
         let formula_s = total * model.scale(limits.batch) / score.value;
-        let pipeline = family::pipeline(&problem.workload, &limits, &plan, &Settings::default());
+        let pipeline = family::pipeline(&problem.workload, &limits, &plan, &SimulatorSettings::default());
         let simulated_s = simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s;
         let difference = simulated_s / formula_s - 1.0;
         let costs = costs::stages(&problem.workload, problem.workload.layers().unwrap(), &limits, &plan, &model);

@@ -12,14 +12,14 @@ use plantui::{
     planner::{
         self, OptionValue, Options, Problem, Search, Status,
         dapple::hpgo::{
-            Candidate, Faults, Kind, Model, candidates,
+            Candidate, Faults, HpgoModel, Kind, candidates,
             data_parallel::data_parallel,
             length::{Stage, event_speedup},
             placement,
         },
     },
     run,
-    simulate::{Schedule, Settings, simulate},
+    simulate::{Schedule, SimulatorSettings, simulate},
     workload::{
         self, Workload,
         states::{MOST_STATES, States, StatesError},
@@ -77,7 +77,7 @@ fn profiles_with_too_many_states_can_be_cut_along_one_order() {
 }
 
 /// Stages as the published planner writes them: the end of the last is inclusive.
-fn written(model: &Model<'_>, stages: &[Stage]) -> String {
+fn written(model: &HpgoModel<'_>, stages: &[Stage]) -> String {
     let stage = |stage: &Stage| {
         let end = if stage.to + 1 == model.states() { stage.to } else { stage.to + 1 };
         format!("{}:{end}:{}:{}", stage.from, stage.groups, ranges(&placement::ids(stage.devices)))
@@ -117,7 +117,7 @@ fn every_published_plan_comes_out_again() {
     let (mut count, mut ties) = (0, 0);
     for (at, case) in dapple_cases().iter().enumerate() {
         let profile = inputs.entry(case.input).or_insert_with(|| states(&load(&root, case.input)).unwrap());
-        let model = Model::new(profile, case.machines, case.batch, 16e9, case.model, Faults::KEPT);
+        let model = HpgoModel::new(profile, case.machines, case.batch, 16e9, case.model, Faults::KEPT);
         let mut wrong_if = |bad: bool, what: String| {
             count += 1;
             if bad {
@@ -203,7 +203,7 @@ fn no_plan_is_slower_than_the_published_planners_when_both_are_simulated() {
             let problem = Problem { workload: Arc::clone(&workload), limits, options };
             let (outcome, _) = run::plan(planner, &problem, &Search::default()).unwrap();
             let plan = outcome.plan.as_ref().unwrap_or_else(|| panic!("case {at}: {id} finds no plan"));
-            let pipeline = family::pipeline(&workload, &limits, plan, &Settings::default());
+            let pipeline = family::pipeline(&workload, &limits, plan, &SimulatorSettings::default());
             (simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s, outcome.status)
         };
         let ((theirs, _), (ours, status)) = (run("dapple-hpgo"), run("dapple"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::engine_rules;
 use plantui::{
     cluster::{Limits, Overrides},
-    export::engine::{Cut, CutStage, Engine, ExportError, Exported, Settings, export, torch_schedule},
+    export::engine::{Cut, CutStage, Engine, EngineSettings, ExportError, Exported, export, torch_schedule},
     family::{self, check},
     plan::Plan,
     planner::{Options, Planner, Problem, Search, piper::Piper},
@@ -51,7 +51,7 @@ fn cases() -> Vec<(Workload, Limits, Plan)> {
 
 fn written(engine: Engine, case: &(Workload, Limits, Plan)) -> (Exported, Cut) {
     let (workload, limits, plan) = case;
-    let exported = export(engine, workload, limits, plan, &Settings::default()).unwrap();
+    let exported = export(engine, workload, limits, plan, &EngineSettings::default()).unwrap();
     let score = check(workload, limits, &exported.plan);
     assert!(score.is_valid(), "{:?}", score.violations);
     assert_eq!(exported.values, (check(workload, limits, plan).value, score.value));
@@ -101,7 +101,7 @@ fn what_is_lost_is_said_and_scored() {
         assert!(exported.losses.iter().any(|loss| loss.contains("the same degrees")), "{:?}", exported.losses);
         assert!(exported.values.1 > exported.values.0, "the best plan of all cannot be beaten");
         assert!(exported.text.contains("above the plan's"), "{}", exported.text);
-        let exact = Settings { exact: true, ..Settings::default() };
+        let exact = EngineSettings { exact: true, ..EngineSettings::default() };
         let error = export(engine, &case.0, &case.1, &case.2, &exact).unwrap_err();
         assert!(matches!(error, ExportError::Impossible { .. }), "{error}");
     }
@@ -247,7 +247,7 @@ fn a_schedule_that_the_engine_cannot_run_is_refused_with_the_reason() {
     ];
     for (engine, known) in known {
         let written = Schedule::ALL.into_iter().filter(|&schedule| {
-            let settings = Settings { schedule: Some(schedule), ..Settings::default() };
+            let settings = EngineSettings { schedule: Some(schedule), ..EngineSettings::default() };
             match export(engine, &workload, &limits, &plan, &settings) {
                 Err(ExportError::Schedule { schedule: refused, reason, .. }) => {
                     assert!(refused == schedule.id() && reason.contains("only"), "{engine:?}: {reason}");
@@ -269,10 +269,10 @@ fn interleaved_plans_have_several_parts_on_every_rank() {
         let layering = Layering::of(&workload, None).unwrap();
         Cut::of(&workload, &limits, &layering, &plan).unwrap().stages.iter().map(CutStage::blocks).collect()
     };
-    let settings = |schedule, virtual_stages| Settings {
+    let settings = |schedule, virtual_stages| EngineSettings {
         schedule: Some(schedule),
         virtual_stages: Some(virtual_stages),
-        ..Settings::default()
+        ..EngineSettings::default()
     };
     for each in [2, 3] {
         let settings = settings(Schedule::Interleaved, each);
@@ -297,12 +297,13 @@ fn interleaved_plans_have_several_parts_on_every_rank() {
     let torch = engine_rules::torch("interleaved", &torch, &engine_rules::llama(32)).unwrap();
     assert_eq!((torch.schedule.as_str(), torch.stages[0].as_slice()), ("ScheduleZBVZeroBubble", &[0, 7][..]));
     // A stage with fewer layers than virtual stages, and a batch that the ranks do not divide.
-    let many = Settings { schedule: Some(Schedule::Interleaved), virtual_stages: Some(33), ..Settings::default() };
+    let many =
+        EngineSettings { schedule: Some(Schedule::Interleaved), virtual_stages: Some(33), ..EngineSettings::default() };
     let error = export(Engine::Megatron, &workload, &limits, &plan, &many).unwrap_err().to_string();
     assert!(error.contains("too few for 33 virtual stages"), "{error}");
     let odd = Limits { microbatches: 1921, ..limits };
-    let error =
-        export(Engine::Megatron, &workload, &odd, &plan, &Settings { virtual_stages: Some(2), ..many }).unwrap_err();
+    let error = export(Engine::Megatron, &workload, &odd, &plan, &EngineSettings { virtual_stages: Some(2), ..many })
+        .unwrap_err();
     assert!(error.to_string().contains("multiple of the 4 stages"), "{error}");
 }
 
@@ -326,7 +327,7 @@ fn batch_model_and_assumptions_reach_every_engine() {
     );
     let limits = family::resolve(&workload, &Overrides::default()).unwrap();
     let plan = piper(&workload, &limits, &["engine_feasible=true", "stages=2"]);
-    let text = |engine| export(engine, &workload, &limits, &plan, &Settings::default()).unwrap();
+    let text = |engine| export(engine, &workload, &limits, &plan, &EngineSettings::default()).unwrap();
     let megatron = text(Engine::Megatron).text;
     let read = engine_rules::megatron(&megatron);
     assert_eq!(read.samples, Some((384, 4)), "{megatron}");
@@ -360,7 +361,7 @@ fn batch_model_and_assumptions_reach_every_engine() {
     assert!(text(Engine::Vllm).notes[0].contains("made for training") || text(Engine::Vllm).notes.len() > 1);
     // The document of the plan carries the recipe on: the workload may have lost it.
     let lost = Workload { recipe: None, ..workload.clone() };
-    let settings = Settings { recipe: workload.recipe, ..Settings::default() };
+    let settings = EngineSettings { recipe: workload.recipe, ..EngineSettings::default() };
     assert_eq!(export(Engine::Megatron, &lost, &limits, &plan, &settings).unwrap().text, megatron);
 }
 
@@ -369,7 +370,7 @@ fn what_nobody_states_is_asked_for_and_not_made_up() {
     let workload = Workload { recipe: None, ..builtin() };
     let limits = limits(&workload, 8, 80.0);
     let plan = piper(&workload, &limits, &["engine_feasible=true"]);
-    let settings = Settings::default();
+    let settings = EngineSettings::default();
     let text = |engine| export(engine, &workload, &limits, &plan, &settings).unwrap().text;
     let megatron = engine_rules::megatron(&text(Engine::Megatron));
     assert_eq!(megatron.samples, None);
@@ -378,7 +379,7 @@ fn what_nobody_states_is_asked_for_and_not_made_up() {
     assert!(galvatron.get("global_bsz").is_none() && galvatron["default_dp_type"] == "ddp", "{galvatron}");
     assert!(text(Engine::DeepSpeed).contains("# fill in: \"train_micro_batch_size_per_gpu\""));
     assert!(text(Engine::Torch).contains("# fill in: micro_batch_size"));
-    let given = Settings { micro_batch_size: Some(8), ..Settings::default() };
+    let given = EngineSettings { micro_batch_size: Some(8), ..EngineSettings::default() };
     let told = export(Engine::Megatron, &workload, &limits, &plan, &given).unwrap().text;
     assert_eq!(engine_rules::megatron(&told).samples, Some((8 * 1920, 8)));
 }
@@ -391,7 +392,7 @@ fn full_devices_are_told_before_anybody_starts_them() {
     let peak = check(&workload, &roomy, &plan).peak_memory_bytes();
     for (share, told) in [(0.96, true), (0.94, false)] {
         let limits = Limits { memory_bytes: peak / share, ..roomy };
-        let exported = export(Engine::Megatron, &workload, &limits, &plan, &Settings::default()).unwrap();
+        let exported = export(Engine::Megatron, &workload, &limits, &plan, &EngineSettings::default()).unwrap();
         assert_eq!(exported.text.contains("need room too"), told, "{}", exported.text);
         assert_eq!(exported.notes.iter().any(|note| note.contains("need room too")), told);
     }
@@ -408,7 +409,7 @@ fn names_cannot_leave_their_place_in_a_script() {
         first: vec![hostile.into()],
         last: vec![format!("{hostile}2")],
     };
-    let settings = Settings { names, ..Settings::default() };
+    let settings = EngineSettings { names, ..EngineSettings::default() };
     for engine in Engine::ALL {
         let exported = export(engine, &workload, &limits, &plan, &settings).unwrap();
         let raw = |text: &str| text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}');
@@ -422,8 +423,8 @@ fn a_workload_without_repeated_layers_has_no_layout() {
     let workload = plantui::workload::load("inputs/tiny-branch.json".as_ref()).unwrap();
     let limits = family::resolve(&workload, &Overrides::default()).unwrap();
     let plan = piper(&workload, &limits, &[]);
-    let error = export(Engine::Megatron, &workload, &limits, &plan, &Settings::default()).unwrap_err();
+    let error = export(Engine::Megatron, &workload, &limits, &plan, &EngineSettings::default()).unwrap_err();
     assert!(error.to_string().contains("--layers"), "{error}");
-    let torch = export(Engine::Torch, &workload, &limits, &plan, &Settings::default());
+    let torch = export(Engine::Torch, &workload, &limits, &plan, &EngineSettings::default());
     assert!(torch.is_ok(), "{torch:?}");
 }

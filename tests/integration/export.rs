@@ -7,7 +7,7 @@ use plantui::{
     family,
     plan::{Plan, Stage},
     planner::{self, Options, Outcome, Status},
-    simulate::{EventKind, Pipeline, Schedule, Settings, Timeline, simulate},
+    simulate::{EventKind, Pipeline, Schedule, SimulatorSettings, Timeline, simulate},
     workload::{Workload, load_bytes},
 };
 use serde_json::Value;
@@ -71,7 +71,7 @@ fn a_pipeline_costs_what_the_check_says() {
     let (workload, limits, plan) = (workload(), limits(), plan());
     let score = family::check(&workload, &limits, &plan);
     assert!(score.is_valid(), "{:?}", score.violations);
-    let pipeline = family::pipeline(&workload, &limits, &plan, &Settings::default());
+    let pipeline = family::pipeline(&workload, &limits, &plan, &SimulatorSettings::default());
     for (i, stage) in pipeline.stages.iter().enumerate() {
         let d = f64::from(stage.replicas);
         assert!((stage.forward_s + stage.backward_s - score.stages[i].compute_s * d).abs() < 1e-12);
@@ -95,17 +95,22 @@ fn broken_plans_make_a_pipeline_without_panic() {
     plan.stages[0].choices[0] = "no such mode".into();
     plan.stages[1].nodes[1] = 99;
     plan.stages[2].data_parallel = 0;
-    let pipeline = family::pipeline(&workload, &limits, &plan, &Settings { forward_share: 7.0, ..Settings::default() });
+    let pipeline = family::pipeline(
+        &workload,
+        &limits,
+        &plan,
+        &SimulatorSettings { forward_share: 7.0, ..SimulatorSettings::default() },
+    );
     assert_eq!(pipeline.transfers, []);
     assert!(simulate(&pipeline, Schedule::GPipe).iteration_s >= 0.0);
-    let none = family::pipeline(&workload, &limits, &Plan::default(), &Settings::default());
+    let none = family::pipeline(&workload, &limits, &Plan::default(), &SimulatorSettings::default());
     assert_eq!(simulate(&none, Schedule::GPipe), Timeline::default());
 }
 
 #[test]
 fn a_trace_can_be_replayed() {
     let (workload, limits, plan) = (workload(), limits(), plan());
-    let pipeline = family::pipeline(&workload, &limits, &plan, &Settings::default());
+    let pipeline = family::pipeline(&workload, &limits, &plan, &SimulatorSettings::default());
     for schedule in pipeline.playable() {
         let timeline = simulate(&pipeline, schedule);
         let trace = trace_rules::read(&chrome_trace::to_json(&plan, &pipeline, schedule, &timeline));
@@ -137,7 +142,7 @@ fn a_trace_of_nothing_is_json() {
 fn a_plan_document_comes_back_as_the_plan() {
     let (workload, limits, plan) = (workload(), limits(), plan());
     let score = family::check(&workload, &limits, &plan);
-    let pipeline = family::pipeline(&workload, &limits, &plan, &Settings::default());
+    let pipeline = family::pipeline(&workload, &limits, &plan, &SimulatorSettings::default());
     let timeline = simulate(&pipeline, Schedule::OneForwardOneBackward);
     let planner = planner::find("piper").unwrap();
     let options = Options::defaults(planner.options());

@@ -3,7 +3,7 @@
 use crate::common::reference;
 use plantui::{
     cluster::hardware,
-    generate::{self, ModelConfig, Settings, StateBytes, TensorOverhead, WorkingSet},
+    generate::{self, GenerateSettings, ModelConfig, StateBytes, TensorOverhead, WorkingSet},
     workload::{
         self, Mode, PiperProfile, Workload,
         piper::{RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
@@ -12,15 +12,15 @@ use plantui::{
 
 const DEGREES: [u32; 4] = [1, 2, 4, 8];
 
-fn generated(model: &ModelConfig, change: impl Fn(&mut Settings)) -> Workload {
+fn generated(model: &ModelConfig, change: impl Fn(&mut GenerateSettings)) -> Workload {
     let a100 = hardware::find("a100-80").unwrap();
-    let mut settings = Settings::defaults(model, a100);
+    let mut settings = GenerateSettings::defaults(model, a100);
     change(&mut settings);
     let text = generate::generate(model, a100, &settings, "test").unwrap_or_else(|error| panic!("{error}"));
     workload::load_bytes(text.as_bytes(), "generated", "generated").unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn bert(change: impl Fn(&mut Settings)) -> Workload {
+fn bert(change: impl Fn(&mut GenerateSettings)) -> Workload {
     generated(&generate::preset("bert-32").unwrap(), change)
 }
 
@@ -180,7 +180,7 @@ fn a_grouped_gated_layer_by_hand() {
 fn every_assumption_changes_what_it_says() {
     let model = generate::preset("llama-3-8b").unwrap();
     let base = generated(&model, |s| s.sequence_length = 2048);
-    let layer = |change: &dyn Fn(&mut Settings), t: u32, id: &str| {
+    let layer = |change: &dyn Fn(&mut GenerateSettings), t: u32, id: &str| {
         let w = generated(&model, |s| {
             s.sequence_length = 2048;
             change(s);
@@ -220,7 +220,7 @@ fn every_preset_on_every_hardware_gives_a_workload_that_lints_without_error() {
     for name in generate::presets() {
         let model = generate::preset(name).unwrap();
         for hardware in hardware::all() {
-            let settings = Settings::defaults(&model, hardware);
+            let settings = GenerateSettings::defaults(&model, hardware);
             let text = generate::generate(&model, hardware, &settings, "test").unwrap();
             assert_eq!(text, generate::generate(&model, hardware, &settings, "test").unwrap());
             let w = workload::load_bytes(text.as_bytes(), name, name).unwrap_or_else(|error| panic!("{error}"));

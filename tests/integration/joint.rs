@@ -9,7 +9,7 @@ use plantui::{
     plan::{Measure, Plan, Stage},
     planner::{self, OptionValue, Options, Outcome, Problem, Search, Status},
     run as runs,
-    simulate::{Schedule, Settings, length_unless},
+    simulate::{Schedule, SimulatorSettings, length_unless},
     workload::{
         self, DegreeProfile, Mode, Workload,
         piper::{NodeProfile, RECOMPUTE, VANILLA},
@@ -22,7 +22,7 @@ use crate::common::{
 };
 
 fn simulated(workload: &Workload, limits: &Limits, plan: &Plan) -> f64 {
-    let pipeline = family::pipeline(workload, limits, plan, &Settings::default());
+    let pipeline = family::pipeline(workload, limits, plan, &SimulatorSettings::default());
     length_unless(&pipeline, Schedule::OneForwardOneBackward, &|| false).unwrap()
 }
 

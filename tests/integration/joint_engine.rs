@@ -8,7 +8,7 @@ use plantui::{
     plan::runner::Runner,
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
-    simulate::{Schedule, Settings, length_unless},
+    simulate::{Schedule, SimulatorSettings, length_unless},
     workload::{
         self, DegreeProfile, Mode, Workload,
         piper::{NodeProfile, RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
@@ -163,7 +163,7 @@ fn no_slower_than_pipers_plan_for_the_engine() {
             let told = format!("{devices} devices, {gib} GiB, {runner:?}");
             assert_eq!(own.plan.is_some(), other.is_some(), "{told}");
             let (Some(other), Some(value)) = (other, own.objective) else { continue };
-            let pipeline = family::pipeline(&workload, &limits, &other, &Settings::default());
+            let pipeline = family::pipeline(&workload, &limits, &other, &SimulatorSettings::default());
             let seconds = length_unless(&pipeline, Schedule::OneForwardOneBackward, &|| false).unwrap();
             assert!(
                 value <= seconds * 1.001 && value >= free * 0.999,

@@ -9,7 +9,7 @@ use plantui::{
     plan::{Execution, Measure, Plan, Schedule, Stage, Violation, WarmUp, document::ExecutionPart},
     planner::{self, Options, Outcome, Problem, Search, Status},
     run as runs,
-    simulate::{Play, simulate},
+    simulate::{Setup, simulate},
     workload::{
         self, DegreeProfile, Mode, Workload,
         piper::{NodeProfile, RECOMPUTE, VANILLA},
@@ -102,10 +102,10 @@ fn time_and_memory_of_every_schedule_are_checked_as_simulated() {
             };
             let score = family::check(&workload, &limits, &plan);
             assert!(score.is_valid(), "{execution:?}: {:?}", score.violations);
-            let play = Play::default().of(&plan);
-            let pipeline = family::pipeline(&workload, &limits, &plan, &play.settings);
-            assert_eq!(pipeline.refusal(play.schedule), None);
-            let timeline = simulate(&pipeline, play.schedule);
+            let setup = Setup::default().of(&plan);
+            let pipeline = family::pipeline(&workload, &limits, &plan, &setup.settings);
+            assert_eq!(pipeline.refusal(setup.schedule), None);
+            let timeline = simulate(&pipeline, setup.schedule);
             let (own, simulated) = (score.value, timeline.iteration_s);
             assert!(
                 (own - simulated).abs() <= 1e-9 * simulated,
@@ -156,14 +156,14 @@ fn a_schedule_that_the_plan_cannot_run_is_a_broken_rule() {
 fn asked_for_settings_win_over_the_plans_own() {
     let own = Execution { schedule: Schedule::Interleaved, virtual_stages: 4, warm_up: WarmUp::Cumulative };
     let plan = Plan { execution: Some(own), ..Plan::default() };
-    let play = Play::default().of(&plan);
-    assert_eq!((play.schedule, play.settings.virtual_stages), (Schedule::Interleaved, 4));
-    assert_eq!(play.settings.warm_up, WarmUp::Cumulative);
-    let asked = Play::from(Schedule::GPipe).of(&plan);
+    let setup = Setup::default().of(&plan);
+    assert_eq!((setup.schedule, setup.settings.virtual_stages), (Schedule::Interleaved, 4));
+    assert_eq!(setup.settings.warm_up, WarmUp::Cumulative);
+    let asked = Setup::from(Schedule::GPipe).of(&plan);
     assert_eq!((asked.schedule, asked.settings.virtual_stages), (Schedule::GPipe, 2));
-    let three = Play::default().set(plantui::simulate::Settings { virtual_stages: 3, ..Default::default() });
+    let three = Setup::default().set(plantui::simulate::SimulatorSettings { virtual_stages: 3, ..Default::default() });
     assert_eq!(three.of(&plan).settings.virtual_stages, 3);
-    assert_eq!(Play::default().of(&Plan::default()), Play::default());
+    assert_eq!(Setup::default().of(&Plan::default()), Setup::default());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use plantui::{
     plan::{Measure, Plan, Score, Stage, Violation},
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
-    simulate::{EventKind, Schedule, Settings, simulate},
+    simulate::{EventKind, Schedule, SimulatorSettings, simulate},
     workload::{
         Workload, load,
         placement::{ACCELERATOR, CPU},
@@ -25,7 +25,7 @@ fn close(a: f64, b: f64, relative: f64) -> bool {
     (a - b).abs() <= relative * a.abs().max(b.abs())
 }
 
-/// Runs a planner, whose plan [`planner::run`] has checked, and plays it.
+/// Runs a planner, whose plan [`planner::run`] has checked, and simulates it.
 fn run(workload: &Arc<Workload>, limits: &Limits, id: &str, settings: &[&str]) -> (Outcome, Option<Score>) {
     let planner = planner::find(id).unwrap();
     planner.can_plan(workload).unwrap();
@@ -42,7 +42,7 @@ fn run(workload: &Arc<Workload>, limits: &Limits, id: &str, settings: &[&str]) -
 
 /// The timeline of a plan lasts as long as its latency, and every part does one thing after the other.
 fn plays(workload: &Workload, limits: &Limits, plan: &Plan, latency: f64) {
-    let pipeline = family::pipeline(workload, limits, plan, &Settings::default());
+    let pipeline = family::pipeline(workload, limits, plan, &SimulatorSettings::default());
     assert_eq!(pipeline.schedule(Schedule::GPipe), Schedule::SingleSample);
     let timeline = simulate(&pipeline, Schedule::GPipe);
     assert!(close(timeline.iteration_s * 1e3, latency, 1e-12), "{} s is not {latency} ms", timeline.iteration_s);

@@ -22,7 +22,7 @@ use plantui::{
     workload::placement::PlacementProfile,
 };
 
-const LATENCY_ALONE: milp_latency::Settings = milp_latency::Settings { first: None };
+const LATENCY_ALONE: milp_latency::LatencyMilpSettings = milp_latency::LatencyMilpSettings { first: None };
 
 fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 2.0 * MARGIN * a.abs().max(b.abs()).max(1.0)
@@ -52,13 +52,13 @@ fn with_training(mut case: RandomPlacement, seed: u64) -> RandomPlacement {
 fn agree(question: &Question<'_>, place: &str, seen: &mut BTreeMap<&str, usize>) {
     let own = ip::search(
         question,
-        &ip::Settings { rounds: 2, walks: 2, steps: 2000, proofs: 3, branches: 100_000 },
+        &ip::IpSettings { rounds: 2, walks: 2, steps: 2000, proofs: 3, branches: 100_000 },
         &Search::default(),
         &|_, _| {},
     );
     let published = Mutex::new(vec![]);
     let handle = Search::default();
-    let best: Best = throughput::search(question, &throughput::Settings::ALONE, &handle, &|value, split| {
+    let best: Best = throughput::search(question, &throughput::MilpSettings::ALONE, &handle, &|value, split| {
         published.lock().unwrap().push((value, split.clone()));
     });
     let place = format!("{place}: {best:?}, our own {own:?}");
@@ -117,7 +117,7 @@ fn latency_programs_agree_with_our_own_exact_search() {
             subgraphs: 1 + seed as usize % 2,
             memory_bytes: case.memory_bytes,
         };
-        let settings = latency::Settings { orders: 16, rounds: 2, walks: 2, steps: 2000, branches: 1_000_000 };
+        let settings = latency::LatencySettings { orders: 16, rounds: 2, walks: 2, steps: 2000, branches: 1_000_000 };
         let own = latency::search(&question, &settings, &[], &Search::default(), &|_| {});
         let best = milp_latency::search(&question, &LATENCY_ALONE, &[], &Search::default(), &|_| {});
         let place = format!("seed {seed}: {best:?}, our own {own:?}");
@@ -135,7 +135,7 @@ fn latency_programs_agree_with_our_own_exact_search() {
 }
 
 /// A published throughput input.
-fn published(root: &Path, input: &str, settings: &throughput::Settings, handle: &Search) -> Best {
+fn published(root: &Path, input: &str, settings: &throughput::MilpSettings, handle: &Search) -> Best {
     let (file, accelerators, memory_bytes) =
         read_input(&root.join("dnn-partitioning/throughput-inputs/OperatorGraphs").join(input));
     let cpus = file.cpus.expect("published inputs have limits");
@@ -152,7 +152,7 @@ fn small_published_inputs_have_their_published_optimum() {
     for input in ["bert_l-3_inference.json", "bert_l-3_training.json"] {
         let rows = include_str!("figures/placement-ip.tsv").lines().filter_map(|line| line.split_once('\t'));
         let known: f64 = rows.filter(|row| row.0.ends_with(input)).map(|row| row.1.parse::<f64>().unwrap()).sum();
-        let best = published(&root, input, &throughput::Settings::ALONE, &Search::default());
+        let best = published(&root, input, &throughput::MilpSettings::ALONE, &Search::default());
         assert_eq!(best.status, Status::Optimal, "{input}");
         assert!(best.split.as_ref().is_some_and(|(value, _)| close(*value, known)), "{input}: {best:?}");
     }
@@ -163,8 +163,8 @@ fn small_published_inputs_have_their_published_optimum() {
 fn a_stopped_run_keeps_what_it_found_and_proved() {
     let root = reference::root();
     let handle = Search::new(Some(Duration::from_secs(3)), 0);
-    let own = Some(ip::Settings { rounds: 1, walks: 1, steps: 1000, proofs: 1, branches: 100 });
-    let settings = throughput::Settings { first: own, beside: own };
+    let own = Some(ip::IpSettings { rounds: 1, walks: 1, steps: 1000, proofs: 1, branches: 100 });
+    let settings = throughput::MilpSettings { first: own, beside: own };
     let best = published(&root, "bert_l-12_inference.json", &settings, &handle);
     assert_eq!(best.status, Status::Cancelled);
     let (value, _) = best.split.expect("our own search found one");

@@ -13,10 +13,10 @@ use plantui::{
     planner::{
         self, Options, Problem, Search, Status,
         pase::{
-            Settings,
+            PaseSettings,
             bounds::Bounds,
             memory,
-            model::Model,
+            model::PaseModel,
             order::Order,
             solve::{Method, solve},
         },
@@ -34,8 +34,8 @@ const MOST_COMBINATIONS: usize = 40_000;
 /// A graph with settings under which every combination can be tried.
 struct Case {
     profile: OperatorProfile,
-    settings: Settings,
-    model: Model,
+    settings: PaseSettings,
+    model: PaseModel,
 }
 
 impl Case {
@@ -46,7 +46,7 @@ impl Case {
             parallel_edges: draw(2) == 0,
             batch_norm: if draw(2) == 0 { BatchNorm::Published } else { BatchNorm::PerChannel },
         };
-        let mut settings = Settings {
+        let mut settings = PaseSettings {
             devices: 2 + draw(11) as u32,
             cutoff: profile.cutoff,
             flops_per_s: 10f64.powi(draw(4) as i32),
@@ -54,7 +54,7 @@ impl Case {
             rules,
         };
         loop {
-            let model = Model::new(&profile, &settings).unwrap();
+            let model = PaseModel::new(&profile, &settings).unwrap();
             let combinations = model.spaces.iter().fold(1usize, |product, space| product.saturating_mul(space.len()));
             if combinations <= MOST_COMBINATIONS {
                 return Case { profile, settings, model };
@@ -87,7 +87,7 @@ impl Case {
     }
 
     fn limits(&self, memory_bytes: f64) -> Limits {
-        let Settings { devices, flops_per_s, bandwidth_bytes_per_s, .. } = self.settings;
+        let PaseSettings { devices, flops_per_s, bandwidth_bytes_per_s, .. } = self.settings;
         Limits { devices, flops_per_s, bandwidth_bytes_per_s, memory_bytes, ..Limits::NEUTRAL }
     }
 

@@ -7,7 +7,7 @@ use plantui::{
         Search,
         pase::{
             data_parallel,
-            model::Model,
+            model::PaseModel,
             order::Order,
             solve::{Method, solve},
             space::Space,
@@ -93,7 +93,7 @@ fn every_minimum_is_that_of_the_published_program() {
     let mut published = 0;
     for case in pase_cases() {
         let profile = case.profile();
-        let model = Model::new(&profile, &case.settings).unwrap();
+        let model = PaseModel::new(&profile, &case.settings).unwrap();
         let most = model.spaces.iter().map(|space| space.len()).max();
         assert_eq!(most, Some(case.max_configurations), "{}", case.name());
         let start = vec![0; model.spaces.len()];
@@ -102,7 +102,8 @@ fn every_minimum_is_that_of_the_published_program() {
         let ways = data_parallel::ways(&profile, case.settings.devices, 1);
         assert_eq!(ways, case.data_parallel_ways, "{}", case.name());
         let single = |_: usize, operator: &Operator| Some(Space::single(data_parallel::split(operator, ways)));
-        let parallel = Model::with_spaces(&profile, &case.settings, single, &|| false).unwrap().pairwise.cost(&start);
+        let parallel =
+            PaseModel::with_spaces(&profile, &case.settings, single, &|| false).unwrap().pairwise.cost(&start);
         let relative = (parallel - case.data_parallel_cost).abs() / case.data_parallel_cost;
         assert!(relative <= 1e-12, "{}: data parallelism {parallel}", case.name());
         let method = Method { order: Order::MinDegree, bounds: true };

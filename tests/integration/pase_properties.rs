@@ -5,8 +5,8 @@ use plantui::{
     planner::{
         Search,
         pase::{
-            Settings,
-            model::Model,
+            PaseSettings,
+            model::PaseModel,
             order::Order,
             solve::{Method, solve},
         },
@@ -14,16 +14,16 @@ use plantui::{
     workload::{OperatorProfile, operators::CostRules},
 };
 
-fn least(profile: &OperatorProfile, settings: &Settings) -> f64 {
-    let model = Model::new(profile, settings).unwrap();
+fn least(profile: &OperatorProfile, settings: &PaseSettings) -> f64 {
+    let model = PaseModel::new(profile, settings).unwrap();
     let method = Method { order: Order::MinDegree, bounds: true };
     let found = solve(&model.pairwise, vec![0; model.spaces.len()], method, &Search::default(), |_, _| {});
     assert!(found.proven);
     found.cost
 }
 
-fn settings(devices: u32) -> Settings {
-    Settings { devices, cutoff: 1, flops_per_s: 100.0, bandwidth_bytes_per_s: 16.0, rules: CostRules::default() }
+fn settings(devices: u32) -> PaseSettings {
+    PaseSettings { devices, cutoff: 1, flops_per_s: 100.0, bandwidth_bytes_per_s: 16.0, rules: CostRules::default() }
 }
 
 const ROUNDING: f64 = 1.0 + 1e-12;
@@ -46,10 +46,10 @@ fn flops_and_bandwidth_count_by_their_ratio() {
     for seed in 100..200 {
         let profile = random_operators(seed, 12);
         let plain = settings(8);
-        let both = Settings { flops_per_s: 400.0, bandwidth_bytes_per_s: 64.0, ..plain };
+        let both = PaseSettings { flops_per_s: 400.0, bandwidth_bytes_per_s: 64.0, ..plain };
         assert_eq!(least(&profile, &plain), least(&profile, &both), "seed {seed}");
         // The least of linear functions of the ratio rises and bends down.
-        let at = |flops_per_s| least(&profile, &Settings { flops_per_s, ..plain });
+        let at = |flops_per_s| least(&profile, &PaseSettings { flops_per_s, ..plain });
         let (low, middle, high) = (at(50.0), at(100.0), at(150.0));
         assert!(low <= middle * ROUNDING && middle <= high * ROUNDING, "seed {seed}");
         assert!((low + high) / 2.0 <= middle * ROUNDING, "seed {seed}: {low} {middle} {high}");
@@ -62,8 +62,8 @@ fn narrower_searches_and_stricter_rules_cost_more() {
         let profile = random_operators(seed, 12);
         let plain = settings(6);
         let cost = least(&profile, &plain);
-        assert!(least(&profile, &Settings { cutoff: 2, ..plain }) >= cost / ROUNDING, "seed {seed}");
+        assert!(least(&profile, &PaseSettings { cutoff: 2, ..plain }) >= cost / ROUNDING, "seed {seed}");
         let all = CostRules { parallel_edges: true, ..plain.rules };
-        assert!(least(&profile, &Settings { rules: all, ..plain }) >= cost / ROUNDING, "seed {seed}");
+        assert!(least(&profile, &PaseSettings { rules: all, ..plain }) >= cost / ROUNDING, "seed {seed}");
     }
 }

@@ -205,7 +205,7 @@ fn the_smallest_memory_is_enough_and_less_is_not() {
         let planned =
             |memory| dp::plan(&dag, &profile, &with(memory), &DpOptions::default(), &Search::default()).split.is_some();
         assert!(planned(least) && (least < 1.0 || !planned(least - 1.0)), "round {round}: {least}");
-        let settings = ip::Settings { rounds: 1, walks: 1, steps: 1000, proofs: 1, branches: 100_000 };
+        let settings = ip::IpSettings { rounds: 1, walks: 1, steps: 1000, proofs: 1, branches: 100_000 };
         let packed = |memory| {
             let (contiguity, objective) = (Contiguity::Free, Objective::MaxLoad);
             let question = Question { dag: &dag, profile: &profile, limits: with(memory), contiguity, objective };

@@ -21,7 +21,7 @@ struct Case {
     input: &'static str,
     algorithm: &'static str,
     value: f64,
-    ideals: Option<usize>,
+    sets: Option<usize>,
     split: &'static str,
 }
 
@@ -30,8 +30,8 @@ fn cases(algorithm: &'static str) -> impl Iterator<Item = Case> {
     table
         .map(|line| {
             let field: Vec<&str> = line.split('\t').collect();
-            let (value, ideals) = (field[2].parse().unwrap(), field[3].parse().ok());
-            Case { input: field[0], algorithm: field[1], value, ideals, split: field[5] }
+            let (value, sets) = (field[2].parse().unwrap(), field[3].parse().ok());
+            Case { input: field[0], algorithm: field[1], value, sets, split: field[5] }
         })
         .filter(move |case| case.algorithm == algorithm || algorithm == "all")
 }
@@ -79,15 +79,15 @@ fn the_dp_meets_every_published_optimum() {
         let placed = dp::plan(&file.dag, &file.profile, &limits, &DpOptions::default(), &Search::default());
         assert_eq!(placed.status, Status::Optimal, "{case:?}");
         let value = checked(&file, &limits, &placed, true);
-        let ideals = placed.counts.iter().find(|(name, _)| *name == "ideals").unwrap().1 as usize;
+        let sets = placed.counts.iter().find(|(name, _)| *name == "closed_sets").unwrap().1 as usize;
         println!("{}: {value}, {:?}", case.input, placed.counts);
         count += 1;
-        if case.ideals.is_some_and(|theirs| theirs != ideals) || !equal(value, case.value) {
-            wrong.push(format!("{case:?}: ours {value}, {ideals} ideals"));
+        if case.sets.is_some_and(|theirs| theirs != sets) || !equal(value, case.value) {
+            wrong.push(format!("{case:?}: ours {value}, {sets} closed sets"));
         }
-        counted += usize::from(case.ideals.is_some());
+        counted += usize::from(case.sets.is_some());
     }
-    println!("dp: {} of {count} equal, {counted} with their number of ideals", count - wrong.len());
+    println!("dp: {} of {count} equal, {counted} with their number of closed sets", count - wrong.len());
     assert!(count == 24 && wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

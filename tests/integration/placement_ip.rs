@@ -8,13 +8,13 @@ use plantui::{
             PlacementLimits,
             classes::Partition,
             ip::{
-                Contiguity, Objective, Question, Settings,
+                Contiguity, IpSettings, Objective, Question,
                 bounds::Bounds,
                 branching,
                 convex::Convexity,
                 flow::{CutNetwork, Side},
                 frontier::Frontier,
-                model::{Model, whole},
+                model::{IpModel, whole},
                 prices::{self, Effort},
                 search, slack,
                 state::State,
@@ -172,8 +172,8 @@ impl Case {
     }
 }
 
-fn quick() -> Settings {
-    Settings { rounds: 2, walks: 2, steps: 2000, proofs: 3, branches: 100_000 }
+fn quick() -> IpSettings {
+    IpSettings { rounds: 2, walks: 2, steps: 2000, proofs: 3, branches: 100_000 }
 }
 
 /// Searches and holds every claim of the result and of what was published on the way against the optimum.
@@ -247,9 +247,9 @@ fn every_small_graph_is_solved_for_separate_maxima() {
     assert!(["infeasible", "memory binds", "memory is ample"].iter().all(|kind| seen[kind] > 20), "{seen:?}");
 }
 
-fn model(case: &Case) -> (Partition, Model) {
+fn model(case: &Case) -> (Partition, IpModel) {
     let partition = Partition::by_colour(&case.profile);
-    let model = Model::new(&case.dag, &case.profile, &partition, &case.limits, Objective::MaxLoad);
+    let model = IpModel::new(&case.dag, &case.profile, &partition, &case.limits, Objective::MaxLoad);
     (partition, model)
 }
 
@@ -418,7 +418,7 @@ fn loads_kept_up_to_date_are_loads_added_up() {
     for seed in 0..200 {
         let case = case(seed);
         let partition = Partition::by_colour(&case.profile);
-        let model = Model::new(&case.dag, &case.profile, &partition, &case.limits, Objective::SeparateMaxima);
+        let model = IpModel::new(&case.dag, &case.profile, &partition, &case.limits, Objective::SeparateMaxima);
         if model.devices() == 0 {
             continue;
         }
@@ -442,7 +442,7 @@ fn loads_kept_up_to_date_are_loads_added_up() {
 fn the_number_of_threads_changes_nothing_and_a_deadline_is_kept() {
     let large = |case: &Case| case.dag.len() == 8 && case.limits.accelerators == 3 && case.limits.cpus > 0;
     let case = (0..).map(case).find(large).unwrap();
-    let settings = Settings { branches: 0, rounds: 3, ..quick() };
+    let settings = IpSettings { branches: 0, rounds: 3, ..quick() };
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let question = case.question(Contiguity::Free, Objective::MaxLoad);

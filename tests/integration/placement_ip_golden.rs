@@ -7,7 +7,7 @@ use plantui::{
         placement::{
             PlacementLimits,
             dp::{self, DpOptions},
-            ip::{Contiguity, Objective, Question, Settings, search},
+            ip::{Contiguity, IpSettings, Objective, Question, search},
         },
     },
     workload::formats::placement::read,
@@ -22,7 +22,7 @@ fn published() -> impl Iterator<Item = (&'static str, f64)> {
     rows.map(|row| row.split_once('\t').unwrap()).map(|(input, known)| (input, known.parse().unwrap()))
 }
 
-fn on_published(input: &str, settings: &Settings, contiguity: Contiguity) -> (f64, f64, f64) {
+fn on_published(input: &str, settings: &IpSettings, contiguity: Contiguity) -> (f64, f64, f64) {
     let root = reference::root();
     let text = std::fs::read_to_string(root.join(input)).unwrap();
     let file = read(&text, input, input).unwrap();
@@ -46,7 +46,7 @@ fn on_published(input: &str, settings: &Settings, contiguity: Contiguity) -> (f6
 #[test]
 #[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
 fn a_short_search_is_no_worse_than_the_dp_and_its_bounds_hold() {
-    let settings = Settings { rounds: 1, walks: 1, steps: 100_000, proofs: 1, branches: 20_000 };
+    let settings = IpSettings { rounds: 1, walks: 1, steps: 100_000, proofs: 1, branches: 20_000 };
     for (input, known) in published().filter(|(input, _)| !input.contains("inception") && !input.contains("12")) {
         for contiguity in [Contiguity::Free, Contiguity::Contiguous] {
             let (value, bound, dp) = on_published(input, &settings, contiguity);
@@ -64,7 +64,7 @@ fn a_short_search_is_no_worse_than_the_dp_and_its_bounds_hold() {
 fn by_hand_every_published_input_is_solved_as_well_as_is_known() {
     let mut within = 0;
     for (input, known) in published() {
-        let (value, bound, _) = on_published(input, &Settings::default(), Contiguity::Free);
+        let (value, bound, _) = on_published(input, &IpSettings::default(), Contiguity::Free);
         assert!(value <= known * (1.0 + SOLVER), "{input}: {value}, known is {known}");
         assert!(bound <= value, "{input}");
         within += usize::from(bound >= 0.99 * value);

@@ -8,7 +8,7 @@ use crate::common::{
 };
 use plantui::planner::{
     Search, Status,
-    placement::latency::{Instance, LatencyError, Question, Settings, evaluate, greedy, search},
+    placement::latency::{Instance, LatencyError, LatencySettings, Question, evaluate, greedy, search},
 };
 use std::{path::Path, sync::Mutex};
 
@@ -160,7 +160,7 @@ fn the_search_finds_the_optimum_of_small_graphs() {
             subgraphs,
             memory_bytes: case.memory_bytes,
         };
-        let settings = Settings { orders: 4, rounds: 1, walks: 2, steps: 200, branches: 200_000 };
+        let settings = LatencySettings { orders: 4, rounds: 1, walks: 2, steps: 200, branches: 200_000 };
         let published = Mutex::new(vec![]);
         let found = search(&question, &settings, &[], &Search::default(), &|schedule| {
             published.lock().unwrap().push(schedule.latency);
@@ -168,7 +168,7 @@ fn the_search_finds_the_optimum_of_small_graphs() {
         assert!(close(found.schedule.latency, best, 1e-9), "seed {seed}: {} not {best}", found.schedule.latency);
         assert_eq!(found.status, Status::Optimal, "seed {seed}");
         assert!(found.lower_bound.unwrap() <= best * (1.0 + 1e-9), "seed {seed}: bound above {best}");
-        let without_branching = Settings { branches: 0, ..settings };
+        let without_branching = LatencySettings { branches: 0, ..settings };
         let annealed = search(&question, &without_branching, &[], &Search::default(), &|_| ());
         assert!(annealed.lower_bound.unwrap() <= best * (1.0 + 1e-9), "seed {seed}: path bound above {best}");
         assert!(annealed.schedule.latency >= best * (1.0 - 1e-9), "seed {seed}");
@@ -192,9 +192,9 @@ fn annealing_alone_finds_nearly_all_optima() {
             subgraphs: 1,
             memory_bytes: case.memory_bytes,
         };
-        let settings = Settings { orders: 4, rounds: 2, walks: 2, steps: 4000, branches: 200_000 };
+        let settings = LatencySettings { orders: 4, rounds: 2, walks: 2, steps: 4000, branches: 200_000 };
         let proven = search(&question, &settings, &[], &Search::default(), &|_| ()).schedule.latency;
-        let without = Settings { branches: 0, ..settings };
+        let without = LatencySettings { branches: 0, ..settings };
         let found = search(&question, &without, &[], &Search::default(), &|_| ()).schedule.latency;
         if !close(found, proven, 1e-9) {
             missed.push((seed, found, proven));
@@ -213,7 +213,7 @@ fn the_result_follows_seed_and_settings_only() {
         subgraphs: 2,
         memory_bytes: case.memory_bytes,
     };
-    let settings = Settings { orders: 8, rounds: 2, walks: 3, steps: 2000, branches: 0 };
+    let settings = LatencySettings { orders: 8, rounds: 2, walks: 3, steps: 2000, branches: 0 };
     let run = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| search(&question, &settings, &[], &Search::new(None, 5), &|_| ()))
@@ -233,14 +233,14 @@ fn a_cancelled_search_keeps_the_best_start() {
     };
     let cancelled = Search::default();
     cancelled.cancel();
-    let found = search(&question, &Settings::default(), &[], &cancelled, &|_| ());
+    let found = search(&question, &LatencySettings::default(), &[], &cancelled, &|_| ());
     assert_eq!(found.status, Status::Cancelled);
     assert!(found.lower_bound.is_some_and(|bound| bound > 0.0 && bound <= found.schedule.latency));
     assert_eq!(found.as_pieces.unwrap().latency, found.schedule.latency);
 }
 
 /// Latency and bound reached with the given settings on one published input.
-fn reached(root: &Path, input: &str, settings: &Settings) -> (f64, f64) {
+fn reached(root: &Path, input: &str, settings: &LatencySettings) -> (f64, f64) {
     let (file, accelerators, memory_bytes) = read_input(&root.join(input));
     let question = Question { dag: &file.dag, profile: &file.profile, accelerators, subgraphs: 1, memory_bytes };
     let found = search(&question, settings, &[], &Search::default(), &|_| ());
@@ -256,7 +256,7 @@ fn a_second_subgraph_per_accelerator_never_hurts() {
     let root = reference::root();
     let (file, accelerators, memory_bytes) =
         read_input(&root.join("dnn-partitioning/latency-inputs/LayerGraphs/gnmt_inference.json"));
-    let settings = Settings { orders: 32, rounds: 2, walks: 2, steps: 5000, branches: 0 };
+    let settings = LatencySettings { orders: 32, rounds: 2, walks: 2, steps: 5000, branches: 0 };
     let mut starts: Vec<Vec<Vec<u32>>> = vec![];
     let mut before = (f64::INFINITY, f64::INFINITY);
     for subgraphs in 1..=3 {
@@ -284,7 +284,7 @@ fn a_second_subgraph_per_accelerator_never_hurts() {
 #[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
 fn a_short_search_beats_the_best_published_latencies() {
     let root = reference::root();
-    let settings = Settings { orders: 64, rounds: 2, walks: 2, steps: 10_000, branches: 1000 };
+    let settings = LatencySettings { orders: 64, rounds: 2, walks: 2, steps: 10_000, branches: 1000 };
     let mut wrong = vec![];
     let (mut count, mut below_greedy) = (0, 0);
     let figures = figures();

@@ -20,7 +20,7 @@ fn problem(planner: &dyn Planner, workload: workload::Workload, limits: Limits) 
 }
 
 fn ask(planner: &'static dyn Planner, problem: &Problem, question: &Question) -> Sought {
-    let asked = Asked { planner, problem, play: Schedule::OneForwardOneBackward.into(), each: None };
+    let asked = Asked { planner, problem, setup: Schedule::OneForwardOneBackward.into(), each: None };
     seek(&asked, question, &Search::default(), &mut |_| ())
 }
 
@@ -190,7 +190,7 @@ fn values_to_choose_among_are_kept_to_and_a_stopped_walk_says_so() {
     question.among = Some(vec![8.0, 16.0, 32.0, 64.0, 128.0]);
     let sought = ask(planner, &problem, &question);
     assert_eq!((sought.answer, sought.below), (Some(64.0), Some(32.0)));
-    let asked = Asked { planner, problem: &problem, play: Schedule::OneForwardOneBackward.into(), each: None };
+    let asked = Asked { planner, problem: &problem, setup: Schedule::OneForwardOneBackward.into(), each: None };
     let search = Search::default();
     let stop = search.clone();
     let stopped = seek(&asked, &question, &search, &mut |_| stop.cancel());

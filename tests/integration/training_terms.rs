@@ -2,7 +2,7 @@
 
 use plantui::family::training::{
     Accelerator, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind, Layout,
-    Model, Precision, Projection, Recompute, Run, Settings, Span, Stack, check,
+    Model, Precision, Projection, Recompute, Run, Span, Stack, TrainingSettings, check,
     hardware::{self, Generation},
     iteration::Costs,
     memory,
@@ -90,7 +90,7 @@ impl Case<'_> {
             micro_batch: degree("b"),
         };
         let unfused = self.config["fl"] == "unfused";
-        let settings = Settings {
+        let settings = TrainingSettings {
             sequence_parallel: self.flag("sp", true),
             tp_overlap: self.flag("tpo", false),
             dp_overlap: self.flag("dpo", true),

@@ -108,12 +108,12 @@ fn joint_takes_zero_bubble_schedules_where_the_software_runs_them() {
     let own = plan.configuration.clone().unwrap();
     assert_eq!((own.zero_bubble, own.layout.virtual_stages), (Some(ZeroBubble::V), 2));
     assert!(own.to_string().contains("zb-v"), "{own}");
-    // The simulator plays that schedule unasked, and finds the same time.
-    let played =
-        run::Simulation::within(&workload, &problem.limits, &plan, simulate::Play::default(), &Search::default());
-    let played = played.unwrap();
-    assert_eq!(played.schedule, Schedule::ZeroBubbleV);
-    assert!((played.timeline.iteration_s / only_s - 1.0).abs() < 1e-9);
+    // The simulator runs that schedule unasked, and finds the same time.
+    let simulated =
+        run::Simulation::within(&workload, &problem.limits, &plan, simulate::Setup::default(), &Search::default());
+    let simulated = simulated.unwrap();
+    assert_eq!(simulated.schedule, Schedule::ZeroBubbleV);
+    assert!((simulated.timeline.iteration_s / only_s - 1.0).abs() < 1e-9);
     // Head and embedding share a stage.
     let last = workload.nodes.len() - 1;
     assert!(plan.stages[0].nodes.contains(&0) && plan.stages[0].nodes.contains(&last));

@@ -312,20 +312,20 @@ fn the_timeline_plays_what_the_plan_can_and_marks_its_critical_path() {
     let text = screen.text();
     assert!(text.contains("◆ critical path: backward") && text.matches('◆').count() > 1, "{text}");
     screen.keys("x");
-    // Its stages have unequal replicas: neither interleaving nor ZB-V can play them.
-    let mut played = vec![];
+    // Its stages have unequal replicas: neither interleaving nor ZB-V can run them.
+    let mut simulated = vec![];
     for _ in 0..5 {
         let text = screen.text();
         // The last line tells of those that are left out, with the reason.
         let (text, told) = text.rsplit_once('\n').expect("there are lines");
-        assert!(played.is_empty() || told.contains("left out: ") && told.contains("interleaved"), "{told}");
+        assert!(simulated.is_empty() || told.contains("left out: ") && told.contains("interleaved"), "{told}");
         let figures = line(text, "per batch");
         let name =
             ["eager 1F1B", "1F1B", "GPipe", "ZB-H1", "inference"].into_iter().find(|name| figures.contains(name));
-        played.push(name.unwrap_or_else(|| panic!("{text}")));
+        simulated.push(name.unwrap_or_else(|| panic!("{text}")));
         screen.keys("s");
     }
-    assert_eq!(played, ["1F1B", "GPipe", "eager 1F1B", "ZB-H1", "inference"]);
+    assert_eq!(simulated, ["1F1B", "GPipe", "eager 1F1B", "ZB-H1", "inference"]);
     assert!(screen.text().contains("1F1B"));
 }
 

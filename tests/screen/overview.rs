@@ -1,4 +1,4 @@
-//! Overview: the picture for every family, at every size; the batch that is played; what a change did.
+//! Overview: the picture for every family, at every size; the batch that is simulated; what a change did.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,9 +1,9 @@
-//! The Timeline view: how a plan is played, why not otherwise, memory over time; no figure is ever cut.
+//! The Timeline view: how a plan is simulated, why not otherwise, memory over time; no figure is ever cut.
 
 use std::sync::Arc;
 
 use plantui::{
-    simulate::{LinkModel, Schedule, Settings},
+    simulate::{LinkModel, Schedule, SimulatorSettings},
     tui::{Focus, Offscreen, ScreenRequest, View},
     workload,
 };
@@ -21,7 +21,7 @@ fn timeline(change: impl FnOnce(&mut ScreenRequest)) -> Offscreen {
     screen
 }
 
-/// Goes to a row of the left panel that says how plans are played.
+/// Goes to a row of the left panel that says how plans are simulated.
 fn go_to(screen: &mut Offscreen, label: &str) {
     screen.keys("P");
     let rows =
@@ -50,11 +50,11 @@ fn batch(text: &str) -> String {
 fn what_the_simulator_assumes_is_set_at_the_left_and_played_at_once() {
     let mut screen = timeline(|_| {});
     let before = screen.text();
-    assert!(before.contains(" Simulator ") && !before.contains("played with"), "{before}");
+    assert!(before.contains(" Simulator ") && !before.contains("simulated with"), "{before}");
     go_to(&mut screen, "overlap");
     press(&mut screen, KeyCode::Right);
     let after = screen.text();
-    assert!(line(&after, "played with").contains("no overlap"), "{after}");
+    assert!(line(&after, "simulated with").contains("no overlap"), "{after}");
     assert_ne!(batch(&before), batch(&after), "transfers hold up compute");
     // Each row tells what it is; a number takes what is typed, with its unit.
     assert!(after.contains("whether a device"), "{after}");
@@ -63,14 +63,14 @@ fn what_the_simulator_assumes_is_set_at_the_left_and_played_at_once() {
     screen.keys("250ms");
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
-    assert!(line(&text, "played with").contains("no overlap, optimizer step 250.0 ms"), "{text}");
+    assert!(line(&text, "simulated with").contains("no overlap, optimizer step 250.0 ms"), "{text}");
     assert!(text.contains("optimizer"), "{text}");
     // Backspace puts a row back.
     press(&mut screen, KeyCode::Backspace);
     go_to(&mut screen, "overlap");
     press(&mut screen, KeyCode::Backspace);
     assert_eq!(batch(&screen.text()), batch(&before));
-    assert!(!screen.text().contains("played with"));
+    assert!(!screen.text().contains("simulated with"));
 }
 
 #[test]
@@ -83,12 +83,12 @@ fn a_value_that_cannot_be_is_refused_beside_its_row() {
     let text = screen.text();
     assert!(text.contains("not taken") && text.contains("a whole number from 1"), "{text}");
     press(&mut screen, KeyCode::Esc);
-    assert!(!screen.text().contains("played with"));
+    assert!(!screen.text().contains("simulated with"));
     // Left as it is shown, rounded or not, a value is what it was.
     go_to(&mut screen, "forward");
     press(&mut screen, KeyCode::Enter);
     press(&mut screen, KeyCode::Enter);
-    assert!(!screen.text().contains("played with"), "{}", screen.text());
+    assert!(!screen.text().contains("simulated with"), "{}", screen.text());
 }
 
 #[test]
@@ -133,10 +133,10 @@ fn the_key_leads_there_from_anywhere_and_help_knows_it() {
     screen.keys("5P");
     assert_eq!(screen.view(), View::Compare);
     screen.keys("2");
-    assert!(!screen.text().contains(" Simulator "), "where nothing is played nobody asks how");
+    assert!(!screen.text().contains(" Simulator "), "where nothing is simulated nobody asks how");
     press(&mut screen, KeyCode::Tab);
     press(&mut screen, KeyCode::Down);
-    screen.keys("?how plans are played");
+    screen.keys("?how plans are simulated");
     let text = screen.text();
     assert!(line(&text, "set at the left").contains(" P "), "{text}");
 }
@@ -147,18 +147,18 @@ fn compare_and_exports_play_the_same() {
     let figure = |text: &str| line(text, "per batch");
     go_to(&mut screen, "overlap");
     press(&mut screen, KeyCode::Right);
-    let played = batch(&screen.text());
+    let simulated = batch(&screen.text());
     assert!(!figure(&screen.text()).is_empty());
     screen.keys("c");
     let document: serde_json::Value = serde_json::from_str(screen.clipboard.as_ref().unwrap()).unwrap();
     let seconds = document["simulation"]["iteration_s"].as_f64().unwrap();
-    assert_eq!(plantui::units::seconds(seconds), played);
+    assert_eq!(plantui::units::seconds(seconds), simulated);
     let notes = document["notes"].to_string();
-    assert!(notes.contains("simulation: played with no overlap"), "{notes}");
+    assert!(notes.contains("simulation: simulated with no overlap"), "{notes}");
     screen.keys("5");
     let text = screen.text();
     assert!(text.contains("all simulated as 1F1B with no overlap"), "{text}");
-    assert!(text.contains(&played[..4]), "{played}\n{text}");
+    assert!(text.contains(&simulated[..4]), "{simulated}\n{text}");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_session_and_the_request_bring_settings() {
         let mut request = request(Arc::new(workload::load(&file).unwrap()));
         request.state_directory = Some(folder.path().join("state"));
         request.fresh = fresh;
-        request.simulator = Settings { buckets: 4, ..Settings::default() };
+        request.simulator = SimulatorSettings { buckets: 4, ..SimulatorSettings::default() };
         let mut screen = screen(request);
         screen.keys("4");
         screen
@@ -285,7 +285,7 @@ fn a_batch_too_long_for_its_settings_is_told_and_nothing_breaks() {
     });
     let text = screen.text();
     assert!(
-        view(&text).contains("nothing is played ✗ transfers that wait for links")
+        view(&text).contains("nothing is simulated ✗ transfers that wait for links")
             && view(&text).contains("microbatches at the most"),
         "{text}"
     );

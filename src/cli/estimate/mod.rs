@@ -34,7 +34,7 @@ Examples:
 Degrees: tp tensor, pp pipeline, vp virtual stages, cp context, ep expert, dp data parallel, mbs sequences of a microbatch.
 Those not given are 1; dp follows from the devices.
 Hardware: a100-40, a100-80, h100, h200, b200, gb200, b300, gb300. Stacks: megatron-2025, nemo-24, torchtitan, plain.
-Settings and what they may be: sequence_parallel, distributed_optimizer, fsdp, tp_overlap, dp_overlap, fused_cross_entropy,
+TrainingSettings and what they may be: sequence_parallel, distributed_optimizer, fsdp, tp_overlap, dp_overlap, fused_cross_entropy,
 vocab_parallel_loss, fused_elementwise (true, false), attention (flash, flash1, flash2, unfused), context_style (ring,
 all-to-all), gradient_bytes (2, 4), reserve (a size).";
 

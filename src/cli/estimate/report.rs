@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     cli::report::{line, table},
-    family::training::{Estimate, Model, Settings, StageEstimate, request::Resolved},
+    family::training::{Estimate, Model, StageEstimate, TrainingSettings, request::Resolved},
     units,
 };
 
@@ -20,7 +20,7 @@ impl Told<'_> {
     pub(super) fn json(&self) -> String {
         let (estimate, run) = (self.estimate, &self.resolved.run);
         let layout = &run.layout;
-        let settings: Map<String, Value> = Settings::NAMES
+        let settings: Map<String, Value> = TrainingSettings::NAMES
             .iter()
             .map(|(name, _)| {
                 let text = run.settings.text(name);

@@ -6,7 +6,7 @@ use super::{GenerateArgs, MAX_CONFIG_BYTES, NetworkArgs};
 use crate::{
     cluster::{Limits, hardware::Hardware},
     generate::{
-        GenerateError, Settings,
+        GenerateError, GenerateSettings,
         galvatron::{Asked, Profile, sibling, workload},
         preset,
     },
@@ -63,7 +63,7 @@ pub(super) fn text(args: &GenerateArgs, hardware: &Hardware) -> Result<String, G
     let times = read(Path::new(&args.model))?;
     let memory = read(&memory_file(&args.model).unwrap_or_default())?;
     // Limits are those of any model on this hardware.
-    let any = preset("llama-3-8b").map_or(Limits::NEUTRAL, |model| Settings::defaults(&model, hardware).limits);
+    let any = preset("llama-3-8b").map_or(Limits::NEUTRAL, |model| GenerateSettings::defaults(&model, hardware).limits);
     let limits = Limits {
         cpus: 0,
         devices: args.devices.unwrap_or(any.devices),

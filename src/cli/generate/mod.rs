@@ -24,7 +24,7 @@ use crate::{
         hardware::{self, Hardware},
     },
     generate::{
-        self, ActivationBytes, BRANCHING_CNN, GenerateError, ModelConfig, Settings, StateBytes, TINY_BRANCH,
+        self, ActivationBytes, BRANCHING_CNN, GenerateError, GenerateSettings, ModelConfig, StateBytes, TINY_BRANCH,
         TensorOverhead, WorkingSet, networks::Network,
     },
     source::error::printable,
@@ -231,8 +231,8 @@ impl GenerateArgs {
     }
 
     /// The defaults of model and hardware with everything that was given put over them.
-    fn settings(&self, model: &ModelConfig, hardware: &Hardware) -> Settings {
-        let default = Settings::defaults(model, hardware);
+    fn settings(&self, model: &ModelConfig, hardware: &Hardware) -> GenerateSettings {
+        let default = GenerateSettings::defaults(model, hardware);
         let overhead = self
             .tensor_overhead
             .map(TensorOverhead::Share)
@@ -240,7 +240,7 @@ impl GenerateArgs {
             .unwrap_or(default.tensor_overhead);
         let element_bytes = self.element_bytes.unwrap_or(default.element_bytes);
         let fitted = default.activation.filter(|_| !self.sequence_parallel);
-        Settings {
+        GenerateSettings {
             sequence_length: self.sequence_length.map_or(default.sequence_length, u64::from),
             micro_batch: self.micro_batch.map_or(default.micro_batch, u64::from),
             tensor_degrees: self.tensor_degrees.clone().unwrap_or(default.tensor_degrees),

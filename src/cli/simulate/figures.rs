@@ -100,7 +100,7 @@ fn path(simulation: &Simulation) -> CriticalPath {
     critical_path(&simulation.pipeline, simulation.schedule, &simulation.timeline)
 }
 
-/// What was assumed, and which schedules the plan cannot play.
+/// What was assumed, and which schedules the plan cannot run.
 fn notes(simulation: &Simulation) -> Vec<String> {
     let pipeline = &simulation.pipeline;
     let own = pipeline.notes.iter().cloned();

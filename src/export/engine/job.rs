@@ -16,7 +16,7 @@ use crate::{
 pub(super) struct Job<'a> {
     /// The plan.
     pub(super) cut: &'a Cut,
-    /// What it plays: the stages, or several parts on every rank.
+    /// What it runs: the stages, or several parts on every rank.
     pub(super) parts: Parts,
     pub(super) schedule: Schedule,
     pub(super) names: &'a Names,

@@ -77,7 +77,7 @@ impl Default for Names {
 
 /// What an export needs to know beside the plan.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Settings {
+pub struct EngineSettings {
     /// Names of modules.
     pub names: Names,
     /// Which nodes are blocks: a name with `*` for the number; `None`: what repeats.
@@ -96,13 +96,13 @@ pub struct Settings {
     pub deadline: Option<Duration>,
 }
 
-impl Settings {
+impl EngineSettings {
     /// The same with names that no line break or escape sequence can carry out of a string or a comment.
-    fn on_one_line(&self) -> Settings {
+    fn on_one_line(&self) -> EngineSettings {
         let all = |names: &[String]| names.iter().map(|name| single_line(name)).collect();
         let Names { block, first, last } = &self.names;
         let names = Names { block: single_line(block), first: all(first), last: all(last) };
-        Settings { names, ..self.clone() }
+        EngineSettings { names, ..self.clone() }
     }
 }
 
@@ -164,7 +164,7 @@ pub fn export(
     workload: &Workload,
     limits: &Limits,
     plan: &Plan,
-    settings: &Settings,
+    settings: &EngineSettings,
 ) -> Result<Exported, ExportError> {
     if let Some(profile) = workload.training() {
         return training::export(engine, workload, profile, limits, plan, &settings.on_one_line());
@@ -249,7 +249,7 @@ struct Task<'a> {
     engine: Engine,
     workload: &'a Workload,
     limits: &'a Limits,
-    settings: &'a Settings,
+    settings: &'a EngineSettings,
     schedule: Schedule,
     virtual_stages: u32,
 }

@@ -57,7 +57,7 @@ pub(super) fn text(job: &Job<'_>) -> String {
         })
         .collect();
     let class = class(job.schedule);
-    let played = if job.parts.each() > 1 { "stages" } else { "stages[0]" };
+    let simulated = if job.parts.each() > 1 { "stages" } else { "stages[0]" };
     format!(
         "# {layout}
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
@@ -98,7 +98,7 @@ def schedule(module, example, rank, device, loss_fn, group=None):
     \"\"\"What rank `rank` of the pipeline runs; `example` is one microbatch.\"\"\"
     pipe = split(module, example)
     stages = [pipe.build_stage(index, device, group) for index in stages_of_rank[rank]]
-    return {class}({played}, n_microbatches=n_microbatches, loss_fn=loss_fn)
+    return {class}({simulated}, n_microbatches=n_microbatches, loss_fn=loss_fn)
 ",
         layout = job.layout_line(),
         microbatches = job.own_microbatches(),

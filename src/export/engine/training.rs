@@ -4,7 +4,7 @@
 //! `O(layers)`, and a simulation where something is lost.
 
 use super::{
-    Engine, ExportError, Exported, Settings, headed, loss, megatron_bridge_training, megatron_training,
+    Engine, EngineSettings, ExportError, Exported, headed, loss, megatron_bridge_training, megatron_training,
     torchtitan_training,
 };
 use crate::{
@@ -28,7 +28,7 @@ pub(super) fn export(
     profile: &TrainingProfile,
     limits: &Limits,
     plan: &Plan,
-    settings: &Settings,
+    settings: &EngineSettings,
 ) -> Result<Exported, ExportError> {
     let score = check(workload, limits, plan);
     if let Some(violation) = score.violations.first() {

@@ -29,7 +29,7 @@ impl Parts {
         self.parts.len() / ranks
     }
 
-    /// The parts that a schedule plays, `each` on every rank where it interleaves them.
+    /// The parts that a schedule runs, `each` on every rank where it interleaves them.
     ///
     /// # Errors
     /// Why the plan cannot be cut so, for people.

@@ -13,7 +13,7 @@ use super::{Checked, Family};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score, SpeedupModel},
-    simulate::{Pipeline, Settings},
+    simulate::{Pipeline, SimulatorSettings},
     workload::{LayerProfile, Workload, piper::VANILLA},
 };
 
@@ -51,7 +51,7 @@ impl Family for LayerProfile {
         check::check(checked.workload, self, checked.limits, checked.plan, checked.stage_of, score);
     }
 
-    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
+    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &SimulatorSettings) -> Pipeline {
         program::pipeline(workload, self, limits, plan, settings)
     }
 

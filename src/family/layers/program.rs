@@ -4,7 +4,7 @@ use crate::{
     cluster::Limits,
     family::layers::costs::{self, LayerStage},
     plan::{Measure, Plan},
-    simulate::{MemoryParts, Pipeline, PipelineStage, Settings, Transfer},
+    simulate::{MemoryParts, Pipeline, PipelineStage, SimulatorSettings, Transfer},
     workload::{LayerProfile, Workload},
 };
 
@@ -15,7 +15,7 @@ pub(crate) fn pipeline(
     profile: &LayerProfile,
     limits: &Limits,
     plan: &Plan,
-    settings: &Settings,
+    settings: &SimulatorSettings,
 ) -> Pipeline {
     let overlap = if settings.overlap { "overlap" } else { "do not overlap" };
     let Measure::Speedup(model) = plan.measure else { return Pipeline::default() };

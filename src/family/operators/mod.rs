@@ -14,7 +14,7 @@ use super::{Checked, Family, check::degrees};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
-    simulate::{Pipeline, Settings},
+    simulate::{Pipeline, SimulatorSettings},
     workload::{
         OperatorProfile, Workload,
         operators::{BatchNorm, CostRules, WHOLE},
@@ -64,7 +64,7 @@ impl Family for OperatorProfile {
         check::check(checked.workload, self, checked.limits, checked.plan, score);
     }
 
-    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, _settings: &Settings) -> Pipeline {
+    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, _settings: &SimulatorSettings) -> Pipeline {
         program::pipeline(workload, limits, plan)
     }
 

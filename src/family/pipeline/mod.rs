@@ -16,7 +16,7 @@ use super::{Checked, Family};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
-    simulate::{Pipeline, Settings},
+    simulate::{Pipeline, SimulatorSettings},
     workload::{PiperProfile, Workload, piper::VANILLA},
 };
 
@@ -47,7 +47,7 @@ impl Family for PiperProfile {
         check::check(checked, self, score);
     }
 
-    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &Settings) -> Pipeline {
+    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, settings: &SimulatorSettings) -> Pipeline {
         program::pipeline(workload, self, limits, plan, settings)
     }
 

@@ -11,7 +11,7 @@ use crate::{
     cluster::Limits,
     family::program::total,
     plan::Plan,
-    simulate::{LinkModel, Pipeline, PipelineStage, Settings, Transfer},
+    simulate::{LinkModel, Pipeline, PipelineStage, SimulatorSettings, Transfer},
     units,
     workload::{
         Mode, Workload,
@@ -25,7 +25,7 @@ pub(crate) fn pipeline(
     profile: &PiperProfile,
     limits: &Limits,
     plan: &Plan,
-    settings: &Settings,
+    settings: &SimulatorSettings,
 ) -> Pipeline {
     let bandwidth = limits.bandwidth_bytes_per_s;
     let mut told = Told::default();
@@ -86,7 +86,7 @@ fn plain<'a>(mode: &'a Mode, modes: &'a [Mode]) -> &'a Mode {
 
 /// The forward part of a mode's time. Whatever a mode takes longer than the node's plain one is recomputation, and that
 /// belongs to the backward pass.
-fn forward_time(mode: &Mode, modes: &[Mode], settings: &Settings, told: &mut Told) -> f64 {
+fn forward_time(mode: &Mode, modes: &[Mode], settings: &SimulatorSettings, told: &mut Told) -> f64 {
     let plain = plain(mode, modes);
     told.recomputed |= mode.time_s > plain.time_s;
     if let Some(forward_s) = mode.forward_s.or(plain.forward_s) {
@@ -137,7 +137,7 @@ struct Told {
 }
 
 impl Told {
-    fn notes(&self, stages: &[PipelineStage], settings: &Settings) -> Vec<String> {
+    fn notes(&self, stages: &[PipelineStage], settings: &SimulatorSettings) -> Vec<String> {
         let mut notes = vec![];
         if self.from_share {
             let share = units::percent(settings.forward_share.clamp(0.0, 1.0));
@@ -162,7 +162,7 @@ impl Told {
 }
 
 /// How transfers go, in words.
-fn transfer_note(settings: &Settings) -> String {
+fn transfer_note(settings: &SimulatorSettings) -> String {
     let how = match (settings.overlap, settings.links) {
         (true, LinkModel::Private) => "at the full bandwidth each, and receives without limit",
         (true, _) => "as far as the links allow",

@@ -16,7 +16,7 @@ use super::{Checked, Family};
 use crate::{
     cluster::{LimitKind, Limits},
     plan::{Measure, Plan, Score},
-    simulate::{Pipeline, Settings},
+    simulate::{Pipeline, SimulatorSettings},
     workload::{PlacementProfile, Workload, placement::ACCELERATOR},
 };
 
@@ -48,7 +48,7 @@ impl Family for PlacementProfile {
         check::check(checked.workload, self, checked.limits, checked.plan, checked.stage_of, score);
     }
 
-    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, _settings: &Settings) -> Pipeline {
+    fn pipeline(&self, workload: &Workload, limits: &Limits, plan: &Plan, _settings: &SimulatorSettings) -> Pipeline {
         match plan.measure {
             Measure::Latency { .. } => sample_program::pipeline(workload, self, plan),
             _ => program::pipeline(workload, self, limits, plan),

@@ -12,7 +12,7 @@ use crate::{
         dial::{Dial, NotTurned},
     },
     plan::{Measure, Plan, Score},
-    simulate::{Demands, Pipeline, Settings},
+    simulate::{Demands, Pipeline, SimulatorSettings},
     workload::{TrainingProfile, Workload, piper::VANILLA},
 };
 
@@ -57,7 +57,7 @@ impl Family for TrainingProfile {
         score::check(self, checked.limits, checked.plan, score);
     }
 
-    fn pipeline(&self, _workload: &Workload, limits: &Limits, plan: &Plan, _settings: &Settings) -> Pipeline {
+    fn pipeline(&self, _workload: &Workload, limits: &Limits, plan: &Plan, _settings: &SimulatorSettings) -> Pipeline {
         let (configuration, run) = wiring::run_of(self, plan, limits.batch);
         let Some(split) = configured::split(self, &configuration) else { return Pipeline::default() };
         if run.microbatches() == 0 {
@@ -77,9 +77,9 @@ impl Family for TrainingProfile {
         wiring::demands(self, limits, plan)
     }
 
-    fn settings(&self, pipeline: &Pipeline, asked: &Settings) -> Settings {
+    fn settings(&self, pipeline: &Pipeline, asked: &SimulatorSettings) -> SimulatorSettings {
         let own = &pipeline.settings;
-        Settings {
+        SimulatorSettings {
             virtual_stages: if pipeline.interleaved { own.virtual_stages } else { asked.virtual_stages },
             // The step is part of the configuration's own time, and a plan's file tells it.
             optimizer_step_s: own.optimizer_step_s,

@@ -32,8 +32,8 @@ mod wiring;
 
 pub use crate::workload::training::{
     Accelerator, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind, Layout,
-    Model, Precision, Projection, Recompute, Run, Settings, Span, Stack, ZeroBubble, from_hugging_face, hardware,
-    published, run,
+    Model, Precision, Projection, Recompute, Run, Span, Stack, TrainingSettings, ZeroBubble, from_hugging_face,
+    hardware, published, run,
 };
 pub use calibrate::Calibration;
 pub use estimate::{Estimate, Fits, StageEstimate};

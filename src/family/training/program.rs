@@ -9,7 +9,7 @@ use super::{
     iteration::Costs,
     memory::{self, StageMemory},
 };
-use crate::simulate::{self, MemoryParts, Pipeline, PipelineStage, Schedule, Settings, Transfer};
+use crate::simulate::{self, MemoryParts, Pipeline, PipelineStage, Schedule, SimulatorSettings, Transfer};
 
 /// The pipeline of one replica.
 pub fn pipeline(run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
@@ -49,7 +49,11 @@ pub fn pipeline(run: &Run, costs: &Costs, memory: &[StageMemory]) -> Pipeline {
         stages,
         microbatches: u32::try_from(costs.microbatches).unwrap_or(u32::MAX),
         samples: f64::from(run.layout.micro_batch),
-        settings: Settings { virtual_stages: costs.virtual_stages, optimizer_step_s: optimizer, ..Settings::default() },
+        settings: SimulatorSettings {
+            virtual_stages: costs.virtual_stages,
+            optimizer_step_s: optimizer,
+            ..SimulatorSettings::default()
+        },
         ..Pipeline::default()
     }
 }

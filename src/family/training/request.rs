@@ -3,7 +3,8 @@
 //! What is not given takes its default when the model is known; what contradicts is refused with one sentence.
 
 use super::{
-    Accelerator, Layout, Model, Precision, Recompute, Run, Settings, Stack, ZeroBubble, check::Refusal, hardware,
+    Accelerator, Layout, Model, Precision, Recompute, Run, Stack, TrainingSettings, ZeroBubble, check::Refusal,
+    hardware,
 };
 use crate::{plan::Schedule, text::printable};
 
@@ -211,7 +212,7 @@ impl Request {
     }
 
     /// The stack's settings with what was set. Overlap that the stack would use falls with what it rests on.
-    fn settings(&self, stack: Stack) -> Settings {
+    fn settings(&self, stack: Stack) -> TrainingSettings {
         let mut settings = stack.settings();
         for (name, value) in &self.settings {
             // Each was tried when it was set.

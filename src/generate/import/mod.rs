@@ -19,7 +19,7 @@ mod stages;
 
 use std::collections::BTreeSet;
 
-use super::{GenerateError, ModelConfig, Settings, StateBytes, TrainedSettings, generate};
+use super::{GenerateError, GenerateSettings, ModelConfig, StateBytes, TrainedSettings, generate};
 use crate::{
     cluster::{Limits, hardware::Hardware},
     source::LoadError,
@@ -61,7 +61,7 @@ pub fn workload(
     {
         return trained(configuration, model, *accelerator, command_line);
     }
-    let mut settings = Settings::defaults(model, hardware);
+    let mut settings = GenerateSettings::defaults(model, hardware);
     if let Some(length) = configuration.sequence_length {
         settings.sequence_length = length.into();
     }

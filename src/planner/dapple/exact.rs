@@ -123,7 +123,7 @@ pub(super) struct FoundStage {
 
 /// The plan found.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct ExactPlan {
     /// Seconds of a batch.
     pub(super) length_s: f64,
     /// Its stages.
@@ -154,7 +154,7 @@ impl Effort {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ended {
     /// The best plan below the bound, if there is one.
-    Done(Option<Found>),
+    Done(Option<ExactPlan>),
     /// Asked to stop.
     Cancelled,
 }
@@ -271,7 +271,7 @@ fn linked(
 }
 
 /// The shortest whole pipeline.
-fn traced(begins: &[Vec<Front>], places: &Places, end: usize) -> Option<Found> {
+fn traced(begins: &[Vec<Front>], places: &Places, end: usize) -> Option<ExactPlan> {
     let mut best: Option<(usize, Label)> = None;
     for (at, front) in begins.first()?.iter().enumerate() {
         for label in &front.labels {
@@ -289,7 +289,7 @@ fn traced(begins: &[Vec<Front>], places: &Places, end: usize) -> Option<Found> {
         stages.push(FoundStage { from, to, place });
         if to == end {
             debug_assert!(places.all[place].count > 0);
-            return Some(Found { length_s, stages });
+            return Some(ExactPlan { length_s, stages });
         }
         let next = label.next_place as usize;
         label = begins[to][next].labels[label.next_label as usize];

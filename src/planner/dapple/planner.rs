@@ -2,9 +2,9 @@
 
 use super::{
     costs::{Costs, Recompute},
-    exact::{self, Effort, Ended, Found},
+    exact::{self, Effort, Ended, ExactPlan},
     hpgo::{
-        self, Faults, Model,
+        self, Faults, HpgoModel,
         data_parallel::{DataParallel, data_parallel},
         placement,
     },
@@ -18,9 +18,10 @@ use crate::{
     family::{self, layers::costs},
     plan::{Length, Measure, Plan, SpeedupModel, Stage},
     planner::{
-        CannotPlan, Lever, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+        CannotPlan, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+        Tunable,
     },
-    simulate::{Schedule, Settings, simulate_unless},
+    simulate::{Schedule, SimulatorSettings, simulate_unless},
     units,
     workload::{
         LayerProfile, Workload,
@@ -90,15 +91,15 @@ impl Planner for Dapple {
         &OPTIONS
     }
 
-    fn levers(&self) -> &'static [Lever] {
-        const LEVERS: [Lever; 5] = [
-            Lever::Freedom("recompute"),
+    fn tunables(&self) -> &'static [Tunable] {
+        const TUNABLES: [Tunable; 5] = [
+            Tunable::Freedom("recompute"),
             settings::LINKS[0],
             settings::LINKS[1],
             settings::LINKS[2],
-            Lever::Stages("stages"),
+            Tunable::Stages("stages"),
         ];
-        &LEVERS
+        &TUNABLES
     }
 
     fn limits(&self) -> &'static [LimitKind] {
@@ -281,7 +282,7 @@ impl Hunt<'_> {
     fn published(&self) -> Published {
         let quiet = self.search.quiet();
         let (machines, batch) = (self.limits.machines, self.limits.batch);
-        let model = Model::new(self.states, machines, batch, self.limits.memory_bytes, self.model, Faults::KEPT);
+        let model = HpgoModel::new(self.states, machines, batch, self.limits.memory_bytes, self.model, Faults::KEPT);
         let data_parallel = data_parallel(&model);
         if self.limits.devices > placement::MOST {
             return Published { best: None, synchronous: vec![], data_parallel };
@@ -318,7 +319,7 @@ impl Hunt<'_> {
     }
 
     /// A plan that was found, over nodes.
-    fn plan(&self, costs: &Costs, places: &Places, found: &Found) -> Plan {
+    fn plan(&self, costs: &Costs, places: &Places, found: &ExactPlan) -> Plan {
         let mut plan = Plan { measure: Measure::Speedup(self.model), ..Plan::default() };
         let count = found.stages.len();
         let planned = states::kept(self.workload);
@@ -344,10 +345,10 @@ impl Hunt<'_> {
 
     /// Seconds of a simulated batch; without end where the search has ended before it.
     fn simulated_s(&self, plan: &Plan) -> f64 {
-        let pipeline = family::pipeline(self.workload, self.limits, plan, &Settings::default());
+        let pipeline = family::pipeline(self.workload, self.limits, plan, &SimulatorSettings::default());
         let stopped = || self.search.cancelled();
-        let played = simulate_unless(&pipeline, Schedule::OneForwardOneBackward, &stopped);
-        played.map_or(f64::INFINITY, |timeline| timeline.iteration_s)
+        let simulated = simulate_unless(&pipeline, Schedule::OneForwardOneBackward, &stopped);
+        simulated.map_or(f64::INFINITY, |timeline| timeline.iteration_s)
     }
 
     fn outcome(&self, best: Best, proven: bool, positions: usize, published: &Published) -> Outcome {

@@ -3,7 +3,7 @@
 use crate::{
     cluster::{Links, PUBLISHED_LINKS},
     plan::{Length, SpeedupModel},
-    planner::{CannotPlan, Lever, OptionError, OptionKind, OptionSpec, Options, Problem, Search, Unit},
+    planner::{CannotPlan, OptionError, OptionKind, OptionSpec, Options, Problem, Search, Tunable, Unit},
     workload::{
         LayerProfile, Workload,
         states::{self, States, StatesError},
@@ -83,8 +83,8 @@ pub(super) const ALL_REDUCE: OptionSpec = link(
     PUBLISHED_LINKS.all_reduce,
 );
 /// The three kinds of links as what a person may turn.
-pub(super) const LINKS: [Lever; 3] =
-    [Lever::Resource(NVLINK.name), Lever::Resource(ETHERNET.name), Lever::Resource(ALL_REDUCE.name)];
+pub(super) const LINKS: [Tunable; 3] =
+    [Tunable::Resource(NVLINK.name), Tunable::Resource(ETHERNET.name), Tunable::Resource(ALL_REDUCE.name)];
 /// Between what a network may be cut.
 pub(super) const STATES: OptionSpec = OptionSpec {
     name: "states",

@@ -18,7 +18,7 @@ mod estimate;
 
 use std::collections::BTreeSet;
 
-use super::{Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status};
+use super::{Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable};
 use crate::{
     cluster::{LimitKind, Limits},
     family,
@@ -82,8 +82,8 @@ impl Planner for EqualPartition {
         &OPTIONS
     }
 
-    fn levers(&self) -> &'static [Lever] {
-        &[Lever::Freedom("tensor_parallel")]
+    fn tunables(&self) -> &'static [Tunable] {
+        &[Tunable::Freedom("tensor_parallel")]
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {

@@ -15,7 +15,7 @@
 //!
 //! As many runs of Piper as numbers of stages, two for each, and one without transfers; a simulation for each plan.
 
-use super::{CLOSED, Settings, build, kind::Plans, line::Line};
+use super::{CLOSED, JointSettings, build, kind::Plans, line::Line};
 use crate::{
     cluster::{LimitKind, Limits},
     family,
@@ -35,7 +35,7 @@ const SURE: f64 = 1.0 - 1e-9;
 /// What is asked of other planners.
 struct Asked<'a> {
     problem: &'a Problem,
-    settings: Settings,
+    settings: JointSettings,
     /// Those of the problem, with the memory that may be used.
     limits: Limits,
     schedules: Vec<Schedule>,
@@ -43,7 +43,7 @@ struct Asked<'a> {
 }
 
 /// Adds the plans of other planners to what the search over plans of engines came to.
-pub(super) fn plan(problem: &Problem, settings: Settings, own: Outcome, search: &Search) -> Outcome {
+pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, search: &Search) -> Outcome {
     let headroom = problem.limits.memory_bytes * (1.0 - settings.headroom);
     let asked = Asked {
         problem,
@@ -180,7 +180,7 @@ impl Asked<'_> {
 
     /// Planners whose plans keep to what is asked for without being told.
     fn others(&self) -> Vec<&'static dyn Planner> {
-        let Settings { data_parallel, tensor_parallel, recompute, stages, .. } = self.settings;
+        let JointSettings { data_parallel, tensor_parallel, recompute, stages, .. } = self.settings;
         if !(data_parallel && tensor_parallel && recompute == Recompute::Auto && stages.is_none()) {
             return vec![];
         }

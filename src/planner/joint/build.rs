@@ -5,7 +5,7 @@ use crate::{
     cluster::Limits,
     family,
     plan::{Measure, Plan, Stage},
-    simulate::{Play, length_unless},
+    simulate::{Setup, length_unless},
     workload::{PiperProfile, Workload},
 };
 
@@ -44,8 +44,8 @@ pub(super) fn plan(
 
 /// Simulated seconds of a batch of a plan.
 pub(super) fn simulated(workload: &Workload, limits: &Limits, plan: &Plan) -> f64 {
-    let play = Play::default().of(plan);
-    let mut pipeline = family::pipeline(workload, limits, plan, &play.settings);
+    let setup = Setup::default().of(plan);
+    let mut pipeline = family::pipeline(workload, limits, plan, &setup.settings);
     pipeline.machines.clear();
-    length_unless(&pipeline.of_one_replica(), play.schedule, &|| false).unwrap_or(f64::NAN)
+    length_unless(&pipeline.of_one_replica(), setup.schedule, &|| false).unwrap_or(f64::NAN)
 }

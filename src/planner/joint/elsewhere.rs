@@ -19,7 +19,7 @@ use super::{
     weighing::Timing,
 };
 use crate::plan::Schedule;
-use crate::simulate::{Pipeline, PipelineStage, Settings, Transfer, length_unless};
+use crate::simulate::{Pipeline, PipelineStage, SimulatorSettings, Transfer, length_unless};
 
 /// Rounding of sums, relative.
 const SURE: f64 = 1.0 - 1e-9;
@@ -298,7 +298,7 @@ fn pipeline(
         stages: stages.iter().zip(again).map(stage).collect(),
         transfers: transfers.iter().map(transfer).collect(),
         microbatches,
-        settings: Settings { virtual_stages: kind.parts, ..Settings::default() },
+        settings: SimulatorSettings { virtual_stages: kind.parts, ..SimulatorSettings::default() },
         ..Pipeline::default()
     }
 }

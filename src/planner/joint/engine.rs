@@ -4,7 +4,7 @@
 //! their own ([`Runner::recompute`]), and are started on whole machines. Where one number of recomputed layers holds for all
 //! stages, every number is a search of its own; what one finds cuts the others short.
 
-use super::{kind::Kind, settings::Settings};
+use super::{kind::Kind, settings::JointSettings};
 use crate::planner::pipeline_options::Recompute;
 use crate::{
     plan::runner::{RecomputeRule, Runner},
@@ -61,7 +61,7 @@ impl Engine {
     }
 
     /// The rules by which units may recompute, plain ones first.
-    pub(super) fn rules(&self, settings: &Settings) -> Vec<Rule> {
+    pub(super) fn rules(&self, settings: &JointSettings) -> Vec<Rule> {
         let all = Rule::First(u32::MAX);
         let blocks = self.layering.layers.len() as u32;
         match (settings.recompute, self.runner.recompute()) {

@@ -49,7 +49,8 @@ use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     plan::Plan,
     planner::{
-        CannotPlan, Infeasible, Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+        CannotPlan, Infeasible, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+        Tunable,
     },
     units,
     workload::{PiperProfile, Workload},
@@ -59,8 +60,8 @@ use crate::planner::pipeline_options::Recompute;
 use engine::{Engine, Rule};
 use kind::{Kind, Plans};
 use line::{Costs, Line};
-use search::{Found, Hunt, Scope, Split};
-use settings::Settings;
+use search::{FoundPlan, Hunt, Scope, Split};
+use settings::JointSettings;
 use table::Table;
 
 /// More places to cut than this are thinned out.
@@ -94,8 +95,8 @@ impl Planner for Joint {
         &settings::OPTIONS
     }
 
-    fn levers(&self) -> &'static [Lever] {
-        &settings::LEVERS
+    fn tunables(&self) -> &'static [Tunable] {
+        &settings::TUNABLES
     }
 
     fn unheard(&self, workload: &Workload) -> &'static [&'static str] {
@@ -135,12 +136,12 @@ impl Planner for Joint {
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         if let Some(profile) = problem.workload.training() {
-            let mut outcome = training::plan(profile, &problem.limits, &Settings::new(&problem.options), search);
+            let mut outcome = training::plan(profile, &problem.limits, &JointSettings::new(&problem.options), search);
             outcome.statistics.seconds = search.elapsed().as_secs_f64();
             return outcome;
         }
         let Some(profile) = problem.workload.piper() else { return Outcome::new(Status::Infeasible) };
-        let settings = Settings::new(&problem.options);
+        let settings = JointSettings::new(&problem.options);
         // Bounds of plans that engines run do not hold for others.
         let narrow = if settings.anywhere { search.without_bounds() } else { search.clone() };
         let task = Task { workload: &problem.workload, profile, limits: &problem.limits, settings, search: &narrow };
@@ -158,7 +159,7 @@ struct Task<'a> {
     workload: &'a Workload,
     profile: &'a PiperProfile,
     limits: &'a Limits,
-    settings: Settings,
+    settings: JointSettings,
     search: &'a Search,
 }
 
@@ -303,7 +304,7 @@ impl Task<'_> {
             known: best.plan.as_ref().map_or(f64::INFINITY, |known| known.0),
             publish: &mut publish,
             bounded: &bounded,
-            found: Found::default(),
+            found: FoundPlan::default(),
         };
         // Where other schedules are faster they cut the search under 1F1B short.
         let plain = kinds.contains(&Kind::ONE);

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::plan::Schedule;
 use crate::planner::random::SplitMix;
-use crate::simulate::{Pipeline, PipelineStage, Settings, Transfer, simulate};
+use crate::simulate::{Pipeline, PipelineStage, SimulatorSettings, Transfer, simulate};
 
 fn kinds() -> Vec<Kind> {
     let all = Wanted { schedule: None, parts: None }.kinds(&|_| true);
@@ -48,7 +48,7 @@ fn pipeline(random: &mut SplitMix, kind: Kind) -> Pipeline {
         stages: (0..count).map(|_| stage(random)).collect(),
         transfers,
         microbatches: microbatches + odd,
-        settings: Settings { virtual_stages: kind.parts, ..Settings::default() },
+        settings: SimulatorSettings { virtual_stages: kind.parts, ..SimulatorSettings::default() },
         ..Pipeline::default()
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct Split {
 
 /// What a search has found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundPlan {
     pub(super) best: Option<Split>,
     /// No plan is faster.
     pub(super) lower: f64,
@@ -122,7 +122,7 @@ pub(super) struct Hunt<'s, 'c> {
     pub(super) publish: &'s mut dyn FnMut(&Split, &[Table<'_>]),
     /// Called with every better bound of what is searched here.
     pub(super) bounded: &'s dyn Fn(f64),
-    pub(super) found: Found,
+    pub(super) found: FoundPlan,
 }
 
 impl Hunt<'_, '_> {

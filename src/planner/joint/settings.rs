@@ -3,13 +3,13 @@
 use super::kind::Wanted;
 use crate::plan::{Schedule, runner::Runner};
 use crate::planner::{
-    Lever, OptionKind, OptionSpec, Options,
+    OptionKind, OptionSpec, Options, Tunable,
     pipeline_options::{self, Recompute},
 };
 
 /// All options.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Settings {
+pub(super) struct JointSettings {
     pub(super) data_parallel: bool,
     pub(super) tensor_parallel: bool,
     /// The tensor degree of all stages, if one is asked for.
@@ -98,20 +98,20 @@ pub(super) static OPTIONS: [OptionSpec; 11] = [
 const MOST_DEGREE: f64 = 10_000.0;
 
 /// Those that decide which plans there are.
-pub(super) static LEVERS: [Lever; 6] = [
-    Lever::Freedom("schedule"),
-    Lever::Freedom("data_parallel"),
-    Lever::Freedom("tensor_parallel"),
-    Lever::Freedom("recompute"),
-    Lever::Stages("stages"),
-    Lever::Degree("tensor_degree"),
+pub(super) static TUNABLES: [Tunable; 6] = [
+    Tunable::Freedom("schedule"),
+    Tunable::Freedom("data_parallel"),
+    Tunable::Freedom("tensor_parallel"),
+    Tunable::Freedom("recompute"),
+    Tunable::Stages("stages"),
+    Tunable::Degree("tensor_degree"),
 ];
 
-impl Settings {
+impl JointSettings {
     /// Reads the declared options.
     pub(super) fn new(options: &Options) -> Self {
         let engine = pipeline_options::engine(options, options.choice("space") == "engine");
-        Settings {
+        JointSettings {
             data_parallel: options.flag("data_parallel"),
             tensor_parallel: options.flag("tensor_parallel"),
             degree: Some(options.number("tensor_degree") as u32).filter(|&degree| degree > 0),

@@ -2,12 +2,12 @@
 //!
 //! `new_flow`: coarsen to `k` clusters, part them into stages, take clusters apart again while vertices move over the
 //! borders of stages. Without it: coarsen, refine the `k` parts against one another, then part them. Stages come from all
-//! acyclic partitions of the clusters where those can be gone through ([`super::ideals`]), else from a chain of them. Of
+//! acyclic partitions of the clusters where those can be gone through ([`super::acyclic`]), else from a chain of them. Of
 //! the numbers of stages the few go on that promise the shortest batch, `(M − 1) · bottleneck + fill`.
 
 use super::{
+    acyclic::{Split, splits},
     coarsen::{Fine, Merges, coarsen},
-    ideals::{Split, splits},
     refine::Refinement,
     stages::{Machine, chain},
 };

@@ -16,7 +16,7 @@ use crate::{
         self, CannotPlan, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search,
         Status, guarded,
     },
-    simulate::{Schedule, Settings as Simulated, length_unless},
+    simulate::{Schedule, SimulatorSettings, length_unless},
     units,
     workload::{Workload, formats::Wired},
 };
@@ -209,7 +209,7 @@ impl Member {
         let (workload, limits) = (&problem.workload, &problem.limits);
         let (mut mapping, mut notes) = (outcome.mapping, outcome.notes);
         if let (Some(wired), None) = (wired, &mapping) {
-            let settings = mapping::Settings::by_the_way(search.seed());
+            let settings = mapping::MappingSettings::by_the_way(search.seed());
             let how = (Consider::default(), &settings, Keep::Faster);
             match mapping::map_plan(workload, limits, &plan, wired, how, search) {
                 Ok(mapped) => (plan, mapping) = (mapped.plan, Some(mapped.part)),
@@ -224,7 +224,7 @@ impl Member {
         if let Some(violation) = score.violations.first() {
             return Err(format!("its plan does not hold: {violation}"));
         }
-        let pipeline = family::pipeline(workload, limits, &plan, &Simulated::default());
+        let pipeline = family::pipeline(workload, limits, &plan, &SimulatorSettings::default());
         let schedule = pipeline.schedule(Schedule::OneForwardOneBackward);
         let seconds = length_unless(&pipeline, schedule, &|| search.cancelled() && !search.deadline_passed());
         let seconds = seconds.ok_or("its plan was not simulated in time")?;

@@ -12,10 +12,10 @@
 use super::Options;
 use crate::workload::{LoadError, formats::Wired};
 
+mod acyclic;
 mod candidates;
 mod coarsen;
 mod ensemble;
-mod ideals;
 pub mod mapping;
 mod model;
 mod options;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{
-    mapping::{Instance, MapError, Mapping, Method, Settings, map},
+    mapping::{Instance, MapError, Mapping, MappingSettings, Method, map},
     planner::{Run, Scored, in_order, parallel},
 };
 use crate::{
@@ -94,11 +94,11 @@ impl Run<'_> {
     fn placed(&self, best: Scored) -> Result<Placed, MapError> {
         let demands = self.demands(&best.plan);
         let instance = Instance::new(self.topology, &demands, self.consider);
-        let settings = Settings {
+        let settings = MappingSettings {
             method: self.method,
             parallel: parallel(self.problem),
             seed: self.search.seed(),
-            ..Settings::default()
+            ..MappingSettings::default()
         };
         let mapping = map(&instance, &settings, self.search)?;
         let identity = self.scored(&best.plan, &in_order(&best.plan)).map(|scored| scored.seconds);

@@ -33,8 +33,8 @@ use crate::{
     },
     family::{self, layers::costs},
     plan::{Measure, Plan, SpeedupModel, Stage},
-    planner::{CannotPlan, Lever, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
-    simulate::{Schedule, Settings as Played, length_unless},
+    planner::{CannotPlan, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable},
+    simulate::{Schedule, SimulatorSettings, length_unless},
     units,
     workload::{LoadError, Workload, formats::Wired, piper::VANILLA, states},
 };
@@ -70,9 +70,9 @@ impl Planner for Parmesan {
         &OPTIONS
     }
 
-    fn levers(&self) -> &'static [Lever] {
-        const LEVERS: [Lever; 2] = [Lever::Freedom("replicas"), Lever::Stages("stages")];
-        &LEVERS
+    fn tunables(&self) -> &'static [Tunable] {
+        const TUNABLES: [Tunable; 2] = [Tunable::Freedom("replicas"), Tunable::Stages("stages")];
+        &TUNABLES
     }
 
     fn limits(&self) -> &'static [LimitKind] {
@@ -364,7 +364,8 @@ impl<'a> Run<'a> {
 
     pub(super) fn demands(&self, plan: &Plan) -> Demands {
         let plan = Plan { topology: None, ..plan.clone() };
-        let pipeline = family::pipeline(&self.problem.workload, &self.problem.limits, &plan, &Played::default());
+        let pipeline =
+            family::pipeline(&self.problem.workload, &self.problem.limits, &plan, &SimulatorSettings::default());
         Demands::of(&pipeline, &[], LinkRule::of(self.topology).any)
     }
 
@@ -393,7 +394,8 @@ impl<'a> Run<'a> {
         if !score.violations.is_empty() {
             return None;
         }
-        let settings = Played { overlap: options.flag("concurrent_copy_comp"), ..Played::default() };
+        let settings =
+            SimulatorSettings { overlap: options.flag("concurrent_copy_comp"), ..SimulatorSettings::default() };
         let pipeline = family::pipeline(workload, limits, &plan, &settings);
         let seconds = length_unless(&pipeline, Schedule::OneForwardOneBackward, &|| self.search.cancelled())?;
         let memory = score.stages.iter().map(|stage| stage.memory_bytes).fold(0.0, f64::max);

@@ -26,7 +26,7 @@ use crate::workload::operators::{CostRules, WORD_BYTES};
 
 /// What the costs depend on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct PaseSettings {
     /// Devices, p.
     pub devices: u32,
     /// The fewest elements a split may leave of a dimension.
@@ -39,7 +39,7 @@ pub struct Settings {
     pub rules: CostRules,
 }
 
-impl Settings {
+impl PaseSettings {
     /// Operations that a device could do while it sends a word of 8 bytes.
     pub fn ratio(&self) -> f64 {
         self.flops_per_s / (self.bandwidth_bytes_per_s / WORD_BYTES)

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use super::{
-    Settings, cost,
+    PaseSettings, cost,
     pairwise::{Classes, Factor, Pairwise},
     space::{MOST_CONFIGURATIONS, Space},
 };
@@ -47,7 +47,7 @@ pub enum Unpriced {
 
 /// An operator graph with everything priced.
 #[derive(Debug, Clone)]
-pub struct Model {
+pub struct PaseModel {
     /// By operator, its configurations.
     pub spaces: Vec<Arc<Space>>,
     /// By operator, its kind among the distinct ones.
@@ -92,29 +92,29 @@ impl Projected {
 }
 
 /// The tensors of a link that are paid for, by the consumer's slots: the published program keeps only the last.
-pub fn paid(link: &Link, settings: &Settings) -> Vec<usize> {
+pub fn paid(link: &Link, settings: &PaseSettings) -> Vec<usize> {
     match link.slots.as_slice() {
         [.., last] if !settings.rules.parallel_edges => vec![*last],
         slots => slots.to_vec(),
     }
 }
 
-impl Model {
+impl PaseModel {
     /// Prices every configuration of every operator on at most `settings.devices` devices.
     ///
     /// # Errors
     /// [`Unpriced`] if an operator has too many configurations, or their tables take too much memory.
-    pub fn new(profile: &OperatorProfile, settings: &Settings) -> Result<Self, Unpriced> {
+    pub fn new(profile: &OperatorProfile, settings: &PaseSettings) -> Result<Self, Unpriced> {
         Self::unless_stopped(profile, settings, &|| false)
     }
 
-    /// As [`Model::new`], unless `stopped` says so meanwhile.
+    /// As [`PaseModel::new`], unless `stopped` says so meanwhile.
     ///
     /// # Errors
     /// [`Unpriced`].
     pub fn unless_stopped(
         profile: &OperatorProfile,
-        settings: &Settings,
+        settings: &PaseSettings,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Self, Unpriced> {
         let enumerate = |_: usize, operator: &Operator| Space::new(operator, settings.devices, settings.cutoff);
@@ -127,7 +127,7 @@ impl Model {
     /// [`Unpriced`] where it gives none, the tables take too much memory, or `stopped` says so.
     pub fn with_spaces(
         profile: &OperatorProfile,
-        settings: &Settings,
+        settings: &PaseSettings,
         enumerate: impl Fn(usize, &Operator) -> Option<Space>,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Self, Unpriced> {
@@ -156,7 +156,7 @@ impl Model {
         let factors = Tables { profile, settings, spaces: &spaces, kinds: &kinds, ..Tables::empty(profile, settings) }
             .factors(stopped)?;
         let unary = kinds.iter().map(|&kind| Arc::clone(&distinct[kind].1)).collect();
-        Ok(Model { pairwise: Pairwise::new(unary, factors), spaces, kinds })
+        Ok(PaseModel { pairwise: Pairwise::new(unary, factors), spaces, kinds })
     }
 }
 
@@ -166,7 +166,7 @@ type SideKey = (usize, bool, Vec<usize>);
 /// The tables of links, each distinct one made once.
 struct Tables<'a> {
     profile: &'a OperatorProfile,
-    settings: &'a Settings,
+    settings: &'a PaseSettings,
     spaces: &'a [Arc<Space>],
     kinds: &'a [usize],
     sides: FxHashMap<SideKey, Arc<Projected>>,
@@ -175,7 +175,7 @@ struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    fn empty(profile: &'a OperatorProfile, settings: &'a Settings) -> Self {
+    fn empty(profile: &'a OperatorProfile, settings: &'a PaseSettings) -> Self {
         let (sides, tables) = (FxHashMap::default(), FxHashMap::default());
         Tables { profile, settings, spaces: &[], kinds: &[], sides, tables, cells: 0 }
     }

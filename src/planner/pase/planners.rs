@@ -1,15 +1,15 @@
 //! PaSE and its baseline as planners of the registry.
 //!
-//! Each turns limits and options into [`Settings`], and a labelling into a plan: one stage with all operators on all
+//! Each turns limits and options into [`PaseSettings`], and a labelling into a plan: one stage with all operators on all
 //! devices, every operator's choice the text of its split. Every result carries what data parallelism costs under the
 //! same rules.
 
 use std::sync::Arc;
 
 use super::{
-    Settings, data_parallel, memory,
+    PaseSettings, data_parallel, memory,
     memory::Budget,
-    model::{Model, Unpriced},
+    model::{PaseModel, Unpriced},
     order::Order,
     solve::{Method, Solution, Work, solve},
     space::Space,
@@ -132,7 +132,7 @@ fn rules(options: &Options) -> CostRules {
 /// A question with everything that planning it needs.
 struct Task<'a> {
     profile: &'a OperatorProfile,
-    settings: Settings,
+    settings: PaseSettings,
     /// Bytes that a device has.
     memory_bytes: f64,
 }
@@ -140,7 +140,7 @@ struct Task<'a> {
 impl<'a> Task<'a> {
     fn new(problem: &'a Problem, cutoff: u32) -> Option<Self> {
         let (profile, limits) = (problem.workload.operators()?, &problem.limits);
-        let settings = Settings {
+        let settings = PaseSettings {
             devices: limits.devices,
             cutoff: if cutoff == 0 { profile.cutoff } else { cutoff },
             flops_per_s: limits.flops_per_s,
@@ -165,9 +165,9 @@ impl<'a> Task<'a> {
     }
 
     /// The model of a single configuration for every operator.
-    fn fixed(&self, splits: impl Fn(&crate::workload::Operator) -> Vec<u32>) -> Option<Model> {
+    fn fixed(&self, splits: impl Fn(&crate::workload::Operator) -> Vec<u32>) -> Option<PaseModel> {
         let single = |_: usize, operator: &crate::workload::Operator| Some(Space::single(splits(operator)));
-        Model::with_spaces(self.profile, &self.settings, single, &|| false).ok()
+        PaseModel::with_spaces(self.profile, &self.settings, single, &|| false).ok()
     }
 
     /// The batch split as many ways as the cutoff allows: the plan that is there before anything is searched, if it fits.
@@ -280,7 +280,7 @@ fn search_splits(task: &Task<'_>, method: Method, search: &Search) -> Outcome {
     let (first, floor) = (task.first(), task.floor());
     first.iter().for_each(|(cost, plan)| search.improve(*cost, plan));
     search.report_bound(floor);
-    let model = match Model::unless_stopped(task.profile, settings, &|| search.cancelled()) {
+    let model = match PaseModel::unless_stopped(task.profile, settings, &|| search.cancelled()) {
         Ok(model) => model,
         Err(unpriced) => return unsearched(first, floor, unpriced),
     };
@@ -321,7 +321,7 @@ fn unsearched(first: Option<(f64, Plan)>, floor: f64, unpriced: Unpriced) -> Out
 }
 
 /// Bytes of every configuration, shared as the model shares them.
-fn budget(task: &Task<'_>, model: &Model) -> Budget {
+fn budget(task: &Task<'_>, model: &PaseModel) -> Budget {
     let mut distinct: Vec<Option<Arc<Vec<f64>>>> = vec![None; model.kinds.iter().max().map_or(0, |&kind| kind + 1)];
     let of = |((operator, space), &kind): ((&crate::workload::Operator, &Arc<Space>), &usize)| {
         let bytes = || Arc::new(space.iter().map(|splits| memory::bytes(operator, splits)).collect());

@@ -8,11 +8,11 @@
 //! last dimensions by a handful of undominated pairs.
 
 use super::{
-    model::Model,
+    model::PiperModel,
     picking,
     probe::{Allowed, Answer, Crew, FoundStage, Question},
     rest,
-    settings::Settings,
+    settings::PiperSettings,
 };
 use crate::{
     plan::{Plan, Stage},
@@ -46,7 +46,7 @@ pub(super) struct Ended {
 }
 
 /// What may be combined in one plan: every degree with every number of replicas.
-pub(super) fn allowed(model: &Model<'_>) -> Vec<Allowed> {
+pub(super) fn allowed(model: &PiperModel<'_>) -> Vec<Allowed> {
     (0..model.degrees.len()).map(|degree| Allowed { degree, replicas: model.replicas.clone() }).collect()
 }
 
@@ -66,8 +66,8 @@ pub(super) struct Known<'k> {
 /// The least load on at most `devices` of the model's devices, starting from what is known already.
 pub(super) fn minimise<'m, 'a>(
     devices: u32,
-    model: &'m Model<'a>,
-    settings: &Settings,
+    model: &'m PiperModel<'a>,
+    settings: &PiperSettings,
     crew: &mut Crew<'m, 'a>,
     known: Known<'_>,
     search: &Search,
@@ -91,8 +91,8 @@ pub(super) fn minimise<'m, 'a>(
 /// Which of several equally fast plans the halving meets depends on where it began; this one depends on the load alone.
 pub(super) fn thriftiest<'m, 'a>(
     devices: u32,
-    model: &'m Model<'a>,
-    settings: &Settings,
+    model: &'m PiperModel<'a>,
+    settings: &PiperSettings,
     crew: &mut Crew<'m, 'a>,
     best: &Best,
     search: &Search,
@@ -115,8 +115,8 @@ pub(super) fn thriftiest<'m, 'a>(
 }
 
 struct Run<'r, 'm, 'a> {
-    model: &'m Model<'a>,
-    settings: &'r Settings,
+    model: &'m PiperModel<'a>,
+    settings: &'r PiperSettings,
     crew: &'r mut Crew<'m, 'a>,
     search: &'r Search,
     devices: u32,
@@ -135,8 +135,8 @@ struct Run<'r, 'm, 'a> {
 impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
     fn new(
         devices: u32,
-        model: &'m Model<'a>,
-        settings: &'r Settings,
+        model: &'m PiperModel<'a>,
+        settings: &'r PiperSettings,
         crew: &'r mut Crew<'m, 'a>,
         known: Known<'r>,
         search: &'r Search,
@@ -243,7 +243,12 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
 }
 
 /// The plan of the stages found, every stage in its best modes for the replicas that really stand behind it.
-pub(super) fn build(model: &Model<'_>, settings: &Settings, stages: &[FoundStage], memory_bytes: f64) -> Best {
+pub(super) fn build(
+    model: &PiperModel<'_>,
+    settings: &PiperSettings,
+    stages: &[FoundStage],
+    memory_bytes: f64,
+) -> Best {
     let in_flight = settings.in_flight(stages.iter().map(|stage| stage.d), model.limits.microbatches);
     let mut plan = Plan { execution: settings.execution(), ..Plan::default() };
     let mut value: f64 = 0.0;
@@ -258,7 +263,7 @@ pub(super) fn build(model: &Model<'_>, settings: &Settings, stages: &[FoundStage
 }
 
 /// A stage of these nodes, each in the mode at its position among the degree's choices.
-pub(super) fn stage_of(model: &Model<'_>, degree: usize, d: u32, nodes: Vec<usize>, positions: &[usize]) -> Stage {
+pub(super) fn stage_of(model: &PiperModel<'_>, degree: usize, d: u32, nodes: Vec<usize>, positions: &[usize]) -> Stage {
     let degree = &model.degrees[degree];
     let choice = |(&v, &p): (&usize, &usize)| {
         let modes = model.profile.nodes[v].modes(degree.t).expect("the stage's nodes offer its degree");
@@ -274,7 +279,7 @@ mod tests {
     use crate::{
         cluster::Overrides,
         family,
-        graph::{DownSets, Enumeration},
+        graph::{Enumeration, SuccessorSets},
         planner::{Options, random::SplitMix},
         workload::formats::piper::read,
     };
@@ -313,10 +318,10 @@ mod tests {
         let workload = read(&text, "chain.json", "chain").unwrap();
         let profile = workload.piper().unwrap();
         let limits = family::resolve(&workload, &Overrides::default()).unwrap();
-        let settings = Settings::new(&Options::defaults(&super::super::settings::OPTIONS));
-        let Enumeration::Complete(sets) = DownSets::enumerate(&workload.dag, 1000, &|| false) else { panic!() };
+        let settings = PiperSettings::new(&Options::defaults(&super::super::settings::OPTIONS));
+        let Enumeration::Complete(sets) = SuccessorSets::enumerate(&workload.dag, 1000, &|| false) else { panic!() };
         let search = Search::default();
-        let model = Model::new(&workload, profile, &limits, &settings, sets, &search).unwrap();
+        let model = PiperModel::new(&workload, profile, &limits, &settings, sets, &search).unwrap();
         let mut crew = Crew::new(&model, &settings, limits.memory_bytes);
         let ended = minimise(1, &model, &settings, &mut crew, Known::default(), &search);
         let best = ended.best.unwrap();

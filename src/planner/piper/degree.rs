@@ -2,7 +2,7 @@
 
 use super::model::Crossing;
 use crate::{
-    graph::{Dag, DownSets},
+    graph::{Dag, SuccessorSets},
     planner::{Search, pipeline_options::Recompute},
     workload::{Mode, PiperProfile},
 };
@@ -114,7 +114,7 @@ impl Degree {
         profile: &PiperProfile,
         recompute: Recompute,
         t: u32,
-        sets: &DownSets,
+        sets: &SuccessorSets,
         search: &Search,
     ) -> Option<Self> {
         let n = dag.len();
@@ -172,7 +172,13 @@ impl Degree {
 }
 
 impl EdgeRanges {
-    pub(super) fn new(dag: &Dag, profile: &PiperProfile, t: u32, choices: &[Vec<Choice>], sets: &DownSets) -> Self {
+    pub(super) fn new(
+        dag: &Dag,
+        profile: &PiperProfile,
+        t: u32,
+        choices: &[Vec<Choice>],
+        sets: &SuccessorSets,
+    ) -> Self {
         let edges = dag.edges().len();
         let (mut heads_pay, mut tails_pay) = (vec![Span::default(); edges], vec![Span::default(); edges]);
         for (v, choices) in choices.iter().enumerate() {
@@ -202,7 +208,7 @@ impl EdgeRanges {
         EdgeRanges { heads_pay, tails_pay, into }
     }
 
-    pub(super) fn of_stage(&self, sets: &DownSets, outer: usize, inner: usize, crossings: &[Crossing]) -> Span {
+    pub(super) fn of_stage(&self, sets: &SuccessorSets, outer: usize, inner: usize, crossings: &[Crossing]) -> Span {
         let mut past = Span::default();
         for crossing in crossings.iter().filter(|crossing| sets.contains(inner, crossing.head as usize)) {
             past.add(self.heads_pay[crossing.edge as usize]);
@@ -215,7 +221,7 @@ impl EdgeRanges {
 
 fn sums(
     dag: &Dag,
-    sets: &DownSets,
+    sets: &SuccessorSets,
     set: usize,
     choices: &[Vec<Choice>],
     fastest: &[usize],

@@ -13,9 +13,9 @@
 
 use super::{
     bisection::{Best, stage_of},
-    model::{Choice, Model, first_least},
+    model::{Choice, PiperModel, first_least},
     picking,
-    settings::Settings,
+    settings::PiperSettings,
 };
 use crate::planner::pipeline_options::Recompute;
 use crate::{plan::Plan, planner::Search};
@@ -83,13 +83,13 @@ struct Shape<'s> {
 }
 
 struct Line<'l, 'm> {
-    model: &'l Model<'m>,
-    settings: &'l Settings,
+    model: &'l PiperModel<'m>,
+    settings: &'l PiperSettings,
     order: &'l [u32],
 }
 
 /// The first plan, if the order allows any; `model` may hold any family of sets.
-pub(super) fn plan(model: &Model<'_>, order: &[u32], settings: &Settings, search: &Search) -> Option<First> {
+pub(super) fn plan(model: &PiperModel<'_>, order: &[u32], settings: &PiperSettings, search: &Search) -> Option<First> {
     let line = Line { model, settings, order };
     let sums: Vec<Option<Sums>> = (0..model.degrees.len()).map(|degree| line.sums(degree)).collect();
     let mut found: Vec<(Shape<'_>, Vec<usize>)> = vec![];

@@ -5,14 +5,14 @@
 
 use super::{
     bisection::{RESOLUTION, allowed},
-    model::Model,
+    model::PiperModel,
     probe::{Answer, Crew, FoundStage, Question},
-    settings::{Knapsack, Settings},
+    settings::{Knapsack, PiperSettings},
 };
 use crate::planner::pipeline_options::Recompute;
 use crate::{
     cluster::{LimitKind, Limits},
-    graph::DownSets,
+    graph::SuccessorSets,
     planner::{Infeasible, Search},
     units,
     workload::{PiperProfile, Workload, formats::piper::MAX_DEVICES},
@@ -28,18 +28,19 @@ pub(super) fn explain(
     workload: &Workload,
     profile: &PiperProfile,
     limits: &Limits,
-    settings: &Settings,
-    sets: &DownSets,
-    chains: &DownSets,
+    settings: &PiperSettings,
+    sets: &SuccessorSets,
+    chains: &SuccessorSets,
     search: &Search,
 ) -> Option<Infeasible> {
     // Memory does not depend on how modes are picked: the smallest modes decide.
-    let settings = Settings { knapsack: Knapsack::Exact, recompute: memory_recompute(settings.recompute), ..*settings };
+    let settings =
+        PiperSettings { knapsack: Knapsack::Exact, recompute: memory_recompute(settings.recompute), ..*settings };
     let sets_here = || sets.clone();
-    let model = Model::new(workload, profile, limits, &settings, sets_here(), search)?;
+    let model = PiperModel::new(workload, profile, limits, &settings, sets_here(), search)?;
     let smallest_memory_bytes = smallest_memory(workload, profile, limits, &settings, &model, chains, search)?;
     let many = Limits { devices: MAX_DEVICES as u32, ..*limits };
-    let wide = Model::new(workload, profile, &many, &settings, sets_here(), search)?;
+    let wide = PiperModel::new(workload, profile, &many, &settings, sets_here(), search)?;
     let fewest_devices = fewest_devices(&wide, &settings, limits.memory_bytes, search)?;
     let (node, node_bytes) = heaviest_node(&wide);
     let mut infeasible =
@@ -58,7 +59,7 @@ fn memory_recompute(recompute: Recompute) -> Recompute {
     if recompute == Recompute::AllOrNone { Recompute::Auto } else { recompute }
 }
 
-fn sentence(limits: &Limits, settings: &Settings, found: &Infeasible, node: &str, node_bytes: f64) -> String {
+fn sentence(limits: &Limits, settings: &PiperSettings, found: &Infeasible, node: &str, node_bytes: f64) -> String {
     let memory = units::bytes_exact(limits.memory_bytes);
     let devices = limits.devices;
     let plural = if devices == 1 { "device" } else { "devices" };
@@ -86,7 +87,7 @@ fn sentence(limits: &Limits, settings: &Settings, found: &Infeasible, node: &str
 }
 
 /// The node that needs the most memory even at its smallest, and how much.
-fn heaviest_node(model: &Model<'_>) -> (usize, f64) {
+fn heaviest_node(model: &PiperModel<'_>) -> (usize, f64) {
     let least = |v: usize| {
         let choices = model.degrees.iter().flat_map(|degree| &degree.choices[v]);
         choices.map(|choice| choice.memory(1.0)).fold(f64::INFINITY, f64::min)
@@ -95,7 +96,7 @@ fn heaviest_node(model: &Model<'_>) -> (usize, f64) {
 }
 
 /// Memory that the stages need on their fullest device, every node in its smallest mode.
-fn memory_of(model: &Model<'_>, settings: &Settings, stages: &[FoundStage]) -> f64 {
+fn memory_of(model: &PiperModel<'_>, settings: &PiperSettings, stages: &[FoundStage]) -> f64 {
     let in_flight = settings.in_flight(stages.iter().map(|stage| stage.d), model.limits.microbatches);
     let mut most: f64 = 0.0;
     for (stage, y) in stages.iter().zip(in_flight) {
@@ -110,8 +111,8 @@ fn memory_of(model: &Model<'_>, settings: &Settings, stages: &[FoundStage]) -> f
 
 /// A cut that fits into `memory_bytes`, with the fewest devices; the inner option is `None` if there is none.
 fn ask_memory(
-    model: &Model<'_>,
-    settings: &Settings,
+    model: &PiperModel<'_>,
+    settings: &PiperSettings,
     memory_bytes: f64,
     search: &Search,
 ) -> Option<Option<Vec<FoundStage>>> {
@@ -133,7 +134,7 @@ fn ask_memory(
     }
 }
 
-fn devices_of(model: &Model<'_>, stages: &[FoundStage]) -> u32 {
+fn devices_of(model: &PiperModel<'_>, stages: &[FoundStage]) -> u32 {
     stages.iter().map(|stage| stage.d * model.degrees[stage.degree].t).sum()
 }
 
@@ -142,15 +143,15 @@ fn smallest_memory(
     workload: &Workload,
     profile: &PiperProfile,
     limits: &Limits,
-    settings: &Settings,
-    model: &Model<'_>,
-    chains: &DownSets,
+    settings: &PiperSettings,
+    model: &PiperModel<'_>,
+    chains: &SuccessorSets,
     search: &Search,
 ) -> Option<Option<f64>> {
     let (_, mut lower) = heaviest_node(model);
     let mut upper = f64::INFINITY;
     if model.sets.len() > MANY_SETS {
-        let narrow = Model::new(workload, profile, limits, settings, chains.clone(), search)?;
+        let narrow = PiperModel::new(workload, profile, limits, settings, chains.clone(), search)?;
         let mut chain_lower = lower;
         upper = match shrink(&narrow, settings, &mut chain_lower, upper, false, search)? {
             None => return Some(None),
@@ -163,8 +164,8 @@ fn smallest_memory(
 
 /// Lowers `upper` to the least memory for which there is a cut. `direct` asks below `upper` first.
 fn shrink(
-    model: &Model<'_>,
-    settings: &Settings,
+    model: &PiperModel<'_>,
+    settings: &PiperSettings,
     lower: &mut f64,
     mut upper: f64,
     direct: bool,
@@ -195,7 +196,12 @@ fn shrink(
     }
 }
 
-fn fewest_devices(model: &Model<'_>, settings: &Settings, memory_bytes: f64, search: &Search) -> Option<Option<u32>> {
+fn fewest_devices(
+    model: &PiperModel<'_>,
+    settings: &PiperSettings,
+    memory_bytes: f64,
+    search: &Search,
+) -> Option<Option<u32>> {
     let found = ask_memory(model, settings, memory_bytes, search)?;
     Some(found.map(|stages| devices_of(model, &stages)))
 }

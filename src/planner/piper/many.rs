@@ -15,13 +15,13 @@ use super::{
     MANY_SETS, MOST_SETS, MOST_WORDS, Piper,
     bisection::{Best, Known, RESOLUTION, minimise, thriftiest},
     chains,
-    model::Model,
+    model::PiperModel,
     probe::Crew,
-    settings::Settings,
+    settings::PiperSettings,
 };
 use crate::{
     cluster::{LimitKind, Limits},
-    graph::{DownSets, Enumeration},
+    graph::{Enumeration, SuccessorSets},
     planner::{ManyRuns, Outcome, Planner, Problem, Search, Status},
 };
 
@@ -31,7 +31,7 @@ const NEAR: f64 = 1.12;
 
 /// Answers each number of devices, in the order given.
 pub(super) fn plan(piper: &Piper, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
-    let settings = Settings::new(&problem.options);
+    let settings = PiperSettings::new(&problem.options);
     let most = devices.iter().copied().max().unwrap_or(1);
     let limits = problem.limits.with(LimitKind::Devices, f64::from(most));
     let mut waiting = devices.iter().copied();
@@ -66,62 +66,65 @@ fn alone(piper: &Piper, problem: &Problem, devices: u32, search: &Search) -> Out
 fn models<'a>(
     problem: &'a Problem,
     limits: &Limits,
-    settings: &Settings,
+    settings: &PiperSettings,
     search: &Search,
-) -> Option<(Model<'a>, Option<Model<'a>>)> {
+) -> Option<(PiperModel<'a>, Option<PiperModel<'a>>)> {
     let workload = &problem.workload;
     let profile = workload.piper()?;
     let most_sets = MOST_SETS.min(MOST_WORDS / workload.nodes.len().div_ceil(64).max(1));
-    let Enumeration::Complete(sets) = DownSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) else {
+    let Enumeration::Complete(sets) = SuccessorSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) else {
         return None;
     };
     let many = sets.len() > MANY_SETS;
-    let wide = Model::new(workload, profile, limits, settings, sets, search)?;
+    let wide = PiperModel::new(workload, profile, limits, settings, sets, search)?;
     if wide.impossible_node().is_some() {
         return None;
     }
-    let narrow =
-        if many { Some(Model::new(workload, profile, limits, settings, chains(&workload.dag), search)?) } else { None };
+    let narrow = if many {
+        Some(PiperModel::new(workload, profile, limits, settings, chains(&workload.dag), search)?)
+    } else {
+        None
+    };
     Some((wide, narrow))
 }
 
 /// A model with the answers it gave so far; `None` where there is no plan.
 struct Bracketed<'s, 'm, 'a> {
-    model: &'m Model<'a>,
-    settings: &'s Settings,
+    model: &'m PiperModel<'a>,
+    settings: &'s PiperSettings,
     crew: Crew<'m, 'a>,
     answers: BTreeMap<u32, Option<Best>>,
     probes: u32,
 }
 
 /// How asking a model ended.
-enum Found {
+enum Narrowed {
     Best(Option<Best>),
     Stopped { best: Option<Best>, lower: f64 },
 }
 
 impl<'s, 'm, 'a> Bracketed<'s, 'm, 'a> {
-    fn new(model: &'m Model<'a>, settings: &'s Settings, limits: &Limits) -> Self {
+    fn new(model: &'m PiperModel<'a>, settings: &'s PiperSettings, limits: &Limits) -> Self {
         let crew = Crew::new(model, settings, limits.memory_bytes);
         Bracketed { model, settings, crew, answers: BTreeMap::new(), probes: 0 }
     }
 
     /// The best plan on so many devices; `hint` is one that is there already and probably the best.
-    fn ask(&mut self, devices: u32, hint: Option<Best>, search: &Search) -> Found {
+    fn ask(&mut self, devices: u32, hint: Option<Best>, search: &Search) -> Narrowed {
         let fewer = self.answers.range(..=devices).next_back().and_then(|(_, best)| best.clone());
         let more = self.answers.range(devices..).next();
         // What cannot be run on more devices cannot be run on fewer.
         if let Some((_, None)) = more {
-            return Found::Best(None);
+            return Narrowed::Best(None);
         }
         let lower = match more {
-            Some((_, Some(best))) if best.plan.devices_used() <= devices => return Found::Best(Some(best.clone())),
+            Some((_, Some(best))) if best.plan.devices_used() <= devices => return Narrowed::Best(Some(best.clone())),
             Some((_, Some(best))) => best.value * (1.0 - RESOLUTION),
             _ => 0.0,
         };
         let closed = |best: &Best| best.value * (1.0 - RESOLUTION) <= lower;
         if let Some(best) = fewer.clone().filter(closed) {
-            return Found::Best(Some(best));
+            return Narrowed::Best(Some(best));
         }
         let likely = hint.is_some();
         let even = self.model.device_seconds[self.model.full()] / f64::from(devices);
@@ -131,13 +134,13 @@ impl<'s, 'm, 'a> Bracketed<'s, 'm, 'a> {
         let ended = minimise(devices, self.model, self.settings, &mut self.crew, known, search);
         self.probes += ended.probes;
         if !ended.complete {
-            return Found::Stopped { best: ended.best, lower: ended.lower };
+            return Narrowed::Stopped { best: ended.best, lower: ended.lower };
         }
-        let Some(best) = ended.best else { return Found::Best(None) };
+        let Some(best) = ended.best else { return Narrowed::Best(None) };
         self.probes += 1;
         match thriftiest(devices, self.model, self.settings, &mut self.crew, &best, search) {
-            Some(thrifty) => Found::Best(Some(thrifty)),
-            None => Found::Stopped { lower: best.value, best: Some(best) },
+            Some(thrifty) => Narrowed::Best(Some(thrifty)),
+            None => Narrowed::Stopped { lower: best.value, best: Some(best) },
         }
     }
 }
@@ -152,17 +155,17 @@ impl Both<'_, '_, '_> {
     fn answer(&mut self, piper: &Piper, problem: &Problem, devices: u32, search: &Search) -> Outcome {
         let before = self.wide.probes;
         let hint = self.narrow.as_mut().and_then(|narrow| match narrow.ask(devices, None, &search.quiet()) {
-            Found::Best(best) => {
+            Narrowed::Best(best) => {
                 narrow.answers.insert(devices, best.clone());
                 best
             }
-            Found::Stopped { best, .. } => best,
+            Narrowed::Stopped { best, .. } => best,
         });
         let found = self.wide.ask(devices, hint, search);
         let mut outcome = match found {
             // Another rule than the search's own: the explanation, or the proof, is the single run's.
             _ if self.wide.crew.unproven() => return alone(piper, problem, devices, search),
-            Found::Best(best) => {
+            Narrowed::Best(best) => {
                 self.wide.answers.insert(devices, best.clone());
                 let Some(Best { plan, value }) = best else { return alone(piper, problem, devices, search) };
                 Outcome {
@@ -172,12 +175,12 @@ impl Both<'_, '_, '_> {
                     ..Outcome::new(Status::Optimal)
                 }
             }
-            Found::Stopped { best, lower } => {
+            Narrowed::Stopped { best, lower } => {
                 super::stopped(search, best.clone(), Some(best.map_or(lower, |best| best.value.min(lower))))
             }
         };
         let probes = f64::from(self.wide.probes - before);
-        outcome.statistics.counts = vec![("downsets", self.wide.model.sets.len() as f64), ("probes", probes)];
+        outcome.statistics.counts = vec![("closed_sets", self.wide.model.sets.len() as f64), ("probes", probes)];
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
     }

@@ -33,20 +33,20 @@ mod worker;
 
 use crate::{
     cluster::Limits,
-    graph::{DownSets, Enumeration},
+    graph::{Enumeration, SuccessorSets},
     planner::{
-        CannotPlan, Infeasible, Lever, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+        CannotPlan, Infeasible, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable,
     },
     workload::{PiperProfile, Workload},
 };
 
 use crate::planner::pipeline_options::Recompute;
 use bisection::{Best, Known};
-use model::Model;
+use model::PiperModel;
 use nearby::{Near, Reach};
 use orders::chains;
 use probe::Crew;
-use settings::Settings;
+use settings::PiperSettings;
 
 /// More admissible sets than this are not planned exactly (the published program stops at 40,000).
 pub const MOST_SETS: usize = 60_000;
@@ -89,8 +89,8 @@ impl Planner for Piper {
         &settings::OPTIONS
     }
 
-    fn levers(&self) -> &'static [Lever] {
-        &settings::LEVERS
+    fn tunables(&self) -> &'static [Tunable] {
+        &settings::TUNABLES
     }
 
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
@@ -102,7 +102,7 @@ impl Planner for Piper {
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let Some(profile) = problem.workload.piper() else { return Outcome::new(Status::Infeasible) };
-        let settings = Settings::new(&problem.options);
+        let settings = PiperSettings::new(&problem.options);
         let (workload, limits) = (&problem.workload, &problem.limits);
         let mut outcome = match settings.engine {
             Some(runner) => for_engine::plan(workload, profile, limits, &settings, runner, search),
@@ -114,7 +114,7 @@ impl Planner for Piper {
 
     fn answers_many(&self, problem: &Problem) -> bool {
         // Plans for engines are searched another way, which leaves little to share.
-        problem.workload.piper().is_some() && Settings::new(&problem.options).engine.is_none()
+        problem.workload.piper().is_some() && PiperSettings::new(&problem.options).engine.is_none()
     }
 
     fn plan_many(&self, problem: &Problem, devices: &[u32], run: &mut dyn ManyRuns) {
@@ -136,7 +136,7 @@ impl Start {
         workload: &Workload,
         profile: &PiperProfile,
         limits: &Limits,
-        settings: &Settings,
+        settings: &PiperSettings,
         search: &Search,
     ) -> Option<Self> {
         let (dag, n) = (&workload.dag, workload.nodes.len());
@@ -145,7 +145,7 @@ impl Start {
         }
         let order = dag.stack_order();
         let model = |places: &[usize]| {
-            Model::new(workload, profile, limits, settings, DownSets::at_places(dag, &order, places), search)
+            PiperModel::new(workload, profile, limits, settings, SuccessorSets::at_places(dag, &order, places), search)
         };
         let ends = model(&[])?;
         if ends.impossible_node().is_some() {
@@ -177,7 +177,13 @@ impl Start {
     }
 }
 
-fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: &Settings, search: &Search) -> Outcome {
+fn plan(
+    workload: &Workload,
+    profile: &PiperProfile,
+    limits: &Limits,
+    settings: &PiperSettings,
+    search: &Search,
+) -> Outcome {
     let nodes = workload.nodes.len();
     if let Some(stages) = settings.stages.filter(|&stages| stages > nodes) {
         return Outcome::refused(format!("{stages} stages are asked for, but there are only {nodes} nodes."));
@@ -190,13 +196,13 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
     }
     let chains = chains(&workload.dag);
     let most_sets = MOST_SETS.min(MOST_WORDS / workload.nodes.len().div_ceil(64).max(1));
-    let (sets, counted) = match DownSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) {
+    let (sets, counted) = match SuccessorSets::enumerate(&workload.dag, most_sets, &|| search.cancelled()) {
         Enumeration::Complete(sets) => (sets, None),
         Enumeration::Cancelled => return start.stopped(search),
         Enumeration::TooMany(count) => (chains.clone(), Some(count)),
     };
     let exact = counted.is_none();
-    let Some(model) = Model::new(workload, profile, limits, settings, sets.clone(), search) else {
+    let Some(model) = PiperModel::new(workload, profile, limits, settings, sets.clone(), search) else {
         return start.stopped(search);
     };
     if let Some(node) = model.impossible_node() {
@@ -212,7 +218,7 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
     let near = Near { workload, profile, limits, settings, reach };
     let polish = |best| near.improve(best, &search.plans_only());
     let narrow = (exact && model.sets.len() > MANY_SETS)
-        .then(|| Model::new(workload, profile, limits, settings, chains.clone(), search))
+        .then(|| PiperModel::new(workload, profile, limits, settings, chains.clone(), search))
         .flatten();
     if let Some(narrow) = narrow {
         // Its bounds are those of a smaller family: they must not reach whoever watches.
@@ -265,12 +271,12 @@ fn plan(workload: &Workload, profile: &PiperProfile, limits: &Limits, settings: 
         },
     };
     outcome.notes = notes;
-    outcome.statistics.counts = vec![("downsets", model.sets.len() as f64), ("probes", f64::from(ended.probes))];
+    outcome.statistics.counts = vec![("closed_sets", model.sets.len() as f64), ("probes", f64::from(ended.probes))];
     outcome
 }
 
 /// The outcome where options or devices leave a node without any mode; `found` says what more devices would change.
-fn excluded(workload: &Workload, settings: &Settings, node: usize, limits: &Limits, found: Infeasible) -> Outcome {
+fn excluded(workload: &Workload, settings: &PiperSettings, node: usize, limits: &Limits, found: Infeasible) -> Outcome {
     let node = workload.nodes[node].label();
     let mut explanation = match (settings.recompute, settings.tensor_parallel) {
         (Recompute::Never | Recompute::Always, _) => {

@@ -16,13 +16,13 @@ use std::ops::Range;
 
 use crate::{
     cluster::Limits,
-    graph::{Dag, DownSets},
+    graph::{Dag, SuccessorSets},
     planner::Search,
     workload::{PiperProfile, Workload},
 };
 
 pub(super) use super::degree::{Choice, Degree, Span, Sums, first_least};
-use super::settings::Settings;
+use super::settings::PiperSettings;
 
 /// An edge across the border of a set, from outside into it.
 #[derive(Debug, Clone, Copy)]
@@ -47,10 +47,10 @@ pub(super) struct StageCost {
 }
 
 /// A Piper problem over a family of admissible sets.
-pub(super) struct Model<'a> {
+pub(super) struct PiperModel<'a> {
     pub(super) dag: &'a Dag,
     pub(super) profile: &'a PiperProfile,
-    pub(super) sets: DownSets,
+    pub(super) sets: SuccessorSets,
     pub(super) degrees: Vec<Degree>,
     /// Numbers of replicas a stage may have, ascending: divisors of the microbatches.
     pub(super) replicas: Vec<u32>,
@@ -76,14 +76,14 @@ fn divisors(n: u32, most: u32) -> Vec<u32> {
     (1..=most.min(n)).filter(|&d| n.is_multiple_of(d)).collect()
 }
 
-impl<'a> Model<'a> {
+impl<'a> PiperModel<'a> {
     /// Builds the tables; `None` if the search was cancelled meanwhile.
     pub(super) fn new(
         workload: &'a Workload,
         profile: &'a PiperProfile,
         limits: &Limits,
-        settings: &Settings,
-        sets: DownSets,
+        settings: &PiperSettings,
+        sets: SuccessorSets,
         search: &Search,
     ) -> Option<Self> {
         let dag = &workload.dag;
@@ -127,7 +127,7 @@ impl<'a> Model<'a> {
         for degree in &mut degrees {
             degree.uniform &= !far_apart;
         }
-        Some(Model {
+        Some(PiperModel {
             dag,
             profile,
             sets,
@@ -327,7 +327,7 @@ impl<'a> Model<'a> {
 }
 
 /// A smaller set within one, the largest among the last few before it.
-fn within(sets: &DownSets, set: usize) -> u32 {
+fn within(sets: &SuccessorSets, set: usize) -> u32 {
     const LOOKED_AT: usize = 8;
     if let Some(&below) = sets.below(set).and_then(<[u32]>::first) {
         return below;

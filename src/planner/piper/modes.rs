@@ -18,10 +18,10 @@ use rustc_hash::FxHashMap;
 
 use super::{
     knapsack,
-    model::{Choice, Model, StageCost},
+    model::{Choice, PiperModel, StageCost},
     picking::{pick, pick_for_load, swaps_of},
     prices::{Asked, Prices},
-    settings::{Knapsack, Settings},
+    settings::{Knapsack, PiperSettings},
 };
 use crate::planner::pipeline_options::Recompute;
 
@@ -46,8 +46,8 @@ struct NodeStep {
 
 /// Decides whether stages keep to a load; remembers what it found.
 pub(super) struct Oracle<'m, 'a> {
-    model: &'m Model<'a>,
-    settings: Settings,
+    model: &'m PiperModel<'a>,
+    settings: PiperSettings,
     memory_bytes: f64,
     /// By degree and microbatches in flight: steps of all nodes by ratio, made when first asked for.
     steps: Vec<Vec<Option<Arc<Vec<NodeStep>>>>>,
@@ -64,7 +64,7 @@ pub(super) struct Oracle<'m, 'a> {
 
 impl<'m, 'a> Oracle<'m, 'a> {
     /// `threads` oracles share the memory for remembered answers.
-    pub(super) fn new(model: &'m Model<'a>, settings: &Settings, memory_bytes: f64, threads: usize) -> Self {
+    pub(super) fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64, threads: usize) -> Self {
         Oracle {
             model,
             settings: *settings,

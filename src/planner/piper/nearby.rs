@@ -14,14 +14,14 @@ use rustc_hash::FxHashSet;
 
 use super::{
     bisection::{self, Best, Known, RESOLUTION},
-    model::Model,
+    model::PiperModel,
     orders,
     probe::{Answer, Crew, Question},
-    settings::Settings,
+    settings::PiperSettings,
 };
 use crate::{
     cluster::Limits,
-    graph::{Dag, DownSets},
+    graph::{Dag, SuccessorSets},
     plan::Plan,
     planner::Search,
     workload::{PiperProfile, Workload},
@@ -43,7 +43,7 @@ pub(super) struct Near<'n> {
     pub(super) workload: &'n Workload,
     pub(super) profile: &'n PiperProfile,
     pub(super) limits: &'n Limits,
-    pub(super) settings: &'n Settings,
+    pub(super) settings: &'n PiperSettings,
     pub(super) reach: Reach,
 }
 
@@ -68,12 +68,12 @@ impl<'n> Near<'n> {
         best.map(|best| self.go_on(best, WIDER * self.reach.sets, search))
     }
 
-    fn model(&self, sets: DownSets, search: &Search) -> Option<Model<'n>> {
-        Model::new(self.workload, self.profile, self.limits, self.settings, sets, search)
+    fn model(&self, sets: SuccessorSets, search: &Search) -> Option<PiperModel<'n>> {
+        PiperModel::new(self.workload, self.profile, self.limits, self.settings, sets, search)
     }
 
     /// The best plan over a family of sets.
-    fn over(&self, model: &Model<'_>, search: &Search) -> Option<Best> {
+    fn over(&self, model: &PiperModel<'_>, search: &Search) -> Option<Best> {
         let mut crew = Crew::new(model, self.settings, self.limits.memory_bytes);
         let devices = self.limits.devices;
         bisection::minimise(devices, model, self.settings, &mut crew, Known::default(), search).best
@@ -102,7 +102,7 @@ impl<'n> Near<'n> {
     fn step(&self, best: &Best, sets: usize, from: &mut usize, search: &Search) -> Option<Best> {
         let Near { limits, settings, .. } = *self;
         let rows = around(&self.workload.dag, &best.plan, sets);
-        let model = self.model(DownSets::of_rows(&self.workload.dag, rows), search)?;
+        let model = self.model(SuccessorSets::of_rows(&self.workload.dag, rows), search)?;
         let mut crew = Crew::new(&model, settings, limits.memory_bytes);
         let allowed = bisection::allowed(&model);
         for (i, step) in STEPS.iter().enumerate().skip(*from) {

@@ -3,7 +3,7 @@
 //! `O(n + m)` time for an order, but for random ones, which take `O(n · width)`.
 
 use crate::{
-    graph::{Dag, DownSets},
+    graph::{Dag, SuccessorSets},
     planner::random::SplitMix,
 };
 
@@ -34,21 +34,21 @@ fn orders(dag: &Dag) -> Vec<Vec<u32>> {
 
 /// Sets of several topological orders: all of them for networks of usual size, a sample of one order's for huge ones, so
 /// that neither memory nor time grows with the square of the network.
-pub(super) fn chains(dag: &Dag) -> DownSets {
+pub(super) fn chains(dag: &Dag) -> SuccessorSets {
     let n = dag.len();
     let mut orders = orders(dag);
     if n > MANY_NODES {
         orders.truncate(1);
     }
     let most = MOST_CHAIN_WORDS / n.div_ceil(64).max(1);
-    DownSets::from_orders(dag, &orders, (orders.len() * n).div_ceil(most).max(1))
+    SuccessorSets::from_orders(dag, &orders, (orders.len() * n).div_ceil(most).max(1))
 }
 
 /// Sets of a few random orders, others for every seed.
-pub(super) fn random_chains(dag: &Dag, seed: u64) -> DownSets {
+pub(super) fn random_chains(dag: &Dag, seed: u64) -> SuccessorSets {
     let mut random = SplitMix::new(seed);
     let orders: Vec<Vec<u32>> = STAY.iter().map(|&stay| random_order(dag, stay, &mut random)).collect();
-    DownSets::from_orders(dag, &orders, 1)
+    SuccessorSets::from_orders(dag, &orders, 1)
 }
 
 /// A random topological order that goes on with a successor of the last node at a certain probability, if it can.

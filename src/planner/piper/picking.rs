@@ -4,8 +4,8 @@
 
 use super::{
     knapsack::{self, Swap},
-    model::{Choice, Model, first_least},
-    settings::{Knapsack, Settings},
+    model::{Choice, PiperModel, first_least},
+    settings::{Knapsack, PiperSettings},
 };
 use crate::planner::pipeline_options::Recompute;
 
@@ -46,8 +46,8 @@ pub(super) struct Picked {
 /// Chooses modes that fit into `memory_bytes` with `y` in flight by the cost of each (node, mode), under the options.
 /// The costs of heuristics count as their own lower bounds: they are what the options ask for.
 pub(super) fn pick(
-    model: &Model<'_>,
-    settings: &Settings,
+    model: &PiperModel<'_>,
+    settings: &PiperSettings,
     degree: usize,
     members: &[usize],
     y: f64,
@@ -145,8 +145,8 @@ fn greedy(items: &[Vec<Swap>], shave: f64) -> Vec<Option<Swap>> {
 
 /// [`pick`] by contribution to the stage's load with `d` replicas.
 pub(super) fn pick_for_load(
-    model: &Model<'_>,
-    settings: &Settings,
+    model: &PiperModel<'_>,
+    settings: &PiperSettings,
     degree: usize,
     members: &[usize],
     d: u32,
@@ -160,8 +160,8 @@ pub(super) fn pick_for_load(
 
 /// The modes of a stage of a finished plan: the best the options allow with `d` replicas and `y` in flight.
 pub(super) fn choose(
-    model: &Model<'_>,
-    settings: &Settings,
+    model: &PiperModel<'_>,
+    settings: &PiperSettings,
     degree: usize,
     members: &[usize],
     d: u32,
@@ -183,14 +183,14 @@ pub(super) fn choose(
 
 /// Modes of a stage that fit, chosen by ratio and without proof: in `O(n log n)` time.
 pub(super) fn fitting(
-    model: &Model<'_>,
-    settings: &Settings,
+    model: &PiperModel<'_>,
+    settings: &PiperSettings,
     degree: usize,
     members: &[usize],
     d: u32,
     y: u32,
 ) -> Option<Picked> {
-    let settings = Settings { knapsack: Knapsack::Greedy, ..*settings };
+    let settings = PiperSettings { knapsack: Knapsack::Greedy, ..*settings };
     pick_for_load(model, &settings, degree, members, d, y, model.limits.memory_bytes)
 }
 

@@ -11,7 +11,7 @@
 //! A table for each (degree, replicas, microbatches in flight) that is asked about, `O(sets · prices)` time and memory; no
 //! more are made once [`MOST_BYTES`] are full.
 
-use super::model::{Choice, Degree, Model, StageCost};
+use super::model::{Choice, Degree, PiperModel, StageCost};
 
 /// Prices in a table.
 const PRICES: usize = 8;
@@ -56,7 +56,7 @@ pub(super) struct Asked<'s> {
 
 impl Prices {
     /// No tables yet; `threads` such share the memory.
-    pub(super) fn new(model: &Model<'_>, memory_bytes: f64, threads: usize) -> Self {
+    pub(super) fn new(model: &PiperModel<'_>, memory_bytes: f64, threads: usize) -> Self {
         let size = model.sets.len() * size_of::<Sums>();
         let tables_left = if model.far_apart { 0 } else { MOST_BYTES / threads.max(1) / size.max(1) };
         let tables = model.degrees.iter().map(|_| Vec::new()).collect();
@@ -65,7 +65,7 @@ impl Prices {
 
     /// Whether the stage may keep to `target` with no thought of memory, going by the cheapest mode of each node and the
     /// cheapest of each edge; `None` if there is no table to tell.
-    pub(super) fn may_keep_to(&mut self, model: &Model<'_>, asked: Asked<'_>, target: f64) -> Option<bool> {
+    pub(super) fn may_keep_to(&mut self, model: &PiperModel<'_>, asked: Asked<'_>, target: f64) -> Option<bool> {
         let d = asked.d;
         let room = self.room(model, asked);
         let table = self.table(model, asked.degree, d, 1)?;
@@ -75,7 +75,7 @@ impl Prices {
     }
 
     /// Whether the stage can keep to `target` with `y` microbatches in flight, if the bounds tell.
-    pub(super) fn decided(&mut self, model: &Model<'_>, asked: Asked<'_>, y: u32, target: f64) -> Option<bool> {
+    pub(super) fn decided(&mut self, model: &PiperModel<'_>, asked: Asked<'_>, y: u32, target: f64) -> Option<bool> {
         let memory_bytes = self.memory_bytes;
         let room = self.room(model, asked);
         let table = self.table(model, asked.degree, asked.d, y)?;
@@ -105,11 +105,11 @@ impl Prices {
     }
 
     /// Seconds by which differences of sums may be off.
-    fn room(&self, model: &Model<'_>, asked: Asked<'_>) -> f64 {
+    fn room(&self, model: &PiperModel<'_>, asked: Asked<'_>) -> f64 {
         rounding(model) * model.most_seconds(asked.degree, asked.d)
     }
 
-    fn table(&mut self, model: &Model<'_>, degree: usize, d: u32, y: u32) -> Option<&Table> {
+    fn table(&mut self, model: &PiperModel<'_>, degree: usize, d: u32, y: u32) -> Option<&Table> {
         let at = if model.degrees[degree].uniform { 0 } else { model.replicas.binary_search(&d).ok()? };
         let rows = &mut self.tables[degree];
         if rows.len() <= at {
@@ -134,18 +134,18 @@ impl Prices {
 }
 
 /// By what share of the whole a difference of sums may be off.
-pub(super) fn rounding(model: &Model<'_>) -> f64 {
+pub(super) fn rounding(model: &PiperModel<'_>) -> f64 {
     8.0 * f64::EPSILON * (model.dag.len() as f64 + 64.0)
 }
 
 /// Seconds of a stage on one replica that its nodes' choices do not change.
-fn beside(model: &Model<'_>, asked: Asked<'_>, edge_bytes: f64) -> f64 {
+fn beside(model: &PiperModel<'_>, asked: Asked<'_>, edge_bytes: f64) -> f64 {
     let parameters = if model.degrees[asked.degree].uniform { asked.stage.parameters } else { 0.0 };
     model.load(0.0, parameters, edge_bytes, asked.d) * f64::from(asked.d)
 }
 
 impl Table {
-    fn new(model: &Model<'_>, degree: usize, d: u32, y: u32, memory_bytes: f64) -> Self {
+    fn new(model: &PiperModel<'_>, degree: usize, d: u32, y: u32, memory_bytes: f64) -> Self {
         let degree = &model.degrees[degree];
         let in_flight = f64::from(y);
         // Modes by node: what they cost beside edges, and what they hold.
@@ -181,7 +181,7 @@ impl Table {
 }
 
 /// Seconds of a mode on one replica beside its edges; its parameters only where modes differ in them.
-fn cost(model: &Model<'_>, degree: &Degree, choice: &Choice, d: u32) -> f64 {
+fn cost(model: &PiperModel<'_>, degree: &Degree, choice: &Choice, d: u32) -> f64 {
     let parameters = if degree.uniform { 0.0 } else { choice.parameters };
     choice.time_s + model.load(0.0, parameters, 0.0, d) * f64::from(d)
 }

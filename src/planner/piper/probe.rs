@@ -35,10 +35,10 @@ use rayon::prelude::*;
 
 use super::{
     cumulative::Tails,
-    model::{Crossing, Model},
+    model::{Crossing, PiperModel},
     modes::{Oracle, StageKey},
     rest::{Borders, Rest},
-    settings::Settings,
+    settings::PiperSettings,
     sources::{Heavier, Sources},
     worker::{Share, Worker},
 };
@@ -47,7 +47,7 @@ use crate::{plan::WarmUp, planner::Search};
 /// Undominated (replicas, devices): replicas ascend, devices descend.
 pub(super) type Frontier = Vec<(u32, u32)>;
 /// A pair with the set behind the first stage that makes it.
-pub(super) type Found = (u32, u32, u32);
+pub(super) type FoundPair = (u32, u32, u32);
 
 /// A tensor degree and the replicas it may have.
 #[derive(Debug, Clone)]
@@ -97,7 +97,7 @@ pub(super) enum Answer {
 
 /// The question with everything that is known of its answer so far; read by all workers.
 pub(super) struct Probe<'p, 'm, 'a> {
-    pub(super) model: &'m Model<'a>,
+    pub(super) model: &'m PiperModel<'a>,
     pub(super) question: &'p Question<'p>,
     /// By set; where stages are counted, a table for every number of them.
     frontiers: Vec<Vec<Frontier>>,
@@ -117,7 +117,7 @@ pub(super) struct Probe<'p, 'm, 'a> {
 
 /// Those who answer questions about one model; they remember what they found out about its stages.
 pub(super) struct Crew<'m, 'a> {
-    model: &'m Model<'a>,
+    model: &'m PiperModel<'a>,
     /// What makes sets useless.
     heavier: Heavier,
     /// What edges take.
@@ -138,7 +138,7 @@ const MANY_INNER: usize = 200;
 
 impl<'m, 'a> Crew<'m, 'a> {
     /// As many workers as there are threads, or one where there is too little to share out.
-    pub(super) fn new(model: &'m Model<'a>, settings: &Settings, memory_bytes: f64) -> Self {
+    pub(super) fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64) -> Self {
         let many = model.widest_level() >= SHARED_OUT || model.sets.len() > MANY_INNER;
         let threads = if many { rayon::current_num_threads() } else { 1 };
         let worker = |_| Worker::new(Oracle::new(model, settings, memory_bytes, threads));
@@ -252,7 +252,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         level: Range<usize>,
         workers: &mut [Worker<'m, 'a>],
         search: &Search,
-    ) -> Option<Vec<(usize, Vec<Found>)>> {
+    ) -> Option<Vec<(usize, Vec<FoundPair>)>> {
         // Who finds a frontier makes no difference to it.
         let next = AtomicUsize::new(level.start);
         let one = |worker: &mut Worker<'m, 'a>| {
@@ -265,12 +265,12 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 found.push((outer, worker.frontier(self, outer, Share::ALL)));
             }
         };
-        let found: Vec<Vec<(usize, Vec<Found>)>> = workers.par_iter_mut().map(one).collect();
+        let found: Vec<Vec<(usize, Vec<FoundPair>)>> = workers.par_iter_mut().map(one).collect();
         (!search.cancelled()).then(|| found.into_iter().flatten().collect())
     }
 
     /// The frontier of one set, its inner sets shared out among all where there are many; `None` if cancelled.
-    fn alone(&self, outer: usize, workers: &mut [Worker<'m, 'a>], search: &Search) -> Option<Vec<Found>> {
+    fn alone(&self, outer: usize, workers: &mut [Worker<'m, 'a>], search: &Search) -> Option<Vec<FoundPair>> {
         if search.cancelled() {
             return None;
         }
@@ -279,7 +279,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
             return Some(workers[0].frontier(self, outer, Share::ALL));
         }
         let share = |(hand, worker): (usize, &mut Worker<'m, 'a>)| worker.frontier(self, outer, Share { hand, hands });
-        let mut pairs: Vec<Found> = workers.par_iter_mut().enumerate().flat_map_iter(share).collect();
+        let mut pairs: Vec<FoundPair> = workers.par_iter_mut().enumerate().flat_map_iter(share).collect();
         pairs.sort_unstable();
         let mut fewest = NONE;
         pairs.retain(|&(_, devices, _)| {

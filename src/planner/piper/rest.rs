@@ -13,7 +13,7 @@
 //! plan.
 
 use super::{
-    model::{Crossing, Degree, Model},
+    model::{Crossing, Degree, PiperModel},
     probe::Allowed,
 };
 
@@ -51,7 +51,7 @@ struct Ends {
 
 impl Borders {
     /// `O(sets · edges)` time.
-    pub(super) fn new(model: &Model<'_>) -> Self {
+    pub(super) fn new(model: &PiperModel<'_>) -> Self {
         let least = |edge: usize, tail: bool| {
             let bytes = |degree: &Degree| {
                 let least = match &degree.ranges {
@@ -84,7 +84,7 @@ impl Borders {
 
     /// Device-seconds over the links of the stage `outer \ inner`; `crossings` are the edges into `outer`.
     #[inline]
-    fn of_stage(&self, model: &Model<'_>, outer: usize, inner: usize, crossings: &[Crossing]) -> f64 {
+    fn of_stage(&self, model: &PiperModel<'_>, outer: usize, inner: usize, crossings: &[Crossing]) -> f64 {
         let mut seconds = self.into[outer].heads + self.into[inner].tails;
         for crossing in crossings {
             if model.sets.contains(inner, crossing.head as usize) {
@@ -97,7 +97,14 @@ impl Borders {
 }
 
 /// What one node adds, `None` where nothing can run it.
-fn node(model: &Model<'_>, allowed: &[Allowed], v: usize, target: f64, memory_bytes: f64, share: f64) -> Option<f64> {
+fn node(
+    model: &PiperModel<'_>,
+    allowed: &[Allowed],
+    v: usize,
+    target: f64,
+    memory_bytes: f64,
+    share: f64,
+) -> Option<f64> {
     let adds = |allowed: &Allowed| {
         let degree = &model.degrees[allowed.degree];
         let adds = degree.choices[v].iter().map(|choice| {
@@ -111,7 +118,7 @@ fn node(model: &Model<'_>, allowed: &[Allowed], v: usize, target: f64, memory_by
 
 impl Rest {
     /// `None` where sums say nothing: figures too far apart, or no load to keep to.
-    pub(super) fn new(model: &Model<'_>, allowed: &[Allowed], target: f64, memory_bytes: f64) -> Option<Self> {
+    pub(super) fn new(model: &PiperModel<'_>, allowed: &[Allowed], target: f64, memory_bytes: f64) -> Option<Self> {
         if model.far_apart || !target.is_finite() || target <= 0.0 || memory_bytes <= 0.0 {
             return None;
         }
@@ -141,7 +148,7 @@ impl Rest {
     #[inline]
     pub(super) fn stage(
         &self,
-        model: &Model<'_>,
+        model: &PiperModel<'_>,
         borders: &Borders,
         (outer, inner): (usize, usize),
         crossings: &[Crossing],
@@ -163,7 +170,7 @@ impl Rest {
 }
 
 /// A load below which no plan can be on so many devices.
-pub(super) fn least_load(model: &Model<'_>, allowed: &[Allowed], devices: u32) -> f64 {
+pub(super) fn least_load(model: &PiperModel<'_>, allowed: &[Allowed], devices: u32) -> f64 {
     let memory_bytes = model.limits.memory_bytes;
     if model.far_apart || memory_bytes <= 0.0 {
         return 0.0;

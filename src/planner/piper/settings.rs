@@ -3,7 +3,7 @@
 use crate::{
     plan::{Execution, WarmUp, runner::Runner},
     planner::{
-        Lever, OptionKind, OptionSpec, Options,
+        OptionKind, OptionSpec, Options, Tunable,
         pipeline_options::{self, Recompute},
     },
 };
@@ -19,7 +19,7 @@ pub(super) enum Knapsack {
 
 /// All options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Settings {
+pub(super) struct PiperSettings {
     pub(super) data_parallel: bool,
     pub(super) tensor_parallel: bool,
     pub(super) recompute: Recompute,
@@ -77,18 +77,18 @@ pub(super) static OPTIONS: [OptionSpec; 9] = [
 ];
 
 /// Those that decide which plans there are.
-pub(super) static LEVERS: [Lever; 5] = [
-    Lever::Freedom("data_parallel"),
-    Lever::Freedom("tensor_parallel"),
-    Lever::Freedom("recompute"),
-    Lever::Freedom("engine_feasible"),
-    Lever::Stages("stages"),
+pub(super) static TUNABLES: [Tunable; 5] = [
+    Tunable::Freedom("data_parallel"),
+    Tunable::Freedom("tensor_parallel"),
+    Tunable::Freedom("recompute"),
+    Tunable::Freedom("engine_feasible"),
+    Tunable::Stages("stages"),
 ];
 
 /// No plan has more replicas than devices.
 const MOST_REPLICAS: f64 = 10_000.0;
 
-impl Settings {
+impl PiperSettings {
     /// Whether modes are chosen by a rule that may need less with more microbatches in flight.
     pub(super) fn is_heuristic(&self) -> bool {
         self.knapsack == Knapsack::Greedy || self.recompute == Recompute::AllOrNone
@@ -106,7 +106,7 @@ impl Settings {
 
     /// Reads the declared options.
     pub(super) fn new(options: &Options) -> Self {
-        Settings {
+        PiperSettings {
             data_parallel: options.flag("data_parallel"),
             tensor_parallel: options.flag("tensor_parallel"),
             recompute: pipeline_options::recompute(options),

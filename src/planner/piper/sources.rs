@@ -14,11 +14,11 @@
 use std::ops::Range;
 
 use super::{
-    model::{Degree, Model},
+    model::{Degree, PiperModel},
     prices::rounding,
     probe::Frontier,
 };
-use crate::graph::DownSets;
+use crate::graph::SuccessorSets;
 
 /// By set: the sets that have one heavy node less.
 pub(super) struct Heavier {
@@ -27,7 +27,7 @@ pub(super) struct Heavier {
 
 impl Heavier {
     /// Nothing where steps between sets are not known, or figures are too far apart for sums to be compared.
-    pub(super) fn new(model: &Model<'_>) -> Self {
+    pub(super) fn new(model: &PiperModel<'_>) -> Self {
         let full = model.full();
         if model.far_apart || full == 0 || model.sets.below(full).is_none() {
             return Heavier { lighter: vec![] };
@@ -47,7 +47,7 @@ impl Heavier {
 }
 
 /// Whether no stage is slower without the node, if all its successors are in other stages.
-fn is_heavy(model: &Model<'_>, v: usize) -> bool {
+fn is_heavy(model: &PiperModel<'_>, v: usize) -> bool {
     let no_slower = |(at, degree): (usize, &Degree)| {
         let Some(time_s) = degree.choices[v].iter().map(|choice| choice.time_s).reduce(f64::min) else { return true };
         let tail = |edge: u32| {
@@ -98,7 +98,7 @@ pub(super) struct Sources {
 
 impl Sources {
     /// All sets, or if useless ones are to be found (`pruned`) just the empty one.
-    pub(super) fn new(model: &Model<'_>, pruned: bool) -> Self {
+    pub(super) fn new(model: &PiperModel<'_>, pruned: bool) -> Self {
         let source = |set: u32| Source { set, devices: 0, device_seconds: model.device_seconds[set as usize] };
         let (settled, useless) = if pruned {
             (vec![source(0)], vec![false; model.sets.len()])
@@ -120,7 +120,7 @@ impl Sources {
     }
 
     /// The sets within `outer` of which it is not known yet whether they are useless: those with one node less.
-    pub(super) fn unsettled<'s>(&self, sets: &'s DownSets, outer: usize) -> &'s [u32] {
+    pub(super) fn unsettled<'s>(&self, sets: &'s SuccessorSets, outer: usize) -> &'s [u32] {
         if self.useless.is_empty() { &[] } else { sets.below(outer).unwrap_or_default() }
     }
 
@@ -130,7 +130,13 @@ impl Sources {
     }
 
     /// Goes on once the pairs of a level's sets are known: that settles the sets with one node less.
-    pub(super) fn advance(&mut self, model: &Model<'_>, heavier: &Heavier, pairs: &[Frontier], level: Range<usize>) {
+    pub(super) fn advance(
+        &mut self,
+        model: &PiperModel<'_>,
+        heavier: &Heavier,
+        pairs: &[Frontier],
+        level: Range<usize>,
+    ) {
         let size = model.sets.size(level.start);
         for set in level.clone().filter(|&set| !pairs[set].is_empty()) {
             for &lighter in &heavier.lighter[set] {

@@ -6,7 +6,7 @@
 use super::{
     model::Crossing,
     modes::{Oracle, StageKey},
-    probe::{Allowed, Found, NONE, Probe, Question},
+    probe::{Allowed, FoundPair, NONE, Probe, Question},
 };
 
 /// With more inner sets than this in the windows of a set, walking down from it is faster than trying them all.
@@ -47,7 +47,7 @@ impl<'m, 'a> Worker<'m, 'a> {
     }
 
     /// The undominated pairs of a set, from those of a share of all smaller ones, each with the set behind its first stage.
-    pub(super) fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize, share: Share) -> Vec<Found> {
+    pub(super) fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize, share: Share) -> Vec<FoundPair> {
         let crossings = probe.model.crossings(outer);
         let Some(most) = probe.most_devices(outer) else { return vec![] };
         let mut touched = usize::MAX;
@@ -247,7 +247,7 @@ impl<'m, 'a> Worker<'m, 'a> {
     }
 
     /// Takes the undominated pairs out of the scratch table and clears it.
-    fn collect(&mut self, first: usize) -> Vec<Found> {
+    fn collect(&mut self, first: usize) -> Vec<FoundPair> {
         let mut found = vec![];
         let mut fewest = NONE;
         for (s, (known, &by)) in self.fewest.iter_mut().zip(&self.by).enumerate().skip(first) {

@@ -1,15 +1,15 @@
-//! The best contiguous split: dynamic programming over the ideals of the class order (section 4 of the paper).
+//! The best contiguous split: dynamic programming over the closed sets of the class order (section 4 of the paper).
 //!
-//! `T[c][f](I)`, the least max-load of `c` CPUs and `f` accelerators that together hold the ideal `I`, is the least over
-//! ideals `J` below `I` of `max(T[c][f-1](J), load of I \ J)`, and likewise with a CPU. The published program stores
-//! every pair `(I, J)`; here each ideal is walked down instead ([`Walk`](super::lattice::Walk)), one class at a time, so memory is
-//! `O(ideals · (c + 1)(f + 1))` and time `O(pairs · degree)` at worst.
+//! `T[c][f](I)`, the least max-load of `c` CPUs and `f` accelerators that together hold the set `I`, is the least over
+//! closed sets `J` below `I` of `max(T[c][f-1](J), load of I \ J)`, and likewise with a CPU. The published program stores
+//! every pair `(I, J)`; here each set is walked down instead ([`Walk`](super::lattice::Walk)), one class at a time, so memory is
+//! `O(sets · (c + 1)(f + 1))` and time `O(pairs · degree)` at worst.
 //!
 //! Far fewer pairs are seen than there are. The linearised split ([`super::linearise`]) is nearly optimal and costs next
-//! to nothing; with its value as a bound, a walk stops where the difference is too much for any device, and an ideal is
+//! to nothing; with its value as a bound, a walk stops where the difference is too much for any device, and a closed set is
 //! only of use with `f` accelerators if the bound leaves room for it in `f` and for the rest in the others: compute and
 //! the transfers across its border have to be paid by somebody (`Need`), and classes that are larger than what a device has
-//! left cannot be split to fill it (`super::packing`). On balanced graphs hardly an ideal is of use.
+//! left cannot be split to fill it (`super::packing`). On balanced graphs hardly a closed set is of use.
 //!
 //! The table (`table`) is filled several times, each time with a value that is good enough. A
 //! walk stops once every entry it works for has such a value, and it goes far down first, where nearly full devices are.
@@ -39,7 +39,7 @@ use crate::{
     workload::placement::PlacementProfile,
 };
 
-/// More ideals than this are not planned exactly; the published program refuses more, too.
+/// More closed sets than this are not planned exactly; the published program refuses more, too.
 pub const MOST_IDEALS: usize = 60_000;
 /// How far down from the best split to what no split beats the first question lies; twice as far after each split found.
 const FIRST_SHARE: f64 = 0.4;
@@ -58,7 +58,7 @@ const MOST_CELLS: usize = 50_000_000;
 pub struct DpOptions {
     /// Whether classes that meet in a layer are one.
     pub contract_layers: bool,
-    /// More ideals than this are not enumerated; then the linearised split is the result.
+    /// More closed sets than this are not enumerated; then the linearised split is the result.
     pub most_ideals: usize,
 }
 
@@ -114,12 +114,12 @@ pub struct Stage {
 
 /// What a search over one order found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct DpResult {
     /// The best split better than the bound given, first stage first, with its max-load.
     pub best: Option<(f64, Vec<Stage>)>,
-    /// Number of ideals.
-    pub ideals: usize,
-    /// Number of pairs of ideals that were looked at.
+    /// Number of closed sets.
+    pub sets: usize,
+    /// Number of pairs of closed sets that were looked at.
     pub pairs: u64,
     /// Whether nothing is better; otherwise the caller asked to stop.
     pub proven: bool,
@@ -151,7 +151,7 @@ pub fn plan(
     let (status, best, lower_bound, notes) =
         match solve(&order, &prepared.costs, limits, upper, options.most_ideals, search) {
             Ok(found) => {
-                counts.push(("ideals", found.ideals as f64));
+                counts.push(("closed_sets", found.sets as f64));
                 counts.push(("pairs", found.pairs as f64));
                 let best = found.best.or(linear.best);
                 let value = best.as_ref().map(|(value, _)| *value);
@@ -190,7 +190,7 @@ fn is_chain(order: &Dag) -> bool {
 /// The best split along an order that is better than `upper`.
 ///
 /// # Errors
-/// [`Refused`] where there are too many ideals, or the search was cancelled.
+/// [`Refused`] where there are too many closed sets, or the search was cancelled.
 pub fn solve(
     order: &Dag,
     costs: &ClassCosts,
@@ -198,7 +198,7 @@ pub fn solve(
     upper: f64,
     most_ideals: usize,
     search: &Search,
-) -> Result<Found, Refused> {
+) -> Result<DpResult, Refused> {
     solve_over(&Lattice::new(order, most_ideals, search)?, costs, limits, upper, search)
 }
 
@@ -212,13 +212,13 @@ pub fn solve_over(
     limits: &PlacementLimits,
     upper: f64,
     search: &Search,
-) -> Result<Found, Refused> {
+) -> Result<DpResult, Refused> {
     let kinds = |limit: u32| (limit as usize).min(costs.len());
     let (cpus, accelerators) = (kinds(limits.cpus), kinds(limits.accelerators));
     if (cpus + 1).saturating_mul(accelerators + 1).saturating_mul(lattice.len()) > MOST_CELLS {
         return Err(Refused::TooMany(lattice.len()));
     }
-    let mut found = Found { best: None, ideals: lattice.len(), pairs: 0, proven: true };
+    let mut found = DpResult { best: None, sets: lattice.len(), pairs: 0, proven: true };
     let mut quest = Quest { low: lower_bound(costs, limits), upper, share: FIRST_SHARE, asked: Asked::Nothing };
     for round in 1.. {
         let Question { below, enough } = quest.question();

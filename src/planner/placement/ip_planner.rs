@@ -2,7 +2,7 @@
 
 use super::{
     PlacementLimits, Split,
-    ip::{Best, Contiguity, Objective, Question, Settings, search},
+    ip::{Best, Contiguity, IpSettings, Objective, Question, search},
     planners::{PAPER, placement_profile, plan},
     smallest_memory,
 };
@@ -10,7 +10,7 @@ use crate::{
     cluster::LimitKind,
     plan::{Measure, Plan},
     planner::{
-        CannotPlan, Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
+        CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable,
     },
     units,
     workload::Workload,
@@ -69,8 +69,8 @@ impl Planner for IntegerProgram {
         &OPTIONS
     }
 
-    fn levers(&self) -> &'static [Lever] {
-        &[Lever::Freedom("contiguity")]
+    fn tunables(&self) -> &'static [Tunable] {
+        &[Tunable::Freedom("contiguity")]
     }
 
     fn limits(&self) -> &'static [LimitKind] {
@@ -135,7 +135,7 @@ fn answer(
     }
     #[cfg(not(feature = "milp"))]
     let _ = problem;
-    search(question, &Settings::default(), handle, improved)
+    search(question, &IpSettings::default(), handle, improved)
 }
 
 /// Why there is no split: with a CPU there is one, unless classes have to go where they cannot.

@@ -10,7 +10,7 @@ use super::{
     DeviceKind, PlacementLimits, Split,
     dp::{self, DpOptions},
     latency::{
-        Instance, Question, Settings, SlotSchedule,
+        Instance, LatencySettings, Question, SlotSchedule,
         bound::critical_path,
         evaluate, greedy,
         search::{Best, search as anytime_search},
@@ -23,8 +23,8 @@ use crate::{
     graph::Dag,
     plan::{Measure, Plan, Stage},
     planner::{
-        CannotPlan, Infeasible, Lever, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search,
-        Statistics, Status,
+        CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Statistics,
+        Status, Tunable,
     },
     units,
     workload::{
@@ -124,9 +124,9 @@ impl Planner for LatencyPlanner {
         self.options
     }
 
-    fn levers(&self) -> &'static [Lever] {
+    fn tunables(&self) -> &'static [Tunable] {
         match self.algorithm {
-            Algorithm::Search => &[Lever::Resource("subgraphs")],
+            Algorithm::Search => &[Tunable::Resource("subgraphs")],
             Algorithm::Greedy | Algorithm::MaxLoadDp => &[],
         }
     }
@@ -222,7 +222,7 @@ pub(super) fn accelerators(split: &Split) -> Vec<Vec<u32>> {
 
 /// The anytime search, from the splits that the max-load algorithms find.
 fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> Outcome {
-    /// Graphs with more downsets start from the linearised split alone, so that the search begins at once.
+    /// Graphs with more closed sets start from the linearised split alone, so that the search begins at once.
     const MOST_IDEALS: usize = 5_000;
     let (dag, limits) = (&problem.workload.dag, PlacementLimits::from(&problem.limits));
     let subgraphs = problem.options.number("subgraphs") as u32;
@@ -256,7 +256,7 @@ fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> 
             .iter()
             .filter_map(|placed| placed.split.as_ref().map(accelerators))
             .collect();
-    let settings = Settings { rounds: problem.options.number("rounds") as usize, ..Settings::default() };
+    let settings = LatencySettings { rounds: problem.options.number("rounds") as usize, ..LatencySettings::default() };
     let found = answer(problem, &question, &settings, &starts, search, &improved);
     let Best { schedule, as_pieces, lower_bound, status, .. } = found;
     let mut notes = vec![];
@@ -279,14 +279,14 @@ fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> 
 fn answer(
     problem: &Problem,
     question: &Question<'_>,
-    settings: &Settings,
+    settings: &LatencySettings,
     starts: &[Vec<Vec<u32>>],
     search: &Search,
     improved: &(dyn Fn(&SlotSchedule) + Sync),
 ) -> Best {
     #[cfg(feature = "milp")]
     if super::milp::wanted(&problem.options) {
-        let settings = super::milp::latency::Settings { first: Some(*settings) };
+        let settings = super::milp::latency::LatencyMilpSettings { first: Some(*settings) };
         return super::milp::latency::search(question, &settings, starts, search, improved);
     }
     #[cfg(not(feature = "milp"))]

@@ -1,6 +1,6 @@
-//! The sets of classes that a prefix of the pipeline may hold (ideals), and the steps between them.
+//! The sets of classes that a prefix of the pipeline may hold (closed sets), and the steps between them.
 //!
-//! [`DownSets`] enumerates sets closed under successors; here they are closed under predecessors, so it gets the
+//! [`SuccessorSets`] enumerates sets closed under successors; here they are closed under predecessors, so it gets the
 //! reversed order. Each step to a set with one class less carries that class, so that a walk needs no bit sets. A walk
 //! takes classes out from the last to the first of one topological order: each set below is met along exactly one path,
 //! so that nothing has to be remembered of the sets that were seen. It takes the last class first, so that large
@@ -10,11 +10,11 @@ use std::cmp::Reverse;
 
 use super::load::{ClassCosts, Holding, Sums};
 use crate::{
-    graph::{Dag, DownSets, Enumeration},
+    graph::{Dag, Enumeration, SuccessorSets},
     planner::Search,
 };
 
-/// All ideals, by size; the first is empty, the last is full.
+/// All closed sets, by size; the first is empty, the last is full.
 #[derive(Debug)]
 pub struct Lattice {
     start: Vec<u32>,
@@ -30,14 +30,14 @@ const MOST_BYTES: usize = 1 << 28;
 /// Why there is no lattice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// More ideals than allowed; the number found when it stopped.
+    /// More closed sets than allowed; the number found when it stopped.
     TooMany(usize),
     /// The caller asked to stop.
     Cancelled,
 }
 
 impl Lattice {
-    /// Enumerates the ideals of an order over classes, at most `limit` of them.
+    /// Enumerates the closed sets of an order over classes, at most `limit` of them.
     ///
     /// # Errors
     /// [`Refused`] if there are more, or the search was cancelled.
@@ -49,7 +49,7 @@ impl Lattice {
         }
         let reversed = order.edges().iter().map(|&(u, v)| (v, u)).collect();
         let reversed = Dag::new(order.len(), reversed).expect("the reverse of an acyclic graph is acyclic");
-        let sets = match DownSets::enumerate(&reversed, limit, &|| search.cancelled()) {
+        let sets = match SuccessorSets::enumerate(&reversed, limit, &|| search.cancelled()) {
             Enumeration::Complete(sets) => sets,
             Enumeration::TooMany(found) => return Err(Refused::TooMany(found)),
             Enumeration::Cancelled => return Err(Refused::Cancelled),
@@ -85,18 +85,18 @@ impl Lattice {
         lattice
     }
 
-    /// What every ideal sums to as one device: each grows by one class from one below it, depth first, so that one
-    /// count of every net will do. `O(ideals · nets of a class)`.
+    /// What every closed set sums to as one device: each grows by one class from one below it, depth first, so that one
+    /// count of every net will do. `O(sets · nets of a class)`.
     pub fn sums(&self, costs: &ClassCosts) -> Vec<Sums> {
-        let grows_from = |ideal: usize| self.below(ideal)[0];
+        let grows_from = |set: usize| self.below(set)[0];
         let mut start = vec![0u32; self.len() + 1];
-        (1..self.len()).for_each(|ideal| start[grows_from(ideal).0 as usize + 1] += 1);
-        (0..self.len()).for_each(|ideal| start[ideal + 1] += start[ideal]);
+        (1..self.len()).for_each(|set| start[grows_from(set).0 as usize + 1] += 1);
+        (0..self.len()).for_each(|set| start[set + 1] += start[set]);
         let mut larger = vec![0u32; self.len() - 1];
         let mut next = start.clone();
-        for ideal in 1..self.len() {
-            let place = &mut next[grows_from(ideal).0 as usize];
-            larger[*place as usize] = ideal as u32;
+        for set in 1..self.len() {
+            let place = &mut next[grows_from(set).0 as usize];
+            larger[*place as usize] = set as u32;
             *place += 1;
         }
         next.copy_from_slice(&start);
@@ -111,36 +111,36 @@ impl Lattice {
                 }
                 continue;
             }
-            let ideal = larger[next[below] as usize] as usize;
+            let set = larger[next[below] as usize] as usize;
             next[below] += 1;
-            sums[ideal] = holding.add(grows_from(ideal).1 as usize, sums[below]);
-            path.push(ideal);
+            sums[set] = holding.add(grows_from(set).1 as usize, sums[below]);
+            path.push(set);
         }
         sums
     }
 
-    /// The ideals by size: the range of each size in turn.
+    /// The closed sets by size: the range of each size in turn.
     pub fn levels(&self) -> Vec<std::ops::Range<usize>> {
         let mut size = vec![0u32; self.len()];
         #[allow(clippy::single_range_in_vec_init, reason = "the first of many levels")]
         let mut levels = vec![0..1];
-        for ideal in 1..self.len() {
-            size[ideal] = size[self.below(ideal)[0].0 as usize] + 1;
-            match levels.get_mut(size[ideal] as usize) {
-                Some(level) => level.end = ideal + 1,
-                None => levels.push(ideal..ideal + 1),
+        for set in 1..self.len() {
+            size[set] = size[self.below(set)[0].0 as usize] + 1;
+            match levels.get_mut(size[set] as usize) {
+                Some(level) => level.end = set + 1,
+                None => levels.push(set..set + 1),
             }
         }
         levels
     }
 
-    /// The classes of an ideal, the last first.
-    fn classes(&self, ideal: usize) -> impl Iterator<Item = usize> + Clone {
-        let step = |ideal: usize| self.below(ideal).first().copied();
-        std::iter::successors(step(ideal), move |&(below, _)| step(below as usize)).map(|(_, class)| class as usize)
+    /// The classes of a closed set, the last first.
+    fn classes(&self, set: usize) -> impl Iterator<Item = usize> + Clone {
+        let step = |set: usize| self.below(set).first().copied();
+        std::iter::successors(step(set), move |&(below, _)| step(below as usize)).map(|(_, class)| class as usize)
     }
 
-    /// Number of ideals.
+    /// Number of closed sets.
     pub fn len(&self) -> usize {
         self.start.len() - 1
     }
@@ -150,31 +150,31 @@ impl Lattice {
         self.len() == 0
     }
 
-    /// The ideals with one class less, each with that class.
+    /// The closed sets with one class less, each with that class.
     #[inline]
-    pub fn below(&self, ideal: usize) -> &[(u32, u32)] {
-        &self.steps[self.start[ideal] as usize..self.start[ideal + 1] as usize]
+    pub fn below(&self, set: usize) -> &[(u32, u32)] {
+        &self.steps[self.start[set] as usize..self.start[set + 1] as usize]
     }
 
-    /// The classes of an ideal that are not in another one below it, ascending.
-    pub fn between(&self, ideal: usize, below: usize) -> Vec<usize> {
-        let members = |ideal: usize| {
-            let mut classes: Vec<usize> = self.classes(ideal).collect();
+    /// The classes of a closed set that are not in another one below it, ascending.
+    pub fn between(&self, set: usize, below: usize) -> Vec<usize> {
+        let members = |set: usize| {
+            let mut classes: Vec<usize> = self.classes(set).collect();
             classes.sort_unstable();
             classes
         };
         let lower = members(below);
-        members(ideal).into_iter().filter(|class| lower.binary_search(class).is_err()).collect()
+        members(set).into_iter().filter(|class| lower.binary_search(class).is_err()).collect()
     }
 }
 
-/// A walk down from one ideal through all ideals below it whose difference to it may still be a device.
+/// A walk down from one closed set through all closed sets below it whose difference to it may still be a device.
 #[derive(Debug)]
 pub struct Walk<'a> {
     lattice: &'a Lattice,
     holding: Holding<'a>,
     path: Vec<Level>,
-    /// The ideal that what is held lies within.
+    /// The closed set that what is held lies within.
     within: usize,
 }
 
@@ -189,7 +189,7 @@ pub enum Onward {
     Stop,
 }
 
-/// Where a walk is among the steps down from one ideal.
+/// Where a walk is among the steps down from one closed set.
 #[derive(Debug)]
 struct Level {
     next: u32,
@@ -206,10 +206,10 @@ impl<'a> Walk<'a> {
         Walk { lattice, holding: Holding::confined(costs), path: vec![], within: 0 }
     }
 
-    /// Lets what is held lie within another ideal. Both are followed down to where they meet: that is near for ideals that
+    /// Lets what is held lie within another closed set. Both are followed down to where they meet: that is near for closed sets that
     /// are walked one after the other.
-    fn stay_within(&mut self, ideal: usize) {
-        let (mut old, mut new) = (std::mem::replace(&mut self.within, ideal), ideal);
+    fn stay_within(&mut self, set: usize) {
+        let (mut old, mut new) = (std::mem::replace(&mut self.within, set), set);
         while old != new {
             // The larger number is of a set that is no smaller.
             if old > new {
@@ -224,13 +224,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Visits each ideal strictly below `ideal` once, with the sums of the classes between the two. `visit` says whether
+    /// Visits each closed set strictly below `set` once, with the sums of the classes between the two. `visit` says whether
     /// to go on below: the differences further down contain this one.
-    pub fn down(&mut self, ideal: usize, mut visit: impl FnMut(usize, &Sums) -> Onward) {
-        self.stay_within(ideal);
+    pub fn down(&mut self, set: usize, mut visit: impl FnMut(usize, &Sums) -> Onward) {
+        self.stay_within(set);
         let Walk { lattice, holding, path, .. } = self;
-        let level = |ideal: usize, class: u32, place: u32, sums: Sums| {
-            let (mut next, end) = (lattice.start[ideal], lattice.start[ideal + 1]);
+        let level = |set: usize, class: u32, place: u32, sums: Sums| {
+            let (mut next, end) = (lattice.start[set], lattice.start[set + 1]);
             // Steps lie in the order of their classes, the last first: in front are those that come too late.
             while next < end && lattice.places[next as usize] >= place {
                 next += 1;
@@ -238,7 +238,7 @@ impl<'a> Walk<'a> {
             Level { next, end, class, sums }
         };
         path.clear();
-        path.push(level(ideal, u32::MAX, u32::MAX, Sums::default()));
+        path.push(level(set, u32::MAX, u32::MAX, Sums::default()));
         while let Some(here) = path.last_mut() {
             if here.next == here.end {
                 let class = here.class;

@@ -1,6 +1,6 @@
 //! The linearised search (DPL): the same dynamic programming along a single order of the classes.
 //!
-//! With `n` classes there are `n + 1` ideals, so it takes `O(n²)` at worst. The order is that of the published program: a
+//! With `n` classes there are `n + 1` sets, so it takes `O(n²)` at worst. The order is that of the published program: a
 //! topological sort with a stack, in which the smallest class number among the sources comes first and successors are
 //! seen in ascending number, those of artificial edges before the others. Another order gives another value. The search
 //! begins below the value of devices filled along the order ([`first_plan`]), which is published before it.
@@ -8,7 +8,7 @@
 use super::{
     Placed, PlacementLimits,
     classes::ClassGraph,
-    dp::{self, DpOptions, Found, Prepared, Stage},
+    dp::{self, DpOptions, DpResult, Prepared, Stage},
     first_plan,
     lattice::{Lattice, Refused},
     need, planners,
@@ -56,7 +56,7 @@ pub(super) struct Linear {
     /// The best split known, first stage first, with its max-load.
     pub(super) best: Option<(f64, Vec<Stage>)>,
     /// How the search along the order ended; its split is `best`.
-    pub(super) found: Result<Found, Refused>,
+    pub(super) found: Result<DpResult, Refused>,
 }
 
 /// Fills devices along the order, publishes that, and searches for the best split along the order.
@@ -104,7 +104,7 @@ impl Linear {
                 };
                 placed.counts = vec![
                     ("classes", prepared.costs.len() as f64),
-                    ("ideals", found.ideals as f64),
+                    ("closed_sets", found.sets as f64),
                     ("pairs", found.pairs as f64),
                 ];
             }

@@ -70,7 +70,7 @@ pub struct Placed {
     pub lower_bound: Option<f64>,
     /// What the result rests on, a sentence each.
     pub notes: Vec<String>,
-    /// Named counts, such as `ideals`.
+    /// Named counts, such as `sets`.
     pub counts: Vec<(&'static str, f64)>,
 }
 

@@ -75,7 +75,7 @@ pub fn plan(
         search.report_fraction(f64::from(ended) / f64::from(runs.max(1) + 1));
         found
     });
-    let found: Vec<Found> = found.collect::<Vec<_>>().into_iter().flatten().collect();
+    let found: Vec<Refinement> = found.collect::<Vec<_>>().into_iter().flatten().collect();
     let levels = found.iter().map(|found| found.levels).max().unwrap_or(0);
     // Of equally good ones the first, however the threads were.
     let best = found.into_iter().reduce(|best, other| if other.value.is_less(&best.value) { other } else { best });
@@ -96,7 +96,7 @@ pub fn plan(
 }
 
 /// What a run ended with.
-struct Found {
+struct Refinement {
     value: Value,
     device: Vec<u32>,
     levels: usize,
@@ -118,7 +118,7 @@ fn devices(split: &Split, classes: &Partition, limits: &PlacementLimits) -> Opti
 }
 
 /// A start on one level, refined there.
-fn refined(level: &Level, limits: &PlacementLimits, start: Vec<u32>, levels: usize, search: &Search) -> Found {
+fn refined(level: &Level, limits: &PlacementLimits, start: Vec<u32>, levels: usize, search: &Search) -> Refinement {
     let device = match State::new(level, limits, start) {
         Ok(mut state) => {
             state.refine(search);
@@ -126,11 +126,11 @@ fn refined(level: &Level, limits: &PlacementLimits, start: Vec<u32>, levels: usi
         }
         Err(too_large) => too_large,
     };
-    Found { value: level.value(&device, limits), device, levels }
+    Refinement { value: level.value(&device, limits), device, levels }
 }
 
 /// Coarsens, splits the coarsest level in several ways and refines the best down to the finest; none if cancelled before.
-fn one_run(finest: &Level, limits: &PlacementLimits, seed: u64, run: u32, search: &Search) -> Option<Found> {
+fn one_run(finest: &Level, limits: &PlacementLimits, seed: u64, run: u32, search: &Search) -> Option<Refinement> {
     let mut random = SplitMix::new(seed ^ u64::from(run).wrapping_mul(0x2545_f491_4f6c_dd1d));
     let few = COARSEST_PER_DEVICE * limits.accelerators as usize;
     // Each level with the vertex of the next coarser one that its vertices are part of.

@@ -2,9 +2,9 @@
 //!
 //! Without transfers the load of a device is a sum, and cutting a sequence of classes into devices of at most a bound is
 //! packing in order: fewest devices, and among those the least filled last one, is always the best way to go on. One label
-//! per ideal and CPU count therefore replaces all pairs of ideals: `O(steps · CPUs)` time. Averages cannot see that three
+//! per closed set and CPU count therefore replaces all pairs of closed sets: `O(steps · CPUs)` time. Averages cannot see that three
 //! classes of 40 do not fit on two devices of 100 when they can not be split; this bound does, and on networks of few
-//! large layers it leaves hardly an ideal to look at.
+//! large layers it leaves hardly a closed set to look at.
 //!
 //! A device that is a CPU may take cheap classes while the order of the others is open, so there fewest accelerators and
 //! least filled need not be one way; the two are taken apart, each at its best, which keeps the bound a bound.
@@ -16,11 +16,11 @@ const MOST_LABELS: usize = 1 << 22;
 /// Sums in another order differ by rounding; nothing that fits exactly may be ruled out.
 const SLACK: f64 = 1.0 + 1e-9;
 
-/// The fewest accelerators, by ideal and number of CPUs beside them.
+/// The fewest accelerators, by closed set and number of CPUs beside them.
 #[derive(Debug)]
 pub(super) struct Packing {
     cpus: usize,
-    /// `fewest[ideal · (cpus + 1) + c]`; empty where nothing is known.
+    /// `fewest[set · (cpus + 1) + c]`; empty where nothing is known.
     fewest: Vec<u32>,
 }
 
@@ -42,24 +42,24 @@ struct Ways {
 }
 
 impl Packing {
-    /// For every ideal, what its classes need.
+    /// For every closed set, what its classes need.
     pub(super) fn of_prefixes(lattice: &Lattice, costs: &ClassCosts, cpus: usize, bound: f64) -> Self {
         let Some(mut labels) = Labels::new(lattice, costs, cpus, bound, 0) else { return Packing::unknown(cpus) };
-        for ideal in 1..lattice.len() {
-            for &(below, class) in lattice.below(ideal) {
-                labels.add(below as usize, class as usize, ideal);
+        for set in 1..lattice.len() {
+            for &(below, class) in lattice.below(set) {
+                labels.add(below as usize, class as usize, set);
             }
         }
         labels.packing()
     }
 
-    /// For every ideal, what all other classes need.
+    /// For every closed set, what all other classes need.
     pub(super) fn of_suffixes(lattice: &Lattice, costs: &ClassCosts, cpus: usize, bound: f64) -> Self {
         let full = lattice.len() - 1;
         let Some(mut labels) = Labels::new(lattice, costs, cpus, bound, full) else { return Packing::unknown(cpus) };
-        for ideal in (1..lattice.len()).rev() {
-            for &(below, class) in lattice.below(ideal) {
-                labels.add(ideal, class as usize, below as usize);
+        for set in (1..lattice.len()).rev() {
+            for &(below, class) in lattice.below(set) {
+                labels.add(set, class as usize, below as usize);
             }
         }
         labels.packing()
@@ -71,8 +71,8 @@ impl Packing {
 
     /// The fewest accelerators beside at most `c` CPUs; `u32::MAX` where no number does.
     #[inline]
-    pub(super) fn fewest(&self, ideal: usize, c: usize) -> u32 {
-        self.fewest.get(ideal * (self.cpus + 1) + c).copied().unwrap_or(0)
+    pub(super) fn fewest(&self, set: usize, c: usize) -> u32 {
+        self.fewest.get(set * (self.cpus + 1) + c).copied().unwrap_or(0)
     }
 }
 

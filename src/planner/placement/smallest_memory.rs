@@ -1,7 +1,7 @@
 //! With how much memory per accelerator there would be a split, where there is none.
 //!
 //! Without a CPU everything has to go onto accelerators, and only sizes decide. For contiguous splits the answer is exact:
-//! along the ideals, fewest accelerators and then the least filled last one is always the best way to go on, so one pass
+//! along the closed sets, fewest accelerators and then the least filled last one is always the best way to go on, so one pass
 //! over the steps of the lattice answers for one memory, and bisection over whole bytes finds the least. For splits that
 //! need not be contiguous it is the packing of bins, so there are two numbers: one that is proven to be needed, by
 //! counting the largest classes, and one with which first-fit decreasing packs everything.
@@ -40,7 +40,7 @@ impl Needed {
 }
 
 /// The least whole number of bytes with which contiguous splits exist, without CPUs. `None` if no memory would do, the
-/// graph has too many ideals, or the search was stopped. `O(steps of the lattice · log bytes)`.
+/// graph has too many closed sets, or the search was stopped. `O(steps of the lattice · log bytes)`.
 pub fn contiguous(
     dag: &Dag,
     profile: &PlacementProfile,
@@ -101,12 +101,12 @@ fn segments(lattice: &Lattice, sizes: &[f64], memory: f64) -> u32 {
     let mut least = vec![(u32::MAX, f64::INFINITY); lattice.len()];
     // No accelerator is open: the first class opens one.
     least[0] = (0, f64::INFINITY);
-    for ideal in 1..lattice.len() {
-        for &(below, class) in lattice.below(ideal) {
+    for set in 1..lattice.len() {
+        for &(below, class) in lattice.below(set) {
             let ((count, filled), size) = (least[below as usize], sizes[class as usize]);
             let next = if filled + size <= memory { (count, filled + size) } else { (count.saturating_add(1), size) };
-            if size <= memory && next < least[ideal] {
-                least[ideal] = next;
+            if size <= memory && next < least[set] {
+                least[set] = next;
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::degrees;
 use crate::{
     cluster::{LimitKind, Limits},
-    planner::{Lever, OptionKind, OptionSpec, OptionValue, Planner, Problem},
+    planner::{OptionKind, OptionSpec, OptionValue, Planner, Problem, Tunable},
     units,
 };
 
@@ -112,17 +112,17 @@ fn limit_label(kind: LimitKind, now: f64, value: f64) -> String {
 
 /// The options that state a resource, with the most each can be.
 fn resources(planner: &dyn Planner) -> impl Iterator<Item = (&'static OptionSpec, f64)> + '_ {
-    planner.levers().iter().filter_map(|lever| match (lever, spec_of(planner, *lever)?.kind) {
-        (Lever::Resource(_), OptionKind::Number { most, .. } | OptionKind::Quantity { most, .. }) => {
-            Some((spec_of(planner, *lever)?, most))
+    planner.tunables().iter().filter_map(|tunable| match (tunable, spec_of(planner, *tunable)?.kind) {
+        (Tunable::Resource(_), OptionKind::Number { most, .. } | OptionKind::Quantity { most, .. }) => {
+            Some((spec_of(planner, *tunable)?, most))
         }
         _ => None,
     })
 }
 
-/// The declaration of a lever.
-pub(super) fn spec_of(planner: &dyn Planner, lever: Lever) -> Option<&'static OptionSpec> {
-    planner.options().iter().find(|spec| spec.name == lever.name())
+/// The declaration of a tunable.
+pub(super) fn spec_of(planner: &dyn Planner, tunable: Tunable) -> Option<&'static OptionSpec> {
+    planner.options().iter().find(|spec| spec.name == tunable.name())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! * *what would help*: one limit or option moved to the next value that makes sense;
 //! * *the next best*: what else could be run under the same limits, and how much worse it is.
 //!
-//! No planner is known by name: questions come from the limits, options and [levers](crate::planner::Lever) that a planner
+//! No planner is known by name: questions come from the limits, options and [tunables](crate::planner::Tunable) that a planner
 //! declares. One re-plan for each question, so the cost is about thirty times that of the plan; a deadline for each keeps it
 //! bounded. Where a changed limit leaves the plan at hand valid and the re-plan found nothing
 //! better, that plan is the answer, so a search that was cut short never makes more devices look worse.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES},
-    planner::{Lever, OptionKind, OptionSpec, OptionValue, Planner},
+    planner::{OptionKind, OptionSpec, OptionValue, Planner, Tunable},
     workload::layering::Layering,
 };
 
@@ -130,8 +130,10 @@ impl List<'_> {
             let change = Change::Limit(LimitKind::Microbatches, f64::from(rich));
             self.questions.push(Question { change, topic: Topic::Binds(CauseKind::Divisors) });
         }
-        let levers = self.base.planner.levers_for(&self.base.problem.workload);
-        if kinds.contains(&LimitKind::Bandwidth) || levers.iter().any(|lever| matches!(lever, Lever::Resource(_))) {
+        let tunables = self.base.planner.tunables_for(&self.base.problem.workload);
+        if kinds.contains(&LimitKind::Bandwidth)
+            || tunables.iter().any(|tunable| matches!(tunable, Tunable::Resource(_)))
+        {
             self.ask(Topic::Binds(CauseKind::Links), Change::FreeLinks);
         }
         let workload = &self.base.problem.workload;
@@ -141,20 +143,20 @@ impl List<'_> {
     }
 
     fn options(&mut self) {
-        for lever in self.base.planner.levers_for(&self.base.problem.workload) {
-            let Some(spec) = spec_of(self.base.planner, lever) else { continue };
+        for tunable in self.base.planner.tunables_for(&self.base.problem.workload) {
+            let Some(spec) = spec_of(self.base.planner, tunable) else { continue };
             let now = self.base.problem.options.get(spec.name).unwrap_or_else(|| spec.default_value());
-            match (lever, spec.kind, now) {
-                (Lever::Freedom(_), OptionKind::Flag { .. }, OptionValue::Flag(flag)) => {
+            match (tunable, spec.kind, now) {
+                (Tunable::Freedom(_), OptionKind::Flag { .. }, OptionValue::Flag(flag)) => {
                     self.option(spec, OptionValue::Flag(!flag));
                 }
-                (Lever::Freedom(_), OptionKind::Choice { choices, .. }, _) => {
+                (Tunable::Freedom(_), OptionKind::Choice { choices, .. }, _) => {
                     for (word, _) in choices {
                         self.option(spec, OptionValue::Choice(word));
                     }
                 }
                 (
-                    Lever::Resource(_),
+                    Tunable::Resource(_),
                     OptionKind::Number { most, .. } | OptionKind::Quantity { most, .. },
                     OptionValue::Number(number),
                 ) => {
@@ -193,9 +195,10 @@ impl List<'_> {
 
     fn other_degrees(&mut self) {
         let Base { planner, problem, plan, .. } = self.base;
-        let lever = planner.levers_for(&problem.workload).into_iter().find(|lever| matches!(lever, Lever::Degree(_)));
+        let tunable =
+            planner.tunables_for(&problem.workload).into_iter().find(|tunable| matches!(tunable, Tunable::Degree(_)));
         let (Some(profile), Some(first)) = (problem.workload.piper(), plan.stages.first()) else { return };
-        let Some(spec) = lever.and_then(|lever| change::spec_of(*planner, lever)) else { return };
+        let Some(spec) = tunable.and_then(|tunable| change::spec_of(*planner, tunable)) else { return };
         let now = first.tensor_parallel;
         let free = problem.options.get(spec.name) == Some(OptionValue::Number(0.0));
         if free && plan.stages.iter().all(|stage| stage.tensor_parallel == now) {
@@ -208,9 +211,9 @@ impl List<'_> {
 
     fn next_best(&mut self) {
         let stages = self.base.plan.stages.len() as f64;
-        let levers = self.base.planner.levers_for(&self.base.problem.workload);
-        let asked = levers.into_iter().find(|lever| matches!(lever, Lever::Stages(_)));
-        if let Some(spec) = asked.and_then(|lever| change::spec_of(self.base.planner, lever)) {
+        let tunables = self.base.planner.tunables_for(&self.base.problem.workload);
+        let asked = tunables.into_iter().find(|tunable| matches!(tunable, Tunable::Stages(_)));
+        if let Some(spec) = asked.and_then(|tunable| change::spec_of(self.base.planner, tunable)) {
             let free = self.base.problem.options.get(spec.name) == Some(OptionValue::Number(0.0));
             for count in [stages + 1.0, stages - 1.0, stages * 2.0, (stages / 2.0).floor()] {
                 if free && count >= 1.0 && count <= self.base.problem.workload.nodes.len() as f64 {

@@ -8,7 +8,7 @@ use crate::{
     plan::{Measure, Score},
     planner::{Fault, Outcome, Planner, Problem, REPORT, Search, Status},
     run::Run,
-    simulate::{LEAST_TIME, Play},
+    simulate::{LEAST_TIME, Setup},
 };
 
 /// What is asked of whom, and for how long.
@@ -19,7 +19,7 @@ pub struct Asked<'a> {
     /// What it is asked but for the limit that is sought; the limit's value is where the walk begins.
     pub problem: &'a Problem,
     /// How batches are simulated.
-    pub play: Play,
+    pub setup: Setup,
     /// The longest that a re-plan may take.
     pub each: Option<Duration>,
 }
@@ -69,7 +69,7 @@ impl Walk<'_> {
             self.stopped = true;
             return None;
         }
-        let Asked { planner, problem, play, each } = self.asked;
+        let Asked { planner, problem, setup, each } = self.asked;
         let part = self.search.part(*each);
         let limits = problem.limits.with(self.question.least, value);
         let found = Run::new(*planner, Problem { limits, ..(*problem).clone() }, &part);
@@ -83,7 +83,7 @@ impl Walk<'_> {
         let step = match found {
             Err(fault) => failed(value, fault, seconds),
             Ok(mut run) => {
-                run.simulate(*play, &part.follow(LEAST_TIME));
+                run.simulate(*setup, &part.follow(LEAST_TIME));
                 let step = self.step(value, &run, seconds);
                 self.keep(&step, run);
                 step

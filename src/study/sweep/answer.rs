@@ -3,7 +3,7 @@
 use crate::{
     plan::{Score, document::MappingPart},
     planner::{Fault, Outcome, REPORT, Status},
-    study::compare::Played,
+    study::compare::SimulatedFigures,
     units,
 };
 
@@ -166,11 +166,11 @@ impl Answer {
     pub(super) fn new(
         outcome: &Outcome,
         score: Option<&Score>,
-        played: Option<Result<Played, String>>,
+        simulated: Option<Result<SimulatedFigures, String>>,
         seconds: f64,
     ) -> Self {
-        let (played, given_up) = match played {
-            Some(Ok(played)) => (Some(played), String::new()),
+        let (simulated, given_up) = match simulated {
+            Some(Ok(simulated)) => (Some(simulated), String::new()),
             Some(Err(given_up)) => (None, given_up),
             None => (None, String::new()),
         };
@@ -190,11 +190,11 @@ impl Answer {
             bound: outcome.lower_bound.filter(|bound| bound.is_finite()),
             stages: outcome.plan.as_ref().map(|plan| plan.stages.len()),
             devices_used: outcome.plan.as_ref().map(crate::plan::Plan::devices_used),
-            simulated: played.map(|played| Simulated {
-                iteration_s: played.iteration_s,
-                samples_per_s: played.samples_per_s,
-                bubble: played.bubble,
-                peak_memory_bytes: played.peak_memory_bytes,
+            simulated: simulated.map(|simulated| Simulated {
+                iteration_s: simulated.iteration_s,
+                samples_per_s: simulated.samples_per_s,
+                bubble: simulated.bubble,
+                peak_memory_bytes: simulated.peak_memory_bytes,
             }),
             seconds,
             why,

@@ -17,7 +17,7 @@ use crate::{
     plan::Score,
     planner::{Fault, ManyRuns, Outcome, Problem, Search, Status},
     run,
-    simulate::{LEAST_TIME, Play},
+    simulate::{LEAST_TIME, Setup},
     study::compare,
 };
 
@@ -141,15 +141,15 @@ impl Run<'_> {
             }
             None => (outcome, score),
         };
-        let played = outcome.plan.as_ref().map(|plan| {
+        let simulated = outcome.plan.as_ref().map(|plan| {
             let Problem { workload, limits, .. } = &problem;
             let after = search.follow(LEAST_TIME);
-            compare::Played::within(workload, limits, plan, Play::default(), &after)
+            compare::SimulatedFigures::within(workload, limits, plan, Setup::default(), &after)
         });
-        if matches!(played, Some(Err(_))) && self.search.cancelled() {
+        if matches!(simulated, Some(Err(_))) && self.search.cancelled() {
             return;
         }
-        (self.found)(place, Answer::new(&outcome, score.as_ref(), played, seconds));
+        (self.found)(place, Answer::new(&outcome, score.as_ref(), simulated, seconds));
     }
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::{
     plan::{Plan, Score},
-    tui::shown::Shown,
+    tui::shown::ShownRun,
     units,
 };
 
@@ -61,14 +61,14 @@ pub(in crate::tui) struct Atlas {
 
 impl Atlas {
     /// The devices of a plan, those included that it leaves idle.
-    pub(in crate::tui) fn of(shown: &Shown) -> Atlas {
+    pub(in crate::tui) fn of(shown: &ShownRun) -> Atlas {
         let mut atlas = Atlas::grouped(shown);
         let fullest = atlas.seats.iter().filter_map(|seat| seat.memory).fold(0.0, f64::max);
         atlas.full = if fullest > 0.0 && fullest < NEARLY_EMPTY { fullest } else { 1.0 };
         atlas
     }
 
-    fn grouped(shown: &Shown) -> Atlas {
+    fn grouped(shown: &ShownRun) -> Atlas {
         let Some((plan, score)) = shown.plan() else { return Atlas::default() };
         if shown.names.noun == "device" {
             return by_kind(shown, plan, score);
@@ -103,7 +103,7 @@ impl Atlas {
 }
 
 /// The devices of all stages in order, then those that are left.
-fn seats(shown: &Shown, plan: &Plan, score: &Score) -> Vec<Seat> {
+fn seats(shown: &ShownRun, plan: &Plan, score: &Score) -> Vec<Seat> {
     let slowest = score.slowest_s.max(f64::MIN_POSITIVE);
     let limit = shown.limits.memory_bytes;
     let mut seats = vec![];
@@ -130,7 +130,7 @@ fn seats(shown: &Shown, plan: &Plan, score: &Score) -> Vec<Seat> {
 }
 
 /// The part of a step during which a device waits because an operator has fewer pieces than there are devices.
-fn idle_share(shown: &Shown, at: u32) -> f64 {
+fn idle_share(shown: &ShownRun, at: u32) -> f64 {
     let Some(used) = &shown.operators else { return 0.0 };
     let waited: f64 = used.idle.iter().filter(|idle| f64::from(at) >= idle.pieces).map(|idle| idle.seconds).sum();
     (waited / used.step_s.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
@@ -140,7 +140,7 @@ fn idle(device: u32) -> Seat {
     Seat { device, stage: None, replica: 0, memory: Some(0.0), load: 0.0, begins: true, stands_for: 1 }
 }
 
-fn by_machine(shown: &Shown, seats: Vec<Seat>, sizes: &[u16]) -> Atlas {
+fn by_machine(shown: &ShownRun, seats: Vec<Seat>, sizes: &[u16]) -> Atlas {
     let whole: u32 = sizes.iter().map(|&size| u32::from(size)).sum();
     let mut placed: Vec<Seat> = (0..whole).map(idle).collect();
     for seat in seats.into_iter().filter(|seat| seat.stage.is_some()) {
@@ -164,7 +164,7 @@ fn by_machine(shown: &Shown, seats: Vec<Seat>, sizes: &[u16]) -> Atlas {
     Atlas { seats: placed, groups, told, full: 1.0 }
 }
 
-fn by_stage(shown: &Shown, plan: &Plan, seats: Vec<Seat>) -> Atlas {
+fn by_stage(shown: &ShownRun, plan: &Plan, seats: Vec<Seat>) -> Atlas {
     let mut groups = vec![];
     let mut first = 0;
     for alike in seats.chunk_by(|a, b| a.stage == b.stage) {
@@ -182,13 +182,13 @@ fn by_stage(shown: &Shown, plan: &Plan, seats: Vec<Seat>) -> Atlas {
 }
 
 /// `126 of 128 devices`.
-fn used(shown: &Shown) -> String {
+fn used(shown: &ShownRun) -> String {
     let used = shown.plan().map_or(0, |(plan, _)| plan.devices_used());
     format!("{used} of {}", units::counted(shown.limits.devices as usize, "device"))
 }
 
 /// Accelerators, then CPUs: a device may have several stages.
-fn by_kind(shown: &Shown, plan: &Plan, score: &Score) -> Atlas {
+fn by_kind(shown: &ShownRun, plan: &Plan, score: &Score) -> Atlas {
     let mut kinds: [Vec<Seat>; 2] = [vec![], vec![]];
     let limit = shown.limits.memory_bytes;
     // Of each seat, the time of the stage it is shown with.

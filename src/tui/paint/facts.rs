@@ -4,8 +4,8 @@ use crate::{
     plan::{Plan, Score},
     tui::{
         paint::shades::{Activity, Memory},
-        played::Played,
-        shown::Shown,
+        shown::ShownRun,
+        simulated::Simulated,
     },
     units,
     workload::piper::RECOMPUTE,
@@ -29,12 +29,12 @@ pub(in crate::tui) struct Facts {
 }
 
 impl Facts {
-    /// The facts of a stage; `played`: the plan's simulated batch, if it is there.
+    /// The facts of a stage; `simulated`: the plan's simulated batch, if it is there.
     pub(in crate::tui) fn of(
-        shown: &Shown,
+        shown: &ShownRun,
         plan: &Plan,
         score: &Score,
-        played: Option<&Played>,
+        simulated: Option<&Simulated>,
         index: usize,
     ) -> Facts {
         let (Some(stage), Some(scored)) = (plan.stages.get(index), score.stages.get(index)) else {
@@ -46,15 +46,15 @@ impl Facts {
             "" => devices(&stage.devices),
             machines => machines.to_string(),
         };
-        facts.time = match played {
-            Some(played) => time(played, index),
+        facts.time = match simulated {
+            Some(simulated) => time(simulated, index),
             None => vec![
                 (Activity::Forward, "compute", scored.compute_s),
                 (Activity::Communication, "communication", scored.communication_s + scored.sync_s),
             ],
         };
-        facts.memory = played.map(|played| memory(played, index)).unwrap_or_default();
-        let peak = played.and_then(|played| played.timeline.peak_memory_bytes.get(index).copied());
+        facts.memory = simulated.map(|simulated| memory(simulated, index)).unwrap_or_default();
+        let peak = simulated.and_then(|simulated| simulated.timeline.peak_memory_bytes.get(index).copied());
         facts.peak_bytes = (!names.is_cpu(index)).then(|| peak.unwrap_or(scored.memory_bytes));
         let layers = if names.noun == "stage" { "layers" } else { "nodes" };
         facts.rows.push((layers, stage.nodes.len().to_string()));
@@ -86,8 +86,8 @@ impl Facts {
 }
 
 /// What a microbatch costs on a replica, in the simulator.
-fn time(played: &Played, index: usize) -> Vec<(Activity, &'static str, f64)> {
-    let pipeline = &played.pipeline;
+fn time(simulated: &Simulated, index: usize) -> Vec<(Activity, &'static str, f64)> {
+    let pipeline = &simulated.pipeline;
     let Some(stage) = pipeline.stages.get(index) else { return vec![] };
     let sent = |from: usize, to: usize| from == index || to == index;
     let transfers = pipeline.transfers.iter().filter(|t| sent(t.from, t.to)).map(|t| t.seconds).sum();
@@ -111,8 +111,8 @@ fn time(played: &Played, index: usize) -> Vec<(Activity, &'static str, f64)> {
     time
 }
 
-fn memory(played: &Played, index: usize) -> Vec<(Memory, &'static str, f64)> {
-    let Some(parts) = played.timeline.peak_parts.get(index) else { return vec![] };
+fn memory(simulated: &Simulated, index: usize) -> Vec<(Memory, &'static str, f64)> {
+    let Some(parts) = simulated.timeline.peak_parts.get(index) else { return vec![] };
     let state = parts.weights + parts.gradients + parts.optimizer + parts.state;
     let all = [
         (Memory::State, "state", state),

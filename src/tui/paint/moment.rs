@@ -6,13 +6,13 @@
 use super::shades::{Activity, Shade, Shades};
 use crate::{
     simulate::EventKind,
-    tui::played::{Lane, Played, Share, Work},
+    tui::simulated::{Lane, Share, Simulated, Work},
 };
 
 /// A moment, and how long it lasts: as long as a picture stands.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tui) struct Moment<'a> {
-    pub played: &'a Played,
+    pub simulated: &'a Simulated,
     pub at_s: f64,
     pub span_s: f64,
 }
@@ -23,11 +23,11 @@ pub(in crate::tui) type Shares = [f64; 4];
 impl Moment<'_> {
     /// What a replica of a stage does. Of a plan for one sample all rows of the stage are one device.
     pub(in crate::tui) fn shares(&self, stage: usize, replica: u32) -> Shares {
-        let rows = self.played.timeline.replicas.get(stage).copied().unwrap_or(0);
+        let rows = self.simulated.timeline.replicas.get(stage).copied().unwrap_or(0);
         if rows == 0 {
             return [0.0; 4];
         }
-        let replicas = if self.played.pipeline.single_sample.is_some() { 0..rows } else { last(replica, rows) };
+        let replicas = if self.simulated.pipeline.single_sample.is_some() { 0..rows } else { last(replica, rows) };
         let mut most = [0.0; 4];
         for replica in replicas {
             let shares = self.of_row(stage, replica);
@@ -39,25 +39,25 @@ impl Moment<'_> {
     }
 
     fn of_row(&self, stage: usize, replica: u32) -> Shares {
-        let at = self.played.repeated(stage, replica, self.at_s);
+        let at = self.simulated.repeated(stage, replica, self.at_s);
         if self.span_s > 0.0 {
-            let shares = shares(&self.played.share(stage, replica, at, at + self.span_s), self.span_s);
+            let shares = shares(&self.simulated.share(stage, replica, at, at + self.span_s), self.span_s);
             if shares.iter().sum::<f64>() > 0.02 {
                 return shares;
             }
-        } else if let Some(event) = self.played.at(Lane::Compute, stage, replica, at) {
+        } else if let Some(event) = self.simulated.at(Lane::Compute, stage, replica, at) {
             let mut shares = [0.0; 4];
             shares[of(event.kind) as usize] = 1.0;
             return shares;
         }
-        let sends = self.played.at(Lane::Links, stage, replica, at).is_some();
+        let sends = self.simulated.at(Lane::Links, stage, replica, at).is_some();
         [0.0, 0.0, 0.0, if sends { 1.0 } else { 0.0 }]
     }
 
     /// Bytes on a device of a stage.
     pub(in crate::tui) fn memory(&self, stage: usize) -> f64 {
-        let Some(steps) = self.played.timeline.memory.get(stage) else { return 0.0 };
-        let at = self.played.repeated(stage, 0, self.at_s);
+        let Some(steps) = self.simulated.timeline.memory.get(stage) else { return 0.0 };
+        let at = self.simulated.repeated(stage, 0, self.at_s);
         let next = steps.partition_point(|step| step.0 <= at);
         steps.get(next.saturating_sub(1)).map_or(0.0, |step| step.1)
     }

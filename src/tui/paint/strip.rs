@@ -18,7 +18,7 @@ use super::{
 use crate::{
     simulate::EventKind,
     tui::{
-        played::Played,
+        simulated::Simulated,
         theme::{Role, Theme},
     },
     units,
@@ -27,7 +27,7 @@ use crate::{
 /// What a strip is drawn from.
 #[derive(Clone, Copy)]
 pub(in crate::tui) struct Strip<'a> {
-    pub played: &'a Played,
+    pub simulated: &'a Simulated,
     pub shades: &'a Shades,
     pub theme: &'a Theme,
     /// Seconds, from and to.
@@ -93,8 +93,8 @@ impl Strip<'_> {
     /// What a stage does in a column, the mean over its replicas where a column is shorter than the time of a microbatch:
     /// one replica alone would flicker.
     fn shares_of_stage(&self, stage: usize, column: u16, width: u16) -> Shares {
-        let of = self.played.pipeline.stages.get(stage);
-        let replicas = self.played.timeline.replicas.get(stage).copied().unwrap_or(1);
+        let of = self.simulated.pipeline.stages.get(stage);
+        let replicas = self.simulated.timeline.replicas.get(stage).copied().unwrap_or(1);
         let microbatch_s = of.map_or(0.0, |stage| stage.forward_s + stage.backward_s);
         let wanted = (microbatch_s / self.per_column(width).max(f64::MIN_POSITIVE)).ceil();
         let few = self.window.1 - self.window.0 < 8.0 * microbatch_s;
@@ -112,8 +112,8 @@ impl Strip<'_> {
         let length = self.per_column(width);
         let from = self.window.0 + f64::from(column) * length;
         let middle = from + length / 2.0;
-        let shift = self.played.repeated(stage, replica, middle) - middle;
-        shares(&self.played.share(stage, replica, from + shift, from + shift + length), length)
+        let shift = self.simulated.repeated(stage, replica, middle) - middle;
+        shares(&self.simulated.share(stage, replica, from + shift, from + shift + length), length)
     }
 
     /// The rows of all stages, without their names.
@@ -121,7 +121,7 @@ impl Strip<'_> {
         if self.window.1 <= self.window.0 {
             return;
         }
-        let count = self.played.timeline.replicas.len();
+        let count = self.simulated.timeline.replicas.len();
         match rows {
             Rows::Whole(height) => {
                 for stage in 0..count {
@@ -251,14 +251,14 @@ impl Strip<'_> {
             return;
         }
         let (muted, rule) = (self.theme.fg(Role::Muted), self.theme.fg(Role::Border));
-        let Some((warm, drain)) = phases(self.played) else {
+        let Some((warm, drain)) = phases(self.simulated) else {
             buffer.set_string(line.x, line.y, "0", muted);
             let end = units::seconds(self.window.1);
             let width = end.chars().count() as u16;
             buffer.set_string(line.right().saturating_sub(width), line.y, &end, muted);
             return;
         };
-        let batch = self.played.timeline.iteration_s;
+        let batch = self.simulated.timeline.iteration_s;
         let spans = [("warm-up", 0.0, warm), ("steady", warm, drain), ("drain", drain, batch)];
         for (name, from, to) in spans {
             let (from, to) = (from.max(self.window.0), to.min(self.window.1));
@@ -299,7 +299,7 @@ impl Strip<'_> {
 
     /// Numbers and hues of the stages at the left of the strip, the selected one bright.
     pub(in crate::tui) fn draw_names(&self, buffer: &mut Buffer, area: Rect, rows: Rows, selected: Option<usize>) {
-        let count = self.played.timeline.replicas.len();
+        let count = self.simulated.timeline.replicas.len();
         let hue = |stage: usize| self.shades.color(self.shades.stage(stage.min(count.saturating_sub(1)), count));
         let room = usize::from(area.width.saturating_sub(3));
         for row in 0..area.height {
@@ -329,7 +329,7 @@ impl Strip<'_> {
                 let here =
                     selected.is_some_and(|s| rows.stage_at(row) == s || (rows.stage_at(row + 1) > s && s > stage));
                 let style = if here { self.theme.bold(Role::Text) } else { self.theme.fg(Role::Muted) };
-                let name = self.played.shown.names.short(stage);
+                let name = self.simulated.shown.names.short(stage);
                 let name: String = name.chars().take(room).collect();
                 let left = room - name.chars().count();
                 buffer.set_string(area.x + left as u16, y, name, style);
@@ -339,7 +339,7 @@ impl Strip<'_> {
 
     /// One line: what the shades mean; as many as fit, right-aligned.
     pub(in crate::tui) fn draw_legend(&self, buffer: &mut Buffer, line: Rect) {
-        let entries = legend(self.played);
+        let entries = legend(self.simulated);
         let width = entries.iter().map(|(_, word)| word.chars().count() + 4).sum::<usize>().saturating_sub(2);
         let mut x = line.right().saturating_sub(width as u16).max(line.x);
         for (activity, word) in entries {
@@ -357,8 +357,8 @@ impl Strip<'_> {
 }
 
 /// The activities that a batch has, with their words.
-pub(in crate::tui) fn legend(played: &Played) -> Vec<(Activity, &'static str)> {
-    let stages = &played.pipeline.stages;
+pub(in crate::tui) fn legend(simulated: &Simulated) -> Vec<(Activity, &'static str)> {
+    let stages = &simulated.pipeline.stages;
     let backward = stages.iter().any(|stage| stage.backward_s > stage.recompute_s);
     let mut entries = vec![(Activity::Forward, if backward { "forward" } else { "compute" })];
     if stages.iter().any(|stage| stage.recompute_s > 0.0) {
@@ -375,13 +375,13 @@ pub(in crate::tui) fn legend(played: &Played) -> Vec<(Activity, &'static str)> {
 
 /// When warm-up ends and drain begins: the first backward of the first stage, and its last forward. `None` where a batch
 /// has no such phases.
-fn phases(played: &Played) -> Option<(f64, f64)> {
-    if played.timeline.replicas.len() < 2 || played.pipeline.single_sample.is_some() {
+fn phases(simulated: &Simulated) -> Option<(f64, f64)> {
+    if simulated.timeline.replicas.len() < 2 || simulated.pipeline.single_sample.is_some() {
         return None;
     }
     let (mut warm, mut drain) = (f64::INFINITY, 0.0f64);
-    for replica in 0..played.timeline.replicas[0] {
-        for event in played.timeline.row(0, replica) {
+    for replica in 0..simulated.timeline.replicas[0] {
+        for event in simulated.timeline.row(0, replica) {
             match event.kind {
                 EventKind::Recompute | EventKind::Backward => warm = warm.min(event.start_s),
                 EventKind::Forward => drain = drain.max(event.end_s),

@@ -1,7 +1,7 @@
-//! Compare: a row per plan, all played in one simulator under one schedule; below, what the selected one rests on.
+//! Compare: a row per plan, all simulated in one simulator under one schedule; below, what the selected one rests on.
 //!
 //! ```text
-//! played as 1F1B, 1920 microbatches                     a asks every planner, 10 s each
+//! simulated as 1F1B, 1920 microbatches                     a asks every planner, 10 s each
 //!    plan                          time ▴        objective  peak memory  devices
 //! ▌◆★ Piper ◂                     38.79 s  20.20 ms/sample     7.42 GiB       64
 //!   ○ Equal partition             49.10 s  25.57 ms/sample     6.94 GiB       64
@@ -83,9 +83,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
     if let [_, _] = model.compare.marked[..] {
         preview(frame, rest, model);
     } else if let Some(Row::Plan(key)) = all.get(cursor)
-        && let Some(contender) = model.contender(*key)
+        && let Some(compared) = model.compared(*key)
     {
-        compare_stages::draw(frame, rest, model, &contender.shown);
+        compare_stages::draw(frame, rest, model, &compared.shown);
     }
 }
 
@@ -104,16 +104,16 @@ fn preview(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
 }
 
 /// Schedule and settings in words.
-fn played_as(model: &Model) -> String {
-    let changes = model.play.changes();
+fn simulated_as(model: &Model) -> String {
+    let changes = model.setup.changes();
     let with = if changes.is_empty() { String::new() } else { format!(" with {}", changes.join(", ")) };
-    format!("{}{with}", model.play.schedule.name())
+    format!("{}{with}", model.setup.schedule.name())
 }
 
-/// How everything is played, and what is being asked or could be.
+/// How everything is simulated, and what is being asked or could be.
 fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let batch = family::of(&model.workload).batch(&model.limits);
-    let played = format!("all simulated as {}, {batch}", played_as(model));
+    let simulated = format!("all simulated as {}, {batch}", simulated_as(model));
     let each = model.time_for_each();
     let each = match each.subsec_nanos() {
         0 => format!("{} s", each.as_secs()),
@@ -134,13 +134,13 @@ fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
             (format!("{key} asks every planner, {each} each"), Role::Muted)
         }
     };
-    let played = Span::styled(played, theme.fg(Role::Text));
+    let simulated = Span::styled(simulated, theme.fg(Role::Text));
     let doing = Span::styled(clip(&doing, width), theme.fg(role));
-    let used = played.width() + doing.width();
+    let used = simulated.width() + doing.width();
     if used + 3 <= width {
-        return vec![Line::from(vec![played, Span::raw(" ".repeat(width - used)), doing])];
+        return vec![Line::from(vec![simulated, Span::raw(" ".repeat(width - used)), doing])];
     }
-    vec![Line::from(played), Line::from(doing)]
+    vec![Line::from(simulated), Line::from(doing)]
 }
 
 fn draw_table(frame: &mut Frame<'_>, area: Rect, model: &mut Model, all: &[Row], cursor: usize, theme: &Theme) {
@@ -188,7 +188,7 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, model: &mut Model, all: &[Row],
 /// The rows with titles between them, where there is more than one objective.
 fn table_lines(model: &Model, all: &[Row]) -> Vec<TableLine> {
     let entry = |row: &Row| match row {
-        Row::Plan(key) => model.contender(*key).map(|contender| &contender.entry),
+        Row::Plan(key) => model.compared(*key).map(|compared| &compared.entry),
         _ => None,
     };
     let group = |row: &Row| entry(row).and_then(columns::group);
@@ -278,14 +278,14 @@ fn row_spans(
             return line(" ", format!("  {}: {}", name_of(planner), refusal(model, planner)), Role::Muted);
         }
     };
-    let Some(contender) = model.contender(key) else { return vec![] };
+    let Some(compared) = model.compared(key) else { return vec![] };
     let terms = model.terms(key);
-    let valid = contender.entry.value().is_some();
+    let valid = compared.entry.value().is_some();
     let (sign, role) = match (valid, terms) {
         (false, _) => ("✗", Role::Bad),
         (_, Terms::Old) => ("○", Role::Muted),
         (_, Terms::OtherLimits) => ("≠", Role::Warning),
-        _ if contender.overflows() => ("!", Role::Bad),
+        _ if compared.overflows() => ("!", Role::Bad),
         _ if fastest.contains(&key) => ("★", Role::Good),
         _ => (" ", Role::Text),
     };
@@ -293,7 +293,7 @@ fn row_spans(
     let text = if faded { theme.fg(Role::Muted) } else { plain() };
     let mark = if model.compare.marked.contains(&key) { "◆" } else { " " };
     let tail = if shown == Some(key) { SHOWN } else { "" };
-    let name = clip(model.contender_name(key), columns.name.saturating_sub(tail.width()));
+    let name = clip(model.compared_name(key), columns.name.saturating_sub(tail.width()));
     let name_style = if matches!(key, Key::Pin(_)) || faded { text } else { theme.bold(Role::Text) };
     let mut spans = vec![
         Span::styled(mark, theme.bold(Role::Accent)),
@@ -301,9 +301,9 @@ fn row_spans(
         Span::raw(" "),
         Span::styled(fit(&format!("{name}{tail}"), columns.name), name_style),
     ];
-    if !valid && contender.entry.played.is_none() {
-        let why = match contender.entry.status {
-            Some(Status::Infeasible) if contender.entry.plan.is_none() => "no plan keeps the limits",
+    if !valid && compared.entry.simulated.is_none() {
+        let why = match compared.entry.status {
+            Some(Status::Infeasible) if compared.entry.plan.is_none() => "no plan keeps the limits",
             Some(Status::Cancelled) => "stopped before it had a plan",
             _ => "the plan is not valid",
         };
@@ -312,18 +312,18 @@ fn row_spans(
         return spans;
     }
     if columns.strip > 0 {
-        spans.extend(pictures::strip(contender, columns.strip, &shades));
+        spans.extend(pictures::strip(compared, columns.strip, &shades));
     }
     if columns.bar > 0 {
-        spans.extend(pictures::against_best(&contender.entry, columns, fastest.contains(&key), theme));
+        spans.extend(pictures::against_best(&compared.entry, columns, fastest.contains(&key), theme));
     }
     for &(column, width) in &columns.columns {
         if columns.meter(column) > 0 {
-            spans.extend(meter(column, contender, columns, theme));
+            spans.extend(meter(column, compared, columns, theme));
         }
-        let over = column == Column::Memory && contender.overflows();
+        let over = column == Column::Memory && compared.overflows();
         let style = if over { theme.bold(Role::Bad) } else { text };
-        spans.push(Span::styled(fit_right(&cell(column, contender, columns.each), width), style));
+        spans.push(Span::styled(fit_right(&cell(column, compared, columns.each), width), style));
     }
     spans
 }
@@ -339,9 +339,8 @@ fn why_they_differ(model: &Model, all: &[Row], selected: Key) -> Option<String> 
     if first == second {
         return None;
     }
-    let named = |key: Key| {
-        model.contender(key).map(|contender| Named { name: model.contender_name(key), entry: &contender.entry })
-    };
+    let named =
+        |key: Key| model.compared(key).map(|compared| Named { name: model.compared_name(key), entry: &compared.entry });
     why(named(first)?, named(second)?)
 }
 
@@ -358,15 +357,15 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
     let mut tell = |text: &str| lines.extend(wrap(text, width).into_iter().map(Line::from));
     match all.get(cursor) {
         Some(&Row::Plan(key)) => {
-            let Some(contender) = model.contender(key) else { return vec![] };
-            let mut first = vec![Span::styled(model.contender_name(key).to_string(), theme.bold(Role::Text))];
-            if let Some(status) = contender.entry.status {
+            let Some(compared) = model.compared(key) else { return vec![] };
+            let mut first = vec![Span::styled(model.compared_name(key).to_string(), theme.bold(Role::Text))];
+            if let Some(status) = compared.entry.status {
                 first.push(Span::raw("  "));
-                first.push(header::status(status, contender.entry.gap(), theme));
+                first.push(header::status(status, compared.entry.gap(), theme));
             }
-            let limits = limits_in_words(&model.workload, &contender.shown.limits, 8);
+            let limits = limits_in_words(&model.workload, &compared.shown.limits, 8);
             let by = match key {
-                Key::Pin(_) => format!("  pin, by {}: {limits}", contender.entry.name),
+                Key::Pin(_) => format!("  pin, by {}: {limits}", compared.entry.name),
                 _ => format!("  {limits}"),
             };
             let used: usize = first.iter().map(Span::width).sum();
@@ -382,16 +381,16 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
             if let Some(verdict) = holds_now(model, key) {
                 tell(&verdict);
             }
-            if let Some(played) = &contender.entry.played {
-                match (per_sample(&contender.entry), contender.entry.prediction_error()) {
+            if let Some(simulated) = &compared.entry.simulated {
+                match (per_sample(&compared.entry), compared.entry.prediction_error()) {
                     (Some(promised), Some(error)) => tell(&format!(
                         "· its objective promises {promised} per sample, simulated as {} it takes {}: {:+.1}%",
-                        played.schedule.name(),
-                        units::seconds(1.0 / played.samples_per_s),
+                        simulated.schedule.name(),
+                        units::seconds(1.0 / simulated.samples_per_s),
                         100.0 * error
                     )),
-                    _ if played.schedule != contender.play.schedule => {
-                        tell(&format!("· simulated as {}", played.schedule.name()));
+                    _ if simulated.schedule != compared.setup.schedule => {
+                        tell(&format!("· simulated as {}", simulated.schedule.name()));
                     }
                     _ => {}
                 }
@@ -399,7 +398,7 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
             if let Some(told) = why_they_differ(model, all, key) {
                 tell(&told);
             }
-            for remark in &contender.entry.remarks {
+            for remark in &compared.entry.remarks {
                 tell(&format!("· {remark}"));
             }
             lines.insert(0, Line::from(first));
@@ -421,9 +420,9 @@ fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, theme: &Theme
 
 /// Whether a pin of other limits would also keep those in force.
 fn holds_now(model: &Model, key: Key) -> Option<String> {
-    let contender = model.contender(key).filter(|_| model.terms(key) == Terms::OtherLimits)?;
-    let (plan, _) = contender.shown.plan()?;
-    let plan = plan.clone().with_cpus_behind(contender.shown.limits.devices, model.limits.devices);
+    let compared = model.compared(key).filter(|_| model.terms(key) == Terms::OtherLimits)?;
+    let (plan, _) = compared.shown.plan()?;
+    let plan = plan.clone().with_cpus_behind(compared.shown.limits.devices, model.limits.devices);
     let score = crate::family::check(&model.workload, &model.limits, &plan);
     Some(match score.violations.first() {
         None => format!("✓ it keeps the limits at the left, too: {}", score.measure.show(score.value)),

@@ -1,6 +1,6 @@
 //! What Compare tells of a stage, in words: alike for one plan below the table and for two side by side.
 
-use crate::{tui::shown::Shown, units};
+use crate::{tui::shown::ShownRun, units};
 
 /// The cells of a stage.
 pub(super) struct StageCells {
@@ -15,7 +15,7 @@ pub(super) struct StageCells {
 
 impl StageCells {
     /// The cells of a stage of the plan that is shown; `None` where there is no such stage.
-    pub(super) fn of(shown: &Shown, stage: usize) -> Option<StageCells> {
+    pub(super) fn of(shown: &ShownRun, stage: usize) -> Option<StageCells> {
         let (plan, score) = shown.plan()?;
         let (part, scored) = (plan.stages.get(stage)?, score.stages.get(stage));
         Some(StageCells {

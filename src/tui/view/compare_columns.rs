@@ -8,10 +8,10 @@ use super::{
     compare_pictures as pictures,
 };
 use crate::{
-    study::{columns::Column, compare::Entry},
+    study::{columns::Column, compare::ComparedPlan},
     tui::{
         compare::{Key, Row},
-        contender::Contender,
+        compared::Compared,
         model::Model,
         theme::{Role, Theme},
     },
@@ -48,15 +48,15 @@ pub(super) fn head_of(column: Column, each: bool) -> &'static str {
 }
 
 /// The objective as a time, where that is of one sample.
-pub(super) fn per_sample(entry: &Entry) -> Option<String> {
+pub(super) fn per_sample(entry: &ComparedPlan) -> Option<String> {
     Column::Objective.cell(entry).strip_suffix("/sample").map(str::to_string)
 }
 
 /// What a column says of a plan; no unit that its title says.
-pub(super) fn cell(column: Column, contender: &Contender, each: bool) -> String {
+pub(super) fn cell(column: Column, compared: &Compared, each: bool) -> String {
     match column {
-        Column::Objective if each => per_sample(&contender.entry).unwrap_or_else(|| column.cell(&contender.entry)),
-        _ => column.cell(&contender.entry),
+        Column::Objective if each => per_sample(&compared.entry).unwrap_or_else(|| column.cell(&compared.entry)),
+        _ => column.cell(&compared.entry),
     }
 }
 
@@ -65,15 +65,15 @@ impl Columns {
         let keys: Vec<Key> =
             all.iter().filter_map(|row| if let Row::Plan(key) = row { Some(*key) } else { None }).collect();
         let sort = model.compare.sort;
-        let measured = keys.iter().filter_map(|key| model.contender(*key)).filter(|c| c.entry.value().is_some());
+        let measured = keys.iter().filter_map(|key| model.compared(*key)).filter(|c| c.entry.value().is_some());
         let each = measured.map(|c| per_sample(&c.entry)).all(|text| text.is_some());
         let needed = |column: Column| {
-            let cells = keys.iter().filter_map(|key| model.contender(*key)).map(|c| cell(column, c, each).width());
+            let cells = keys.iter().filter_map(|key| model.compared(*key)).map(|c| cell(column, c, each).width());
             // The sign of the order stands behind the title.
             let title = head_of(column, each).width() + if column == sort { 2 } else { 0 };
             cells.max().unwrap_or(1).max(title) + 2
         };
-        let longest = keys.iter().map(|key| model.contender_name(*key).width() + SHOWN.width()).max().unwrap_or(0);
+        let longest = keys.iter().map(|key| model.compared_name(*key).width() + SHOWN.width()).max().unwrap_or(0);
         // Cut names are worse than a figure less; the whole name stands below the table.
         let reserved = longest.clamp(NAME.0, NAME.1.min(width / 4).max(NAME.0));
         let mut used = GUTTER + reserved + needed(sort);
@@ -92,13 +92,13 @@ impl Columns {
         let metered = columns.iter().filter(|(column, _)| is_metered(*column)).count() * pictures::METERED;
         let meters = metered > 0 && left - name >= metered + ENOUGH;
         let (strip, bar) = pictures::widths(left - name - if meters { metered } else { 0 });
-        let valid = |key: &&Key| model.contender(**key).is_some_and(|contender| contender.entry.value().is_some());
-        let time = |key: &Key| model.contender(*key)?.entry.played.as_ref().map(|played| played.iteration_s);
+        let valid = |key: &&Key| model.compared(**key).is_some_and(|compared| compared.entry.value().is_some());
+        let time = |key: &Key| model.compared(*key)?.entry.simulated.as_ref().map(|simulated| simulated.iteration_s);
         let best = keys.iter().filter(valid).filter_map(time).fold(f64::INFINITY, f64::min);
         let times = (best, keys.iter().filter_map(time).fold(0.0, f64::max));
         let seen = |column: &Column| columns.iter().any(|(other, _)| other == column);
         let hidden = Column::ALL.into_iter().filter(|column| !seen(column)).collect();
-        let bubble = |key: &Key| Column::Bubble.figure(&model.contender(*key)?.entry);
+        let bubble = |key: &Key| Column::Bubble.figure(&model.compared(*key)?.entry);
         let most_bubble = keys.iter().filter_map(bubble).fold(0.0, f64::max);
         Columns { name, strip, bar, times, hidden, columns, each, meters, most_bubble }
     }
@@ -119,9 +119,9 @@ impl Columns {
 }
 
 /// The bar before a figure: of bubble against the largest, of memory against the limit.
-pub(super) fn meter(column: Column, contender: &Contender, columns: &Columns, theme: &Theme) -> Vec<Span<'static>> {
-    let figure = column.figure(&contender.entry).unwrap_or(0.0);
-    let whole = if column == Column::Bubble { columns.most_bubble } else { contender.memory_limit() };
+pub(super) fn meter(column: Column, compared: &Compared, columns: &Columns, theme: &Theme) -> Vec<Span<'static>> {
+    let figure = column.figure(&compared.entry).unwrap_or(0.0);
+    let whole = if column == Column::Bubble { columns.most_bubble } else { compared.memory_limit() };
     let role = if column == Column::Bubble { Role::Warning } else { Role::Activations };
     pictures::meter(figure / whole.max(f64::MIN_POSITIVE), theme.fg(role))
 }

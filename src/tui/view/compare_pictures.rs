@@ -8,9 +8,9 @@ use ratatui::{style::Style, text::Span};
 
 use super::{compare_columns::Columns, fit_right};
 use crate::{
-    study::compare::Entry,
+    study::compare::ComparedPlan,
     tui::{
-        contender::Contender,
+        compared::Compared,
         paint::shades::Shades,
         theme::{Role, Theme},
     },
@@ -40,10 +40,10 @@ pub(super) fn widths(free: usize) -> (usize, usize) {
 }
 
 /// The stages in their hues, each as wide as its time; a stage that is too short for a cell has none.
-pub(super) fn strip(contender: &Contender, width: usize, shades: &Shades) -> Vec<Span<'static>> {
+pub(super) fn strip(compared: &Compared, width: usize, shades: &Shades) -> Vec<Span<'static>> {
     let mut spans = vec![Span::raw(" ".repeat(GAP))];
     let loads: Vec<f64> =
-        contender.shown.score.iter().flat_map(|score| &score.stages).map(|stage| stage.load_s).collect();
+        compared.shown.score.iter().flat_map(|score| &score.stages).map(|stage| stage.load_s).collect();
     let whole: f64 = loads.iter().sum();
     let cells = width - GAP;
     if whole <= 0.0 {
@@ -63,10 +63,10 @@ pub(super) fn strip(contender: &Contender, width: usize, shades: &Shades) -> Vec
 }
 
 /// The time as a bar, the slowest plan's being the whole, and how much slower it is than the best.
-pub(super) fn against_best(entry: &Entry, columns: &Columns, best: bool, theme: &Theme) -> Vec<Span<'static>> {
+pub(super) fn against_best(entry: &ComparedPlan, columns: &Columns, best: bool, theme: &Theme) -> Vec<Span<'static>> {
     let width = columns.bar - GAP - WORDS;
     let (least, most) = columns.times;
-    let Some(time) = entry.played.as_ref().map(|played| played.iteration_s).filter(|_| most > 0.0) else {
+    let Some(time) = entry.simulated.as_ref().map(|simulated| simulated.iteration_s).filter(|_| most > 0.0) else {
         return vec![Span::raw(" ".repeat(columns.bar))];
     };
     let length = ((time / most * width as f64).round() as usize).clamp(1, width);

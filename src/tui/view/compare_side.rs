@@ -22,7 +22,7 @@ use crate::{
     tui::{
         action::Action,
         compare::Key,
-        contender::Contender,
+        compared::Compared,
         model::{Hit, Model},
         theme::{Role, Theme},
     },
@@ -79,7 +79,7 @@ impl Columns {
 /// One of the two plans.
 struct Half<'a> {
     name: &'a str,
-    contender: &'a Contender,
+    compared: &'a Compared,
 }
 
 /// Draws the two plans, if two are open; whether they are.
@@ -91,7 +91,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) -> bool
     };
     let theme = model.theme.clone();
     let columns = Columns::new(area.width as usize);
-    let half = |key: Key| model.contender(key).map(|contender| Half { name: model.contender_name(key), contender });
+    let half = |key: Key| model.compared(key).map(|compared| Half { name: model.compared_name(key), compared });
     let (Some(first), Some(second)) = (half(side.first), half(side.second)) else { return false };
     let mut text = totals(&first, &second, area.width as usize, &theme);
     text.push(titles(columns, &theme));
@@ -127,7 +127,7 @@ fn totals(first: &Half<'_>, second: &Half<'_>, width: usize, theme: &Theme) -> V
         ];
         let mut used = name_width + 2;
         for column in figures {
-            let cell = column.cell(&half.contender.entry);
+            let cell = column.cell(&half.compared.entry);
             let more = against.and_then(|other| change(column, other, half)).unwrap_or_default();
             let unit = match column {
                 Column::Time => " per batch",
@@ -151,8 +151,8 @@ fn totals(first: &Half<'_>, second: &Half<'_>, width: usize, theme: &Theme) -> V
 
 /// By how much a figure of the second is more or less, in words; `None` where both are alike or cannot be compared.
 fn change(column: Column, first: &Half<'_>, second: &Half<'_>) -> Option<String> {
-    let (before, after) = (column.figure(&first.contender.entry)?, column.figure(&second.contender.entry)?);
-    let of = |half: &Half<'_>| half.contender.entry.score.as_ref().map(|score| score.measure);
+    let (before, after) = (column.figure(&first.compared.entry)?, column.figure(&second.compared.entry)?);
+    let of = |half: &Half<'_>| half.compared.entry.score.as_ref().map(|score| score.measure);
     if column == Column::Objective && of(first) != of(second) {
         return None;
     }
@@ -190,7 +190,7 @@ fn row_line(
 ) -> Line<'static> {
     use side_by_side::Row;
     let empty = |home: Option<usize>, names: &Half<'_>| {
-        let text = home.map_or("-".into(), |stage| format!("in {}", names.contender.shown.names.caption(stage)));
+        let text = home.map_or("-".into(), |stage| format!("in {}", names.compared.shown.names.caption(stage)));
         vec![Span::styled(fit(&text, columns.half()), theme.fg(Role::Muted))]
     };
     let between = Span::styled(" │ ", theme.fg(Role::Border));
@@ -226,7 +226,7 @@ fn row_line(
 }
 
 fn compared(first: &Half<'_>, i: usize, second: &Half<'_>, j: usize) -> Difference {
-    match (first.contender.shown.plan(), second.contender.shown.plan()) {
+    match (first.compared.shown.plan(), second.compared.shown.plan()) {
         (Some((a, scored)), Some((b, other))) => difference((a, scored, i), (b, other, j)),
         _ => Difference::default(),
     }
@@ -240,7 +240,7 @@ fn stage_spans(
     columns: Columns,
     theme: &Theme,
 ) -> Vec<Span<'static>> {
-    let Some(words) = StageCells::of(&half.contender.shown, stage) else { return vec![] };
+    let Some(words) = StageCells::of(&half.compared.shown, stage) else { return vec![] };
     let none = Difference::default();
     let different = different.unwrap_or(&none);
     let arrow = |change: f64| match change {

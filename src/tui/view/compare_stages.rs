@@ -14,7 +14,7 @@ use ratatui::{
 };
 
 use super::{compare_cells::StageCells, fit, fit_right, rows, scrollbar};
-use crate::tui::{model::Model, paint::shades::Shades, shown::Shown, theme::Role};
+use crate::tui::{model::Model, paint::shades::Shades, shown::ShownRun, theme::Role};
 
 /// The least height.
 const LEAST: u16 = 5;
@@ -26,7 +26,7 @@ const VALUE: usize = 12;
 const LONGEST: usize = 40;
 
 /// Draws them, as many as there is room for.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun) {
     let Some((_, score)) = shown.plan() else { return };
     let fixed = NAME + DEGREES + NODES + 2 * VALUE + 3;
     if area.height < LEAST || usize::from(area.width) < fixed || score.stages.is_empty() {

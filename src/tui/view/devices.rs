@@ -25,8 +25,8 @@ use crate::{
     tui::{
         model::{Focus, Hit, Model},
         paint::{atlas::Atlas, map::Map, map_layout::MapLayout, shades::Shades},
-        played::Played,
-        shown::Shown,
+        shown::ShownRun,
+        simulated::Simulated,
         theme::{Role, Theme},
         widget::bar::{self, Part},
     },
@@ -83,7 +83,7 @@ const VALUE: usize = 10;
 const DETAIL: u16 = 6;
 const TALL: u16 = 17;
 
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &ShownRun, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
     frame.render_widget(Paragraph::new(summary(model, shown, plan, score, area.width)), rows(area, 0, 3));
     let listed = model.device_rows().len() as u16 + 5 + 1 + DETAIL;
@@ -136,7 +136,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
 const WITH_MAP: u16 = 7;
 
 /// Every device with its stage, the selected one marked, in an area; gives the lines it took.
-fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown, plan: &Plan) -> u16 {
+fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, plan: &Plan) -> u16 {
     if area.height < WITH_MAP {
         return 0;
     }
@@ -159,26 +159,26 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown, pla
 }
 
 /// The matrix of links between stages.
-fn matrix<'a>(model: &'a Model, shown: &'a Shown, selected: usize) -> Matrix<'a> {
-    let same = |played: &&Played| std::ptr::eq(&raw const *played.shown, shown);
+fn matrix<'a>(model: &'a Model, shown: &'a ShownRun, selected: usize) -> Matrix<'a> {
+    let same = |simulated: &&Simulated| std::ptr::eq(&raw const *simulated.shown, shown);
     let shades = Shades::new(&model.theme, model.depth);
-    Matrix { shown, played: model.played.as_deref().filter(same), theme: &model.theme, shades, selected }
+    Matrix { shown, simulated: model.simulated.as_deref().filter(same), theme: &model.theme, shades, selected }
 }
 
 /// The topology that the plan sits on.
-fn wired<'a>(model: &'a Model, shown: &'a Shown, selected: usize) -> topology::Section<'a> {
+fn wired<'a>(model: &'a Model, shown: &'a ShownRun, selected: usize) -> topology::Section<'a> {
     let shades = Shades::new(&model.theme, model.depth);
     topology::Section { shown, theme: &model.theme, shades, selected }
 }
 
 /// Lines that links and operators would take.
-fn wanted(model: &Model, shown: &Shown, width: usize) -> usize {
+fn wanted(model: &Model, shown: &ShownRun, width: usize) -> usize {
     let operators = operator_flows::lines(shown, (width, 24), &model.theme).len();
     wired(model, shown, 0).wanted(width) + matrix(model, shown, 0).wanted() + operators
 }
 
 /// Links and operators, in the room there is.
-fn told_lines(model: &Model, shown: &Shown, selected: usize, (width, height): (usize, usize)) -> Vec<Line<'static>> {
+fn told_lines(model: &Model, shown: &ShownRun, selected: usize, (width, height): (usize, usize)) -> Vec<Line<'static>> {
     let mut lines = wired(model, shown, selected).lines(width, height);
     lines.extend(matrix(model, shown, selected).lines(width, height.saturating_sub(lines.len())));
     lines.extend(operator_flows::lines(shown, (width, height.saturating_sub(lines.len())), &model.theme));
@@ -187,7 +187,7 @@ fn told_lines(model: &Model, shown: &Shown, selected: usize, (width, height): (u
 
 /// Titles and what the fills mean, over the columns.
 fn legend(
-    shown: &Shown,
+    shown: &ShownRun,
     score: &Score,
     parts: &[LoadPart],
     theme: &Theme,
@@ -233,7 +233,7 @@ fn time_title(width: usize) -> &'static str {
 fn draw_detail(
     frame: &mut Frame<'_>,
     area: Rect,
-    shown: &Shown,
+    shown: &ShownRun,
     score: &Score,
     parts: &[LoadPart],
     stage: usize,
@@ -311,7 +311,7 @@ fn hue(model: &Model, plan: &Plan, stage: usize) -> Style {
 fn row_spans(
     row: DeviceRow,
     model: &Model,
-    shown: &Shown,
+    shown: &ShownRun,
     plan: &Plan,
     score: &Score,
     parts: &[LoadPart],

@@ -64,7 +64,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     if model.planning_shown() {
         hints.push(pair("esc", "stop and keep the best"));
     }
-    if model.visited().is_some()
+    if model.previewed().is_some()
         && let Some(key) = model.keymap.of_action(Action::Back)
     {
         hints.push((key, "back to Compare".into()));
@@ -98,7 +98,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
         hints.push((key, entry.hint.to_string()));
     }
     // While the left panel hears the arrow keys, what plays the batch is heard too.
-    let plays = model.focus == Focus::Panel && model.played.is_some();
+    let plays = model.focus == Focus::Panel && model.simulated.is_some();
     if let Some(key) = model.keymap.of_action(Action::PlayBatch).filter(|_| plays && near(Scope::Overview)) {
         hints.insert(hints.len().min(2), (key, "play".into()));
     }

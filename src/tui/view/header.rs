@@ -108,7 +108,7 @@ fn result(model: &Model) -> Vec<Span<'static>> {
         return vec![name(model.current_planner().info().name), sign];
     }
     let Some(shown) = &model.shown else { return vec![] };
-    let maker = model.visited().unwrap_or(shown.planner.name);
+    let maker = model.previewed().unwrap_or(shown.planner.name);
     let mut spans = vec![name(maker), status(shown.outcome.status, shown.outcome.gap(), theme)];
     if let Some(objective) = shown.outcome.objective {
         // A value without a plan would be nobody's.
@@ -116,8 +116,8 @@ fn result(model: &Model) -> Vec<Span<'static>> {
         spans.extend(text.map(|text| Span::styled(text, theme.bold(Role::Text))));
     }
     // The model's value is never without the simulated one.
-    let played = model.played.as_ref().filter(|played| std::ptr::eq(played.shown.as_ref(), shown.as_ref()));
-    if let Some(promise) = played.and_then(|played| played.promise) {
+    let simulated = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown.as_ref()));
+    if let Some(promise) = simulated.and_then(|simulated| simulated.promise) {
         spans.push(Span::styled(format!(" (simulated {})", promise.short()), theme.fg(Role::Text)));
     }
     spans.push(Span::styled(format!("  in {} ", short_seconds(shown.seconds)), theme.fg(Role::Muted)));

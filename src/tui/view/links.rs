@@ -11,8 +11,8 @@ use crate::{
     family::{self, describe::Flow},
     tui::{
         paint::shades::{Activity, Shades},
-        played::Played,
-        shown::Shown,
+        shown::ShownRun,
+        simulated::Simulated,
         theme::{Role, Theme},
     },
 };
@@ -25,9 +25,9 @@ const FIGURES: usize = 34;
 
 /// What a matrix is drawn from.
 pub(super) struct Matrix<'a> {
-    pub shown: &'a Shown,
+    pub shown: &'a ShownRun,
     /// The batch in the simulator, which tells how busy links are.
-    pub played: Option<&'a Played>,
+    pub simulated: Option<&'a Simulated>,
     pub theme: &'a Theme,
     pub shades: Shades,
     /// The stage that must be seen.
@@ -142,10 +142,11 @@ impl Matrix<'_> {
 
     /// Share of the batch during which the link between two stages carries activations.
     fn busy(&self, from: usize, to: usize) -> Option<f64> {
-        let played = self.played?;
-        let transfer = played.pipeline.transfers.iter().find(|transfer| (transfer.from, transfer.to) == (from, to))?;
-        let whole = played.timeline.iteration_s;
-        (whole > 0.0).then(|| (transfer.seconds * f64::from(played.pipeline.microbatches) / whole).min(1.0))
+        let simulated = self.simulated?;
+        let transfer =
+            simulated.pipeline.transfers.iter().find(|transfer| (transfer.from, transfer.to) == (from, to))?;
+        let whole = simulated.timeline.iteration_s;
+        (whole > 0.0).then(|| (transfer.seconds * f64::from(simulated.pipeline.microbatches) / whole).min(1.0))
     }
 }
 

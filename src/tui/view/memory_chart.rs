@@ -24,7 +24,7 @@ use crate::{
     simulate::MemoryParts,
     tui::{
         paint::shades::{Memory, Shades},
-        played::Played,
+        simulated::Simulated,
         theme::{Role, Theme},
     },
     units,
@@ -65,19 +65,20 @@ pub(super) fn draw(
     buffer: &mut Buffer,
     area: Rect,
     (theme, shades): (&Theme, &Shades),
-    played: &Played,
+    simulated: &Simulated,
     stage: usize,
     limit: f64,
     (from, to): (f64, f64),
 ) {
-    let (Some(steps), Some(parts)) = (played.timeline.memory.get(stage), played.timeline.peak_parts.get(stage)) else {
+    let (Some(steps), Some(parts)) = (simulated.timeline.memory.get(stage), simulated.timeline.peak_parts.get(stage))
+    else {
         return;
     };
     let columns = area.width.saturating_sub(LABEL);
     if area.height < 2 || columns == 0 || to <= from {
         return;
     }
-    let peak = played.timeline.peak_memory_bytes.get(stage).copied().unwrap_or(0.0);
+    let peak = simulated.timeline.peak_memory_bytes.get(stage).copied().unwrap_or(0.0);
     let layers = layers(parts);
     // Against a limit that is far away nothing could be seen: then the chart ends a little above the peak.
     let far = peak < limit / 8.0;
@@ -94,7 +95,7 @@ pub(super) fn draw(
             buffer.set_string(place.x + used + 1, place.y, rule, theme.fg(Role::Border));
         }
     }
-    let names = [("memory", theme.fg(Role::Muted)), (played.shown.names.caption(stage), theme.fg(Role::Muted))];
+    let names = [("memory", theme.fg(Role::Muted)), (simulated.shown.names.caption(stage), theme.fg(Role::Muted))];
     let value = units::bytes_like(peak, limit);
     let names = names.into_iter().chain([(value.as_str(), theme.bold(Role::Text))]);
     for (y, (text, style)) in (0..area.height).zip(names) {

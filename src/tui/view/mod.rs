@@ -182,7 +182,7 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         (Some((plan, score)), View::Devices) => devices::draw(frame, inner, model, &shown, plan, score),
         (Some(_), _) => timeline::draw(frame, inner, model, &shown),
     }
-    let other = model.played.as_ref().is_some_and(|played| !std::sync::Arc::ptr_eq(&played.shown, &shown));
+    let other = model.simulated.as_ref().is_some_and(|simulated| !std::sync::Arc::ptr_eq(&simulated.shown, &shown));
     if model.stale() || (model.view == View::Timeline && other) {
         fade(frame, inner, &model.theme);
     }

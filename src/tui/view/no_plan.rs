@@ -10,11 +10,11 @@ use ratatui::{
 use super::{fit, wrap};
 use crate::{
     cluster::LimitKind,
-    tui::{Action, model::Model, shown::Shown, theme::Role},
+    tui::{Action, model::Model, shown::ShownRun, theme::Role},
     units,
 };
 
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun) {
     let theme = &model.theme;
     let width = (area.width as usize).min(84);
     let mut lines =

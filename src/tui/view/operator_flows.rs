@@ -6,7 +6,7 @@ use super::{fit, fit_right, links::title};
 use crate::{
     family::operators::usage::OperatorUse,
     tui::{
-        shown::Shown,
+        shown::ShownRun,
         theme::{Role, Theme},
         widget::bar::{self, Part},
     },
@@ -19,7 +19,7 @@ const TIME: usize = 11;
 const SHARE: usize = 7;
 
 /// As many of both as there is room for; half each, if neither fits whole.
-pub(super) fn lines(shown: &Shown, (width, height): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
+pub(super) fn lines(shown: &ShownRun, (width, height): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
     let Some(found) = &shown.operators else { return vec![] };
     let idle = idle_lines(shown, found, width, theme);
     let edges = edge_lines(shown, found, width, theme);
@@ -34,7 +34,7 @@ pub(super) fn lines(shown: &Shown, (width, height): (usize, usize), theme: &Them
     lines
 }
 
-fn edge_lines(shown: &Shown, found: &OperatorUse, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn edge_lines(shown: &ShownRun, found: &OperatorUse, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let whole: f64 = found.step_s.max(f64::MIN_POSITIVE);
     let name = |node: usize| shown.workload.nodes[node].label();
     let costly = found.edges.iter().filter(|edge| edge.seconds > 0.0);
@@ -67,7 +67,7 @@ fn edge_lines(shown: &Shown, found: &OperatorUse, width: usize, theme: &Theme) -
     lines
 }
 
-fn idle_lines(shown: &Shown, found: &OperatorUse, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn idle_lines(shown: &ShownRun, found: &OperatorUse, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let count = found.idle.len();
     let text = match count {
         0 => format!("no device is idle: every operator is on all {}", found.devices),

@@ -1,4 +1,4 @@
-//! The left panel: planners, limits, options and how plans are played, all that can be set.
+//! The left panel: planners, limits, options and how plans are simulated, all that can be set.
 //!
 //! Limits are always whole; where there is no room for everything, the other parts share what is left and show what is
 //! around the selected row, and their title says which part.
@@ -46,8 +46,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
         Some(row) => model.unheard(row).is_some(),
         None => false,
     };
-    let played = focused && model.panel_row().is_some_and(|row| row.section() == PanelSection::Play);
-    if refused || played {
+    let simulated = focused && model.panel_row().is_some_and(|row| row.section() == PanelSection::Setup);
+    if refused || simulated {
         help.truncate(height / 3);
     } else if !focused || all + help.len() >= height {
         help.clear();
@@ -129,15 +129,15 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
             format!("{}{}", spec.help, more.unwrap_or_default())
         }
         Some(row @ PanelRow::Schedule) => {
-            let refused = match (model.unheard(row), &model.played) {
+            let refused = match (model.unheard(row), &model.simulated) {
                 (Some(_), _) | (_, None) => String::new(),
-                (None, Some(played)) => {
-                    let refused = Schedule::ALL.into_iter().filter(|s| played.pipeline.refusal(*s).is_some());
+                (None, Some(simulated)) => {
+                    let refused = Schedule::ALL.into_iter().filter(|s| simulated.pipeline.refusal(*s).is_some());
                     let names: Vec<&str> = refused.map(Schedule::name).collect();
                     if names.is_empty() {
                         String::new()
                     } else {
-                        format!("; this plan cannot play {}", names.join(", "))
+                        format!("; this plan cannot run {}", names.join(", "))
                     }
                 }
             };
@@ -227,19 +227,19 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, 
             (pair(model, spec.label, &text, changed, width), steps)
         }
         PanelRow::Schedule => {
-            let changed = model.play.schedule != Schedule::ALL[0];
+            let changed = model.setup.schedule != Schedule::ALL[0];
             // Beside the others it is plain whose variants they are.
-            let name = model.play.schedule.name().trim_end_matches(" 1F1B");
-            (played_pair(model, row, "schedule", name, changed, width), true)
+            let name = model.setup.schedule.name().trim_end_matches(" 1F1B");
+            (simulator_pair(model, row, "schedule", name, changed, width), true)
         }
         PanelRow::Setting(setting) => {
-            let changed = !setting.same(&model.play.settings, &model.first_settings);
+            let changed = !setting.same(&model.setup.settings, &model.first_settings);
             let text = match setting {
-                Setting::Overlap if model.play.settings.overlap => "on".to_string(),
+                Setting::Overlap if model.setup.settings.overlap => "on".to_string(),
                 Setting::Overlap => "off".to_string(),
-                _ => setting.show(&model.play.settings),
+                _ => setting.show(&model.setup.settings),
             };
-            (played_pair(model, row, setting.label(), &text, changed, width), true)
+            (simulator_pair(model, row, setting.label(), &text, changed, width), true)
         }
     };
     let mut all = vec![Span::styled(sign, theme.fg(Role::Focus))];
@@ -276,7 +276,7 @@ fn pair(model: &Model, label: &str, value: &str, changed: bool, width: usize) ->
 }
 
 /// The same of what the simulator assumes: muted and in brackets where nothing listens to it.
-fn played_pair(
+fn simulator_pair(
     model: &Model,
     row: PanelRow,
     label: &str,

@@ -20,7 +20,7 @@ use crate::{
     plan::{NodeScore, Plan, Score, Stage, StageScore, Violation},
     tui::{
         paint::shades::Shades,
-        shown::Shown,
+        shown::ShownRun,
         theme::{Role, Theme},
         widget::{
             bar,
@@ -84,7 +84,7 @@ impl Columns {
 
 /// What all rows need.
 struct Tree<'a> {
-    shown: &'a Shown,
+    shown: &'a ShownRun,
     theme: &'a Theme,
     shades: &'a Shades,
     stages: usize,
@@ -109,7 +109,7 @@ fn filled(share: f64, width: usize, theme: &Theme) -> String {
 
 /// The rows of a plan.
 pub(super) fn branches(
-    shown: &Shown,
+    shown: &ShownRun,
     plan: &Plan,
     score: &Score,
     columns: Columns,

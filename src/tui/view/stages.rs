@@ -36,14 +36,14 @@ use crate::{
             stage_block::Block,
             strip::{Rows, Strip},
         },
-        played::Played,
-        shown::Shown,
+        shown::ShownRun,
+        simulated::Simulated,
         theme::{Role, Theme},
     },
     units,
 };
 
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown, plan: &Plan, score: &Score) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &ShownRun, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
     let columns = Columns::new(area.width as usize, shown.names.degrees);
     let shades = Shades::new(&theme, model.depth);
@@ -52,8 +52,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     // Lines of the plan in words, titles, rows, and one between them and what follows.
     let needed = 5 + model.stages.rows() as u16 + 1;
     let selected = model.stages.selected().first().map_or(0, |&stage| stage as usize);
-    let played = model.played.clone().filter(|played| std::ptr::eq(played.shown.as_ref(), shown));
-    let facts = Facts::of(shown, plan, score, played.as_deref(), selected);
+    let simulated = model.simulated.clone().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
+    let facts = Facts::of(shown, plan, score, simulated.as_deref(), selected);
     let hue = Style::new().fg(shades.color(shades.stage(selected, plan.stages.len())));
     let limit = shown.limits.memory_bytes;
     let block = Block { theme: &theme, shades: &shades, facts: &facts, hue, limit };
@@ -61,7 +61,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     // The selected stage and what would help stand right below the stages, not at the bottom edge.
     let whole = area;
     let area = rows(area, 0, (needed + told).saturating_add(would_help::MOST));
-    draw_batch(frame, rows(whole, area.height + 1, whole.height), &shades, &theme, (played.as_deref(), selected));
+    draw_batch(frame, rows(whole, area.height + 1, whole.height), &shades, &theme, (simulated.as_deref(), selected));
     let area = would_help::draw(frame, area, model, area.height.saturating_sub(needed + told));
     let lines = if model.edited() {
         of_edited(model, shown, plan, score, area.width)
@@ -83,16 +83,16 @@ fn draw_batch(
     area: Rect,
     shades: &Shades,
     theme: &Theme,
-    (played, selected): (Option<&Played>, usize),
+    (simulated, selected): (Option<&Simulated>, usize),
 ) {
     const NAMES: u16 = 5;
-    let Some(played) = played.filter(|played| played.timeline.iteration_s > 0.0) else { return };
-    let stages = played.timeline.replicas.len();
+    let Some(simulated) = simulated.filter(|simulated| simulated.timeline.iteration_s > 0.0) else { return };
+    let stages = simulated.timeline.replicas.len();
     if area.height < 6 || area.width <= NAMES || stages == 0 {
         return;
     }
-    let batch = played.timeline.iteration_s;
-    let strip = Strip { played, shades, theme, window: (0.0, batch) };
+    let batch = simulated.timeline.iteration_s;
+    let strip = Strip { simulated, shades, theme, window: (0.0, batch) };
     let title = Line::from(vec![
         Span::styled("Batch  ", theme.bold(Role::Text)),
         Span::styled(format!("{}, simulated", units::seconds(batch)), theme.fg(Role::Muted)),
@@ -122,7 +122,7 @@ pub(super) fn memory_title(limit: f64) -> String {
 }
 
 /// Titles over the columns, and below what the fills mean.
-fn titles(shown: &Shown, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Paragraph<'static> {
+fn titles(shown: &ShownRun, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
     let time_width = columns.bar + VALUE + 2;
     let slack = if columns.slack > 2 { fit_right("slack", columns.slack) } else { "  ".into() };

@@ -15,14 +15,14 @@ use crate::{
     study::promise::Promise,
     tui::{
         model::Model,
-        shown::Shown,
+        shown::ShownRun,
         theme::{Role, Theme},
     },
     units,
 };
 
 /// The lines of an edited plan, for a width: what it is worth against the planner's, what it breaks, what was done.
-pub(super) fn of_edited(model: &Model, shown: &Shown, plan: &Plan, score: &Score, width: u16) -> Vec<Line<'static>> {
+pub(super) fn of_edited(model: &Model, shown: &ShownRun, plan: &Plan, score: &Score, width: u16) -> Vec<Line<'static>> {
     let theme = &model.theme;
     let against = model.against();
     let worth = shown.outcome.objective.map_or_else(|| "worth nothing yet".into(), |value| plan.measure.show(value));
@@ -62,7 +62,7 @@ pub(super) fn of_edited(model: &Model, shown: &Shown, plan: &Plan, score: &Score
 }
 
 /// The lines, for a width.
-pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, width: u16) -> Vec<Line<'static>> {
+pub(super) fn summary(model: &Model, shown: &ShownRun, plan: &Plan, score: &Score, width: u16) -> Vec<Line<'static>> {
     let theme = &model.theme;
     let value = shown.outcome.objective.unwrap_or(score.value);
     let (proof, role) = proof(&shown.outcome);
@@ -112,7 +112,7 @@ pub(super) fn summary(model: &Model, shown: &Shown, plan: &Plan, score: &Score, 
 }
 
 /// What the plan is worth in its family's own figures, where it has some.
-fn figures(shown: &Shown, width: u16) -> Option<Line<'static>> {
+fn figures(shown: &ShownRun, width: u16) -> Option<Line<'static>> {
     let figures = shown.facts.get(1..).filter(|figures| !figures.is_empty())?;
     let phrases = figures.iter().map(|figure| vec![Span::raw(figure.clone())]).collect();
     flow(phrases, "   ", width.into(), 1).into_iter().next()
@@ -126,19 +126,19 @@ fn proven_of(outcome: &Outcome) -> Option<String> {
 /// What became of the planner's promise in the simulator, which knows the schedule, and why: `simulated as 1F1B: 21.90
 /// ms/sample, 9.2% more (uneven replicas 14.9%, transfers 1.6%), bubble 19.3%`. Not for one sample alone, whose time the
 /// planner counts in the same way.
-fn simulated(model: &Model, shown: &Shown, plan: &Plan) -> Option<String> {
-    let played = model.played.as_ref().filter(|played| std::ptr::eq(played.shown.as_ref(), shown))?;
-    let schedule = played.pipeline.schedule(played.schedule());
+fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
+    let simulated = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown))?;
+    let schedule = simulated.pipeline.schedule(simulated.schedule());
     let batch = !matches!(plan.measure, Measure::Latency { .. } | Measure::OperatorCost(_));
     if !batch || schedule == Schedule::SingleSample {
         return None;
     }
-    let timeline = &played.timeline;
-    let worth = played
+    let timeline = &simulated.timeline;
+    let worth = simulated
         .promise
         .as_ref()
         .map_or_else(|| format!("{} samples/s", units::number(timeline.samples_per_s)), Promise::told);
-    let lost = played.losses.map(|losses| losses.told()).filter(|lost| !lost.is_empty());
+    let lost = simulated.losses.map(|losses| losses.told()).filter(|lost| !lost.is_empty());
     let lost = lost.map(|lost| format!(" ({lost})")).unwrap_or_default();
     let bubble = units::percent(timeline.bubble);
     Some(format!("simulated as {}: {worth}{lost}, bubble {bubble}", schedule.name()))
@@ -181,7 +181,7 @@ fn latency(score: &Score) -> f64 {
 }
 
 /// What the slowest device does with its time.
-fn limited_by(shown: &Shown, plan: &Plan, score: &Score, theme: &Theme) -> Line<'static> {
+fn limited_by(shown: &ShownRun, plan: &Plan, score: &Score, theme: &Theme) -> Line<'static> {
     let parts = load_parts(score);
     let most = |of: fn(&crate::plan::StageScore) -> f64| {
         let stages = score.stages.iter().enumerate();

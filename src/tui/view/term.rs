@@ -56,7 +56,7 @@ fn field(model: &Model) -> Option<&'static str> {
         PanelRow::Limit(kind) => kind.label(),
         PanelRow::Dial(i) => model.dials[i].label,
         PanelRow::Option(i) => model.specs()[i].label,
-        PanelRow::Schedule => model.play.schedule.name(),
+        PanelRow::Schedule => model.setup.schedule.name(),
         PanelRow::Setting(setting) => setting.label(),
         PanelRow::Others => return None,
     })

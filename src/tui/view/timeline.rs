@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 1F1B   1.2 s per batch   1600 samples/s   bubble 8.1%
-//! played with no overlap, 8 buckets
+//! simulated with no overlap, 8 buckets
 //! forward, backward, transfer, all-reduce
 //! what sets the time of the batch: its critical path
 //!          0 ms          200 ms        400 ms
@@ -20,8 +20,8 @@ use crate::tui::{
     action::Action,
     model::Model,
     paint::shades::Shades,
-    played::Played,
-    shown::Shown,
+    shown::ShownRun,
+    simulated::Simulated,
     theme::{Role, Theme},
 };
 
@@ -33,9 +33,9 @@ pub(crate) type Row = (usize, Option<u32>);
 
 impl Model {
     /// The rows of the view, from the top.
-    pub(crate) fn timeline_rows(&self, played: &Played) -> Vec<Row> {
+    pub(crate) fn timeline_rows(&self, simulated: &Simulated) -> Vec<Row> {
         let mut rows = vec![];
-        for (stage, &replicas) in played.timeline.replicas.iter().enumerate() {
+        for (stage, &replicas) in simulated.timeline.replicas.iter().enumerate() {
             rows.push((stage, None));
             if self.timeline.unfolded.contains(&stage) {
                 rows.extend((0..replicas).map(|replica| (stage, Some(replica))));
@@ -56,17 +56,17 @@ const TALL: u16 = 24;
 /// Below this width what is under the cursor takes two lines.
 const WIDE: u16 = 110;
 
-pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &Shown) {
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &ShownRun) {
     let theme = model.theme.clone();
-    let Some(played) = model.played.clone() else {
+    let Some(simulated) = model.simulated.clone() else {
         frame.render_widget(Span::styled("playing the schedule …", theme.fg(Role::Muted)), area);
         return;
     };
     let shades = Shades::new(&theme, model.depth);
-    let batch = played.timeline.iteration_s;
+    let batch = simulated.timeline.iteration_s;
     model.timeline.columns = area.width.saturating_sub(LABEL);
     let window = model.timeline.window(batch);
-    let all = model.timeline_rows(&played);
+    let all = model.timeline_rows(&simulated);
     model.timeline.row = model.timeline.row.min(all.len().saturating_sub(1));
     let (stage, replica) = all.get(model.timeline.row).copied().unwrap_or_default();
 
@@ -79,7 +79,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     };
     let (good, most) = (below.saturating_sub(chart_height + GOOD_ROWS), below.saturating_sub(LEAST_ROWS));
     let path = (model.timeline.path, model.keymap.of_action(Action::MarkPath));
-    let mut head = timeline_head::lines(&played, path, window, (&theme, &shades), area.width.into(), good.into());
+    let mut head = timeline_head::lines(&simulated, path, window, (&theme, &shades), area.width.into(), good.into());
     head.truncate(most.into());
     let told = head.len() as u16;
     for (y, line) in (0..).zip(head) {
@@ -87,7 +87,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     }
     let part = window.1 - window.0 < batch * 0.999 && area.height >= TALL;
     if part {
-        timeline_whole::draw(frame.buffer_mut(), rows(area, told, 1), &played, window, (&theme, &shades));
+        timeline_whole::draw(frame.buffer_mut(), rows(area, told, 1), &simulated, window, (&theme, &shades));
     }
     let axis = told + u16::from(part);
     draw_axis(frame.buffer_mut(), rows(area, axis, 1), window, &theme);
@@ -96,12 +96,20 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     // What the rows do not need makes the chart of memory taller.
     let spare = timeline_rows::spare(grid_height, all.len()).min(TALLEST_CHART.saturating_sub(chart_height));
     let (grid_height, chart_height) = (grid_height - spare, chart_height + spare);
-    timeline_rows::draw(frame, rows(area, axis + 1, grid_height), model, &played, &all, window);
+    timeline_rows::draw(frame, rows(area, axis + 1, grid_height), model, &simulated, &all, window);
     let chart = rows(area, axis + 1 + grid_height, chart_height);
-    memory_chart::draw(frame.buffer_mut(), chart, (&theme, &shades), &played, stage, shown.limits.memory_bytes, window);
+    memory_chart::draw(
+        frame.buffer_mut(),
+        chart,
+        (&theme, &shades),
+        &simulated,
+        stage,
+        shown.limits.memory_bytes,
+        window,
+    );
     let marked = Rect { y: area.y + axis, height: chart.y.saturating_sub(area.y + axis), ..area };
     timeline_cursor::draw(frame.buffer_mut(), marked, model, window, &theme);
-    let told = timeline_cursor::lines(&played, (stage, replica), model.timeline.cursor_s, &theme, area.width.into());
+    let told = timeline_cursor::lines(&simulated, (stage, replica), model.timeline.cursor_s, &theme, area.width.into());
     let last = area.height.saturating_sub(told_height);
     for (y, line) in (last..).zip(told.into_iter().take(told_height.into())) {
         frame.render_widget(line, rows(area, y, 1));

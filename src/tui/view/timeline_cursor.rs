@@ -15,20 +15,20 @@ use crate::{
     simulate::{Event, EventKind},
     tui::{
         model::Model,
-        played::{Lane, Played},
+        simulated::{Lane, Simulated},
         theme::{Role, Theme},
     },
     units,
 };
 
 /// The lines below the chart: the time under the cursor and what happens then on a row.
-pub(super) fn lines(played: &Played, row: Row, cursor_s: f64, theme: &Theme, width: usize) -> Vec<Line<'static>> {
+pub(super) fn lines(simulated: &Simulated, row: Row, cursor_s: f64, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let mut groups = vec![vec![
         Span::styled("cursor ", theme.fg(Role::Muted)),
         Span::styled(units::seconds(cursor_s), theme.bold(Role::Accent)),
         Span::raw(" "),
     ]];
-    groups.extend(tell(played, row, cursor_s).into_iter().map(|phrase| vec![Span::raw(phrase)]));
+    groups.extend(tell(simulated, row, cursor_s).into_iter().map(|phrase| vec![Span::raw(phrase)]));
     flow(groups, " ", width, 2)
 }
 
@@ -74,20 +74,20 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, window: (f64,
 }
 
 /// What is under the cursor, in phrases that belong together.
-fn tell(played: &Played, (stage, replica): Row, time: f64) -> Vec<String> {
-    let names = &played.shown.names;
+fn tell(simulated: &Simulated, (stage, replica): Row, time: f64) -> Vec<String> {
+    let names = &simulated.shown.names;
     let name = names.long(stage);
     let of = match replica {
         Some(replica) => format!("{name}, replica {}", replica + 1),
-        None if played.timeline.replicas.get(stage).is_some_and(|&r| r > 1) => format!("{name}, replica 1"),
+        None if simulated.timeline.replicas.get(stage).is_some_and(|&r| r > 1) => format!("{name}, replica 1"),
         None => name.to_string(),
     };
     let replica = replica.unwrap_or(0);
-    let compute = played.at(Lane::Compute, stage, replica, time);
-    let link = played.at(Lane::Links, stage, replica, time);
+    let compute = simulated.at(Lane::Compute, stage, replica, time);
+    let link = simulated.at(Lane::Links, stage, replica, time);
     let words = |event: &Event| {
         let m = event.microbatch;
-        if let Some(part) = played.part(event) {
+        if let Some(part) = simulated.part(event) {
             return match event.kind {
                 EventKind::ToHost => format!("sending what {part} made"),
                 EventKind::FromHost => format!("receiving what {part} needs"),
@@ -102,14 +102,14 @@ fn tell(played: &Played, (stage, replica): Row, time: f64) -> Vec<String> {
             EventKind::OptimizerStep => "optimizer step".to_string(),
             EventKind::SendActivation { to } => format!("activations of {m} to {}", names.long(to as usize)),
             EventKind::SendGradient { to } => format!("gradients of {m} to {}", names.long(to as usize)),
-            EventKind::AllReduce if played.pipeline.settings.buckets > 1 => format!("all-reduce of bucket {m}"),
+            EventKind::AllReduce if simulated.pipeline.settings.buckets > 1 => format!("all-reduce of bucket {m}"),
             EventKind::AllReduce => "all-reduce of the gradients".to_string(),
             EventKind::ToHost => "to the host".to_string(),
             EventKind::FromHost => "from the host".to_string(),
         }
     };
     // Where a schedule has several parts of the model on a device, which one.
-    let parts = played.pipeline.virtual_stages(played.schedule());
+    let parts = simulated.pipeline.virtual_stages(simulated.schedule());
     let in_part = |event: &Event| if parts > 1 { format!(", part {}", event.part + 1) } else { String::new() };
     let mut told = match compute {
         Some(event) => vec![
@@ -117,12 +117,12 @@ fn tell(played: &Played, (stage, replica): Row, time: f64) -> Vec<String> {
             format!("on {of},"),
             format!("{} until {}", units::seconds(event.end_s - event.start_s), units::seconds(event.end_s)),
         ],
-        None if played.left_out(stage, replica, time) => {
-            let left_out = played.timeline.left_out.clone().unwrap_or_default();
+        None if simulated.left_out(stage, replica, time) => {
+            let left_out = simulated.timeline.left_out.clone().unwrap_or_default();
             let (first, last) = (left_out.start, left_out.end.saturating_sub(1));
             vec![format!("microbatches {first} to {last} go on like this:"), "they are counted, but not drawn".into()]
         }
-        None => match played.neighbour(stage, replica, time, true) {
+        None => match simulated.neighbour(stage, replica, time, true) {
             Some(next) => vec![format!("bubble on {of}"), format!("until {}", units::seconds(next))],
             None => vec![format!("{of} is done")],
         },

@@ -1,7 +1,7 @@
 //! The rows of the timeline: a line of compute for each stage or replica, and where there is room one of transfers.
 //!
 //! A stage's row shows its first replica: the others do the same with the microbatches between. Every column asks for
-//! the shares of its interval ([`Played::share`]), so a frame costs the same whether it covers ten events or a million.
+//! the shares of its interval ([`Simulated::share`]), so a frame costs the same whether it covers ten events or a million.
 
 use ratatui::{
     Frame,
@@ -24,7 +24,7 @@ use crate::{
             shades::{Activity, Shades},
             strip,
         },
-        played::{Lane, Played},
+        simulated::{Lane, Simulated},
         theme::{Role, Theme},
     },
 };
@@ -47,7 +47,7 @@ pub(super) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
     model: &mut Model,
-    played: &Played,
+    simulated: &Simulated,
     all: &[Row],
     window: (f64, f64),
 ) {
@@ -60,7 +60,7 @@ pub(super) fn draw(
     let lines = (pitch.saturating_sub(1) as u16).clamp(1, TALLEST);
     let visible = if pitch >= 2 { all.len() } else { (area.height as usize).saturating_sub(1).max(1) };
     let first = super::scrolled(selected, visible, all.len());
-    let stages = played.timeline.replicas.len();
+    let stages = simulated.timeline.replicas.len();
     let mut y = area.y;
     for (i, &(stage, replica)) in all.iter().enumerate().skip(first) {
         if y >= area.bottom() {
@@ -68,9 +68,9 @@ pub(super) fn draw(
         }
         let line = Rect { y, height: lines.min(area.bottom() - y), ..area };
         model.hits.push((line, Hit::ListRow(i)));
-        let count = played.timeline.replicas[stage];
+        let count = simulated.timeline.replicas[stage];
         let unfolded = model.timeline.unfolded.contains(&stage);
-        let name = (played.shown.names.short(stage), replica);
+        let name = (simulated.shown.names.short(stage), replica);
         draw_label(frame, Rect { height: 1, ..line }, &theme, name, count, unfolded, (i == selected, focused));
         let hue = shades.color(shades.stage(stage, stages));
         for y in line.top()..line.bottom() {
@@ -80,7 +80,7 @@ pub(super) fn draw(
         }
         let grid = Rect { x: line.x + LABEL.min(line.width), width: line.width.saturating_sub(LABEL), ..line };
         let strip =
-            Strip { grid, played, theme: &theme, shades: &shades, stage, replica: replica.unwrap_or(0), window };
+            Strip { grid, simulated, theme: &theme, shades: &shades, stage, replica: replica.unwrap_or(0), window };
         strip.draw_compute(frame.buffer_mut());
         if model.timeline.path {
             strip.draw_path(frame.buffer_mut(), Lane::Compute);
@@ -146,7 +146,7 @@ pub(super) fn send_color(shades: &Shades, activations: bool) -> Color {
 #[derive(Clone, Copy)]
 struct Strip<'a> {
     grid: Rect,
-    played: &'a Played,
+    simulated: &'a Simulated,
     theme: &'a Theme,
     shades: &'a Shades,
     stage: usize,
@@ -172,18 +172,18 @@ impl Strip<'_> {
 
     /// What one replica computes: boxes where events are wide enough to be told apart, else shares of each column.
     fn draw_compute(&self, buffer: &mut Buffer) {
-        let Strip { grid, played, shades, theme, stage, replica, window: (from, to) } = *self;
+        let Strip { grid, simulated, shades, theme, stage, replica, window: (from, to) } = *self;
         if self.is_empty() {
             return;
         }
-        let shares = strip::Strip { played, shades, theme, window: self.window };
+        let shares = strip::Strip { simulated, shades, theme, window: self.window };
         shares.draw_replica(buffer, grid, stage, replica);
-        let events = played.compute(stage, replica, from, to);
+        let events = simulated.compute(stage, replica, from, to);
         if events.len() * 2 <= grid.width as usize {
             for event in events {
                 let name = match event.kind {
                     EventKind::OptimizerStep => String::new(),
-                    _ => played.part(event).unwrap_or_else(|| event.microbatch.to_string()),
+                    _ => simulated.part(event).unwrap_or_else(|| event.microbatch.to_string()),
                 };
                 self.draw_box(buffer, event, &name);
             }
@@ -224,15 +224,15 @@ impl Strip<'_> {
 
     /// What is sent: activations bright, gradients dimmer, a thin line; without colours arrows.
     fn draw_links(&self, buffer: &mut Buffer) {
-        let Strip { grid, played, shades, stage, replica, window: (from, _), .. } = *self;
+        let Strip { grid, simulated, shades, stage, replica, window: (from, _), .. } = *self;
         if self.is_empty() {
             return;
         }
         let per_column = self.per_column();
         for column in 0..grid.width {
             let middle = from + (f64::from(column) + 0.5) * per_column;
-            let start = played.repeated(stage, replica, middle) - per_column / 2.0;
-            let sends = played.sending(stage, replica, start, start + per_column);
+            let start = simulated.repeated(stage, replica, middle) - per_column / 2.0;
+            let sends = simulated.sending(stage, replica, start, start + per_column);
             let symbol = match sends {
                 [true, true] => "↔",
                 [true, false] => "→",
@@ -250,11 +250,11 @@ impl Strip<'_> {
 
     /// Marks the events of the critical path on a row: a sign where one begins, underlined as long as it lasts.
     fn draw_path(&self, buffer: &mut Buffer, lane: Lane) {
-        let Strip { grid, played, theme, stage, replica, window: (from, to), .. } = *self;
+        let Strip { grid, simulated, theme, stage, replica, window: (from, to), .. } = *self;
         if self.is_empty() {
             return;
         }
-        for event in played.critical(lane, stage, replica, from, to) {
+        for event in simulated.critical(lane, stage, replica, from, to) {
             let (start, end) = (self.column(event.start_s), self.column(event.end_s));
             for x in start..end {
                 buffer[(grid.x + x, grid.y)].modifier.insert(Modifier::UNDERLINED);

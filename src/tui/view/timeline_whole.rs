@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 use super::timeline::{LABEL, label};
 use crate::tui::{
     paint::{map::EIGHTHS, shades::Shades, strip::Strip},
-    played::Played,
+    simulated::Simulated,
     theme::{Role, Theme},
 };
 
@@ -16,18 +16,18 @@ const MOST_STAGES: usize = 8;
 pub(super) fn draw(
     buffer: &mut Buffer,
     line: Rect,
-    played: &Played,
+    simulated: &Simulated,
     window: (f64, f64),
     (theme, shades): (&Theme, &Shades),
 ) {
     let columns = line.width.saturating_sub(LABEL);
-    let batch = played.timeline.iteration_s;
+    let batch = simulated.timeline.iteration_s;
     if line.height == 0 || columns == 0 || batch <= 0.0 {
         return;
     }
     buffer.set_stringn(line.x, line.y, label("batch"), LABEL.into(), theme.fg(Role::Muted));
-    let strip = Strip { played, shades, theme, window: (0.0, batch) };
-    let stages = played.timeline.replicas.len();
+    let strip = Strip { simulated, shades, theme, window: (0.0, batch) };
+    let stages = simulated.timeline.replicas.len();
     let taken = stages.min(MOST_STAGES);
     for column in 0..columns {
         let busy: f64 = (0..taken)

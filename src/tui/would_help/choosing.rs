@@ -58,7 +58,7 @@ impl Model {
 
     /// Whether the shown plan is none that is asked about: edited by hand, or one of the Compare table.
     pub(in crate::tui) fn aside(&self) -> bool {
-        self.edited() || self.visited().is_some()
+        self.edited() || self.previewed().is_some()
     }
 
     /// Hides or shows the panel; hidden it asks nothing.

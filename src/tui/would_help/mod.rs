@@ -21,13 +21,13 @@ use std::{
 pub(super) use self::{links::Widened, tried::Tried};
 use super::{
     model::Model,
-    shown::{Shown, Standing},
+    shown::{ShownRun, Standing},
     studies::{Finding, StudyKind},
     update::Effects,
 };
 use crate::{
     planner::{self, Problem, Search},
-    simulate::Play,
+    simulate::Setup,
     study::{
         explain::{Base, Cause, Explanation, Question},
         rivals::Rival,
@@ -62,13 +62,13 @@ pub(super) enum Phase {
 /// A plan, and how it is simulated.
 #[derive(Clone)]
 struct Of {
-    shown: Arc<Shown>,
-    play: Play,
+    shown: Arc<ShownRun>,
+    setup: Setup,
 }
 
 impl PartialEq for Of {
     fn eq(&self, other: &Of) -> bool {
-        Arc::ptr_eq(&self.shown, &other.shown) && self.play == other.play
+        Arc::ptr_eq(&self.shown, &other.shown) && self.setup == other.setup
     }
 }
 
@@ -122,16 +122,16 @@ impl Model {
     pub(super) fn look_what_would_help(&mut self) -> Effects {
         let planning = self.running.as_ref().is_some_and(|running| running.planning);
         // A plan that was made under other limits, or by hand, is no answer to what stands at the left.
-        let answers = |shown: &Arc<Shown>| {
+        let answers = |shown: &Arc<ShownRun>| {
             shown.plan().is_some() && shown.standing == Standing::Done && shown.limits == self.limits
         };
-        let shown = self.shown.clone().filter(|shown| answers(shown) && self.visited().is_none());
+        let shown = self.shown.clone().filter(|shown| answers(shown) && self.previewed().is_none());
         let Some(shown) = shown.filter(|_| !planning && !self.stale()) else {
             self.leave_what_would_help();
             return vec![];
         };
         let visible = self.view_has_help() && !self.would_help.folded;
-        let of = Of { shown, play: self.play };
+        let of = Of { shown, setup: self.setup };
         if self.would_help.of.as_ref() != Some(&of) && visible {
             self.cancel_study(StudyKind::Help);
             let help = &mut self.would_help;
@@ -191,7 +191,7 @@ impl Model {
     fn begin_what_would_help(&mut self) -> Effects {
         self.would_help.phase = Phase::Done;
         let Some(of) = self.would_help.of.clone() else { return vec![] };
-        let Of { shown, play } = of.clone();
+        let Of { shown, setup } = of.clone();
         let planner = self.planners.iter().copied().find(|planner| planner.info().id == shown.planner.id);
         let problem =
             Problem { workload: shown.workload.clone(), limits: shown.limits, options: shown.options.clone() };
@@ -213,16 +213,19 @@ impl Model {
         help.asked = Some(of);
         questions.drain(..known.min(questions.len()));
         let share = LEAST_SHARE.max(Duration::from_secs_f64(2.0 * shown.seconds));
-        let played = self.played.as_ref().filter(|played| Arc::ptr_eq(&played.shown, &shown) && played.play == play);
-        let now = played.map(|played| tried::rate(&played.timeline));
+        let simulated = self
+            .simulated
+            .as_ref()
+            .filter(|simulated| Arc::ptr_eq(&simulated.shown, &shown) && simulated.setup == setup);
+        let now = simulated.map(|simulated| tried::rate(&simulated.timeline));
         let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {
             // One core: the others are for what is asked next.
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).stack_size(planner::STACK_BYTES).build();
             let mut now = now;
             let mut ask = |question: &Question| {
                 let answer = base.ask(question, Some(share), search)?;
-                now = now.or_else(|| tried::simulated(&base, None, play, &search.part(Some(share))));
-                let tried = Tried::new(&base, answer, (play, now), &search.part(Some(share)));
+                now = now.or_else(|| tried::simulated(&base, None, setup, &search.part(Some(share))));
+                let tried = Tried::new(&base, answer, (setup, now), &search.part(Some(share)));
                 (!search.cancelled()).then_some(tried)
             };
             for question in &questions {
@@ -238,7 +241,7 @@ impl Model {
                 return;
             }
             found(Box::new(move |model| model.would_help.wider = wider));
-            let plan = || published::plans(&base, play, share, search);
+            let plan = || published::plans(&base, setup, share, search);
             let rivals = pool.as_ref().map_or_else(|_| plan(), |pool| pool.install(plan));
             if search.cancelled() {
                 return;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     planner::Search,
     run::Simulation,
-    simulate::Play,
+    simulate::Setup,
     study::{
         explain::Base,
         losses::Losses,
@@ -14,13 +14,13 @@ use crate::{
 };
 
 /// Their plans, the fastest first; each is planned within `share`, and simulated as the one on the screen.
-pub(super) fn plans(base: &Base, play: Play, share: Duration, search: &Search) -> Vec<Rival> {
+pub(super) fn plans(base: &Base, setup: Setup, share: Duration, search: &Search) -> Vec<Rival> {
     let others = rivals::asked(base);
     if others.is_empty() {
         return vec![];
     }
     let (workload, limits) = (&base.problem.workload, &base.problem.limits);
-    let own = Simulation::within(workload, limits, &base.plan, play, &search.part(Some(share))).ok();
+    let own = Simulation::within(workload, limits, &base.plan, setup, &search.part(Some(share))).ok();
     let Some(lost) = own.as_ref().and_then(Losses::of_simulation) else { return vec![] };
     let mut found: Vec<Rival> =
         others.into_iter().filter_map(|other| rivals::rival(other, (base, &lost), share, search)).collect();

@@ -5,7 +5,7 @@
 use crate::{
     planner::Search,
     run::Simulation,
-    simulate::{Play, Timeline},
+    simulate::{Setup, Timeline},
     study::explain::{Answer, Base, Certainty},
     units,
 };
@@ -30,9 +30,9 @@ pub(in crate::tui) struct Simulated {
 
 impl Tried {
     /// Simulates an answer, where it can be set and the plan at hand does `now` samples a second.
-    pub(super) fn new(base: &Base, answer: Answer, (play, now): (Play, Option<f64>), search: &Search) -> Self {
+    pub(super) fn new(base: &Base, answer: Answer, (setup, now): (Setup, Option<f64>), search: &Search) -> Self {
         let simulated = now.filter(|_| settable_one(&answer)).and_then(|now| {
-            let timeline = timeline(base, Some(&answer), play, search)?;
+            let timeline = timeline(base, Some(&answer), setup, search)?;
             let limits = answer.question.change.apply(&base.problem, base.planner).limits;
             let before = &base.problem.limits;
             let same = (limits.microbatches, limits.batch) == (before.microbatches, before.batch);
@@ -78,16 +78,16 @@ pub(super) fn rate(timeline: &Timeline) -> f64 {
 }
 
 /// Samples a second of the plan at hand, or of an answer's.
-pub(super) fn simulated(base: &Base, answer: Option<&Answer>, play: Play, search: &Search) -> Option<f64> {
-    timeline(base, answer, play, search).map(|timeline| rate(&timeline)).filter(|rate| *rate > 0.0 && rate.is_finite())
+pub(super) fn simulated(base: &Base, answer: Option<&Answer>, setup: Setup, search: &Search) -> Option<f64> {
+    timeline(base, answer, setup, search).map(|timeline| rate(&timeline)).filter(|rate| *rate > 0.0 && rate.is_finite())
 }
 
-fn timeline(base: &Base, answer: Option<&Answer>, play: Play, search: &Search) -> Option<Timeline> {
+fn timeline(base: &Base, answer: Option<&Answer>, setup: Setup, search: &Search) -> Option<Timeline> {
     let (problem, plan) = match answer {
         Some(answer) => (answer.question.change.apply(&base.problem, base.planner), answer.plan.as_ref()?),
         None => (base.problem.clone(), &base.plan),
     };
-    let simulation = Simulation::within(&problem.workload, &problem.limits, plan, play, search).ok()?;
+    let simulation = Simulation::within(&problem.workload, &problem.limits, plan, setup, search).ok()?;
     Some(simulation.timeline)
 }
 

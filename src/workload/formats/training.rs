@@ -25,8 +25,8 @@ use crate::{
     workload::{
         Provenance, Workload,
         training::{
-            Accelerator, Constants, Model, Precision, Settings, Stack, TrainingProfile, from_hugging_face, hardware,
-            published,
+            Accelerator, Constants, Model, Precision, Stack, TrainingProfile, TrainingSettings, from_hugging_face,
+            hardware, published,
         },
     },
 };
@@ -248,7 +248,7 @@ fn value(text: &str) -> Value {
 /// The text of a workload's file. What is read back is the same model under the same settings.
 pub fn text(workload: &Workload, profile: &TrainingProfile) -> String {
     let usual = profile.stack.settings();
-    let changed = Settings::NAMES.iter().filter(|(name, _)| profile.settings.text(name) != usual.text(name));
+    let changed = TrainingSettings::NAMES.iter().filter(|(name, _)| profile.settings.text(name) != usual.text(name));
     let settings: Map<String, Value> =
         changed.map(|(name, _)| ((*name).to_string(), value(&profile.settings.text(name)))).collect();
     let mut hardware: Map<String, Value> = Map::new();

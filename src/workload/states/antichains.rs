@@ -15,7 +15,7 @@ const MOST_NODES: usize = 1 << 14;
 const MOST_KEPT: usize = 1 << 23;
 
 /// What was found.
-pub(super) struct Found {
+pub(super) struct AllAntichains {
     /// Every antichain with the nodes it still needs, in the order they were met.
     pub(super) antichains: Vec<Vec<usize>>,
     /// The antichains in the order of states.
@@ -53,7 +53,7 @@ pub(super) fn find<'a>(
     label: &dyn Fn(usize) -> &'a str,
     most: usize,
     stopped: &dyn Fn() -> bool,
-) -> Result<Found, StatesError> {
+) -> Result<AllAntichains, StatesError> {
     let n = dag.len();
     if n > MOST_NODES {
         return Err(StatesError::TooLarge(MOST_NODES));
@@ -110,7 +110,7 @@ pub(super) fn find<'a>(
     }
     let order = numbered(&next, &|s| label(first[s]));
     let before = preceding(&next, &order);
-    Ok(Found { antichains, order, before, ancestors })
+    Ok(AllAntichains { antichains, order, before, ancestors })
 }
 
 /// The antichains one step after `antichain`, whose members with all they need are `kept`.

@@ -1,7 +1,7 @@
 //! The profile of real training: a model and how it is trained, not a table of times.
 //!
 //! A [`Model`] (read from a Hugging Face `config.json`, a preset or a [published] name) runs on [`Accelerator`]s with the
-//! [`Settings`] of a training engine. What any of it costs is derived by [`crate::family::training`] for every degree,
+//! [`TrainingSettings`] of a training engine. What any of it costs is derived by [`crate::family::training`] for every degree,
 //! micro-batch and precision.
 
 mod bounds;
@@ -16,4 +16,4 @@ pub use config::from_hugging_face;
 pub use hardware::{Accelerator, Constants};
 pub use model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection, Span};
 pub use profile::TrainingProfile;
-pub use run::{AttentionKernel, ContextStyle, Layout, Precision, Recompute, Run, Settings, Stack, ZeroBubble};
+pub use run::{AttentionKernel, ContextStyle, Layout, Precision, Recompute, Run, Stack, TrainingSettings, ZeroBubble};

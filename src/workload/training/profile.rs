@@ -1,6 +1,6 @@
 //! A model with the way it is to be trained, as a workload: a chain of embedding, layers and head.
 
-use super::{Accelerator, Constants, Layout, Model, Precision, Recompute, Run, Settings, Stack};
+use super::{Accelerator, Constants, Layout, Model, Precision, Recompute, Run, Stack, TrainingSettings};
 use crate::{
     graph::Dag,
     workload::{FileLimits, Format, Node, NodeId, Profile, Workload},
@@ -21,7 +21,7 @@ pub struct TrainingProfile {
     /// The profile of the settings.
     pub stack: Stack,
     /// What the software does.
-    pub settings: Settings,
+    pub settings: TrainingSettings,
     /// What it runs on.
     pub accelerator: Accelerator,
     /// What a run attains of the accelerator's data sheet.

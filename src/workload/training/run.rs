@@ -198,7 +198,7 @@ impl ContextStyle {
 
 /// What the training software does, whatever the degrees.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct TrainingSettings {
     /// Norms and dropout divided along the sequence over the tensor group.
     pub sequence_parallel: bool,
     /// Optimizer state divided over the data-parallel group.
@@ -259,8 +259,8 @@ impl Stack {
     }
 
     /// Its settings.
-    pub fn settings(self) -> Settings {
-        let plain = Settings {
+    pub fn settings(self) -> TrainingSettings {
+        let plain = TrainingSettings {
             sequence_parallel: true,
             distributed_optimizer: true,
             fsdp: false,
@@ -275,14 +275,14 @@ impl Stack {
             reserve_bytes: 6.0 * 1024.0 * 1024.0 * 1024.0,
         };
         match self {
-            Stack::Megatron2025 | Stack::Nemo24 => Settings { tp_overlap: true, ..plain },
-            Stack::Torchtitan => Settings { fsdp: true, attention: AttentionKernel::Flash2, ..plain },
+            Stack::Megatron2025 | Stack::Nemo24 => TrainingSettings { tp_overlap: true, ..plain },
+            Stack::Torchtitan => TrainingSettings { fsdp: true, attention: AttentionKernel::Flash2, ..plain },
             Stack::Plain => plain,
         }
     }
 }
 
-impl Settings {
+impl TrainingSettings {
     /// The names of all settings with what they may be, in the order they are shown.
     pub const NAMES: [(&'static str, &'static str); 12] = [
         ("sequence_parallel", "true or false"),
@@ -304,8 +304,8 @@ impl Settings {
     /// # Errors
     /// A sentence, if there is no such setting or it cannot be that.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let Some((_, values)) = Settings::NAMES.iter().find(|(known, _)| *known == name) else {
-            let known: Vec<&str> = Settings::NAMES.iter().map(|(name, _)| *name).collect();
+        let Some((_, values)) = TrainingSettings::NAMES.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<&str> = TrainingSettings::NAMES.iter().map(|(name, _)| *name).collect();
             let name = crate::text::printable(name);
             return Err(format!("there is no setting `{name}`; there are {}", known.join(", ")));
         };
@@ -399,7 +399,7 @@ pub struct Run {
     /// What is computed again.
     pub recompute: Recompute,
     /// What the software does.
-    pub settings: Settings,
+    pub settings: TrainingSettings,
     /// Layers of each stage, or of each virtual stage in the order of the model; even where empty.
     pub layers: Vec<u32>,
     /// The schedule, where it is not 1F1B or, with virtual stages, interleaved 1F1B.
@@ -435,7 +435,7 @@ mod tests {
             assert_eq!(Stack::find(&stack.id().to_uppercase()), Some(stack));
             let settings = stack.settings();
             let mut copy = Stack::Plain.settings();
-            for (name, _) in Settings::NAMES {
+            for (name, _) in TrainingSettings::NAMES {
                 copy.set(name, &settings.text(name)).unwrap();
             }
             assert_eq!(copy, settings);

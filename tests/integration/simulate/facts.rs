@@ -4,19 +4,19 @@ use crate::simulate::simulated::{
     Random, assert_sound, chain, close, random_pipeline, random_settings, stage, transfer,
 };
 use plantui::simulate::{
-    EventKind, LinkModel, PathKind, Pipeline, PipelineStage, Schedule, Settings, critical_path, simulate,
+    EventKind, LinkModel, PathKind, Pipeline, PipelineStage, Schedule, SimulatorSettings, critical_path, simulate,
 };
 
 fn uniform(stages: usize, microbatches: u32) -> Pipeline {
     chain(vec![stage(1.0, 2.0); stages], &vec![0.0; stages - 1], microbatches)
 }
 
-fn with(pipeline: &Pipeline, settings: Settings) -> Pipeline {
+fn with(pipeline: &Pipeline, settings: SimulatorSettings) -> Pipeline {
     Pipeline { settings, ..pipeline.clone() }
 }
 
-fn no_overlap() -> Settings {
-    Settings { overlap: false, ..Settings::default() }
+fn no_overlap() -> SimulatorSettings {
+    SimulatorSettings { overlap: false, ..SimulatorSettings::default() }
 }
 
 fn time(pipeline: &Pipeline, schedule: Schedule) -> f64 {
@@ -36,10 +36,10 @@ fn latency_is_hidden_by_more_warm_up_only() {
     let period = |schedule| (time(&pipeline(192), schedule) - time(&pipeline(64), schedule)) / 128.0;
     assert_eq!(period(Schedule::OneForwardOneBackward), 7.5);
     assert_eq!(period(Schedule::EagerOneForwardOneBackward), 6.0);
-    let more = Settings { extra_warm_up: Some(1), ..Settings::default() };
+    let more = SimulatorSettings { extra_warm_up: Some(1), ..SimulatorSettings::default() };
     let one_more = with(&pipeline(192), more);
     assert!(time(&one_more, Schedule::EagerOneForwardOneBackward) < time(&pipeline(192), Schedule::ALL[0]));
-    let none = Settings { extra_warm_up: Some(0), ..Settings::default() };
+    let none = SimulatorSettings { extra_warm_up: Some(0), ..SimulatorSettings::default() };
     let same = with(&pipeline(192), none);
     assert_eq!(time(&same, Schedule::EagerOneForwardOneBackward), time(&pipeline(192), Schedule::ALL[0]));
 }
@@ -102,7 +102,7 @@ fn waiting_for_devices_never_gets_stuck() {
     let mut runs = 0;
     for _ in 0..1500 {
         let mut pipeline = random_pipeline(&mut random);
-        pipeline.settings = Settings { overlap: false, ..random_settings(&mut random) };
+        pipeline.settings = SimulatorSettings { overlap: false, ..random_settings(&mut random) };
         for schedule in pipeline.playable() {
             runs += 1;
             let timeline = simulate(&pipeline, schedule);
@@ -180,8 +180,8 @@ fn without_transfers_overlap_changes_nothing() {
         pipeline.transfers.iter_mut().for_each(|transfer| transfer.seconds = 0.0);
         for settings in [
             no_overlap(),
-            Settings { links: LinkModel::Exclusive, ..Settings::default() },
-            Settings { links: LinkModel::Shared, ..no_overlap() },
+            SimulatorSettings { links: LinkModel::Exclusive, ..SimulatorSettings::default() },
+            SimulatorSettings { links: LinkModel::Shared, ..no_overlap() },
         ] {
             let waiting = with(&pipeline, settings);
             for schedule in pipeline.playable() {
@@ -205,7 +205,7 @@ fn links_of_one_replica_each_are_never_shared() {
         let links: Vec<f64> = (1..count).map(|_| random.time()).collect();
         let pipeline = chain(stages, &links, random.below(20) as u32);
         for links in [LinkModel::Exclusive, LinkModel::Shared] {
-            let settings = Settings { links, ..Settings::default() };
+            let settings = SimulatorSettings { links, ..SimulatorSettings::default() };
             for schedule in [Schedule::OneForwardOneBackward, Schedule::GPipe, Schedule::ZeroBubbleH1] {
                 assert_eq!(time(&with(&pipeline, settings), schedule), time(&pipeline, schedule));
             }
@@ -219,7 +219,10 @@ fn replicas_of_a_stage_wait_for_a_common_link() {
     let sender = PipelineStage { replicas: 2, ..stage(1.0, 0.0) };
     let pipeline = Pipeline { microbatches: 2, ..chain(vec![sender.clone(), sender], &[4.0], 2) };
     let arrivals = |links| {
-        let timeline = simulate(&with(&pipeline, Settings { links, ..Settings::default() }), Schedule::Inference);
+        let timeline = simulate(
+            &with(&pipeline, SimulatorSettings { links, ..SimulatorSettings::default() }),
+            Schedule::Inference,
+        );
         let sends = timeline.events.iter().filter(|e| e.kind.lane() == 1).map(|e| (e.start_s, e.end_s));
         sends.collect::<Vec<_>>()
     };
@@ -234,7 +237,7 @@ fn ports_of_machines_are_shared_by_all_stages_on_them() {
     let pipeline = Pipeline {
         transfers: vec![transfer(0, 2, 4.0), transfer(1, 2, 4.0)],
         machines: vec![vec![0], vec![0], vec![1]],
-        settings: Settings { links: LinkModel::Exclusive, ..Settings::default() },
+        settings: SimulatorSettings { links: LinkModel::Exclusive, ..SimulatorSettings::default() },
         ..chain(vec![stage(1.0, 1.0); 3], &[], 1)
     };
     let starts = |pipeline: &Pipeline| simulate(pipeline, Schedule::Inference).row(2, 0)[0].start_s;
@@ -256,7 +259,7 @@ fn bubbles_are_the_known_ones() {
         let plain = bubble_s(&pipeline, Schedule::OneForwardOneBackward);
         assert_eq!(plain, 3.0 * steps);
         for v in [1, 2, 3, 4] {
-            let parted = with(&pipeline, Settings { virtual_stages: v, ..Settings::default() });
+            let parted = with(&pipeline, SimulatorSettings { virtual_stages: v, ..SimulatorSettings::default() });
             let bubble = bubble_s(&parted, Schedule::Interleaved);
             assert!(close(bubble, plain / f64::from(v)), "{s} stages, {v} parts: {bubble} {plain}");
         }
@@ -321,7 +324,7 @@ fn what_a_schedule_cannot_play_is_refused_in_one_sentence() {
     skipping.transfers.push(transfer(0, 2, 1.0));
     assert!(refusal(&skipping, Schedule::Interleaved).ends_with("stage 1 also sends to stage 3"));
     assert!(refusal(&uniform(1, 4), Schedule::ZeroBubbleV).ends_with("at least two stages"));
-    let long = with(&uniform(16, 1_000_000), Settings { links: LinkModel::Shared, ..no_overlap() });
+    let long = with(&uniform(16, 1_000_000), SimulatorSettings { links: LinkModel::Shared, ..no_overlap() });
     assert!(refusal(&long, Schedule::GPipe).starts_with("transfers that wait"));
     // And what would do is said where there is such.
     let repair = |pipeline: &Pipeline, schedule| pipeline.repair(schedule).unwrap_or_default();
@@ -335,7 +338,7 @@ fn what_a_schedule_cannot_play_is_refused_in_one_sentence() {
     assert!(repair(&skipping, Schedule::ZeroBubbleV).starts_with("merge stages 2 to 3"));
     assert!(repair(&uniform(1, 4), Schedule::ZeroBubbleV).contains("split"));
     assert!(repair(&long, Schedule::GPipe).starts_with("private links"));
-    assert_eq!(refusal(&with(&long, Settings::default()), Schedule::GPipe), "");
+    assert_eq!(refusal(&with(&long, SimulatorSettings::default()), Schedule::GPipe), "");
     assert_eq!(simulate(&skipping, Schedule::Interleaved).events, []);
     assert_eq!(skipping.schedule(Schedule::Interleaved), Schedule::OneForwardOneBackward);
     assert_eq!(skipping.playable().len(), Schedule::ALL.len() - 2);
@@ -345,7 +348,8 @@ fn what_a_schedule_cannot_play_is_refused_in_one_sentence() {
 fn buckets_hide_the_all_reduce_behind_the_last_backward() {
     let reducing = PipelineStage { all_reduce_s: 2.0, replicas: 2, ..stage(1.0, 4.0) };
     let pipeline = Pipeline { microbatches: 2, stages: vec![reducing], ..Pipeline::default() };
-    let of = |buckets| with(&pipeline, Settings { buckets, optimizer_step_s: 0.5, ..Settings::default() });
+    let of =
+        |buckets| with(&pipeline, SimulatorSettings { buckets, optimizer_step_s: 0.5, ..SimulatorSettings::default() });
     assert_eq!(time(&of(1), Schedule::ALL[0]), 7.5);
     // The first of two begins two seconds before the backward ends.
     assert_eq!(time(&of(2), Schedule::ALL[0]), 6.5);
@@ -442,8 +446,8 @@ fn without_overlap_shorter_transfers_may_take_longer() {
         shorter[one] = (shorter[one] - whole(&mut random) / 2.0).max(0.0);
         let m = 2 + random.below(12) as u32;
         for schedule in [Schedule::OneForwardOneBackward, Schedule::GPipe] {
-            let played = |links: &[f64]| time(&with(&chain(stages.clone(), links, m), no_overlap()), schedule);
-            anomalies += u32::from(played(&shorter) > played(&links) * (1.0 + 1e-9));
+            let simulated = |links: &[f64]| time(&with(&chain(stages.clone(), links, m), no_overlap()), schedule);
+            anomalies += u32::from(simulated(&shorter) > simulated(&links) * (1.0 + 1e-9));
         }
     }
     assert!((1..100).contains(&anomalies), "{anomalies}");
@@ -499,7 +503,8 @@ fn contention_of_random_pipelines_is_sound() {
     for _ in 0..300 {
         let mut pipeline = random_pipeline(&mut random);
         for links in [LinkModel::Exclusive, LinkModel::Shared] {
-            pipeline.settings = Settings { links, overlap: random.below(2) == 0, ..random_settings(&mut random) };
+            pipeline.settings =
+                SimulatorSettings { links, overlap: random.below(2) == 0, ..random_settings(&mut random) };
             for schedule in pipeline.playable() {
                 assert_sound(&pipeline, schedule, &simulate(&pipeline, schedule));
             }
@@ -512,7 +517,7 @@ fn orders_with_several_parts_go_through_at_all_sizes() {
     for stages in 2..9usize {
         for microbatches in 1..20u32 {
             for virtual_stages in 1..5 {
-                let settings = Settings { virtual_stages, ..Settings::default() };
+                let settings = SimulatorSettings { virtual_stages, ..SimulatorSettings::default() };
                 let pipeline = with(&uniform(stages, microbatches), settings);
                 for schedule in [Schedule::Interleaved, Schedule::ZeroBubbleV] {
                     if pipeline.refusal(schedule).is_none() {

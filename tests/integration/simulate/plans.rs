@@ -11,25 +11,25 @@ use plantui::{
     family,
     planner::{self, Options, Problem, Search},
     run,
-    simulate::{EventKind, MOST_EVENTS, Pipeline, PipelineStage, Schedule, Settings, simulate},
+    simulate::{EventKind, MOST_EVENTS, Pipeline, PipelineStage, Schedule, SimulatorSettings, simulate},
     workload::load,
 };
 
 #[test]
 fn random_pipelines_are_sound() {
     let mut random = Random(11);
-    let mut played = std::collections::BTreeMap::new();
+    let mut simulated = std::collections::BTreeMap::new();
     for _ in 0..600 {
         let mut pipeline = random_pipeline(&mut random);
-        for settings in [Settings::default(), random_settings(&mut random)] {
+        for settings in [SimulatorSettings::default(), random_settings(&mut random)] {
             pipeline.settings = settings;
             for schedule in pipeline.playable() {
-                *played.entry(schedule.id()).or_insert(0) += 1;
+                *simulated.entry(schedule.id()).or_insert(0) += 1;
                 assert_sound(&pipeline, schedule, &simulate(&pipeline, schedule));
             }
         }
     }
-    assert!(Schedule::ALL.iter().all(|schedule| played[schedule.id()] > 300), "{played:?}");
+    assert!(Schedule::ALL.iter().all(|schedule| simulated[schedule.id()] > 300), "{simulated:?}");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_stage_takes_the_same_time_in_whatever_order_its_nodes_are_listed() {
         stage.nodes.reverse();
         stage.choices.reverse();
     }
-    let settings = Settings { overlap: false, ..Settings::default() };
+    let settings = SimulatorSettings { overlap: false, ..SimulatorSettings::default() };
     let pipelines = [&plan, &listed].map(|plan| family::pipeline(&workload, &limits, plan, &settings));
     for (a, b) in pipelines[0].stages.iter().zip(&pipelines[1].stages) {
         assert_eq!((a.forward_s, a.backward_s, a.all_reduce_s), (b.forward_s, b.backward_s, b.all_reduce_s));
@@ -207,7 +207,7 @@ fn published_bert_plans_simulate_as_checked() {
         let problem = Problem { workload: workload.clone(), limits, options };
         let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         let (plan, score) = (outcome.plan.unwrap(), score.unwrap());
-        let pipeline = family::pipeline(&workload, &limits, &plan, &Settings::default());
+        let pipeline = family::pipeline(&workload, &limits, &plan, &SimulatorSettings::default());
         for schedule in pipeline.playable() {
             let timeline = simulate(&pipeline, schedule);
             assert_sound(&pipeline, schedule, &timeline);

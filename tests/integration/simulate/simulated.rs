@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use plantui::simulate::{
-    Event, EventKind, LinkModel, Pipeline, PipelineStage, Schedule, Settings, Timeline, Transfer, critical_path,
+    Event, EventKind, LinkModel, Pipeline, PipelineStage, Schedule, SimulatorSettings, Timeline, Transfer,
+    critical_path,
 };
 
 /// Deterministic pseudo-random numbers.
@@ -43,7 +44,7 @@ pub(crate) fn chain(stages: Vec<PipelineStage>, seconds: &[f64], microbatches: u
 }
 
 /// A pipeline with replicas, skip edges and stages that nothing joins; or, every other time, a chain that all schedules
-/// can play.
+/// can run.
 pub(crate) fn random_pipeline(random: &mut Random) -> Pipeline {
     let count = 1 + random.below(6) as usize;
     let plain = random.below(2) == 0;
@@ -76,9 +77,9 @@ pub(crate) fn random_pipeline(random: &mut Random) -> Pipeline {
     Pipeline { stages, transfers, microbatches, ..Pipeline::default() }
 }
 
-/// Settings of all kinds.
-pub(crate) fn random_settings(random: &mut Random) -> Settings {
-    Settings {
+/// SimulatorSettings of all kinds.
+pub(crate) fn random_settings(random: &mut Random) -> SimulatorSettings {
+    SimulatorSettings {
         virtual_stages: 1 + random.below(4) as u32,
         extra_warm_up: [None, Some(0), Some(3)][random.below(3) as usize],
         weight_gradient_share: random.below(5) as f64 / 4.0,
@@ -86,7 +87,7 @@ pub(crate) fn random_settings(random: &mut Random) -> Settings {
         links: LinkModel::ALL[random.below(3) as usize],
         buckets: 1 + random.below(4) as u32,
         optimizer_step_s: if random.below(2) == 0 { random.time() } else { 0.0 },
-        ..Settings::default()
+        ..SimulatorSettings::default()
     }
 }
 

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::super::{
     Accelerator, Attention, AttentionKernel, ContextStyle, Ends, Experts, FeedForward, LayerKind, Layout, Model,
-    Precision, Projection, Recompute, Run, Settings, Span, Stack, ZeroBubble, hardware,
+    Precision, Projection, Recompute, Run, Span, Stack, TrainingSettings, ZeroBubble, hardware,
 };
 
 /// A table that cannot be read.
@@ -174,7 +174,7 @@ fn accelerator(id: &str) -> Accelerator {
     *hardware::find(id).unwrap_or(&hardware::all()[0])
 }
 
-fn run(layout: Layout, global_batch: u64, sequence: u64, precision: Precision, settings: Settings) -> Run {
+fn run(layout: Layout, global_batch: u64, sequence: u64, precision: Precision, settings: TrainingSettings) -> Run {
     Run {
         layout,
         global_batch,
@@ -207,8 +207,8 @@ fn dgxc(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> {
 }
 
 /// Megatron-LM of 2021 to 2023: no fused attention, nothing overlaps in tensor parallelism.
-fn early_megatron() -> Settings {
-    Settings {
+fn early_megatron() -> TrainingSettings {
+    TrainingSettings {
         sequence_parallel: false,
         attention: AttentionKernel::Unfused,
         distributed_optimizer: false,
@@ -284,7 +284,7 @@ fn torchtitan(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableErro
         return Ok(Err("the micro-batch or the virtual stages are not told"));
     }
     let note = row.text("note");
-    let settings = Settings {
+    let settings = TrainingSettings {
         tp_overlap: note.contains("AsyncTP"),
         fused_elementwise: !note.contains("eager"),
         ..Stack::Torchtitan.settings()
@@ -332,7 +332,7 @@ fn zero_bubble(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableErr
     let virtual_stages = if interleaved { layers / pipeline } else { 1 };
     let layout = Layout { pipeline, virtual_stages, micro_batch, ..Layout::ONE };
     let batch = row.count("microbatches")? * u64::from(micro_batch);
-    let settings = Settings { attention: AttentionKernel::Unfused, ..early_megatron() };
+    let settings = TrainingSettings { attention: AttentionKernel::Unfused, ..early_megatron() };
     let rate = row.number("samples_per_gpu_s")? * f64::from(pipeline);
     Ok(Ok(PublishedRun {
         source: if zero_bubble.is_some() { SOURCES[7] } else { SOURCES[4] },
@@ -353,7 +353,7 @@ fn simumax(row: &Row) -> Result<Result<PublishedRun, &'static str>, TableError> 
     if name.starts_with("DeepSeek") {
         mixture(&mut model, name.starts_with("DeepSeek-V2"));
     }
-    let settings = Settings {
+    let settings = TrainingSettings {
         dp_overlap: false,
         fused_cross_entropy: true,
         context_style: ContextStyle::AllToAll,

@@ -2,7 +2,7 @@
 
 use super::{
     length::{self, Stage},
-    model::Model,
+    model::HpgoModel,
     placement::{self, Devices},
     straight,
 };
@@ -60,7 +60,7 @@ impl Candidates {
 const LEAST_BLOCK: f64 = 1e-3;
 
 /// Makes all of them.
-pub fn candidates(model: &Model<'_>, search: &Search) -> Candidates {
+pub fn candidates(model: &HpgoModel<'_>, search: &Search) -> Candidates {
     let n = model.devices;
     let mut all = Candidates::default();
     let add = |all: &mut Candidates, candidate: Candidate| {
@@ -97,7 +97,7 @@ pub fn candidates(model: &Model<'_>, search: &Search) -> Candidates {
 }
 
 /// The whole network on groups of devices, as many groups as there are devices for.
-fn pseudo_data_parallel(model: &Model<'_>, groups: u32) -> Candidate {
+fn pseudo_data_parallel(model: &HpgoModel<'_>, groups: u32) -> Candidate {
     let pipelines = model.devices / groups;
     let used = groups * pipelines;
     let stages = vec![model.stage(0, model.states() - 1, groups, Devices::range(0..used))];
@@ -107,7 +107,7 @@ fn pseudo_data_parallel(model: &Model<'_>, groups: u32) -> Candidate {
 }
 
 /// The best plan of two stages over all devices; of equal ones the last.
-fn bipartition(model: &Model<'_>, search: &Search) -> Option<Candidate> {
+fn bipartition(model: &HpgoModel<'_>, search: &Search) -> Option<Candidate> {
     let (last, n) = (model.states() - 1, model.devices);
     let two_way = !model.faults.one_way_cut;
     let directions = if two_way { 2.0 } else { 1.0 };
@@ -148,19 +148,19 @@ fn bipartition(model: &Model<'_>, search: &Search) -> Option<Candidate> {
 }
 
 /// Whether every device has the memory for its stage, or nobody looks.
-fn fits(model: &Model<'_>, candidate: &Candidate) -> bool {
+fn fits(model: &HpgoModel<'_>, candidate: &Candidate) -> bool {
     model.faults.memory_unchecked || candidate.memory_bytes(model).iter().all(|&bytes| bytes <= model.memory_bytes)
 }
 
 impl Candidate {
     /// Microbatches of each pipeline.
-    pub fn microbatches(&self, model: &Model<'_>) -> u32 {
+    pub fn microbatches(&self, model: &HpgoModel<'_>) -> u32 {
         model.speedup.microbatches(model.batch, self.pipelines)
     }
 
     /// Bytes on each device of every stage: weights with optimizer, and the activations of its share of every microbatch in
     /// flight.
-    pub fn memory_bytes(&self, model: &Model<'_>) -> Vec<f64> {
+    pub fn memory_bytes(&self, model: &HpgoModel<'_>) -> Vec<f64> {
         let microbatches = self.microbatches(model).max(1);
         let samples = f64::from(model.batch) / f64::from(self.pipelines) / f64::from(microbatches);
         let stage = |(i, stage): (usize, &Stage)| {

@@ -3,7 +3,7 @@
 //! Without overlap the all-reduce stands after the compute. With overlap each layer's all-reduce hides behind what is left
 //! of the last microbatch's backward pass, and with P3 (Jayarajan et al., MLSys 2019) behind the next forward pass as well.
 
-use super::model::Model;
+use super::model::HpgoModel;
 
 /// All figures; speed-ups that need a microbatch that fits are `None` where not even one sample does.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +42,7 @@ impl DataParallel {
 }
 
 /// Computes all of them.
-pub fn data_parallel(model: &Model<'_>) -> DataParallel {
+pub fn data_parallel(model: &HpgoModel<'_>) -> DataParallel {
     let devices: Vec<u32> = (0..model.devices).collect();
     let all_reduce_s = model.links().all_reduce_s(&model.machines, &devices, model.total_parameters());
     let largest_batch = largest_batch(model);
@@ -63,14 +63,14 @@ pub fn data_parallel(model: &Model<'_>) -> DataParallel {
 }
 
 /// Samples whose activations fit a device beside weights and optimizer.
-fn largest_batch(model: &Model<'_>) -> u64 {
+fn largest_batch(model: &HpgoModel<'_>) -> u64 {
     let free = model.memory_bytes - model.speedup.optimizer_memory_scaling * model.total_parameters();
     // A negative number of samples becomes 0, as does what is no number.
     (free / model.activation_per_sample()).trunc() as u64
 }
 
 /// The largest part of a device's samples that fits and divides them evenly, looked for up to half of them.
-fn accumulation_size(model: &Model<'_>, largest: u64) -> Option<u32> {
+fn accumulation_size(model: &HpgoModel<'_>, largest: u64) -> Option<u32> {
     let own = u64::from(model.batch / model.devices);
     if largest >= own {
         return Some(own as u32);
@@ -85,7 +85,7 @@ fn accumulation_size(model: &Model<'_>, largest: u64) -> Option<u32> {
     Some((own / iterations) as u32)
 }
 
-fn optimal_accumulation_size(model: &Model<'_>, largest: u64) -> Option<u32> {
+fn optimal_accumulation_size(model: &HpgoModel<'_>, largest: u64) -> Option<u32> {
     let own = u64::from(model.batch / model.devices);
     let size = match largest {
         0 if own > 0 => return None,
@@ -98,7 +98,7 @@ fn optimal_accumulation_size(model: &Model<'_>, largest: u64) -> Option<u32> {
 
 /// The speed-up with each layer's all-reduce behind compute; `partial` is the share of the batch that is still to be
 /// computed when the first gradients are ready.
-fn overlapped(model: &Model<'_>, partial: f64, p3: bool) -> f64 {
+fn overlapped(model: &HpgoModel<'_>, partial: f64, p3: bool) -> f64 {
     let count = model.states();
     let devices: Vec<u32> = (0..model.devices).collect();
     // Blocks run against the direction of the network: the last layer's gradients are ready first.

@@ -1,7 +1,7 @@
 //! How long a plan takes: the analytic length by which the published planner ranks, and its event-driven estimate.
 
 use super::{
-    model::Model,
+    model::HpgoModel,
     placement::{Devices, ids},
 };
 use crate::cluster::Links;
@@ -24,7 +24,7 @@ pub struct Stage {
 /// Microbatches of computation that the event estimate is made for at the most.
 const MOST_EVENTS: usize = 4 << 20;
 
-impl Model<'_> {
+impl HpgoModel<'_> {
     /// Whether a stage is the last one.
     fn is_last(&self, stage: &Stage) -> bool {
         stage.to + 1 == self.states()
@@ -52,13 +52,19 @@ impl Model<'_> {
 }
 
 /// The speed-up of a plan with this bottleneck (seconds of the whole batch); 0 if the batch is too small for its pipelines.
-pub fn speedup(model: &Model<'_>, stages: &[Stage], pipelines: u32, block_s: f64) -> f64 {
+pub fn speedup(model: &HpgoModel<'_>, stages: &[Stage], pipelines: u32, block_s: f64) -> f64 {
     let per_byte = stages.windows(2).map(|pair| model.per_byte(pair[0].devices, pair[1].devices));
     speedup_over(model, stages, &per_byte.collect::<Vec<_>>(), pipelines, block_s)
 }
 
 /// The same with the seconds a byte takes over each cut.
-pub(super) fn speedup_over(model: &Model<'_>, stages: &[Stage], per_byte: &[f64], pipelines: u32, block_s: f64) -> f64 {
+pub(super) fn speedup_over(
+    model: &HpgoModel<'_>,
+    stages: &[Stage],
+    per_byte: &[f64],
+    pipelines: u32,
+    block_s: f64,
+) -> f64 {
     let microbatches = model.speedup.microbatches(model.batch, pipelines);
     if microbatches == 0 {
         return 0.0;
@@ -87,11 +93,11 @@ struct Virtual {
     all_reduce_s: f64,
 }
 
-/// The speed-up by the event-driven estimate; `None` if the batch is too small, or too large to play.
+/// The speed-up by the event-driven estimate; `None` if the batch is too small, or too large to simulate.
 ///
 /// Stages and links take turns; a forward waits for the backward that frees its place, a backward for the forwards that are
 /// to be in flight.
-pub fn event_speedup(model: &Model<'_>, stages: &[Stage], pipelines: u32) -> Option<f64> {
+pub fn event_speedup(model: &HpgoModel<'_>, stages: &[Stage], pipelines: u32) -> Option<f64> {
     let count = model.speedup.microbatches(model.batch, pipelines) as usize;
     let width = 2 * stages.len() - 1;
     if count == 0 || count.saturating_mul(width) > MOST_EVENTS {

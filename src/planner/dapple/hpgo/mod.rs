@@ -18,5 +18,5 @@ pub mod planner;
 pub mod straight;
 
 pub use candidates::{Candidate, Kind, candidates};
-pub use model::{Faults, Model};
+pub use model::{Faults, HpgoModel};
 pub use planner::Hpgo;

@@ -41,7 +41,7 @@ impl Faults {
 
 /// Costs over states, for the whole batch on one device.
 #[derive(Debug, Clone)]
-pub struct Model<'a> {
+pub struct HpgoModel<'a> {
     states: &'a States,
     /// Batch over profiled batch.
     pub scale: f64,
@@ -59,7 +59,7 @@ pub struct Model<'a> {
     pub faults: Faults,
 }
 
-impl<'a> Model<'a> {
+impl<'a> HpgoModel<'a> {
     /// The costs of a profile's states for one problem.
     pub fn new(
         states: &'a States,
@@ -70,7 +70,7 @@ impl<'a> Model<'a> {
         faults: Faults,
     ) -> Self {
         let (scale, devices) = (speedup.scale(batch), machines.devices());
-        Model { states, scale, batch, machines, devices, memory_bytes, speedup, faults }
+        HpgoModel { states, scale, batch, machines, devices, memory_bytes, speedup, faults }
     }
 
     /// Speeds of the links.

@@ -2,7 +2,7 @@
 
 use super::{
     super::settings,
-    Candidate, Faults, Model, candidates,
+    Candidate, Faults, HpgoModel, candidates,
     candidates::Candidates,
     data_parallel::{DataParallel, data_parallel},
     length::event_speedup,
@@ -13,8 +13,8 @@ use crate::{
     family,
     plan::{Length, Measure, Plan, SpeedupModel, Stage},
     planner::{
-        CannotPlan, Lever, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem,
-        Search, Statistics, Status,
+        CannotPlan, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search,
+        Statistics, Status, Tunable,
     },
     workload::{
         Workload,
@@ -95,7 +95,7 @@ impl Planner for Hpgo {
         &OPTIONS
     }
 
-    fn levers(&self) -> &'static [Lever] {
+    fn tunables(&self) -> &'static [Tunable] {
         &settings::LINKS
     }
 
@@ -130,8 +130,9 @@ impl Planner for Hpgo {
             Err(error) => return Outcome::refused(settings::no_states(workload, error)),
         };
         let speedup = SpeedupModel { linear, ..speedup };
-        let model =
-            |states| Model::new(states, limits.machines, limits.batch, limits.memory_bytes, speedup, faults(options));
+        let model = |states| {
+            HpgoModel::new(states, limits.machines, limits.batch, limits.memory_bytes, speedup, faults(options))
+        };
         let few = (states.len() > settings::MANY).then(|| states.thinned(settings::FEW));
         let first = few.as_ref().and_then(|few| {
             let model = model(few);
@@ -194,7 +195,7 @@ impl Planner for Hpgo {
 /// The best plan that keeps every rule, with its score; of equal ones the last in the list.
 fn best_plan<'a>(
     problem: &Problem,
-    model: &Model<'_>,
+    model: &HpgoModel<'_>,
     states: &States,
     all: &'a Candidates,
 ) -> Option<(&'a Candidate, f64, Plan)> {
@@ -208,7 +209,7 @@ fn best_plan<'a>(
 }
 
 /// A candidate as a plan over nodes.
-pub(in crate::planner::dapple) fn plan(model: &Model<'_>, states: &States, candidate: &Candidate) -> Plan {
+pub(in crate::planner::dapple) fn plan(model: &HpgoModel<'_>, states: &States, candidate: &Candidate) -> Plan {
     let stage = |stage: &super::length::Stage| {
         let nodes = states.nodes(stage.from, stage.to);
         let devices = placement::ids(stage.devices);
@@ -235,7 +236,7 @@ pub(in crate::planner::dapple) fn plan(model: &Model<'_>, states: &States, candi
     }
 }
 
-fn statistics(model: &Model<'_>, plain: &DataParallel, all: &Candidates) -> Statistics {
+fn statistics(model: &HpgoModel<'_>, plain: &DataParallel, all: &Candidates) -> Statistics {
     let mut counts = vec![
         ("states", model.states() as f64),
         ("plans", all.plans.len() as f64),
@@ -253,7 +254,7 @@ fn statistics(model: &Model<'_>, plain: &DataParallel, all: &Candidates) -> Stat
     Statistics { counts, ..Statistics::default() }
 }
 
-fn notes(model: &Model<'_>, plain: &DataParallel, all: &Candidates) -> Vec<String> {
+fn notes(model: &HpgoModel<'_>, plain: &DataParallel, all: &Candidates) -> Vec<String> {
     let mut notes =
         vec!["speed-ups are against one device that does the whole batch, without a limit on its memory".to_string()];
     notes.extend(all.missing.iter().cloned());

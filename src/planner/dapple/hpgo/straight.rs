@@ -5,7 +5,7 @@
 
 use super::{
     length::Stage,
-    model::Model,
+    model::HpgoModel,
     placement::{self, Devices},
 };
 use crate::planner::Search;
@@ -33,7 +33,7 @@ pub struct Straight {
 }
 
 /// The straight pipeline of `count` stages with the least bottleneck; `None` if there is none, or if cancelled.
-pub fn plan(model: &Model<'_>, count: u32, search: &Search) -> Option<Straight> {
+pub fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Option<Straight> {
     let states = model.states();
     let pipelines = model.devices / count;
     if pipelines == 0 || (count > 1 && count * pipelines < model.devices) {
@@ -88,7 +88,7 @@ struct Offers {
 }
 
 impl Offers {
-    fn of(&mut self, model: &Model<'_>, cell: &Cell) -> &[(Devices, f64)] {
+    fn of(&mut self, model: &HpgoModel<'_>, cell: &Cell) -> &[(Devices, f64)] {
         let key = (cell.occupied, cell.last);
         let at = self.known.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
             let sets = placement::next_of_each(&model.machines, cell.occupied, 1, self.pipelines);
@@ -100,7 +100,7 @@ impl Offers {
 }
 
 /// Follows the best cell back to the first stage.
-fn traced(model: &Model<'_>, table: &[Vec<Vec<Cell>>], pipelines: u32) -> Option<Straight> {
+fn traced(model: &HpgoModel<'_>, table: &[Vec<Vec<Cell>>], pipelines: u32) -> Option<Straight> {
     let last = model.states() - 1;
     let cells = &table.last()?[last];
     let mut best = *cells.first()?;

@@ -26,7 +26,7 @@ use crate::{
     workload::TrainingProfile,
 };
 
-use super::settings::Settings;
+use super::settings::JointSettings;
 
 /// The planner's options that are about profiles: here the engine is that of the stack, virtual stages are searched, and the
 /// search is whole. NVIDIA's stacks run 1F1B, interleaved where the configuration has virtual stages, and nothing else.
@@ -47,7 +47,7 @@ const STRIDE: usize = 64;
 
 /// What has been found.
 #[derive(Default)]
-struct Found {
+struct FoundLayouts {
     /// All that fit.
     candidates: Vec<Candidate>,
     /// The least memory that any configuration needs, where none fitted.
@@ -61,7 +61,7 @@ struct Found {
 }
 
 /// Plans.
-pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &Settings, search: &Search) -> Outcome {
+pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointSettings, search: &Search) -> Outcome {
     let task = Task {
         bench: Bench { profile, batch: limits.batch, memory_bytes: limits.memory_bytes * (1.0 - settings.headroom) },
         settings,
@@ -72,7 +72,7 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &Settin
         Err(why) => return Outcome::refused(why),
     };
     // Where the devices do not divide into any configuration, fewer of them may.
-    let mut found = Found::default();
+    let mut found = FoundLayouts::default();
     let mut devices = limits.devices;
     while devices > 0 {
         found = task.candidates(devices, schedules);
@@ -96,14 +96,14 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &Settin
 
 struct Task<'a> {
     bench: Bench<'a>,
-    settings: &'a Settings,
+    settings: &'a JointSettings,
     search: &'a Search,
 }
 
 impl Task<'_> {
     /// All configurations on so many devices that fit.
-    fn candidates(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> Found {
-        let mut found = Found::default();
+    fn candidates(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> FoundLayouts {
+        let mut found = FoundLayouts::default();
         let layouts = space::layouts(self.bench.profile, devices, self.bench.batch, self.settings);
         found.layouts = layouts.len();
         for (number, layout) in layouts.iter().enumerate() {
@@ -130,7 +130,7 @@ impl Task<'_> {
     }
 
     /// The splits of a layout.
-    fn layout(&self, layout: Layout, schedule: Option<ZeroBubble>, sequence_parallel: bool, found: &mut Found) {
+    fn layout(&self, layout: Layout, schedule: Option<ZeroBubble>, sequence_parallel: bool, found: &mut FoundLayouts) {
         let mut configuration = self.bench.profile.configuration(layout, Recompute::None);
         configuration.sequence_parallel = sequence_parallel;
         configuration.zero_bubble = schedule;
@@ -158,7 +158,7 @@ impl Task<'_> {
     }
 
     /// The recomputation that a split needs, and more of it for those who have less memory.
-    fn recomputations(&self, run: &Run, split: &crate::family::training::split::StageSplit, found: &mut Found) {
+    fn recomputations(&self, run: &Run, split: &crate::family::training::split::StageSplit, found: &mut FoundLayouts) {
         use pipeline_options::Recompute as Asked;
         let bench = &self.bench;
         let with = |recompute| Run { recompute, ..run.clone() };
@@ -197,7 +197,7 @@ impl Task<'_> {
     }
 
     /// Simulates a candidate and shows it if it is the fastest so far.
-    fn publish(&self, candidate: &Candidate, found: &mut Found) -> f64 {
+    fn publish(&self, candidate: &Candidate, found: &mut FoundLayouts) -> f64 {
         let seconds = self.bench.simulated(candidate);
         if found.best.is_none_or(|best| seconds < best) {
             found.best = Some(seconds);
@@ -208,7 +208,7 @@ impl Task<'_> {
     }
 
     /// Simulates candidates in the order of their bounds until none that is left can be among the best.
-    fn decide(&self, mut found: Found) -> Outcome {
+    fn decide(&self, mut found: FoundLayouts) -> Outcome {
         let mut order: Vec<usize> = (0..found.candidates.len()).collect();
         let candidates = std::mem::take(&mut found.candidates);
         order.sort_by(|&a, &b| candidates[a].bound_s.total_cmp(&candidates[b].bound_s).then(a.cmp(&b)));
@@ -235,7 +235,13 @@ impl Task<'_> {
         self.outcome(&candidates, &simulated, lower, &found)
     }
 
-    fn outcome(&self, candidates: &[Candidate], simulated: &[(f64, usize)], lower: f64, found: &Found) -> Outcome {
+    fn outcome(
+        &self,
+        candidates: &[Candidate],
+        simulated: &[(f64, usize)],
+        lower: f64,
+        found: &FoundLayouts,
+    ) -> Outcome {
         let (seconds, best) = simulated[0];
         let plan_of = |index: usize| {
             let candidate: &Candidate = &candidates[index];
@@ -319,7 +325,7 @@ fn thinned(list: Vec<usize>) -> Vec<usize> {
     (1..=FRONT).map(|number| list[number * list.len() / FRONT - 1]).collect()
 }
 
-fn infeasible(limits: &Limits, settings: &Settings, found: &Found) -> Outcome {
+fn infeasible(limits: &Limits, settings: &JointSettings, found: &FoundLayouts) -> Outcome {
     let devices = units::counted(limits.devices as usize, "device");
     let Some(needed) = found.least_memory else {
         let rule = found.refusal.as_ref().map(|refusal| format!(": {refusal}")).unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use crate::{
     family::training::{Layout, split::StageSplit},
-    planner::joint::settings::Settings,
+    planner::joint::settings::JointSettings,
     workload::TrainingProfile,
 };
 
@@ -17,7 +17,7 @@ const MOST_VIRTUAL: u32 = 32;
 const FEWER_AT_THE_END: usize = 4;
 
 /// Layouts on exactly `devices` devices for a batch, in a fixed order. `O(divisors⁴)`.
-pub(super) fn layouts(profile: &TrainingProfile, devices: u32, batch: u32, settings: &Settings) -> Vec<Layout> {
+pub(super) fn layouts(profile: &TrainingProfile, devices: u32, batch: u32, settings: &JointSettings) -> Vec<Layout> {
     let model = &profile.model;
     let mut all = vec![];
     for tensor in divisors(devices).filter(|&t| t <= profile.accelerator.domain) {

@@ -6,13 +6,13 @@ use super::{
 };
 use crate::{
     family::training::{Recompute, ZeroBubble, hardware, iteration::Costs, published},
-    planner::{Options, Planner, joint::Joint, joint::settings::Settings},
+    planner::{Options, Planner, joint::Joint, joint::settings::JointSettings},
     workload::TrainingProfile,
 };
 
 #[test]
 fn no_simulation_goes_below_the_bound() {
-    let settings = Settings::new(&Options::defaults(Joint.options()));
+    let settings = JointSettings::new(&Options::defaults(Joint.options()));
     let (mut seen, mut near, mut apart) = (0, 0, 0);
     for (model, hardware, devices, batch) in
         [("llama-3.1-8b", "h100", 32, 64), ("deepseek-v2-lite", "b200", 16, 32), ("llama-3-70b", "a100-80", 48, 96)]

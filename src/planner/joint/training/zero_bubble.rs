@@ -6,7 +6,7 @@
 use crate::{
     family::training::{Layout, Stack, ZeroBubble},
     plan::Schedule,
-    planner::joint::settings::Settings,
+    planner::joint::settings::JointSettings,
     workload::TrainingProfile,
 };
 
@@ -14,7 +14,10 @@ use crate::{
 ///
 /// # Errors
 /// Why the software cannot run what was asked for, and what could.
-pub(super) fn searched(profile: &TrainingProfile, settings: &Settings) -> Result<(bool, Option<ZeroBubble>), String> {
+pub(super) fn searched(
+    profile: &TrainingProfile,
+    settings: &JointSettings,
+) -> Result<(bool, Option<ZeroBubble>), String> {
     let asked = match settings.wanted.schedule {
         Some(Schedule::ZeroBubbleH1) => ZeroBubble::H1,
         Some(Schedule::ZeroBubbleV) => ZeroBubble::V,

@@ -14,7 +14,7 @@ use crate::planner::{Search, random::SplitMix};
 
 /// How a search for a target ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
+pub enum Feasibility {
     /// There is one.
     Mapping(Vec<usize>, Cost),
     /// There is none: every possibility was looked at.
@@ -130,10 +130,10 @@ impl<'a, 'b> Feasible<'a, 'b> {
     }
 
     /// Searches.
-    pub(super) fn run(&mut self, search: &Search) -> Found {
+    pub(super) fn run(&mut self, search: &Search) -> Feasibility {
         let (devices, workers) = (self.instance.devices(), self.instance.workers());
         if workers > devices {
-            return Found::Proved;
+            return Feasibility::Proved;
         }
         let mut full = vec![u64::MAX; self.words];
         if !devices.is_multiple_of(64) {
@@ -161,10 +161,10 @@ impl<'a, 'b> Feasible<'a, 'b> {
         match self.place(&mut state, 0, search) {
             Some(true) => {
                 let cost = self.instance.cost(&state.devices);
-                Found::Mapping(state.devices, cost)
+                Feasibility::Mapping(state.devices, cost)
             }
-            Some(false) if !self.unsure => Found::Proved,
-            _ => Found::Budget,
+            Some(false) if !self.unsure => Feasibility::Proved,
+            _ => Feasibility::Budget,
         }
     }
 

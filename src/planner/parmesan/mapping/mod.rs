@@ -26,10 +26,10 @@ mod search;
 
 pub use crate::simulate::{Demands, Flow, Group, Worker};
 pub use baselines::EXHAUSTIVE;
-pub use feasible::Found;
+pub use feasible::Feasibility;
 pub use instance::{Bottleneck, Consider, Cost, Instance};
 pub use on_plan::{Keep, Mapped, PlanError, demands, map_plan};
-pub use search::{MapError, Mapping, Method, Parallel, Settings, map};
+pub use search::{MapError, Mapping, MappingSettings, Method, Parallel, map};
 
 #[cfg(test)]
 mod tests;

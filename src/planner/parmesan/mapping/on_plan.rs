@@ -1,12 +1,12 @@
 //! The mapping of a whole plan: from its stages to the demands of their parts, mapped, and the plan put on the devices found.
 
-use super::{Consider, Cost, Demands, Instance, MapError, Mapping, Settings, map};
+use super::{Consider, Cost, Demands, Instance, MapError, Mapping, MappingSettings, map};
 use crate::{
     cluster::{Limits, topology::LinkRule},
     family,
     plan::{Plan, document::MappingPart},
     planner::Search,
-    simulate::{Pipeline, Play, length_unless},
+    simulate::{Pipeline, Setup, length_unless},
     workload::{Workload, formats::Wired},
 };
 
@@ -60,13 +60,13 @@ pub fn map_plan(
     limits: &Limits,
     plan: &Plan,
     wired: &Wired,
-    (consider, settings, keep): (Consider, &Settings, Keep),
+    (consider, settings, keep): (Consider, &MappingSettings, Keep),
     search: &Search,
 ) -> Result<Mapped, PlanError> {
     let topology = &wired.topology;
-    let play = Play::default().of(plan);
+    let setup = Setup::default().of(plan);
     let plain = Plan { topology: None, ..plan.clone() };
-    let pipeline = family::pipeline(workload, limits, &plain, &play.settings);
+    let pipeline = family::pipeline(workload, limits, &plain, &setup.settings);
     if !pipeline.flows() {
         return Err(PlanError::NoStages);
     }
@@ -77,10 +77,10 @@ pub fn map_plan(
     let simulated = |devices: &[usize]| {
         let routed = match pipeline.routed {
             // Its family has the routes in its durations.
-            true => family::pipeline(workload, limits, &plan.clone().on(topology, devices), &play.settings),
+            true => family::pipeline(workload, limits, &plan.clone().on(topology, devices), &setup.settings),
             false => pipeline.clone().on(topology, devices),
         };
-        let schedule = routed.schedule(play.schedule);
+        let schedule = routed.schedule(setup.schedule);
         length_unless(&routed, schedule, &|| search.cancelled())
     };
     let before: Vec<usize> = plan.devices().map(|device| device as usize).collect();

@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::{
     Bottleneck, Cost, Instance,
     baselines::EXHAUSTIVE,
-    feasible::{Feasible, Found, Order},
+    feasible::{Feasibility, Feasible, Order},
 };
 use crate::{plan::document::MappingPart, planner::Search};
 
@@ -99,7 +99,7 @@ impl Parallel {
 
 /// How to map.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct MappingSettings {
     /// How a mapping is found.
     pub method: Method,
     /// How many searches run at once.
@@ -110,16 +110,16 @@ pub struct Settings {
     pub budget: u64,
 }
 
-impl Default for Settings {
+impl Default for MappingSettings {
     fn default() -> Self {
-        Settings { method: Method::Search, parallel: Parallel::default(), seed: 0, budget: BUDGET }
+        MappingSettings { method: Method::Search, parallel: Parallel::default(), seed: 0, budget: BUDGET }
     }
 }
 
-impl Settings {
+impl MappingSettings {
     /// For a plan that is mapped by the way: a tenth of the nodes.
     pub fn by_the_way(seed: u64) -> Self {
-        Settings { seed, budget: BUDGET / 10, ..Settings::default() }
+        MappingSettings { seed, budget: BUDGET / 10, ..MappingSettings::default() }
     }
 }
 
@@ -241,13 +241,13 @@ impl Mapping {
 }
 
 /// A target with what its searches found.
-type Tried = (f64, Found);
+type Tried = (f64, Feasibility);
 
 /// Maps a plan's demands onto a topology.
 ///
 /// # Errors
 /// [`MapError`] if it cannot be done at all.
-pub fn map(instance: &Instance<'_>, settings: &Settings, search: &Search) -> Result<Mapping, MapError> {
+pub fn map(instance: &Instance<'_>, settings: &MappingSettings, search: &Search) -> Result<Mapping, MapError> {
     let topology = instance.topology;
     let parallel = settings.parallel.checked()?;
     let (workers, devices) = (instance.workers(), instance.devices());
@@ -350,13 +350,13 @@ impl Run<'_, '_> {
             }
             for (target, found) in self.tried(&targets, seed) {
                 match found {
-                    Found::Mapping(devices, cost) if cost.is_less(&best.0) => best = (cost, devices),
-                    Found::Mapping(..) => {}
-                    Found::Proved => {
+                    Feasibility::Mapping(devices, cost) if cost.is_less(&best.0) => best = (cost, devices),
+                    Feasibility::Mapping(..) => {}
+                    Feasibility::Proved => {
                         least = least.max(target);
                         self.proved = self.proved.max(self.above(target, best.0.seconds));
                     }
-                    Found::Budget => {
+                    Feasibility::Budget => {
                         self.budget = true;
                         least = least.max(target);
                     }
@@ -371,8 +371,8 @@ impl Run<'_, '_> {
         let target = best.0.seconds;
         let again = Feasible::new(self.instance, target, Order::Ascending, self.nodes).run(self.search);
         let found = match again {
-            Found::Mapping(devices, _) => devices,
-            Found::Proved | Found::Budget => best.1,
+            Feasibility::Mapping(devices, _) => devices,
+            Feasibility::Proved | Feasibility::Budget => best.1,
         };
         let polished = self.instance.polished(&found, self.search);
         self.best(vec![first.1, polished]).1
@@ -450,9 +450,10 @@ impl Run<'_, '_> {
             Feasible::new(self.instance, target, order, self.nodes).run(self.search)
         };
         let all: Vec<(&f64, u64)> = targets.iter().flat_map(|target| (0..same).map(move |n| (target, n))).collect();
-        let found: Vec<Found> = all.into_par_iter().map(one).collect();
-        let decided =
-            |group: &[Found]| group.iter().find(|found| **found != Found::Budget).cloned().unwrap_or(Found::Budget);
+        let found: Vec<Feasibility> = all.into_par_iter().map(one).collect();
+        let decided = |group: &[Feasibility]| {
+            group.iter().find(|found| **found != Feasibility::Budget).cloned().unwrap_or(Feasibility::Budget)
+        };
         targets.iter().copied().zip(found.chunks(same as usize).map(decided)).collect()
     }
 }

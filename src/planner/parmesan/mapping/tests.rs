@@ -7,7 +7,7 @@ use crate::{
 const EQUAL: f64 = 1e9;
 
 fn searched(instance: &Instance<'_>, parallel: Parallel) -> Mapping {
-    map(instance, &Settings { parallel, ..Settings::default() }, &Search::default()).unwrap()
+    map(instance, &MappingSettings { parallel, ..MappingSettings::default() }, &Search::default()).unwrap()
 }
 
 /// The least of all mappings.
@@ -60,7 +60,8 @@ fn a_chain_of_eight_on_a_dgx_1_lies_on_the_cycle_of_double_links() {
         assert!([cycle[(at + 1) % 8], cycle[(at + 7) % 8]].contains(&pair[1]), "{:?}", mapping.devices);
     }
     // One device after the other goes from 3 to 4, which no NVLink joins.
-    let identity = map(&instance, &Settings { method: Method::Identity, ..Settings::default() }, &Search::default());
+    let identity =
+        map(&instance, &MappingSettings { method: Method::Identity, ..MappingSettings::default() }, &Search::default());
     let identity = identity.unwrap();
     assert_eq!(identity.bottleneck(&instance), Some(("gpu3 -> gpu4".into(), 6e9)));
     assert!(!identity.proved && identity.lower_bound_s <= mapping.cost.seconds);
@@ -171,15 +172,15 @@ fn what_cannot_be_mapped_is_told() {
     let apart = Topology::new("two islands", ["a", "b", "c", "d"].map(vertex).to_vec(), vec![link(0, 1), link(2, 3)]);
     let apart = apart.unwrap();
     let instance = Instance::new(&apart, &Demands::chain(&[EQUAL]), Consider::default());
-    let error = map(&instance, &Settings::default(), &Search::default()).unwrap_err().to_string();
+    let error = map(&instance, &MappingSettings::default(), &Search::default()).unwrap_err().to_string();
     assert!(error.contains("a, b cannot reach c, d"), "{error}");
     let small = named("a6000-2").unwrap();
     let instance = Instance::new(&small, &Demands::chain(&[EQUAL; 2]), Consider::default());
-    let error = map(&instance, &Settings::default(), &Search::default()).unwrap_err().to_string();
+    let error = map(&instance, &MappingSettings::default(), &Search::default()).unwrap_err().to_string();
     assert!(error.contains("3 parts") && error.contains("2 devices"), "{error}");
     let large = named("dgx-2").unwrap();
     let instance = Instance::new(&large, &Demands::chain(&[EQUAL; 2]), Consider::default());
-    let every = Settings { method: Method::Exhaustive, ..Settings::default() };
+    let every = MappingSettings { method: Method::Exhaustive, ..MappingSettings::default() };
     let error = map(&instance, &every, &Search::default()).unwrap_err().to_string();
     assert!(error.contains("up to 9") && error.contains("16"), "{error}");
 }
@@ -204,7 +205,9 @@ fn every_method_is_valid_and_the_search_is_no_worse() {
         let instance = Instance::new(&topology, &demands(&mut random, 8), Consider::default());
         let search = searched(&instance, Parallel::default());
         for method in Method::ALL {
-            let Ok(mapping) = map(&instance, &Settings { method, ..Settings::default() }, &Search::default()) else {
+            let Ok(mapping) =
+                map(&instance, &MappingSettings { method, ..MappingSettings::default() }, &Search::default())
+            else {
                 assert!(method == Method::Exhaustive && topology.devices() > EXHAUSTIVE);
                 continue;
             };

@@ -17,7 +17,7 @@ mod stage;
 
 use rustc_hash::FxHashMap;
 
-use super::settings::Settings;
+use super::settings::PiperSettings;
 use crate::planner::pipeline_options::Recompute;
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
@@ -41,7 +41,7 @@ struct Chain<'a> {
     workload: &'a Workload,
     profile: &'a PiperProfile,
     limits: &'a Limits,
-    settings: &'a Settings,
+    settings: &'a PiperSettings,
     runner: Runner,
     layering: Layering,
     /// Devices of a machine.
@@ -59,7 +59,7 @@ pub(super) fn plan(
     workload: &Workload,
     profile: &PiperProfile,
     limits: &Limits,
-    settings: &Settings,
+    settings: &PiperSettings,
     runner: Runner,
     search: &Search,
 ) -> Outcome {

@@ -1,19 +1,19 @@
-//! One table of the best contiguous split: for every ideal the least max-load below a bound, by CPUs and accelerators.
+//! One table of the best contiguous split: for every closed set the least max-load below a bound, by CPUs and accelerators.
 //!
-//! From each ideal a walk goes down to those below it ([`Walk`]). What keeps the walks short:
+//! From each closed set a walk goes down to those below it ([`Walk`]). What keeps the walks short:
 //!
-//! * Each ideal knows, for every number of devices, how much compute the largest ideal within it has that holds a value
-//!   ([`Near`]). A walk only goes where an entry that it still works for has such an ideal within one device's reach;
-//!   an ideal from which no device reaches any is not walked from at all.
-//! * It also turns back where what it holds sends so much to classes outside its ideal, which it never reaches, that no
+//! * Each closed set knows, for every number of devices, how much compute the largest closed set within it has that holds a value
+//!   ([`Near`]). A walk only goes where an entry that it still works for has such a closed set within one device's reach;
+//!   a closed set from which no device reaches any is not walked from at all.
+//! * It also turns back where what it holds sends so much to classes outside its closed set, which it never reaches, that no
 //!   device has the time.
-//! * An ideal is of no use to larger ones if the ideal with one class more has values as good everywhere, and that class
+//! * A closed set is of no use to larger ones if the closed set with one class more has values as good everywhere, and that class
 //!   computes for longer than all its transfers take: whatever comes later is no worse off without the class, since it
 //!   saves the compute and at most its transfers are added. (Whichever stages a class leaves and enters, what they then
 //!   send is at most what they sent before and what the class sends alone.)
 //!
-//! Ideals of one size are independent of one another; where they take long they are shared among threads. Memory
-//! `O(ideals · (c + 1)(f + 1))`, time `O(pairs · degree)` at worst, with far fewer pairs than there are.
+//! Closed sets of one size are independent of one another; where they take long they are shared among threads. Memory
+//! `O(sets · (c + 1)(f + 1))`, time `O(pairs · degree)` at worst, with far fewer pairs than there are.
 
 use rayon::prelude::*;
 
@@ -29,21 +29,21 @@ use super::{
 };
 use crate::planner::Search;
 
-/// The values of all ideals, by CPUs and accelerators.
+/// The values of all closed sets, by CPUs and accelerators.
 pub(super) struct Table<'a> {
     lattice: &'a Lattice,
     costs: &'a ClassCosts,
-    /// What every ideal sums to.
+    /// What every closed set sums to.
     sums: Vec<Sums>,
     cpus: usize,
     accelerators: usize,
     upper: f64,
     memory: f64,
-    /// `values[(ideal · (cpus + 1) + c) · (accelerators + 1) + f]`; infinite where not below the bound or of no use.
+    /// `values[(set · (cpus + 1) + c) · (accelerators + 1) + f]`; infinite where not below the bound or of no use.
     values: Vec<f64>,
-    /// What lies within each ideal, by the same places.
+    /// What lies within each closed set, by the same places.
     near: Vec<Near>,
-    /// The least value of each ideal that larger ones may build on.
+    /// The least value of each closed set that larger ones may build on.
     least: Vec<f64>,
     /// Whether a class computes for longer than its transfers take.
     heavy: Vec<bool>,
@@ -53,7 +53,7 @@ pub(super) struct Table<'a> {
     full: Sums,
 }
 
-/// The most compute on accelerators, and on CPUs, of an ideal with a value within another one, itself included. Rounded up,
+/// The most compute on accelerators, and on CPUs, of a closed set with a value within another one, itself included. Rounded up,
 /// so that it never says too little; negative where there is none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Near {
@@ -61,7 +61,7 @@ struct Near {
     cpu: f32,
 }
 
-/// There is no such ideal.
+/// There is no such closed set.
 const NOWHERE: Near = Near { accelerator: -1.0, cpu: -1.0 };
 
 impl Near {
@@ -74,7 +74,7 @@ impl Near {
         self.cpu = self.cpu.max(other.cpu);
     }
 
-    /// The least that an ideal may hold for a device with these sums to reach it; rounded down.
+    /// The least that a closed set may hold for a device with these sums to reach it; rounded down.
     #[inline]
     fn reach(accelerator: f64, cpu: f64) -> Self {
         let down = |time: f64| (time.max(0.0) as f32).next_down();
@@ -82,10 +82,10 @@ impl Near {
     }
 }
 
-/// A number of CPUs, and the least and most accelerators with which an ideal is of use beside them.
+/// A number of CPUs, and the least and most accelerators with which a closed set is of use beside them.
 type Useful = (usize, usize, usize);
 
-/// The entries of an ideal that have no good enough value yet, by their places in its row, and the entries of others that
+/// The entries of a closed set that have no good enough value yet, by their places in its row, and the entries of others that
 /// they build on.
 #[derive(Debug)]
 struct Open {
@@ -123,7 +123,7 @@ impl Open {
         }
     }
 
-    /// Whether none builds on an ideal that holds as much as `reach`, of those that `near` knows of.
+    /// Whether none builds on a closed set that holds as much as `reach`, of those that `near` knows of.
     #[inline]
     fn far(&self, near: &[Near], reach: Near) -> bool {
         self.before_accelerator.iter().all(|&at| near[at].accelerator < reach.accelerator)
@@ -182,8 +182,8 @@ impl<'a> Table<'a> {
         (self.cpus + 1) * (self.accelerators + 1)
     }
 
-    /// The least and most accelerators with which an ideal is of use beside `c` CPUs; none if the first is larger.
-    fn useful(&self, ideal: usize, c: usize, inside: &Sums) -> (usize, usize) {
+    /// The least and most accelerators with which a closed set is of use beside `c` CPUs; none if the first is larger.
+    fn useful(&self, set: usize, c: usize, inside: &Sums) -> (usize, usize) {
         let outside = Sums {
             cpu: 0.0,
             accelerator: self.full.accelerator - inside.accelerator,
@@ -191,14 +191,14 @@ impl<'a> Table<'a> {
             size: self.full.size - inside.size,
             ..Sums::default()
         };
-        let least = self.need.accelerators(c, inside).max(self.prefixes.fewest(ideal, c) as usize);
+        let least = self.need.accelerators(c, inside).max(self.prefixes.fewest(set, c) as usize);
         let rest = self.need.accelerators(self.cpus - c, &outside);
-        let rest = rest.max(self.suffixes.fewest(ideal, self.cpus - c) as usize);
+        let rest = rest.max(self.suffixes.fewest(set, self.cpus - c) as usize);
         if rest > self.accelerators { (1, 0) } else { (least, self.accelerators - rest) }
     }
 
-    /// Fills the table by size of ideal, unless the whole obviously needs more devices, where values up to `enough` need not be the least; the number of pairs looked at.
-    /// Ideals of one size know nothing of one another: where there is much to do they are shared among threads.
+    /// Fills the table by size of closed set, unless the whole obviously needs more devices, where values up to `enough` need not be the least; the number of pairs looked at.
+    /// Closed sets of one size know nothing of one another: where there is much to do they are shared among threads.
     pub(super) fn fill(&mut self, enough: f64, round: i32, search: &Search) -> Result<u64, Refused> {
         let (least, most) = self.useful(self.lattice.len() - 1, self.cpus, &self.full);
         if least > most {
@@ -220,18 +220,18 @@ impl<'a> Table<'a> {
             let (below, rest) = values.split_at_mut(level.start * cells);
             let rows = &mut rest[..level.len() * cells];
             let visited: Vec<u64> = if level.len() > 1 && before > SHARED_PAIRS {
-                let one = |walk: &mut Walk<'_>, (ideal, row): (usize, &mut [f64])| {
-                    self.visit(ideal, enough, below, row, walk, search)
+                let one = |walk: &mut Walk<'_>, (set, row): (usize, &mut [f64])| {
+                    self.visit(set, enough, below, row, walk, search)
                 };
                 let walks = || Walk::new(self.lattice, self.costs);
                 let rows = rows.par_chunks_exact_mut(cells).with_max_len(1);
                 level.clone().into_par_iter().with_max_len(1).zip(rows).map_init(walks, one).collect()
             } else {
                 let rows = level.clone().zip(rows.chunks_exact_mut(cells));
-                rows.map(|(ideal, row)| self.visit(ideal, enough, below, row, &mut walk, search)).collect()
+                rows.map(|(set, row)| self.visit(set, enough, below, row, &mut walk, search)).collect()
             };
-            for ideal in level.clone() {
-                self.least[ideal] = least_of(&values[ideal * cells..(ideal + 1) * cells]);
+            for set in level.clone() {
+                self.least[set] = least_of(&values[set * cells..(set + 1) * cells]);
             }
             if size > 1 {
                 self.forsake(level.clone(), &values, enough);
@@ -245,46 +245,46 @@ impl<'a> Table<'a> {
         if search.cancelled() { Err(Refused::Cancelled) } else { Ok(pairs) }
     }
 
-    /// Learns what lies within the ideals of a level: what lies within those below, and they themselves.
+    /// Learns what lies within the closed sets of a level: what lies within those below, and they themselves.
     fn approach(&mut self, level: std::ops::Range<usize>, values: &[f64]) {
         let cells = self.cells();
         let (below, rest) = self.near.split_at_mut(level.start * cells);
-        for (ideal, here) in level.zip(rest.chunks_exact_mut(cells)) {
+        for (set, here) in level.zip(rest.chunks_exact_mut(cells)) {
             here.fill(NOWHERE);
-            for &(lower, _) in self.lattice.below(ideal) {
+            for &(lower, _) in self.lattice.below(set) {
                 let lower = lower as usize * cells;
                 here.iter_mut().zip(&below[lower..lower + cells]).for_each(|(near, &other)| near.take(other));
             }
-            if self.least[ideal].is_finite() {
-                let own = Near::at(&self.sums[ideal]);
-                let values = &values[ideal * cells..(ideal + 1) * cells];
+            if self.least[set].is_finite() {
+                let own = Near::at(&self.sums[set]);
+                let values = &values[set * cells..(set + 1) * cells];
                 here.iter_mut().zip(values).filter(|(_, value)| value.is_finite()).for_each(|(near, _)| near.take(own));
             }
         }
     }
 
-    /// Leaves the ideals out of what follows that a level above makes useless.
+    /// Leaves the closed sets out of what follows that a level above makes useless.
     fn forsake(&mut self, level: std::ops::Range<usize>, values: &[f64], enough: f64) {
         let cells = self.cells();
-        let row = |ideal: usize| &values[ideal * cells..(ideal + 1) * cells];
-        for ideal in level {
-            if self.least[ideal] == f64::INFINITY {
+        let row = |set: usize| &values[set * cells..(set + 1) * cells];
+        for set in level {
+            if self.least[set] == f64::INFINITY {
                 continue;
             }
-            for &(below, class) in self.lattice.below(ideal) {
+            for &(below, class) in self.lattice.below(set) {
                 let below = below as usize;
                 let as_good = |(&more, &less): (&f64, &f64)| less == f64::INFINITY || more <= less.max(enough);
-                if self.heavy[class as usize] && row(ideal).iter().zip(row(below)).all(as_good) {
+                if self.heavy[class as usize] && row(set).iter().zip(row(below)).all(as_good) {
                     self.least[below] = f64::INFINITY;
                 }
             }
         }
     }
 
-    /// Finds the values of one ideal from those below it; the number of pairs looked at.
+    /// Finds the values of one closed set from those below it; the number of pairs looked at.
     fn visit(
         &self,
-        ideal: usize,
+        set: usize,
         enough: f64,
         below: &[f64],
         here: &mut [f64],
@@ -293,8 +293,8 @@ impl<'a> Table<'a> {
     ) -> u64 {
         let row = self.accelerators + 1;
         let cells = self.cells();
-        let inside = self.sums[ideal];
-        let useful = (0..=self.cpus).map(|c| (c, self.useful(ideal, c, &inside)));
+        let inside = self.sums[set];
+        let useful = (0..=self.cpus).map(|c| (c, self.useful(set, c, &inside)));
         let ranges: Vec<Useful> =
             useful.filter(|(_, (least, most))| least <= most).map(|(c, (least, most))| (c, least, most)).collect();
         let entries = |&(c, from, to): &Useful| c * row + from..=c * row + to;
@@ -305,13 +305,13 @@ impl<'a> Table<'a> {
         let far = |open: &Open, j: usize, reach: (f64, f64)| {
             open.far(&self.near[j * cells..(j + 1) * cells], Near::reach(reach.0, reach.1))
         };
-        if open.entries.is_empty() || far(&open, ideal, reach) || search.cancelled() {
+        if open.entries.is_empty() || far(&open, set, reach) || search.cancelled() {
             return 0;
         }
         let (upper, memory) = (self.upper, self.memory);
         let any_cpu = self.cpus > 0;
         let mut pairs = 0;
-        walk.down(ideal, |j, sums| {
+        walk.down(set, |j, sums| {
             pairs += 1;
             let mut better = false;
             let accelerator_ends =
@@ -357,8 +357,8 @@ impl<'a> Table<'a> {
         pairs
     }
 
-    fn value(&self, ideal: usize, c: usize, f: usize) -> f64 {
-        self.values[(ideal * (self.cpus + 1) + c) * (self.accelerators + 1) + f]
+    fn value(&self, set: usize, c: usize, f: usize) -> f64 {
+        self.values[(set * (self.cpus + 1) + c) * (self.accelerators + 1) + f]
     }
 
     /// The value of the best split below the bound.
@@ -370,21 +370,21 @@ impl<'a> Table<'a> {
     pub(super) fn stages(&self) -> Vec<Stage> {
         let mut walk = Walk::new(self.lattice, self.costs);
         let mut stages = vec![];
-        let (mut ideal, mut c, mut f) = (self.lattice.len() - 1, self.cpus, self.accelerators);
-        while ideal > 0 {
-            let value = self.value(ideal, c, f);
-            if f > 0 && self.value(ideal, c, f - 1) == value {
+        let (mut set, mut c, mut f) = (self.lattice.len() - 1, self.cpus, self.accelerators);
+        while set > 0 {
+            let value = self.value(set, c, f);
+            if f > 0 && self.value(set, c, f - 1) == value {
                 f -= 1;
                 continue;
             }
-            if c > 0 && self.value(ideal, c - 1, f) == value {
+            if c > 0 && self.value(set, c - 1, f) == value {
                 c -= 1;
                 continue;
             }
             let mut choice = None;
             let (values, row, cells) = (&self.values, self.accelerators + 1, (self.cpus + 1) * (self.accelerators + 1));
             let (upper, memory) = (self.upper, self.memory);
-            walk.down(ideal, |j, sums| {
+            walk.down(set, |j, sums| {
                 let at = j * cells + c * row + f;
                 let load = sums.on_accelerator(memory);
                 if f > 0 && values[at - 1].max(load) == value {
@@ -404,12 +404,12 @@ impl<'a> Table<'a> {
                 }
             });
             let (below, kind) = choice.expect("every value of the table comes from a pair");
-            stages.push(Stage { kind, classes: self.lattice.between(ideal, below) });
+            stages.push(Stage { kind, classes: self.lattice.between(set, below) });
             match kind {
                 DeviceKind::Accelerator => f -= 1,
                 DeviceKind::Cpu => c -= 1,
             }
-            ideal = below;
+            set = below;
         }
         stages.reverse();
         stages

@@ -9,7 +9,7 @@
 
 use super::{
     convex::{Convexity, Sets},
-    model::{Model, Time, whole},
+    model::{IpModel, Time, whole},
     state::State,
 };
 use crate::planner::{Search, random::SplitMix};
@@ -18,7 +18,7 @@ use crate::planner::{Search, random::SplitMix};
 #[derive(Debug)]
 pub struct Ground<'a> {
     /// Costs.
-    pub model: &'a Model,
+    pub model: &'a IpModel,
     /// The rule of contiguity, where it holds.
     pub convexity: Option<&'a Convexity>,
     /// Classes along a topological order.

@@ -15,7 +15,7 @@
 use super::{
     branching,
     flow::{CutNetwork, Side},
-    model::{Model, whole},
+    model::{IpModel, whole},
     prices::{self, Effort},
     slack::{self, MARGIN},
 };
@@ -46,7 +46,7 @@ const RESOLUTION: f64 = 1e-4;
 /// The best bound so far and what the next one builds on.
 #[derive(Debug)]
 pub struct Bounds<'m> {
-    model: &'m Model,
+    model: &'m IpModel,
     /// What is proven: no value is below.
     pub proven: f64,
     /// The least threshold that resisted the present effort; none above is tried.
@@ -59,7 +59,7 @@ pub struct Bounds<'m> {
 
 impl<'m> Bounds<'m> {
     /// The bounds that need no incumbent: averages and cheapest sets. Infinite where nothing is admissible.
-    pub fn new(model: &'m Model, search: &Search) -> Self {
+    pub fn new(model: &'m IpModel, search: &Search) -> Self {
         let mut proven = slack::average_bound(model);
         if proven.is_finite() {
             let mut network = CutNetwork::new(model);
@@ -135,7 +135,7 @@ impl<'m> Bounds<'m> {
 }
 
 /// The side of a class when another one must be in.
-fn side(model: &Model, class: usize, held: usize) -> Side {
+fn side(model: &IpModel, class: usize, held: usize) -> Side {
     if class == held {
         Side::In
     } else if model.fits[class] {
@@ -146,7 +146,7 @@ fn side(model: &Model, class: usize, held: usize) -> Side {
 }
 
 /// The classes whose cheapest sets are worth finding: all, or where the network is large, the slowest.
-fn heaviest(model: &Model) -> Vec<usize> {
+fn heaviest(model: &IpModel) -> Vec<usize> {
     let mut classes: Vec<usize> = (0..model.len()).collect();
     let most = MOST_CUT_WORK / (model.len() + model.net_count()).max(1);
     if classes.len() > most {
@@ -158,7 +158,7 @@ fn heaviest(model: &Model) -> Vec<usize> {
 }
 
 /// Whether some class is too much for every device.
-fn too_much(model: &Model, threshold: f64, search: &Search) -> bool {
+fn too_much(model: &IpModel, threshold: f64, search: &Search) -> bool {
     let limit = threshold * (1.0 + MARGIN);
     let mut network = CutNetwork::new(model);
     heaviest(model).into_iter().any(|class| {

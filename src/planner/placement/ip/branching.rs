@@ -5,7 +5,7 @@
 //! ask about, the patterns say: one that they hold together about as often as not. Depth first, within a budget of pieces.
 
 use super::{
-    model::Model,
+    model::IpModel,
     prices::{self, Effort},
     slack,
 };
@@ -19,7 +19,7 @@ struct Piece {
 }
 
 /// Whether it is proven that no assignment keeps the threshold, looking at no more than so many pieces. `price` is by class.
-pub fn refute(model: &Model, threshold: f64, price: &[f64], effort: &Effort, pieces: usize, search: &Search) -> bool {
+pub fn refute(model: &IpModel, threshold: f64, price: &[f64], effort: &Effort, pieces: usize, search: &Search) -> bool {
     let whole = Piece { group: (0..model.len() as u32).collect(), apart: vec![], price: price.to_vec() };
     let mut open = vec![whole];
     let mut left = pieces;
@@ -45,7 +45,7 @@ enum Split {
 }
 
 impl Piece {
-    fn split(self, model: &Model, threshold: f64, effort: &Effort, search: &Search) -> Split {
+    fn split(self, model: &IpModel, threshold: f64, effort: &Effort, search: &Search) -> Split {
         let groups = self.group.iter().max().map_or(0, |&g| g as usize + 1);
         let merged = model.merged(&self.group, groups);
         if merged.homeless().is_some() {

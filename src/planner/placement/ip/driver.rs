@@ -9,7 +9,7 @@ use super::{
     bounds::{Bounds, SAFETY},
     convex::Convexity,
     exact::{Exhausted, exhaust},
-    model::{Model, Objective},
+    model::{IpModel, Objective},
     slack,
     state::State,
 };
@@ -53,7 +53,7 @@ pub struct Question<'a> {
 
 /// How much is done. The defaults take about a minute on two cores for the published graphs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct IpSettings {
     /// Rounds of walks and proofs.
     pub rounds: usize,
     /// Independent walks per round.
@@ -66,9 +66,9 @@ pub struct Settings {
     pub branches: u64,
 }
 
-impl Default for Settings {
+impl Default for IpSettings {
     fn default() -> Self {
-        Settings { rounds: 12, walks: 4, steps: 1_000_000, proofs: 2, branches: 1_000_000 }
+        IpSettings { rounds: 12, walks: 4, steps: 1_000_000, proofs: 2, branches: 1_000_000 }
     }
 }
 
@@ -120,13 +120,13 @@ impl Published<'_> {
 /// `handle`.
 pub fn search(
     question: &Question<'_>,
-    settings: &Settings,
+    settings: &IpSettings,
     handle: &Search,
     improved: &(dyn Fn(f64, &Split) + Sync),
 ) -> Best {
     let Question { dag, profile, limits, contiguity, objective } = *question;
     let partition = Partition::by_colour(profile);
-    let model = Model::new(dag, profile, &partition, &limits, objective);
+    let model = IpModel::new(dag, profile, &partition, &limits, objective);
     let average = slack::average_bound(&model);
     if model.homeless().is_some() || average.is_infinite() {
         return Best { status: Status::Infeasible, split: None, lower_bound: f64::INFINITY, rounds: 0 };
@@ -261,7 +261,7 @@ pub fn along_the_graph(dag: &Dag, mut split: Split) -> Split {
 /// Something to start from that is convex, and the contiguous optimum or as near to it as its search comes.
 fn begin(
     question: &Question<'_>,
-    model: &Model,
+    model: &IpModel,
     partition: &Partition,
     handle: &Search,
 ) -> (Vec<u32>, Option<(f64, Vec<u32>)>) {
@@ -281,18 +281,24 @@ fn begin(
 }
 
 /// Everything on one device: convex, and on a CPU admissible.
-fn together(model: &Model) -> Vec<u32> {
+fn together(model: &IpModel) -> Vec<u32> {
     let home = if model.cpus > 0 { model.accelerators } else { 0 };
     vec![home as u32; model.len()]
 }
 
 /// An assignment with its value, if it is admissible.
-fn valued(model: &Model, device: Vec<u32>) -> Option<(f64, Vec<u32>)> {
+fn valued(model: &IpModel, device: Vec<u32>) -> Option<(f64, Vec<u32>)> {
     Some((model.value(&device)?, device))
 }
 
 /// Branch and bound over what the incumbent's slack leaves apart.
-fn whole_search(model: &Model, convexity: Option<&Convexity>, upper: f64, branches: u64, handle: &Search) -> Exhausted {
+fn whole_search(
+    model: &IpModel,
+    convexity: Option<&Convexity>,
+    upper: f64,
+    branches: u64,
+    handle: &Search,
+) -> Exhausted {
     if upper.is_infinite() {
         return exhaust(model, convexity, upper, branches, handle);
     }
@@ -331,7 +337,7 @@ fn order(dag: &Dag, profile: &PlacementProfile, partition: &Partition) -> Vec<u3
 #[expect(clippy::too_many_arguments, reason = "the parts of the search meet here")]
 fn walk_round(
     ground: &Ground<'_>,
-    settings: &Settings,
+    settings: &IpSettings,
     pool: &[Vec<u32>],
     best: &Option<(f64, Vec<u32>)>,
     round: usize,

@@ -10,7 +10,7 @@
 
 use super::{
     convex::{Convexity, Sets},
-    model::{Model, Time, whole},
+    model::{IpModel, Time, whole},
     slack::{MARGIN, slack},
 };
 use crate::planner::Search;
@@ -28,7 +28,7 @@ pub enum Exhausted {
 
 /// A branch that is open.
 struct Branching<'m> {
-    model: &'m Model,
+    model: &'m IpModel,
     convexity: Option<(&'m Convexity, Sets)>,
     order: Vec<u32>,
     device: Vec<u32>,
@@ -48,7 +48,13 @@ struct Branching<'m> {
 const OPEN: u32 = u32::MAX;
 
 /// Looks for an assignment better than `upper`, which may be infinite.
-pub fn exhaust(model: &Model, convexity: Option<&Convexity>, upper: f64, branches: u64, search: &Search) -> Exhausted {
+pub fn exhaust(
+    model: &IpModel,
+    convexity: Option<&Convexity>,
+    upper: f64,
+    branches: u64,
+    search: &Search,
+) -> Exhausted {
     let devices = model.devices();
     let mut branching = Branching {
         model,
@@ -78,7 +84,7 @@ pub fn exhaust(model: &Model, convexity: Option<&Convexity>, upper: f64, branche
 
 /// Classes by how much ties them to those before: the heaviest first, then always the one with the costliest nets to what
 /// is decided.
-fn order(model: &Model) -> Vec<u32> {
+fn order(model: &IpModel) -> Vec<u32> {
     let n = model.len();
     let mut tie = vec![0.0; n];
     let mut open = vec![true; n];

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use super::model::{Model, whole};
+use super::model::{IpModel, whole};
 
 /// A flow network over the classes and nets of a model.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub enum Side {
 
 impl CutNetwork {
     /// The network of a model; times are whole, both parts together.
-    pub fn new(model: &Model) -> Self {
+    pub fn new(model: &IpModel) -> Self {
         let (n, nets) = (model.len(), model.net_count());
         let vertices = n + 2 * nets + 2;
         let (source, sink) = (vertices - 2, vertices - 1);

@@ -11,7 +11,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::model::{Model, whole};
+use super::model::{IpModel, whole};
 use crate::planner::Search;
 
 /// Even a chain of more classes has so many combinations that filling them once takes seconds.
@@ -52,7 +52,7 @@ impl Frontier {
     /// Builds the graph for loads up to a threshold; none if there would be more than `most` combinations in all. Nets
     /// that cost less than `negligible` are left out, which only makes sets cheaper. No set has both classes of a pair that
     /// is `apart`.
-    pub fn new(model: &Model, apart: &[(u32, u32)], threshold: f64, negligible: f64, most: usize) -> Option<Self> {
+    pub fn new(model: &IpModel, apart: &[(u32, u32)], threshold: f64, negligible: f64, most: usize) -> Option<Self> {
         if model.len() > MOST_CLASSES {
             return None;
         }
@@ -308,7 +308,7 @@ const MIXED: u64 = 2;
 
 /// An order along which few nets are open: of several greedy ones, from starts all over the graph, the one with the fewest
 /// combinations at most.
-fn narrow_order(model: &Model, nets: &[bool]) -> Vec<u32> {
+fn narrow_order(model: &IpModel, nets: &[bool]) -> Vec<u32> {
     let n = model.len();
     let starts = (0..n).step_by((n / 24).max(1));
     let tried = starts.map(|start| greedy_order(model, nets, start));
@@ -316,7 +316,7 @@ fn narrow_order(model: &Model, nets: &[bool]) -> Vec<u32> {
 }
 
 /// From a start on always the neighbour that opens fewest nets and closes most.
-fn greedy_order(model: &Model, nets: &[bool], start: usize) -> (f64, Vec<u32>) {
+fn greedy_order(model: &IpModel, nets: &[bool], start: usize) -> (f64, Vec<u32>) {
     let n = model.len();
     let mut left: Vec<u32> = (0..model.net_count()).map(|net| model.pins(net).len() as u32).collect();
     let mut open = 0i32;

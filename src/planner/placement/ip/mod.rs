@@ -26,5 +26,5 @@ pub mod prices;
 pub mod slack;
 pub mod state;
 
-pub use driver::{Best, Contiguity, Question, Settings, along_the_graph, search};
+pub use driver::{Best, Contiguity, IpSettings, Question, along_the_graph, search};
 pub use model::Objective;

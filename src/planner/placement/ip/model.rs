@@ -35,7 +35,7 @@ pub enum Objective {
 
 /// Classes, nets and devices. Accelerators are devices `0..accelerators`, CPUs come after them.
 #[derive(Debug, Clone)]
-pub struct Model {
+pub struct IpModel {
     /// Number of accelerators, at most one per class.
     pub accelerators: usize,
     /// Number of CPUs, at most one per class.
@@ -58,7 +58,7 @@ pub struct Model {
     nets: Vec<u32>,
 }
 
-impl Model {
+impl IpModel {
     /// Sums the costs of nodes over the classes of a partition. `O(n + m log m)`.
     pub fn new(
         dag: &Dag,
@@ -69,7 +69,7 @@ impl Model {
     ) -> Self {
         let n = partition.len();
         let part = |backward: bool| usize::from(objective == Objective::SeparateMaxima && backward);
-        let mut model = Model {
+        let mut model = IpModel {
             accelerators: (limits.accelerators as usize).min(n),
             cpus: (limits.cpus as usize).min(n),
             memory: limits.memory_bytes,
@@ -105,8 +105,8 @@ impl Model {
 
     /// The model in which classes of the same group are one; `group` has numbers below `groups`.
     #[must_use]
-    pub fn merged(&self, group: &[u32], groups: usize) -> Model {
-        let mut model = Model {
+    pub fn merged(&self, group: &[u32], groups: usize) -> IpModel {
+        let mut model = IpModel {
             accelerators: self.accelerators,
             cpus: self.cpus,
             memory: self.memory,
@@ -146,7 +146,7 @@ impl Model {
     /// The model for a search of assignments of a value below `upper`, where it differs: a cost that rules its device out
     /// does so at twice the bound as well as at a million times the bound, but only then sums that it enters and leaves
     /// again keep what is small. No cost is more than it was. `None` where costs are not so far apart.
-    pub fn bounded(&self, upper: f64) -> Option<Model> {
+    pub fn bounded(&self, upper: f64) -> Option<IpModel> {
         let most = 2.0 * upper;
         let times = [&self.accelerator_time, &self.cpu_time, &self.net_cost];
         if !times.into_iter().flatten().flatten().any(|&time| time > FAR_APART * most) {

@@ -13,7 +13,7 @@
 use super::{
     frontier::Frontier,
     knapsack::Knapsack,
-    model::{Model, whole},
+    model::{IpModel, whole},
 };
 use crate::planner::Search;
 
@@ -43,7 +43,7 @@ pub struct Effort {
 
 /// A model at a threshold, ready to be priced.
 struct Patterns<'m> {
-    model: &'m Model,
+    model: &'m IpModel,
     threshold: f64,
     frontier: Frontier,
     /// Cells of every class on a CPU, none where it is too slow.
@@ -63,7 +63,7 @@ pub struct Priced {
 /// Improves the prices of classes to refute a threshold, for assignments that have no pair together that is `apart`.
 /// `None` if the model is too wide for its patterns to be found. Prices are by class of the model.
 pub fn refute(
-    model: &Model,
+    model: &IpModel,
     apart: &[(u32, u32)],
     threshold: f64,
     price: &mut Vec<f64>,
@@ -217,7 +217,7 @@ struct Company {
 
 impl Company {
     /// The pairs worth asking about: in a net together, or both among the heaviest classes.
-    fn new(model: &Model, apart: &[(u32, u32)]) -> Self {
+    fn new(model: &IpModel, apart: &[(u32, u32)]) -> Self {
         let mut pairs: Vec<(u32, u32)> = vec![];
         for net in 0..model.net_count() {
             let pins = model.pins(net);
@@ -256,7 +256,7 @@ impl Company {
     }
 
     /// The pair whose answer says most: undecided, and a burden both together and apart.
-    fn undecided(&self, model: &Model, threshold: f64) -> Option<(u32, u32)> {
+    fn undecided(&self, model: &IpModel, threshold: f64) -> Option<(u32, u32)> {
         let time = |class: u32| whole(model.accelerator_time[class as usize]);
         let score = |at: usize| {
             let share = self.together[at] / (self.total * MEMORY).max(f64::MIN_POSITIVE);

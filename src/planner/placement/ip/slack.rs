@@ -15,13 +15,13 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{Model, whole};
+use super::model::{IpModel, whole};
 
 /// Rounding is given this much, relative to the threshold.
 pub const MARGIN: f64 = 1e-11;
 
 /// Time to spare for transfers at a threshold; negative if the threshold cannot be kept.
-pub fn slack(model: &Model, threshold: f64) -> f64 {
+pub fn slack(model: &IpModel, threshold: f64) -> f64 {
     let mut host = model.cpus as f64 * threshold;
     // What is left to the accelerators, added up: a difference to the total would lose what is small.
     let mut left = 0.0;
@@ -59,7 +59,7 @@ pub fn slack(model: &Model, threshold: f64) -> f64 {
 }
 
 /// The least threshold that is not refuted by its slack.
-pub fn average_bound(model: &Model) -> f64 {
+pub fn average_bound(model: &IpModel) -> f64 {
     let negative = |threshold: f64| slack(model, threshold) < -threshold * model.devices() as f64 * MARGIN;
     let mut high = 1e-3;
     while negative(high) {
@@ -78,7 +78,7 @@ pub fn average_bound(model: &Model) -> f64 {
 
 /// A model in which classes are one that share a device in every assignment of value at most the threshold, with the
 /// group of every class; `None` if there is no such assignment.
-pub fn contract(model: &Model, threshold: f64) -> Option<(Model, Vec<u32>)> {
+pub fn contract(model: &IpModel, threshold: f64) -> Option<(IpModel, Vec<u32>)> {
     let mut reduced = model.clone();
     let mut group: Vec<u32> = (0..model.len() as u32).collect();
     loop {
@@ -113,7 +113,7 @@ pub fn contract(model: &Model, threshold: f64) -> Option<(Model, Vec<u32>)> {
 }
 
 /// Unites what cannot be apart; whether there was something.
-fn unite_bound(model: &Model, threshold: f64, slack: f64, root: &mut [u32]) -> bool {
+fn unite_bound(model: &IpModel, threshold: f64, slack: f64, root: &mut [u32]) -> bool {
     let on_cpu = |class: usize| model.cpus > 0 && whole(model.cpu_time[class]) <= threshold * (1.0 + MARGIN);
     let times = |all: bool, any: bool| match (all && model.cpus > 1, any) {
         (true, _) => 0.0,

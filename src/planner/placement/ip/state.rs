@@ -4,13 +4,13 @@
 //! that is neither none nor all. Moving a class is `O(nets of the class)`. Sums of floating point numbers drift as they
 //! are updated, so [`State::refresh`] adds everything up again; values that leave the search are always fresh.
 
-use super::model::{Model, Time};
+use super::model::{IpModel, Time};
 
 /// Which device holds each class, and what that costs.
 #[derive(Debug, Clone)]
 pub struct State<'m> {
     /// What is assigned.
-    pub model: &'m Model,
+    pub model: &'m IpModel,
     device: Vec<u32>,
     /// `inside[net · accelerators + a]`: classes of the net on accelerator `a`.
     inside: Vec<u32>,
@@ -20,7 +20,7 @@ pub struct State<'m> {
 
 impl<'m> State<'m> {
     /// The state of an assignment: a device per class.
-    pub fn new(model: &'m Model, device: Vec<u32>) -> Self {
+    pub fn new(model: &'m IpModel, device: Vec<u32>) -> Self {
         let devices = model.devices();
         let inside = vec![0; model.net_count() * model.accelerators];
         let mut state = State { model, device, inside, load: vec![[0.0; 2]; devices], size: vec![0.0; devices] };

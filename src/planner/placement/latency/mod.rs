@@ -26,5 +26,5 @@ pub mod slots;
 
 pub use evaluate::{CpuRun, LatencyError, MemoryExcess, Piece, Schedule, Unit, evaluate};
 pub use greedy::greedy;
-pub use search::{Best, Question, Settings, search};
+pub use search::{Best, LatencySettings, Question, search};
 pub use slots::{Instance, SlotRun, SlotSchedule};

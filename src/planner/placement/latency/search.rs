@@ -49,7 +49,7 @@ pub struct Question<'a> {
 
 /// How much is done. The defaults take some ten seconds on two cores for a graph of 800 nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct LatencySettings {
     /// Orders that are segmented to begin with.
     pub orders: usize,
     /// Rounds of annealing.
@@ -62,9 +62,9 @@ pub struct Settings {
     pub branches: u64,
 }
 
-impl Default for Settings {
+impl Default for LatencySettings {
     fn default() -> Self {
-        Settings { orders: 256, rounds: 6, walks: 4, steps: 150_000, branches: 50_000 }
+        LatencySettings { orders: 256, rounds: 6, walks: 4, steps: 150_000, branches: 50_000 }
     }
 }
 
@@ -121,7 +121,7 @@ impl Published<'_, '_> {
 /// If `subgraphs` is 0 or the profile has fewer nodes than the graph.
 pub fn search(
     question: &Question<'_>,
-    settings: &Settings,
+    settings: &LatencySettings,
     starts: &[Vec<Vec<u32>>],
     search: &Search,
     improved: &(dyn Fn(&SlotSchedule) + Sync),
@@ -182,7 +182,7 @@ fn closed(latency: f64, bound: f64) -> bool {
 /// Admissible assignments to begin with, best first, none twice.
 fn begin(
     instance: &Instance<'_>,
-    settings: &Settings,
+    settings: &LatencySettings,
     starts: &[Vec<Vec<u32>>],
     search: &Search,
 ) -> Vec<(f64, Vec<u32>)> {
@@ -215,7 +215,7 @@ fn begin(
 /// One round of walks; the pool afterwards, best first. Even walks go on from the best, odd ones from their own.
 fn anneal_round(
     instance: &Instance<'_>,
-    settings: &Settings,
+    settings: &LatencySettings,
     pool: &[(f64, Vec<u32>)],
     round: usize,
     bound: f64,

@@ -17,7 +17,7 @@ use crate::{
     planner::{
         Search, Status,
         placement::latency::{
-            Best, Question, Settings as OwnSettings, evaluate, search as own_search,
+            Best, LatencySettings, Question, evaluate, search as own_search,
             slots::{Instance, Scorer, SlotSchedule},
         },
     },
@@ -26,15 +26,15 @@ use crate::{
 
 /// What goes before HiGHS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct LatencyMilpSettings {
     /// Our own search, whose schedule HiGHS starts from and whose bound it is given. `None`: HiGHS starts from everything
     /// on CPUs.
-    pub first: Option<OwnSettings>,
+    pub first: Option<LatencySettings>,
 }
 
-impl Default for Settings {
+impl Default for LatencyMilpSettings {
     fn default() -> Self {
-        Settings { first: Some(OwnSettings { rounds: 2, ..OwnSettings::default() }) }
+        LatencyMilpSettings { first: Some(LatencySettings { rounds: 2, ..LatencySettings::default() }) }
     }
 }
 
@@ -250,7 +250,7 @@ impl Formulation<'_> {
 /// If `subgraphs` is 0 or the profile has fewer nodes than the graph.
 pub fn search(
     question: &Question<'_>,
-    settings: &Settings,
+    settings: &LatencyMilpSettings,
     starts: &[Vec<Vec<u32>>],
     handle: &Search,
     improved: &(dyn Fn(&SlotSchedule) + Sync),

@@ -29,8 +29,8 @@ use crate::{
             Split,
             classes::Partition,
             ip::{
-                Best, Contiguity, Question, Settings as OwnSettings, along_the_graph,
-                model::{Model, whole},
+                Best, Contiguity, IpSettings, Question, along_the_graph,
+                model::{IpModel, whole},
                 search as own_search,
                 state::State,
             },
@@ -41,22 +41,22 @@ use crate::{
 
 /// What our own search does for HiGHS. Without both, HiGHS is alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct MilpSettings {
     /// Before: HiGHS starts from its split and is given its bound.
-    pub first: Option<OwnSettings>,
+    pub first: Option<IpSettings>,
     /// Beside it: what the two find and prove counts together.
-    pub beside: Option<OwnSettings>,
+    pub beside: Option<IpSettings>,
 }
 
-impl Settings {
+impl MilpSettings {
     /// HiGHS alone.
-    pub const ALONE: Settings = Settings { first: None, beside: None };
+    pub const ALONE: MilpSettings = MilpSettings { first: None, beside: None };
 }
 
-impl Default for Settings {
+impl Default for MilpSettings {
     fn default() -> Self {
-        let own = OwnSettings::default();
-        Settings { first: Some(OwnSettings { rounds: 1, ..own }), beside: Some(own) }
+        let own = IpSettings::default();
+        MilpSettings { first: Some(IpSettings { rounds: 1, ..own }), beside: Some(own) }
     }
 }
 
@@ -64,7 +64,7 @@ impl Default for Settings {
 struct Formulation<'a> {
     question: &'a Question<'a>,
     partition: &'a Partition,
-    model: &'a Model,
+    model: &'a IpModel,
     /// Times are multiplied by this.
     scale: f64,
     /// Forward nodes, in topological order, where contiguity is asked for.
@@ -267,7 +267,7 @@ impl Known<'_> {
 /// `handle`. Of several best splits, which one is returned depends on who is first.
 pub fn search(
     question: &Question<'_>,
-    settings: &Settings,
+    settings: &MilpSettings,
     handle: &Search,
     improved: &(dyn Fn(f64, &Split) + Sync),
 ) -> Best {
@@ -313,7 +313,7 @@ pub fn search(
 /// Runs HiGHS from what is known. `own` is the search beside it.
 fn with_highs(question: &Question<'_>, known: &Known<'_>, own: &Search) {
     let partition = Partition::by_colour(question.profile);
-    let model = Model::new(question.dag, question.profile, &partition, &question.limits, question.objective);
+    let model = IpModel::new(question.dag, question.profile, &partition, &question.limits, question.objective);
     if model.homeless().is_some() {
         return known.conclude(Status::Infeasible);
     }

@@ -32,7 +32,7 @@ use crate::{
     study::links::LinkLoad,
     tui::{
         paint::shades::{Activity, Shades},
-        shown::Shown,
+        shown::ShownRun,
         theme::{Role, Theme},
     },
     units,
@@ -45,7 +45,7 @@ const MACHINES: usize = 16;
 
 /// What the section is drawn from.
 pub(in crate::tui) struct Section<'a> {
-    pub shown: &'a Shown,
+    pub shown: &'a ShownRun,
     pub theme: &'a Theme,
     pub shades: Shades,
     /// The stage whose machine is drawn.

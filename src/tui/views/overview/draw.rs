@@ -27,9 +27,9 @@ use crate::{
             stage_block::Block,
             strip::{Rows, Strip},
         },
-        played::Played,
         playing::Playhead,
-        shown::Shown,
+        shown::ShownRun,
+        simulated::Simulated,
         theme::Role,
         view::topology,
     },
@@ -47,23 +47,23 @@ pub(in crate::tui) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
     model: &mut Model,
-    shown: &Arc<Shown>,
+    shown: &Arc<ShownRun>,
     plan: &Plan,
     score: &Score,
 ) {
     let shades = Shades::new(&model.theme, model.depth);
-    let played = model.played.clone().filter(|played| Arc::ptr_eq(&played.shown, shown));
-    let played = played.as_deref();
-    let rows = played.map_or(plan.stages.len(), |played| played.timeline.replicas.len()).max(1);
+    let simulated = model.simulated.clone().filter(|simulated| Arc::ptr_eq(&simulated.shown, shown));
+    let simulated = simulated.as_deref();
+    let rows = simulated.map_or(plan.stages.len(), |simulated| simulated.timeline.replicas.len()).max(1);
     let layout = map_of(model, shown, score, area, rows);
     let longest = (0..plan.stages.len()).map(|i| shown.names.short(i).chars().count()).max().unwrap_or(0);
     let map_rows = layout.as_ref().map_or(0, |layout| layout.rows);
     let places = Areas::new(area, map_rows, rows, areas::names_width(longest));
     model.overview.area = places.map;
     let selected = model.overview.stage();
-    figures::draw(frame, places.figures, model, shown, played);
+    figures::draw(frame, places.figures, model, shown, simulated);
     if let Some(layout) = &layout {
-        draw_map(frame.buffer_mut(), model, &shades, layout, &places, (plan.stages.len(), played));
+        draw_map(frame.buffer_mut(), model, &shades, layout, &places, (plan.stages.len(), simulated));
     }
     if let Some(used) = shown.operators.as_ref().filter(|_| places.side.is_some()) {
         let from = places.phases.y + 2;
@@ -81,12 +81,12 @@ pub(in crate::tui) fn draw(
             frame.render_widget(Paragraph::new(lines), room);
         }
     }
-    if let Some(played) = played {
+    if let Some(simulated) = simulated {
         let limiting = score.bottleneck().filter(|_| plan.stages.len() > 1);
-        draw_batch(frame, model, &shades, played, &places, (selected, limiting));
+        draw_batch(frame, model, &shades, simulated, &places, (selected, limiting));
     }
     let stage = selected.unwrap_or_else(|| score.bottleneck().unwrap_or(0));
-    let facts = Facts::of(shown, plan, score, played, stage);
+    let facts = Facts::of(shown, plan, score, simulated, stage);
     let hue = Style::new().fg(shades.color(shades.stage(stage, plan.stages.len())));
     match places.side {
         Some(place) => {
@@ -105,7 +105,7 @@ pub(in crate::tui) fn draw(
 }
 
 /// The map, made anew where the plan or the room is another.
-fn map_of(model: &mut Model, shown: &Shown, score: &Score, area: Rect, stages: usize) -> Option<Arc<MapLayout>> {
+fn map_of(model: &mut Model, shown: &ShownRun, score: &Score, area: Rect, stages: usize) -> Option<Arc<MapLayout>> {
     let key = (model.generation, area.width, area.height);
     if model.overview.map.as_ref().is_none_or(|(known, _)| *known != key) {
         let device = model
@@ -134,16 +134,16 @@ fn draw_map(
     shades: &Shades,
     layout: &MapLayout,
     places: &Areas,
-    (stages, played): (usize, Option<&Played>),
+    (stages, simulated): (usize, Option<&Simulated>),
 ) {
     let theme = &model.theme;
-    let moment = played.zip(model.playhead());
+    let moment = simulated.zip(model.playhead());
     // Many devices change with every second picture only: each is sent over the line.
     let each = if layout.atlas.seats.len() > MANY { 2.0 } else { 1.0 };
-    let moment = moment.map(|(played, (at_s, span_s))| {
+    let moment = moment.map(|(simulated, (at_s, span_s))| {
         let span_s = each * span_s;
         let at_s = if each > 1.0 && span_s > 0.0 { (at_s / span_s).floor() * span_s } else { at_s };
-        Moment { played, at_s, span_s }
+        Moment { simulated, at_s, span_s }
     });
     let map =
         Map { layout, shades, theme, stages, cursor: Some(model.overview.cursor), moment, changed: model.flashing() };
@@ -187,20 +187,20 @@ fn draw_batch(
     frame: &mut Frame<'_>,
     model: &mut Model,
     shades: &Shades,
-    played: &Played,
+    simulated: &Simulated,
     places: &Areas,
     (selected, limiting): (Option<usize>, Option<usize>),
 ) {
     let theme = model.theme.clone();
-    let batch = played.timeline.iteration_s;
-    let strip = Strip { played, shades, theme: &theme, window: (0.0, batch) };
-    let rows = Rows::new(played.timeline.replicas.len(), places.strip.height);
+    let batch = simulated.timeline.iteration_s;
+    let strip = Strip { simulated, shades, theme: &theme, window: (0.0, batch) };
+    let rows = Rows::new(simulated.timeline.replicas.len(), places.strip.height);
     if places.batch_title.height > 0 {
         let title = places.batch_title;
-        let told = batch_in_words(played);
+        let told = batch_in_words(simulated);
         let mut line =
             vec![Span::styled("Batch    ", theme.bold(Role::Text)), Span::styled(told, theme.fg(Role::Muted))];
-        let limits = limiting.map(|stage| played.shown.names.long(stage)).filter(|_| places.side.is_some());
+        let limits = limiting.map(|stage| simulated.shown.names.long(stage)).filter(|_| places.side.is_some());
         line.extend(limits.map(|name| Span::styled(format!(", {name} limits"), theme.fg(Role::Warning))));
         let used: usize = line.iter().map(Span::width).sum();
         frame.render_widget(Line::from(line), title);
@@ -232,14 +232,14 @@ fn draw_batch(
 }
 
 /// `256 microbatches, 1F1B`.
-fn batch_in_words(played: &Played) -> String {
-    let shown = &played.shown;
-    if played.pipeline.single_sample.is_some() {
+fn batch_in_words(simulated: &Simulated) -> String {
+    let shown = &simulated.shown;
+    if simulated.pipeline.single_sample.is_some() {
         return "one sample".into();
     }
-    if !played.pipeline.steps.is_empty() {
-        return format!("one training step, {}", units::counted(played.pipeline.steps.len(), "operator"));
+    if !simulated.pipeline.steps.is_empty() {
+        return format!("one training step, {}", units::counted(simulated.pipeline.steps.len(), "operator"));
     }
     let batch = family::of(&shown.workload).batch(&shown.limits);
-    format!("{batch}, {}", played.schedule().name())
+    format!("{batch}, {}", simulated.schedule().name())
 }

@@ -11,7 +11,10 @@ use crate::{
     family::describe,
     plan::Measure,
     planner::Status,
-    tui::{model::Model, paint::facts::of_limit, played::Played, shown::Shown, theme::Role, view::topology::arrowed},
+    tui::{
+        model::Model, paint::facts::of_limit, shown::ShownRun, simulated::Simulated, theme::Role,
+        view::topology::arrowed,
+    },
     units,
 };
 
@@ -34,8 +37,8 @@ impl Figure {
 const GAPS: (usize, usize) = (3, 8);
 
 /// Draws the figures in two lines, or in one.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown, played: Option<&Played>) {
-    let figures = figures(model, shown, played);
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) {
+    let figures = figures(model, shown, simulated);
     if area.height >= 2 {
         draw_named(frame, area, model, figures);
     } else {
@@ -88,7 +91,7 @@ fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, figures: Vec<Figu
     frame.render_widget(Line::from(spans), area);
 }
 
-fn figures(model: &Model, shown: &Shown, played: Option<&Played>) -> Vec<Figure> {
+fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Vec<Figure> {
     let theme = &model.theme;
     let text = |role: Role, bold: bool| if bold { theme.bold(role) } else { theme.fg(role) };
     let figure = |value: Vec<(String, Style)>, name: &str, short: &'static str| Figure {
@@ -96,18 +99,18 @@ fn figures(model: &Model, shown: &Shown, played: Option<&Played>) -> Vec<Figure>
         name: name.into(),
         short,
     };
-    let mut figures = vec![headline(model, shown, played)];
+    let mut figures = vec![headline(model, shown, simulated)];
     let Some((plan, score)) = shown.plan() else { return figures };
     // What has just changed or is broken comes first; how good the plan is known to be, after the family's own figures:
     // throughput, utilisation and how far to trust them.
     let urgent = !score.violations.is_empty() || model.change().is_some() || shown.figures.is_empty();
-    let standing = standing(model, shown, played);
+    let standing = standing(model, shown, simulated);
     let (first, last) = if urgent { (standing, None) } else { (None, standing) };
     figures.extend(first);
     let own = |own: &describe::Figure| figure(vec![(own.value.clone(), text(Role::Text, false))], &own.name, own.short);
     figures.extend(shown.figures.iter().map(own));
-    if let Some(played) = played.filter(|played| !played.timeline.events.is_empty()) {
-        let timeline = &played.timeline;
+    if let Some(simulated) = simulated.filter(|simulated| !simulated.timeline.events.is_empty()) {
+        let timeline = &simulated.timeline;
         if !matches!(plan.measure, Measure::Latency { .. } | Measure::OperatorCost(_)) {
             let role = match timeline.bubble {
                 bubble if bubble > 0.2 => Role::Warning,
@@ -118,7 +121,7 @@ fn figures(model: &Model, shown: &Shown, played: Option<&Played>) -> Vec<Figure>
         }
     }
     let limit = shown.limits.memory_bytes;
-    let peak = played.map_or_else(|| score.peak_memory_bytes(), |played| played.timeline.peak_memory());
+    let peak = simulated.map_or_else(|| score.peak_memory_bytes(), |simulated| simulated.timeline.peak_memory());
     if peak > 0.0 {
         let over = peak > limit * (1.0 + 1e-9);
         let (held, of) = of_limit(peak, limit);
@@ -134,15 +137,17 @@ fn figures(model: &Model, shown: &Shown, played: Option<&Played>) -> Vec<Figure>
         ];
         figures.push(figure(seconds, &format!("fullest link {}", arrowed(&load.name)), "fullest link"));
     }
-    if let Some(played) = played.filter(|played| played.timeline.samples_per_s > 0.0 && shown.figures.is_empty()) {
-        let rate = units::number(played.timeline.samples_per_s);
-        let unit = if played.pipeline.samples > 0.0 { " samples/s" } else { " microbatches/s" };
+    if let Some(simulated) =
+        simulated.filter(|simulated| simulated.timeline.samples_per_s > 0.0 && shown.figures.is_empty())
+    {
+        let rate = units::number(simulated.timeline.samples_per_s);
+        let unit = if simulated.pipeline.samples > 0.0 { " samples/s" } else { " microbatches/s" };
         let one = matches!(plan.measure, Measure::Latency { .. });
         let unit = if one { " samples/s" } else { unit };
         let told = if one { "one after the other" } else { "throughput" };
         figures.push(figure(vec![(rate, text(Role::Text, false)), (unit.into(), text(Role::Muted, false))], told, ""));
     }
-    if let Some(promise) = played.and_then(|played| played.promise) {
+    if let Some(promise) = simulated.and_then(|simulated| simulated.promise) {
         let error = promise.planned / promise.simulated - 1.0;
         let error = if promise.difference().abs() < 5e-4 { 0.0 } else { error };
         let told = format!("{}{}", if error < 0.0 { "−" } else { "+" }, units::percent(error.abs()));
@@ -152,12 +157,12 @@ fn figures(model: &Model, shown: &Shown, played: Option<&Played>) -> Vec<Figure>
 }
 
 /// The time of the batch, after that of the plan before.
-fn headline(model: &Model, shown: &Shown, played: Option<&Played>) -> Figure {
+fn headline(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Figure {
     let theme = &model.theme;
     let Some((plan, score)) = shown.plan() else {
         return Figure { value: vec![], name: String::new(), short: "" };
     };
-    let simulated = played.map(|played| played.timeline.iteration_s).filter(|seconds| *seconds > 0.0);
+    let simulated = simulated.map(|simulated| simulated.timeline.iteration_s).filter(|seconds| *seconds > 0.0);
     let Some(seconds) = simulated else {
         let value = shown.outcome.objective.unwrap_or(score.value);
         let value = vec![Span::styled(plan.measure.show(value), theme.bold(Role::Text))];
@@ -178,7 +183,7 @@ fn headline(model: &Model, shown: &Shown, played: Option<&Played>) -> Figure {
 }
 
 /// What the last change did; before any change, how good the plan is known to be; of an edited plan what it breaks.
-fn standing(model: &Model, shown: &Shown, played: Option<&Played>) -> Option<Figure> {
+fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Option<Figure> {
     let theme = &model.theme;
     let one = |text: String, style: Style, name: String, short: &'static str| {
         Some(Figure { value: vec![Span::styled(text, style)], name, short })
@@ -189,7 +194,7 @@ fn standing(model: &Model, shown: &Shown, played: Option<&Played>) -> Option<Fig
         let told: String = first.to_string().chars().take(60).collect();
         return one("✗ breaks a limit".into(), theme.bold(Role::Bad), format!("{told}{more}"), "");
     }
-    if let Some(change) = model.change().filter(|_| played.is_some()) {
+    if let Some(change) = model.change().filter(|_| simulated.is_some()) {
         let role = match change.better {
             Some(true) => Role::Good,
             Some(false) => Role::Warning,

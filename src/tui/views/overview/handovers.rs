@@ -8,7 +8,7 @@ use ratatui::{
 
 use crate::{
     family::operators::usage::OperatorUse,
-    tui::{model::Model, shown::Shown, theme::Role},
+    tui::{model::Model, shown::ShownRun, theme::Role},
     units,
 };
 
@@ -17,7 +17,7 @@ const NAMES: usize = 36;
 const LONGEST: usize = 40;
 
 /// As many as there is room for, the costliest first.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Shown, used: &OperatorUse) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, used: &OperatorUse) {
     if area.height < 2 {
         return;
     }

@@ -41,12 +41,12 @@ impl Model {
 
     /// A click on the strip puts the playhead there, and the cursor on the first device of the stage.
     pub(in crate::tui) fn click_on_strip(&mut self, position: Position) {
-        let (strip, Some(played)) = (self.overview.strip, self.played.clone()) else { return };
-        let batch = played.timeline.iteration_s;
+        let (strip, Some(simulated)) = (self.overview.strip, self.simulated.clone()) else { return };
+        let batch = simulated.timeline.iteration_s;
         if !strip.contains(position) || batch <= 0.0 {
             return;
         }
-        let rows = Rows::new(played.timeline.replicas.len(), strip.height);
+        let rows = Rows::new(simulated.timeline.replicas.len(), strip.height);
         self.overview.select_stage(rows.stage_at(position.y - strip.y));
         let share = (f64::from(position.x - strip.x) + 0.5) / f64::from(strip.width);
         self.timeline.put(share * batch, batch);

@@ -12,7 +12,7 @@ const OWN: [(&str, &str); 6] = [
     ("plantui.explain/", "what `plantui explain --json` wrote, not a workload: give the workload that is explained"),
     (
         "plantui.simulation/",
-        "what `plantui simulate` wrote, not a workload: give the workload, or the plan that was played",
+        "what `plantui simulate` wrote, not a workload: give the workload, or the plan that was simulated",
     ),
     ("plantui.lint/", "what `plantui lint --json` wrote, not a workload: give the workload that was looked at"),
     ("plantui.sessions/", "plantui's list of sessions, not a workload"),

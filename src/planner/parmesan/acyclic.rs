@@ -17,7 +17,7 @@ use super::{
     coarsen::Fine,
     stages::{Cuts, Machine},
 };
-use crate::graph::{Dag, DownSets, Enumeration};
+use crate::graph::{Dag, Enumeration, SuccessorSets};
 
 /// Sets beyond which a graph is left to the chain.
 const MOST_SETS: usize = 1000;
@@ -54,7 +54,7 @@ struct Sums {
     into: f64,
 }
 
-fn sums(fine: &Fine, part: &[usize], sets: &DownSets, set: usize) -> Sums {
+fn sums(fine: &Fine, part: &[usize], sets: &SuccessorSets, set: usize) -> Sums {
     let mut sums = Sums::default();
     for (v, &own) in part.iter().enumerate() {
         if sets.contains(set, own) {
@@ -81,7 +81,7 @@ pub(super) fn splits(
     let graph = fine.quotient(part, n);
     let edges = (0..n).flat_map(|v| graph.out[v].iter().map(move |&w| (v as u32, w as u32))).collect();
     let dag = Dag::new(n, edges).ok()?;
-    let Enumeration::Complete(sets) = DownSets::enumerate(&dag, MOST_SETS, &|| false) else { return None };
+    let Enumeration::Complete(sets) = SuccessorSets::enumerate(&dag, MOST_SETS, &|| false) else { return None };
     if sets.len() == n + 1 {
         return None;
     }

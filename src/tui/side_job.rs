@@ -17,7 +17,7 @@ use super::{
 use crate::{planner::panic_message, workload};
 
 /// One piece of such work.
-pub(super) enum Errand {
+pub(super) enum SideJob {
     /// Load a workload; the built-in one without a path.
     Load {
         /// Its file.
@@ -67,21 +67,21 @@ pub(super) enum Exported {
     Failed(String),
 }
 
-/// Runs an errand on the caller's thread. Errands belong to no job: they report as job 0.
-pub(super) fn perform(errand: Errand) -> Report {
-    let news = catch_unwind(AssertUnwindSafe(|| match errand {
-        Errand::Open { path, terms } => match pins::read(&path, &terms) {
+/// Runs a side job on the caller's thread. Side jobs belong to no job: they report as job 0.
+pub(super) fn perform(side_job: SideJob) -> Report {
+    let news = catch_unwind(AssertUnwindSafe(|| match side_job {
+        SideJob::Open { path, terms } => match pins::read(&path, &terms) {
             Some(loaded) => News::PlanLoaded(Box::new(loaded)),
             None => News::Loaded(workload::load(&path).map(Arc::new)),
         },
-        Errand::Load { path: Some(path) } => News::Loaded(workload::load(&path).map(Arc::new)),
-        Errand::Load { path: None } => News::Loaded(Ok(Arc::new(workload::builtin()))),
-        Errand::Reload { path, number } => News::Reloaded { number, read: workload::load(&path).map(Arc::new) },
-        Errand::Measure { source, format } => {
+        SideJob::Load { path: Some(path) } => News::Loaded(workload::load(&path).map(Arc::new)),
+        SideJob::Load { path: None } => News::Loaded(Ok(Arc::new(workload::builtin()))),
+        SideJob::Reload { path, number } => News::Reloaded { number, read: workload::load(&path).map(Arc::new) },
+        SideJob::Measure { source, format } => {
             let bytes = source.size(format);
             News::Measured { source, format, bytes }
         }
-        Errand::Export { source, format, path, overwrite } => {
+        SideJob::Export { source, format, path, overwrite } => {
             News::Exported(match files::save(&path, overwrite, |out| source.write(format, out)) {
                 Ok(()) => Exported::Written(path),
                 Err(SaveError::Exists) => Exported::Exists,

@@ -2,7 +2,7 @@
 //!
 //! Piper and device placement build a pipeline out of nested admissible sets. Here a set is admissible when it
 //! **contains every successor of each of its members** (the pipeline's tail); the mirror image is had by giving the
-//! reversed graph. Both papers call these downsets or ideals of the order read from the sinks.
+//! reversed graph. Piper's paper calls these downsets, the placement paper ideals, of the order read from the sinks.
 //!
 //! Enumeration is breadth-first by size, one vertex added at a time, with a hash table of bit sets: `O(sets · n)`
 //! time at most and `O(sets · n / 64)` words of memory. Nothing stores pairs of sets: there are 15.5 million nested pairs on
@@ -15,7 +15,7 @@ use super::Dag;
 
 /// All admissible sets of a graph, as rows of bits ordered by size; row 0 is empty, the last row is full.
 #[derive(Debug, Clone)]
-pub struct DownSets {
+pub struct SuccessorSets {
     n: usize,
     words: usize,
     bits: Vec<u64>,
@@ -39,18 +39,18 @@ fn opened(dag: &Dag, row: &[u64], joining: &[u32], v: u32) -> Vec<u32> {
 #[derive(Debug, Clone)]
 pub enum Enumeration {
     /// Every set is there.
-    Complete(DownSets),
+    Complete(SuccessorSets),
     /// There are more than the limit; the number found when it stopped.
     TooMany(usize),
     /// The caller asked to stop.
     Cancelled,
 }
 
-impl DownSets {
+impl SuccessorSets {
     /// Enumerates the admissible sets of `dag`, at most `limit` of them; `cancelled` is asked now and then.
     pub fn enumerate(dag: &Dag, limit: usize, cancelled: &dyn Fn() -> bool) -> Enumeration {
         let n = dag.len();
-        let mut all = DownSets::empty(n);
+        let mut all = SuccessorSets::empty(n);
         all.below_start = vec![0, 0];
         let mut level = 0..1;
         // By set of the level: the vertices that may join it, ascending.
@@ -96,10 +96,10 @@ impl DownSets {
     /// The union of the suffix chains of several topological orders: a family of admissible sets that always holds
     /// the empty and the full set, at most `orders · n + 1` of them. Of each chain only every `stride`-th set is taken,
     /// and the full one. Used where the full family is too large.
-    pub fn from_orders(dag: &Dag, orders: &[Vec<u32>], stride: usize) -> DownSets {
+    pub fn from_orders(dag: &Dag, orders: &[Vec<u32>], stride: usize) -> SuccessorSets {
         let n = dag.len();
         let words = n.div_ceil(64).max(1);
-        let mut all = DownSets::empty(n);
+        let mut all = SuccessorSets::empty(n);
         let mut chains: Vec<Vec<u64>> = vec![vec![0; words]; orders.len()];
         for size in 1..=n {
             let mut seen: FxHashMap<Vec<u64>, ()> = FxHashMap::default();
@@ -119,9 +119,9 @@ impl DownSets {
     }
 
     /// The suffixes of a topological order that begin at the given places (ascending), with the empty and the full set.
-    pub fn at_places(dag: &Dag, order: &[u32], places: &[usize]) -> DownSets {
+    pub fn at_places(dag: &Dag, order: &[u32], places: &[usize]) -> SuccessorSets {
         let n = dag.len();
-        let mut all = DownSets::empty(n);
+        let mut all = SuccessorSets::empty(n);
         let mut row = vec![0; all.words];
         let mut end = n;
         for &place in places.iter().rev().filter(|&&place| 0 < place && place < n).chain([&0]) {
@@ -140,8 +140,8 @@ impl DownSets {
     ///
     /// # Panics
     /// If a row has not as many words as there are in a row of this graph's sets.
-    pub fn of_rows(dag: &Dag, rows: impl IntoIterator<Item = Vec<u64>>) -> DownSets {
-        let mut all = DownSets::empty(dag.len());
+    pub fn of_rows(dag: &Dag, rows: impl IntoIterator<Item = Vec<u64>>) -> SuccessorSets {
+        let mut all = SuccessorSets::empty(dag.len());
         let mut full = vec![0; all.words];
         (0..dag.len()).for_each(|v| full[v / 64] |= 1 << (v % 64));
         let size = |row: &[u64]| row.iter().map(|word| word.count_ones()).sum::<u32>();
@@ -159,11 +159,11 @@ impl DownSets {
 
     fn empty(n: usize) -> Self {
         let words = n.div_ceil(64).max(1);
-        DownSets { n, words, bits: vec![0; words], sizes: vec![0], below_start: vec![], below: vec![] }
+        SuccessorSets { n, words, bits: vec![0; words], sizes: vec![0], below_start: vec![], below: vec![] }
     }
 
-    /// The sets that lack one member of `set`; `None` for a family that is not complete ([`DownSets::from_orders`],
-    /// [`DownSets::of_rows`]).
+    /// The sets that lack one member of `set`; `None` for a family that is not complete ([`SuccessorSets::from_orders`],
+    /// [`SuccessorSets::of_rows`]).
     #[inline]
     pub fn below(&self, set: usize) -> Option<&[u32]> {
         let (from, to) = (*self.below_start.get(set)?, *self.below_start.get(set + 1)?);
@@ -230,8 +230,8 @@ impl DownSets {
 mod tests {
     use super::*;
 
-    fn all(dag: &Dag) -> DownSets {
-        match DownSets::enumerate(dag, 1_000_000, &|| false) {
+    fn all(dag: &Dag) -> SuccessorSets {
+        match SuccessorSets::enumerate(dag, 1_000_000, &|| false) {
             Enumeration::Complete(sets) => sets,
             other => panic!("{other:?}"),
         }
@@ -275,21 +275,21 @@ mod tests {
                 let expected: Vec<u32> = (0..i).filter(below).map(|j| j as u32).collect();
                 assert_eq!(sets.below(i), Some(expected.as_slice()));
             }
-            let chains = DownSets::from_orders(&dag, &[dag.topological_order().to_vec(), dag.stack_order()], 1);
+            let chains = SuccessorSets::from_orders(&dag, &[dag.topological_order().to_vec(), dag.stack_order()], 1);
             assert_eq!(chains.below(0), None);
             let order = dag.stack_order();
-            let placed = DownSets::at_places(&dag, &order, &[0, n / 2, n / 2, n]);
+            let placed = SuccessorSets::at_places(&dag, &order, &[0, n / 2, n / 2, n]);
             assert_eq!(placed.len(), 2 + usize::from(n / 2 > 0));
             let suffix = |from: usize| order[from..].iter().fold(0, |m: u32, v| m | 1 << v);
             let mask = |set: usize| (0..n).filter(|&v| placed.contains(set, v)).fold(0, |m: u32, v| m | 1 << v);
             assert_eq!((mask(0), mask(1), mask(placed.len() - 1)), (0, suffix(n / 2), suffix(0)));
             let rows: Vec<Vec<u64>> = (0..chains.len()).rev().chain([0, 1]).map(|i| chains.row(i).to_vec()).collect();
-            let again = DownSets::of_rows(&dag, rows);
+            let again = SuccessorSets::of_rows(&dag, rows);
             assert_eq!((again.len(), again.below(0)), (chains.len(), None));
             assert!((0..chains.len()).all(|i| (0..chains.len()).any(|j| again.row(i) == chains.row(j))));
             assert!((1..again.len()).all(|i| again.size(i - 1) <= again.size(i)));
-            assert_eq!(DownSets::of_rows(&dag, []).len(), 2);
-            let sparse = DownSets::from_orders(&dag, &[dag.stack_order()], 3);
+            assert_eq!(SuccessorSets::of_rows(&dag, []).len(), 2);
+            let sparse = SuccessorSets::from_orders(&dag, &[dag.stack_order()], 3);
             assert_eq!((sparse.len(), sparse.size(sparse.len() - 1)), (1 + n.div_ceil(3), n));
             for i in 0..chains.len() {
                 let mask = (0..n).filter(|&v| chains.contains(i, v)).fold(0, |m, v| m | 1 << v);
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn the_limit_and_cancel_stop_it() {
         let dag = Dag::new(30, vec![]).unwrap();
-        assert!(matches!(DownSets::enumerate(&dag, 1000, &|| false), Enumeration::TooMany(1001)));
-        assert!(matches!(DownSets::enumerate(&dag, 1000, &|| true), Enumeration::Cancelled));
+        assert!(matches!(SuccessorSets::enumerate(&dag, 1000, &|| false), Enumeration::TooMany(1001)));
+        assert!(matches!(SuccessorSets::enumerate(&dag, 1000, &|| true), Enumeration::Cancelled));
     }
 }

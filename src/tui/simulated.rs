@@ -6,11 +6,11 @@
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use super::shown::Shown;
+use super::shown::ShownRun;
 use crate::{
     family,
     planner::Search,
-    simulate::{CriticalPath, Event, EventKind, Pipeline, Play, Schedule, Timeline, critical_path, simulate_unless},
+    simulate::{CriticalPath, Event, EventKind, Pipeline, Schedule, Setup, Timeline, critical_path, simulate_unless},
     study::{losses::Losses, promise::Promise},
 };
 
@@ -77,12 +77,12 @@ pub(super) struct Share {
 
 /// A timeline with what drawing needs.
 #[derive(Debug, Clone)]
-pub(super) struct Played {
-    /// Whose plan was played.
-    pub(super) shown: Arc<Shown>,
-    /// How it was to be played; [`Played::schedule`] is the schedule that was.
-    pub play: Play,
-    /// What was played.
+pub(super) struct Simulated {
+    /// Whose plan was simulated.
+    pub(super) shown: Arc<ShownRun>,
+    /// How it was to be simulated; [`Simulated::schedule`] is the schedule that was.
+    pub setup: Setup,
+    /// What was simulated.
     pub pipeline: Pipeline,
     /// What came of it.
     pub timeline: Timeline,
@@ -98,13 +98,13 @@ pub(super) struct Played {
     rows: Vec<Vec<Row>>,
 }
 
-impl Played {
+impl Simulated {
     /// Plays the shown plan, if there is one, unless `search` is cancelled meanwhile.
-    pub(super) fn new(shown: &Arc<Shown>, play: Play, search: &Search) -> Option<Self> {
+    pub(super) fn new(shown: &Arc<ShownRun>, setup: Setup, search: &Search) -> Option<Self> {
         let (plan, score) = shown.plan()?;
-        let play = play.of(plan);
-        let pipeline = family::pipeline(&shown.workload, &shown.limits, plan, &play.settings);
-        let schedule = pipeline.schedule(play.schedule);
+        let setup = setup.of(plan);
+        let pipeline = family::pipeline(&shown.workload, &shown.limits, plan, &setup.settings);
+        let schedule = pipeline.schedule(setup.schedule);
         let timeline = simulate_unless(&pipeline, schedule, &|| search.cancelled())?;
         let path = critical_path(&pipeline, schedule, &timeline);
         let rows = rows(&timeline);
@@ -112,17 +112,17 @@ impl Played {
         critical.sort_unstable();
         let promise = Promise::of(&shown.workload, &shown.limits, plan, score, &timeline);
         let losses = Losses::of(&pipeline, schedule, &timeline, &|| search.cancelled());
-        Some(Played { shown: shown.clone(), play, pipeline, timeline, path, promise, losses, critical, rows })
+        Some(Simulated { shown: shown.clone(), setup, pipeline, timeline, path, promise, losses, critical, rows })
     }
 
-    /// The schedule that was played: the one asked for, unless the plan cannot be played so.
+    /// The schedule that was simulated: the one asked for, unless the plan cannot be simulated so.
     pub(super) fn schedule(&self) -> Schedule {
-        self.pipeline.schedule(self.play.schedule)
+        self.pipeline.schedule(self.setup.schedule)
     }
 
     /// The same under another result that tells of the same plan.
-    pub(super) fn under(&self, shown: Arc<Shown>) -> Self {
-        Played { shown, ..self.clone() }
+    pub(super) fn under(&self, shown: Arc<ShownRun>) -> Self {
+        Simulated { shown, ..self.clone() }
     }
 
     /// Seconds of each kind of compute on a replica between two times. Two binary searches.
@@ -308,16 +308,16 @@ mod tests {
         Event { start_s, end_s, stage: 0, replica: 0, microbatch, part: 0, kind }
     }
 
-    fn played(events: Vec<Event>, left_out: Option<Range<u32>>) -> Played {
+    fn simulated(events: Vec<Event>, left_out: Option<Range<u32>>) -> Simulated {
         let timeline = Timeline { events, left_out, replicas: vec![1], iteration_s: 20.0, ..Timeline::default() };
         let rows = rows(&timeline);
         let workload = Arc::new(crate::workload::builtin());
         let planner = crate::planner::all()[0].info();
         let limits = family::resolve(&workload, &Overrides::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
-        let shown = Arc::new(Shown::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
-        let (play, pipeline, path) = (Play::default(), Pipeline::default(), CriticalPath::default());
-        Played { shown, play, pipeline, timeline, path, promise: None, losses: None, critical: vec![], rows }
+        let shown = Arc::new(ShownRun::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
+        let (setup, pipeline, path) = (Setup::default(), Pipeline::default(), CriticalPath::default());
+        Simulated { shown, setup, pipeline, timeline, path, promise: None, losses: None, critical: vec![], rows }
     }
 
     #[test]
@@ -330,11 +330,11 @@ mod tests {
         }
         events.push(event(16.0, 16.5, 0, EventKind::SendActivation { to: 1 }));
         events.push(event(17.0, 19.0, 0, EventKind::AllReduce));
-        let played = played(events.clone(), None);
+        let simulated = simulated(events.clone(), None);
         for from in 0..40 {
             for length in 1..20 {
                 let (from, to) = (f64::from(from) * 0.5, f64::from(from) * 0.5 + f64::from(length) * 0.3);
-                let share = played.share(0, 0, from, to);
+                let share = simulated.share(0, 0, from, to);
                 let sum = |kind: EventKind| -> f64 {
                     let of = events.iter().filter(|e| e.kind == kind);
                     of.map(|e| (e.end_s.min(to) - e.start_s.max(from)).max(0.0)).sum()
@@ -346,14 +346,14 @@ mod tests {
                 assert!((share.all_reduce_s - sum(EventKind::AllReduce)).abs() < 1e-9, "{from} {to}");
             }
         }
-        assert_eq!(played.sending(0, 0, 15.9, 16.1), [true, false]);
-        assert_eq!(played.at(Lane::Compute, 0, 0, 0.5).map(|e| e.microbatch), Some(0));
-        assert_eq!(played.at(Lane::Compute, 0, 0, 1.3), None);
-        assert_eq!(played.at(Lane::Compute, 0, 0, 18.0).map(|e| e.kind), Some(EventKind::AllReduce));
-        assert_eq!(played.neighbour(0, 0, 1.3, true), Some(1.7));
-        assert_eq!(played.neighbour(0, 0, 1.3, false), Some(0.0));
-        assert_eq!(played.neighbour(0, 0, 15.0, true), Some(17.0));
-        assert_eq!(played.share(3, 0, 0.0, 1.0), Share::default());
+        assert_eq!(simulated.sending(0, 0, 15.9, 16.1), [true, false]);
+        assert_eq!(simulated.at(Lane::Compute, 0, 0, 0.5).map(|e| e.microbatch), Some(0));
+        assert_eq!(simulated.at(Lane::Compute, 0, 0, 1.3), None);
+        assert_eq!(simulated.at(Lane::Compute, 0, 0, 18.0).map(|e| e.kind), Some(EventKind::AllReduce));
+        assert_eq!(simulated.neighbour(0, 0, 1.3, true), Some(1.7));
+        assert_eq!(simulated.neighbour(0, 0, 1.3, false), Some(0.0));
+        assert_eq!(simulated.neighbour(0, 0, 15.0, true), Some(17.0));
+        assert_eq!(simulated.share(3, 0, 0.0, 1.0), Share::default());
     }
 
     #[test]
@@ -364,10 +364,10 @@ mod tests {
             event(10.0, 11.0, 0, EventKind::Backward),
             event(18.0, 19.0, 5, EventKind::Backward),
         ];
-        let played = played(events, Some(1..5));
-        assert!(played.left_out(0, 0, 5.0) && played.left_out(0, 0, 12.0));
-        let again = played.repeated(0, 0, 5.0);
-        assert!((0.75..1.0).contains(&again) && played.repeated(0, 0, 9.5) == 9.5, "{again}");
-        assert!(!played.left_out(0, 0, 0.5) && !played.left_out(0, 0, 10.5) && !played.left_out(0, 0, 18.5));
+        let simulated = simulated(events, Some(1..5));
+        assert!(simulated.left_out(0, 0, 5.0) && simulated.left_out(0, 0, 12.0));
+        let again = simulated.repeated(0, 0, 5.0);
+        assert!((0.75..1.0).contains(&again) && simulated.repeated(0, 0, 9.5) == 9.5, "{again}");
+        assert!(!simulated.left_out(0, 0, 0.5) && !simulated.left_out(0, 0, 10.5) && !simulated.left_out(0, 0, 18.5));
     }
 }

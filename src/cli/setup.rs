@@ -1,17 +1,17 @@
-//! Flags that say how a batch is played.
+//! Flags that say how a batch is simulated.
 
 use clap::{Args, builder::PossibleValuesParser};
 
 use crate::{
     plan::WarmUp,
-    simulate::{Asked, LinkModel, Pipeline, Play, Schedule, Setting, Settings},
+    simulate::{Asked, LinkModel, Pipeline, Schedule, Setting, Setup, SimulatorSettings},
     units,
 };
 
-/// How a batch is played; what is not given is as everywhere else in plantui.
+/// How a batch is simulated; what is not given is as everywhere else in plantui.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "How it is simulated")]
-pub(super) struct PlayArgs {
+pub(super) struct SetupArgs {
     /// Order in which a stage works through its microbatches; if not given, the plan's own, else 1f1b
     #[arg(long, value_name = "ID", value_parser = PossibleValuesParser::new(Schedule::ALL.map(Schedule::id)))]
     schedule: Option<String>,
@@ -47,18 +47,18 @@ pub(super) struct PlayArgs {
 }
 
 fn virtual_stages(text: &str) -> Result<u32, String> {
-    Setting::VirtualStages.parse(text, &Settings::default()).map(|settings| settings.virtual_stages)
+    Setting::VirtualStages.parse(text, &SimulatorSettings::default()).map(|settings| settings.virtual_stages)
 }
 
 fn buckets(text: &str) -> Result<u32, String> {
-    Setting::Buckets.parse(text, &Settings::default()).map(|settings| settings.buckets)
+    Setting::Buckets.parse(text, &SimulatorSettings::default()).map(|settings| settings.buckets)
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    Setting::ForwardShare.parse(text, &Settings::default()).map(|settings| settings.forward_share)
+    Setting::ForwardShare.parse(text, &SimulatorSettings::default()).map(|settings| settings.forward_share)
 }
 
-impl PlayArgs {
+impl SetupArgs {
     /// The flags that were given.
     fn given(&self) -> impl Iterator<Item = Setting> + '_ {
         Setting::ALL.into_iter().filter(|setting| match setting {
@@ -81,9 +81,9 @@ impl PlayArgs {
         &self,
         simulated: impl Iterator<Item = (Schedule, &'a Pipeline)> + Clone,
     ) -> Vec<String> {
-        let wanted = self.play();
+        let wanted = self.simulate();
         let mut told = vec![];
-        let once = simulated.clone().next().is_some() && simulated.clone().all(|(_, pipeline)| pipeline.plays_once());
+        let once = simulated.clone().next().is_some() && simulated.clone().all(|(_, pipeline)| pipeline.runs_once());
         if once && wanted.schedule != Schedule::ALL[0] {
             told.push(
                 "--schedule changes nothing here: what is simulated runs once, in an order that nothing changes".into(),
@@ -93,7 +93,7 @@ impl PlayArgs {
             let flag = if setting == Setting::Overlap { "no-overlap" } else { setting.id() };
             let mut reasons = simulated
                 .clone()
-                .map(|(schedule, pipeline)| setting.unused(&Play { schedule, ..wanted }, Some(pipeline)));
+                .map(|(schedule, pipeline)| setting.unused(&Setup { schedule, ..wanted }, Some(pipeline)));
             if let Some(Some(reason)) = reasons.next()
                 && reasons.all(|reason| reason.is_some())
             {
@@ -104,9 +104,9 @@ impl PlayArgs {
     }
 
     /// The schedule and the settings asked for.
-    pub(super) fn play(&self) -> Play {
-        let default = Settings::default();
-        let settings = Settings {
+    pub(super) fn simulate(&self) -> Setup {
+        let default = SimulatorSettings::default();
+        let settings = SimulatorSettings {
             forward_share: self.forward_share.unwrap_or(default.forward_share),
             virtual_stages: self.virtual_stages.unwrap_or(default.virtual_stages),
             warm_up: self.warmup.as_deref().and_then(WarmUp::find).unwrap_or(default.warm_up),
@@ -123,6 +123,6 @@ impl PlayArgs {
             virtual_stages: self.virtual_stages.is_some(),
             warm_up: self.warmup.is_some(),
         };
-        Play { schedule: schedule.unwrap_or(Schedule::ALL[0]), settings, asked }
+        Setup { schedule: schedule.unwrap_or(Schedule::ALL[0]), settings, asked }
     }
 }

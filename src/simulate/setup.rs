@@ -1,34 +1,34 @@
-//! A schedule with the settings under which it is played.
+//! A schedule with the settings under which it is simulated.
 
-use super::{Schedule, Setting, Settings};
+use super::{Schedule, Setting, SimulatorSettings};
 use crate::plan::Plan;
 
-/// What of [`Play`] somebody asked for: it wins over what a plan says of itself.
+/// What of [`Setup`] somebody asked for: it wins over what a plan says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Asked {
     /// The schedule.
     pub schedule: bool,
-    /// [`Settings::virtual_stages`].
+    /// [`SimulatorSettings::virtual_stages`].
     pub virtual_stages: bool,
-    /// [`Settings::warm_up`].
+    /// [`SimulatorSettings::warm_up`].
     pub warm_up: bool,
 }
 
-/// How a plan is played.
+/// How a plan is simulated.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Play {
-    /// The order of the work; where a plan cannot be played so, [`super::Pipeline::schedule`] says what takes its place.
+pub struct Setup {
+    /// The order of the work; where a plan cannot be simulated so, [`super::Pipeline::schedule`] says what takes its place.
     pub schedule: Schedule,
     /// What is assumed beside it.
-    pub settings: Settings,
+    pub settings: SimulatorSettings,
     /// Which of them were asked for.
     pub asked: Asked,
 }
 
-impl Play {
-    /// How this plan is played: as it says itself, but for what was asked for.
+impl Setup {
+    /// How this plan is simulated: as it says itself, but for what was asked for.
     #[must_use]
-    pub fn of(mut self, plan: &Plan) -> Play {
+    pub fn of(mut self, plan: &Plan) -> Setup {
         if let Some(own) = plan.execution {
             if !self.asked.schedule {
                 self.schedule = own.schedule;
@@ -46,31 +46,31 @@ impl Play {
 
     /// The same with other settings; what changes was asked for.
     #[must_use]
-    pub fn set(self, settings: Settings) -> Play {
+    pub fn set(self, settings: SimulatorSettings) -> Setup {
         let other = |setting: Setting| !setting.same(&self.settings, &settings);
         let asked = Asked {
             virtual_stages: self.asked.virtual_stages || other(Setting::VirtualStages),
             warm_up: self.asked.warm_up || other(Setting::WarmUp),
             ..self.asked
         };
-        Play { settings, asked, ..self }
+        Setup { settings, asked, ..self }
     }
 
     /// The same with one setting as in `first`, where nobody asked for it.
     #[must_use]
-    pub fn reset(self, setting: Setting, first: &Settings) -> Play {
+    pub fn reset(self, setting: Setting, first: &SimulatorSettings) -> Setup {
         let asked = Asked {
             virtual_stages: self.asked.virtual_stages && setting != Setting::VirtualStages,
             warm_up: self.asked.warm_up && setting != Setting::WarmUp,
             ..self.asked
         };
-        Play { settings: setting.from(&self.settings, first), asked, ..self }
+        Setup { settings: setting.from(&self.settings, first), asked, ..self }
     }
 
     /// The same with a schedule that was asked for.
     #[must_use]
-    pub fn with(self, schedule: Schedule) -> Play {
-        Play { schedule, asked: Asked { schedule: true, ..self.asked }, ..self }
+    pub fn with(self, schedule: Schedule) -> Setup {
+        Setup { schedule, asked: Asked { schedule: true, ..self.asked }, ..self }
     }
 
     /// The settings that are not at their defaults and change something under the schedule, in a few words each.
@@ -80,16 +80,16 @@ impl Play {
     }
 }
 
-impl Default for Play {
+impl Default for Setup {
     /// As the plan says itself, else 1F1B, with the default settings.
     fn default() -> Self {
-        Play { asked: Asked::default(), ..Schedule::ALL[0].into() }
+        Setup { asked: Asked::default(), ..Schedule::ALL[0].into() }
     }
 }
 
-impl From<Schedule> for Play {
+impl From<Schedule> for Setup {
     /// The schedule, asked for, with the default settings where the plan says nothing else.
     fn from(schedule: Schedule) -> Self {
-        Play { schedule, settings: Settings::default(), asked: Asked { schedule: true, ..Asked::default() } }
+        Setup { schedule, settings: SimulatorSettings::default(), asked: Asked { schedule: true, ..Asked::default() } }
     }
 }
