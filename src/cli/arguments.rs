@@ -25,7 +25,7 @@ use crate::{
 /// Limits that override those of the file. Bare numbers are bytes and bytes per second.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Limits (what is not given is read from the workload)")]
-pub struct LimitArgs {
+pub(crate) struct LimitArgs {
     /// Devices available; not all need be used
     #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = devices)]
     pub devices: Option<u32>,
@@ -60,7 +60,7 @@ pub struct LimitArgs {
 
 /// Batches to plan for, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Batches {
+pub(crate) struct Batches {
     count: usize,
     sizes: [u32; MOST_BATCHES],
 }
@@ -70,7 +70,7 @@ const MOST_BATCHES: usize = 32;
 
 impl Batches {
     /// The batches, in the order given.
-    pub fn sizes(&self) -> &[u32] {
+    pub(crate) fn sizes(&self) -> &[u32] {
         &self.sizes[..self.count]
     }
 }
@@ -93,7 +93,7 @@ impl LimitArgs {
     }
 
     /// The same for each of the batches asked for; itself where there is at most one.
-    pub fn by_batch(&self) -> Vec<LimitArgs> {
+    pub(crate) fn by_batch(&self) -> Vec<LimitArgs> {
         let sizes = self.batch.iter().flat_map(Batches::sizes);
         let one = |&size: &u32| {
             let mut sizes = [0; MOST_BATCHES];
@@ -119,7 +119,7 @@ impl LimitArgs {
     }
 
     /// The limits as what overrides a file. What a flag says counts before what the topology says.
-    pub fn overrides(&self) -> Overrides {
+    pub(crate) fn overrides(&self) -> Overrides {
         let Some(topology) = &self.topology else { return self.flags() };
         let mut told = topology.overrides();
         if self.machines.is_some() {
@@ -146,7 +146,7 @@ impl LimitArgs {
 /// Which planner, how it is set, and how long it may take.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Planning")]
-pub struct PlannerArgs {
+pub(crate) struct PlannerArgs {
     /// The planner; without it the first that can plan the workload
     #[arg(long, value_name = "ID", value_parser = planner_ids())]
     pub planner: Option<String>,
@@ -222,7 +222,7 @@ pub(super) fn deadline(text: &str) -> Result<Duration, UnitError> {
 }
 
 /// Every format in which plans leave, as a value on the command line, with its help and its former names.
-pub fn export_formats() -> impl Iterator<Item = (&'static Format, PossibleValue)> {
+pub(crate) fn export_formats() -> impl Iterator<Item = (&'static Format, PossibleValue)> {
     let value =
         |format: &Format| PossibleValue::new(format.id).help(format.help).aliases(format.aliases.iter().copied());
     formats::FORMATS.iter().map(move |format| (format, value(format)))

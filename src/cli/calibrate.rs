@@ -37,7 +37,7 @@ is taken from the flags here.
 /// Fit the constants of `estimate` to measured runs
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct CalibrateArgs {
+pub(crate) struct CalibrateArgs {
     /// The model of the runs: as `plantui estimate` takes it
     model: String,
     /// Measured runs: a table or an engine's log; may be repeated
@@ -89,7 +89,7 @@ impl CalibrateArgs {
     ///
     /// # Errors
     /// [`Failure`] for a model, run or flag that is refused, or a file that cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = self.write.as_deref().map(|path| Destination::new(Some(path), self.force));
         destination.as_ref().map_or(Ok(()), Destination::check)?;
         let model = estimate::model(&self.model)?;

@@ -46,7 +46,7 @@ Exit codes: 0 valid, 1 not valid, 2 wrong use or unreadable input.";
 /// Validate a plan and score it again
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// Workload the plan is for: a file, or `-` for standard input
     workload: PathBuf,
     /// Plan: a plantui plan or a JSON list of them, a result of the published Piper, a published placement split; `-` for standard input
@@ -187,7 +187,7 @@ impl CheckArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input that cannot be read.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         input::one_standard_input(&self.workload, &self.plan)?;
         let workload = self.limits.load_for(&self.workload, &self.plan)?;
         let all = match input::plans(&self.plan, &workload)? {

@@ -47,7 +47,7 @@ Exit codes: 0 there is a plan, 1 no planner found one, 2 wrong use or input, 3 s
 /// Plan with every planner that can and compare the plans in the simulator
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct CompareArgs {
+pub(crate) struct CompareArgs {
     /// Workload to plan: a file, or `-` for standard input
     workload: PathBuf,
     /// Only this planner; may be repeated [default: every planner that can plan the workload]
@@ -168,7 +168,7 @@ impl CompareArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or where the result cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         for plan in &self.plan {

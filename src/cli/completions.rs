@@ -14,7 +14,7 @@ Examples:
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,
 }
@@ -24,7 +24,7 @@ impl CompletionsArgs {
     ///
     /// # Errors
     /// [`Failure`] if standard output cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         // Into memory first: clap panics on a write that fails, and a closed pipe is no bug.
         let mut script = vec![];
         generate(self.shell, &mut Cli::command(), "plantui", &mut script);

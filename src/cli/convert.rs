@@ -38,7 +38,7 @@ const MICROBATCHES: u32 = 32;
 /// Write a workload in another format
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct ConvertArgs {
+pub(crate) struct ConvertArgs {
     /// Workload to convert: a file, or `-` for standard input
     workload: PathBuf,
     /// Format to write
@@ -99,7 +99,7 @@ impl ConvertArgs {
     ///
     /// # Errors
     /// [`Failure`] if the workload cannot be read or converted, or the output cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let mut workload = self.limits.load(&self.workload)?;

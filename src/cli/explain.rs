@@ -59,7 +59,7 @@ const LEAST_SHARE: Duration = Duration::from_secs(2);
 /// Say what limits a plan, which limit binds, what would help, and what is next best
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct ExplainArgs {
+pub(crate) struct ExplainArgs {
     /// Workload to plan: a file, or `-` for standard input
     workload: PathBuf,
     #[command(flatten)]
@@ -105,7 +105,7 @@ impl ExplainArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or where the result cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let task = Task::new(self.limits.load(&self.workload)?, &self.limits, &self.planning)?;

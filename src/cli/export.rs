@@ -53,7 +53,7 @@ deadline passed.";
 /// Write a plan for a training engine, a spreadsheet or another tool
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// Plan: a plantui plan or a result of the published Piper; `-` for standard input
     plan: PathBuf,
     /// What to write
@@ -112,7 +112,7 @@ impl ExportArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or where the result cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let (workload, mut loaded) = self.read()?;

@@ -21,7 +21,7 @@ Examples:
 /// List the hardware presets
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct HardwareArgs {
+pub(crate) struct HardwareArgs {
     /// Prints a JSON array in place of the table
     #[arg(long)]
     json: bool,
@@ -71,7 +71,7 @@ impl HardwareArgs {
     ///
     /// # Errors
     /// [`Failure`] if standard output cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let entries: Vec<HardwareEntry> = hardware::all().iter().map(HardwareEntry::from).collect();
         output::print(&if self.json { output::json(&entries) } else { text(hardware::all()) })?;
         Ok(Ending::Done)

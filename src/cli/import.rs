@@ -50,7 +50,7 @@ const MOST_BYTES: u64 = 4 << 20;
 /// Read what a training engine runs today as a workload and a plan
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// Configuration: a file, or `-` for standard input
     configuration: PathBuf,
     /// Whose it is [default: what the names in it tell]
@@ -91,7 +91,7 @@ impl ImportArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or where a file cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let outputs = [&self.workload, &self.plan]
             .map(|path| path.as_deref().map(|path| Destination::new(Some(path), self.force)));
         for destination in outputs.iter().flatten() {

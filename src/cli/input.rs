@@ -14,10 +14,10 @@ use crate::{
 };
 
 /// How standard input is spelled.
-pub const STANDARD_INPUT: &str = "-";
+pub(crate) const STANDARD_INPUT: &str = "-";
 
 /// Whether a path means standard input.
-pub fn is_standard_input(path: &Path) -> bool {
+pub(crate) fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == STANDARD_INPUT
 }
 
@@ -25,7 +25,7 @@ pub fn is_standard_input(path: &Path) -> bool {
 ///
 /// # Errors
 /// [`LoadError`] if it cannot be read or is no valid workload.
-pub fn workload(path: &Path) -> Result<Workload, LoadError> {
+pub(crate) fn workload(path: &Path) -> Result<Workload, LoadError> {
     if is_standard_input(path) {
         return workload::load_reader(io::stdin().lock(), STANDARD_INPUT, "stdin");
     }
@@ -36,14 +36,14 @@ pub fn workload(path: &Path) -> Result<Workload, LoadError> {
 ///
 /// # Errors
 /// [`LoadError`] if it cannot be read, is no plan, or belongs to another workload.
-pub fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadError> {
+pub(crate) fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadError> {
     let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
     family::read::read(workload, text, &source)
 }
 
 /// What a plan's file holds.
-pub enum Plans {
+pub(crate) enum Plans {
     /// A plan.
     One(Box<LoadedPlan>),
     /// A list of plans, as `plan` prints it for several batches.
@@ -54,7 +54,7 @@ pub enum Plans {
 ///
 /// # Errors
 /// [`LoadError`] if it cannot be read, or an element is no plan or belongs to another workload.
-pub fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError> {
+pub(crate) fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError> {
     let (bytes, source) = plan_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
     if !text.trim_start().starts_with('[') {
@@ -73,7 +73,7 @@ pub fn plans(path: &Path, workload: &Workload) -> Result<Plans, LoadError> {
 ///
 /// # Errors
 /// [`LoadError`] if it cannot be read.
-pub fn plan_bytes(path: &Path) -> Result<(Vec<u8>, String), LoadError> {
+pub(crate) fn plan_bytes(path: &Path) -> Result<(Vec<u8>, String), LoadError> {
     // A plan is looked at before its workload is complete, and standard input can be read once.
     static READ: OnceLock<Vec<u8>> = OnceLock::new();
     if is_standard_input(path) {
@@ -86,7 +86,7 @@ pub fn plan_bytes(path: &Path) -> Result<(Vec<u8>, String), LoadError> {
 }
 
 /// A path as messages show it.
-pub fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     printable(&path.display().to_string())
 }
 

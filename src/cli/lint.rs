@@ -29,7 +29,7 @@ findings, 2 for a workload that cannot be read.";
 /// Tell what in a workload will mislead a planner
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct LintArgs {
+pub(crate) struct LintArgs {
     /// Workload to look at: a file, or `-` for standard input
     workload: PathBuf,
     /// Prints one JSON document (schema plantui.lint/1) in place of the text
@@ -60,7 +60,7 @@ impl LintArgs {
     ///
     /// # Errors
     /// [`Failure`] for a workload that cannot be read.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let workload = input::workload(&self.workload)?;
         let findings = lint(&workload);
         output::print(&if self.json {

@@ -20,7 +20,7 @@ Without --directory all pages are printed one after the other.";
 /// Print the manual pages
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct ManArgs {
+pub(crate) struct ManArgs {
     /// Writes a file for every page into this directory, which is made if need be
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
@@ -34,7 +34,7 @@ impl ManArgs {
     ///
     /// # Errors
     /// [`Failure`] if a page cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut command = Cli::command().disable_help_subcommand(true);
         command.build();
         let mut pages = vec![];

@@ -43,7 +43,7 @@ Exit codes: 0 mapped, 1 the plan is not valid or does not fit on the topology, 2
 /// Map a plan's parts onto the devices of a topology
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct MapArgs {
+pub(crate) struct MapArgs {
     /// Workload the plan is for: a file, or `-` for standard input
     workload: PathBuf,
     /// Plan of any planner; `-` for standard input
@@ -97,7 +97,7 @@ impl MapArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input that cannot be read.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         input::one_standard_input(&self.workload, &self.plan)?;

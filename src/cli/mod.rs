@@ -1,56 +1,56 @@
 //! The command line: a clap tree with one file per subcommand.
 //!
 //! A subcommand is a struct of arguments with a `run` that returns how it [ended](Ending) or why it [failed](Failure).
-//! What is shared: the [flags](arguments) of limits and planners, [reading](input) workloads and plans,
-//! [running](planning) a planner with a progress bar and Ctrl-C, the [table](report) of a plan, and [`output`].
+//! What is shared: the flags of limits and planners, reading workloads and plans,
+//! running a planner with a progress bar and Ctrl-C, the table of a plan, and `output`.
 //!
 //! Results go to standard output, everything else to standard error. A reader that leaves
 //! (`plantui plan F | head -1`) is success, since it got what it wanted.
 
-pub mod arguments;
-pub mod calibrate;
-pub mod check;
-pub mod compare;
-pub mod completions;
-pub mod convert;
+pub(crate) mod arguments;
+pub(crate) mod calibrate;
+pub(crate) mod check;
+pub(crate) mod compare;
+pub(crate) mod completions;
+pub(crate) mod convert;
 mod device_table;
-pub mod estimate;
-pub mod explain;
+pub(crate) mod estimate;
+pub(crate) mod explain;
 mod explain_links;
 mod explain_published;
-pub mod export;
-pub mod failure;
+pub(crate) mod export;
+pub(crate) mod failure;
 pub mod generate;
-pub mod hardware;
-pub mod import;
-pub mod input;
+pub(crate) mod hardware;
+pub(crate) mod import;
+pub(crate) mod input;
 mod interrupt;
-pub mod lint;
-pub mod man;
-pub mod map;
+pub(crate) mod lint;
+pub(crate) mod man;
+pub(crate) mod map;
 mod mistyped;
 mod misuse;
 mod operator_table;
-pub mod output;
-pub mod plan;
-pub mod planners;
-pub mod planning;
+pub(crate) mod output;
+pub(crate) mod plan;
+pub(crate) mod planners;
+pub(crate) mod planning;
 mod progress;
-pub mod report;
-pub mod screen;
-pub mod seek;
+pub(crate) mod report;
+pub(crate) mod screen;
+pub(crate) mod seek;
 mod seek_report;
 mod setup;
-pub mod simulate;
-pub mod sweep;
+pub(crate) mod simulate;
+pub(crate) mod sweep;
 mod sweep_limits;
 mod sweep_report;
 mod sweep_shard;
 mod sweep_store;
 mod sweep_topologies;
-pub mod terms;
-pub mod themes;
-pub mod topologies;
+pub(crate) mod terms;
+pub(crate) mod themes;
+pub(crate) mod topologies;
 mod topology_input;
 mod training_input;
 mod training_table;

@@ -22,7 +22,7 @@ pub(super) fn columns() -> usize {
 
 /// Where a result goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Destination {
+pub(crate) enum Destination {
     /// Standard output.
     Standard,
     /// A file.
@@ -36,7 +36,7 @@ pub enum Destination {
 
 impl Destination {
     /// `-` and nothing mean standard output.
-    pub fn new(path: Option<&Path>, force: bool) -> Self {
+    pub(crate) fn new(path: Option<&Path>, force: bool) -> Self {
         match path {
             Some(path) if path.as_os_str() != "-" => Destination::File { path: path.into(), force },
             _ => Destination::Standard,
@@ -47,7 +47,7 @@ impl Destination {
     ///
     /// # Errors
     /// [`Failure`] if the file exists and may not be replaced, or is a directory.
-    pub fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         let Destination::File { path, force } = self else { return Ok(()) };
         let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
         if metadata.is_dir() {
@@ -60,7 +60,7 @@ impl Destination {
     ///
     /// # Errors
     /// [`Failure`] as [`Destination::check`], or if the system refuses; [`Failure::ReaderLeft`] for a closed pipe.
-    pub fn write(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
         self.stream(|out| out.write_all(visible(text).as_bytes()))
     }
 
@@ -68,7 +68,7 @@ impl Destination {
     ///
     /// # Errors
     /// As [`Destination::write`].
-    pub fn stream(&self, pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    pub(crate) fn stream(&self, pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         match self {
             Destination::Standard => print_pieces(pieces),
             Destination::File { path, force } => {
@@ -119,7 +119,7 @@ impl Write for Counted<'_> {
 ///
 /// # Errors
 /// [`Failure::ReaderLeft`] for a closed pipe, a refusal for anything else.
-pub fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_pieces(|out| out.write_all(visible(text).as_bytes()))
 }
 

@@ -42,7 +42,7 @@ Exit codes: 0 a plan was found, 1 there is none, 2 wrong use or input, 3 stopped
 /// Plan a workload and print the plan
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct PlanArgs {
+pub(crate) struct PlanArgs {
     /// Workload to plan: a file, or `-` for standard input
     workload: PathBuf,
     #[command(flatten)]
@@ -82,7 +82,7 @@ impl PlanArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or where a result cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let (standard, file) = self.output.destinations()?;
         let workload = self.limits.load(&self.workload)?;
         if self.limits.by_batch().len() > 1 {

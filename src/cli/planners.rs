@@ -16,7 +16,7 @@ The options are what `plantui plan --set NAME=VALUE` takes.";
 /// List the planners with their options
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct PlannersArgs {
+pub(crate) struct PlannersArgs {
     /// Prints a JSON array in place of the text
     #[arg(long)]
     json: bool,
@@ -73,7 +73,7 @@ impl PlannersArgs {
     ///
     /// # Errors
     /// [`Failure`] if standard output cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let entries: Vec<PlannerEntry> = planner::all().iter().map(|&planner| entry(planner)).collect();
         output::print(&if self.json { output::json(&entries) } else { text(&entries) })?;
         Ok(Ending::Done)

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// A problem and the planner that is to solve it.
-pub struct Task {
+pub(crate) struct Task {
     /// The planner.
     pub planner: &'static dyn Planner,
     /// What it is asked.
@@ -40,7 +40,7 @@ impl Task {
     ///
     /// # Errors
     /// [`Failure`] if a limit is missing, the planner cannot plan this workload, or does not take an option.
-    pub fn new(mut workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
+    pub(crate) fn new(mut workload: Workload, limits: &LimitArgs, args: &PlannerArgs) -> Result<Self, Failure> {
         let args = &PlannerArgs { settings: training_input::software(&mut workload, &args.settings)?, ..args.clone() };
         let (overrides, given, limit_args) = (limits.overrides(), limits.flags(), limits);
         let mut assumed = family::assumed(&workload, &overrides);
@@ -63,7 +63,7 @@ impl Task {
     ///
     /// # Errors
     /// [`Failure`] if the system refuses threads or signal handlers, or the planner's claim is not confirmed.
-    pub fn run(self, args: &PlannerArgs) -> Result<Run, Failure> {
+    pub(crate) fn run(self, args: &PlannerArgs) -> Result<Run, Failure> {
         let search = Search::new(args.deadline, args.seed);
         let interrupt = Interrupt::cancels(&search)?;
         let shown = (self.planner.info().name, self.planner.measure(&self.problem.workload, &self.problem.options));
@@ -98,7 +98,7 @@ impl Task {
 ///
 /// # Errors
 /// [`Failure`] if the system refuses threads or signal handlers, or a planner's claim is not confirmed.
-pub fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Run>, Failure> {
+pub(crate) fn all(tasks: Vec<Task>, args: &PlannerArgs) -> Result<Vec<Run>, Failure> {
     let whole = Search::new(None, args.seed);
     let interrupt = Interrupt::cancels(&whole)?;
     let one = |task: Task| {
@@ -124,7 +124,7 @@ pub(super) fn ignored(planner: &dyn Planner, kind: LimitKind) -> String {
 }
 
 /// What a run means for the exit code.
-pub fn ending(run: &Run) -> Ending {
+pub(crate) fn ending(run: &Run) -> Ending {
     match run.outcome.status {
         _ if run.outcome.plan.is_some() => Ending::Done,
         Status::Infeasible => Ending::NoPlan,
@@ -136,7 +136,7 @@ pub fn ending(run: &Run) -> Ending {
 ///
 /// # Errors
 /// [`Failure`] that names the file, the field it lacks and the flag that gives it.
-pub fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits, Failure> {
+pub(crate) fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits, Failure> {
     if limits.by_batch().len() > 1 {
         return Err(Failure::refused("--batch lists several batches", "give one; only `plan` takes a list"));
     }

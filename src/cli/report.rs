@@ -16,7 +16,7 @@ use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{device_table, operator_table, training_table};
-pub use crate::units::counted;
+pub(crate) use crate::units::counted;
 use crate::{
     cluster::{LimitKind, Limits},
     family::{self, devices},
@@ -39,7 +39,7 @@ const NAME_WIDTH: usize = 40;
 const NOTED_DIFFERENCE: f64 = 0.05;
 
 /// What `plan` prints.
-pub fn planned(planned: &Run) -> String {
+pub(crate) fn planned(planned: &Run) -> String {
     let (workload, outcome) = (&planned.problem.workload, &planned.outcome);
     let mut text = String::new();
     let status = match (outcome.status, outcome.gap()) {
@@ -74,7 +74,7 @@ pub fn planned(planned: &Run) -> String {
 
 /// What is proven of the plan, and what the simulator makes of it: the model that a planner minimises is not the batch that
 /// runs.
-pub fn proven(planned: &Run) -> String {
+pub(crate) fn proven(planned: &Run) -> String {
     let proof = planned.outcome.proof().map(|proof| proof.to_string());
     let simulated = planned.simulation.as_ref().zip(Promise::of_run(planned));
     let simulated = simulated
@@ -83,13 +83,13 @@ pub fn proven(planned: &Run) -> String {
 }
 
 /// Name and size of a workload.
-pub fn about(workload: &Workload) -> String {
+pub(crate) fn about(workload: &Workload) -> String {
     let (nodes, edges) = (workload.nodes.len(), workload.dag.edges().len());
     format!("{} ({}, {})", workload.name, counted(nodes, "node"), counted(edges, "edge"))
 }
 
 /// Objective, throughput, stages and devices on one line.
-pub fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
+pub(crate) fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
     let time = score.slowest_s;
     let value = score.measure.show(score.value);
     let worth = match score.measure {
@@ -110,7 +110,7 @@ pub(super) fn on_cpus(stage: &Stage) -> bool {
 }
 
 /// The line about the bottleneck and the table of stages.
-pub fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
+pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
     if workload.placement().is_some() {
         return device_table::stages(text, workload, limits, plan, score);
     }
@@ -253,13 +253,13 @@ fn explanation(infeasible: &Infeasible) -> String {
 }
 
 /// The limits on one line.
-pub fn limits(workload: &Workload, limits: &Limits) -> String {
+pub(crate) fn limits(workload: &Workload, limits: &Limits) -> String {
     let one = |kind: LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
     family::of(workload).limits().iter().copied().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// One simulated batch on one line, its memory in the unit of the limit.
-pub fn simulated(simulation: &Simulation, limits: &Limits) -> String {
+pub(crate) fn simulated(simulation: &Simulation, limits: &Limits) -> String {
     let timeline = &simulation.timeline;
     let peak = units::bytes_like(timeline.peak_memory(), limits.memory_bytes);
     if simulation.schedule == Schedule::SingleSample {
@@ -307,19 +307,19 @@ fn difference(planned: &Run) -> Option<String> {
 }
 
 /// What was assumed, a line each.
-pub fn notes(text: &mut String, notes: &[String]) {
+pub(crate) fn notes(text: &mut String, notes: &[String]) {
     for note in notes {
         line(text, format_args!("note: {note}"));
     }
 }
 
 /// Adds a line.
-pub fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
+pub(crate) fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
     writeln!(text, "{content}").expect("a string takes every write");
 }
 
 /// Aligns rows: every column to the right but the last. The first row is the head.
-pub fn table(text: &mut String, rows: &[Vec<String>]) {
+pub(crate) fn table(text: &mut String, rows: &[Vec<String>]) {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();

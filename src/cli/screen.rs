@@ -28,7 +28,7 @@ use crate::{
 
 /// What the screen starts with.
 #[derive(Debug, Args)]
-pub struct ScreenArgs {
+pub(crate) struct ScreenArgs {
     /// Workload to show: a file, or `-` for standard input [default: a built-in example]
     workload: Option<PathBuf>,
     #[command(flatten)]
@@ -83,7 +83,7 @@ impl ScreenArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input.
-    pub fn run(mut self) -> Result<Ending, Failure> {
+    pub(crate) fn run(mut self) -> Result<Ending, Failure> {
         if let Some(name) = &self.look.theme {
             // Here too, so that a wrong name is refused whether or not there is a terminal.
             theme::load(name, theme::user_directory().as_deref(), theme::Depth::True)

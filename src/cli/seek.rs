@@ -48,7 +48,7 @@ Exit codes: 0 found, 1 no value that was asked reaches the goal, 2 wrong use or 
 /// Find the least devices, memory, bandwidth or microbatches with which a goal is reached
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct SeekArgs {
+pub(crate) struct SeekArgs {
     /// Workload to plan: a file, or `-` for standard input
     workload: PathBuf,
     /// The limit of which as little as possible is sought
@@ -87,7 +87,7 @@ impl SeekArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or where the result cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let task = Task::new(input::workload(&self.workload)?, &self.limits, &self.planning)?;

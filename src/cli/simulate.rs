@@ -36,7 +36,7 @@ Exit codes: 0 done, 1 the plan is not valid, 2 wrong use or unreadable input, 3 
 /// Simulate one batch of a plan
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct SimulateArgs {
+pub(crate) struct SimulateArgs {
     /// Workload the plan is for: a file, or `-` for standard input
     workload: PathBuf,
     /// Plan: a plantui plan, a result of the published Piper, a published placement split; `-` for standard input
@@ -78,7 +78,7 @@ impl SimulateArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or where the result cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         input::one_standard_input(&self.workload, &self.plan)?;

@@ -65,7 +65,7 @@ const FRAME: Duration = Duration::from_millis(50);
 /// Plan over ranges of one or two limits: table, CSV, JSON, chart
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct SweepArgs {
+pub(crate) struct SweepArgs {
     /// Workloads to plan: files, or `-` for standard input; with --study the folder of the published inputs
     #[arg(required = true)]
     workload: Vec<PathBuf>,
@@ -151,7 +151,7 @@ impl SweepArgs {
     ///
     /// # Errors
     /// [`Failure`] for wrong use or input, or where a result cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let svg = self.output.svg.as_deref().map(|path| Destination::new(Some(path), self.output.force));
         svg.as_ref().map_or(Ok(()), Destination::check)?;
         let standard = |path: &PathBuf| path.as_os_str() == "-";

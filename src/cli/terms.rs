@@ -21,7 +21,7 @@ Examples:
 /// Say what bubble, microbatch, 1F1B, recompute and the other words mean, with a picture each
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct TermsArgs {
+pub(crate) struct TermsArgs {
     /// Only these words
     word: Vec<String>,
     /// Prints a JSON array in place of the text
@@ -45,7 +45,7 @@ impl TermsArgs {
     ///
     /// # Errors
     /// [`Failure`] for a word that is not among them, or if standard output cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         if self.markdown {
             output::print(&terms::markdown())?;
             return Ok(Ending::Done);

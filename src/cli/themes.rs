@@ -15,7 +15,7 @@ A TOML file in the folder named last adds a theme, or replaces the built-in one 
 /// List the colour themes of the screen
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct ThemesArgs {
+pub(crate) struct ThemesArgs {
     /// Prints a JSON array in place of the text
     #[arg(long)]
     json: bool,
@@ -26,7 +26,7 @@ impl ThemesArgs {
     ///
     /// # Errors
     /// [`Failure`] if standard output cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let folder = theme::user_directory();
         let names = theme::names(folder.as_deref());
         if self.json {

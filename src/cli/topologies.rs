@@ -34,7 +34,7 @@ JSON, a CSV matrix in GB/s, or what `nvidia-smi topo -m` or p2pBandwidthLatencyT
 /// List the cluster presets, or show how one is wired
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct TopologiesArgs {
+pub(crate) struct TopologiesArgs {
     /// A preset such as dgx-1 or 4xdgx-h100, or a file; `-` is standard input
     #[arg(value_name = "NAME|FILE")]
     topology: Option<String>,
@@ -79,7 +79,7 @@ impl TopologiesArgs {
     ///
     /// # Errors
     /// [`Failure`] if there is no such topology, its file is refused, or the output cannot be written.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let text = match &self.topology {

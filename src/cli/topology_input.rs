@@ -17,7 +17,7 @@ use crate::{
 
 /// A topology that was asked for with `--topology`.
 #[derive(Debug, PartialEq)]
-pub struct Given {
+pub(crate) struct Given {
     /// As it was asked for: a name or a path.
     asked: String,
     wired: Wired,

@@ -21,7 +21,7 @@ use crate::{
 /// Flags for models that are to be trained.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Training (a config.json, a published name such as llama-3-70b, or plantui.training/1)")]
-pub struct TrainingArgs {
+pub(crate) struct TrainingArgs {
     /// What it runs on: a100-40, a100-80, h100, h200, b200, gb200, b300 or gb300 [default: h100]
     #[arg(long, value_name = "ID")]
     pub hardware: Option<String>,

@@ -6,7 +6,7 @@ use crate::{cluster::Limits, plan::Score, units};
 const FULL: f64 = 0.95;
 
 /// A warning where the fullest device of a valid plan is almost full, for people.
-pub fn warning(score: &Score, limits: &Limits) -> Option<String> {
+pub(crate) fn warning(score: &Score, limits: &Limits) -> Option<String> {
     if limits.memory_bytes >= f64::MAX {
         return None;
     }

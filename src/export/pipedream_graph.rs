@@ -5,7 +5,7 @@ use crate::workload::formats::torch_graph;
 
 /// The text of the graph, every node's line with the `stage_id` that the plan gives it, from 0. Which devices a stage runs on
 /// has no place in it: the plan document says that. `O(nodes + edges)`.
-pub fn to_text(exported: &Scored<'_>) -> String {
+pub(crate) fn to_text(exported: &Scored<'_>) -> String {
     let Scored { workload, plan, .. } = exported;
     let Some(profile) = workload.layers() else { return String::new() };
     let mut stages = vec![0; workload.nodes.len()];

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The graph in the DOT language. The score must be the plan's.
-pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> String {
+pub(crate) fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> String {
     let mut text = format!(
         "digraph \"{}\" {{\n  rankdir=LR;\n  node [shape=box, style=filled, fontname=monospace];\n",
         escaped(&workload.name)

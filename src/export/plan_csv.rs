@@ -15,7 +15,7 @@ const HEADER: &str =
     "stage,data_parallel,tensor_parallel,devices,node,name,choice,compute_s,communication_s,sync_s,memory_bytes";
 
 /// The table with its header.
-pub fn to_csv(workload: &Workload, plan: &Plan, score: &Score) -> String {
+pub(crate) fn to_csv(workload: &Workload, plan: &Plan, score: &Score) -> String {
     let mut text = format!("{HEADER}\n");
     for (i, stage) in plan.stages.iter().enumerate() {
         let devices: Vec<String> = stage.devices.iter().map(ToString::to_string).collect();

@@ -46,7 +46,7 @@ const DEVICE: f64 = 7.0;
 const MOST_DEVICES_DRAWN: usize = 24;
 
 /// The picture as a whole document, ending in a newline. The score must be the plan's.
-pub fn to_svg(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) -> String {
+pub(crate) fn to_svg(workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) -> String {
     let pipeline = family::pipeline(workload, limits, plan, &SimulatorSettings::default());
     let mut rows = row::rows(workload, limits, plan, score);
     for row in &mut rows {

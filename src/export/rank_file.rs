@@ -7,7 +7,7 @@ use super::formats::Scored;
 /// Ranks in the order of stages, replicas and shards: `rank,stage,replica,shard,machine,device,local_device`. Machines are
 /// those of the plan's topology, else those of the limits; without either, all devices are in machine 0. A line in front for
 /// each machine says its devices in the order of its ranks. `O(devices)`.
-pub fn to_csv(exported: &Scored<'_>) -> String {
+pub(crate) fn to_csv(exported: &Scored<'_>) -> String {
     let Scored { limits, plan, .. } = exported;
     let place = |device: u32| -> (usize, u32) {
         let machine = |device: u32| match &plan.topology {

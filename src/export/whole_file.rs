@@ -34,7 +34,11 @@ const MOST_LINKS: usize = 32;
 ///
 /// # Errors
 /// What the system says, [`io::ErrorKind::AlreadyExists`] included, or `write`. No error speaks of the file's unfinished name.
-pub fn write(path: &Path, replace: bool, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn write(
+    path: &Path,
+    replace: bool,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let target = destination(path);
     let there = fs::metadata(&target).ok();
     if there.is_some() && !replace {
@@ -56,7 +60,7 @@ pub fn write(path: &Path, replace: bool, write: impl FnOnce(&mut dyn Write) -> i
 ///
 /// # Errors
 /// As [`write()`].
-pub fn write_own(path: &Path, text: &[u8]) -> io::Result<()> {
+pub(crate) fn write_own(path: &Path, text: &[u8]) -> io::Result<()> {
     let target = destination(path);
     let mut file = unfinished(&target, false)?;
     file.as_file_mut().write_all(text)?;

@@ -105,10 +105,10 @@ pub enum Detail {
 }
 
 /// What is said instead of a time on accelerators that cannot run a node.
-pub const CPU_ONLY: &str = "CPU only";
+pub(crate) const CPU_ONLY: &str = "CPU only";
 
 /// A node's name without the number at its end.
-pub fn kind(name: &str) -> &str {
+pub(crate) fn kind(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let bare = bare.trim_end_matches([' ', '_', '-', '.', '#', '/']);
     if bare.is_empty() { name } else { bare }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// How many of the devices a plan uses: accelerators and CPUs apart where it places nodes on either.
-pub fn used(limits: &Limits, plan: &Plan) -> String {
+pub(crate) fn used(limits: &Limits, plan: &Plan) -> String {
     let kinds = [false, true].map(|cpu| -> usize {
         let stages = plan.stages.iter().filter(|stage| stage.on_cpus() == cpu);
         // Where a latency is measured, stages may share a device.
@@ -36,7 +36,7 @@ pub fn used(limits: &Limits, plan: &Plan) -> String {
 ///
 /// Every replica needs a microbatch in flight of its own, so the replicas of all stages together are at most the
 /// microbatches; and those of one stage divide them.
-pub fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<String> {
+pub(crate) fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<String> {
     let profile =
         workload.piper().filter(|_| matches!(plan.measure, Measure::TimePerSample | Measure::IterationTime))?;
     let (devices, microbatches) = (limits.devices, limits.microbatches);

@@ -6,15 +6,15 @@
 //! a planner's search. The programs of layers and of operators take their costs from where the checks have them: what is
 //! simulated there confirms the order of the work, not the costs.
 
-pub mod check;
-pub mod describe;
-pub mod devices;
+pub(crate) mod check;
+pub(crate) mod describe;
+pub(crate) mod devices;
 pub mod dial;
 pub mod edit;
 pub mod layers;
-pub mod limits;
+pub(crate) mod limits;
 pub mod operators;
-pub mod pipeline;
+pub(crate) mod pipeline;
 pub mod placement;
 mod program;
 pub mod read;

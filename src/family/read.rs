@@ -1,7 +1,7 @@
 //! Reading a plan for a workload: our document, or Piper's own result format.
 //!
 //! What a document says besides its stages is not trusted and not ignored: what contradicts the workload or itself is
-//! refused here, what it claims to be worth is handed on as [`Claims`] for whoever measures the plan. `O(file)`.
+//! refused here, what it claims to be worth is handed on as `Claims` for whoever measures the plan. `O(file)`.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 

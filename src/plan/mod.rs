@@ -3,14 +3,14 @@
 //! A [`Plan`] is plain data over node indices. [`crate::family`] recomputes its objective from the workload alone and says what
 //! is wrong with it; [`document`] is the JSON in which it leaves and comes back.
 
-pub mod configuration;
+pub(crate) mod configuration;
 pub mod document;
 mod execution;
-pub mod figures;
+pub(crate) mod figures;
 mod measure;
 pub mod runner;
 mod score;
-pub mod single_sample;
+pub(crate) mod single_sample;
 mod speedup;
 mod violation;
 

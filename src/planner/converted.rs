@@ -32,22 +32,22 @@ pub(super) const NOMINAL_BANDWIDTH: f64 = 16e9;
 pub(super) const INDIVISIBLE: u32 = 999_983;
 
 /// A planner that takes workloads of the other family as well.
-pub struct Converted {
+pub(crate) struct Converted {
     planner: &'static dyn Planner,
 }
 
 /// Piper on device placements.
-pub static PIPER: Converted = Converted { planner: &piper::Piper };
+pub(crate) static PIPER: Converted = Converted { planner: &piper::Piper };
 /// Equal partition on device placements.
-pub static EQUAL_PARTITION: Converted = Converted { planner: &equal_partition::EqualPartition };
+pub(crate) static EQUAL_PARTITION: Converted = Converted { planner: &equal_partition::EqualPartition };
 /// The placement DP on Piper's profile.
-pub static PLACEMENT_DP: Converted = Converted { planner: &placement::planners::DP };
+pub(crate) static PLACEMENT_DP: Converted = Converted { planner: &placement::planners::DP };
 /// The linearised placement DP on Piper's profile.
-pub static PLACEMENT_LINEARISED: Converted = Converted { planner: &placement::planners::LINEARISED };
+pub(crate) static PLACEMENT_LINEARISED: Converted = Converted { planner: &placement::planners::LINEARISED };
 /// PipeDream on Piper's profile.
-pub static PLACEMENT_PIPEDREAM: Converted = Converted { planner: &placement::planners::PIPEDREAM };
+pub(crate) static PLACEMENT_PIPEDREAM: Converted = Converted { planner: &placement::planners::PIPEDREAM };
 /// One accelerator on Piper's profile.
-pub static PLACEMENT_ONE: Converted = Converted { planner: &placement::planners::ONE };
+pub(crate) static PLACEMENT_ONE: Converted = Converted { planner: &placement::planners::ONE };
 
 impl Planner for Converted {
     fn info(&self) -> &'static PlannerInfo {

@@ -3,7 +3,7 @@
 //! The screen and the command line build their forms and flags from what planners declare here; neither knows a planner
 //! by name. Planners know nothing of one another.
 
-pub mod converted;
+pub(crate) mod converted;
 pub mod dapple;
 pub mod equal_partition;
 mod fault;
@@ -11,7 +11,7 @@ pub mod joint;
 #[cfg(test)]
 pub(crate) mod liar;
 mod option_error;
-pub mod options;
+pub(crate) mod options;
 mod outcome;
 mod over_layers;
 pub mod parmesan;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub use crate::text::{printable, single_line};
+pub(crate) use crate::text::{printable, single_line};
 
 /// A refused input. Displays as `file:line: path problem; repair`, leaving out what is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]

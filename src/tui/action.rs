@@ -175,7 +175,7 @@ impl Scope {
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// What is done.
     pub action: Action,
     /// Where its keys are heard.
@@ -205,7 +205,7 @@ use Action as A;
 use Scope as S;
 
 /// All actions. Of two entries with one key, the first whose scope is in force wins.
-pub static TABLE: &[Entry] = &[
+pub(crate) static TABLE: &[Entry] = &[
     entry(S::Panel, A::Decrease, &["left", "h"], "Decrease", "one step down, or the choice before", "change"),
     entry(S::Panel, A::Increase, &["right", "l"], "Increase", "one step up, or the next choice", ""),
     entry(S::Panel, A::DecreaseLarge, &["shift-left", "H"], "Decrease much", "a large step down: half the devices", ""),

@@ -120,7 +120,7 @@ impl fmt::Display for Key {
 }
 
 /// A key of the table as help and hints show it.
-pub fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     Key::parse(name).map_or_else(|| name.to_string(), |key| key.to_string())
 }
 
@@ -133,7 +133,7 @@ pub struct Clash {
     pub entries: (usize, usize),
 }
 
-/// The keys in force: for each entry of [`TABLE`], by place, its keys; the first is the one that is shown.
+/// The keys in force: for each entry of `TABLE`, by place, its keys; the first is the one that is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keymap {
     keys: Vec<Vec<Key>>,

@@ -5,7 +5,7 @@
 //! and the loop that ties them to a terminal (`event_loop`, `terminal`). State and views know nothing of a terminal:
 //! [`Offscreen`] runs the same screen into a buffer, for tests and pictures.
 
-pub mod action;
+pub(crate) mod action;
 mod adjust;
 mod ask;
 mod background;
@@ -27,7 +27,7 @@ mod hangup;
 mod incumbent;
 mod inks;
 mod input;
-pub mod keymap;
+pub(crate) mod keymap;
 mod left_out;
 mod model;
 mod names;

@@ -8,7 +8,7 @@ use super::piper::{DegreeProfile, Mode, NodeProfile, PiperProfile, VANILLA};
 use crate::graph::Dag;
 
 /// Seconds in the files' unit of time.
-pub const MILLISECONDS: f64 = 1e-3;
+pub(crate) const MILLISECONDS: f64 = 1e-3;
 
 /// What one node costs for one profiled batch.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,16 +10,16 @@ mod colour;
 pub mod convert;
 mod fingerprint;
 pub mod formats;
-pub mod layer_profile;
+pub(crate) mod layer_profile;
 pub mod layering;
 pub mod lint;
-pub mod model;
+pub(crate) mod model;
 pub mod operators;
 pub mod piper;
 pub mod placement;
-pub mod recipe;
+pub(crate) mod recipe;
 pub mod states;
-pub mod training;
+pub(crate) mod training;
 
 use std::fmt;
 

@@ -41,7 +41,7 @@ all-to-all), gradient_bytes (2, 4), reserve (a size).";
 /// Predict time, throughput and memory of a training run from the model and the hardware
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct EstimateArgs {
+pub(crate) struct EstimateArgs {
     /// Hugging Face config.json, a folder with one, a published name such as llama-3.1-8b, or `-` for standard input
     model: String,
     /// What it runs on [default: h100]
@@ -99,7 +99,7 @@ impl EstimateArgs {
     ///
     /// # Errors
     /// [`Failure`] for a model, flag or combination that is refused.
-    pub fn run(self) -> Result<Ending, Failure> {
+    pub(crate) fn run(self) -> Result<Ending, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let model = model(&self.model)?;

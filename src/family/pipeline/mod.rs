@@ -2,11 +2,11 @@
 
 mod any_schedule;
 mod batch;
-pub mod check;
+pub(crate) mod check;
 mod describe;
 mod orders;
 mod program;
-pub mod result_file;
+pub(crate) mod result_file;
 
 use std::collections::BTreeMap;
 

@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for Choices {
 }
 
 /// The plan in Piper's format, node ids those of the workload's file.
-pub fn to_json(workload: &Workload, plan: &Plan) -> String {
+pub(crate) fn to_json(workload: &Workload, plan: &Plan) -> String {
     let id = |v: usize| workload.nodes[v].id;
     let stage = |stage: &Stage| StageResult {
         nodes: stage.nodes.iter().map(|&v| id(v)).collect(),

@@ -1,12 +1,12 @@
 //! Operator graphs placed on accelerators and CPUs, for throughput or for the latency of one sample.
 
-pub mod check;
+pub(crate) mod check;
 mod check_latency;
 mod describe;
 mod program;
 mod sample_program;
 pub mod single_sample;
-pub mod split_file;
+pub(crate) mod split_file;
 
 use std::collections::BTreeMap;
 

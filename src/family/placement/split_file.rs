@@ -36,7 +36,7 @@ const CLAIM_TOLERANCE: f64 = 1e-6;
 
 /// A split as it stands in a file; nodes by index, and some may be missing.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct SplitFile {
+pub(crate) struct SplitFile {
     /// Nodes of each accelerator, in the order of the file.
     pub accelerators: Vec<Vec<usize>>,
     /// Nodes of each CPU, in the order of the file.
@@ -86,7 +86,7 @@ impl SplitFile {
     ///
     /// # Errors
     /// [`LoadError`] where it is no such file, names a node that the graph has not, or names one twice.
-    pub fn read(text: &str, source: &str, nodes: &[Node]) -> Result<SplitFile, LoadError> {
+    pub(crate) fn read(text: &str, source: &str, nodes: &[Node]) -> Result<SplitFile, LoadError> {
         let Object(raw): Object<RawSplit> = parse(text, source)?;
         if raw.fpgas.is_empty() && raw.cpus.is_empty() {
             return Err(LoadError::file(source, "names no device", SHAPE));
@@ -182,7 +182,7 @@ fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(
 
 /// A checked plan as a split file, ending in a newline; subgraphs of one accelerator are joined. `score` is that of
 /// `plan` under its own measure; what the file then claims is its max-load or its latency.
-pub fn to_json(workload: &Workload, plan: &Plan, score: &Score) -> String {
+pub(crate) fn to_json(workload: &Workload, plan: &Plan, score: &Score) -> String {
     let latency = matches!(plan.measure, Measure::Latency { .. });
     let of_kind = |cpu: bool| -> Vec<OutDevice> {
         let stages = plan.stages.iter().zip(&score.stages).rev().filter(|(stage, _)| stage.on_cpus() == cpu);

@@ -18,7 +18,7 @@ const HOP_S: f64 = 5e-6;
 const ALL_TO_ALL_S: f64 = 10e-6;
 
 /// What a backward pass moves through memory, in forward passes.
-pub const BACKWARD_TRAFFIC: f64 = 1.6;
+pub(crate) const BACKWARD_TRAFFIC: f64 = 1.6;
 
 /// The parts of one pass of a layer, seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -64,7 +64,7 @@ impl Pass {
 
 /// What a layer takes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct LayerTime {
+pub(crate) struct LayerTime {
     /// The forward pass.
     pub forward: Pass,
     /// The backward pass without recomputation.
@@ -77,7 +77,7 @@ pub struct LayerTime {
 
 /// Rates and sizes that all times of a run are made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Rates<'a> {
+pub(crate) struct Rates<'a> {
     model: &'a Model,
     run: &'a Run,
     accelerator: &'a Accelerator,
@@ -86,7 +86,7 @@ pub struct Rates<'a> {
 
 impl<'a> Rates<'a> {
     /// Of a run of a model on accelerators that attain what `constants` say.
-    pub fn new(model: &'a Model, run: &'a Run, accelerator: &'a Accelerator, constants: &'a Constants) -> Self {
+    pub(crate) fn new(model: &'a Model, run: &'a Run, accelerator: &'a Accelerator, constants: &'a Constants) -> Self {
         Rates { model, run, accelerator, constants }
     }
 
@@ -96,12 +96,12 @@ impl<'a> Rates<'a> {
     }
 
     /// Bytes per second of elementwise kernels.
-    pub fn memory(&self) -> f64 {
+    pub(crate) fn memory(&self) -> f64 {
         self.constants.memory * self.accelerator.memory_bandwidth
     }
 
     /// Bytes per second of a collective over so many neighbouring devices.
-    pub fn link(&self, devices: u64) -> f64 {
+    pub(crate) fn link(&self, devices: u64) -> f64 {
         let inside = devices <= u64::from(self.accelerator.domain);
         self.constants.links * if inside { self.accelerator.inner_link } else { self.accelerator.outer_link }
     }
@@ -112,7 +112,7 @@ impl<'a> Rates<'a> {
     }
 
     /// Bytes per second of a reduction over ranks of which each has `domain / t` neighbours in its NVLink domain.
-    pub fn reduction(&self, ranks: f64) -> f64 {
+    pub(crate) fn reduction(&self, ranks: f64) -> f64 {
         if let Some(links) = &self.run.links {
             return self.constants.links * links.data;
         }
@@ -137,7 +137,7 @@ impl<'a> Rates<'a> {
     }
 
     /// Seconds of one product of m × n × k with a weight: forward, and both products of the backward pass.
-    pub fn product(&self, sides: [f64; 3]) -> [f64; 2] {
+    pub(crate) fn product(&self, sides: [f64; 3]) -> [f64; 2] {
         let mut time = LayerTime::default();
         self.weight(&mut time, sides);
         [time.forward.gemm + time.forward.cast, time.backward.gemm + time.backward.cast]
@@ -157,7 +157,7 @@ impl<'a> Rates<'a> {
     }
 
     /// The times of a kind of layer; `recompute` is what is computed again of this one.
-    pub fn layer(&self, kind: &LayerKind, recompute: Recompute) -> LayerTime {
+    pub(crate) fn layer(&self, kind: &LayerKind, recompute: Recompute) -> LayerTime {
         let mut time = LayerTime::default();
         self.products(&mut time, kind);
         self.core(&mut time, kind);
@@ -325,7 +325,7 @@ impl<'a> Rates<'a> {
     }
 
     /// The output projection and the loss on the last stage: forward and backward of one microbatch.
-    pub fn head(&self) -> [f64; 2] {
+    pub(crate) fn head(&self) -> [f64; 2] {
         let ends = &self.model.ends;
         if ends.projection == Projection::None {
             return [0.0; 2];
@@ -349,7 +349,7 @@ impl<'a> Rates<'a> {
     }
 
     /// The part of the head's backward that is the gradient of its weights.
-    pub fn head_weights(&self) -> f64 {
+    pub(crate) fn head_weights(&self) -> f64 {
         if self.model.ends.projection == Projection::None {
             return 0.0;
         }
@@ -358,7 +358,7 @@ impl<'a> Rates<'a> {
     }
 
     /// The token embedding on the first stage, both passes of one microbatch.
-    pub fn embedding(&self) -> f64 {
+    pub(crate) fn embedding(&self) -> f64 {
         if self.model.ends.vocabulary == 0 {
             return 0.0;
         }
@@ -366,7 +366,7 @@ impl<'a> Rates<'a> {
     }
 
     /// One activation sent to a neighbouring stage, each rank of the tensor group its part.
-    pub fn to_next_stage(&self) -> f64 {
+    pub(crate) fn to_next_stage(&self) -> f64 {
         let bytes = 2.0 * self.run.tokens() * self.model.hidden as f64 / self.t();
         bytes / self.wired(|links| links.next_stage, self.link(self.run.layout.devices())) + HOP_S
     }

@@ -21,7 +21,7 @@ mod estimate;
 mod facts;
 pub mod iteration;
 mod kind;
-pub mod layer;
+pub(crate) mod layer;
 pub mod memory;
 pub mod program;
 pub mod request;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// The names and values of a text.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Facts {
+pub(crate) struct Facts {
     pairs: Vec<(String, String)>,
     /// Comments, without their sign.
     pub comments: Vec<String>,
@@ -16,7 +16,7 @@ pub struct Facts {
 
 impl Facts {
     /// Everything that a text states.
-    pub fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let mut facts = Facts::default();
         if let Ok(value) = serde_json::from_str::<serde_json::Value>(text) {
             facts.json("", &value);
@@ -31,30 +31,30 @@ impl Facts {
     }
 
     /// The last value of a name: the whole path, or its end behind a dot.
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let ends = |path: &str| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
         self.pairs.iter().rev().find(|(path, _)| ends(path)).map(|(_, value)| value.as_str())
     }
 
     /// The last value of a name that is a list: a script may use the name again.
-    pub fn list(&self, name: &str) -> Option<&str> {
+    pub(crate) fn list(&self, name: &str) -> Option<&str> {
         let own = |path: &str| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
         let lists = self.pairs.iter().rev().filter(|(path, value)| own(path) && value.starts_with(['[', '{']));
         lists.map(|(_, value)| value.as_str()).next()
     }
 
     /// The value of the first of these names that has one.
-    pub fn any(&self, names: &[&str]) -> Option<(String, &str)> {
+    pub(crate) fn any(&self, names: &[&str]) -> Option<(String, &str)> {
         names.iter().find_map(|name| self.get(name).map(|value| ((*name).to_string(), value)))
     }
 
     /// Whether a name is there.
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
     /// Whether a name is there and is not `false`, `None` or 0.
-    pub fn is_set(&self, name: &str) -> bool {
+    pub(crate) fn is_set(&self, name: &str) -> bool {
         self.get(name)
             .is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "false" | "none" | "0" | "null" | "no"))
     }

@@ -3,7 +3,7 @@
 //! [`read`] takes Megatron-LM's arguments (a shell script, or the dump at the top of a log), torchtitan's job (TOML, flags
 //! or a Python registry), DeepSpeed's configuration (JSON, or a Python file with a pipeline module), the configuration of
 //! Hugging Face's `TrainingArguments` or accelerate as far as it names parallelism, and Galvatron's strategy. Files are not
-//! run: [`facts`] lists the names and values that stand in them, [`Configuration`] is what they mean, [`plan`] is the plan
+//! run: `facts` lists the names and values that stand in them, [`Configuration`] is what they mean, [`plan`] is the plan
 //! over a workload, [`workload`] makes one where the file tells the model's sizes. What `export` writes comes back as the
 //! same plan. Linear in the text.
 //!
@@ -11,7 +11,7 @@
 //! transformers' `TrainingArguments`, accelerate's `MegatronLMPlugin`, Galvatron 2.4.1's strategy JSON.
 
 mod configuration;
-pub mod facts;
+pub(crate) mod facts;
 mod model;
 mod plan;
 mod reader;

@@ -12,7 +12,7 @@ use crate::workload::operators::{BatchNorm, Gemm, Operator, OperatorKind};
 
 /// A cost in its two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// Operations on each device.
     pub operations: f64,
     /// Words that each device sends.
@@ -21,7 +21,7 @@ pub struct Cost {
 
 impl Cost {
     /// The whole in operations, a word being worth `ratio` of them.
-    pub fn total(self, ratio: f64) -> f64 {
+    pub(crate) fn total(self, ratio: f64) -> f64 {
         self.operations + ratio * self.words
     }
 }
@@ -121,7 +121,7 @@ impl Pieces<'_> {
 }
 
 /// The cost of an operator under a configuration, without its transfers.
-pub fn operator(operator: &Operator, splits: &[u32], batch_norm: BatchNorm) -> Cost {
+pub(crate) fn operator(operator: &Operator, splits: &[u32], batch_norm: BatchNorm) -> Cost {
     let pieces = Pieces { operator, splits };
     let elements = || pieces.product(&[], |dim| pieces.piece(dim));
     if let Some(gemm) = &operator.gemm {
@@ -149,7 +149,7 @@ pub fn operator(operator: &Operator, splits: &[u32], batch_norm: BatchNorm) -> C
 }
 
 /// The words a device receives, forward and backward, for a tensor that is split one way and needed another.
-pub fn transfer_words(shape: &[u64], from: &[u32], to: &[u32]) -> f64 {
+pub(crate) fn transfer_words(shape: &[u64], from: &[u32], to: &[u32]) -> f64 {
     let product = |splits: &[u32]| splits.iter().map(|&split| f64::from(split)).product::<f64>();
     let size =
         |piece: &dyn Fn(usize) -> f64| (0..shape.len()).map(|axis| shape[axis] as f64 / piece(axis)).product::<f64>();
@@ -159,6 +159,6 @@ pub fn transfer_words(shape: &[u64], from: &[u32], to: &[u32]) -> f64 {
 }
 
 /// The split of a tensor's axes under a configuration.
-pub fn project(axes: &[Vec<u8>], splits: &[u32]) -> Vec<u32> {
+pub(crate) fn project(axes: &[Vec<u8>], splits: &[u32]) -> Vec<u32> {
     axes.iter().map(|dims| dims.iter().map(|&dim| splits[usize::from(dim)]).product()).collect()
 }

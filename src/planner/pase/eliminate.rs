@@ -18,11 +18,11 @@ use super::{
 use crate::planner::Search;
 
 /// The most entries in the tables of an elimination; about 1.5 GiB with the labels to go back over.
-pub const MOST_ENTRIES: f64 = 1.2e8;
+pub(crate) const MOST_ENTRIES: f64 = 1.2e8;
 
 /// A minimum and where it is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Minimum {
+pub(crate) struct Minimum {
     /// Its cost.
     pub cost: f64,
     /// By variable, the label.
@@ -36,12 +36,12 @@ struct Table {
 }
 
 /// Whether the tables of an elimination fit into memory.
-pub fn fits(effort: &Effort) -> bool {
+pub(crate) fn fits(effort: &Effort) -> bool {
     effort.entries <= MOST_ENTRIES
 }
 
 /// Finds the minimum of a model in the given order; `None` if the search was stopped.
-pub fn minimum(model: &Pairwise, sequence: &Sequence, search: &Search) -> Option<Minimum> {
+pub(crate) fn minimum(model: &Pairwise, sequence: &Sequence, search: &Search) -> Option<Minimum> {
     let sizes: Vec<usize> = model.unary.iter().map(|costs| costs.len()).collect();
     // Tables that are not absorbed yet, and by variable those that were made with it, oldest first.
     let mut tables: Vec<Option<Table>> = vec![];

@@ -2,23 +2,23 @@
 //!
 //! Elango, *PaSE: Parallelization Strategies for Efficient DNN Training*, IPDPS 2021. All devices work on all operators,
 //! one operator after the other; a configuration says how an operator's iteration space is split over them. Compute,
-//! all-reduces inside an operator and transfers between two are priced in one unit ([`cost`]), and the sum is minimised
+//! all-reduces inside an operator and transfers between two are priced in one unit (`cost`), and the sum is minimised
 //! over all configurations ([`space`]).
 //!
-//! The sum is a [`pairwise`] model with few hundred variables and small treewidth. The paper eliminates its variables in
-//! min-degree order; here message passing first finds [`bounds`] and deletes configurations, and [`eliminate`] finishes
+//! The sum is a `pairwise` model with few hundred variables and small treewidth. The paper eliminates its variables in
+//! min-degree order; here message passing first finds [`bounds`] and deletes configurations, and `eliminate` finishes
 //! what is left ([`solve`]): the same exact minimum in milliseconds.
 
 pub mod bounds;
-pub mod cost;
+pub(crate) mod cost;
 pub mod data_parallel;
-pub mod eliminate;
+pub(crate) mod eliminate;
 pub mod memory;
 pub mod model;
 pub mod order;
-pub mod pairwise;
+pub(crate) mod pairwise;
 mod pareto;
-pub mod planners;
+pub(crate) mod planners;
 pub mod solve;
 pub mod space;
 

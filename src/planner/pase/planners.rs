@@ -32,11 +32,11 @@ const PAPER: &str = "Elango: PaSE: Parallelization Strategies for Efficient DNN 
 
 /// The exact minimum.
 #[derive(Debug)]
-pub struct Pase;
+pub(crate) struct Pase;
 
 /// The batch split over all devices.
 #[derive(Debug)]
-pub struct DataParallel;
+pub(crate) struct DataParallel;
 
 static PASE: PlannerInfo = PlannerInfo {
     id: "pase",

@@ -1,7 +1,7 @@
 //! The exact minimum of a pairwise model, with its proof.
 //!
 //! Message passing narrows the model to the labels that can still be part of a best labelling ([`bounds`](super::bounds));
-//! elimination finishes what is left ([`eliminate`]). Exact in every case where the tables that remain fit into memory;
+//! elimination finishes what is left (`eliminate`). Exact in every case where the tables that remain fit into memory;
 //! where they do not, the best labelling and the lower bound are returned as they are.
 
 use super::{

@@ -2,7 +2,7 @@
 //!
 //! `T[c][f](I)`, the least max-load of `c` CPUs and `f` accelerators that together hold the set `I`, is the least over
 //! closed sets `J` below `I` of `max(T[c][f-1](J), load of I \ J)`, and likewise with a CPU. The published program stores
-//! every pair `(I, J)`; here each set is walked down instead ([`Walk`](super::lattice::Walk)), one class at a time, so memory is
+//! every pair `(I, J)`; here each set is walked down instead (`Walk`), one class at a time, so memory is
 //! `O(sets · (c + 1)(f + 1))` and time `O(pairs · degree)` at worst.
 //!
 //! Far fewer pairs are seen than there are. The linearised split ([`super::linearise`]) is nearly optimal and costs next
@@ -17,7 +17,7 @@
 //! the bound lies between what no split is below and the best split known (`Quest`). Once the two are close,
 //! good enough is what no split is below; what comes out above that is exact.
 //!
-//! Each table is filled with costs cut off at twice its bound ([`ClassCosts::bounded`]), so that what enters a sum of
+//! Each table is filled with costs cut off at twice its bound (`ClassCosts::bounded`), so that what enters a sum of
 //! transfers leaves it without a trace; the bound of the next is the split's load added up from its parts. With costs from
 //! 1 to 1e30 the first table may be wrong by 1e14, and the next one knows.
 
@@ -190,7 +190,7 @@ fn is_chain(order: &Dag) -> bool {
 /// The best split along an order that is better than `upper`.
 ///
 /// # Errors
-/// [`Refused`] where there are too many closed sets, or the search was cancelled.
+/// `Refused` where there are too many closed sets, or the search was cancelled.
 pub fn solve(
     order: &Dag,
     costs: &ClassCosts,
@@ -205,7 +205,7 @@ pub fn solve(
 /// The best split along a lattice that is better than `upper`.
 ///
 /// # Errors
-/// [`Refused`] where the table would be too large, or the search was cancelled.
+/// `Refused` where the table would be too large, or the search was cancelled.
 pub fn solve_over(
     lattice: &Lattice,
     costs: &ClassCosts,

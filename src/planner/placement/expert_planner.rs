@@ -51,7 +51,7 @@ static OPTIONS: [OptionSpec; 2] = [
 
 /// The planner.
 #[derive(Debug)]
-pub struct Expert;
+pub(crate) struct Expert;
 
 /// The split of the file, extended to the whole graph.
 fn extended(problem: &Problem) -> Result<Placed, OptionError> {

@@ -30,7 +30,7 @@ const MOST_PASSES: usize = 24;
 
 /// A split found at once, and what no split is below.
 #[derive(Debug, Clone, PartialEq)]
-pub struct First {
+pub(crate) struct First {
     /// No split is below this max-load, contiguous or not.
     pub lower_bound: f64,
     /// The split with its max-load; none where the order has no place to cut that keeps the memory.
@@ -38,12 +38,12 @@ pub struct First {
 }
 
 /// A max-load that no split is below, contiguous or not.
-pub fn lower_bound_of_all(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> f64 {
+pub(crate) fn lower_bound_of_all(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> f64 {
     lower_bound(&ClassCosts::new(dag, profile, &Partition::by_colour(profile)), limits)
 }
 
 /// The first split of a graph.
-pub fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> First {
+pub(crate) fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> First {
     let colours = Partition::by_colour(profile);
     let lower_bound = lower_bound(&ClassCosts::new(dag, profile, &colours), limits);
     let prepared = Prepared::new(dag, profile, &colours);
@@ -52,7 +52,12 @@ pub fn plan(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLimits) -> 
 }
 
 /// The stages of a split along an order with its max-load, which is not below `lower`.
-pub fn along(order: &[u32], costs: &ClassCosts, limits: &PlacementLimits, lower: f64) -> Option<(f64, Vec<Stage>)> {
+pub(crate) fn along(
+    order: &[u32],
+    costs: &ClassCosts,
+    limits: &PlacementLimits,
+    lower: f64,
+) -> Option<(f64, Vec<Stage>)> {
     let mut filler = Filler { order, costs, limits, inside: vec![0; costs.net_count()] };
     let mut best = filler.filled(f64::INFINITY)?;
     let (mut low, mut high) = (lower.min(best.0), best.0);

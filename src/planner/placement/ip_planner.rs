@@ -18,7 +18,7 @@ use crate::{
 
 /// Any split, or any that is contiguous device by device; with a bound that says how much better there may be.
 #[derive(Debug)]
-pub struct IntegerProgram;
+pub(crate) struct IntegerProgram;
 
 static INFO: PlannerInfo = PlannerInfo {
     id: "placement-ip",

@@ -43,7 +43,7 @@ enum Algorithm {
 
 /// One of the algorithms as a planner.
 #[derive(Debug)]
-pub struct LatencyPlanner {
+pub(crate) struct LatencyPlanner {
     info: PlannerInfo,
     options: &'static [OptionSpec],
     limits: &'static [LimitKind],
@@ -77,7 +77,7 @@ const fn info(id: &'static str, name: &'static str, summary: &'static str) -> Pl
 }
 
 /// Accelerators filled along a topological order.
-pub static GREEDY: LatencyPlanner = LatencyPlanner {
+pub(crate) static GREEDY: LatencyPlanner = LatencyPlanner {
     info: info(
         "placement-latency-greedy",
         "Latency: greedy",
@@ -88,7 +88,7 @@ pub static GREEDY: LatencyPlanner = LatencyPlanner {
     algorithm: Algorithm::Greedy,
 };
 /// The split of the max-load DP.
-pub static MAX_LOAD_DP: LatencyPlanner = LatencyPlanner {
+pub(crate) static MAX_LOAD_DP: LatencyPlanner = LatencyPlanner {
     info: info(
         "placement-latency-dp",
         "Latency: max-load DP",
@@ -99,7 +99,7 @@ pub static MAX_LOAD_DP: LatencyPlanner = LatencyPlanner {
     algorithm: Algorithm::MaxLoadDp,
 };
 /// The anytime search.
-pub static SEARCH: LatencyPlanner = LatencyPlanner {
+pub(crate) static SEARCH: LatencyPlanner = LatencyPlanner {
     info: info(
         "placement-latency-ip",
         "Latency: search",

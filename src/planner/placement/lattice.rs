@@ -170,7 +170,7 @@ impl Lattice {
 
 /// A walk down from one closed set through all closed sets below it whose difference to it may still be a device.
 #[derive(Debug)]
-pub struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     lattice: &'a Lattice,
     holding: Holding<'a>,
     path: Vec<Level>,
@@ -180,7 +180,7 @@ pub struct Walk<'a> {
 
 /// Where a walk goes from a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Onward {
+pub(crate) enum Onward {
     /// To the sets below it.
     Below,
     /// Past it: the sets below it are not visited along this path.
@@ -202,7 +202,7 @@ struct Level {
 
 impl<'a> Walk<'a> {
     /// A walker over a lattice.
-    pub fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
+    pub(crate) fn new(lattice: &'a Lattice, costs: &'a ClassCosts) -> Self {
         Walk { lattice, holding: Holding::confined(costs), path: vec![], within: 0 }
     }
 
@@ -226,7 +226,7 @@ impl<'a> Walk<'a> {
 
     /// Visits each closed set strictly below `set` once, with the sums of the classes between the two. `visit` says whether
     /// to go on below: the differences further down contain this one.
-    pub fn down(&mut self, set: usize, mut visit: impl FnMut(usize, &Sums) -> Onward) {
+    pub(crate) fn down(&mut self, set: usize, mut visit: impl FnMut(usize, &Sums) -> Onward) {
         self.stay_within(set);
         let Walk { lattice, holding, path, .. } = self;
         let level = |set: usize, class: u32, place: u32, sums: Sums| {

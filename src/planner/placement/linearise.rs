@@ -3,7 +3,7 @@
 //! With `n` classes there are `n + 1` sets, so it takes `O(n²)` at worst. The order is that of the published program: a
 //! topological sort with a stack, in which the smallest class number among the sources comes first and successors are
 //! seen in ascending number, those of artificial edges before the others. Another order gives another value. The search
-//! begins below the value of devices filled along the order ([`first_plan`]), which is published before it.
+//! begins below the value of devices filled along the order (`first_plan`), which is published before it.
 
 use super::{
     Placed, PlacementLimits,

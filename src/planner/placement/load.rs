@@ -166,7 +166,7 @@ impl Sums {
 /// A set of classes on one device, priced as it grows and shrinks within another set. What it sums to is the caller's to
 /// keep: taking a class out by subtraction would leave rounding behind.
 #[derive(Debug, Clone)]
-pub struct Holding<'a> {
+pub(crate) struct Holding<'a> {
     costs: &'a ClassCosts,
     /// Classes of each net that it holds.
     inside: Vec<u32>,
@@ -176,30 +176,30 @@ pub struct Holding<'a> {
 
 impl<'a> Holding<'a> {
     /// The empty set, which may grow to hold everything.
-    pub fn new(costs: &'a ClassCosts) -> Self {
+    pub(crate) fn new(costs: &'a ClassCosts) -> Self {
         Holding { costs, inside: vec![0; costs.net_count()], within: costs.net_pins.clone() }
     }
 
     /// The empty set, which may not grow before it is allowed to.
-    pub fn confined(costs: &'a ClassCosts) -> Self {
+    pub(crate) fn confined(costs: &'a ClassCosts) -> Self {
         Holding { costs, inside: vec![0; costs.net_count()], within: vec![0; costs.net_count()] }
     }
 
     /// From now on the set may hold a class.
     #[inline]
-    pub fn allow(&mut self, class: usize) {
+    pub(crate) fn allow(&mut self, class: usize) {
         self.costs.nets(class).iter().for_each(|&net| self.within[net as usize] += 1);
     }
 
     /// From now on the set may no longer hold a class.
     #[inline]
-    pub fn forbid(&mut self, class: usize) {
+    pub(crate) fn forbid(&mut self, class: usize) {
         self.costs.nets(class).iter().for_each(|&net| self.within[net as usize] -= 1);
     }
 
     /// Adds a class to a set that sums to `sums`; what it sums to then.
     #[inline]
-    pub fn add(&mut self, class: usize, sums: Sums) -> Sums {
+    pub(crate) fn add(&mut self, class: usize, sums: Sums) -> Sums {
         let costs = self.costs;
         let (mut cut, mut locked) = (sums.cut, sums.locked);
         for &net in costs.nets(class) {
@@ -227,7 +227,7 @@ impl<'a> Holding<'a> {
 
     /// Takes a class out.
     #[inline]
-    pub fn remove(&mut self, class: usize) {
+    pub(crate) fn remove(&mut self, class: usize) {
         for &net in self.costs.nets(class) {
             self.inside[net as usize] -= 1;
         }

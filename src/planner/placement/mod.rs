@@ -3,9 +3,9 @@
 //! Tarnawski, Phanishayee, Devanur, Mahajan, Nina Paravecino: *Efficient Algorithms for Device Placement of DNN Graph
 //! Operators*, NeurIPS 2020, with the choices its published program makes where the paper leaves them open.
 //!
-//! [`classes`] finds what must stay together, [`load`] prices a device, [`dp`] finds the best contiguous split and
-//! [`linearise`] a nearly as good one fast, [`first_plan`] one at once; [`pipedream`], [`local_search`] and [`baselines`] are what the paper compares with;
-//! [`split`] scores any split and reads and writes the published file. All are plain functions over a graph, a profile
+//! [`classes`] finds what must stay together, `load` prices a device, [`dp`] finds the best contiguous split and
+//! [`linearise`] a nearly as good one fast, `first_plan` one at once; [`pipedream`], [`local_search`] and [`baselines`] are what the paper compares with;
+//! `split` scores any split and reads and writes the published file. All are plain functions over a graph, a profile
 //! and [`PlacementLimits`].
 //!
 //! Only the forward pass has to be contiguous. A node of the backward
@@ -14,27 +14,27 @@
 pub mod baselines;
 pub mod classes;
 pub mod dp;
-pub mod expert_planner;
-pub mod first_plan;
+pub(crate) mod expert_planner;
+pub(crate) mod first_plan;
 pub mod ip;
-pub mod ip_planner;
+pub(crate) mod ip_planner;
 pub mod latency;
-pub mod latency_planners;
-pub mod lattice;
+pub(crate) mod latency_planners;
+pub(crate) mod lattice;
 pub mod linearise;
-pub mod load;
+pub(crate) mod load;
 pub mod local_search;
 #[cfg(feature = "milp")]
 pub mod milp;
 pub mod multilevel;
 mod need;
 mod packing;
-pub mod partitioners;
+pub(crate) mod partitioners;
 pub mod pipedream;
-pub mod planners;
-pub mod scotch;
+pub(crate) mod planners;
+pub(crate) mod scotch;
 pub mod smallest_memory;
-pub mod split;
+pub(crate) mod split;
 
 use crate::{cluster::Limits, planner::Status};
 

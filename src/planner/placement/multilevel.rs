@@ -9,7 +9,7 @@
 //! What differs is the measure: partitioners balance weights and then minimise the cut, here every level is priced by the
 //! load of the busiest accelerator itself, transfers included, so cut and balance are traded as the objective trades them.
 //! Memory comes first, as bytes over the limit. Classes that no accelerator can run go to one CPU if there is one. Nothing
-//! is contiguous, nothing is proven. One candidate more is the first split along the graph ([`first_plan`]), refined: no
+//! is contiguous, nothing is proven. One candidate more is the first split along the graph (`first_plan`), refined: no
 //! result is worse than it.
 //!
 //! A move looks at the classes of the busiest accelerator alone, so a run takes `O(moves · pins)`; runs are independent and

@@ -56,11 +56,11 @@ static MULTILEVEL_INFO: PlannerInfo = PlannerInfo {
 
 /// Scotch's `gpart`.
 #[derive(Debug)]
-pub struct Scotch;
+pub(crate) struct Scotch;
 
 /// Our own multilevel partitioner.
 #[derive(Debug)]
-pub struct Multilevel;
+pub(crate) struct Multilevel;
 
 /// The reason why Scotch cannot plan.
 fn installed() -> Result<std::path::PathBuf, CannotPlan> {

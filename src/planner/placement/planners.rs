@@ -38,7 +38,7 @@ enum Algorithm {
 
 /// One of the algorithms as a planner.
 #[derive(Debug)]
-pub struct PlacementPlanner {
+pub(crate) struct PlacementPlanner {
     info: PlannerInfo,
     options: &'static [OptionSpec],
     algorithm: Algorithm,
@@ -70,7 +70,7 @@ const fn planner(
 }
 
 /// The optimum over contiguous splits.
-pub static DP: PlacementPlanner = planner(
+pub(crate) static DP: PlacementPlanner = planner(
     "placement-dp",
     "Placement: DP",
     "the contiguous split over accelerators and CPUs whose busiest device is least busy, proven",
@@ -78,7 +78,7 @@ pub static DP: PlacementPlanner = planner(
     Algorithm::Dp,
 );
 /// The optimum along one order.
-pub static LINEARISED: PlacementPlanner = planner(
+pub(crate) static LINEARISED: PlacementPlanner = planner(
     "placement-dpl",
     "Placement: linearised DP",
     "the best split along one topological order: fast, and nearly as good",
@@ -86,7 +86,7 @@ pub static LINEARISED: PlacementPlanner = planner(
     Algorithm::Linearised,
 );
 /// Everything on one accelerator.
-pub static ONE: PlacementPlanner = planner(
+pub(crate) static ONE: PlacementPlanner = planner(
     "placement-one",
     "Placement: one device",
     "everything on one accelerator, the yardstick of the paper",
@@ -94,7 +94,7 @@ pub static ONE: PlacementPlanner = planner(
     Algorithm::One,
 );
 /// Best single moves from random starts.
-pub static LOCAL_SEARCH: PlacementPlanner = planner(
+pub(crate) static LOCAL_SEARCH: PlacementPlanner = planner(
     "placement-local-search",
     "Placement: local search",
     "from random splits always the best single move; need not be contiguous",
@@ -102,7 +102,7 @@ pub static LOCAL_SEARCH: PlacementPlanner = planner(
     Algorithm::LocalSearch,
 );
 /// Biconnected components, then the linearised DP.
-pub static PIPEDREAM: PlacementPlanner = planner(
+pub(crate) static PIPEDREAM: PlacementPlanner = planner(
     "placement-pipedream",
     "Placement: PipeDream",
     "branches merged into blocks, then the best split along their order",

@@ -39,7 +39,7 @@ const RESOLUTION: f64 = 1e6;
 const POLL: Duration = Duration::from_millis(5);
 
 /// The program, where it is on the PATH.
-pub fn program() -> Option<PathBuf> {
+pub(crate) fn program() -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let places: Vec<PathBuf> = env::split_paths(&path).collect();
     NAMES.iter().find_map(|name| places.iter().map(|place| place.join(name)).find(|file| is_program(file)))
@@ -60,7 +60,7 @@ fn is_program(file: &Path) -> bool {
 ///
 /// # Errors
 /// What went wrong with the program, as a sentence.
-pub fn plan(
+pub(crate) fn plan(
     program: &Path,
     dag: &Dag,
     profile: &PlacementProfile,

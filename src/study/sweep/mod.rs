@@ -1,7 +1,7 @@
 //! Sweeps: how a plan's worth changes with one or two limits, for one or more planners or settings of them.
 //!
 //! A [`Sweep`] is a list of [`Point`]s: workload, line ([`Series`]), limits. [`run`](run::run) answers them in parallel, in the order of
-//! interest ([`order`]), and hands over each [`Answer`] when it is there, so that a sweep can be watched, stopped and taken
+//! interest (`order`), and hands over each [`Answer`] when it is there, so that a sweep can be watched, stopped and taken
 //! up again. Points that differ in nothing but devices are one run of a planner that can answer several at once
 //! ([`Planner::answers_many`](crate::planner::Planner::answers_many)); this, not the order
 //! of interest, decides what runs together.
@@ -9,9 +9,9 @@
 mod answer;
 pub mod around;
 pub mod chart;
-pub mod order;
+pub(crate) mod order;
 pub mod papers;
-pub mod range;
+pub(crate) mod range;
 pub mod reading;
 pub mod run;
 mod series;

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 /// For each of `count` places the round in which it is computed: 0 for both ends, 1 for the middle, and so on. `O(count)`.
-pub fn rounds(count: usize) -> Vec<u32> {
+pub(crate) fn rounds(count: usize) -> Vec<u32> {
     let mut rounds = vec![0; count];
     let mut gaps = VecDeque::from([(0, count.saturating_sub(1), 1)]);
     while let Some((left, right, round)) = gaps.pop_front() {
@@ -21,7 +21,7 @@ pub fn rounds(count: usize) -> Vec<u32> {
 }
 
 /// The places of points in the order of interest, given each point's coordinates. Points of one round keep their order.
-pub fn of_interest(points: &[Vec<f64>]) -> Vec<usize> {
+pub(crate) fn of_interest(points: &[Vec<f64>]) -> Vec<usize> {
     let dimensions = points.first().map_or(0, Vec::len);
     let mut round = vec![0; points.len()];
     for dimension in 0..dimensions {

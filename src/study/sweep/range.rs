@@ -7,7 +7,7 @@
 use crate::{cluster::LimitKind, units::exact_number};
 
 /// More values than this are a slip of the keyboard.
-pub const MOST_VALUES: usize = 5_000;
+pub(crate) const MOST_VALUES: usize = 5_000;
 
 /// The values of one limit, ascending, each once; at least one.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +63,7 @@ impl Values {
 }
 
 /// Whether neighbours of an ascending list differ by factors rather than by steps.
-pub fn is_geometric(values: &[f64]) -> bool {
+pub(crate) fn is_geometric(values: &[f64]) -> bool {
     let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return false };
     if first <= 0.0 || values.len() < 3 {
         return first > 0.0 && last / first >= 4.0;

@@ -25,7 +25,7 @@ const NOTHING: &str = "/dev/null";
 /// The bytes of a file, if it is one of at most [`MAX_FILE_BYTES`].
 ///
 /// # Errors
-/// As [`read_at_most`].
+/// As `read_at_most`.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, LoadError> {
     read_at_most(path, MAX_FILE_BYTES)
 }
@@ -34,7 +34,7 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, LoadError> {
 ///
 /// # Errors
 /// [`LoadError`] if it is a directory, a device or a pipe, is larger, or cannot be read.
-pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, LoadError> {
+pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, LoadError> {
     let shown = printable(&path.display().to_string());
     let metadata = fs::metadata(path).map_err(|error| unreadable(&shown, &error))?;
     if metadata.is_dir() {
@@ -72,7 +72,7 @@ pub fn read_all(reader: impl Read, source: &str) -> Result<Vec<u8>, LoadError> {
 ///
 /// # Errors
 /// [`LoadError`] if it is larger or cannot be read.
-pub fn limited(reader: impl Read, source: &str, most: u64) -> Result<Vec<u8>, LoadError> {
+pub(crate) fn limited(reader: impl Read, source: &str, most: u64) -> Result<Vec<u8>, LoadError> {
     let mut bytes = vec![];
     reader.take(most + 1).read_to_end(&mut bytes).map_err(|error| unreadable(source, &error))?;
     if bytes.len() as u64 > most {

@@ -4,14 +4,14 @@
 //! same validation and the same [`LoadError`]. Linear in the size of the file, in time and memory.
 
 pub(crate) mod detect;
-pub mod file;
+pub(crate) mod file;
 mod foreign;
 pub mod operators;
-pub mod piper;
+pub(crate) mod piper;
 pub mod placement;
 mod reader;
 pub mod torch_graph;
-pub mod training;
+pub(crate) mod training;
 mod wiring;
 
 use std::{fmt, io::Read, path::Path};

@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// The most devices, and the highest tensor-parallel degree, that a file may name (as published).
-pub const MAX_DEVICES: f64 = MOST_DEVICES as f64;
+pub(crate) const MAX_DEVICES: f64 = MOST_DEVICES as f64;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -102,7 +102,7 @@ const TOP_LEVEL: [&str; 10] = [
 ///
 /// # Errors
 /// [`LoadError`] naming file, line, JSON path and repair; rules are checked in the order of the file.
-pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
+pub(crate) fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
     let raw: RawFile = parse(text, source)?;
     let unknown_fields = unknown_fields(text, &TOP_LEVEL);
     Reader { source, text }.workload(raw, name, unknown_fields)

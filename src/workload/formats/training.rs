@@ -32,10 +32,10 @@ use crate::{
 };
 
 /// What `schema` must say.
-pub const SCHEMA: &str = "plantui.training/1";
+pub(crate) const SCHEMA: &str = "plantui.training/1";
 
 /// The hardware of a model for which none is named.
-pub const USUAL_HARDWARE: &str = "h100";
+pub(crate) const USUAL_HARDWARE: &str = "h100";
 
 /// The most tokens in a sequence.
 const MOST_TOKENS: f64 = 1e9;
@@ -105,14 +105,14 @@ const TOP_LEVEL: [&str; 14] = [
 ///
 /// # Errors
 /// [`LoadError`] naming file, field and repair.
-pub fn read_configuration(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
+pub(crate) fn read_configuration(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
     let model = from_hugging_face(text, source)?;
     let name = if name == "config" && !model.name.is_empty() { model.name.clone() } else { name.to_string() };
     Ok(usual(model).into_workload(&name, source, Format::HuggingFace, None))
 }
 
 /// The model of a published name as a workload on the usual hardware; `None` where there is none.
-pub fn named(name: &str) -> Option<Workload> {
+pub(crate) fn named(name: &str) -> Option<Workload> {
     let model = published::find(name)?;
     let (name, source) = (model.name.clone(), crate::text::printable(name));
     Some(usual(model).into_workload(&name, &source, Format::HuggingFace, None))
@@ -126,7 +126,7 @@ fn usual(model: Model) -> TrainingProfile {
 ///
 /// # Errors
 /// [`LoadError`] naming file, line, JSON path and repair.
-pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
+pub(crate) fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
     let raw: RawFile = parse(text, source)?;
     let reader = Reader { source, text };
     let model = model(&reader, raw.model)?;
@@ -246,7 +246,7 @@ fn value(text: &str) -> Value {
 }
 
 /// The text of a workload's file. What is read back is the same model under the same settings.
-pub fn text(workload: &Workload, profile: &TrainingProfile) -> String {
+pub(crate) fn text(workload: &Workload, profile: &TrainingProfile) -> String {
     let usual = profile.stack.settings();
     let changed = TrainingSettings::NAMES.iter().filter(|(name, _)| profile.settings.text(name) != usual.text(name));
     let settings: Map<String, Value> =

@@ -1,7 +1,7 @@
 //! What the published planner computes (HPGO, the program behind the planning results of DAPPLE).
 //!
-//! Three families of plans: the whole network on every device ([`mod@candidates`], pseudo data parallel), pipelines of single
-//! devices side by side ([`straight`]), and two stages of any sizes (bipartitions). Each is worth what [`length`] says, and
+//! Three families of plans: the whole network on every device (`mod@candidates`, pseudo data parallel), pipelines of single
+//! devices side by side (`straight`), and two stages of any sizes (bipartitions). Each is worth what [`length`] says, and
 //! beside them stand the speed-ups of plain data parallelism ([`data_parallel`]) and of an event-driven estimate
 //! ([`length::event_speedup`]). Nothing in between three and `n - 1` stages ever comes out, since the published recurrence
 //! starts from plans without any communication, which no longer pipeline can beat.
@@ -9,13 +9,13 @@
 //! Ties are broken in a fixed order, where the published program breaks them by the addresses of objects: placements as
 //! fresh, append, scatter; earlier states first; of equal plans the last in the list.
 
-pub mod candidates;
+pub(crate) mod candidates;
 pub mod data_parallel;
 pub mod length;
-pub mod model;
+pub(crate) mod model;
 pub mod placement;
-pub mod planner;
-pub mod straight;
+pub(crate) mod planner;
+pub(crate) mod straight;
 
 pub use candidates::{Candidate, Kind, candidates};
 pub use model::{Faults, HpgoModel};

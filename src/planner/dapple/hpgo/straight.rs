@@ -23,7 +23,7 @@ struct Cell {
 
 /// A straight pipeline.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Straight {
+pub(crate) struct Straight {
     /// Its stages.
     pub stages: Vec<Stage>,
     /// Pipelines side by side.
@@ -33,7 +33,7 @@ pub struct Straight {
 }
 
 /// The straight pipeline of `count` stages with the least bottleneck; `None` if there is none, or if cancelled.
-pub fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Option<Straight> {
+pub(crate) fn plan(model: &HpgoModel<'_>, count: u32, search: &Search) -> Option<Straight> {
     let states = model.states();
     let pipelines = model.devices / count;
     if pipelines == 0 || (count > 1 && count * pipelines < model.devices) {

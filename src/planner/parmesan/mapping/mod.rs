@@ -5,7 +5,7 @@
 //! several targets at once, follows from `parallel_same_t` and `parallel_degree`; all the rest is a design of our own.
 //!
 //! The target `t` is the seconds a microbatch that communication may take. A mapping is feasible for it if every transfer,
-//! the widest ring of every all-reduce and, where links are shared, every channel takes no longer. [`Found`] says how a search
+//! the widest ring of every all-reduce and, where links are shared, every channel takes no longer. [`Feasibility`] says how a search
 //! for one target ended: found, proven not to be there, or out of budget. Targets are tried several at a time, evenly spaced
 //! between what is proven and what is known; the smallest that is found lowers what is known to what its mapping takes, any
 //! that is disproved raises what is proven. The last question is for anything less than the best: if it is disproved, the

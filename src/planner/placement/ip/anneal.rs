@@ -16,7 +16,7 @@ use crate::planner::{Search, random::SplitMix};
 
 /// What is searched, the same for all walks.
 #[derive(Debug)]
-pub struct Ground<'a> {
+pub(crate) struct Ground<'a> {
     /// Costs.
     pub model: &'a IpModel,
     /// The rule of contiguity, where it holds.
@@ -27,7 +27,7 @@ pub struct Ground<'a> {
 
 /// How one walk goes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Walk {
+pub(crate) struct Walk {
     /// Seed of its random numbers.
     pub seed: u64,
     /// Candidates.
@@ -60,7 +60,7 @@ struct Walker<'a> {
 
 /// Walks from a start; the best admissible assignment it saw, with its value. `found` is called with every improvement on
 /// `known`. Heeds cancellation every few hundred candidates.
-pub fn anneal(
+pub(crate) fn anneal(
     ground: &Ground<'_>,
     start: &[u32],
     known: f64,

@@ -17,7 +17,7 @@ use crate::planner::Search;
 
 /// How a search ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Exhausted {
+pub(crate) enum Exhausted {
     /// Nothing is better than the incumbent.
     NothingBetter,
     /// The optimum, better than the incumbent.
@@ -48,7 +48,7 @@ struct Branching<'m> {
 const OPEN: u32 = u32::MAX;
 
 /// Looks for an assignment better than `upper`, which may be infinite.
-pub fn exhaust(
+pub(crate) fn exhaust(
     model: &IpModel,
     convexity: Option<&Convexity>,
     upper: f64,

@@ -2,7 +2,7 @@
 
 /// Working space of a knapsack.
 #[derive(Debug, Clone)]
-pub struct Knapsack {
+pub(crate) struct Knapsack {
     cells: usize,
     value: Vec<f64>,
     /// Whether an item is taken at a fill: `taken[item · (cells + 1) + fill]`.
@@ -11,13 +11,13 @@ pub struct Knapsack {
 
 impl Knapsack {
     /// Space for so many items and cells.
-    pub fn new(items: usize, cells: usize) -> Self {
+    pub(crate) fn new(items: usize, cells: usize) -> Self {
         Knapsack { cells, value: vec![], taken: vec![false; items * (cells + 1)] }
     }
 
     /// The most that fits is worth. A weight is in cells, none for what does not fit; `chosen` is called with the items.
     /// `O(items · cells)`.
-    pub fn fill(&mut self, weights: &[Option<usize>], price: &[f64], mut chosen: impl FnMut(usize)) -> f64 {
+    pub(crate) fn fill(&mut self, weights: &[Option<usize>], price: &[f64], mut chosen: impl FnMut(usize)) -> f64 {
         let width = self.cells + 1;
         self.value.clear();
         self.value.resize(width, 0.0);
@@ -48,7 +48,7 @@ impl Knapsack {
     }
 
     /// After [`Knapsack::fill`]: the most that fits into each number of cells is worth.
-    pub fn values(&self) -> &[f64] {
+    pub(crate) fn values(&self) -> &[f64] {
         &self.value
     }
 }

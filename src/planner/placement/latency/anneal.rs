@@ -25,7 +25,7 @@ const MOST_WORK: u64 = 4_000_000_000;
 
 /// How one walk goes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Walk {
+pub(crate) struct Walk {
     /// Determines the walk.
     pub seed: u64,
     /// Number of candidates.
@@ -53,7 +53,7 @@ struct Annealer<'i, 'a> {
 
 /// Walks from `slots`, which must be admissible and free of circles; returns the best latency seen and where. `found` is
 /// called with every improvement.
-pub fn anneal(
+pub(crate) fn anneal(
     instance: &Instance<'_>,
     slots: &[u32],
     walk: &Walk,

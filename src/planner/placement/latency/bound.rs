@@ -185,7 +185,7 @@ fn least(values: &[f64]) -> f64 {
 }
 
 /// The longest path with every node on its faster device, nothing sent. No admissible assignment is below. `O(n + m)`.
-pub fn critical_path(instance: &Instance<'_>) -> f64 {
+pub(crate) fn critical_path(instance: &Instance<'_>) -> f64 {
     let mut done = vec![0.0f64; instance.dag.len()];
     let mut longest = 0.0f64;
     for &v in instance.dag.topological_order() {
@@ -202,7 +202,7 @@ pub fn critical_path(instance: &Instance<'_>) -> f64 {
 
 /// A value that no admissible assignment of `instance` goes below, better than [`critical_path`]; `None` if `search` was
 /// cancelled meanwhile, or it would take more than 256 MiB.
-pub fn lower_bound(instance: &Instance<'_>, search: &Search) -> Option<f64> {
+pub(crate) fn lower_bound(instance: &Instance<'_>, search: &Search) -> Option<f64> {
     let (n, width) = (instance.dag.len(), instance.slots());
     // Three sets and a row of the tree for every node.
     if n.saturating_mul(3 * n / 8 + 8 * width) > MOST_BYTES {

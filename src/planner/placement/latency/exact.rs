@@ -10,7 +10,7 @@ use crate::planner::Search;
 
 /// How an exhaustive search ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Exhausted {
+pub(crate) enum Exhausted {
     /// Nothing is better than the best known latency, which is thus optimal.
     NothingBetter,
     /// This is optimal, and better than what was known.
@@ -44,7 +44,7 @@ struct Scratch {
 }
 
 /// Looks for an assignment with a latency below `known` by more than one part in 10^9.
-pub fn exhaust(instance: &Instance<'_>, known: f64, budget: u64, search: &Search) -> Exhausted {
+pub(crate) fn exhaust(instance: &Instance<'_>, known: f64, budget: u64, search: &Search) -> Exhausted {
     let mut branching = Branching {
         instance,
         search,

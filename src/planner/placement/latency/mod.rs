@@ -2,27 +2,27 @@
 //!
 //! Two definitions of the same quantity stand side by side, because the publication uses both:
 //!
-//! * [`mod@evaluate`] scores a split that says only which accelerator each node is on. It cuts every accelerator's nodes into
+//! * `mod@evaluate` scores a split that says only which accelerator each node is on. It cuts every accelerator's nodes into
 //!   contiguous pieces itself, and pieces wait for nothing but their inputs, not even for one another on one accelerator.
-//! * [`slots`] is what the latency integer program means: an accelerator runs up to `q` subgraphs, its slots, one after the
+//! * `slots` is what the latency integer program means: an accelerator runs up to `q` subgraphs, its slots, one after the
 //!   other in a fixed order, and must keep memory, capability and colour classes.
 //!
 //! For `q = 1` every admissible assignment to slots has the same latency under both: a set whose contraction leaves the
 //! graph acyclic is contiguous, so the first definition keeps it whole. For `q > 1` they can differ in either direction:
 //! slots wait for one another, and two slots that the first definition joins to one piece save the transfers in between.
-//! [`mod@search`] minimises the second and reports both.
+//! `mod@search` minimises the second and reports both.
 //!
-//! [`mod@greedy`] is the published heuristic; [`segment`], [`anneal`], [`exact`] and [`bound`] are the parts of the search.
+//! `mod@greedy` is the published heuristic; `segment`, `anneal`, `exact` and `bound` are the parts of the search.
 
-pub mod anneal;
-pub mod blocks;
-pub mod bound;
-pub mod evaluate;
-pub mod exact;
-pub mod greedy;
-pub mod search;
-pub mod segment;
-pub mod slots;
+pub(crate) mod anneal;
+pub(crate) mod blocks;
+pub(crate) mod bound;
+pub(crate) mod evaluate;
+pub(crate) mod exact;
+pub(crate) mod greedy;
+pub(crate) mod search;
+pub(crate) mod segment;
+pub(crate) mod slots;
 
 pub use evaluate::{CpuRun, LatencyError, MemoryExcess, Piece, Schedule, Unit, evaluate};
 pub use greedy::greedy;

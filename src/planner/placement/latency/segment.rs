@@ -20,7 +20,7 @@ const MOST_STEPS: usize = 200_000_000;
 const MOST_PAIRS: usize = 1_000_000_000;
 
 /// Puts blocks in topological order by smallest key first; ties by block number.
-pub fn order_by_key(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
+pub(crate) fn order_by_key(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
     use std::{cmp::Reverse, collections::BinaryHeap};
     // Non-negative floats order like their bits.
     let entry = |block: usize| Reverse((key[block].max(0.0).to_bits(), block as u32));
@@ -42,7 +42,7 @@ pub fn order_by_key(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
 
 /// Puts blocks in a depth-first topological order: of those that became ready together, the one with the smallest key is
 /// followed first.
-pub fn depth_first_order(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
+pub(crate) fn depth_first_order(instance: &Instance<'_>, key: &[f64]) -> Vec<u32> {
     let dag = &instance.blocks.dag;
     let mut missing: Vec<usize> = (0..dag.len()).map(|b| dag.in_degree(b)).collect();
     let descending = |a: &u32, b: &u32| key[*b as usize].total_cmp(&key[*a as usize]).then(b.cmp(a));
@@ -79,7 +79,7 @@ fn stride(instance: &Instance<'_>, length: usize) -> (usize, usize) {
 
 /// Slots of the best segmentation of `order` (every block once, topological), each segment in the first slot of an
 /// accelerator of its own, and its total time; `None` if the search was cancelled.
-pub fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -> Option<(Vec<u32>, f64)> {
+pub(crate) fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -> Option<(Vec<u32>, f64)> {
     let (blocks, nodes) = (&instance.blocks, &instance.profile.nodes);
     let (n, length) = (instance.dag.len(), order.len());
     let (stride, most) = stride(instance, length);

@@ -60,7 +60,7 @@ pub struct SlotSchedule {
 
 /// Scratch arrays for scoring many assignments of one instance, and what the last scoring saw.
 #[derive(Debug, Clone)]
-pub struct Scorer {
+pub(crate) struct Scorer {
     /// When each node counts as finished.
     pub finish: Vec<f64>,
     /// By slot: when it starts.
@@ -173,7 +173,7 @@ const NONE: u32 = u32::MAX;
 
 impl Scorer {
     /// Arrays of the right length.
-    pub fn new(instance: &Instance<'_>) -> Self {
+    pub(crate) fn new(instance: &Instance<'_>) -> Self {
         let (n, slots) = (instance.dag.len(), instance.slots());
         Scorer {
             finish: vec![0.0; n],
@@ -191,7 +191,7 @@ impl Scorer {
     }
 
     /// Whether memory, capability and colour classes are kept.
-    pub fn admissible(&mut self, instance: &Instance<'_>, slots: &[u32]) -> bool {
+    pub(crate) fn admissible(&mut self, instance: &Instance<'_>, slots: &[u32]) -> bool {
         self.bytes.fill(0.0);
         for (node, &slot) in instance.profile.nodes.iter().zip(slots) {
             if let Some(accelerator) = instance.owner(slot) {
@@ -209,7 +209,7 @@ impl Scorer {
     }
 
     /// The latency of an assignment, `None` where it is not admissible or its parts wait for one another in a circle.
-    pub fn score(&mut self, instance: &Instance<'_>, slots: &[u32]) -> Option<f64> {
+    pub(crate) fn score(&mut self, instance: &Instance<'_>, slots: &[u32]) -> Option<f64> {
         if !self.admissible(instance, slots) {
             return None;
         }
@@ -288,7 +288,7 @@ impl Scorer {
     }
 
     /// The latency of an assignment that is known to be admissible; `None` where its parts wait in a circle.
-    pub fn latency(&mut self, instance: &Instance<'_>, slots: &[u32]) -> Option<f64> {
+    pub(crate) fn latency(&mut self, instance: &Instance<'_>, slots: &[u32]) -> Option<f64> {
         let n = slots.len();
         self.prepare(instance, slots);
         self.open.clear();
@@ -334,7 +334,7 @@ impl Scorer {
     }
 
     /// The members of a slot, after a scoring.
-    pub fn members(&self, slot: usize) -> &[u32] {
+    pub(crate) fn members(&self, slot: usize) -> &[u32] {
         &self.members[self.member_start[slot + 1] as usize..self.member_end(slot) as usize]
     }
 }

@@ -12,10 +12,10 @@
 //! throughput on beside it. The linear relaxation is weak (a `1/K` share of everything on each of `K` accelerators cuts
 //! nothing), so HiGHS is given a split that is hard to beat and a bound that it would take long to reach.
 
-pub mod callback;
+pub(crate) mod callback;
 pub mod latency;
-pub mod program;
-pub mod solve;
+pub(crate) mod program;
+pub(crate) mod solve;
 pub mod throughput;
 
 use crate::planner::{OptionKind, OptionSpec, Options};
