@@ -103,6 +103,7 @@ impl ScreenArgs {
             Some(path) => self.limits.load(path)?,
             None => workload::builtin(),
         };
+        let dials_asked = self.limits.training.dials_asked(&self.planning.settings, self.limits.topology.is_some());
         if tui::terminal_is_there() {
             self.planning.settings = training_input::software(&mut workload, &self.planning.settings)?;
         } else {
@@ -113,7 +114,8 @@ impl ScreenArgs {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).stack_size(planner::STACK_BYTES);
             pool.build_global().map_err(|error| planning::no_threads(threads, &error))?;
         }
-        match tui::run(self.request(config, Arc::new(workload))?) {
+        let request = self.request(config, Arc::new(workload))?;
+        match tui::run(ScreenRequest { dials_asked, ..request }) {
             Ok(()) => Ok(Ending::Done),
             Err(ScreenError::Option(error)) => Err(error.into()),
             Err(error) => Err(Failure::refused(error.to_string(), "")),

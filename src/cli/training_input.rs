@@ -159,6 +159,19 @@ impl TrainingArgs {
         Ok(workload)
     }
 
+    /// The dials of the workload that these flags, the planner's settings or a topology turn, by id.
+    pub(super) fn dials_asked(&self, settings: &[String], topology: bool) -> Vec<String> {
+        let reserve = settings.iter().any(|setting| setting.starts_with("reserve="));
+        let asked = [
+            // A calibration is one of the hardware at hand, and a topology brings its links.
+            ("hardware", self.hardware.is_some() || self.calibration.is_some() || topology),
+            ("sequence-length", !self.sequence_length.is_empty()),
+            ("precision", self.precision.is_some()),
+            ("reserve", self.reserve.is_some() || self.stack.is_some() || reserve),
+        ];
+        asked.into_iter().filter(|(_, asked)| *asked).map(|(id, _)| id.into()).collect()
+    }
+
     /// A flag that was given.
     fn given(&self) -> Option<&'static str> {
         let words = [

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits, Overrides},
-    family,
+    family::{self, dial},
     source::error::printable,
     units,
     workload::Workload,
@@ -162,6 +162,11 @@ impl Model {
         // What was on the screen until now comes back when its file is opened again.
         let unkept = self.keep_session().err();
         let session = self.recent.session(&workload).unwrap_or_default().filter(|_| !self.fresh);
+        let first_dials = dial::dials(&workload);
+        let workload = match &session {
+            Some(session) => session.turn(workload, &[]),
+            None => workload,
+        };
         let here = Overrides::from(&self.limits);
         let stated = Overrides {
             cpus: workload.limits.cpus,
@@ -190,7 +195,7 @@ impl Model {
         self.message = Some((Tone::Done, format!("loaded {}; {origin}", workload.name)));
         self.forget_results();
         self.set_workload(workload);
-        self.first_dials.clone_from(&self.dials);
+        (self.first_dials, self.dials_asked) = (first_dials, vec![]);
         self.last_for.clear();
         // A planner of another kind of workload would plan a converted one.
         self.choose_native();

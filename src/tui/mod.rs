@@ -57,6 +57,7 @@ mod terminal;
 pub mod theme;
 mod timeline_state;
 mod tour;
+mod turned;
 mod update;
 mod view;
 mod views;
@@ -124,6 +125,8 @@ pub struct ScreenRequest {
     pub demo: bool,
     /// Whether to begin anew, whatever the last session with the workload was.
     pub fresh: bool,
+    /// Dials of the workload that were asked for by name, so that no session turns them.
+    pub dials_asked: Vec<String>,
     /// Seed of every search.
     pub seed: u64,
     /// The longest a plan may take.
@@ -163,6 +166,7 @@ impl ScreenRequest {
             watch: false,
             demo: false,
             fresh: false,
+            dials_asked: vec![],
             seed: 0,
             deadline: None,
             keymap: Keymap::default(),

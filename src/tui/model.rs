@@ -93,6 +93,8 @@ pub(super) struct Model {
     pub dials: Vec<Dial>,
     /// How that stood at the start.
     pub first_dials: Vec<Dial>,
+    /// Which of them the command line asked for.
+    pub dials_asked: Vec<String>,
     /// Those of a workload that does not state its own.
     pub defaults: Overrides,
     /// With which options, by planner.
@@ -295,13 +297,18 @@ impl Model {
             Ok(session) => (session.filter(|_| !request.fresh), None),
             Err(why) => (None, Some((Tone::Refused, why))),
         };
+        let first_dials = dial::dials(&request.workload);
+        let workload = match &session {
+            Some(session) => session.turn(request.workload, &request.dials_asked),
+            None => request.workload,
+        };
         let kept = session.as_ref().map_or(request.overrides, |session| session.limits(&request.overrides));
-        let unstated = request.defaults.unstated_by(&request.workload.limits);
-        let limits = family::resolve(&request.workload, &kept.or(&unstated))
-            .map_err(|missing| ScreenError::MissingLimit { name: request.workload.source.clone(), missing })?;
-        let first_limits = family::resolve(&request.workload, &request.overrides.or(&unstated)).unwrap_or(limits);
+        let unstated = request.defaults.unstated_by(&workload.limits);
+        let limits = family::resolve(&workload, &kept.or(&unstated))
+            .map_err(|missing| ScreenError::MissingLimit { name: workload.source.clone(), missing })?;
+        let first_limits = family::resolve(&workload, &request.overrides.or(&unstated)).unwrap_or(limits);
         request.planners[planner].check_options(&Problem {
-            workload: request.workload.clone(),
+            workload: workload.clone(),
             limits,
             options: options[planner].clone(),
         })?;
@@ -312,12 +319,13 @@ impl Model {
         let setup = Setup { schedule: request.schedule, settings: SimulatorSettings::default(), asked: asked_for };
         let setup = setup.set(request.simulator);
         let mut model = Model {
-            refusals: refusals(request.planners, &request.workload),
-            natives: natives(request.planners, &request.workload),
-            findings: lint::lint(&request.workload),
-            dials: dial::dials(&request.workload),
-            first_dials: dial::dials(&request.workload),
-            workload: request.workload,
+            refusals: refusals(request.planners, &workload),
+            natives: natives(request.planners, &workload),
+            findings: lint::lint(&workload),
+            dials: dial::dials(&workload),
+            first_dials,
+            dials_asked: request.dials_asked,
+            workload,
             planners: request.planners,
             planner,
             last_for: vec![],

@@ -6,11 +6,12 @@ use super::{
     compare::alike,
     model::{Model, Tone},
     side_job::SideJob,
+    turned,
     update::{Effect, Effects},
 };
 use crate::{
     cluster::{MissingLimit, Overrides},
-    family,
+    family::{self, dial},
     source::{LoadError, error::printable},
     workload::{BUILTIN, Workload},
 };
@@ -66,9 +67,13 @@ impl Model {
             }
         };
         let told = format!("read {} again", workload.name);
+        // As limits do, dials stay where the command line and the user put them.
+        let asked = turned::again(workload, &turned::values(&self.first_dials, &self.dials_asked));
+        let first_dials = dial::dials(&asked);
+        let workload = turned::again(asked, &turned::since(&self.first_dials, &self.dials));
         match self.adopt(workload, &told) {
             Ok(effects) => {
-                self.first_dials.clone_from(&self.dials);
+                self.first_dials = first_dials;
                 effects
             }
             Err(missing) => {

@@ -1,22 +1,24 @@
-//! What comes back when a workload is shown again: limits, planner and options, how it is simulated, view.
+//! What comes back when a workload is shown again: limits and dials, planner and options, how it is simulated, view.
 //!
 //! A session holds only what was changed: a limit that is as the workload and the configuration say is not in it, so that
 //! a workload whose file states new limits later brings them. What no longer applies (a planner that is gone, an option
 //! out of its range) is passed over in silence. Flags of the command line win.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     ScreenRequest,
     model::{Model, Tone, View},
+    turned::{self, Turned},
 };
 use crate::{
     cluster::{LimitKind, Machines, Overrides},
     family,
     planner::Options,
     simulate::{Schedule, Setting},
+    workload::Workload,
 };
 
 /// The state of the screen that is worth keeping.
@@ -33,6 +35,8 @@ pub(super) struct Session {
     pub(super) schedule: String,
     /// SimulatorSettings of the simulator that were changed, as text by id.
     pub(super) simulator: BTreeMap<String, String>,
+    /// Dials of the workload that were turned, as text by id.
+    pub(super) dials: Turned,
     /// The view, in small letters.
     pub(super) view: String,
 }
@@ -52,6 +56,12 @@ impl Session {
             changed.set(kind, value(kind));
         }
         asked.or(&changed)
+    }
+
+    /// A workload with its dials as they were left, but for those that are asked for.
+    pub(super) fn turn(&self, workload: Arc<Workload>, asked: &[String]) -> Arc<Workload> {
+        let own = self.dials.iter().filter(|(id, _)| !asked.contains(id));
+        turned::again(workload, &own.map(|(id, value)| (id.clone(), value.clone())).collect())
     }
 }
 
@@ -88,12 +98,13 @@ impl Model {
             options,
             schedule: self.setup.schedule.id().into(),
             simulator,
+            dials: turned::since(&self.first_dials, &self.dials),
             view: name(self.view),
         }
     }
 
-    /// Takes planner, options, schedule and view of the last session, where `asked` asks for none; the limits are taken
-    /// already. Says so if anything is then other than it would have been.
+    /// Takes planner, options, schedule and view of the last session, where `asked` asks for none; limits and dials are
+    /// taken already. Says so if anything is then other than it would have been.
     pub(super) fn restore(&mut self, session: &Session, asked: &Asked) {
         let before = (self.planner, self.options.clone(), self.setup, self.view);
         for (at, planner) in self.planners.iter().enumerate() {
@@ -126,7 +137,8 @@ impl Model {
             self.view = view;
         }
         let same = before == (self.planner, self.options.clone(), self.setup, self.view);
-        if !same || self.limits != self.first_limits {
+        let turned = !turned::since(&self.first_dials, &self.dials).is_empty();
+        if !same || turned || self.limits != self.first_limits {
             let text = "as you left it last time; plantui --fresh begins anew";
             self.message = Some((Tone::Done, text.into()));
         }

@@ -128,3 +128,72 @@ fn the_file_before_is_first_in_the_list_and_comes_back_as_it_was() {
     assert_eq!(shown.view(), View::Timeline);
     assert_eq!(devices(&shown.text()), "5");
 }
+
+/// A request for a model to be trained, with sessions in a folder of the test's own.
+fn trained(folder: &Path) -> ScreenRequest {
+    let path = folder.join("model.json");
+    if !path.exists() {
+        let model = workload::load(Path::new("gpt2")).expect("a published name");
+        std::fs::write(&path, workload::convert::text(&model)).expect("the temporary folder takes files");
+    }
+    let mut request = request(Arc::new(workload::load(&path).expect("it is valid")));
+    request.overrides = Overrides { devices: Some(8), batch: Some(8), ..Overrides::default() };
+    request.planner = "joint".into();
+    request.state_directory = Some(folder.join("state"));
+    request
+}
+
+/// The value that the left panel shows in a row of this name.
+fn row(screen: &mut Offscreen, label: &str) -> String {
+    let text = screen.text();
+    let rows = text.lines().map(|line| line.trim_start_matches(['▌', ' ']).replace(['◂', '▸'], " "));
+    let values = rows.filter_map(|line| Some(line.strip_prefix(label)?.split_whitespace().next()?.to_string()));
+    values.last().unwrap_or_else(|| panic!("no {label} in\n{text}"))
+}
+
+#[test]
+fn dials_of_a_model_come_back_and_flags_win() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = screen(trained(folder.path()));
+    let length = row(&mut first, "sequence");
+    // Up from the first limit, round to the rows behind the last.
+    for _ in 0..30 {
+        if first.text().contains("tokens in a sequence") {
+            break;
+        }
+        press(&mut first, KeyCode::Down);
+    }
+    press(&mut first, KeyCode::Right);
+    let longer = row(&mut first, "sequence");
+    assert_ne!(longer, length);
+    press(&mut first, KeyCode::Up);
+    press(&mut first, KeyCode::Right);
+    let hardware = row(&mut first, "hardware");
+    assert_ne!(hardware, "h100");
+    let memory = row(&mut first, "memory");
+    first.keys("qq");
+    assert!(first.quit && first.unkept.is_none());
+
+    let mut again = screen(trained(folder.path()));
+    assert!(again.text().contains("as you left it last time"), "{}", again.text());
+    for (label, left) in [("sequence", &longer), ("hardware", &hardware), ("memory", &memory)] {
+        assert_eq!(row(&mut again, label), *left, "{label}");
+    }
+    // Back to what the file says, not to what was restored.
+    for _ in 0..30 {
+        if again.text().contains("tokens in a sequence") {
+            break;
+        }
+        press(&mut again, KeyCode::Down);
+    }
+    press(&mut again, KeyCode::Backspace);
+    assert_eq!(row(&mut again, "sequence"), length);
+
+    let mut asked = trained(folder.path());
+    asked.dials_asked = vec!["hardware".into()];
+    let mut asked = screen(asked);
+    assert_eq!(row(&mut asked, "hardware"), "h100");
+    assert_eq!(row(&mut asked, "sequence"), longer, "what no flag asks for still comes back");
+    let mut fresh = screen(ScreenRequest { fresh: true, ..trained(folder.path()) });
+    assert_eq!((row(&mut fresh, "hardware"), row(&mut fresh, "sequence")), ("h100".into(), length));
+}
