@@ -9,11 +9,16 @@
 //! [`bytes_exact`] and [`bandwidth_exact`] pick the decimal or the binary unit,
 //! whichever needs fewer digits, so that a file's `80e9` shows as `80 GB` and `8589934592` as `8 GiB`.
 
+mod sizes;
+
 use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::text::visible_line;
+
+use sizes::{DECIMAL, scale};
+pub use sizes::{bytes, bytes_beside, bytes_exact, bytes_like, is_decimal};
 
 /// Why a quantity could not be read; the message names the text and shows what would do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -231,68 +236,6 @@ fn digits(value: f64, significant: usize) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
-const BINARY: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-const DECIMAL: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
-
-/// The largest unit of `base` that keeps the number at 1 or above: (scaled number, index of the unit).
-fn scale(value: f64, base: f64) -> (f64, usize) {
-    let mut scaled = value;
-    let mut unit = 0;
-    while scaled.abs() >= base && unit + 1 < BINARY.len() {
-        scaled /= base;
-        unit += 1;
-    }
-    (scaled, unit)
-}
-
-/// A measured size in binary units with up to three digits: `7.42 GiB`.
-pub fn bytes(value: f64) -> String {
-    if !value.is_finite() {
-        return "-".into();
-    }
-    let (scaled, unit) = scale(value, KIB);
-    let (scaled, unit) =
-        if scaled >= 999.5 && unit + 1 < BINARY.len() { (scaled / KIB, unit + 1) } else { (scaled, unit) };
-    format!("{} {}", digits(scaled, 3), BINARY[unit])
-}
-
-/// More than any memory: what stands for no limit.
-const UNLIMITED_BYTES: f64 = 1e100;
-
-/// A limit as it was most likely written: `8 GiB`, `80 GB`, `25 GB`.
-pub fn bytes_exact(value: f64) -> String {
-    if !value.is_finite() {
-        return "-".into();
-    }
-    if value >= UNLIMITED_BYTES {
-        return "unlimited".into();
-    }
-    let (binary, binary_unit) = scale(value, KIB);
-    let (decimal, decimal_unit) = scale(value, 1e3);
-    let binary_text = digits(binary, 6);
-    let decimal_text = digits(decimal, 6);
-    if binary_text.len() <= decimal_text.len() {
-        format!("{binary_text} {}", BINARY[binary_unit])
-    } else {
-        format!("{decimal_text} {}", DECIMAL[decimal_unit])
-    }
-}
-
-/// A measured size beside a limit, in decimal units where the limit is written in those: `7.42 GiB` of `8 GiB`, `7.97 GB`
-/// of `80 GB`.
-pub fn bytes_like(value: f64, limit: f64) -> String {
-    if !is_decimal(limit) || !value.is_finite() {
-        return bytes(value);
-    }
-    let (scaled, unit) = scale(value, 1e3);
-    format!("{} {}", digits(scaled, 3), DECIMAL[unit])
-}
-
-/// Whether a size was most likely written in decimal units: `80 GB`, not `80 GiB`.
-pub fn is_decimal(bytes: f64) -> bool {
-    bytes_exact(bytes).split_once(' ').is_some_and(|(_, unit)| DECIMAL[1..].contains(&unit))
-}
-
 /// A bandwidth as it was most likely written: `25 GB/s`, `25 GiB/s`.
 pub fn bandwidth_exact(value: f64) -> String {
     format!("{}/s", bytes_exact(value))
@@ -340,6 +283,15 @@ pub fn seconds(value: f64) -> String {
 /// A rate with up to four digits: `49.5`, `1234`, `0.0123`.
 pub fn number(value: f64) -> String {
     if value.is_finite() { digits(value, 4) } else { "-".into() }
+}
+
+/// A rate with four digits, trailing zeros kept, so that columns line up: `50.80`, `390.0`.
+pub fn rate(value: f64) -> String {
+    if !(1e-3..1e6).contains(&value.abs()) {
+        return number(value);
+    }
+    let decimals = (3 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    format!("{value:.decimals$}")
 }
 
 /// A large count in short: `5.88 G`, `37`, `1.2 k`.
@@ -439,7 +391,9 @@ mod tests {
     #[test]
     fn printed_values_are_short() {
         assert_eq!(bytes(7.42 * KIB * KIB * KIB), "7.42 GiB");
-        assert_eq!(bytes(1023.9 * KIB * KIB), "1 GiB");
+        assert_eq!(bytes(1023.9 * KIB * KIB), "1.00 GiB");
+        assert_eq!(bytes(7.3 * KIB * KIB * KIB), "7.30 GiB");
+        assert_eq!([bytes(0.0), bytes(8.0), bytes(8192.0)], ["0 B", "8 B", "8.00 KiB"]);
         assert_eq!(bytes_exact(8_589_934_592.0), "8 GiB");
         assert_eq!(bytes_exact(80e9), "80 GB");
         assert_eq!(
@@ -450,6 +404,7 @@ mod tests {
         assert_eq!(seconds(0.020_196), "20.20 ms");
         assert_eq!(seconds(0.0), "0 s");
         assert_eq!(seconds(1.5), "1.500 s");
+        assert_eq!([rate(50.8), rate(390.0), rate(12_345.6), rate(0.0)], ["50.80", "390.0", "12346", "0"]);
         assert_eq!(count_short(5.88e9), "5.88 G");
         assert_eq!(percent(0.913), "91.3%");
         assert_eq!(percent_whole(0.913), "91%");

@@ -45,7 +45,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
             ["host".to_string(), String::new()]
         } else {
             [
-                units::bytes_like(scored.memory_bytes, limits.memory_bytes),
+                units::bytes_beside(scored.memory_bytes, limits.memory_bytes),
                 units::percent(scored.memory_bytes / limits.memory_bytes),
             ]
         };

@@ -125,7 +125,7 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &Line, answers: 
             or_dash(simulated.map(|s| units::seconds(s.iteration_s))),
             or_dash(simulated.map(|s| units::number(s.samples_per_s))),
             or_dash(simulated.map(|s| units::percent(s.bubble))),
-            or_dash(simulated.map(|s| units::bytes_like(s.peak_memory_bytes, limit))),
+            or_dash(simulated.map(|s| units::bytes_beside(s.peak_memory_bytes, limit))),
             or_dash(answer.devices_used.map(|devices| devices.to_string())),
             or_dash(answer.stages.map(|stages| stages.to_string())),
             units::seconds(answer.seconds),

@@ -37,7 +37,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
         "memory",
         &of_limit,
         "recompute",
-        "d x t",
+        "DP x TP",
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
     let bottleneck = score.bottleneck();
@@ -53,7 +53,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
             units::seconds(scored.backward_s),
             units::percent(scored.communication_s / both),
             scored.in_flight.to_string(),
-            units::bytes_like(scored.memory_bytes, limits.memory_bytes),
+            units::bytes_beside(scored.memory_bytes, limits.memory_bytes),
             units::percent(scored.memory_bytes / limits.memory_bytes),
             format!("{again} of {layers}"),
             format!("{} x {}", stage.data_parallel, stage.tensor_parallel),
@@ -75,7 +75,7 @@ pub(super) fn alternatives(text: &mut String, profile: Option<&TrainingProfile>,
         rows.push(vec![
             units::seconds(other.value),
             units::percent(other.value / best - 1.0),
-            units::bytes_like(other.memory_bytes, limits.memory_bytes),
+            units::bytes_beside(other.memory_bytes, limits.memory_bytes),
             units::percent(other.memory_bytes / limits.memory_bytes),
             configuration,
         ]);

@@ -18,8 +18,8 @@ pub(crate) fn warning(score: &Score, limits: &Limits) -> Option<String> {
             "stage {} takes {} of the {} on each of its devices ({}); allocator, communication and context need room too: plan \
              with less --memory",
             stage + 1,
-            units::bytes(bytes),
-            units::bytes(limits.memory_bytes),
+            units::bytes_beside(bytes, limits.memory_bytes),
+            units::bytes_exact(limits.memory_bytes),
             units::percent(share)
         )
     })
@@ -39,7 +39,7 @@ mod tests {
         let limits = Limits { memory_bytes: 1000.0, ..Limits::NEUTRAL };
         assert_eq!(warning(&score(950.0), &limits), None);
         let told = warning(&score(951.0), &limits).unwrap();
-        assert!(told.starts_with("stage 2 takes 951 B of the 0.977 KiB") && told.contains("95.1%"), "{told}");
+        assert!(told.starts_with("stage 2 takes 0.95 kB of the 1 kB") && told.contains("95.1%"), "{told}");
         assert_eq!(warning(&score(1e9), &Limits::NEUTRAL), None);
     }
 }

@@ -179,6 +179,6 @@ mod tests {
         assert_eq!(row(2), []);
         assert_eq!(timeline.memory[0], [(0.0, 1536.0), (1.0, 2048.0), (4.0, 1536.0), (6.0, 1024.0)]);
         // Nine of thirteen seconds of two devices are compute.
-        assert_eq!(timeline.summary(), "6.500 s an iteration, 0.4615 samples/s, bubble 30.8%, peak memory 2 KiB");
+        assert_eq!(timeline.summary(), "6.500 s an iteration, 0.4615 samples/s, bubble 30.8%, peak memory 2.00 KiB");
     }
 }

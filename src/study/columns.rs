@@ -67,9 +67,9 @@ impl Column {
             Column::Objective => {
                 entry.score.as_ref().map_or_else(String::new, |score| like(score.measure).show(figure))
             }
-            Column::Memory => units::bytes_like(figure, entry.memory_limit_bytes),
+            Column::Memory => units::bytes_beside(figure, entry.memory_limit_bytes),
             Column::Devices => format!("{figure}"),
-            Column::Throughput => units::number(figure),
+            Column::Throughput => units::rate(figure),
             Column::Bubble => units::percent(figure),
             Column::Predicted => format!("{:+.1}%", 100.0 * figure),
             Column::Gap => {

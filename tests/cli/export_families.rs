@@ -208,7 +208,7 @@ fn a_picture_says_what_the_plan_says() {
         "26.00 ms/sample",
         "stage 3",
         "the slowest",
-        "698 MiB",
+        "0.73 GB",
         "limit 1 GB",
         "and from stage 1: 7.63 MiB",
     ] {

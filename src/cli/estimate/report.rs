@@ -116,10 +116,10 @@ impl Told<'_> {
             &mut text,
             format_args!(
                 "memory: {} and {} reserved, {} of {}: fits: {}",
-                units::bytes(estimate.memory_bytes),
-                units::bytes(run.settings.reserve_bytes),
+                units::bytes_beside(estimate.memory_bytes, accelerator.memory_bytes),
+                units::bytes_exact(run.settings.reserve_bytes),
                 units::percent(fill),
-                units::bytes(accelerator.memory_bytes),
+                units::bytes_exact(accelerator.memory_bytes),
                 estimate.fits.id()
             ),
         );
@@ -177,7 +177,7 @@ impl Told<'_> {
                 units::number(stage.in_flight),
             ];
             let parts = [held.total(), held.weights, held.gradients, held.optimizer, held.activations, held.work];
-            row.extend(parts.map(units::bytes));
+            row.extend(parts.map(|bytes| units::bytes_beside(bytes, self.resolved.accelerator.memory_bytes)));
             rows.push(row);
         }
         table(text, &rows);

@@ -109,7 +109,7 @@ fn of_stage(workload: &Workload, limits: &Limits, score: &Score, at: usize, stag
     let most = score.peak_memory_bytes();
     let unlimited = units::bytes_exact(limits.memory_bytes) == "unlimited";
     row.memory = Some(Memory { used: scored.memory_bytes, of: if unlimited { most } else { limits.memory_bytes } });
-    row.memory_told = units::bytes(scored.memory_bytes);
+    row.memory_told = units::bytes_beside(scored.memory_bytes, limits.memory_bytes);
     if scored.in_flight > 0 && workload.placement().is_none() {
         row.in_flight = format!("{} in flight", units::counted(scored.in_flight as usize, "microbatch"));
     }

@@ -155,7 +155,7 @@ impl Figure {
             Figure::Iteration | Figure::Seconds => units::seconds(value),
             Figure::Throughput => format!("{}/s", units::number(value)),
             Figure::Bubble => units::percent(value),
-            Figure::Memory => units::bytes_like(value, memory_limit),
+            Figure::Memory => units::bytes_beside(value, memory_limit),
             Figure::Devices => format!("{value:.0}"),
         }
     }

@@ -96,7 +96,7 @@ pub(super) fn draw(
         }
     }
     let names = [("memory", theme.fg(Role::Muted)), (simulated.shown.names.caption(stage), theme.fg(Role::Muted))];
-    let value = units::bytes_like(peak, limit);
+    let value = units::bytes_beside(peak, limit);
     let names = names.into_iter().chain([(value.as_str(), theme.bold(Role::Text))]);
     for (y, (text, style)) in (0..area.height).zip(names) {
         buffer.set_stringn(area.x, area.y + y, label(text), LABEL.into(), style);
@@ -190,8 +190,8 @@ fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, (theme, shades): (&T
         false => "no limit;".to_string(),
     };
     let peak = match over {
-        true => format!("✗ peak {}, {}x as much:", units::bytes_like(peak, limit), units::number(peak / limit)),
-        false => format!("peak {}:", units::bytes_like(peak, limit)),
+        true => format!("✗ peak {}, {}x as much:", units::bytes_beside(peak, limit), units::number(peak / limit)),
+        false => format!("peak {}:", units::bytes_beside(peak, limit)),
     };
     let peak_style = if over { theme.bold(Role::Bad) } else { theme.bold(Role::Text) };
     let mut phrases = vec![vec![Span::styled(told, muted)], vec![Span::styled(peak, peak_style)]];
@@ -199,7 +199,7 @@ fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, (theme, shades): (&T
     phrases.extend(layers.iter().rev().filter(|layer| layer.bytes > 0.0).map(|layer| {
         vec![
             Span::styled(if shades.mixes() { "■" } else { layer.fill }, Style::new().fg(color(layer, shades, theme))),
-            Span::styled(format!(" {} {} ", layer.name, units::bytes_like(layer.bytes, limit)), muted),
+            Span::styled(format!(" {} {} ", layer.name, units::bytes_beside(layer.bytes, limit)), muted),
         ]
     }));
     phrases

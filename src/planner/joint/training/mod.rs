@@ -286,7 +286,7 @@ impl Task<'_> {
         let profile = self.bench.profile;
         let mut notes = vec![format!(
             "{} of memory on every device are kept free for the allocator, NCCL and the context",
-            units::bytes(profile.settings.reserve_bytes)
+            units::bytes_exact(profile.settings.reserve_bytes)
         )];
         notes.push(format!(
             "tensor groups stay within {} devices, which NVLink joins; software as {} runs it",

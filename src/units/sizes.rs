@@ -1,0 +1,116 @@
+//! Sizes as text: as they were written, as measured, and beside others in a column.
+
+use super::{KIB, digits};
+
+const BINARY: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+pub(super) const DECIMAL: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
+
+/// The largest unit of `base` that keeps the number at 1 or above: (scaled number, index of the unit).
+pub(super) fn scale(value: f64, base: f64) -> (f64, usize) {
+    let mut scaled = value;
+    let mut unit = 0;
+    while scaled.abs() >= base && unit + 1 < BINARY.len() {
+        scaled /= base;
+        unit += 1;
+    }
+    (scaled, unit)
+}
+
+/// A measured size in binary units with three digits: `7.42 GiB`. Trailing zeros stay, so that columns line up: `7.30 GiB`.
+pub fn bytes(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".into();
+    }
+    measured(value, KIB, BINARY)
+}
+
+/// Three digits in the largest unit that keeps the number at 1 or nearly so; bytes are whole.
+fn measured(value: f64, base: f64, units: [&str; 6]) -> String {
+    let (scaled, unit) = scale(value, base);
+    let (scaled, unit) =
+        if scaled >= 999.5 && unit + 1 < units.len() { (scaled / base, unit + 1) } else { (scaled, unit) };
+    let number = if unit == 0 || !(1e-3..1e4).contains(&scaled.abs()) {
+        digits(scaled, 3)
+    } else {
+        let decimals = (2 - scaled.abs().log10().floor() as i32).clamp(0, 2) as usize;
+        format!("{scaled:.decimals$}")
+    };
+    format!("{number} {}", units[unit])
+}
+
+/// More than any memory: what stands for no limit.
+const UNLIMITED_BYTES: f64 = 1e100;
+
+/// A limit as it was most likely written: `8 GiB`, `80 GB`, `25 GB`.
+pub fn bytes_exact(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".into();
+    }
+    if value >= UNLIMITED_BYTES {
+        return "unlimited".into();
+    }
+    let (binary, binary_unit) = scale(value, KIB);
+    let (decimal, decimal_unit) = scale(value, 1e3);
+    let binary_text = digits(binary, 6);
+    let decimal_text = digits(decimal, 6);
+    if binary_text.len() <= decimal_text.len() {
+        format!("{binary_text} {}", BINARY[binary_unit])
+    } else {
+        format!("{decimal_text} {}", DECIMAL[decimal_unit])
+    }
+}
+
+/// A measured size beside a limit, in decimal units where the limit is written in those: `7.42 GiB` of `8 GiB`, `7.97 GB`
+/// of `80 GB`.
+pub fn bytes_like(value: f64, limit: f64) -> String {
+    if !is_decimal(limit) || !value.is_finite() {
+        return bytes(value);
+    }
+    measured(value, 1e3, DECIMAL)
+}
+
+/// A measured size in a column beside others of the same limit: in the limit's unit, with as many decimals as give the
+/// limit three digits, and at least one, so that all of them line up: `7.30 GiB` and `7.78 GiB` of 8 GiB, `9.1 GiB` and
+/// `71.2 GiB` of 80 GiB. What would keep fewer than two digits so is in a unit of its own.
+pub fn bytes_beside(value: f64, limit: f64) -> String {
+    if !value.is_finite() || !limit.is_finite() || limit >= UNLIMITED_BYTES {
+        return bytes(value);
+    }
+    let (base, units) = if is_decimal(limit) { (1e3, DECIMAL) } else { (KIB, BINARY) };
+    let (scaled_limit, unit) = scale(limit, base);
+    let scaled = value / base.powi(unit as i32);
+    let decimals = if scaled_limit < 10.0 { 2 } else { 1 };
+    let step = 0.1_f64.powi(decimals);
+    // Of what is far above the limit, too, the decimals say nothing.
+    let far = scaled.abs() > 10.0 * scaled_limit;
+    if unit == 0 || far || (value != 0.0 && scaled.abs() < 9.5 * step) {
+        return bytes_like(value, limit);
+    }
+    let decimals = decimals as usize;
+    format!("{scaled:.decimals$} {}", units[unit])
+}
+
+/// Whether a size was most likely written in decimal units: `80 GB`, not `80 GiB`.
+pub fn is_decimal(bytes: f64) -> bool {
+    bytes_exact(bytes).split_once(' ').is_some_and(|(_, unit)| DECIMAL[1..].contains(&unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_beside_one_limit_have_its_unit_and_the_same_decimals() {
+        let gib = KIB * KIB * KIB;
+        let beside = |sizes: &[f64], limit: f64| -> Vec<String> {
+            sizes.iter().map(|&size| bytes_beside(size * gib, limit * gib)).collect()
+        };
+        assert_eq!(beside(&[7.3, 7.78, 0.5, 10.0], 8.0), ["7.30 GiB", "7.78 GiB", "0.50 GiB", "10.00 GiB"]);
+        assert_eq!(beside(&[71.25, 7.0, 1.04, 0.0], 80.0), ["71.2 GiB", "7.0 GiB", "1.0 GiB", "0.0 GiB"]);
+        assert_eq!(beside(&[138.0, 9.87], 141.0), ["138.0 GiB", "9.9 GiB"]);
+        // Too little for the unit, and no limit at all.
+        assert_eq!(beside(&[0.25], 80.0), ["256 MiB"]);
+        assert_eq!(bytes_beside(7.3 * gib, f64::MAX), "7.30 GiB");
+        assert_eq!([bytes_beside(7.3e9, 16e9), bytes_beside(31.25e9, 16e9)], ["7.3 GB", "31.2 GB"]);
+    }
+}
