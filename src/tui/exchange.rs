@@ -6,6 +6,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::backend::crossterm::EventHandler;
 
 use super::{
+    carried::origin,
     export_form::{ExportForm, ExportFormat, Source},
     files::{self, SaveError},
     input::key_in_list,
@@ -19,15 +20,12 @@ use super::{
     update::{Effect, Effects},
 };
 use crate::{
-    cluster::{LimitKind, Limits, Overrides},
+    cluster::{LimitKind, Overrides},
     family::{self, dial},
     source::error::printable,
     units,
     workload::Workload,
 };
-
-/// Samples in a batch for a workload that needs one, opened where none was ever given.
-const DEFAULT_BATCH: u32 = 128;
 
 impl Model {
     /// The plan on the screen.
@@ -167,12 +165,14 @@ impl Model {
             Some(session) => session.turn(workload, &[]),
             None => workload,
         };
-        let here = Overrides::from(&self.limits);
-        let stated = Overrides {
-            cpus: workload.limits.cpus,
-            batch: here.batch.or(Some(DEFAULT_BATCH)),
-            ..Overrides::from(&workload.limits).or(&here)
+        let carried = match self.carried(&workload) {
+            Ok(carried) => carried,
+            Err(missing) => {
+                self.not_loaded(format!("{} {missing}", workload.name));
+                return vec![];
+            }
         };
+        let stated = carried.stated;
         let assumed = family::assumed(&workload, &stated);
         let kept = session.as_ref().map(|session| session.limits(&Overrides::default())).unwrap_or_default();
         match family::resolve(&workload, &kept.or(&stated)) {
@@ -188,7 +188,7 @@ impl Model {
         let origin = match &session {
             Some(_) => "limits of its last session".to_string(),
             None => {
-                origin_of_limits(&workload, &self.limits, &self.workload)
+                origin(&workload, &self.limits, &carried.kept)
                     + &assumed.iter().map(|a| format!("; {a}")).collect::<String>()
             }
         };
@@ -217,28 +217,4 @@ fn measured(form: &ExportForm) -> Effects {
     let unknown = form.bytes.is_none() && form.error.is_none();
     let side_job = || SideJob::Measure { source: form.source.clone(), format: form.format };
     unknown.then(|| Effect::Aside(side_job())).into_iter().collect()
-}
-
-/// Which limits a workload's file states, which stay as they were, and which are new because neither says anything:
-/// `kept devices 16; assumed batch 128; the file states memory`.
-fn origin_of_limits(workload: &Workload, limits: &Limits, before: &Workload) -> String {
-    let stated = Overrides::from(&workload.limits);
-    // Where the file names no CPUs there are none.
-    let states = |kind: LimitKind| kind == LimitKind::Cpus || stated.get(kind).is_some();
-    let (stated, kept): (Vec<LimitKind>, Vec<LimitKind>) =
-        family::of(workload).limits().iter().partition(|kind| states(**kind));
-    if kept.is_empty() {
-        return "all limits from the file".into();
-    }
-    let (kept, assumed): (Vec<LimitKind>, Vec<LimitKind>) =
-        kept.into_iter().partition(|kind| family::of(before).limits().contains(kind));
-    let told = |word: &str, kinds: &[LimitKind]| {
-        let value = |&kind: &LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
-        let values: Vec<String> = kinds.iter().map(value).collect();
-        (!values.is_empty()).then(|| format!("{word} {}", values.join(", ")))
-    };
-    let told: Vec<String> = told("kept", &kept).into_iter().chain(told("assumed", &assumed)).collect();
-    let stated: Vec<&str> = stated.iter().map(|kind| kind.label()).collect();
-    let stated = if stated.is_empty() { "nothing".into() } else { stated.join(", ") };
-    format!("{}; the file states {stated}", told.join("; "))
 }

