@@ -77,6 +77,11 @@ impl ComparedPlan {
         self
     }
 
+    /// Whether it was simulated with one sample alone, so that its time is none of a batch.
+    pub fn runs_alone(&self) -> bool {
+        self.simulated.as_ref().is_some_and(|simulated| simulated.schedule == Schedule::SingleSample)
+    }
+
     /// The gap between value and bound, relative to the value.
     pub fn gap(&self) -> Option<f64> {
         let (value, bound) = (self.value()?, self.bound?);

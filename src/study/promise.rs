@@ -71,14 +71,14 @@ impl Promise {
         self.measure.show(self.simulated)
     }
 
-    /// The same as short as can be, beside the planned value: `21.90 ms, +9.2%`.
+    /// The same as short as can be, beside the planned value: `21.90 ms`. How far the two are apart is told as the model's
+    /// error, which has the simulated value for its whole.
     pub fn short(&self) -> String {
-        let value = match self.measure {
+        match self.measure {
             Measure::TimePerSample => units::seconds(self.simulated),
             Measure::Speedup(_) => format!("{}x", units::number(self.simulated)),
             _ => self.value(),
-        };
-        format!("{value}, {:+.1}%", 100.0 * self.difference())
+        }
     }
 
     /// The difference in words: `9.2% more`, `as planned`.

@@ -27,6 +27,11 @@ pub struct Named<'a> {
 pub fn why(first: Named<'_>, second: Named<'_>) -> Option<String> {
     let time = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.iteration_s);
     let (a, b) = (time(first)?, time(second)?);
+    if first.entry.runs_alone() != second.entry.runs_alone() {
+        let (alone, batch) = if first.entry.runs_alone() { (first, second) } else { (second, first) };
+        let (alone, batch) = (alone.name, batch.name);
+        return Some(format!("{alone} is timed with one sample alone, {batch} with a batch: the two do not compare."));
+    }
     if (a / b - 1.0).abs() < ALIKE {
         return Some(format!("{} and {} take the same time within half a percent.", first.name, second.name));
     }
@@ -103,7 +108,7 @@ fn recomputation(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
 fn memory(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     let peak = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.peak_memory_bytes);
     let (own, other) = (peak(fast)?, peak(slow)?);
-    let told = |bytes: f64| units::bytes_like(bytes, fast.entry.memory_limit_bytes);
+    let told = |bytes: f64| units::bytes_beside(bytes, fast.entry.memory_limit_bytes);
     (own > other * 1.1).then(|| format!("it uses {} where {} uses {}", told(own), slow.name, told(other)))
 }
 

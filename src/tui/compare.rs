@@ -25,7 +25,7 @@ use super::{
 use crate::{
     planner::{Planner, Problem, Search, Status, panic_message},
     run,
-    simulate::{LEAST_TIME, Schedule, Setup},
+    simulate::{LEAST_TIME, Setup},
     study::{
         columns::{self, Column},
         compare::{ComparedPlan, TIME_FOR_EACH},
@@ -276,7 +276,7 @@ impl Model {
                 let simulated = compared.and_then(|compared| compared.entry.simulated.as_ref());
                 if let Some(simulated) = simulated
                     && self.terms(key) == Terms::Current
-                    && alone == (simulated.schedule == Schedule::SingleSample)
+                    && compared.is_some_and(|compared| compared.entry.runs_alone() == alone)
                 {
                     plans.push((key, simulated.samples_per_s));
                 }

@@ -107,7 +107,16 @@ fn preview(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
 fn simulated_as(model: &Model) -> String {
     let changes = model.setup.changes();
     let with = if changes.is_empty() { String::new() } else { format!(" with {}", changes.join(", ")) };
-    format!("{}{with}", model.setup.schedule.name())
+    let wanted = model.setup.schedule.name();
+    let own = |row: &Row| match row {
+        Row::Plan(key) => model.compared(*key)?.entry.simulated.as_ref().map(|simulated| simulated.schedule.name()),
+        _ => None,
+    };
+    // Of one plan alone what it was simulated as; of several those that run another one say so below.
+    let mut run: Vec<&str> = model.compare_rows().iter().filter_map(own).collect();
+    run.dedup();
+    let name = if let [only] = run[..] { only } else { wanted };
+    format!("{name}{with}")
 }
 
 /// How everything is simulated, and what is being asked or could be.
@@ -330,7 +339,8 @@ fn row_spans(
 
 /// Why the two marked plans differ; else why the selected one and the best do.
 fn why_they_differ(model: &Model, all: &[Row], selected: Key) -> Option<String> {
-    let best = || model.fastest(all).first().copied();
+    let alone = |key: Key| model.compared(key).map(|compared| compared.entry.runs_alone());
+    let best = || model.fastest(all).into_iter().find(|&key| alone(key) == alone(selected));
     let (first, second) = match model.compare.marked[..] {
         [first, second] => (first, second),
         [first] if first != selected => (first, selected),

@@ -23,8 +23,8 @@ pub(super) struct Columns {
     /// Cells of the strip of stages, and of the bar of times with the difference in words; 0 where there is no room.
     pub(super) strip: usize,
     pub(super) bar: usize,
-    /// The least and the greatest simulated time on the table, seconds.
-    pub(super) times: (f64, f64),
+    /// The least and the greatest simulated time on the table, seconds: of batches, then of single samples.
+    times: [(f64, f64); 2],
     pub(super) columns: Vec<(Column, usize)>,
     /// Whether bubble and memory have a bar before their figures, and what the largest bubble is.
     meters: bool,
@@ -93,9 +93,15 @@ impl Columns {
         let meters = metered > 0 && left - name >= metered + ENOUGH;
         let (strip, bar) = pictures::widths(left - name - if meters { metered } else { 0 });
         let valid = |key: &&Key| model.compared(**key).is_some_and(|compared| compared.entry.value().is_some());
-        let time = |key: &Key| model.compared(*key)?.entry.simulated.as_ref().map(|simulated| simulated.iteration_s);
-        let best = keys.iter().filter(valid).filter_map(time).fold(f64::INFINITY, f64::min);
-        let times = (best, keys.iter().filter_map(time).fold(0.0, f64::max));
+        let times = [false, true].map(|alone| {
+            let time = |key: &Key| {
+                let entry = &model.compared(*key)?.entry;
+                let simulated = entry.simulated.as_ref().filter(|_| entry.runs_alone() == alone);
+                simulated.map(|simulated| simulated.iteration_s)
+            };
+            let best = keys.iter().filter(valid).filter_map(time).fold(f64::INFINITY, f64::min);
+            (best, keys.iter().filter_map(time).fold(0.0, f64::max))
+        });
         let seen = |column: &Column| columns.iter().any(|(other, _)| other == column);
         let hidden = Column::ALL.into_iter().filter(|column| !seen(column)).collect();
         let bubble = |key: &Key| Column::Bubble.figure(&model.compared(*key)?.entry);
@@ -112,6 +118,11 @@ fn is_metered(column: Column) -> bool {
 }
 
 impl Columns {
+    /// The least and the greatest time of those that a plan can be told against.
+    pub(super) fn times(&self, entry: &ComparedPlan) -> (f64, f64) {
+        self.times[usize::from(entry.runs_alone())]
+    }
+
     /// Cells of the bar before a column's figures.
     pub(super) fn meter(&self, column: Column) -> usize {
         if self.meters && is_metered(column) { pictures::METERED } else { 0 }

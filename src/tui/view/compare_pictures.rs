@@ -65,7 +65,7 @@ pub(super) fn strip(compared: &Compared, width: usize, shades: &Shades) -> Vec<S
 /// The time as a bar, the slowest plan's being the whole, and how much slower it is than the best.
 pub(super) fn against_best(entry: &ComparedPlan, columns: &Columns, best: bool, theme: &Theme) -> Vec<Span<'static>> {
     let width = columns.bar - GAP - WORDS;
-    let (least, most) = columns.times;
+    let (least, most) = columns.times(entry);
     let Some(time) = entry.simulated.as_ref().map(|simulated| simulated.iteration_s).filter(|_| most > 0.0) else {
         return vec![Span::raw(" ".repeat(columns.bar))];
     };
