@@ -26,6 +26,15 @@ impl Amount {
         }
     }
 
+    /// Another value of the same kind.
+    #[must_use]
+    pub fn with(self, value: f64) -> Amount {
+        match self {
+            Amount::Bytes(_) => Amount::Bytes(value),
+            Amount::Seconds(_) => Amount::Seconds(value),
+        }
+    }
+
     /// With its unit.
     pub fn text(self) -> String {
         match self {

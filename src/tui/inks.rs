@@ -83,9 +83,20 @@ pub(super) fn lower_ink(rgb: Rgb, depth: Depth, ground: Rgb, least: f64) -> Colo
             let usual =
                 |color: Color| !matches!(color, Color::Black | Color::DarkGray) || (light && color == Color::Black);
             let fitting = ANSI.iter().filter(|(color, other)| usual(*color) && sure(*color) && told(*other));
-            fitting.min_by_key(|(_, other)| distance(rgb, *other)).map_or(lower(rgb, depth, false), |(color, _)| *color)
+            // Rules and muted text stay without a hue: the nearest of so few would be magenta.
+            let greys = fitting.clone().filter(|(_, other)| is_grey(rgb) && is_grey(*other));
+            let fitting: Vec<_> = if greys.clone().next().is_some() { greys.collect() } else { fitting.collect() };
+            fitting
+                .into_iter()
+                .min_by_key(|(_, other)| distance(rgb, *other))
+                .map_or(lower(rgb, depth, false), |(color, _)| *color)
         }
     }
+}
+
+/// Whether a colour has hardly any hue.
+fn is_grey(Rgb(r, g, b): Rgb) -> bool {
+    r.max(g).max(b) - r.min(g).min(b) < 40
 }
 
 /// The contrast of two colours as WCAG 2 defines it, from 1 to 21.

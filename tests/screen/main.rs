@@ -20,6 +20,7 @@ mod search;
 mod sessions;
 mod sizes;
 mod sweep;
+mod talks;
 mod timeline;
 mod training;
 mod whole;

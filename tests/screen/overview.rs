@@ -88,7 +88,8 @@ fn every_family_has_its_picture() {
             assert!(map_title(&text).contains(" of ") && text.contains("Batch  "), "{place}");
             assert!(text.contains('█') && text.contains("fullest"), "{place}");
             // What is under the cursor is told, beside the picture or below it.
-            let named = ["█ Stage ", "█ Accelerator ", "█ CPU "].iter().any(|name| text.contains(name));
+            let named =
+                ["█ Stage ", "█ Accelerator ", "█ CPU ", "devices together"].iter().any(|name| text.contains(name));
             assert!(named, "{place}");
         }
     }
@@ -134,7 +135,7 @@ fn the_first_look_tells_what_limits_and_how_full_the_fullest_is() {
     for part in ["an iteration, simulated", "bubble", "fullest device", "model error", "warm-up", "steady", "drain"] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    for part in ["What would help", "2x devices", "slack a sample", "in flight", "forward", "recompute", "backward"] {
+    for part in ["What would help", "2x devices", "slack", "in flight", "forward", "recompute", "backward"] {
         assert!(text.contains(part), "{part}\n{text}");
     }
 }

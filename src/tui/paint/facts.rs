@@ -1,7 +1,7 @@
 //! A stage in figures: what its time and its memory are made of, its degrees, how far it is from the slowest.
 
 use crate::{
-    plan::{Plan, Score},
+    plan::{Plan, Score, StageScore},
     tui::{
         paint::shades::{Activity, Memory},
         shown::ShownRun,
@@ -10,6 +10,9 @@ use crate::{
     units,
     workload::piper::RECOMPUTE,
 };
+
+/// The row of a stage's degrees.
+pub(in crate::tui) const DEGREES: &str = "DP × TP";
 
 /// What there is to say of a stage.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,6 +50,8 @@ impl Facts {
             machines => machines.to_string(),
         };
         facts.time = match simulated {
+            // What passes hand over is within them in the simulator, and apart in the check.
+            Some(simulated) if within_passes(simulated, scored) => planned(simulated, index, scored),
             Some(simulated) => time(simulated, index),
             None => vec![
                 (Activity::Forward, "compute", scored.compute_s),
@@ -56,10 +61,9 @@ impl Facts {
         facts.memory = simulated.map(|simulated| memory(simulated, index)).unwrap_or_default();
         let peak = simulated.and_then(|simulated| simulated.timeline.peak_memory_bytes.get(index).copied());
         facts.peak_bytes = (!names.is_cpu(index)).then(|| peak.unwrap_or(scored.memory_bytes));
-        let layers = if names.noun == "stage" { "layers" } else { "nodes" };
-        facts.rows.push((layers, stage.nodes.len().to_string()));
+        facts.rows.push(("nodes", stage.nodes.len().to_string()));
         if names.degrees {
-            facts.rows.push(("DP × TP", format!("{} × {}", stage.data_parallel, stage.tensor_parallel)));
+            facts.rows.push((DEGREES, format!("{} × {}", stage.data_parallel, stage.tensor_parallel)));
         }
         if scored.in_flight > 0 {
             facts.rows.push(("in flight", scored.in_flight.to_string()));
@@ -77,7 +81,7 @@ impl Facts {
             None if plan.stages.len() > 1 => {
                 let slack = score.slowest_s - scored.load_s;
                 let told = if score.bottleneck() == Some(index) { "slowest".into() } else { units::seconds(slack) };
-                facts.rows.push(("slack a sample", told));
+                facts.rows.push(("slack", told));
             }
             None => {}
         }
@@ -85,12 +89,33 @@ impl Facts {
     }
 }
 
+/// Whether the simulator knows no time of transfers apart, though there is some.
+fn within_passes(simulated: &Simulated, scored: &StageScore) -> bool {
+    let apart = simulated.pipeline.transfers.iter().any(|transfer| transfer.seconds > 0.0);
+    !apart && scored.communication_s > 0.0 && scored.backward_compute_s > 0.0 && simulated.pipeline.steps.is_empty()
+}
+
+/// The same as the independent check counts it.
+fn planned(simulated: &Simulated, index: usize, scored: &StageScore) -> Vec<(Activity, &'static str, f64)> {
+    let mut time = vec![(Activity::Forward, "forward", scored.compute_s - scored.backward_compute_s)];
+    let again = simulated.pipeline.stages.get(index).map_or(0.0, |stage| stage.recompute_s);
+    if again > 0.0 {
+        time.push((Activity::Recompute, "recompute", again));
+    }
+    time.push((Activity::Backward, "backward", scored.backward_compute_s - again));
+    time.push((Activity::Communication, "communication", scored.communication_s));
+    if scored.sync_s > 0.0 {
+        time.push((Activity::Communication, "all-reduce", scored.sync_s));
+    }
+    time
+}
+
 /// What a microbatch costs on a replica, in the simulator.
 fn time(simulated: &Simulated, index: usize) -> Vec<(Activity, &'static str, f64)> {
     let pipeline = &simulated.pipeline;
     let Some(stage) = pipeline.stages.get(index) else { return vec![] };
     let sent = |from: usize, to: usize| from == index || to == index;
-    let transfers = pipeline.transfers.iter().filter(|t| sent(t.from, t.to)).map(|t| t.seconds).sum();
+    let one_way: f64 = pipeline.transfers.iter().filter(|t| sent(t.from, t.to)).map(|t| t.seconds).sum();
     let any = |of: fn(&crate::simulate::PipelineStage) -> f64| pipeline.stages.iter().any(|stage| of(stage) > 0.0);
     let backward = any(|stage| stage.backward_s);
     let mut time = vec![(Activity::Forward, if backward { "forward" } else { "compute" }, stage.forward_s)];
@@ -100,8 +125,9 @@ fn time(simulated: &Simulated, index: usize) -> Vec<(Activity, &'static str, f64
     if backward {
         time.push((Activity::Backward, "backward", stage.backward_s - stage.recompute_s));
     }
-    if !pipeline.transfers.is_empty() {
-        time.push((Activity::Communication, "communication", transfers));
+    if pipeline.transfers.iter().any(|transfer| transfer.seconds > 0.0) {
+        // Gradients go back on the same links.
+        time.push((Activity::Communication, "communication", if backward { 2.0 * one_way } else { one_way }));
     }
     if any(|stage| stage.all_reduce_s) {
         let a_microbatch =
@@ -144,7 +170,7 @@ pub(in crate::tui) fn is_unlimited(limit: f64) -> bool {
 
 /// A value of memory without its unit where the limit's has the same: `78.4 of 80 GiB`.
 pub(in crate::tui) fn of_limit(bytes: f64, limit: f64) -> (String, String) {
-    let held = units::bytes_like(bytes, limit);
+    let held = units::bytes_beside(bytes, limit);
     let all = units::bytes_exact(limit);
     if is_unlimited(limit) {
         return (units::bytes(bytes), String::new());

@@ -56,18 +56,17 @@ impl Block<'_> {
         let scale = if is_unlimited(limit) { peak } else { limit.max(peak) }.max(f64::MIN_POSITIVE);
         let parts = facts.memory.iter().map(|part| (shades.color(shades.memory(part.0)), part.2 / scale));
         let mut lines = vec![bar(parts.collect(), shades, width)];
-        for (part, name, bytes) in &facts.memory {
+        let bytes =
+            |bytes: f64| if is_unlimited(limit) { units::bytes(bytes) } else { units::bytes_beside(bytes, limit) };
+        for (part, name, own) in &facts.memory {
             let sign = Span::styled("■ ", Style::new().fg(shades.color(shades.memory(*part))));
-            lines.push(entry(
-                sign,
-                name,
-                &if is_unlimited(limit) { units::bytes(*bytes) } else { units::bytes_like(*bytes, limit) },
-                theme,
-                width,
-            ));
+            lines.push(entry(sign, name, &bytes(*own), theme, width));
         }
         let (held, of) = of_limit(peak, limit);
-        lines.push(entry(Span::raw("  "), "together", &format!("{held}{of}"), theme, width));
+        let told = format!("{held}{of}");
+        // Without the limit where there is no room for it.
+        let told = if told.chars().count() + TOGETHER.len() + 3 <= width { told } else { bytes(peak) };
+        lines.push(entry(Span::raw("  "), TOGETHER, &told, theme, width));
         lines
     }
 
@@ -125,6 +124,9 @@ impl Block<'_> {
         }
     }
 }
+
+/// What all of a device's memory is called.
+const TOGETHER: &str = "together";
 
 /// Columns of a part where three stand side by side, and between two.
 const COLUMN: u16 = 30;

@@ -24,6 +24,14 @@ use crate::{
     units,
 };
 
+/// Least columns for numbers and hues of stages at the left of a strip, and the most.
+const NAMES: (u16, u16) = (5, 10);
+
+/// Columns that names and hues take, the longest name so long.
+pub(in crate::tui) fn names_width(longest: usize) -> u16 {
+    (longest as u16 + 3).clamp(NAMES.0, NAMES.1)
+}
+
 /// What a strip is drawn from.
 #[derive(Clone, Copy)]
 pub(in crate::tui) struct Strip<'a> {

@@ -14,7 +14,7 @@ use super::{
     links::{Matrix, title},
     load_parts::{self, LoadPart, load_parts},
     operator_flows,
-    phrases::whole,
+    phrases::{flow, whole},
     plain, rows,
     stages::memory_title,
     summary::summary,
@@ -195,24 +195,30 @@ fn legend(
 ) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
     let devices = shown.names.noun == "device";
+    let memory = memory_title(shown.limits.memory_bytes);
+    let memory = match bar_width + VALUE {
+        room if room > memory.chars().count() + 2 => format!("{memory} │"),
+        room if bar_width == 0 || room < 10 => fit_right("memory", room + 1),
+        _ => "memory │".into(),
+    };
     let titles = Line::from(vec![
         Span::styled(fit(if devices { "  device" } else { "  devices" }, 16), muted),
         Span::styled(fit(if devices { "" } else { "stage" }, 8), muted),
         Span::styled(fit("", left.saturating_sub(24)), muted),
         Span::styled(fit(time_title(bar_width + VALUE), bar_width + VALUE + 2), muted),
-        Span::styled(format!("{} │", memory_title(shown.limits.memory_bytes)), muted),
+        Span::styled(memory, muted),
     ]);
     // Where nothing grows with what is in flight, the profile does not part memory, and its legend is the time's room.
     let parted = score.stages.iter().any(|stage| stage.activation_bytes > 0.0);
     let room = (bar_width + VALUE) * if parted { 1 } else { 2 };
     let mut time = vec![Span::raw(" ".repeat(left))];
     time.extend(load_parts::legend(parts, theme, room.saturating_sub(6)));
-    if bar_width > 0 {
+    if bar_width >= 8 {
         time.extend([Span::styled("░", theme.fg(Role::Idle)), Span::styled("idle ", theme.fg(Role::Muted))]);
     }
     let used: usize = time.iter().map(Span::width).sum();
     time.push(Span::raw(" ".repeat((left + room + 2).saturating_sub(used))));
-    if parted {
+    if parted && bar_width + VALUE >= WEIGHTS_AND_ACTIVATIONS {
         for (sign, name, role) in [("█", "weights ", Role::Weights), ("▒", "activations", Role::Activations)] {
             time.push(Span::styled(sign, theme.fg(role)));
             time.push(Span::styled(name, load_parts::words(theme, role)));
@@ -220,6 +226,9 @@ fn legend(
     }
     Paragraph::new(vec![titles, Line::from(time)])
 }
+
+/// Cells of what the fills of memory mean.
+const WEIGHTS_AND_ACTIVATIONS: usize = 21;
 
 /// The longest title over the times that leaves a blank before the next one.
 fn time_title(width: usize) -> &'static str {
@@ -249,11 +258,11 @@ fn draw_detail(
     };
     let title = format!("─ {} ", on(stage));
     let rule = "─".repeat(width.saturating_sub(title.chars().count()));
-    let mut time = vec![];
-    for LoadPart { name, role, of, .. } in parts {
-        time.push(Span::styled(format!("{name} "), load_parts::words(theme, *role)));
-        time.push(Span::raw(format!("{}  ", units::seconds(of(scored)))));
-    }
+    let part = |LoadPart { name, role, of, .. }: &LoadPart| {
+        let value = Span::raw(units::seconds(of(scored)));
+        vec![Span::styled(format!("{name} "), load_parts::words(theme, *role)), value]
+    };
+    let time = flow(parts.iter().map(part).collect(), "  ", width, 1).pop().unwrap_or_default();
     let idle = match score.slowest_s - scored.load_s {
         _ if scored.sample.is_some() => String::new(),
         idle if idle > 0.0 => format!("{} until the slowest is done", units::seconds(idle)),
@@ -279,7 +288,7 @@ fn draw_detail(
         "nothing limits a CPU's memory".to_string()
     } else {
         let limit = shown.limits.memory_bytes;
-        let held = units::bytes_like(scored.memory_bytes, limit);
+        let held = units::bytes_beside(scored.memory_bytes, limit);
         match units::bytes_exact(limit).as_str() {
             "unlimited" => format!("{held}; nothing limits it"),
             limit_text => format!("{held} of {limit_text}, {}", units::percent_whole(scored.memory_bytes / limit)),
@@ -287,7 +296,7 @@ fn draw_detail(
     };
     let lines = vec![
         Line::from(vec![Span::styled(title, theme.bold(Role::Text)), Span::styled(rule, theme.fg(Role::Border))]),
-        Line::from(time),
+        time,
         match scored.sample {
             None => talk("idle          ", &idle),
             Some(times) => {
@@ -397,7 +406,7 @@ fn row_spans(
     ));
     spans.push(Span::styled("│", theme.fg(Role::Text)));
     spans.push(Span::styled(
-        fit_right(&units::bytes_like(scored.memory_bytes, shown.limits.memory_bytes), VALUE),
+        fit_right(&units::bytes_beside(scored.memory_bytes, shown.limits.memory_bytes), VALUE),
         plain(),
     ));
     spans

@@ -146,7 +146,9 @@ impl Matrix<'_> {
         let transfer =
             simulated.pipeline.transfers.iter().find(|transfer| (transfer.from, transfer.to) == (from, to))?;
         let whole = simulated.timeline.iteration_s;
-        (whole > 0.0).then(|| (transfer.seconds * f64::from(simulated.pipeline.microbatches) / whole).min(1.0))
+        // Where the simulator counts it within the passes it tells nothing of the link.
+        (whole > 0.0 && transfer.seconds > 0.0)
+            .then(|| (transfer.seconds * f64::from(simulated.pipeline.microbatches) / whole).min(1.0))
     }
 }
 

@@ -32,7 +32,7 @@ mod node_rows;
 mod open;
 mod operator_flows;
 mod panel;
-mod phrases;
+pub(in crate::tui) mod phrases;
 pub(super) mod stage_tree;
 mod stages;
 mod summary;

@@ -10,6 +10,7 @@ use ratatui::{
 use super::{fit, wrap};
 use crate::{
     cluster::LimitKind,
+    study::explain::limits_of,
     tui::{Action, model::Model, shown::ShownRun, theme::Role},
     units,
 };
@@ -22,7 +23,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     let infeasible = shown.outcome.infeasible.clone().unwrap_or_default();
     lines.extend(wrap(&infeasible.explanation, width).into_iter().map(Line::from));
     lines.push(Line::default());
-    for &kind in model.current_planner().limits_for(&model.workload) {
+    for &kind in limits_of(model.current_planner(), &model.workload) {
         let value = kind.format(shown.limits.get(kind));
         let mut spans = vec![
             Span::styled(format!("  {}", fit(kind.label(), 14)), theme.fg(Role::Muted)),

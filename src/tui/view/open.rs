@@ -49,7 +49,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Open
         let facts = form.facts(candidate);
         let note = if width >= 60 {
             let kind = if recent { format!("{}, recent", facts.kind) } else { facts.kind.to_string() };
-            fit_right(kind.trim_start_matches(", "), 24) + &fit_right(&facts.size, 10) + &fit_right(&facts.age, 10)
+            fit_right(kind.trim_start_matches(", "), 24) + &fit_right(&facts.size, 10) + &fit_right(&facts.age, 12)
         } else {
             fit_right(&facts.size, 10)
         };

@@ -75,7 +75,7 @@ pub(super) fn of_text(text: &str) -> Vec<String> {
 }
 
 /// As much of a text as fits a width, whole phrases only, with a sign where there is more.
-pub(super) fn whole(text: &str, width: usize) -> String {
+pub(in crate::tui) fn whole(text: &str, width: usize) -> String {
     let phrases = of_text(text).into_iter().map(|phrase| vec![Span::raw(phrase)]).collect();
     flow(phrases, " ", width, 1).iter().flat_map(|line| &line.spans).map(|span| span.content.as_ref()).collect()
 }

@@ -224,7 +224,7 @@ impl Tree<'_> {
             Span::styled(filled(bytes / self.memory, width.saturating_sub(1), theme), theme.fg(Role::Weights)),
             Span::styled(if width > 0 && marked { end } else { "" }, border),
             Span::raw(if width > 0 && !marked { " " } else { "" }),
-            Span::styled(fit_right(&units::bytes_like(bytes, self.memory), VALUE), style),
+            Span::styled(fit_right(&units::bytes_beside(bytes, self.memory), VALUE), style),
         ]
     }
 

@@ -34,7 +34,7 @@ use crate::{
             facts::Facts,
             shades::Shades,
             stage_block::Block,
-            strip::{Rows, Strip},
+            strip::{self, Rows, Strip},
         },
         shown::ShownRun,
         simulated::Simulated,
@@ -45,7 +45,8 @@ use crate::{
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &ShownRun, plan: &Plan, score: &Score) {
     let theme = model.theme.clone();
-    let columns = Columns::new(area.width as usize, shown.names.degrees);
+    // The last cell is the scrollbar's.
+    let columns = Columns::new(usize::from(area.width).saturating_sub(1), shown.names.degrees);
     let shades = Shades::new(&theme, model.depth);
     let look = (&theme, &shades);
     model.stages.prepare((model.generation, area.width), || stage_tree::branches(shown, plan, score, columns, look));
@@ -85,10 +86,11 @@ fn draw_batch(
     theme: &Theme,
     (simulated, selected): (Option<&Simulated>, usize),
 ) {
-    const NAMES: u16 = 5;
     let Some(simulated) = simulated.filter(|simulated| simulated.timeline.iteration_s > 0.0) else { return };
     let stages = simulated.timeline.replicas.len();
-    if area.height < 6 || area.width <= NAMES || stages == 0 {
+    let longest = (0..stages).map(|stage| simulated.shown.names.short(stage).chars().count()).max().unwrap_or(0);
+    let names = strip::names_width(longest);
+    if area.height < 6 || area.width <= names || stages == 0 {
         return;
     }
     let batch = simulated.timeline.iteration_s;
@@ -102,9 +104,9 @@ fn draw_batch(
     strip.draw_legend(frame.buffer_mut(), Rect { x: area.x + left, width: area.width - left, ..rows(area, 0, 1) });
     let layout = Rows::new(stages, area.height - 2);
     let lines = rows(area, 1, layout.height(stages).min(area.height - 2));
-    let columns = Rect { x: lines.x + NAMES, width: lines.width - NAMES, ..lines };
+    let columns = Rect { x: lines.x + names, width: lines.width - names, ..lines };
     strip.draw(frame.buffer_mut(), columns, layout);
-    strip.draw_names(frame.buffer_mut(), Rect { width: NAMES, ..lines }, layout, Some(selected));
+    strip.draw_names(frame.buffer_mut(), Rect { width: names, ..lines }, layout, Some(selected));
     let phases = Rect { y: lines.bottom(), height: 1, ..columns };
     strip.draw_phases(frame.buffer_mut(), phases, None);
 }
@@ -130,7 +132,13 @@ fn titles(shown: &ShownRun, plan: &Plan, score: &Score, columns: Columns, theme:
     let room = columns.bar + VALUE;
     let memory = if memory.len() > room { memory.replace("memory, limit", "mem ≤") } else { memory };
     let memory = if memory.chars().count() > room { fit_right("memory", room) } else { memory };
-    let time = if columns.bar == 0 { fit_right("time", VALUE) } else { fit("time/sample", time_width - 2) };
+    // What a stage's time is of: a step of all operators, a microbatch on each replica, or a sample of the profile.
+    let each = match (shown.operators.is_some(), shown.workload.training().is_some()) {
+        (true, _) => "time/step",
+        (_, true) => "time/microbatch",
+        _ => "time/sample",
+    };
+    let time = if columns.bar == 0 { fit_right("time", VALUE) } else { fit(each, time_width - 2) };
     let named = columns.left.saturating_sub(columns.nodes + columns.degrees);
     let noun = format!("{}{}", " ".repeat(named.saturating_sub(shown.names.noun.len()).min(3)), shown.names.noun);
     let degrees = if columns.degrees > 0 { "DP × TP" } else { "" };

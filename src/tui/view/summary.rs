@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use super::{
     clip,
     load_parts::{LoadPart, load_parts, words},
-    phrases::{flow, of_text, whole},
+    phrases::{Phrase, flow, of_text, whole},
 };
 use crate::{
     plan::{Measure, Plan, Score, Violation},
@@ -46,7 +46,7 @@ pub(super) fn of_edited(model: &Model, shown: &ShownRun, plan: &Plan, score: &Sc
     match score.violations.as_slice() {
         [] if !shown.facts.is_empty() => lines.extend(shown.facts.first().map(|what| done(what))),
         [] => {
-            lines.push(limited_by(shown, plan, score, theme));
+            lines.push(limited_by(shown, plan, score, (theme, width)));
             lines.extend(model.last_edit().map(done));
         }
         [only] => {
@@ -95,10 +95,12 @@ pub(super) fn summary(model: &Model, shown: &ShownRun, plan: &Plan, score: &Scor
     }
     if shown.facts.len() > 1 {
         let phrases = shown.facts[1..].iter().chain(&shown.facts[..1]);
-        let phrases = phrases.flat_map(|fact| of_text(fact)).map(|text| vec![Span::raw(text)]).collect();
-        return std::iter::once(Line::from(first)).chain(flow(phrases, "  ", width.into(), 2)).collect();
+        // A blank more between two facts than within one.
+        let phrases = phrases.flat_map(|fact| of_text(&format!("{fact}\u{a0}")));
+        let phrases = phrases.map(|text| vec![Span::raw(text.replace('\u{a0}', " "))]).collect();
+        return std::iter::once(Line::from(first)).chain(flow(phrases, " ", width.into(), 2)).collect();
     }
-    let mut lines = vec![Line::from(first), limited_by(shown, plan, score, theme)];
+    let mut lines = vec![Line::from(first), limited_by(shown, plan, score, (theme, width))];
     beside.extend(simulated(model, shown, plan));
     beside.extend(proven_of(&shown.outcome));
     beside.push(speedups(&shown.outcome.statistics.counts));
@@ -181,7 +183,7 @@ fn latency(score: &Score) -> f64 {
 }
 
 /// What the slowest device does with its time.
-fn limited_by(shown: &ShownRun, plan: &Plan, score: &Score, theme: &Theme) -> Line<'static> {
+fn limited_by(shown: &ShownRun, plan: &Plan, score: &Score, (theme, width): (&Theme, u16)) -> Line<'static> {
     let parts = load_parts(score);
     let most = |of: fn(&crate::plan::StageScore) -> f64| {
         let stages = score.stages.iter().enumerate();
@@ -213,12 +215,15 @@ fn limited_by(shown: &ShownRun, plan: &Plan, score: &Score, theme: &Theme) -> Li
     };
     spans.push(Span::raw(": "));
     let whole = parts.iter().map(|part| (part.of)(stage)).sum::<f64>().max(f64::MIN_POSITIVE);
+    let mut phrases: Vec<Phrase> = vec![spans];
     for (place, LoadPart { name, role, of, .. }) in parts.iter().enumerate() {
         let share = of(stage) / whole;
-        spans.push(Span::raw(format!("{}{name} ", if place == 0 { "" } else { ", " })));
-        spans.push(Span::styled(units::percent_whole(share), words(theme, *role)));
+        phrases.push(vec![
+            Span::raw(format!("{}{name} ", if place == 0 { "" } else { ", " })),
+            Span::styled(units::percent_whole(share), words(theme, *role)),
+        ]);
     }
-    Line::from(spans)
+    flow(phrases, "", width.into(), 1).pop().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -50,14 +50,17 @@ fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
     let timeline = &simulated.timeline;
     let limit = simulated.shown.limits.memory_bytes;
     let over = timeline.peak_memory() > limit * (1.0 + 1e-9);
-    let peak =
-        format!("{}{}", units::bytes_like(timeline.peak_memory(), limit), if over { " ✗ over the limit" } else { "" });
+    let peak = format!(
+        "{}{}",
+        units::bytes_beside(timeline.peak_memory(), limit),
+        if over { " ✗ over the limit" } else { "" }
+    );
     let peak_style = if over { theme.bold(Role::Bad) } else { theme.fg(Role::Text) };
     let schedule = vec![Span::styled(simulated.schedule().name(), theme.bold(Role::Accent))];
     if timeline.events.is_empty() {
         return vec![schedule, vec![Span::raw("nothing is simulated")]];
     }
-    let of = if width < 84 { String::new() } else { format!(" of {}", simulated.pipeline.microbatches) };
+    let of = if width < 84 { String::new() } else { format!(" of {} microbatches", simulated.pipeline.microbatches) };
     let batch = format!("{} per batch", units::seconds(timeline.iteration_s));
     vec![
         schedule,
@@ -130,7 +133,7 @@ fn legend(simulated: &Simulated, (from, to): (f64, f64), theme: &Theme, shades: 
         entries.map(|(activity, word)| vec![sign(activity), Span::styled(format!(" {word} "), muted)]).collect();
     if !simulated.pipeline.transfers.is_empty() {
         if shades.coloured() {
-            let mark = |activations| Span::styled("▔", Style::new().fg(send_color(shades, activations)));
+            let mark = |activations| Span::styled("━", Style::new().fg(send_color(shades, activations)));
             phrases.push(vec![mark(true), Span::styled(" sends activations ", muted)]);
             phrases.push(vec![mark(false), Span::styled(" gradients ", muted)]);
         } else {

@@ -8,7 +8,11 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{clip, fit, fit_right, node_rows, phrases::whole, plain, rows, scrollbar, wrap};
+use super::{
+    clip, fit, fit_right, node_rows,
+    phrases::{Phrase, flow, whole},
+    plain, rows, scrollbar, wrap,
+};
 use crate::{
     family,
     tui::{
@@ -76,8 +80,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
 }
 
 fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme) {
-    let mut spans = vec![];
-    for section in Section::ALL {
+    let section_of = |section: Section| {
         let text = match section {
             Section::Nodes => format!("{} nodes", model.workload.nodes.len()),
             Section::Edges => format!("{} edges", model.workload.dag.edges().len()),
@@ -89,13 +92,13 @@ fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme
         };
         let current = section == model.section;
         let style = if current { theme.bold(Role::Focus) } else { theme.fg(Role::Muted) };
-        spans.push(Span::styled(if current { "▸ " } else { "  " }, style));
-        spans.push(Span::styled(text, style));
-        spans.push(Span::raw("   "));
-    }
-    spans.push(Span::styled("s", theme.bold(Role::Accent)));
-    spans.push(Span::styled(" next section", theme.fg(Role::Muted)));
-    frame.render_widget(Line::from(spans), line);
+        vec![Span::styled(if current { "▸ " } else { "  " }, style), Span::styled(text, style)]
+    };
+    let mut phrases: Vec<Phrase> = Section::ALL.into_iter().map(section_of).collect();
+    phrases
+        .push(vec![Span::styled("s", theme.bold(Role::Accent)), Span::styled(" next section", theme.fg(Role::Muted))]);
+    let told = flow(phrases, "   ", line.width.into(), 1).pop().unwrap_or_default();
+    frame.render_widget(told, line);
 }
 
 /// Cells of a value column.

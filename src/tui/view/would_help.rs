@@ -151,12 +151,13 @@ fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
     let mut text = help.causes.iter().map(told).collect::<Vec<_>>().join(", ");
     if let Some(memory) = help.causes.iter().find(|cause| !cause.how.is_empty() && cause.kind.explains()) {
         let longer = format!("{text}   {} {}", memory.kind.title(), memory.how);
-        if longer.width() + 7 <= width {
+        if longer.width() + 16 <= width {
             text = longer;
         }
     }
     let head = Span::styled("binding limits: ", theme.bold(Role::Warning));
-    Line::from(vec![head, Span::raw(clip(&text, width.saturating_sub(7)))])
+    let room = width.saturating_sub(head.width());
+    Line::from(vec![head, Span::raw(whole(&text, room))])
 }
 
 /// Links twice as fast, as many as fit; `None` where that helps nothing.
@@ -179,7 +180,12 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme
     let Some(base) = help.base.clone() else { return };
     let cells: Vec<[String; 3]> = help.rows.iter().map(|tried| cell(tried, &base)).collect();
     let widest = |column: usize| cells.iter().map(|cell| cell[column].width()).max().unwrap_or(0);
-    let widths = [widest(0).min(32), widest(1), widest(2)];
+    let mut widths = [widest(0).min(32), widest(1), widest(2)];
+    if widths.iter().sum::<usize>() + 4 > usize::from(area.width) {
+        // The difference says more than the time.
+        widths[1] = 0;
+        widths[0] = widths[0].min(usize::from(area.width).saturating_sub(widths[2] + 4));
+    }
     let width = widths.iter().sum::<usize>() + 4;
     let beside = ((area.width as usize + GAP) / (width + GAP)).max(1);
     let visible = area.height as usize * beside;

@@ -10,6 +10,9 @@ use crate::{
     },
 };
 
+/// Rows of a screen on which Stages has room for what would help.
+const STAGES_WITH_HELP: u16 = 22;
+
 impl Model {
     /// Goes to the panel, asks if nothing was asked yet, or leaves.
     pub(in crate::tui) fn ask_what_would_help(&mut self) -> Effects {
@@ -17,8 +20,12 @@ impl Model {
             self.would_help.selected = None;
             return vec![];
         }
-        if !self.view_has_help() {
+        // Overview has a list of its own only where it is wide.
+        let narrow = self.view == View::Overview && !self.would_help.drawn;
+        if narrow || !self.view_has_help() {
             self.view = View::Stages;
+            // It is there with the next frame.
+            self.would_help.drawn |= self.size.1 >= STAGES_WITH_HELP;
         }
         self.would_help.folded = false;
         let mut effects = self.look_what_would_help();

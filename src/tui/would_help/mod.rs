@@ -209,6 +209,8 @@ impl Model {
             help.rivals.clear();
             help.base = Some(base.clone());
         }
+        // Those that are there already are of this plan.
+        help.fresh = known > 0;
         help.answered = (known, questions.len());
         help.asked = Some(of);
         questions.drain(..known.min(questions.len()));

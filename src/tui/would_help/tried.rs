@@ -66,6 +66,7 @@ impl Tried {
         };
         match self.rate() {
             Some(rate) if rate >= 1.0 && rate.is_finite() => format!("{sign}{rate:.2}x"),
+            Some(rate) if rate <= 0.5 => format!("{sign}{:.2}x", 1.0 / rate),
             Some(rate) => format!("{sign}{}", units::percent_whole(1.0 / rate - 1.0)),
             None => "no plan".into(),
         }

@@ -19,7 +19,7 @@ use ratatui::{
     text::{Line, Span},
 };
 
-use super::{clip, fit, fit_right, rows, scrolled, wrap};
+use super::{fit, fit_right, phrases::flow, rows, scrolled, wrap};
 
 mod curves;
 mod heat;
@@ -357,12 +357,12 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
         },
     };
     let width = area.width as usize;
-    let lines = wrap(&format!("{place}: {told}"), width);
-    let more = lines.len() > area.height as usize;
-    for (at, line) in lines.iter().take(area.height as usize).enumerate() {
-        let cut = more && at + 1 == area.height as usize;
-        let text = if cut { clip(&format!("{line} …"), width) } else { line.clone() };
-        frame.render_widget(Span::styled(text, model.theme.fg(Role::Text)), rows(area, at as u16, 1));
+    // A figure keeps its unit: lines end between what stands between two points.
+    let told = format!("{place}: {told}");
+    let phrases = told.split(" · ").map(|part| vec![Span::styled(part.to_string(), model.theme.fg(Role::Text))]);
+    let lines = flow(phrases.collect(), " · ", width, area.height.into());
+    for (at, line) in lines.into_iter().enumerate() {
+        frame.render_widget(line, rows(area, at as u16, 1));
     }
 }
 
@@ -385,7 +385,7 @@ fn worth(value: &str, answer: &Answer, memory_limit: f64) -> String {
     if let Some(simulated) = &answer.simulated {
         parts.push(format!("simulated {} samples/s", units::number(simulated.samples_per_s)));
         parts.push(format!("bubble {}", units::percent(simulated.bubble)));
-        parts.push(format!("peak {}", units::bytes_like(simulated.peak_memory_bytes, memory_limit)));
+        parts.push(format!("peak {}", units::bytes_beside(simulated.peak_memory_bytes, memory_limit)));
     }
     parts.push(format!("planned in {}", units::seconds(answer.seconds)));
     parts.join(" · ")

@@ -16,8 +16,8 @@ const RIGHT: u8 = 8;
 const MARGIN: usize = 1;
 /// The most cells of a column.
 const WIDEST: usize = 14;
-/// The least: a name must fit.
-const NARROWEST: usize = 6;
+/// The least: a number must fit.
+const NARROWEST: usize = 4;
 
 /// A cell: what goes across, what goes down, and how full each is.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -32,7 +32,7 @@ struct Cell {
 
 /// A sign of the picture.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Sign {
+pub(in crate::tui) enum Sign {
     Blank,
     /// A line, and how full it is: 0 carries nothing.
     Line(char, f64),
@@ -42,7 +42,7 @@ pub(super) enum Sign {
 
 /// The lines below the columns.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Grid {
+pub(in crate::tui) struct Grid {
     /// Cells of a column.
     pub pitch: usize,
     width: usize,
@@ -52,10 +52,9 @@ pub(super) struct Grid {
 
 impl Grid {
     /// The wires in so many columns of characters; `None` where they do not fit side by side.
-    pub(super) fn new(wiring: &Wiring, width: usize) -> Option<Grid> {
+    pub(in crate::tui) fn new(wiring: &Wiring, width: usize) -> Option<Grid> {
         let count = wiring.columns.len();
-        let of = |column: usize| wiring.wires.iter().filter(move |wire| wire.ends.contains(&column));
-        let most = (0..count).map(|column| of(column).count()).max().unwrap_or(0);
+        let most = (0..count).map(|column| wiring.degree(column)).max().unwrap_or(0);
         let longest = wiring.columns.iter().map(|name| name.chars().count() + 3).max().unwrap_or(0);
         let least = (most + MARGIN).max(longest).max(NARROWEST);
         let pitch = (width / count.max(1)).min(WIDEST.max(least));
@@ -63,19 +62,35 @@ impl Grid {
             return None;
         }
         let mut grid = Grid { pitch, width, ..Grid::default() };
-        grid.lay(wiring);
+        let places: Vec<(usize, usize)> = (0..count).map(|column| (column * pitch, pitch)).collect();
+        grid.lay(wiring, &places);
+        Some(grid)
+    }
+
+    /// The wires below columns that begin at these cells and are so wide; `None` where they do not fit there.
+    pub(in crate::tui) fn below(wiring: &Wiring, width: usize, places: &[(usize, usize)]) -> Option<Grid> {
+        let fits = |(column, &(first, cells)): (usize, &(usize, usize))| {
+            wiring.degree(column) <= cells && first + cells <= width
+        };
+        if places.len() != wiring.columns.len() || places.len() < 2 || !places.iter().enumerate().all(fits) {
+            return None;
+        }
+        let mut grid = Grid { width, ..Grid::default() };
+        // What is left free at the right of a column is free already.
+        let places: Vec<(usize, usize)> = places.iter().map(|&(first, cells)| (first, cells + MARGIN)).collect();
+        grid.lay(wiring, &places);
         Some(grid)
     }
 
     /// Rows that it takes.
-    pub(super) fn rows(&self) -> usize {
+    pub(in crate::tui) fn rows(&self) -> usize {
         self.cells.len()
     }
 
-    fn lay(&mut self, wiring: &Wiring) {
+    fn lay(&mut self, wiring: &Wiring, places: &[(usize, usize)]) {
         let count = wiring.columns.len();
         let levels = levels(wiring);
-        let slots = slots(wiring, self.pitch);
+        let slots = slots(wiring, places);
         // Where a wire leaves an end: a column's slot and the row above all, or a hub's middle and its row.
         let mut hubs: Vec<Option<(usize, usize)>> = vec![None; wiring.hubs.len()];
         let leaves = |wire: usize, end: usize, hubs: &[Option<(usize, usize)>]| match end.checked_sub(count) {
@@ -175,7 +190,7 @@ impl Grid {
     }
 
     /// The signs of a row.
-    pub(super) fn signs(&self, row: usize) -> Vec<Sign> {
+    pub(in crate::tui) fn signs(&self, row: usize) -> Vec<Sign> {
         let mut signs: Vec<Sign> = self.cells[row].iter().map(Cell::sign).collect();
         for (from, _, name) in self.names.iter().filter(|(_, on, _)| *on == row) {
             for (at, letter) in name.chars().enumerate() {
@@ -217,7 +232,7 @@ impl Cell {
 }
 
 /// From this share on a link is one of the fullest.
-pub(super) const FULLEST: f64 = 0.999;
+pub(in crate::tui) const FULLEST: f64 = 0.999;
 
 fn straight(share: f64, [idle, some, most]: [char; 3]) -> char {
     match share {
@@ -253,7 +268,7 @@ fn levels(wiring: &Wiring) -> Vec<Option<usize>> {
 
 /// Of each wire, where it leaves its ends that are columns: to the left the short ones first, then down, then to the right
 /// the long ones first.
-fn slots(wiring: &Wiring, pitch: usize) -> Vec<[usize; 2]> {
+fn slots(wiring: &Wiring, places: &[(usize, usize)]) -> Vec<[usize; 2]> {
     let count = wiring.columns.len();
     let mut slots = vec![[0; 2]; wiring.wires.len()];
     for column in 0..count {
@@ -264,9 +279,10 @@ fn slots(wiring: &Wiring, pitch: usize) -> Vec<[usize; 2]> {
             other if other < column => (0, column - other),
             other => (2, count - (other - column)),
         });
-        let step = ((pitch - MARGIN) / own.len().max(1)).max(1);
+        let (first, cells) = places[column];
+        let step = ((cells - MARGIN) / own.len().max(1)).max(1);
         for (at, (wire, _)) in own.into_iter().enumerate() {
-            slots[wire][usize::from(wiring.wires[wire].ends[1] == column)] = column * pitch + at * step;
+            slots[wire][usize::from(wiring.wires[wire].ends[1] == column)] = first + at * step;
         }
     }
     slots

@@ -12,8 +12,8 @@
 //! What carries nothing is dotted, the fullest is heavy: colour is not needed. Where a machine has no room with all its
 //! links, those that carry something are drawn. `O(links · rows)` a frame.
 
-mod grid;
-mod wiring;
+pub(in crate::tui) mod grid;
+pub(in crate::tui) mod wiring;
 
 use std::sync::Arc;
 
@@ -136,7 +136,7 @@ impl Section<'_> {
         for (i, picture) in pictures.iter().enumerate() {
             lines.extend((i > 0).then(Line::default));
             lines.extend(self.columns(picture));
-            lines.extend((0..picture.grid.rows()).map(|row| self.row(&picture.grid, row)));
+            lines.extend((0..picture.grid.rows()).map(|row| line(&picture.grid, row, (self.theme, &self.shades))));
         }
         let room = height.saturating_sub(lines.len()).min(LISTED.1);
         lines.extend(links.iter().take(room).map(|load| self.listed(load, width)));
@@ -170,34 +170,6 @@ impl Section<'_> {
         lines.map(Line::from)
     }
 
-    fn row(&self, grid: &Grid, row: usize) -> Line<'static> {
-        let mut spans: Vec<Span<'static>> = vec![];
-        for sign in grid.signs(row) {
-            let (c, style) = match sign {
-                Sign::Blank => (' ', Style::new()),
-                Sign::Letter(c) => (c, self.theme.fg(Role::Muted)),
-                Sign::Line(c, share) => (c, self.strength(share)),
-            };
-            match spans.last_mut().filter(|span| span.style == style) {
-                Some(span) => span.content.to_mut().push(c),
-                None => spans.push(Span::styled(c.to_string(), style)),
-            }
-        }
-        Line::from(spans)
-    }
-
-    /// How a link looks that is so full.
-    fn strength(&self, share: f64) -> Style {
-        match share {
-            share if share <= 0.0 => self.theme.fg(Role::Border),
-            share if share >= FULLEST || !self.shades.mixes() => self.theme.fg(Role::Transfer),
-            share => {
-                let shade = self.shades.activity(Activity::Communication);
-                Style::new().fg(self.shades.color(self.shades.towards_ground(shade, 0.35 + 0.65 * share)))
-            }
-        }
-    }
-
     /// A link in figures.
     fn listed(&self, load: &LinkLoad, width: usize) -> Line<'static> {
         let fullest = self.shown.links.first().map_or(1.0, |load| load.seconds).max(f64::MIN_POSITIVE);
@@ -217,8 +189,37 @@ impl Section<'_> {
         let bar = width.saturating_sub(used + 2).min(40);
         let share = load.seconds / fullest;
         let cells = (share * bar as f64).round() as usize;
-        spans.push(Span::styled(format!("  {}", "▄".repeat(cells)), self.strength(share)));
+        spans.push(Span::styled(format!("  {}", "▄".repeat(cells)), strength(share, (self.theme, &self.shades))));
         Line::from(spans)
+    }
+}
+
+/// A row of a grid.
+pub(in crate::tui) fn line(grid: &Grid, row: usize, look: (&Theme, &Shades)) -> Line<'static> {
+    let mut spans: Vec<Span<'static>> = vec![];
+    for sign in grid.signs(row) {
+        let (c, style) = match sign {
+            Sign::Blank => (' ', Style::new()),
+            Sign::Letter(c) => (c, look.0.fg(Role::Muted)),
+            Sign::Line(c, share) => (c, strength(share, look)),
+        };
+        match spans.last_mut().filter(|span| span.style == style) {
+            Some(span) => span.content.to_mut().push(c),
+            None => spans.push(Span::styled(c.to_string(), style)),
+        }
+    }
+    Line::from(spans)
+}
+
+/// How a link looks that is so full.
+fn strength(share: f64, (theme, shades): (&Theme, &Shades)) -> Style {
+    match share {
+        share if share <= 0.0 => theme.fg(Role::Border),
+        share if share >= FULLEST || !shades.mixes() => theme.fg(Role::Transfer),
+        share => {
+            let shade = shades.activity(Activity::Communication);
+            Style::new().fg(shades.color(shades.towards_ground(shade, 0.35 + 0.65 * share)))
+        }
     }
 }
 

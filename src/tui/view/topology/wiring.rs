@@ -7,7 +7,7 @@ use crate::cluster::topology::{Topology, VertexKind};
 
 /// A line between two vertices; columns come first, then hubs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Wire {
+pub(in crate::tui) struct Wire {
     pub ends: [usize; 2],
     /// How long it carries something, against the fullest link of all.
     pub share: f64,
@@ -15,7 +15,7 @@ pub(super) struct Wire {
 
 /// Columns, what stands between them, and the wires.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Wiring {
+pub(in crate::tui) struct Wiring {
     /// What stands in the row at the top.
     pub columns: Vec<String>,
     /// Devices of each column.
@@ -84,6 +84,11 @@ impl Wiring {
             }
         }
         self.wires = wires.into_iter().map(|(ends, share)| Wire { ends, share }).collect();
+    }
+
+    /// Wires that end at a column or hub.
+    pub(super) fn degree(&self, end: usize) -> usize {
+        self.wires.iter().filter(|wire| wire.ends.contains(&end)).count()
     }
 
     /// The same with the wires alone that carry something.

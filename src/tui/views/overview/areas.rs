@@ -2,15 +2,17 @@
 
 use ratatui::layout::Rect;
 
-use crate::tui::paint::{atlas::Atlas, map_layout::MapLayout, strip::Rows};
+use super::arcs::Arcs;
+use crate::tui::{
+    paint::{atlas::Atlas, map_layout::MapLayout, strip::Rows},
+    shown::ShownRun,
+};
 
 /// From this width on stage and help stand beside the picture.
 const WIDE: u16 = 104;
 /// Columns of what stands there, and before it.
 const SIDE: u16 = 30;
 const GAP: u16 = 3;
-/// Columns for numbers and hues of stages at the left of the strip.
-const NAMES: u16 = 5;
 /// Rows that the map keeps.
 const LEAST_MAP: u16 = 6;
 /// Rows that the strip keeps.
@@ -36,11 +38,6 @@ pub(super) struct Areas {
 
 /// From so many rows for map and strip on a stage has more than one.
 const ROOMY: u16 = 28;
-
-/// Columns that the names of so many rows take, the longest name so long.
-pub(super) fn names_width(longest: usize) -> u16 {
-    (longest as u16 + 3).clamp(NAMES, 10)
-}
 
 /// How much of a height map and strip may share.
 fn shared(area: Rect) -> (u16, u16, u16) {
@@ -88,6 +85,8 @@ impl Areas {
         let strip = batch_title + 1;
         let room = area.height.saturating_sub(strip + 1 + below);
         let strip_rows = Rows::new(stages, room).height(stages).min(room);
+        // What the strip leaves free is not left blank.
+        let below = if below == 1 && strip_rows < room { 2 } else { below };
         let strip_line = line(strip, strip_rows);
         let names = names.min(picture.width / 3);
         Areas {
@@ -107,8 +106,34 @@ impl Areas {
     }
 }
 
-/// The map in the room it has.
-pub(super) fn map(atlas: &Atlas, area: Rect, stages: usize) -> Option<MapLayout> {
+/// Cells of a map give way to arcs down to so many rows.
+const LEAST_CELL: u16 = 2;
+/// Rows that arcs may take, from the most to the fewest.
+const ARCS: [usize; 4] = [6, 4, 2, 1];
+
+/// The map in the room it has, and who talks to whom below it, where there is room for both.
+pub(super) fn map(shown: &ShownRun, area: Rect, stages: usize) -> Option<(MapLayout, Option<Arcs>)> {
+    let atlas = Atlas::of(shown);
     let (width, height) = map_room(area, stages);
-    MapLayout::new(atlas, width, height)
+    let whole = MapLayout::new(&atlas, width, height)?;
+    if area.height < TALL {
+        return Some((whole, None));
+    }
+    for rows in ARCS {
+        // None fit fewer rows in a smaller map that do not fit these: the next may.
+        let Some(arcs) = Arcs::new(shown, &whole, width, rows) else { continue };
+        let own = 1 + arcs.rows();
+        if whole.rows + own <= height {
+            return Some((whole, Some(arcs)));
+        }
+        let smaller = MapLayout::new(&atlas, width, height.saturating_sub(own));
+        let Some(smaller) = smaller.filter(|map| map.size.height >= LEAST_CELL.min(whole.size.height)) else {
+            continue;
+        };
+        let again = Arcs::new(shown, &smaller, width, rows);
+        if let Some(arcs) = again.filter(|arcs| smaller.rows + 1 + arcs.rows() <= height) {
+            return Some((smaller, Some(arcs)));
+        }
+    }
+    Some((whole, None))
 }

@@ -11,7 +11,7 @@ use super::side::{Entry, entries};
 use crate::{
     tui::{
         model::Model,
-        paint::facts::{Facts, of_limit},
+        paint::facts::{DEGREES, Facts, of_limit},
         theme::Role,
     },
     units,
@@ -29,10 +29,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (facts, hue
         frame.render_widget(line(stage, width), Rect { height: 1, ..area });
         frame.render_widget(line(help, width), Rect { y: area.y + 1, height: 1, ..area });
     } else if area.height == 1 {
-        // Both: the head of each, then as much as fits of the stage.
-        let mut both = stage;
-        let kept = both.len().min(3);
-        both.truncate(kept);
+        // Both: the stage and its memory, then what helps.
+        let memory = facts.peak_bytes.map(|_| 1 + usize::from(facts.rows.iter().any(|(name, _)| *name == DEGREES)));
+        let kept = stage.iter().enumerate().filter(|(at, _)| *at == 0 || Some(*at) == memory);
+        let mut both: Vec<Vec<Span<'static>>> = kept.map(|(_, phrase)| phrase.clone()).collect();
         both.extend(help);
         frame.render_widget(line(both, width), area);
     }
@@ -64,7 +64,7 @@ fn stage(model: &Model, facts: &Facts, hue: Style) -> Vec<Vec<Span<'static>>> {
     };
     let mut phrases = vec![vec![Span::styled("█ ", hue), Span::styled(facts.title.clone(), theme.bold(Role::Text))]];
     let row = |wanted: &str| facts.rows.iter().find(|(name, _)| *name == wanted);
-    if let Some((name, value)) = row("DP × TP") {
+    if let Some((name, value)) = row(DEGREES) {
         phrases.push(pair(name, value.clone()));
     }
     let limit = model.shown.as_ref().map_or(f64::INFINITY, |shown| shown.limits.memory_bytes);
@@ -75,7 +75,7 @@ fn stage(model: &Model, facts: &Facts, hue: Style) -> Vec<Vec<Span<'static>>> {
     for (_, name, seconds) in facts.time.iter().filter(|part| part.2 > 0.0) {
         phrases.push(pair(name, units::seconds(*seconds)));
     }
-    phrases.extend(row("slack a sample").map(|(_, value)| pair("slack", value.clone())));
+    phrases.extend(row("slack").map(|(_, value)| pair("slack", value.clone())));
     phrases
 }
 

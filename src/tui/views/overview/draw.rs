@@ -11,21 +11,20 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{areas, areas::Areas, below, figures, handovers, side};
+use super::{arcs::Arcs, areas, areas::Areas, below, figures, handovers, side, traffic};
 use crate::{
     family,
     plan::{Plan, Score},
     tui::{
         model::{Hit, Model},
         paint::{
-            atlas::Atlas,
-            facts::Facts,
+            facts::{DEGREES, Facts},
             map::Map,
             map_layout::MapLayout,
             moment::Moment,
             shades::Shades,
             stage_block::Block,
-            strip::{Rows, Strip},
+            strip::{self, Rows, Strip},
         },
         playing::Playhead,
         shown::ShownRun,
@@ -38,6 +37,9 @@ use crate::{
 
 /// The least rows in which links are drawn.
 const LEAST_LINKS: u16 = 5;
+
+/// From so many rows on the block of a stage tells whom it talks to.
+const WITH_TRAFFIC: u16 = 36;
 
 /// More devices than this are many.
 const MANY: usize = 64;
@@ -55,24 +57,30 @@ pub(in crate::tui) fn draw(
     let simulated = model.simulated.clone().filter(|simulated| Arc::ptr_eq(&simulated.shown, shown));
     let simulated = simulated.as_deref();
     let rows = simulated.map_or(plan.stages.len(), |simulated| simulated.timeline.replicas.len()).max(1);
-    let layout = map_of(model, shown, score, area, rows);
+    let (layout, arcs) = map_of(model, shown, score, area, rows);
     let longest = (0..plan.stages.len()).map(|i| shown.names.short(i).chars().count()).max().unwrap_or(0);
-    let map_rows = layout.as_ref().map_or(0, |layout| layout.rows);
-    let places = Areas::new(area, map_rows, rows, areas::names_width(longest));
+    let under = arcs.as_ref().map_or(0, |arcs| 1 + arcs.rows());
+    let map_rows = layout.as_ref().map_or(0, |layout| layout.rows + under);
+    let places = Areas::new(area, map_rows, rows, strip::names_width(longest));
     model.overview.area = places.map;
     let selected = model.overview.stage();
     figures::draw(frame, places.figures, model, shown, simulated);
     if let Some(layout) = &layout {
         draw_map(frame.buffer_mut(), model, &shades, layout, &places, (plan.stages.len(), simulated));
+        if let Some(arcs) = &arcs {
+            let y = places.map.y + layout.rows + 1;
+            let room = Rect { y, height: arcs.rows(), ..places.map }.intersection(places.map);
+            arcs.draw(frame.buffer_mut(), room, (&model.theme, &shades), plan.stages.len());
+        }
     }
-    if let Some(used) = shown.operators.as_ref().filter(|_| places.side.is_some()) {
-        let from = places.phases.y + 2;
-        let room = Rect { y: from, height: area.bottom().saturating_sub(from), ..places.map_title };
+    // What is free between the batch and the line of the stage, or the end.
+    let from = places.phases.y + 2;
+    let until = if places.side.is_some() { area.bottom() } else { places.below.y.saturating_sub(1) };
+    let room = Rect { y: from, height: until.saturating_sub(from), ..places.map_title };
+    if let Some(used) = &shown.operators {
         handovers::draw(frame, room, model, shown, used);
     }
-    if places.side.is_some() && plan.topology.is_some() {
-        let from = places.phases.y + 2;
-        let room = Rect { height: area.bottom().saturating_sub(from), y: from, ..places.map_title };
+    if plan.topology.is_some() {
         let selected = selected.or(score.bottleneck()).unwrap_or(0);
         let links =
             topology::Section { shown, theme: &model.theme, shades: Shades::new(&model.theme, model.depth), selected };
@@ -86,7 +94,15 @@ pub(in crate::tui) fn draw(
         draw_batch(frame, model, &shades, simulated, &places, (selected, limiting));
     }
     let stage = selected.unwrap_or_else(|| score.bottleneck().unwrap_or(0));
-    let facts = Facts::of(shown, plan, score, simulated, stage);
+    let mut facts = Facts::of(shown, plan, score, simulated, stage);
+    if shown.operators.is_some() {
+        // They share all devices: there are no stages to tell apart.
+        facts.title = format!("{} together", units::counted(plan.devices_used() as usize, "device"));
+        facts.rows.retain(|(name, _)| *name != DEGREES);
+    }
+    if places.side.is_some_and(|side| side.height >= WITH_TRAFFIC) {
+        facts.rows.extend(traffic::rows(shown, stage));
+    }
     let hue = Style::new().fg(shades.color(shades.stage(stage, plan.stages.len())));
     match places.side {
         Some(place) => {
@@ -104,8 +120,14 @@ pub(in crate::tui) fn draw(
     }
 }
 
-/// The map, made anew where the plan or the room is another.
-fn map_of(model: &mut Model, shown: &ShownRun, score: &Score, area: Rect, stages: usize) -> Option<Arc<MapLayout>> {
+/// The map and the arcs below it, made anew where the plan or the room is another.
+fn map_of(
+    model: &mut Model,
+    shown: &ShownRun,
+    score: &Score,
+    area: Rect,
+    stages: usize,
+) -> (Option<Arc<MapLayout>>, Option<Arc<Arcs>>) {
     let key = (model.generation, area.width, area.height);
     if model.overview.map.as_ref().is_none_or(|(known, _)| *known != key) {
         let device = model
@@ -113,7 +135,9 @@ fn map_of(model: &mut Model, shown: &ShownRun, score: &Score, area: Rect, stages
             .map
             .as_ref()
             .and_then(|(_, map)| map.atlas.seats.get(model.overview.cursor).map(|seat| seat.device));
-        let map = areas::map(&Atlas::of(shown), area, stages).map(Arc::new);
+        let (map, arcs) =
+            areas::map(shown, area, stages).map_or((None, None), |(map, arcs)| (Some(Arc::new(map)), arcs));
+        model.overview.arcs = arcs.map(Arc::new);
         let seats = map.iter().flat_map(|map| &map.atlas.seats);
         // The cursor stays on its device, or with its stage where that was edited.
         let wanted = model.overview.wanted.take();
@@ -125,7 +149,7 @@ fn map_of(model: &mut Model, shown: &ShownRun, score: &Score, area: Rect, stages
         model.overview.cursor = found.or_else(first).unwrap_or(0);
         model.overview.map = map.map(|map| (key, map));
     }
-    model.overview.map.as_ref().map(|(_, map)| map.clone())
+    (model.overview.map.as_ref().map(|(_, map)| map.clone()), model.overview.arcs.clone())
 }
 
 fn draw_map(
@@ -159,6 +183,7 @@ fn draw_map(
     let words: Vec<(&str, &str)> = match (moment.is_some(), layout.size.height) {
         (true, _) => vec![("colour", "activity"), ("height", memory)],
         (false, 0) => vec![("hue", "stage"), ("shade", "memory and load")],
+        (false, _) if stages < 2 => vec![("height", memory), ("shade", "load")],
         (false, _) => vec![("hue", "stage"), ("height", memory), ("shade", "load")],
     };
     let idle = layout.atlas.seats.iter().any(|seat| seat.stage.is_none());

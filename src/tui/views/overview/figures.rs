@@ -9,7 +9,7 @@ use ratatui::{
 
 use crate::{
     family::describe,
-    plan::Measure,
+    plan::{Measure, Plan, Score},
     planner::Status,
     tui::{
         model::Model, paint::facts::of_limit, shown::ShownRun, simulated::Simulated, theme::Role,
@@ -19,11 +19,18 @@ use crate::{
 };
 
 /// A value and what it is.
+#[derive(Default)]
 struct Figure {
     value: Vec<Span<'static>>,
     name: String,
     /// What stands beside the value where names have no line of their own.
     short: &'static str,
+    /// What is added to the value there, if there is room for it.
+    tail: String,
+    /// Its name where the whole has no room.
+    brief: &'static str,
+    /// Whether it comes before others where not all fit.
+    vital: bool,
 }
 
 impl Figure {
@@ -49,14 +56,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
 fn draw_named(frame: &mut Frame<'_>, area: Rect, model: &Model, figures: Vec<Figure>) {
     let room = usize::from(area.width) + GAPS.0;
     let whole = |figures: &[Figure]| figures.iter().map(|figure| figure.width() + GAPS.0).sum::<usize>();
-    // What does not fit is left out; what comes after it may.
-    let mut seen: Vec<Figure> = vec![];
-    for figure in figures {
-        if seen.is_empty() || whole(&seen) + figure.width() + GAPS.0 <= room {
-            seen.push(figure);
-        }
-    }
-    let figures = seen;
+    let figures = fitting(figures, room, whole);
     let spare = room.saturating_sub(whole(&figures));
     let gap = (GAPS.0 + spare / figures.len().max(1)).min(GAPS.1);
     let mut x = area.x;
@@ -70,23 +70,51 @@ fn draw_named(frame: &mut Frame<'_>, area: Rect, model: &Model, figures: Vec<Fig
     }
 }
 
+/// Those that fit, in their order: the vital ones before the others, and with a brief name what has no room with its own.
+fn fitting(mut figures: Vec<Figure>, room: usize, whole: impl Fn(&[Figure]) -> usize) -> Vec<Figure> {
+    let mut left: Vec<usize> = (0..figures.len()).collect();
+    left.sort_by_key(|&at| !figures[at].vital);
+    let mut taken = vec![false; figures.len()];
+    let mut used = 0;
+    for at in left {
+        let own = |figures: &[Figure]| whole(std::slice::from_ref(&figures[at]));
+        if used + own(&figures) > room && !figures[at].brief.is_empty() {
+            figures[at].name = figures[at].brief.into();
+        }
+        // The first stands there whether it fits or not.
+        if used == 0 || used + own(&figures) <= room {
+            used += own(&figures);
+            taken[at] = true;
+        }
+    }
+    figures.into_iter().zip(taken).filter(|(_, taken)| *taken).map(|(figure, _)| figure).collect()
+}
+
 fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, figures: Vec<Figure>) {
     let muted = model.theme.fg(Role::Muted);
+    let mut figures = figures;
+    let own = |figure: &Figure| {
+        let short = if figure.short.is_empty() { 0 } else { figure.short.len() + 1 };
+        GAPS.0 + short + figure.value.iter().map(Span::width).sum::<usize>()
+    };
+    let whole = |figures: &[Figure]| figures.iter().map(own).sum::<usize>();
+    let room = usize::from(area.width) + GAPS.0;
+    // Which one it is comes before what is not vital.
+    let vital = figures.iter().filter(|figure| figure.vital);
+    let tails = vital.map(|figure| own(figure) + Span::raw(figure.tail.as_str()).width()).sum::<usize>() <= room;
+    for figure in figures.iter_mut().filter(|figure| tails && !figure.tail.is_empty()) {
+        figure.value.push(Span::styled(std::mem::take(&mut figure.tail), muted));
+    }
+    let figures = fitting(figures, room, whole);
     let mut spans: Vec<Span<'static>> = vec![];
     for figure in figures {
-        let mut next = vec![];
         if !spans.is_empty() {
-            next.push(Span::raw("   "));
+            spans.push(Span::raw("   "));
         }
         if !figure.short.is_empty() {
-            next.push(Span::styled(format!("{} ", figure.short), muted));
+            spans.push(Span::styled(format!("{} ", figure.short), muted));
         }
-        next.extend(figure.value);
-        let width = |spans: &[Span<'_>]| spans.iter().map(Span::width).sum::<usize>();
-        if width(&spans) + width(&next) > usize::from(area.width) {
-            continue;
-        }
-        spans.extend(next);
+        spans.extend(figure.value);
     }
     frame.render_widget(Line::from(spans), area);
 }
@@ -98,6 +126,7 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
         value: value.into_iter().map(|(text, style)| Span::styled(text, style)).collect(),
         name: name.into(),
         short,
+        ..Figure::default()
     };
     let mut figures = vec![headline(model, shown, simulated)];
     let Some((plan, score)) = shown.plan() else { return figures };
@@ -117,7 +146,8 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
                 bubble if bubble < 0.1 => Role::Good,
                 _ => Role::Text,
             };
-            figures.push(figure(vec![(units::percent(timeline.bubble), text(role, false))], "bubble", "bubble"));
+            let value = vec![(units::percent(timeline.bubble), text(role, false))];
+            figures.push(Figure { vital: true, ..figure(value, "bubble", "bubble") });
         }
     }
     let limit = shown.limits.memory_bytes;
@@ -127,7 +157,9 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
         let (held, of) = of_limit(peak, limit);
         let held = if over { format!("✗ {held}") } else { held };
         let style = if over { text(Role::Bad, true) } else { text(Role::Text, false) };
-        figures.push(figure(vec![(held, style), (of, text(Role::Muted, false))], "fullest device", "fullest"));
+        let (name, tail) = fullest(shown, plan, score, simulated);
+        let value = vec![(held, style), (of, text(Role::Muted, false))];
+        figures.push(Figure { tail, vital: true, ..figure(value, &name, "fullest") });
     }
     figures.extend(last);
     if let Some(load) = shown.links.first() {
@@ -140,11 +172,15 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
     if let Some(simulated) =
         simulated.filter(|simulated| simulated.timeline.samples_per_s > 0.0 && shown.figures.is_empty())
     {
-        let rate = units::number(simulated.timeline.samples_per_s);
-        let unit = if simulated.pipeline.samples > 0.0 { " samples/s" } else { " microbatches/s" };
+        let rate = units::rate(simulated.timeline.samples_per_s);
         let one = matches!(plan.measure, Measure::Latency { .. });
-        let unit = if one { " samples/s" } else { unit };
-        let told = if one { "one after the other" } else { "throughput" };
+        // The profile does not say how many samples a microbatch has: it counts as one, here as in every figure.
+        let told = match (one, simulated.pipeline.samples > 0.0 || shown.names.noun == "device") {
+            (true, _) => "one after the other",
+            (false, true) => "throughput",
+            (false, false) => "each a microbatch",
+        };
+        let unit = " samples/s";
         figures.push(figure(vec![(rate, text(Role::Text, false)), (unit.into(), text(Role::Muted, false))], told, ""));
     }
     if let Some(promise) = simulated.and_then(|simulated| simulated.promise) {
@@ -160,13 +196,13 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
 fn headline(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Figure {
     let theme = &model.theme;
     let Some((plan, score)) = shown.plan() else {
-        return Figure { value: vec![], name: String::new(), short: "" };
+        return Figure { vital: true, ..Figure::default() };
     };
     let simulated = simulated.map(|simulated| simulated.timeline.iteration_s).filter(|seconds| *seconds > 0.0);
     let Some(seconds) = simulated else {
         let value = shown.outcome.objective.unwrap_or(score.value);
         let value = vec![Span::styled(plan.measure.show(value), theme.bold(Role::Text))];
-        return Figure { value, name: "planned".into(), short: "" };
+        return Figure { value, name: "planned".into(), vital: true, ..Figure::default() };
     };
     let mut value = vec![];
     let change = model.change().filter(|change| change.better.is_some());
@@ -179,20 +215,36 @@ fn headline(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> F
         Measure::OperatorCost(_) => "a training step",
         _ => "an iteration, simulated",
     };
-    Figure { value, name: name.into(), short: "" }
+    Figure { value, name: name.into(), vital: true, ..Figure::default() }
+}
+
+/// Which device is the fullest: the name of the figure, and what is said behind it where names have no line.
+fn fullest(shown: &ShownRun, plan: &Plan, score: &Score, simulated: Option<&Simulated>) -> (String, String) {
+    let planned = || score.stages.iter().map(|stage| stage.memory_bytes).collect();
+    let peaks: Vec<f64> = simulated.map_or_else(planned, |simulated| simulated.timeline.peak_memory_bytes.clone());
+    let most = peaks.iter().copied().fold(0.0, f64::max);
+    let at = peaks.iter().position(|&peak| peak >= most).filter(|&at| plan.stages.len() > 1 && at < plan.stages.len());
+    match at {
+        None => ("fullest device".into(), String::new()),
+        Some(at) if shown.names.noun == "device" => {
+            (format!("fullest, {}", shown.names.long(at)), format!(", {}", shown.names.short(at)))
+        }
+        Some(at) => (format!("fullest device, {}", shown.names.long(at)), format!(", {}", shown.names.long(at))),
+    }
 }
 
 /// What the last change did; before any change, how good the plan is known to be; of an edited plan what it breaks.
 fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Option<Figure> {
     let theme = &model.theme;
     let one = |text: String, style: Style, name: String, short: &'static str| {
-        Some(Figure { value: vec![Span::styled(text, style)], name, short })
+        Some(Figure { value: vec![Span::styled(text, style)], name, short, ..Figure::default() })
     };
     let (_, score) = shown.plan()?;
     if let [first, more @ ..] = score.violations.as_slice() {
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
         let told: String = first.to_string().chars().take(60).collect();
-        return one("✗ breaks a limit".into(), theme.bold(Role::Bad), format!("{told}{more}"), "");
+        let broken = one("✗ breaks a limit".into(), theme.bold(Role::Bad), format!("{told}{more}"), "");
+        return broken.map(|figure| Figure { vital: true, brief: "Stages tells which", ..figure });
     }
     if let Some(change) = model.change().filter(|_| simulated.is_some()) {
         let role = match change.better {
@@ -211,7 +263,8 @@ fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> O
             // Of its plans the first words; which schedule and the like stands on Stages.
             let plans = shown.outcome.proven_among.and_then(|plans| plans.split(',').next());
             let of = plans.map_or("of the best there can be".into(), |plans| format!("of the best of {plans}"));
-            one(told, theme.fg(Role::Text), of, "proven")
+            let standing = one(told, theme.fg(Role::Text), of, "proven");
+            standing.map(|figure| Figure { brief: "of the best", ..figure })
         }
         _ => None,
     }

@@ -5,6 +5,7 @@
 //! Cluster  126 of 128 devices                              legend  | Stage 4
 //! ██ ██ ██ ██  ██ ██ ██ ██    a cell a device: hue stage,          | forward    109.7 ms
 //! ▆▆ ▆▆ ▆▆ ▆▆  ██ ██ ██ ██    height memory, brightness load       | ..
+//! Transfers  who sends to whom, as arcs                            |
 //! Batch    256 microbatches, 1F1B                          legend  | What would help
 //!  1 ▐██▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇   a row a stage                 | 2x devices    1.98x
 //!    ├─ warm-up ─┤├──── steady ────┤├─ drain ─┤
@@ -12,6 +13,7 @@
 //! Where it is narrow, stage and help are lines below. Playing the batch moves a playhead over the strip, and cells of the map
 //! show what their devices do there.
 
+mod arcs;
 mod areas;
 mod below;
 mod draw;
@@ -19,6 +21,7 @@ mod figures;
 mod handovers;
 mod side;
 mod state;
+mod traffic;
 mod update;
 
 pub(in crate::tui) use draw::draw;

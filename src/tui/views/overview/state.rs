@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ratatui::layout::Rect;
 
+use super::arcs::Arcs;
 use crate::tui::paint::map_layout::MapLayout;
 
 /// State of the view.
@@ -15,6 +16,8 @@ pub(in crate::tui) struct Overview {
     pub wanted: Option<usize>,
     /// The last map and what it depends on: the plan, the width and the height.
     pub map: Option<((u64, u16, u16), Arc<MapLayout>)>,
+    /// What is drawn below it: who talks to whom.
+    pub arcs: Option<Arc<Arcs>>,
     /// Where it was drawn.
     pub area: Rect,
     /// Where the strip was.
