@@ -147,8 +147,8 @@ fn trained(folder: &Path) -> ScreenRequest {
 fn row(screen: &mut Offscreen, label: &str) -> String {
     let text = screen.text();
     let rows = text.lines().map(|line| line.trim_start_matches(['▌', ' ']).replace(['◂', '▸'], " "));
-    let values = rows.filter_map(|line| Some(line.strip_prefix(label)?.split_whitespace().next()?.to_string()));
-    values.last().unwrap_or_else(|| panic!("no {label} in\n{text}"))
+    let mut values = rows.filter_map(|line| Some(line.strip_prefix(label)?.split_whitespace().next()?.to_string()));
+    values.next_back().unwrap_or_else(|| panic!("no {label} in\n{text}"))
 }
 
 #[test]

@@ -366,7 +366,7 @@ impl<'a> Rates<'a> {
     }
 
     /// One activation sent to a neighbouring stage, each rank of the tensor group its part.
-    pub(crate) fn to_next_stage(&self) -> f64 {
+    pub(crate) fn to_next_stage(self) -> f64 {
         let bytes = 2.0 * self.run.tokens() * self.model.hidden as f64 / self.t();
         bytes / self.wired(|links| links.next_stage, self.link(self.run.layout.devices())) + HOP_S
     }
