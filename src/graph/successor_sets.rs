@@ -201,6 +201,7 @@ impl SuccessorSets {
     }
 
     /// Whether vertex `v` is a member of `set`.
+    #[inline]
     pub fn contains(&self, set: usize, v: usize) -> bool {
         self.bits[set * self.words + v / 64] >> (v % 64) & 1 == 1
     }

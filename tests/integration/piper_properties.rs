@@ -216,6 +216,24 @@ fn names_and_order_do_not_matter() {
     }
 }
 
+/// More sets than are planned over without a first plan that was made better near its cuts: whatever order the nodes stand
+/// in, and so wherever that search begins and ends, the plan is the best.
+#[test]
+fn a_wide_network_has_one_best_value_in_any_order() {
+    let limits =
+        Limits { devices: 4, microbatches: 4, memory_bytes: 90.0, bandwidth_bytes_per_s: 20.0, ..Limits::NEUTRAL };
+    for seed in 0..2 {
+        let wide = parallel_chains(4, 7, seed);
+        let before = plan(&problem(&wide, limits, &[]));
+        assert!(matches!(before.status, Status::Optimal | Status::Infeasible), "{before:?}");
+        let after = plan(&problem(&shuffled(&wide, &mut Random(seed)), limits, &[]));
+        assert_eq!((after.status, after.plan.is_some()), (before.status, before.plan.is_some()), "seed {seed}");
+        if let (Some(before), Some(after)) = (before.objective, after.objective) {
+            assert!(close(before, after), "seed {seed}: {before} becomes {after}");
+        }
+    }
+}
+
 #[test]
 fn the_plan_is_the_same_every_time_and_on_any_number_of_threads() {
     let pools = [1, 4].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());

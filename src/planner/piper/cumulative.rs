@@ -160,7 +160,7 @@ impl<'t, 'p, 'm, 'a> Tails<'t, 'p, 'm, 'a> {
                 if inner >= outer || last.devices >= most || !sources.is_within(position, row) {
                     continue;
                 }
-                let Some((least, _)) = self.probe.least_stage(outer, inner, &crossings) else { continue };
+                let Some((least, _)) = self.probe.least_stage((outer, inner), &crossings, 0) else { continue };
                 if least.saturating_add(last.devices) > most {
                     continue;
                 }

@@ -259,24 +259,6 @@ impl<'a> PiperModel<'a> {
             && nodes.least_a + nodes.least_b <= memory_bytes * (1.0 + 1e-9)
     }
 
-    /// The fewest replicas with which the stage `outer \ inner` may keep to `target`, going by compute alone; `None` if some
-    /// node does not offer the degree, or if with `y` microbatches in flight not even the smallest modes fit.
-    #[inline]
-    pub(super) fn least_replicas(
-        &self,
-        degree: usize,
-        (outer, inner): (usize, usize),
-        y: f64,
-        target: f64,
-        memory_bytes: f64,
-    ) -> Option<u32> {
-        let nodes = self.between(&self.degrees[degree], outer, inner);
-        if nodes.unsupported != 0 || nodes.least_a * y + nodes.least_b > memory_bytes * (1.0 + 1e-9) {
-            return None;
-        }
-        Some(whole_replicas(nodes.time_s / target))
-    }
-
     /// The fewest replicas with which a stage may keep to `target`, going by its cheapest edges and
     /// modes.
     #[inline]

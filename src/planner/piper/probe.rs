@@ -19,12 +19,13 @@
 //! only the windows are looked at. Where the slack is wide (tight memory), the inner sets are visited by a walk from the
 //! largest down instead, which turns back where a stage is too slow or too large whatever follows.
 //!
-//! Where the number of stages is given, there is a table of `F` for every number of them, each made from the one before.
+//! What a question with a larger load found bounds every one with a smaller load (`earlier`): most sets then come out as
+//! before after a few stages. Of the others four sums side by side tell most to be of no use (`lean`).
 //!
+//! Where the number of stages is given, there is a table of `F` for every number of them, each made from the one before.
 //! Time `O(pairs in the windows · degrees · |F|)`, memory `O(sets · |F|)`, both times the number of stages where that is
-//! given; no pair of sets is ever stored. Sets of one
-//! size do not depend on each other and are shared out among threads where there are many; where there are few, the inner sets
-//! of each are. `F` is the same for any number of threads.
+//! given; no pair of sets is ever stored. Threads share out sets of one size, or the inner sets of each where these
+//! are few; `F` is the same for any number of threads.
 
 use std::{
     ops::Range,
@@ -35,6 +36,8 @@ use rayon::prelude::*;
 
 use super::{
     cumulative::Tails,
+    earlier::Earlier,
+    lean::Lean,
     model::{Crossing, PiperModel},
     modes::{Oracle, StageKey},
     rest::{Borders, Rest},
@@ -50,7 +53,7 @@ pub(super) type Frontier = Vec<(u32, u32)>;
 pub(super) type FoundPair = (u32, u32, u32);
 
 /// A tensor degree and the replicas it may have.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Allowed {
     /// Index into the model's degrees.
     pub(super) degree: usize,
@@ -113,6 +116,10 @@ pub(super) struct Probe<'p, 'm, 'a> {
     rest: Option<(Rest, &'p Borders)>,
     /// The sets that a stage is put in front of.
     pub(super) sources: Sources,
+    /// What is known from a question with a larger load.
+    pub(super) earlier: Option<&'p Earlier>,
+    /// What tells most stages at a glance.
+    pub(super) lean: Option<&'p Lean>,
 }
 
 /// Those who answer questions about one model; they remember what they found out about its stages.
@@ -122,9 +129,12 @@ pub(super) struct Crew<'m, 'a> {
     heavier: Heavier,
     /// What edges take.
     borders: Borders,
+    lean: Option<Lean>,
     /// Whether warm-ups are rounded on from the last stage.
     rounds_on: bool,
     workers: Vec<Worker<'m, 'a>>,
+    /// What the last question that was answered by a plan tells.
+    earlier: Option<Earlier>,
 }
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -142,9 +152,9 @@ impl<'m, 'a> Crew<'m, 'a> {
         let many = model.widest_level() >= SHARED_OUT || model.sets.len() > MANY_INNER;
         let threads = if many { rayon::current_num_threads() } else { 1 };
         let worker = |_| Worker::new(Oracle::new(model, settings, memory_bytes, threads));
-        let (heavier, borders) = (Heavier::new(model), Borders::new(model));
+        let (heavier, borders, lean) = (Heavier::new(model), Borders::new(model), Lean::new(model));
         let rounds_on = settings.warm_up == WarmUp::Cumulative;
-        Crew { model, heavier, borders, rounds_on, workers: (0..threads).map(worker).collect() }
+        Crew { model, heavier, borders, lean, rounds_on, workers: (0..threads).map(worker).collect(), earlier: None }
     }
 
     /// Whether some knapsack was too large to be solved exactly.
@@ -164,23 +174,44 @@ impl<'m, 'a> Crew<'m, 'a> {
         stage_devices.sort_unstable();
         stage_devices.dedup();
         for worker in &mut self.workers {
-            worker.begin(question, model.sets.len());
+            worker.begin(question, model.degrees.len(), model.sets.len());
         }
         let tables = 1 + question.stages.unwrap_or(0);
         let mut frontiers = vec![vec![vec![]; model.sets.len()]; tables];
         frontiers[0][0] = vec![(0, 0)];
         let memory_bytes = self.workers[0].oracle.memory_bytes();
-        let rest = Rest::new(model, question.allowed, question.target, memory_bytes).map(|rest| (rest, &self.borders));
+        let rest = Rest::new(model, question.allowed, question.target, memory_bytes, question.most_replicas)
+            .map(|rest| (rest, &self.borders));
         let heavier = Some(&self.heavier).filter(|heavier| question.stages.is_none() && heavier.any());
         let heavier = heavier.filter(|_| !self.rounds_on);
         let sources = Sources::new(model, heavier.is_some());
         let widest = question.allowed.iter().map(|allowed| model.degrees[allowed.degree].t).max().unwrap_or(1);
-        let mut probe =
-            Probe { model, question, frontiers, behind_first: vec![], behind: 0, stage_devices, widest, rest, sources };
+        let earlier = self.earlier.as_ref().filter(|earlier| earlier.bounds(question));
+        let (behind_first, behind, lean) = (vec![], 0, self.lean.as_ref());
+        let mut probe = Probe {
+            model,
+            question,
+            frontiers,
+            behind_first,
+            behind,
+            stage_devices,
+            widest,
+            rest,
+            sources,
+            earlier,
+            lean,
+        };
         if self.rounds_on {
             return Tails::new(&probe).answer(&mut self.workers, search);
         }
-        probe.run(heavier, &mut self.workers, search)
+        let answer = probe.run(heavier, &mut self.workers, search);
+        let Probe { mut frontiers, behind_first, .. } = probe;
+        // With more replicas than sets the bounds would cost more than they save.
+        let few = question.most_replicas as usize <= model.sets.len();
+        if few && question.stages.is_none() && matches!(answer, Answer::Yes(_)) {
+            self.earlier = Some(Earlier::new(question, heavier, frontiers.swap_remove(0), behind_first));
+        }
+        answer
     }
 }
 
@@ -290,18 +321,27 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         Some(pairs)
     }
 
-    /// Sets that come next after a first stage of one of the sets with a node less, if these are known.
+    /// Sets that come next after a first stage of one of the sets with a node less, if these are known, and those that did for
+    /// a larger load.
     pub(super) fn behind_smaller(&self, outer: usize) -> Vec<u32> {
         let within = [self.model.within[outer]];
         let smaller = self.model.sets.below(outer).unwrap_or(&within);
-        let mut behind: Vec<u32> = smaller.iter().flat_map(|&set| &self.behind_first[set as usize]).copied().collect();
+        let earlier = self.earlier.iter().flat_map(|earlier| &earlier.behind_first[outer]);
+        let smaller = smaller.iter().flat_map(|&set| &self.behind_first[set as usize]);
+        let mut behind: Vec<u32> = smaller.chain(earlier).copied().collect();
         behind.sort_unstable();
         behind.dedup();
         behind
     }
 
+    /// The pairs of a set that a stage may have to be put in front of.
+    #[inline]
+    pub(super) fn useful_pairs(&self, set: usize) -> &Frontier {
+        self.sources.useful(set).unwrap_or_else(|| self.pairs(set))
+    }
+
     /// The pairs of a set that a stage is put in front of.
-    pub(super) fn pairs(&self, set: usize) -> &Frontier {
+    fn pairs(&self, set: usize) -> &Frontier {
         &self.frontiers[self.behind][set]
     }
 
@@ -317,12 +357,18 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
         ROUNDING * f64::from(self.question.devices)
     }
 
-    /// The fewest devices and replicas of any stage `outer \ inner` that keeps to the load, going by what its nodes and
-    /// edges take at the least; `None` if no number of devices would do. `crossings` are the edges into `outer`.
+    /// The fewest devices and replicas of any stage `outer \ inner` that keeps to the load with so many replicas behind it,
+    /// going by what its nodes and edges take at the least; `None` if no number of devices would do. `crossings` are the edges
+    /// into `outer`.
     #[inline]
-    pub(super) fn least_stage(&self, outer: usize, inner: usize, crossings: &[Crossing]) -> Option<(u32, u32)> {
+    pub(super) fn least_stage(
+        &self,
+        (outer, inner): (usize, usize),
+        crossings: &[Crossing],
+        behind: u32,
+    ) -> Option<(u32, u32)> {
         let least = match &self.rest {
-            Some((rest, borders)) => rest.stage(self.model, borders, (outer, inner), crossings),
+            Some((rest, borders)) => rest.stage(self.model, borders, (outer, inner), crossings, behind),
             None => {
                 let seconds = self.model.device_seconds[outer] - self.model.device_seconds[inner];
                 seconds / self.question.target - self.room()
@@ -336,10 +382,29 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
 
     /// Devices that a tail may take so that the rest can still be run.
     pub(super) fn most_devices(&self, outer: usize) -> Option<u32> {
+        let rest = self.rest.as_ref().and_then(|(rest, borders)| Some(rest.devices(outer, borders).next()?.1));
+        self.question.devices.checked_sub(self.even(outer).max(rest.unwrap_or(0)))
+    }
+
+    /// By replicas of a tail, a number of devices that is too many for the rest to be run, and 0 where none are few enough.
+    pub(super) fn too_many_devices(&self, outer: usize, by_replicas: &mut [u32]) {
+        let even = self.even(outer);
+        let too_many = |rest: u32| (self.question.devices + 1).saturating_sub(even.max(rest));
+        let (mut from, mut value) = (0, too_many(0));
+        for (replicas, devices) in self.rest.iter().flat_map(|(rest, borders)| rest.devices(outer, borders)) {
+            by_replicas[from..replicas as usize].fill(value);
+            (from, value) = (replicas as usize, too_many(devices));
+            if replicas > 0 && value <= 1 {
+                break;
+            }
+        }
+        by_replicas[from..].fill(value);
+    }
+
+    /// Devices that everything outside a set needs if all work is shared out evenly.
+    fn even(&self, outer: usize) -> u32 {
         let seconds = &self.model.device_seconds;
-        let even = self.devices_for((seconds[self.model.full()] - seconds[outer]).max(0.0));
-        let rest = self.rest.as_ref().map_or(0, |(rest, borders)| rest.devices(outer, borders));
-        self.question.devices.checked_sub(even.max(rest))
+        self.devices_for((seconds[self.model.full()] - seconds[outer]).max(0.0))
     }
 
     /// Ranges of positions in the list of sources that may hold the inner set of a stage of `outer`.

@@ -1,13 +1,15 @@
 //! How many devices a stage, or a part of the network whatever its stages, needs at the least.
 //!
-//! A stage on `t · d` devices that keeps to the load `T` within `M` bytes has at least one microbatch in flight, so for any
-//! share `λ` between 0 and 1
+//! A stage on `t · d` devices with `s` replicas behind it holds `y ≥ 1 + s / d` microbatches on each replica. If it keeps to
+//! the load `T` within `M` bytes, `d ≥ 1` gives `t · d ≥ t · (a · d · y + b · d) / M ≥ t · (a · (1 + s) + b) / M`, and so for
+//! any share `λ` between 0 and 1
 //!
 //! ```text
-//! t · d  ≥  λ · t · (compute + edges / W) / T  +  (1 − λ) · t · memory / M
+//! t · d  ≥  λ · t · (compute + edges / W) / T  +  (1 − λ) · t · (a · (1 + s) + b) / M
 //! ```
 //!
-//! and both terms are sums over its nodes. Each node takes the degree and mode in which it adds least; what that comes to
+//! and both terms are sums over its nodes. Everything in front of a tail has at least the tail's replicas behind it. Sums are
+//! kept for some numbers of replicas; between two of them those of the smaller one hold. Each node takes the degree and mode in which it adds least; what that comes to
 //! bounds the devices of any set of nodes from below. With `λ = 1` it is the work shared out evenly; less tells where memory
 //! forces slower modes, or more devices. The least `T` for which the whole network's bound leaves enough devices bounds every
 //! plan.
@@ -23,11 +25,18 @@ const SHARES: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
 const HALVINGS: usize = 40;
 /// Slack for rounding, as a share of all devices.
 const ROUNDING: f64 = 1e-9;
+/// Bytes of sums, about.
+const MOST_BYTES: usize = 16 << 20;
+
+/// By set, for each share: what its nodes add.
+type Sums = Vec<[f64; SHARES.len()]>;
 
 /// Devices by set, at one load.
 pub(super) struct Rest {
-    /// By set, for each share: what its nodes add.
-    sums: Vec<[f64; SHARES.len()]>,
+    /// For some numbers of replicas behind, ascending from none.
+    rows: Vec<(u32, Sums)>,
+    /// By replicas behind: the row that holds for them.
+    row_of: Vec<u16>,
     /// Devices that a device-second over the links takes.
     per_second: f64,
     /// Devices by which differences of sums may be off.
@@ -96,55 +105,88 @@ impl Borders {
     }
 }
 
-/// What one node adds, `None` where nothing can run it.
+/// What one node adds with so many replicas behind it, `None` where nothing can run it.
 fn node(
     model: &PiperModel<'_>,
     allowed: &[Allowed],
     v: usize,
-    target: f64,
-    memory_bytes: f64,
+    (target, memory_bytes): (f64, f64),
+    behind: u32,
     share: f64,
 ) -> Option<f64> {
     let adds = |allowed: &Allowed| {
         let degree = &model.degrees[allowed.degree];
         let adds = degree.choices[v].iter().map(|choice| {
             let time = if share > 0.0 { share * choice.time_s / target } else { 0.0 };
-            time + (1.0 - share) * choice.memory(1.0) / memory_bytes
+            time + (1.0 - share) * choice.memory(1.0 + f64::from(behind)) / memory_bytes
         });
         adds.reduce(f64::min).map(|least| f64::from(degree.t) * least)
     };
     allowed.iter().filter_map(adds).reduce(f64::min)
 }
 
+/// Numbers of replicas behind that get a row, from none up to at most `most`: all if there is room, else ever fewer.
+fn levels(most: u32, sets: usize) -> Vec<u32> {
+    let room = (MOST_BYTES / (sets * size_of::<[f64; SHARES.len()]>())).max(1);
+    let rising = |factor: f64| {
+        let next =
+            |&level: &u32| Some(((f64::from(level) * factor) as u32).max(level + 1)).filter(|&next| next <= most);
+        std::iter::successors(Some(0), next).collect::<Vec<u32>>()
+    };
+    let factors = [2.0, 4.0, f64::INFINITY];
+    factors.into_iter().map(rising).find(|levels| levels.len() <= room).unwrap_or_else(|| vec![0])
+}
+
 impl Rest {
-    /// `None` where sums say nothing: figures too far apart, or no load to keep to.
-    pub(super) fn new(model: &PiperModel<'_>, allowed: &[Allowed], target: f64, memory_bytes: f64) -> Option<Self> {
+    /// `None` where sums say nothing: figures too far apart, or no load to keep to. `most_replicas` may be behind a stage.
+    pub(super) fn new(
+        model: &PiperModel<'_>,
+        allowed: &[Allowed],
+        target: f64,
+        memory_bytes: f64,
+        most_replicas: u32,
+    ) -> Option<Self> {
         if model.far_apart || !target.is_finite() || target <= 0.0 || memory_bytes <= 0.0 {
             return None;
         }
-        let adds = |v: usize| SHARES.map(|share| node(model, allowed, v, target, memory_bytes, share).unwrap_or(0.0));
-        let adds: Vec<[f64; SHARES.len()]> = (0..model.dag.len()).map(adds).collect();
-        let mut sums = vec![[0.0; SHARES.len()]; model.sets.len()];
-        for set in 1..sums.len() {
+        let levels = levels(most_replicas, model.sets.len());
+        let adds = |behind: u32| -> Sums {
+            let adds = |v: usize| {
+                SHARES.map(|share| node(model, allowed, v, (target, memory_bytes), behind, share).unwrap_or(0.0))
+            };
+            (0..model.dag.len()).map(adds).collect()
+        };
+        let adds: Vec<Sums> = levels.iter().map(|&behind| adds(behind)).collect();
+        let mut rows: Vec<(u32, Sums)> =
+            levels.iter().map(|&behind| (behind, vec![[0.0; SHARES.len()]; model.sets.len()])).collect();
+        for set in 1..model.sets.len() {
             let within = model.within[set] as usize;
-            let mut sum = sums[within];
-            for v in model.sets.difference(set, within) {
-                sum.iter_mut().zip(&adds[v]).for_each(|(sum, adds)| *sum += adds);
+            let nodes = model.sets.difference(set, within);
+            for ((_, sums), adds) in rows.iter_mut().zip(&adds) {
+                let mut sum = sums[within];
+                for &v in &nodes {
+                    sum.iter_mut().zip(&adds[v]).for_each(|(sum, adds)| *sum += adds);
+                }
+                sums[set] = sum;
             }
-            sums[set] = sum;
         }
-        let most = sums[sums.len() - 1].iter().copied().fold(f64::from(model.limits.devices), f64::max);
-        Some(Rest { sums, per_second: 1.0 / target, room: ROUNDING * most })
+        let row_of = (0..=most_replicas).map(|s| rows.partition_point(|&(behind, _)| behind <= s) as u16 - 1).collect();
+        let full = rows.iter().flat_map(|(_, sums)| &sums[sums.len() - 1]).copied();
+        let most = full.fold(f64::from(model.limits.devices), f64::max);
+        Some(Rest { rows, row_of, per_second: 1.0 / target, room: ROUNDING * most })
     }
 
-    /// Devices that everything outside `set` needs.
-    pub(super) fn devices(&self, set: usize, borders: &Borders) -> u32 {
+    /// Devices that everything outside `set` needs, by replicas of the set: from so many on, ascending.
+    pub(super) fn devices<'r>(&'r self, set: usize, borders: &'r Borders) -> impl Iterator<Item = (u32, u32)> + 'r {
         let cut = borders.into[set].tails * self.per_second;
-        let most = self.between(self.sums.len() - 1, set, cut);
-        (most - self.room).ceil().max(0.0) as u32
+        self.rows.iter().map(move |(behind, sums)| {
+            let most = between(&sums[sums.len() - 1], &sums[set], cut);
+            (*behind, (most - self.room).ceil().max(0.0) as u32)
+        })
     }
 
-    /// Devices, not rounded to whole ones, that the stage `outer \ inner` needs; `crossings` are the edges into `outer`.
+    /// Devices, not rounded to whole ones, that the stage `outer \ inner` needs with so many replicas behind it; `crossings`
+    /// are the edges into `outer`.
     #[inline]
     pub(super) fn stage(
         &self,
@@ -152,21 +194,22 @@ impl Rest {
         borders: &Borders,
         (outer, inner): (usize, usize),
         crossings: &[Crossing],
+        behind: u32,
     ) -> f64 {
         let links = borders.of_stage(model, outer, inner, crossings) * self.per_second;
-        self.between(outer, inner, links) - self.room
+        let (_, sums) = &self.rows[usize::from(self.row_of[behind as usize])];
+        between(&sums[outer], &sums[inner], links) - self.room
     }
+}
 
-    /// The largest of the bounds for the nodes in between, with so many devices for edges.
-    #[inline]
-    fn between(&self, outer: usize, inner: usize, links: f64) -> f64 {
-        let (a, b) = (&self.sums[outer], &self.sums[inner]);
-        let mut most: f64 = 0.0;
-        for i in 0..SHARES.len() {
-            most = most.max(a[i] - b[i] + SHARES[i] * links);
-        }
-        most
+/// The largest of the bounds for the nodes in between, with so many devices for edges.
+#[inline]
+fn between(outer: &[f64; SHARES.len()], inner: &[f64; SHARES.len()], links: f64) -> f64 {
+    let mut most: f64 = 0.0;
+    for i in 0..SHARES.len() {
+        most = most.max(outer[i] - inner[i] + SHARES[i] * links);
     }
+    most
 }
 
 /// A load below which no plan can be on so many devices.
@@ -177,7 +220,7 @@ pub(super) fn least_load(model: &PiperModel<'_>, allowed: &[Allowed], devices: u
     }
     let enough = |target: f64| {
         SHARES.iter().all(|&share| {
-            let adds = |v: usize| node(model, allowed, v, target, memory_bytes, share).unwrap_or(0.0);
+            let adds = |v: usize| node(model, allowed, v, (target, memory_bytes), 0, share).unwrap_or(0.0);
             (0..model.dag.len()).map(adds).sum::<f64>() * (1.0 - ROUNDING) <= f64::from(devices)
         })
     };

@@ -1,26 +1,32 @@
-//! Which sets a stage is put in front of: those that no larger set makes useless.
+//! Which tails a stage is put in front of: those that no larger one makes useless.
 //!
-//! Let `x` be a node that may be run next before the tail `D`, so that all its successors are in `D`. If the tail `D + x`
-//! can be run with as few devices and replicas as `D`, and whatever stage `x` was in is no slower without it, then no plan
-//! needs `D` as a tail: every stage before it that holds `x` gives it up. Such a stage saves the time of `x`, and what `x`
-//! pays for the edges to its successors, which are in other stages in any case; what its tails now pay for the edges into
-//! `x` is added. Memory only falls. So each of those nodes is *heavy* for which the first is more than the second, at every
-//! degree and whatever the modes.
+//! Let `X` be nodes that may be run next before the tail `D`, so that `D ∪ X` is a tail too. If `D ∪ X` can be run with as few
+//! devices and replicas as `D` is, and whatever stage some of `X` were in is no slower without them, then no plan needs `D` as
+//! a tail run that way: every stage before it that holds some of `X` gives these up. Such a stage saves their time, and what
+//! they pay for the edges to their successors outside the stage; what its other nodes now pay for the edges into `X` is added.
+//! Memory only falls. `X` is *heavy* if the first is no less than the second at every degree, whatever the modes and whichever
+//! part of `X` the stage holds.
 //!
-//! Of the sets that can be run with so many devices and replicas mostly the largest remain. A step by one node is
-//! enough: what a useless set is beaten by may itself be useless, but there is an end to it. Not so where the number of
-//! stages is given, since a stage may vanish. `O(steps between sets · undominated pairs)` for each question.
+//! Looked at are single nodes `x` and pairs of an `x` with a predecessor `w`: mostly an `x` is not heavy because the edge into it
+//! is dear, which then makes `w` heavy. A stage that holds `w` alone has all successors of `w` behind it, so `w` must be heavy
+//! by itself; one that holds `x` alone does not pay for the edge between them.
+//!
+//! Of the tails that can be run with so many devices and replicas mostly the largest remain. Such small steps are enough:
+//! what a useless tail is beaten by may itself be useless, but there is an end to it (from the last cut on, each grows until it is
+//! useful, and what is behind it is made of useful ones). Not so where the number of stages is given, since a stage may vanish.
+//! `O(steps between sets · undominated pairs)` for each question.
 
 use std::ops::Range;
 
 use super::{
+    earlier::covers,
     model::{Degree, PiperModel},
     prices::rounding,
     probe::Frontier,
 };
 use crate::graph::SuccessorSets;
 
-/// By set: the sets that have one heavy node less.
+/// By set: the sets that have some heavy nodes less.
 pub(super) struct Heavier {
     lighter: Vec<Vec<u32>>,
 }
@@ -32,12 +38,46 @@ impl Heavier {
         if model.far_apart || full == 0 || model.sets.below(full).is_none() {
             return Heavier { lighter: vec![] };
         }
-        let heavy: Vec<bool> = (0..model.dag.len()).map(|v| is_heavy(model, v)).collect();
-        let steps = |set: usize| {
-            let below = model.sets.below(set).unwrap_or_default().iter().copied();
-            below.filter(|&below| model.sets.difference(set, below as usize).iter().all(|&v| heavy[v])).collect()
+        let alone: Vec<bool> = (0..model.dag.len()).map(|v| no_slower_without(model, &[v], None)).collect();
+        // By edge: whether its ends are heavy together.
+        let together: Vec<bool> = model
+            .dag
+            .edges()
+            .iter()
+            .map(|&(w, x)| {
+                let (w, x) = (w as usize, x as usize);
+                alone[w]
+                    && !alone[x]
+                    && no_slower_without(model, &[w, x], None)
+                    && no_slower_without(model, &[x], Some(w))
+            })
+            .collect();
+        // By set: those with one node less, and that node.
+        let steps: Vec<Vec<(u32, usize)>> = (0..=full)
+            .map(|set| {
+                let below = model.sets.below(set).unwrap_or_default().iter();
+                below.map(|&below| (below, model.sets.difference(set, below as usize)[0])).collect()
+            })
+            .collect();
+        let lighter = |set: usize| {
+            let mut lighter = vec![];
+            for &(below, w) in &steps[set] {
+                if alone[w] {
+                    lighter.push(below);
+                }
+                for &edge in model.dag.out_edges(w).iter().filter(|&&edge| together[edge as usize]) {
+                    let x = model.dag.edges()[edge as usize].1 as usize;
+                    lighter.extend(steps[below as usize].iter().filter(|&&(_, v)| v == x).map(|&(below, _)| below));
+                }
+            }
+            lighter
         };
-        Heavier { lighter: (0..=full).map(steps).collect() }
+        Heavier { lighter: (0..=full).map(lighter).collect() }
+    }
+
+    /// The sets that have some heavy nodes less than one.
+    pub(super) fn lighter(&self, set: usize) -> &[u32] {
+        &self.lighter[set]
     }
 
     /// Whether there is any.
@@ -46,20 +86,32 @@ impl Heavier {
     }
 }
 
-/// Whether no stage is slower without the node, if all its successors are in other stages.
-fn is_heavy(model: &PiperModel<'_>, v: usize) -> bool {
+/// Whether no stage is slower without these of its nodes, if their successors but themselves are in other stages; `outside` is
+/// one of their predecessors that is as well.
+fn no_slower_without(model: &PiperModel<'_>, nodes: &[usize], outside: Option<usize>) -> bool {
+    let edges = model.dag.edges();
+    let tail = |degree: &Degree, edge: u32| {
+        let pays = degree.edge_out[edge as usize];
+        degree.ranges.as_ref().map_or((pays, pays), |ranges| {
+            let span = ranges.tails_pay[edge as usize];
+            (span.least, span.most)
+        })
+    };
     let no_slower = |(at, degree): (usize, &Degree)| {
-        let Some(time_s) = degree.choices[v].iter().map(|choice| choice.time_s).reduce(f64::min) else { return true };
-        let tail = |edge: u32| {
-            let pays = degree.edge_out[edge as usize];
-            degree.ranges.as_ref().map_or((pays, pays), |ranges| {
-                let span = ranges.tails_pay[edge as usize];
-                (span.least, span.most)
-            })
-        };
-        let saved: f64 = model.dag.out_edges(v).iter().map(|&edge| tail(edge).0).sum();
-        let added: f64 = model.dag.in_edges(v).iter().map(|&edge| tail(edge).1).sum();
-        let seconds = time_s + (saved - added) / model.limits.bandwidth_bytes_per_s;
+        let mut seconds = 0.0;
+        for &v in nodes {
+            let Some(time_s) = degree.choices[v].iter().map(|choice| choice.time_s).reduce(f64::min) else {
+                return true;
+            };
+            let leaves = |edge: &&u32| !nodes.contains(&(edges[**edge as usize].1 as usize));
+            let enters = |edge: &&u32| {
+                let from = edges[**edge as usize].0 as usize;
+                !nodes.contains(&from) && outside != Some(from)
+            };
+            let saved: f64 = model.dag.out_edges(v).iter().filter(leaves).map(|&edge| tail(degree, edge).0).sum();
+            let added: f64 = model.dag.in_edges(v).iter().filter(enters).map(|&edge| tail(degree, edge).1).sum();
+            seconds += time_s + (saved - added) / model.limits.bandwidth_bytes_per_s;
+        }
         // More than sums may be off by.
         seconds >= 2.0 * rounding(model) * model.most_seconds(at, 1)
     };
@@ -92,21 +144,30 @@ pub(super) struct Sources {
     /// Their bits, in the same order side by side: most sets are tried in vain, which takes a look at these.
     rows: Vec<u64>,
     words: usize,
-    /// By set, whether it is useless; empty where none is looked for.
-    useless: Vec<bool>,
+    /// By set: the pairs that no larger set makes useless, once that is settled; empty where none are looked for.
+    useful: Vec<Option<Frontier>>,
 }
 
 impl Sources {
     /// All sets, or if useless ones are to be found (`pruned`) just the empty one.
     pub(super) fn new(model: &PiperModel<'_>, pruned: bool) -> Self {
         let source = |set: u32| Source { set, devices: 0, device_seconds: model.device_seconds[set as usize] };
-        let (settled, useless) = if pruned {
-            (vec![source(0)], vec![false; model.sets.len()])
+        let (settled, useful) = if pruned {
+            (vec![source(0)], vec![None; model.sets.len()])
         } else {
             (model.by_device_seconds.iter().map(|&set| source(set)).collect(), vec![])
         };
-        let rows = settled.iter().flat_map(|source| model.sets.row(source.set as usize)).copied().collect();
-        Sources { settled, rows, words: model.sets.words(), useless }
+        let mut sources = Sources { settled, rows: vec![], words: model.sets.words(), useful };
+        sources.line_up(&model.sets);
+        sources
+    }
+
+    /// Puts the bits in the order of the settled ones.
+    fn line_up(&mut self, sets: &SuccessorSets) {
+        self.rows.clear();
+        for source in &self.settled {
+            self.rows.extend_from_slice(sets.row(source.set as usize));
+        }
     }
 
     /// Whether the set at a position among the settled ones lies within a set with these bits.
@@ -121,15 +182,17 @@ impl Sources {
 
     /// The sets within `outer` of which it is not known yet whether they are useless: those with one node less.
     pub(super) fn unsettled<'s>(&self, sets: &'s SuccessorSets, outer: usize) -> &'s [u32] {
-        if self.useless.is_empty() { &[] } else { sets.below(outer).unwrap_or_default() }
+        if self.useful.is_empty() { &[] } else { sets.below(outer).unwrap_or_default() }
     }
 
-    /// Whether a stage may have to be put in front of the set.
-    pub(super) fn useful(&self, set: usize) -> bool {
-        self.useless.get(set) != Some(&true)
+    /// The pairs of a set that a stage may have to be put in front of, if they are known to be fewer than all.
+    #[inline]
+    pub(super) fn useful(&self, set: usize) -> Option<&Frontier> {
+        self.useful.get(set)?.as_ref()
     }
 
-    /// Goes on once the pairs of a level's sets are known: that settles the sets with one node less.
+    /// Goes on once the pairs of a level's sets are known: that settles the sets with one node less, and those with two nodes less
+    /// may have fewer useful pairs.
     pub(super) fn advance(
         &mut self,
         model: &PiperModel<'_>,
@@ -138,33 +201,31 @@ impl Sources {
         level: Range<usize>,
     ) {
         let size = model.sets.size(level.start);
+        let before = (0..level.start).rev().take_while(|&set| set > 0 && model.sets.size(set) + 1 == size);
+        let first = before.last().unwrap_or(level.start);
+        for (useful, pairs) in self.useful.iter_mut().zip(pairs).take(level.start).skip(first) {
+            *useful = Some(pairs.clone());
+        }
         for set in level.clone().filter(|&set| !pairs[set].is_empty()) {
             for &lighter in &heavier.lighter[set] {
-                if covers(&pairs[set], &pairs[lighter as usize]) {
-                    self.useless[lighter as usize] = true;
+                if let Some(useful) = &mut self.useful[lighter as usize] {
+                    useful.retain(|&pair| !covers(&pairs[set], pair));
                 }
             }
         }
-        let before = (0..level.start).rev().take_while(|&set| set > 0 && model.sets.size(set) + 1 == size);
-        for set in before.filter(|&set| !self.useless[set]) {
-            let Some(&(_, devices)) = pairs[set].last() else { continue };
-            let device_seconds = model.device_seconds[set];
-            // Its place is among the last.
-            let after = self.settled.iter().rev().take_while(|known| known.device_seconds > device_seconds).count();
-            let source = Source { set: set as u32, devices, device_seconds };
-            let position = self.settled.len() - after;
-            self.settled.insert(position, source);
-            let at = position * self.words;
-            self.rows.splice(at..at, model.sets.row(set).iter().copied());
-        }
+        let new = (first..level.start).map(|set| Source {
+            set: set as u32,
+            devices: 0,
+            device_seconds: model.device_seconds[set],
+        });
+        self.settled.extend(new);
+        let useful = &self.useful;
+        self.settled.retain_mut(|source| {
+            let fewest = useful[source.set as usize].as_ref().map_or(Some(0), |pairs| Some(pairs.last()?.1));
+            source.devices = fewest.unwrap_or_default();
+            fewest.is_some()
+        });
+        self.settled.sort_by(|a, b| a.device_seconds.total_cmp(&b.device_seconds));
+        self.line_up(&model.sets);
     }
-}
-
-/// Whether for each of the `others` there is a pair with no more replicas and no more devices.
-fn covers(pairs: &Frontier, others: &Frontier) -> bool {
-    others.iter().all(|&(s, j)| {
-        // Of the pairs with as few replicas the last has the fewest devices.
-        let within = pairs.partition_point(|&(replicas, _)| replicas <= s);
-        within > 0 && pairs[within - 1].1 <= j
-    })
 }

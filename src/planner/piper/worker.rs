@@ -4,9 +4,11 @@
 //! outer set; [`super::probe`] says why that finds all of them.
 
 use super::{
+    lean::{self, Within},
     model::Crossing,
     modes::{Oracle, StageKey},
     probe::{Allowed, FoundPair, NONE, Probe, Question},
+    scratch::Scratch,
 };
 
 /// With more inner sets than this in the windows of a set, walking down from it is faster than trying them all.
@@ -22,13 +24,26 @@ impl Share {
     pub(super) const ALL: Share = Share { hand: 0, hands: 1 };
 }
 
+/// A set whose stages are tried.
+struct Outer {
+    set: usize,
+    /// Devices that may be of use.
+    most: u32,
+    /// The edges into it.
+    crossings: Vec<Crossing>,
+    figures: Option<lean::Outer>,
+    within: Within,
+}
+
 /// What one thread needs to find frontiers.
 pub(super) struct Worker<'m, 'a> {
     pub(super) oracle: Oracle<'m, 'a>,
-    /// Fewest devices with so many replicas or fewer, for the set at hand.
-    fewest: Vec<u32>,
-    /// The inner set of the stage that does with these.
-    by: Vec<u32>,
+    /// The pairs of the set at hand.
+    scratch: Scratch,
+    /// For the stage at hand, by degree: the replicas it needs by its sums; 1 where these are not known.
+    needed: Vec<f64>,
+    /// The fewest that are allowed, if these may be of use.
+    least_d: Vec<Option<u32>>,
     /// By set: the outer set whose walk saw it last.
     stamps: Vec<u32>,
     stack: Vec<u32>,
@@ -36,87 +51,98 @@ pub(super) struct Worker<'m, 'a> {
 
 impl<'m, 'a> Worker<'m, 'a> {
     pub(super) fn new(oracle: Oracle<'m, 'a>) -> Self {
-        Worker { oracle, fewest: vec![], by: vec![], stamps: vec![], stack: vec![] }
+        Worker { oracle, scratch: Scratch::default(), needed: vec![], least_d: vec![], stamps: vec![], stack: vec![] }
     }
 
     /// Clears what belongs to one question over so many sets.
-    pub(super) fn begin(&mut self, question: &Question<'_>, sets: usize) {
-        self.fewest = vec![NONE; question.most_replicas as usize + 1];
-        self.by = vec![NONE; self.fewest.len()];
+    pub(super) fn begin(&mut self, question: &Question<'_>, degrees: usize, sets: usize) {
+        self.needed = vec![1.0; degrees];
+        self.least_d = vec![None; question.allowed.len()];
+        self.scratch = Scratch::new(question.most_replicas);
         self.stamps = vec![NONE; sets];
     }
 
     /// The undominated pairs of a set, from those of a share of all smaller ones, each with the set behind its first stage.
     pub(super) fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize, share: Share) -> Vec<FoundPair> {
+        let least = probe.earlier.map(|earlier| &earlier.least[outer]);
+        let most = self.scratch.begin(|by_replicas| probe.too_many_devices(outer, by_replicas), least);
+        if self.scratch.is_closed() {
+            return vec![];
+        }
         let crossings = probe.model.crossings(outer);
-        let Some(most) = probe.most_devices(outer) else { return vec![] };
-        let mut touched = usize::MAX;
+        let figures = probe.lean.map(|lean| lean.outer(probe.model, outer, &crossings));
+        let within = Within::new(probe.model, probe.question.target, self.oracle.memory_bytes());
+        let outer = Outer { set: outer, most, crossings, figures, within };
         // What comes next for a smaller set mostly does for this one: with few devices known, most others are out at once.
-        for &inner in probe.behind_smaller(outer).iter().skip(share.hand).step_by(share.hands) {
-            if probe.pairs(inner as usize).last().is_some_and(|&(_, devices)| devices < most) {
-                self.extend_all(probe, outer, inner as usize, most, &crossings, &mut touched);
+        // These are so few that they are not shared out.
+        for inner in probe.behind_smaller(outer.set) {
+            if probe.useful_pairs(inner as usize).last().is_some_and(|&(_, devices)| devices < most) {
+                self.extend_all(probe, &outer, inner as usize);
             }
         }
-        let windows = probe.windows(outer, most);
+        if !self.scratch.is_closed() {
+            self.try_others(probe, &outer, share);
+        }
+        self.scratch.collect()
+    }
+
+    /// Tries the stages in front of a share of all smaller sets.
+    fn try_others(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer, share: Share) {
+        let &Outer { set, most, .. } = outer;
+        let windows = probe.windows(set, most);
         let candidates: usize = windows.iter().map(|(from, to)| to - from).sum();
-        if candidates > MANY_CANDIDATES && probe.model.sets.below(outer).is_some() {
-            self.walk(probe, outer, most, &crossings, share, &mut touched);
-        } else {
-            let (device_seconds, target) = (probe.model.device_seconds[outer], probe.question.target);
-            let room = f64::from(most) + probe.room();
-            let row = probe.model.sets.row(outer);
-            for (from, to) in windows {
-                for position in (from + share.hand..to).step_by(share.hands) {
-                    if !probe.sources.is_within(position, row) {
-                        continue;
-                    }
-                    let source = &probe.sources.settled[position];
-                    if !source.leaves_enough(device_seconds, target, room) {
-                        continue;
-                    }
-                    let inner = source.set as usize;
-                    let Some(&(_, devices)) = probe.pairs(inner).last() else { continue };
-                    if devices < most && inner < outer {
-                        self.extend_all(probe, outer, inner, most, &crossings, &mut touched);
-                    }
+        if candidates > MANY_CANDIDATES && probe.model.sets.below(set).is_some() {
+            self.walk(probe, outer, share);
+            return;
+        }
+        let (device_seconds, target) = (probe.model.device_seconds[set], probe.question.target);
+        let room = f64::from(most) + probe.room();
+        let row = probe.model.sets.row(set);
+        for (from, to) in windows {
+            for position in (from + share.hand..to).step_by(share.hands) {
+                if !probe.sources.is_within(position, row) {
+                    continue;
                 }
-            }
-            for &inner in probe.sources.unsettled(&probe.model.sets, outer).iter().skip(share.hand).step_by(share.hands)
-            {
-                if probe.pairs(inner as usize).last().is_some_and(|&(_, devices)| devices < most) {
-                    self.extend_all(probe, outer, inner as usize, most, &crossings, &mut touched);
+                let source = &probe.sources.settled[position];
+                if !source.leaves_enough(device_seconds, target, room) {
+                    continue;
+                }
+                let inner = source.set as usize;
+                let Some(&(_, devices)) = probe.useful_pairs(inner).last() else { continue };
+                if devices < most && inner < set {
+                    self.extend_all(probe, outer, inner);
+                    if self.scratch.is_closed() {
+                        return;
+                    }
                 }
             }
         }
-        self.collect(touched)
+        for &inner in probe.sources.unsettled(&probe.model.sets, set).iter().skip(share.hand).step_by(share.hands) {
+            if probe.useful_pairs(inner as usize).last().is_some_and(|&(_, devices)| devices < most) {
+                self.extend_all(probe, outer, inner as usize);
+            }
+        }
     }
 
     /// Visits the inner sets of `outer` from the largest down, each once, and turns back where the stage has become too
     /// slow or too large for any degree: larger stages only get worse.
-    fn walk(
-        &mut self,
-        probe: &Probe<'_, '_, '_>,
-        outer: usize,
-        most: u32,
-        crossings: &[Crossing],
-        share: Share,
-        touched: &mut usize,
-    ) {
-        self.stamps[outer] = outer as u32;
+    fn walk(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer, share: Share) {
+        let &Outer { set: whole, most, .. } = outer;
+        self.stamps[whole] = whole as u32;
         self.stack.clear();
-        self.stack.push(outer as u32);
+        self.stack.push(whole as u32);
         while let Some(set) = self.stack.pop() {
             for &inner in probe.model.sets.below(set as usize).unwrap_or_default() {
                 let inner = inner as usize;
-                if self.stamps[inner] == outer as u32 {
+                if self.stamps[inner] == whole as u32 {
                     continue;
                 }
-                self.stamps[inner] = outer as u32;
+                self.stamps[inner] = whole as u32;
                 let may_fit = probe.question.allowed.iter().any(|allowed| {
                     let most_d = (most / probe.model.degrees[allowed.degree].t).min(probe.question.most_replicas);
                     probe.model.may_fit(
                         allowed.degree,
-                        outer,
+                        whole,
                         inner,
                         most_d,
                         probe.question.target,
@@ -128,91 +154,76 @@ impl<'m, 'a> Worker<'m, 'a> {
                 }
                 self.stack.push(inner as u32);
                 let own = inner % share.hands == share.hand;
-                if own
-                    && probe.sources.useful(inner)
-                    && probe.pairs(inner).last().is_some_and(|&(_, devices)| devices < most)
-                {
-                    self.extend_all(probe, outer, inner, most, crossings, touched);
+                if own && probe.useful_pairs(inner).last().is_some_and(|&(_, devices)| devices < most) {
+                    self.extend_all(probe, outer, inner);
                 }
             }
         }
     }
 
-    fn extend_all(
-        &mut self,
-        probe: &Probe<'_, '_, '_>,
-        outer: usize,
-        inner: usize,
-        most: u32,
-        crossings: &[Crossing],
-        touched: &mut usize,
-    ) {
-        if !self.may_be_better(probe, (outer, inner), most, crossings) {
+    /// Puts every stage `outer \ inner` that may do with fewer devices than are known in front of the pairs of the inner set: most
+    /// may not, which its sums tell.
+    fn extend_all(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer, inner: usize) {
+        let pairs = probe.useful_pairs(inner);
+        let (behind, fewest) = (pairs[0].0, pairs[pairs.len() - 1].1);
+        if let (Some(lean), Some(figures)) = (probe.lean, &outer.figures) {
+            lean.replicas(probe.model, figures, inner, outer.within.behind(behind), &mut self.needed);
+        }
+        // A stage has a replica.
+        let most = self.scratch.to_beat(behind + 1).saturating_sub(fewest);
+        let mut any = false;
+        for (at, allowed) in probe.question.allowed.iter().enumerate() {
+            self.least_d[at] = None;
+            let (t, needed) = (probe.model.degrees[allowed.degree].t, self.needed[allowed.degree]);
+            // Most end here. Not a number where there is neither work nor time for it.
+            if needed * f64::from(t) >= f64::from(most) {
+                continue;
+            }
+            let enough = allowed.replicas.partition_point(|&d| f64::from(d) < needed);
+            let Some(&d) = allowed.replicas.get(enough) else { continue };
+            let devices = t.saturating_mul(d);
+            let better = |&(s, j): &(u32, u32)| self.scratch.may_be_better(s + d, devices.saturating_add(j));
+            if devices < most && pairs.iter().any(better) {
+                self.least_d[at] = Some(d);
+                any = true;
+            }
+        }
+        if !any || !self.may_be_better(probe, outer, inner) {
             return;
         }
-        for allowed in probe.question.allowed {
-            self.extend(probe, allowed, (outer, inner), most, crossings, touched);
+        for (at, allowed) in probe.question.allowed.iter().enumerate() {
+            if let Some(least_d) = self.least_d[at] {
+                self.extend(probe, allowed, outer, inner, least_d);
+            }
         }
     }
 
     /// Whether a stage of `outer` in front of `inner` may do with fewer devices than are known, going by what its nodes and
-    /// edges take at the least: most may not, and nothing else needs to be known of them.
+    /// edges take at the least where slower modes make up for memory.
     #[inline]
-    fn may_be_better(
-        &self,
-        probe: &Probe<'_, '_, '_>,
-        (outer, inner): (usize, usize),
-        most: u32,
-        crossings: &[Crossing],
-    ) -> bool {
-        let Some((devices, replicas)) = probe.least_stage(outer, inner, crossings) else { return false };
-        probe.pairs(inner).iter().any(|&(s, j)| {
-            let all = j.saturating_add(devices);
-            all <= most && self.fewest.get((s + replicas) as usize).is_some_and(|&known| all < known)
-        })
+    fn may_be_better(&self, probe: &Probe<'_, '_, '_>, outer: &Outer, inner: usize) -> bool {
+        let pairs = probe.useful_pairs(inner);
+        let least = probe.least_stage((outer.set, inner), &outer.crossings, pairs[0].0);
+        let Some((devices, replicas)) = least else { return false };
+        pairs.iter().any(|&(s, j)| self.scratch.may_be_better(s + replicas, j.saturating_add(devices)))
     }
 
-    /// Puts the stage `outer \ inner` at one degree in front of every pair of the inner frontier.
-    fn extend(
-        &mut self,
-        probe: &Probe<'_, '_, '_>,
-        allowed: &Allowed,
-        (outer, inner): (usize, usize),
-        most: u32,
-        crossings: &[Crossing],
-        touched: &mut usize,
-    ) {
+    /// Puts the stage `outer \ inner` at one degree with at least so many replicas in front of every pair of the inner set.
+    fn extend(&mut self, probe: &Probe<'_, '_, '_>, allowed: &Allowed, outer: &Outer, inner: usize, least_d: u32) {
+        let &Outer { set, most, ref crossings, .. } = outer;
         let target = probe.question.target;
         let t = probe.model.degrees[allowed.degree].t;
-        let pairs = probe.pairs(inner);
-        // Whatever is behind, one more microbatch is in flight than without it.
-        let least_in_flight = if pairs[0].0 > 0 { 2.0 } else { 1.0 };
-        let memory_bytes = self.oracle.memory_bytes();
-        let stage = (outer, inner);
-        let Some(least_d) = probe.model.least_replicas(allowed.degree, stage, least_in_flight, target, memory_bytes)
-        else {
-            return;
-        };
-        let promising = |d: u32| {
-            let (last, devices) = (pairs[pairs.len() - 1], t.saturating_mul(d));
-            devices.saturating_add(last.1) <= most
-                && pairs
-                    .iter()
-                    .any(|&(s, j)| self.fewest.get((s + d) as usize).is_some_and(|&known| devices + j < known))
-        };
-        if !promising(least_d) {
-            return;
-        }
-        let Some(stage) = probe.model.stage(allowed.degree, outer, inner, crossings) else { return };
+        let pairs = probe.useful_pairs(inner);
+        let Some(stage) = probe.model.stage(allowed.degree, set, inner, crossings) else { return };
         let least_d = least_d.max(probe.model.least_replicas_of(&stage, target));
-        let key = StageKey { degree: allowed.degree as u32, outer: outer as u32, inner: inner as u32 };
+        let key = StageKey { degree: allowed.degree as u32, outer: set as u32, inner: inner as u32 };
         let mut next = 0;
         for &d in &allowed.replicas[allowed.replicas.partition_point(|&d| d < least_d)..] {
             // Pairs with too many replicas for this d have too many for every larger one.
             let reachable = pairs.partition_point(|&(s, _)| s + d <= probe.question.most_replicas);
             let devices = t.saturating_mul(d);
             // What is no better than known with d replicas is not with more of them either.
-            let better = |&(s, j): &(u32, u32)| devices + j <= most && devices + j < self.fewest[(s + d) as usize];
+            let better = |&(s, j): &(u32, u32)| self.scratch.may_be_better(s + d, devices + j);
             while next < reachable && !better(&pairs[next]) {
                 next += 1;
             }
@@ -231,32 +242,9 @@ impl<'m, 'a> Worker<'m, 'a> {
             for (i, &(s, j)) in pairs.iter().enumerate().take(last + 1).skip(next) {
                 // A pair may lack devices where a later one, with fewer, does not.
                 if devices + j <= most && in_flight(i) <= most_in_flight {
-                    self.lower((s + d) as usize, devices + j, inner as u32, touched);
+                    self.scratch.lower(s + d, devices + j, inner as u32);
                 }
             }
         }
-    }
-
-    /// Notes that so many devices do with `behind` replicas, and so with more.
-    fn lower(&mut self, behind: usize, devices: u32, inner: u32, touched: &mut usize) {
-        let known = self.fewest[behind..].iter_mut().zip(&mut self.by[behind..]);
-        for (known, by) in known.take_while(|(known, _)| **known > devices) {
-            (*known, *by) = (devices, inner);
-        }
-        *touched = behind.min(*touched);
-    }
-
-    /// Takes the undominated pairs out of the scratch table and clears it.
-    fn collect(&mut self, first: usize) -> Vec<FoundPair> {
-        let mut found = vec![];
-        let mut fewest = NONE;
-        for (s, (known, &by)) in self.fewest.iter_mut().zip(&self.by).enumerate().skip(first) {
-            let devices = std::mem::replace(known, NONE);
-            if devices < fewest {
-                fewest = devices;
-                found.push((s as u32, devices, by));
-            }
-        }
-        found
     }
 }
