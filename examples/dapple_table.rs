@@ -12,13 +12,13 @@ use plantui::{
     run,
     simulate::{Schedule, SimulatorSettings, simulate},
     units,
-    workload::{self, piper::RECOMPUTE},
+    workload::{self},
 };
 
 /// The stages of a plan: `8:8`, an `r` where a stage recomputes.
 fn shape(plan: &Plan) -> String {
     let stage = |stage: &plantui::plan::Stage| {
-        let recompute = if stage.choices.iter().any(|choice| choice == RECOMPUTE) { "r" } else { "" };
+        let recompute = if stage.recomputed() > 0 { "r" } else { "" };
         format!("{}{recompute}", stage.data_parallel)
     };
     plan.stages.iter().map(stage).collect::<Vec<_>>().join(":")

@@ -194,7 +194,7 @@ mod tests {
         cluster::Overrides,
         plan::Stage,
         planner::{OptionSpec, Options, liar::Liar},
-        workload::{self, Workload},
+        workload::{self, Choice, Workload},
     };
 
     fn fault(liar: Liar) -> Fault {
@@ -238,7 +238,7 @@ mod tests {
 
         fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
             let nodes: Vec<usize> = (0..problem.workload.nodes.len()).collect();
-            let choices = vec!["vanilla".to_string(); nodes.len()];
+            let choices = vec![Choice::Mode("vanilla".into()); nodes.len()];
             let stage = Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![0] };
             let plan = Plan { stages: vec![stage], ..Plan::default() };
             let value = family::check(&problem.workload, &problem.limits, &plan).value;

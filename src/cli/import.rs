@@ -262,7 +262,7 @@ impl Imported<'_> {
             }),
             lower_bound: None,
             stages: stage_parts(self.workload, &self.plan, Some(&self.score)),
-            configuration: self.plan.configuration.as_ref().map(crate::plan::configuration::ConfigurationPart::from),
+            configuration: self.plan.configuration().map(crate::plan::configuration::ConfigurationPart::from),
             configurations: vec![],
             prediction: family::of(self.workload).prediction(&self.limits, &self.plan),
             operators: vec![],

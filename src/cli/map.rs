@@ -187,7 +187,7 @@ impl OnTopology {
             objective: Some(objective),
             lower_bound: None,
             stages: stage_parts(workload, plan, Some(score)),
-            configuration: plan.configuration.as_ref().map(ConfigurationPart::from),
+            configuration: plan.configuration().map(ConfigurationPart::from),
             configurations: vec![],
             prediction: family::of(workload).prediction(limits, plan),
             operators: family::operators::operator_parts(workload, plan),

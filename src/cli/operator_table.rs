@@ -18,7 +18,8 @@ use crate::{
 /// Devices that an operator leaves idle.
 fn idle(workload: &Workload, stage: &Stage, at: usize) -> u32 {
     let operator = workload.operators().and_then(|profile| profile.operators.get(stage.nodes[at]));
-    let splits = operator.and_then(|operator| operator.parse_split(&stage.choices[at]).ok()).unwrap_or_default();
+    let split = operator.zip(stage.choices[at].split());
+    let splits = split.and_then(|(operator, split)| operator.degrees(split).ok()).unwrap_or_default();
     let used = splits.iter().fold(1u32, |used, &split| used.saturating_mul(split));
     stage.device_count().saturating_sub(used)
 }
@@ -47,7 +48,7 @@ pub(super) fn operators(text: &mut String, workload: &Workload, stage: &Stage, s
             share(sync),
             idle(workload, stage, run.start).to_string(),
             units::bytes(sum(|n| n.memory_bytes)),
-            stage.choices[run.start].clone(),
+            stage.choices[run.start].to_string(),
             names,
         ]);
     }

@@ -26,7 +26,7 @@ use crate::{
     simulate::Schedule,
     study::{losses::Losses, promise::Promise},
     units,
-    workload::{Workload, piper::RECOMPUTE, placement::CPU},
+    workload::Workload,
 };
 
 /// Names of more nodes than this many kinds are shown as the first and the last.
@@ -106,7 +106,7 @@ pub(crate) fn worth(limits: &Limits, plan: &Plan, score: &Score) -> String {
 
 /// Whether a stage is on CPUs, in a device placement.
 pub(super) fn on_cpus(stage: &Stage) -> bool {
-    stage.choices.first().is_some_and(|choice| choice == CPU)
+    stage.on_cpus()
 }
 
 /// The line about the bottleneck and the table of stages.
@@ -153,7 +153,7 @@ pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
         let mark = if bottleneck == Some(i) { "*" } else { "" };
         let [compute, edges, sync] = shares(scored);
-        let recomputed = stage.choices.iter().filter(|choice| *choice == RECOMPUTE).count();
+        let recomputed = stage.recomputed();
         let mut row = vec![
             format!("{mark} {:>5}", i + 1),
             format!("{} x {}", stage.data_parallel, stage.tensor_parallel),

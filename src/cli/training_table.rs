@@ -16,7 +16,7 @@ use crate::{
     plan::{Plan, Score},
     planner::Outcome,
     units,
-    workload::{TrainingProfile, Workload, piper::RECOMPUTE},
+    workload::{TrainingProfile, Workload},
 };
 
 /// The lines about the plan and the table of its stages.
@@ -43,7 +43,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     let bottleneck = score.bottleneck();
     for (index, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
         let layers = stage.nodes.iter().filter(|&&node| profile.layer_of(node).is_some()).count();
-        let again = stage.choices.iter().filter(|choice| *choice == RECOMPUTE).count();
+        let again = stage.recomputed();
         let mark = if bottleneck == Some(index) { "*" } else { "" };
         let both = scored.compute_s + scored.communication_s;
         rows.push(vec![
@@ -71,7 +71,7 @@ pub(super) fn alternatives(text: &mut String, profile: Option<&TrainingProfile>,
     let mut rows = vec![["iteration", "more", "memory", "of limit", "configuration"].map(String::from).to_vec()];
     let best = outcome.alternatives[0].value;
     for other in &outcome.alternatives {
-        let configuration = other.plan.configuration.as_ref().map(ToString::to_string).unwrap_or_default();
+        let configuration = other.plan.configuration().map(ToString::to_string).unwrap_or_default();
         rows.push(vec![
             units::seconds(other.value),
             units::percent(other.value / best - 1.0),

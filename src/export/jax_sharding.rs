@@ -94,13 +94,16 @@ pub fn to_python(workload: &Workload, plan: &Plan) -> String {
     for (&node, choice) in chosen {
         let Some(operator) = operators.get(node) else { continue };
         let (id, label) = (workload.nodes[node].id, quoted(&workload.nodes[node].label()));
-        let splits = operator.parse_split(choice).unwrap_or_default();
+        let splits = choice.split().and_then(|split| operator.degrees(split).ok()).unwrap_or_default();
         let entry = match mesh.assign(operator, &splits) {
             Some(assignment) => line(operator, &assignment),
             None => "None".into(),
         };
-        let why =
-            if entry == "None" { format!(": {} does not factor over the mesh", quoted(choice)) } else { String::new() };
+        let why = if entry == "None" {
+            format!(": {} does not factor over the mesh", quoted(&choice.to_string()))
+        } else {
+            String::new()
+        };
         writeln!(text, "    {id}: {entry},  # {label}{why}").expect("a string takes every write");
     }
     text + "}\n"

@@ -30,7 +30,7 @@ pub fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> Option<String>
             "{}\\n{}: {}\\n{}",
             escaped(&workload.nodes[node].label()),
             profile.operators[node].kind_name(),
-            escaped(choice),
+            escaped(&choice.to_string()),
             units::seconds(seconds(at)),
         );
         let shade = seconds(at) / longest;

@@ -42,11 +42,11 @@ pub(crate) fn to_dot(workload: &Workload, plan: &Plan, score: &Score) -> String 
         ));
         for (at, &node) in stage.nodes.iter().enumerate() {
             stage_of[node] = Some(i);
-            let choice = stage.choices.get(at).map_or("", String::as_str);
+            let choice = stage.choices.get(at).map(ToString::to_string).unwrap_or_default();
             let label = format!(
                 "{}\\n{} {}",
                 escaped(&workload.nodes[node].label()),
-                escaped(choice),
+                escaped(&choice),
                 units::seconds(seconds(i, at)),
             );
             let shade = seconds(i, at) / longest;

@@ -23,7 +23,7 @@ pub(crate) fn to_csv(workload: &Workload, plan: &Plan, score: &Score) -> String 
         for (place, &node) in stage.nodes.iter().enumerate() {
             let (id, name) = (workload.nodes[node].id, workload.nodes[node].name.as_deref().unwrap_or_default());
             let cost = scores.get(place).copied().unwrap_or_default();
-            let choice = stage.choices.get(place).map_or("", String::as_str);
+            let choice = stage.choices.get(place).map(ToString::to_string).unwrap_or_default();
             let _ = writeln!(
                 text,
                 "{},{},{},{},{id},{},{},{},{},{},{}",
@@ -32,7 +32,7 @@ pub(crate) fn to_csv(workload: &Workload, plan: &Plan, score: &Score) -> String 
                 stage.tensor_parallel,
                 field(&devices.join(" ")),
                 field(name),
-                field(choice),
+                field(&choice),
                 cost.compute_s,
                 cost.communication_s,
                 cost.sync_s,

@@ -128,7 +128,7 @@ pub fn document(run: &Run<'_>) -> Document {
         objective,
         lower_bound: outcome.lower_bound.filter(finite),
         stages: outcome.plan.as_ref().map(|plan| stage_parts(workload, plan, score)).unwrap_or_default(),
-        configuration: outcome.plan.as_ref().and_then(|plan| plan.configuration.as_ref().map(ConfigurationPart::from)),
+        configuration: outcome.plan.as_ref().and_then(|plan| plan.configuration().map(ConfigurationPart::from)),
         configurations: outcome.alternatives.iter().filter_map(Alternative::part).collect(),
         prediction: outcome.plan.as_ref().and_then(|plan| family::of(workload).prediction(limits, plan)),
         operators: outcome.plan.as_ref().map(|plan| operator_parts(workload, plan)).unwrap_or_default(),

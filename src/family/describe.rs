@@ -225,12 +225,12 @@ pub trait Describe {
     /// What such a row of several nodes is called, and a remark.
     fn stage_group_label(&self, workload: &Workload, stage: &Stage, members: &[usize]) -> (String, String) {
         let name = workload.nodes[stage.nodes[members[0]]].label();
-        (format!("{} × {}", members.len(), kind(&name)), stage.choices[members[0]].clone())
+        (format!("{} × {}", members.len(), kind(&name)), stage.choices[members[0]].to_string())
     }
 
     /// The remark of a single node of a stage, by its place.
-    fn node_remark<'a>(&self, stage: &'a Stage, place: usize) -> &'a str {
-        &stage.choices[place]
+    fn node_remark(&self, stage: &Stage, place: usize) -> String {
+        stage.choices[place].to_string()
     }
 
     /// Whether a node is of the backward pass.

@@ -31,8 +31,8 @@ use thiserror::Error;
 use super::training_edit;
 use crate::{
     cluster::Limits,
-    plan::{Measure, Plan, Stage},
-    workload::{Profile, Workload},
+    plan::{Basis, Measure, Plan, Stage},
+    workload::{Choice, Profile, Workload},
 };
 
 /// One change of a plan. Stages and nodes are indices.
@@ -213,7 +213,9 @@ impl<'a> Desk<'a> {
         }
         if !self.counts_states() {
             // The nodes alone say what a stage is.
-            plan.last_states.clear();
+            if let Basis::States(_) = plan.basis {
+                plan.basis = Basis::Nodes;
+            }
         }
         Ok(Edited { plan, what: what.into() })
     }
@@ -227,16 +229,16 @@ impl<'a> Desk<'a> {
 }
 
 /// Adds nodes with their choices to a stage, which stays sorted.
-fn add(stage: &mut Stage, more: impl IntoIterator<Item = (usize, String)>) {
+fn add(stage: &mut Stage, more: impl IntoIterator<Item = (usize, Choice)>) {
     let nodes = std::mem::take(&mut stage.nodes);
-    let mut pairs: Vec<(usize, String)> = nodes.into_iter().zip(std::mem::take(&mut stage.choices)).collect();
+    let mut pairs: Vec<(usize, Choice)> = nodes.into_iter().zip(std::mem::take(&mut stage.choices)).collect();
     pairs.extend(more);
     pairs.sort();
     (stage.nodes, stage.choices) = pairs.into_iter().unzip();
 }
 
 /// Takes nodes with their choices out of a stage.
-fn take(stage: &mut Stage, leaves: impl Fn(usize) -> bool) -> Vec<(usize, String)> {
+fn take(stage: &mut Stage, leaves: impl Fn(usize) -> bool) -> Vec<(usize, Choice)> {
     let nodes = std::mem::take(&mut stage.nodes);
     let pairs = nodes.into_iter().zip(std::mem::take(&mut stage.choices));
     let (gone, left): (Vec<_>, Vec<_>) = pairs.partition(|(node, _)| leaves(*node));

@@ -17,7 +17,7 @@ use crate::{
     },
     family,
     plan::{
-        Configuration, Measure, Plan, Stage,
+        Basis, Configuration, Measure, Plan, Stage,
         configuration::ConfigurationPart,
         document::{ExecutionPart, LimitsPart, OperatorPart, SCHEMA},
         figures::{Claims, Figures, PredictionFigures, SimulationFigures, StageFigures},
@@ -30,7 +30,7 @@ use crate::{
     },
     units::exact_number,
     workload::{
-        NodeId, Recipe, Workload,
+        Choice, NodeId, Recipe, Workload,
         formats::{
             Wired,
             detect::{self, PLAN},
@@ -236,6 +236,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     let (schedule, virtual_stages, warmup) = (document.schedule, document.virtual_stages, document.warmup);
     let execution = ExecutionPart { schedule, virtual_stages, warmup }.read(source)?;
     let mut plan = Plan { execution, ..Plan::default() };
+    let mut last_states = vec![];
     for (i, Object(part)) in document.stages.into_iter().enumerate() {
         let choices = part.choices.map_or_else(Vec::new, |Pairs(pairs)| pairs);
         let (nodes, choices) = nodes_with_modes(workload, &part.nodes, choices, source, i, "choices")?;
@@ -246,12 +247,15 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
             memory_bytes: part.memory_bytes,
         });
         let (data_parallel, tensor_parallel) = (part.data_parallel, part.tensor_parallel);
-        plan.last_states.extend(part.last_state);
+        last_states.extend(part.last_state);
         plan.stages.push(Stage { nodes, choices, data_parallel, tensor_parallel, devices: part.devices });
+    }
+    if !last_states.is_empty() {
+        plan.basis = Basis::States(last_states);
     }
     if let Some(Object(part)) = document.configuration.filter(|_| workload.training().is_some()) {
         let refuse = |(field, problem)| LoadError::at(source, format!("configuration.{field}"), problem, "");
-        plan.configuration = Some(Configuration::try_from(&part).map_err(refuse)?);
+        plan.basis = Basis::Configuration(Configuration::try_from(&part).map_err(refuse)?.into());
     }
     if let Some(parts) = document.operators {
         same_splits(workload, &plan, &parts, source)?;
@@ -394,7 +398,7 @@ pub(crate) fn nodes_with_modes(
     source: &str,
     stage: usize,
     field: &str,
-) -> Result<(Vec<usize>, Vec<String>), LoadError> {
+) -> Result<(Vec<usize>, Vec<Choice>), LoadError> {
     let place = format!("stages[{stage}].{field}");
     let refuse = |problem: String, repair: String| Err(LoadError::at(source, place.clone(), problem, repair));
     let members: FxHashSet<NodeId> = ids.iter().copied().collect();
@@ -420,7 +424,7 @@ pub(crate) fn nodes_with_modes(
                 format!("add `\"{id}\": \"{}\"` or another of its choices", family::of(workload).example_choice(index));
             return refuse(format!("has no choice for node {id}"), repair);
         };
-        pairs.push((index, mode.clone()));
+        pairs.push((index, Choice::read(&workload.profile, mode.clone())));
     }
     pairs.sort();
     Ok(pairs.into_iter().unzip())

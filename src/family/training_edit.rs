@@ -18,7 +18,7 @@ use crate::{
     },
     plan::{Configuration, Plan},
     units::counted,
-    workload::{TrainingProfile, piper::RECOMPUTE},
+    workload::{Choice, TrainingProfile},
 };
 
 type Result<T> = std::result::Result<T, Refused>;
@@ -214,7 +214,7 @@ impl Desk<'_> {
         let place = |layer: usize| chunks().find(|chunk| chunk.contains(&layer)).map_or(0, |chunk| layer - chunk.start);
         let again = self.plan.stages.iter().any(|stage| {
             let at = stage.nodes.iter().position(|&node| node == first + 1);
-            at.is_some_and(|at| stage.choices.get(at).is_some_and(|choice| choice == RECOMPUTE))
+            at.is_some_and(|at| stage.choices.get(at).is_some_and(Choice::recomputes))
         });
         let most = chunks().map(ExactSizeIterator::len).max().unwrap_or(0);
         // A group may go over several virtual stages.

@@ -444,15 +444,18 @@ pub fn stage_parts(workload: &Workload, plan: &Plan, score: Option<&Score>) -> V
     let part = |(i, stage): (usize, &Stage)| {
         let scored = score.and_then(|s| s.stages.get(i)).cloned().unwrap_or_default();
         let ids = stage.nodes.iter().map(|&v| workload.nodes[v].id);
-        let choices =
-            ids.clone().map(|id| id.to_string()).zip(stage.choices.iter().map(|c| c.clone().into())).collect();
+        let choices = ids
+            .clone()
+            .map(|id| id.to_string())
+            .zip(stage.choices.iter().map(|choice| choice.to_string().into()))
+            .collect();
         StagePart {
             nodes: ids.collect(),
             data_parallel: stage.data_parallel,
             tensor_parallel: stage.tensor_parallel,
             devices: stage.devices.clone(),
             choices,
-            last_state: plan.last_states.get(i).copied(),
+            last_state: plan.last_states().and_then(|last| last.get(i).copied()),
             compute_s: scored.compute_s,
             communication_s: scored.communication_s,
             sync_s: scored.sync_s,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::{
     cluster::{MOST_DEVICES, topology::Topology},
-    workload::placement::CPU,
+    workload::Choice,
 };
 
 pub use configuration::Configuration;
@@ -34,8 +34,8 @@ pub use violation::Violation;
 pub struct Stage {
     /// Node indices, ascending.
     pub nodes: Vec<usize>,
-    /// For each node the id of its mode, such as `vanilla`.
-    pub choices: Vec<String>,
+    /// For each node how it runs, out of what its profile offers.
+    pub choices: Vec<Choice>,
     /// Replicas of the stage, d.
     pub data_parallel: u32,
     /// Ways each tensor is split, t.
@@ -50,9 +50,14 @@ impl Stage {
         self.data_parallel.saturating_mul(self.tensor_parallel)
     }
 
+    /// How many of its nodes compute their activations again in the backward pass.
+    pub fn recomputed(&self) -> usize {
+        self.choices.iter().filter(|choice| choice.recomputes()).count()
+    }
+
     /// Whether it is on CPUs, as stages of device placements may be.
     pub fn on_cpus(&self) -> bool {
-        self.choices.first().is_some_and(|choice| choice == CPU)
+        self.choices.first() == Some(&Choice::Cpu)
     }
 
     /// Positions of nodes that follow one another with one choice, in order.
@@ -67,6 +72,19 @@ impl Stage {
     }
 }
 
+/// What the stages of a plan follow from, where their nodes do not say it all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Basis {
+    /// From nothing else: a stage is its nodes, with a choice for each.
+    #[default]
+    Nodes,
+    /// From the states of a layer-wise profile ([`crate::workload::states`]), which a pipeline is cut between: the last
+    /// state of every stage.
+    States(Vec<u32>),
+    /// From how a model is trained.
+    Configuration(Box<Configuration>),
+}
+
 /// A pipeline: stages in the order data flows through them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
@@ -74,12 +92,10 @@ pub struct Plan {
     pub stages: Vec<Stage>,
     /// What the plan is scored by.
     pub measure: Measure,
-    /// For plans over states of a layer-wise profile: the last state of every stage. Empty where nodes say it all.
-    pub last_states: Vec<u32>,
+    /// What the stages follow from.
+    pub basis: Basis,
     /// What its devices are devices of, where that is known: then transfers take the routes between them.
     pub topology: Option<Arc<Topology>>,
-    /// For plans of a training workload: the configuration that the stages follow from.
-    pub configuration: Option<Configuration>,
     /// How it runs, where whoever made it says so; else 1F1B, unless asked otherwise.
     pub execution: Option<Execution>,
 }
@@ -88,6 +104,21 @@ impl Plan {
     /// Whether all stages have as many replicas: then all rules of the warm-up are one.
     pub fn has_even_replicas(&self) -> bool {
         self.stages.windows(2).all(|pair| pair[0].data_parallel == pair[1].data_parallel)
+    }
+
+    /// The last state of every stage, where it is a plan over states.
+    pub fn last_states(&self) -> Option<&[u32]> {
+        if let Basis::States(last) = &self.basis { Some(last) } else { None }
+    }
+
+    /// How the model is trained, where the stages follow from that.
+    pub fn configuration(&self) -> Option<&Configuration> {
+        if let Basis::Configuration(configuration) = &self.basis { Some(configuration) } else { None }
+    }
+
+    /// Whether a node of some stage computes its activations again in the backward pass.
+    pub fn recomputes(&self) -> bool {
+        self.stages.iter().any(|stage| stage.recomputed() > 0)
     }
 
     /// The devices of all stages, one after the other.
@@ -177,7 +208,7 @@ impl Plan {
             let pairs = |stage: &mut Stage| {
                 std::mem::take(&mut stage.nodes).into_iter().zip(std::mem::take(&mut stage.choices))
             };
-            let mut both: Vec<(usize, String)> = pairs(home).chain(pairs(&mut stage.clone())).collect();
+            let mut both: Vec<(usize, Choice)> = pairs(home).chain(pairs(&mut stage.clone())).collect();
             both.sort();
             (home.nodes, home.choices) = both.into_iter().unzip();
         }

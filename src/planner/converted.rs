@@ -21,7 +21,7 @@ use crate::{
     family,
     plan::{Plan, Stage, Violation},
     workload::{
-        Workload,
+        Choice, Workload,
         convert::{self, Conversion, Mode, NotConverted},
     },
 };
@@ -198,7 +198,7 @@ fn refused(explanation: String, notes: Vec<String>) -> Outcome {
 }
 
 /// The stages of a plan with the original's nodes, in the same order, a device each.
-fn carried_back(original: &Workload, plan: &Plan, members: &[Vec<usize>], choices: &[String]) -> Plan {
+fn carried_back(original: &Workload, plan: &Plan, members: &[Vec<usize>], choices: &[Choice]) -> Plan {
     let stage = |stage: &Stage| {
         let mut nodes: Vec<usize> = stage.nodes.iter().flat_map(|&node| members[node].iter().copied()).collect();
         nodes.sort_unstable();

@@ -55,7 +55,7 @@ pub struct Alternative {
 impl Alternative {
     /// As the plan document lists it, where it is a configuration.
     pub fn part(&self) -> Option<ConfigurationPart> {
-        let part = ConfigurationPart::from(self.plan.configuration.as_ref()?);
+        let part = ConfigurationPart::from(self.plan.configuration()?);
         Some(ConfigurationPart { iteration_s: Some(self.value), memory_bytes: Some(self.memory_bytes), ..part })
     }
 }

@@ -24,7 +24,7 @@ impl Run {
     /// finds, or those that it has. A plan that cannot be mapped stays as it is, and the notes say why.
     pub fn map_onto(&mut self, wired: &Wired, search: &Search) {
         let name = &wired.topology.name;
-        let first = self.outcome.plan.as_ref().and_then(|plan| plan.configuration.clone());
+        let first = self.outcome.plan.as_ref().and_then(|plan| plan.configuration().cloned());
         let valid = self.score.as_ref().is_some_and(Score::is_valid);
         if !valid || self.outcome.mapping.is_some() {
             return;
@@ -43,7 +43,7 @@ impl Run {
             }
         }
         let (mapped, moved) = found;
-        if mapped.plan.configuration != first {
+        if mapped.plan.configuration() != first.as_ref() {
             let told = format!("of the plans found another is fastest on the routes of {name}: it is taken");
             self.outcome.notes.push(told);
         }
@@ -63,7 +63,7 @@ impl Run {
         }
         self.outcome.notes.push(format!("mapping: {}", mapped.part.told()));
         self.outcome.objective = Some(moved.value);
-        let own = |other: &Alternative| other.plan.configuration == mapped.plan.configuration;
+        let own = |other: &Alternative| other.plan.configuration() == mapped.plan.configuration();
         if let Some(place) = self.outcome.alternatives.iter().position(own) {
             let other = self.outcome.alternatives.remove(place);
             let first = Alternative { value: moved.value, plan: mapped.plan.clone(), ..other };

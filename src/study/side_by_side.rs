@@ -4,6 +4,7 @@
 //! plans have them, since stages that are devices have no order. The rows follow the first plan; a stage of the second
 //! without a partner stands after the stage before it. `O(nodes + pairs log pairs)`, where pairs share a node.
 
+use crate::workload::Choice;
 use std::collections::BTreeMap;
 
 use crate::plan::{Plan, Score, Stage};
@@ -97,8 +98,8 @@ pub fn difference(first: (&Plan, &Score, usize), second: (&Plan, &Score, usize))
         score.stages.get(stage).map_or((0.0, 0.0), |stage| (stage.load_s, stage.memory_bytes))
     };
     let (before, after) = (figures(first.1, first.2), figures(second.1, second.2));
-    let modes: BTreeMap<usize, &String> = a.nodes.iter().copied().zip(&a.choices).collect();
-    let common: Vec<(&String, &String)> =
+    let modes: BTreeMap<usize, &Choice> = a.nodes.iter().copied().zip(&a.choices).collect();
+    let common: Vec<(&Choice, &Choice)> =
         b.nodes.iter().zip(&b.choices).filter_map(|(node, choice)| Some((*modes.get(node)?, choice))).collect();
     Difference {
         gained: b.nodes.len() - common.len(),
@@ -136,7 +137,7 @@ mod tests {
     fn plan(stages: &[&[usize]]) -> Plan {
         let stage = |nodes: &&[usize]| Stage {
             nodes: nodes.to_vec(),
-            choices: vec!["vanilla".into(); nodes.len()],
+            choices: vec![Choice::Mode("vanilla".into()); nodes.len()],
             data_parallel: 1,
             tensor_parallel: 1,
             devices: vec![],
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn a_moved_boundary_is_told_in_nodes() {
         let (one, mut two) = (plan(&[&[0, 1, 2], &[3, 4]]), plan(&[&[0], &[1, 2, 3, 4]]));
-        two.stages[0].choices[0] = "recompute".into();
+        two.stages[0].choices[0] = Choice::Mode("recompute".into());
         two.stages[1].data_parallel = 3;
         let score = |loads: [f64; 2]| Score {
             stages: loads.map(|load_s| StageScore { load_s, ..StageScore::default() }).to_vec(),

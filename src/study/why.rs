@@ -6,7 +6,6 @@
 use crate::{
     study::compare::ComparedPlan,
     units::{self, percent_whole},
-    workload::piper::RECOMPUTE,
 };
 
 /// Times that differ by less are alike, relative.
@@ -96,7 +95,7 @@ fn recomputation(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
         let (mut all, mut again) = (0usize, 0usize);
         for choice in choices {
             all += 1;
-            again += usize::from(choice == RECOMPUTE);
+            again += usize::from(choice.recomputes());
         }
         Some((again, all))
     };

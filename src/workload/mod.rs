@@ -6,6 +6,7 @@
 //!
 //! Units: bytes and seconds as `f64`, exactly as in the files.
 
+mod choice;
 mod colour;
 pub mod convert;
 mod fingerprint;
@@ -26,6 +27,7 @@ use std::fmt;
 use crate::graph::Dag;
 
 pub use crate::source::LoadError;
+pub use choice::Choice;
 pub use formats::{Format, load, load_bytes, load_reader};
 pub use layer_profile::{LayerNode, LayerProfile};
 pub use operators::{Operator, OperatorProfile};

@@ -7,7 +7,7 @@ use plantui::{
     cluster::Limits,
     family::check,
     plan::{Execution, Plan, Stage, WarmUp},
-    workload::Workload,
+    workload::{Choice, Workload},
 };
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(crate) struct Rules {
 /// One way to run a stage.
 #[derive(Debug, Clone)]
 struct Way {
-    choices: Vec<String>,
+    choices: Vec<Choice>,
     load: f64,
     /// By microbatches in flight, from 1.
     memory: Vec<f64>,
@@ -115,16 +115,16 @@ impl<'a> EveryPlan<'a> {
         let mut lists = vec![];
         for &v in &nodes {
             let Some(modes) = profile.nodes[v].modes(cut.t) else { return };
-            lists.push(modes.iter().map(|mode| mode.id.clone()).collect::<Vec<_>>());
+            lists.push(modes.iter().map(|mode| Choice::Mode(mode.id.clone())).collect::<Vec<_>>());
         }
         let rest = members(((1 << self.workload.nodes.len()) - 1) & !cut.mask);
         let mut at = vec![0; lists.len()];
         let mut ways = vec![];
         loop {
-            let choices: Vec<String> = lists.iter().zip(&at).map(|(list, &i)| list[i].clone()).collect();
+            let choices: Vec<Choice> = lists.iter().zip(&at).map(|(list, &i)| list[i].clone()).collect();
             let mut way = Way { choices, load: 0.0, memory: vec![] };
             for y in 1..=self.most_in_flight() {
-                let stage = |nodes: &[usize], choices: &[String], data_parallel| Stage {
+                let stage = |nodes: &[usize], choices: &[Choice], data_parallel| Stage {
                     nodes: nodes.to_vec(),
                     choices: choices.to_vec(),
                     data_parallel,
@@ -301,10 +301,9 @@ impl<'a> EveryPlan<'a> {
 }
 
 fn allowed(way: &Way, modes: Modes) -> bool {
-    let recomputes = |id: &String| id.contains("recomp");
     match modes {
         Modes::Any | Modes::AllOrNone => true,
-        Modes::Never => !way.choices.iter().any(recomputes),
-        Modes::Always => way.choices.iter().all(recomputes),
+        Modes::Never => !way.choices.iter().any(Choice::recomputes),
+        Modes::Always => way.choices.iter().all(Choice::recomputes),
     }
 }

@@ -57,14 +57,17 @@ fn chain() -> Value {
 fn pipers_profile_becomes_a_placement() {
     let original = load(&chain());
     let converted = convert::to_placement(&original, Mode::Keeping, 2, 1000.0).unwrap();
-    assert_eq!(converted.choices, ["vanilla"; 3], "the mode that keeps activations, wherever it stands");
+    assert!(
+        converted.choices.iter().all(|choice| choice.is_mode("vanilla")),
+        "the mode that keeps activations, wherever it stands"
+    );
     let w = &converted.workload;
     assert_eq!((w.limits.devices, w.limits.cpus, w.limits.memory_bytes), (Some(3), Some(0), Some(1000.0)));
     let node = &w.placement().unwrap().nodes[0];
     // 2 x 0.5 bytes at 1000 bytes a second, in milliseconds; 2 microbatches in flight.
     assert_eq!((node.accelerator_time, node.transfer, node.size_bytes), (3.0, 1.0, 120.0));
     let small = convert::to_placement(&original, Mode::Smallest, 2, 1000.0).unwrap();
-    assert_eq!(small.choices, ["recomp"; 3]);
+    assert!(small.choices.iter().all(|choice| choice.is_mode("recomp")));
     assert_eq!(small.workload.placement().unwrap().nodes[0].size_bytes, 102.0);
     assert!(converted.assumptions.iter().any(|a| a.contains("`vanilla`")), "{:?}", converted.assumptions);
     let mut without = chain();
@@ -173,7 +176,7 @@ fn sizes_grow_until_the_plan_fits_with_its_microbatches_in_flight() {
     let workload = Arc::new(load(&value));
     let tight = planned("placement-dp", &workload, limits(&workload));
     let plan = tight.plan.unwrap();
-    assert!(plan.stages.iter().flat_map(|stage| &stage.choices).all(|choice| choice == "recomp"));
+    assert!(plan.stages.iter().flat_map(|stage| &stage.choices).all(|choice| choice.is_mode("recomp")));
     assert!(tight.notes.iter().any(|note| note.contains("needs least memory (`recomp`)")), "{:?}", tight.notes);
     value["maxMemoryPerDevice"] = json!(90.0);
     let workload = Arc::new(load(&value));

@@ -10,8 +10,7 @@ use plantui::{
     run,
     simulate::{Schedule, SimulatorSettings, simulate},
     workload::{
-        Workload,
-        piper::{RECOMPUTE, VANILLA},
+        Choice, Workload,
         states::{States, kept},
     },
 };
@@ -22,7 +21,7 @@ struct Every<'a> {
     states: States,
     limits: Limits,
     measure: Measure,
-    choices: &'a [&'a str],
+    choices: &'a [Choice],
     /// Only plans with so many stages.
     stages: Option<usize>,
     /// Best valid speed-up, and how many plans were tried.
@@ -52,7 +51,7 @@ impl Every<'_> {
                     for choice in self.choices {
                         let nodes = self.states.nodes(state, to);
                         plan.stages.push(Stage {
-                            choices: vec![(*choice).to_string(); nodes.len()],
+                            choices: vec![choice.clone(); nodes.len()],
                             nodes,
                             data_parallel: need,
                             tensor_parallel: 1,
@@ -68,7 +67,7 @@ impl Every<'_> {
 }
 
 /// The best of all plans, and their number.
-fn best_of_all(problem: &Problem, measure: Measure, choices: &[&str], stages: Option<usize>) -> (Option<f64>, usize) {
+fn best_of_all(problem: &Problem, measure: Measure, choices: &[Choice], stages: Option<usize>) -> (Option<f64>, usize) {
     let workload = &*problem.workload;
     let states = States::of(workload, workload.layers().unwrap()).unwrap();
     let mut every = Every { workload, states, limits: problem.limits, measure, choices, stages, best: None, tried: 0 };
@@ -97,10 +96,10 @@ fn nothing_beats_what_the_planner_proves() {
         let settings =
             [("profile_batch", 4.0), ("micro_batch", dice.pick(&[1.0, 2.0])), ("optimizer_memory_scaling", 2.0)];
         let mut problem = problem(planner, workload, limits, &settings);
-        let (recompute, choices): (&str, &[&str]) = dice.pick::<(&str, &[&str])>(&[
-            ("never", &[VANILLA]),
-            ("auto", &[VANILLA, RECOMPUTE]),
-            ("always", &[RECOMPUTE]),
+        let (recompute, choices) = dice.pick::<(&str, &[Choice])>(&[
+            ("never", &[Choice::Keep]),
+            ("auto", &[Choice::Keep, Choice::Recompute]),
+            ("always", &[Choice::Recompute]),
         ]);
         problem.options.set("recompute", OptionValue::Choice(recompute));
         problem.options.set("whole_samples", OptionValue::Flag(dice.below(3) == 0));
@@ -121,8 +120,7 @@ fn nothing_beats_what_the_planner_proves() {
                 proven += 1;
                 let plan = outcome.plan.as_ref().unwrap();
                 several += usize::from(plan.stages.len() > 1);
-                recomputing +=
-                    usize::from(plan.stages.iter().any(|stage| stage.choices.contains(&RECOMPUTE.to_string())));
+                recomputing += usize::from(plan.stages.iter().any(|stage| stage.recomputed() > 0));
                 assert!(score.unwrap().value <= best * (1.0 + 1e-9), "seed {seed}");
             }
             other => panic!(
@@ -161,7 +159,7 @@ fn nothing_with_as_many_stages_beats_what_the_planner_proves() {
             let plan = outcome.plan.as_ref();
             let measure =
                 plan.map_or_else(|| family::of(&problem.workload).measures(&json(&problem))[0], |p| p.measure);
-            let (best, _) = best_of_all(&problem, measure, &[VANILLA, RECOMPUTE], Some(stages));
+            let (best, _) = best_of_all(&problem, measure, &[Choice::Keep, Choice::Recompute], Some(stages));
             match (best, outcome.lower_bound) {
                 (None, None) => {
                     assert_eq!(outcome.status, Status::Infeasible, "seed {seed}, {stages} stages");
@@ -215,7 +213,7 @@ fn what_is_small_counts_beside_what_is_large() {
         let problem = problem(planner, workload, limits, &settings);
         let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         let (plan, value) = (outcome.plan.unwrap(), score.unwrap().value);
-        let (best, _) = best_of_all(&problem, plan.measure, &[VANILLA, RECOMPUTE], None);
+        let (best, _) = best_of_all(&problem, plan.measure, &[Choice::Keep, Choice::Recompute], None);
         let (best, bound) = (best.unwrap(), outcome.lower_bound.unwrap());
         assert!((best - bound).abs() <= 1e-9 * best, "seed {seed}: {bound}, but {best} is possible");
         assert!(value <= best * (1.0 + 1e-9), "seed {seed}: {value}, but {best} is possible");
@@ -271,7 +269,7 @@ fn the_simulator_confirms_the_formula() {
             let count = 1 + dice.below(2) as u32;
             device += count;
             Stage {
-                choices: vec![VANILLA.to_string(); nodes.len()],
+                choices: vec![Choice::Keep; nodes.len()],
                 nodes,
                 data_parallel: count,
                 tensor_parallel: 1,

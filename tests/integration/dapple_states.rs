@@ -10,7 +10,7 @@ use plantui::{
     plan::{Plan, Stage},
     planner::{self, OptionError, OptionValue, Problem, Search, Status, dapple::hpgo::placement},
     run,
-    workload::{self, Workload, piper::VANILLA, states::States},
+    workload::{self, Choice, Workload, states::States},
 };
 
 fn layer(text: &mut String, i: usize, dice: &mut Dice) {
@@ -199,7 +199,7 @@ impl Every<'_> {
             for need in 1..=free {
                 for devices in placement::next(&self.limits.machines, occupied, need) {
                     plan.stages.push(Stage {
-                        choices: vec![VANILLA.to_string(); nodes.len()],
+                        choices: vec![Choice::Keep; nodes.len()],
                         nodes: nodes.clone(),
                         data_parallel: need,
                         tensor_parallel: 1,

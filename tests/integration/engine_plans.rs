@@ -15,7 +15,7 @@ use plantui::{
     planner::{Options, Outcome, Planner, Problem, Search, Status, equal_partition::EqualPartition, piper::Piper},
     run,
     workload::{
-        Workload, builtin,
+        Choice, Workload, builtin,
         layering::{LayerKind, Layering},
         piper::recomputes,
     },
@@ -102,12 +102,12 @@ fn every_plan(workload: &Workload, limits: &Limits, asked: Asked) -> Vec<Plan> {
                     let again = way[layering.layer_of[v]] && !layering.at_ends[v];
                     let kept = modes.iter().find(|mode| !recomputes(&mode.id)).unwrap_or(&modes[0]);
                     let found = modes.iter().find(|mode| recomputes(&mode.id) && again).unwrap_or(kept);
-                    found.id.clone()
+                    Choice::Mode(found.id.clone())
                 };
                 // What the engine is told must be what happens.
                 let honest = (0..count).all(|layer| {
                     let nodes = layering.layers[layer].nodes.iter().filter(|&&v| !layering.at_ends[v]);
-                    nodes.clone().count() == 0 || nodes.clone().any(|&v| recomputes(&choice(v))) == way[layer]
+                    nodes.clone().count() == 0 || nodes.clone().any(|&v| choice(v).recomputes()) == way[layer]
                 });
                 if !honest {
                     continue;
@@ -257,7 +257,7 @@ fn nothing_that_the_engine_runs_is_better() {
                 feasible += 1;
                 several += usize::from(plan.stages.len() > 1 && plan.stages[0].data_parallel > 1);
                 let choices = || plan.stages.iter().flat_map(|stage| &stage.choices);
-                let some = choices().any(|id| recomputes(id)) && choices().any(|id| !recomputes(id));
+                let some = choices().any(Choice::recomputes) && !choices().all(Choice::recomputes);
                 partly += usize::from(some);
             }
             other => panic!("{told}: {other:?}"),

@@ -8,7 +8,7 @@ use plantui::{
     plan::{Plan, Stage},
     planner::{self, Options, Outcome, Status},
     simulate::{EventKind, Pipeline, Schedule, SimulatorSettings, Timeline, simulate},
-    workload::{Workload, load_bytes},
+    workload::{Choice, Workload, load_bytes},
 };
 use serde_json::Value;
 
@@ -50,7 +50,7 @@ fn limits() -> Limits {
 fn plan() -> Plan {
     let stage = |nodes: &[usize], choice: &str, data_parallel, tensor_parallel| Stage {
         nodes: nodes.to_vec(),
-        choices: vec![choice.into(); nodes.len()],
+        choices: vec![Choice::Mode(choice.into()); nodes.len()],
         data_parallel,
         tensor_parallel,
         devices: vec![],
@@ -92,7 +92,7 @@ fn broken_plans_make_a_pipeline_without_panic() {
     let (workload, limits) = (workload(), limits());
     let mut plan = plan();
     plan.stages.reverse();
-    plan.stages[0].choices[0] = "no such mode".into();
+    plan.stages[0].choices[0] = Choice::Mode("no such mode".into());
     plan.stages[1].nodes[1] = 99;
     plan.stages[2].data_parallel = 0;
     let pipeline = family::pipeline(

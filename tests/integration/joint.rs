@@ -11,7 +11,7 @@ use plantui::{
     run as runs,
     simulate::{Schedule, SimulatorSettings, length_unless},
     workload::{
-        self, DegreeProfile, Mode, Workload,
+        self, Choice, DegreeProfile, Mode, Workload,
         piper::{NodeProfile, RECOMPUTE, VANILLA},
     },
 };
@@ -112,7 +112,7 @@ fn plan_of(profile: &workload::PiperProfile, n: usize, t: u32, d: u32, cuts: u32
         let mode = modes.get((again >> v & 1) as usize)?;
         let stage = stages.last_mut()?;
         stage.nodes.push(v);
-        stage.choices.push(mode.id.clone());
+        stage.choices.push(Choice::Mode(mode.id.clone()));
     }
     Some(Plan { stages, measure: Measure::IterationTime, ..Plan::default() })
 }
@@ -121,7 +121,8 @@ fn fits(workload: &Workload, limits: &Limits, plan: &Plan) -> bool {
     let profile = workload.piper().unwrap();
     plan.stages.iter().rev().zip(1..).all(|(stage, in_flight)| {
         let bytes = stage.nodes.iter().zip(&stage.choices).map(|(&v, choice)| {
-            let mode = profile.nodes[v].modes(stage.tensor_parallel).unwrap().iter().find(|m| m.id == *choice).unwrap();
+            let mode =
+                profile.nodes[v].modes(stage.tensor_parallel).unwrap().iter().find(|m| choice.is_mode(&m.id)).unwrap();
             mode.memory_a * f64::from(in_flight) + mode.memory_b
         });
         bytes.sum::<f64>() <= limits.memory_bytes
@@ -282,8 +283,8 @@ fn options_narrow_the_space_and_say_what_cannot_be() {
         match settings[0] {
             "tensor_parallel=false" => assert!(plan.stages.iter().all(|stage| stage.tensor_parallel == 1)),
             "data_parallel=false" => assert!(plan.stages.iter().all(|stage| stage.data_parallel == 1)),
-            "recompute=never" => assert!(choices().all(|choice| choice == VANILLA)),
-            "recompute=always" => assert!(choices().all(|choice| choice == RECOMPUTE)),
+            "recompute=never" => assert!(choices().all(|choice| choice.is_mode(VANILLA))),
+            "recompute=always" => assert!(choices().all(|choice| choice.is_mode(RECOMPUTE))),
             "stages=8" => assert_eq!(plan.stages.len(), 8),
             _ => {}
         }

@@ -10,7 +10,7 @@ use plantui::{
     plan::{Execution, Measure, Plan, Stage, WarmUp},
     planner::{Options, Outcome, Planner, Problem, Search, Status, joint::Joint, piper::Piper},
     run,
-    workload::{Workload, load},
+    workload::{Choice, Workload, load},
 };
 
 fn planned(planner: &dyn Planner, workload: &Arc<Workload>, limits: &Limits, settings: &[&str]) -> Outcome {
@@ -67,7 +67,7 @@ impl Every<'_> {
                         let choice = |list: &&[plantui::workload::Mode]| {
                             let at = number % list.len();
                             number /= list.len();
-                            list[at].id.clone()
+                            Choice::Mode(list[at].id.clone())
                         };
                         let choices = lists.iter().map(choice).collect();
                         let nodes = nodes.clone();
@@ -156,7 +156,9 @@ fn what_is_asked_of_stages_and_degrees_holds_for_other_planners_plans_too() {
     let plan = planned(&Joint, &workload, &limits, &settings).plan.unwrap();
     assert_eq!(plan.stages.len(), 3);
     assert!(
-        plan.stages.iter().all(|stage| stage.tensor_parallel == 1 && stage.choices.iter().all(|id| id == "vanilla"))
+        plan.stages
+            .iter()
+            .all(|stage| stage.tensor_parallel == 1 && stage.choices.iter().all(|choice| choice.is_mode("vanilla")))
     );
     let whole = planned(&Joint, &workload, &limits, &["space=any", "tensor_degree=2"]).plan.unwrap();
     assert!(whole.stages.iter().all(|stage| stage.tensor_parallel == 2));

@@ -10,7 +10,7 @@ use plantui::{
     run,
     simulate::{Schedule, SimulatorSettings, length_unless},
     workload::{
-        self, DegreeProfile, Mode, Workload,
+        self, Choice, DegreeProfile, Mode, Workload,
         piper::{NodeProfile, RECOMPUTE, TRANSFORMER_LAYER, VANILLA},
     },
 };
@@ -135,7 +135,7 @@ fn a_thousand_plans_for_megatron_keep_its_rules() {
         let own = plan.execution.unwrap();
         interleaved += usize::from(own.schedule == Schedule::Interleaved);
         let mut choices = plan.stages.iter().flat_map(|stage| &stage.choices);
-        recomputing += usize::from(choices.any(|choice| choice == RECOMPUTE));
+        recomputing += usize::from(choices.any(Choice::recomputes));
         assert!([Schedule::OneForwardOneBackward, Schedule::Interleaved].contains(&own.schedule), "{told}");
         assert!(schedule != "1f1b" || own.schedule == Schedule::OneForwardOneBackward, "{told}");
         assert!(outcome.lower_bound.is_none_or(|lower| lower <= outcome.objective.unwrap()), "{told}");

@@ -11,7 +11,7 @@ use plantui::{
     run as runs,
     simulate::{Setup, simulate},
     workload::{
-        self, DegreeProfile, Mode, Workload,
+        self, Choice, DegreeProfile, Mode, Workload,
         piper::{NodeProfile, RECOMPUTE, VANILLA},
     },
 };
@@ -57,7 +57,7 @@ fn plan(random: &mut Random, n: usize, replicas: &dyn Fn(&mut Random) -> u32, ex
         }
         let stage = stages.last_mut().unwrap();
         stage.nodes.push(v);
-        stage.choices.push(if random.chance(30) { RECOMPUTE } else { VANILLA }.into());
+        stage.choices.push(Choice::Mode(if random.chance(30) { RECOMPUTE } else { VANILLA }.into()));
     }
     Plan { stages, measure: Measure::IterationTime, execution: Some(execution), ..Plan::default() }
 }
@@ -217,7 +217,7 @@ fn exhaustion(workload: &Workload, limits: &Limits, execution: Execution) -> Opt
                     }
                     let stage = stages.last_mut().unwrap();
                     stage.nodes.push(v);
-                    stage.choices.push(if again >> v & 1 == 1 { RECOMPUTE } else { VANILLA }.into());
+                    stage.choices.push(Choice::Mode(if again >> v & 1 == 1 { RECOMPUTE } else { VANILLA }.into()));
                 }
                 let plan =
                     Plan { stages, measure: Measure::IterationTime, execution: Some(execution), ..Plan::default() };

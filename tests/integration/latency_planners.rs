@@ -16,8 +16,7 @@ use plantui::{
     run,
     simulate::{EventKind, Schedule, SimulatorSettings, simulate},
     workload::{
-        Workload, load,
-        placement::{ACCELERATOR, CPU},
+        Choice, Workload, load,
     },
 };
 
@@ -63,8 +62,8 @@ fn plays(workload: &Workload, limits: &Limits, plan: &Plan, latency: f64) {
     }
 }
 
-fn stage(nodes: Vec<usize>, choice: &str, device: u32) -> Stage {
-    let choices = vec![choice.to_string(); nodes.len()];
+fn stage(nodes: Vec<usize>, choice: Choice, device: u32) -> Stage {
+    let choices = vec![choice; nodes.len()];
     Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![device] }
 }
 
@@ -73,9 +72,9 @@ fn slot_plan(case: &RandomPlacement, subgraphs: usize, slots: &[u32]) -> Plan {
     let mut plan = Plan { measure: Measure::Latency { subgraphs: Some(subgraphs as u32) }, ..Plan::default() };
     let members = |slot: u32| (0..slots.len()).filter(|&v| slots[v] == slot).collect::<Vec<_>>();
     for slot in 1..=(case.accelerators * subgraphs) as u32 {
-        plan.stages.push(stage(members(slot), ACCELERATOR, (slot - 1) / subgraphs as u32));
+        plan.stages.push(stage(members(slot), Choice::Accelerator, (slot - 1) / subgraphs as u32));
     }
-    plan.stages.push(stage(members(0), CPU, case.accelerators as u32));
+    plan.stages.push(stage(members(0), Choice::Cpu, case.accelerators as u32));
     plan.stages.retain(|stage| !stage.nodes.is_empty());
     plan
 }
@@ -124,7 +123,7 @@ fn the_search_finds_what_trying_everything_finds() {
             assert!(other.objective.is_some() || other.infeasible.is_some_and(|story| !story.explanation.is_empty()));
         }
         let plan = outcome.plan.unwrap();
-        accelerated += usize::from(plan.stages.iter().any(|stage| stage.choices[0] == ACCELERATOR));
+        accelerated += usize::from(plan.stages.iter().any(|stage| stage.choices[0] == Choice::Accelerator));
         limited += usize::from(best > roomy);
     }
     assert!(accelerated > 250 && limited > 40 && refused > 1000, "{accelerated}, {limited}, {refused} test little");
@@ -142,7 +141,7 @@ fn a_split_takes_what_the_published_definition_gives() {
         let mut plan = Plan { measure: Measure::Latency { subgraphs: None }, ..Plan::default() };
         for (device, nodes) in split.iter().enumerate().filter(|(_, nodes)| !nodes.is_empty()) {
             let nodes = nodes.iter().map(|&v| v as usize).collect();
-            plan.stages.push(stage(nodes, if device == 3 { CPU } else { ACCELERATOR }, device as u32));
+            plan.stages.push(stage(nodes, if device == 3 { Choice::Cpu } else { Choice::Accelerator }, device as u32));
         }
         let score = check(&workload, &limits, &plan);
         let whole =
@@ -157,7 +156,7 @@ fn a_split_takes_what_the_published_definition_gives() {
                 assert!(close(critical * 1e3, naive, 1e-9), "seed {seed}: the critical path takes {critical} s");
                 let sample = family::placement::single_sample::of(&case.dag, &case.profile, &plan, false).unwrap();
                 torn += usize::from(
-                    sample.parts.iter().filter(|part| plan.stages[part.stage].choices[0] != CPU).count() > 3,
+                    sample.parts.iter().filter(|part| plan.stages[part.stage].choices[0] != Choice::Cpu).count() > 3,
                 );
             }
             None => {
@@ -184,13 +183,14 @@ fn broken_rules_of_subgraphs_are_told() {
     case.profile.nodes[3].colour_class = Some(7);
     case.dag = plantui::graph::Dag::new(4, vec![(0, 1), (1, 2), (2, 3)]).unwrap();
     let (workload, limits) = case.workload();
-    let told = |subgraphs: Option<u32>, stages: &[(&[usize], &str, u32)]| -> String {
-        let stages = stages.iter().map(|&(nodes, choice, device)| stage(nodes.to_vec(), choice, device)).collect();
+    let told = |subgraphs: Option<u32>, stages: &[(&[usize], &Choice, u32)]| -> String {
+        let stages =
+            stages.iter().map(|&(nodes, choice, device)| stage(nodes.to_vec(), choice.clone(), device)).collect();
         let score =
             check(&workload, &limits, &Plan { stages, measure: Measure::Latency { subgraphs }, ..Plan::default() });
         score.violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
-    let (gpu, cpu) = (ACCELERATOR, CPU);
+    let (gpu, cpu) = (&Choice::Accelerator, &Choice::Cpu);
     // The class in two subgraphs of one accelerator is fine, on two accelerators it is not.
     assert_eq!(told(Some(2), &[(&[0], gpu, 0), (&[1, 2], gpu, 1), (&[3], gpu, 0)]), "");
     let torn = told(Some(2), &[(&[0], gpu, 0), (&[1, 2], gpu, 1), (&[3], gpu, 2)]);

@@ -7,7 +7,7 @@ use plantui::{
     family,
     planner::{self, Options, Problem, Search, Status},
     run,
-    workload::{self, FileLimits, PlacementNode, Workload, placement::CPU},
+    workload::{self, Choice, FileLimits, PlacementNode, Workload},
 };
 use serde_json::{Value, json};
 
@@ -230,7 +230,7 @@ fn a_file_may_allow_cpus_alone() {
         let problem = Problem { workload: workload.clone(), limits, options };
         let (outcome, _) = run::plan(*planner, &problem, &Search::default()).unwrap();
         if let Some(plan) = &outcome.plan {
-            assert!(plan.stages.iter().flat_map(|stage| &stage.choices).all(|choice| choice == CPU));
+            assert!(plan.stages.iter().flat_map(|stage| &stage.choices).all(|choice| *choice == Choice::Cpu));
             planned += 1;
         } else {
             assert_eq!(outcome.status, Status::Infeasible, "{}", planner.info().id);

@@ -23,7 +23,7 @@ use plantui::{
     },
     run,
     workload::{
-        OperatorProfile, Workload,
+        Choice, OperatorProfile, Workload,
         operators::{BatchNorm, CostRules, Given, Operator, OperatorKind, Source},
     },
 };
@@ -95,7 +95,8 @@ impl Case {
         let choices = labels
             .iter()
             .enumerate()
-            .map(|(node, &label)| self.profile.operators[node].split_text(self.model.spaces[node].get(label)));
+            .map(|(node, &label)| self.profile.operators[node].split(self.model.spaces[node].get(label)))
+            .map(Choice::Split);
         let stage = Stage {
             nodes: (0..labels.len()).collect(),
             choices: choices.collect(),

@@ -9,10 +9,10 @@ use plantui::{
         self, check,
         edit::{Edit, Edited, Refused, apply},
     },
-    plan::{Plan, Stage, Violation},
+    plan::{Basis, Plan, Stage, Violation},
     planner::{self, Options, Problem, Search},
     run,
-    workload::{self, Workload},
+    workload::{self, Choice, Workload},
 };
 
 /// A workload with its limits and a planner's plan.
@@ -174,8 +174,8 @@ fn there_and_back_is_where_it_began() {
             let Ok(there) = case.apply(plan, &edit) else { return 0 };
             let again = case.apply(&there, &back).unwrap_or_else(|why| panic!("{}: {back:?}: {why}", case.name));
             let mut first = plan.clone();
-            if again.last_states.is_empty() {
-                first.last_states.clear();
+            if again.last_states().is_none() {
+                first.basis = Basis::Nodes;
             }
             assert_eq!(again, first, "{}: {edit:?} and {back:?}", case.name);
             1
@@ -183,7 +183,9 @@ fn there_and_back_is_where_it_began() {
         for (stage, part) in plan.stages.iter().enumerate() {
             for forwards in [true, false] {
                 // Stages of a chain; where it branches the nearest node may be another.
-                if case.workload.piper().is_some_and(|_| case.name.starts_with("bert")) || plan.last_states.len() > 1 {
+                if case.workload.piper().is_some_and(|_| case.name.starts_with("bert"))
+                    || plan.last_states().is_some_and(|last| last.len() > 1)
+                {
                     let (there, back_again) =
                         (Edit::Boundary { stage, forwards }, Edit::Boundary { stage, forwards: !forwards });
                     boundaries += back(there, back_again);
@@ -210,7 +212,7 @@ fn tiny() -> Case {
     let case = planned("tiny-branch.json", "piper", &Overrides::default(), &[]);
     let nodes = [vec![0, 1, 2], vec![3, 4, 5]];
     let stage = |nodes: Vec<usize>| Stage {
-        choices: vec!["vanilla".into(); nodes.len()],
+        choices: vec![Choice::Mode("vanilla".into()); nodes.len()],
         nodes,
         data_parallel: 1,
         tensor_parallel: 1,

@@ -12,11 +12,11 @@ use plantui::{
             published, split::StageSplit,
         },
     },
-    plan::{Configuration, Plan, Violation},
+    plan::{Basis, Configuration, Plan, Violation},
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
     simulate::Schedule,
-    workload::{self, Format, Profile, TrainingProfile, Workload},
+    workload::{self, Choice, Format, Profile, TrainingProfile, Workload},
 };
 
 fn profile(model: &str, hardware: &str) -> TrainingProfile {
@@ -97,7 +97,7 @@ fn the_ten_best_come_first_and_the_front_falls_in_memory() {
     assert_eq!(all[0].plan, outcome.plan.clone().unwrap());
     assert!(all[..10].windows(2).all(|pair| pair[0].value <= pair[1].value));
     assert!(all[10..].windows(2).all(|pair| pair[0].memory_bytes > pair[1].memory_bytes));
-    let configurations: Vec<_> = all.iter().map(|other| other.plan.configuration.clone()).collect();
+    let configurations: Vec<_> = all.iter().map(|other| other.plan.configuration().cloned()).collect();
     for (i, one) in configurations.iter().enumerate() {
         assert!(one.is_some() && !configurations[..i].contains(one), "{one:?}");
     }
@@ -131,12 +131,12 @@ fn a_plan_is_simulated_as_its_value_says() {
         run::Simulation::within(&workload, &problem.limits, &plan, Schedule::ALL[0], &Search::default()).unwrap();
     let value = outcome.objective.unwrap();
     assert!((simulation.timeline.iteration_s / value - 1.0).abs() < 1e-9);
-    let virtual_stages = plan.configuration.as_ref().unwrap().layout.virtual_stages;
+    let virtual_stages = plan.configuration().unwrap().layout.virtual_stages;
     let interleaved = simulation.schedule == Schedule::Interleaved;
     assert_eq!(interleaved, virtual_stages > 1);
     // The closed form of an even split is near.
     let Profile::Training(profile) = &workload.profile else { panic!("it is to be trained") };
-    let configuration = plan.configuration.unwrap();
+    let configuration = plan.configuration().cloned().unwrap();
     let run = profile.run(&configuration, 128);
     let split = configured::split(profile, &configuration).unwrap();
     let costs = Costs::of(&profile.model, &run, &profile.accelerator, &profile.constants, &split);
@@ -171,7 +171,11 @@ fn the_check_tells_what_engines_refuse_and_what_is_no_longer_the_configuration()
         family::check(&workload, &limits, &plan).violations
     };
     let rules = |change: &dyn Fn(&mut Configuration)| {
-        let found = broken(&|plan| change(plan.configuration.as_mut().unwrap()));
+        let found = broken(&|plan| {
+            let mut changed = plan.configuration().cloned().unwrap();
+            change(&mut changed);
+            plan.basis = Basis::Configuration(changed.into());
+        });
         found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     };
     assert!(rules(&|c| c.layout.tensor = 3).contains("does not divide the model's 32 attention heads"));
@@ -187,13 +191,13 @@ fn the_check_tells_what_engines_refuse_and_what_is_no_longer_the_configuration()
         plan.stages[1].choices.insert(0, choice);
     });
     assert!(moved.iter().any(|v| matches!(v, Violation::NotConfigured { stage: 1, .. })), "{moved:?}");
-    let kept = broken(&|plan| plan.stages[2].choices[0] = "vanilla".into());
+    let kept = broken(&|plan| plan.stages[2].choices[0] = Choice::Keep);
     assert!(matches!(kept[..], [Violation::NotConfigured { stage: 3, .. }]), "{kept:?}");
     let tight = plantui::cluster::Limits { memory_bytes: 10e9, ..limits };
     let full = family::check(&workload, &tight, &plan).violations;
     assert!(full.iter().all(|v| matches!(v, Violation::OutOfMemory { .. })) && !full.is_empty(), "{full:?}");
     // Stages alone tell a configuration, too.
-    let bare = Plan { configuration: None, ..plan.clone() };
+    let bare = Plan { basis: Basis::Nodes, ..plan.clone() };
     let again = family::check(&workload, &limits, &bare);
     assert_eq!((again.is_valid(), again.value), (true, score.value));
 }
@@ -205,7 +209,7 @@ fn hand_edits_go_there_and_back_and_name_the_rule_they_meet() {
     let limits = problem(&workload, 16, 32, None).limits;
     let plan = by_hand(&profile, Layout { tensor: 2, pipeline: 4, data: 2, ..Layout::ONE }, Recompute::None);
     let apply = |plan: &Plan, edit: Edit| edit::apply(&workload, &limits, plan, &edit).map(|edited| edited.plan);
-    let layout = |plan: &Plan| plan.configuration.as_ref().unwrap().layout;
+    let layout = |plan: &Plan| plan.configuration().unwrap().layout;
     let more = apply(&plan, Edit::TensorParallel { stage: 0, up: true }).unwrap();
     assert_eq!((layout(&more).tensor, layout(&more).data, layout(&more).pipeline), (4, 1, 4));
     assert_eq!(apply(&more, Edit::TensorParallel { stage: 2, up: false }).unwrap(), plan);
@@ -215,14 +219,14 @@ fn hand_edits_go_there_and_back_and_name_the_rule_they_meet() {
     let wide = apply(&plan, Edit::DataParallel { stage: 0, up: true }).unwrap();
     assert_eq!((layout(&wide).data, layout(&wide).pipeline), (4, 2));
     let shifted = apply(&plan, Edit::Boundary { stage: 1, forwards: true }).unwrap();
-    assert_eq!(shifted.configuration.as_ref().unwrap().layers, [8, 9, 7, 8]);
+    assert_eq!(shifted.configuration().unwrap().layers, [8, 9, 7, 8]);
     assert_eq!(apply(&shifted, Edit::Boundary { stage: 1, forwards: false }).unwrap(), plan);
     // Layers 9 to 11 are the first three of the second stage.
     let some = apply(&plan, Edit::Choice { nodes: vec![9, 10, 11], forwards: true }).unwrap();
-    assert_eq!(some.configuration.as_ref().unwrap().recompute, Recompute::Layers(3));
+    assert_eq!(some.configuration().unwrap().recompute, Recompute::Layers(3));
     assert_eq!(apply(&some, Edit::Choice { nodes: vec![9], forwards: true }).unwrap(), plan);
     let all = apply(&plan, Edit::Choice { nodes: (9..17).collect(), forwards: true }).unwrap();
-    assert_eq!(all.configuration.as_ref().unwrap().recompute, Recompute::Full);
+    assert_eq!(all.configuration().unwrap().recompute, Recompute::Full);
     for edited in [&more, &fewer, &wide, &shifted, &some, &all] {
         let score = family::check(&workload, &limits, edited);
         let rules = score.violations.iter().all(|v| matches!(v, Violation::OutOfMemory { .. }));

@@ -53,7 +53,7 @@ fn row(published: PublishedRun) -> Row {
     let limits = family::resolve(&workload, &asked).unwrap();
     let problem = Problem { workload, limits, options: Options::defaults(joint.options()) };
     let (outcome, _) = run::plan(joint, &problem, &Search::default()).unwrap();
-    let ours = outcome.plan.unwrap().configuration.unwrap();
+    let ours = outcome.plan.unwrap().configuration().cloned().unwrap();
     Row { theirs_s: theirs.simulated_s, ours_s: outcome.objective.unwrap(), ours, published }
 }
 

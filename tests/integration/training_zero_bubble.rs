@@ -11,7 +11,7 @@ use plantui::{
             iteration::Costs, memory, program, published,
         },
     },
-    plan::{Configuration, Violation},
+    plan::{Basis, Configuration, Violation},
     planner::{self, Options, Outcome, Problem, Search},
     run,
     simulate::{self, Schedule},
@@ -103,9 +103,9 @@ fn joint_takes_zero_bubble_schedules_where_the_software_runs_them() {
     let (_, _, only) = planned(profile(Stack::Torchtitan), "zb-v", 32);
     let [usual, best, only_s] = [&usual, &all, &only].map(|outcome| outcome.objective.unwrap());
     assert!((best - usual.min(only_s)).abs() <= 1e-12 * best, "{best} {usual} {only_s}");
-    assert!(only.alternatives.iter().all(|other| other.plan.configuration.as_ref().unwrap().zero_bubble.is_some()));
+    assert!(only.alternatives.iter().all(|other| other.plan.configuration().unwrap().zero_bubble.is_some()));
     let plan = only.plan.unwrap();
-    let own = plan.configuration.clone().unwrap();
+    let own = plan.configuration().cloned().unwrap();
     assert_eq!((own.zero_bubble, own.layout.virtual_stages), (Some(ZeroBubble::V), 2));
     assert!(own.to_string().contains("zb-v"), "{own}");
     // The simulator runs that schedule unasked, and finds the same time.
@@ -119,7 +119,7 @@ fn joint_takes_zero_bubble_schedules_where_the_software_runs_them() {
     assert!(plan.stages[0].nodes.contains(&0) && plan.stages[0].nodes.contains(&last));
     // A configuration without its schedule has other stages.
     let mut other = plan.clone();
-    other.configuration = Some(Configuration { zero_bubble: None, ..own });
+    other.basis = Basis::Configuration(Configuration { zero_bubble: None, ..own }.into());
     let violations = family::check(&workload, &problem.limits, &other).violations;
     assert!(matches!(violations[0], Violation::NotConfigured { stage: 1, .. } | Violation::Refused { .. }));
     let (_, _, refused) = planned(profile(Stack::Megatron2025), "zb-v", 32);

@@ -5,7 +5,7 @@ use plantui::{
     family,
     plan::{Plan, Stage},
     planner::{CannotPlan, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status},
-    workload::Workload,
+    workload::{Choice, Workload},
 };
 
 macro_rules! info {
@@ -73,7 +73,7 @@ fn one_stage(problem: &Problem, last: bool) -> (Plan, f64) {
     let nodes: Vec<usize> = (0..problem.workload.nodes.len()).collect();
     let mode = |v: usize| {
         let modes = profile.nodes[v].modes(1).expect("degree 1 is there");
-        modes[if last { modes.len() - 1 } else { 0 }].id.clone()
+        Choice::Mode(modes[if last { modes.len() - 1 } else { 0 }].id.clone())
     };
     let choices = nodes.iter().map(|&v| mode(v)).collect();
     let stage = Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] };

@@ -8,6 +8,7 @@ use plantui::{
     plan::{Plan, Stage},
     tui::Offscreen,
     workload,
+    workload::Choice,
 };
 use ratatui::crossterm::event::KeyCode;
 
@@ -123,7 +124,7 @@ fn plan(apart: bool) -> (Plan, f64) {
     let groups: Vec<Vec<usize>> = if apart { all.chunks(2).map(<[usize]>::to_vec).collect() } else { vec![all] };
     let stage = |mut nodes: Vec<usize>| {
         nodes.sort_unstable();
-        let choices = nodes.iter().map(|&v| choice(v)).collect();
+        let choices = nodes.iter().map(|&v| Choice::Mode(choice(v))).collect();
         Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] }
     };
     let plan = Plan { stages: groups.into_iter().map(stage).collect(), ..Plan::default() }.with_consecutive_devices();

@@ -6,7 +6,7 @@ use crate::{
     plan::{Measure, Plan},
     units,
     workload::{
-        Workload,
+        Choice, Workload,
         layering::{LayerKind, Layering},
         piper::recomputes,
     },
@@ -102,7 +102,7 @@ impl Cut {
             let recomputes = |&layer: &usize| {
                 // What stands before or behind the blocks does not recompute with the block it was joined to.
                 let joined = |v: &&usize| counted(layering.layers[layer].kind) && layering.at_ends[**v];
-                let of = |v: &usize| stage.nodes.binary_search(v).is_ok_and(|at| recomputes(&stage.choices[at]));
+                let of = |v: &usize| stage.nodes.binary_search(v).is_ok_and(|at| stage.choices[at].recomputes());
                 layering.layers[layer].nodes.iter().filter(|v| !joined(v)).any(of)
             };
             stages.push(CutStage {
@@ -181,7 +181,7 @@ pub(super) fn recomputing(workload: &Workload, layering: &Layering, plan: &Plan,
             // A node without the wanted mode, such as a mask, keeps the one it has.
             let again = place < most && !layering.at_ends[*node];
             if let Some(mode) = modes.iter().find(|mode| recomputes(&mode.id) == again) {
-                choice.clone_from(&mode.id);
+                *choice = Choice::Mode(mode.id.clone());
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     plan::{Measure, NodeScore, Plan, Score, Stage, StageScore},
     simulate::Transfer,
     units,
-    workload::{Workload, piper::RECOMPUTE, placement::CPU},
+    workload::Workload,
 };
 
 /// What time goes into.
@@ -75,11 +75,11 @@ pub(super) fn rows(workload: &Workload, limits: &Limits, plan: &Plan, score: &Sc
 }
 
 fn of_stage(workload: &Workload, limits: &Limits, score: &Score, at: usize, stage: &Stage, scored: &StageScore) -> Row {
-    let on_cpu = workload.placement().is_some() && stage.choices.first().is_some_and(|choice| choice == CPU);
+    let on_cpu = workload.placement().is_some() && stage.on_cpus();
     let mut row = Row { replicas: (stage.data_parallel, stage.tensor_parallel), ..Row::default() };
     let degrees = degrees(workload, stage, on_cpu) + &machines(limits, stage);
     row.what = vec![format!("stage {}", at + 1), degrees, devices(stage)];
-    let recomputed = stage.choices.iter().filter(|choice| *choice == RECOMPUTE).count();
+    let recomputed = stage.recomputed();
     let count = units::counted(stage.nodes.len(), "node");
     let count = if recomputed > 0 { format!("{count}, {recomputed} recompute") } else { count };
     row.holds = vec![names(workload, &stage.nodes), count];

@@ -1,10 +1,7 @@
 //! How a node runs within its stage: its mode, or how an operator is split.
 
 use super::{Desk, Edited, Result, WHOLE, refuse};
-use crate::workload::{
-    Operator, Profile,
-    piper::{RECOMPUTE, VANILLA},
-};
+use crate::workload::{Choice, Operator, Profile};
 
 impl Desk<'_> {
     pub(super) fn choose(&self, nodes: &[usize], forwards: bool) -> Result<Edited> {
@@ -17,7 +14,7 @@ impl Desk<'_> {
         let what = match &self.workload.profile {
             Profile::Piper(profile) => {
                 let modes = profile.nodes[first].modes(stage.tensor_parallel).unwrap_or_default();
-                let now = modes.iter().position(|mode| mode.id == stage.choices[at(first)]);
+                let now = modes.iter().position(|mode| stage.choices[at(first)].is_mode(&mode.id));
                 if modes.len() < 2 {
                     let (name, t) = (self.label(first), stage.tensor_parallel);
                     return refuse(format!("{name} has one mode only at tensor degree {t}"));
@@ -27,26 +24,28 @@ impl Desk<'_> {
                 for &node in nodes {
                     let offered = profile.nodes[node].modes(stage.tensor_parallel).unwrap_or_default();
                     if offered.iter().any(|mode| mode.id == *id) {
-                        new[at(node)].clone_from(id);
+                        new[at(node)] = Choice::Mode(id.clone());
                     }
                 }
                 format!("{}: {id}", self.labels(nodes))
             }
             Profile::Layers(_) => {
-                let choice = if stage.choices[0] == VANILLA { RECOMPUTE } else { VANILLA };
-                new.iter_mut().for_each(|old| *old = choice.into());
+                let choice = Choice::of_layer(!stage.choices[0].recomputes());
+                new.fill(choice.clone());
                 format!("all of stage {}: {choice}", home + 1)
             }
             Profile::Operators(profile) => {
                 let mut text = String::new();
                 for &node in nodes {
                     let operator = &profile.operators[node];
-                    let Ok(split) = operator.parse_split(&stage.choices[at(node)]) else {
+                    let read = stage.choices[at(node)].split().and_then(|split| operator.degrees(split).ok());
+                    let Some(now) = read else {
                         return refuse(format!("the split of {} cannot be read", self.label(node)));
                     };
                     let splits = Splits::new(operator, stage.device_count(), profile.cutoff);
-                    text = operator.split_text(&splits.beside(&split, forwards));
-                    new[at(node)].clone_from(&text);
+                    let next = operator.split(&splits.beside(&now, forwards));
+                    text = next.to_string();
+                    new[at(node)] = Choice::Split(next);
                 }
                 match nodes {
                     [node] => format!("{}: {text}", self.label(*node)),

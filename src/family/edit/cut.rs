@@ -2,7 +2,7 @@
 
 use super::{Desk, Edited, Result, add, refuse, take};
 use crate::{
-    plan::{Measure, Plan, Stage},
+    plan::{Basis, Measure, Plan, Stage},
     workload::Profile,
 };
 
@@ -28,8 +28,10 @@ impl Desk<'_> {
             joined.data_parallel += next.data_parallel;
             joined.devices.extend(&next.devices);
         }
-        if stage < plan.last_states.len() {
-            plan.last_states.remove(stage);
+        if let Basis::States(ends) = &mut plan.basis
+            && stage < ends.len()
+        {
+            ends.remove(stage);
         }
         self.done(plan, format!("stages {} and {} are one", stage + 1, stage + 2))
     }

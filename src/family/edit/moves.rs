@@ -3,10 +3,7 @@
 use super::{Desk, Edited, Refused, Result, add, refuse, take};
 use crate::{
     plan::Plan,
-    workload::{
-        Profile,
-        placement::{ACCELERATOR, CPU},
-    },
+    workload::{Choice, Profile},
 };
 
 impl Desk<'_> {
@@ -147,27 +144,28 @@ impl Desk<'_> {
     }
 
     /// The choice of a node in another stage: the same where that stage offers it, else the first it offers.
-    pub(super) fn choice_in(&self, node: usize, choice: &str, to: usize) -> Result<String> {
+    pub(super) fn choice_in(&self, node: usize, choice: &Choice, to: usize) -> Result<Choice> {
         let stage = self.stage(to)?;
         match &self.workload.profile {
             Profile::Piper(_) => self.mode_at(node, choice, stage.tensor_parallel),
             Profile::Placement(profile) => match (stage.on_cpus(), profile.nodes[node].supported) {
-                (true, _) => Ok(CPU.into()),
-                (false, true) => Ok(ACCELERATOR.into()),
+                (true, _) => Ok(Choice::Cpu),
+                (false, true) => Ok(Choice::Accelerator),
                 (false, false) => refuse(format!("{} runs on CPUs only", self.label(node))),
             },
             // A stage recomputes as a whole.
             Profile::Layers(_) => Ok(stage.choices[0].clone()),
-            Profile::Operators(_) | Profile::Training(_) => Ok(choice.to_string()),
+            Profile::Operators(_) | Profile::Training(_) => Ok(choice.clone()),
         }
     }
 
     /// A mode of a node at a tensor degree: the one with this id, else the first.
-    pub(super) fn mode_at(&self, node: usize, id: &str, degree: u32) -> Result<String> {
+    pub(super) fn mode_at(&self, node: usize, now: &Choice, degree: u32) -> Result<Choice> {
         let modes = self.workload.piper().and_then(|profile| profile.nodes[node].modes(degree));
         let Some(modes) = modes else {
             return refuse(format!("{} does not offer tensor degree {degree}", self.label(node)));
         };
-        Ok(modes.iter().find(|mode| mode.id == id).unwrap_or(&modes[0]).id.clone())
+        let mode = modes.iter().find(|mode| now.is_mode(&mode.id)).unwrap_or(&modes[0]);
+        Ok(Choice::Mode(mode.id.clone()))
     }
 }

@@ -2,11 +2,16 @@
 
 use super::{Desk, Edited, Result, refuse};
 use crate::{
-    plan::{Measure, Plan, Stage},
+    plan::{Basis, Measure, Plan, Stage},
     workload::states::States,
 };
 
-impl Desk<'_> {
+impl<'a> Desk<'a> {
+    /// The last state of every stage.
+    fn ends(&self) -> &'a [u32] {
+        self.plan.last_states().unwrap_or_default()
+    }
+
     fn states(&self) -> Result<States> {
         let (Some(profile), Measure::Speedup(model)) = (self.workload.layers(), self.plan.measure) else {
             return refuse("the plan is not over states");
@@ -17,7 +22,7 @@ impl Desk<'_> {
             Ok(states) => states,
             Err(error) => return refuse(format!("its states cannot be told: {error}")),
         };
-        let ends = &self.plan.last_states;
+        let ends = self.ends();
         let grow = ends.windows(2).all(|pair| pair[0] < pair[1]);
         if ends.len() != self.plan.stages.len() || !grow || ends.last().map(|&l| l as usize + 1) != Some(states.len()) {
             return refuse("the plan does not say with which states its stages end, so they cannot be moved");
@@ -27,7 +32,7 @@ impl Desk<'_> {
 
     pub(super) fn boundary_by_states(&self, left: usize, forwards: bool) -> Result<Edited> {
         let states = self.states()?;
-        let ends = &self.plan.last_states;
+        let ends = self.ends();
         let least = if left == 0 { 0 } else { ends[left - 1] + 1 };
         let mut open: Box<dyn Iterator<Item = u32>> =
             if forwards { Box::new(ends[left] + 1..ends[left + 1]) } else { Box::new((least..ends[left]).rev()) };
@@ -36,17 +41,19 @@ impl Desk<'_> {
             return refuse(format!("stage {emptied} is one state of the network: merge the stages instead"));
         };
         let mut plan: Plan = self.plan.clone();
-        plan.last_states[left] = end;
         fill(&mut plan.stages[left], &states, least, end);
-        let after = plan.last_states[left + 1];
-        fill(&mut plan.stages[left + 1], &states, end + 1, after);
+        fill(&mut plan.stages[left + 1], &states, end + 1, ends[left + 1]);
+        let mut ends = ends.to_vec();
+        ends[left] = end;
+        plan.basis = Basis::States(ends);
         self.done(plan, format!("stage {} ends with state {}", left + 1, end + 1))
     }
 
     pub(super) fn split_by_states(&self, stage: usize, at: usize) -> Result<Edited> {
         let states = self.states()?;
-        let first = if stage == 0 { 0 } else { self.plan.last_states[stage - 1] + 1 };
-        let last = self.plan.last_states[stage];
+        let ends = self.ends();
+        let first = if stage == 0 { 0 } else { ends[stage - 1] + 1 };
+        let last = ends[stage];
         let state = states.members.iter().position(|members| members.contains(&at)).unwrap_or_default() as u32;
         let end = state.checked_sub(1).filter(|&end| end >= first && end < last && states.is_cut(end as usize));
         let Some(end) = end else {
@@ -59,7 +66,9 @@ impl Desk<'_> {
         fill(&mut behind, &states, end + 1, last);
         self.share_devices(stage, &mut plan.stages[stage], &mut behind)?;
         plan.stages.insert(stage + 1, behind);
-        plan.last_states.insert(stage, end);
+        let mut ends = ends.to_vec();
+        ends.insert(stage, end);
+        plan.basis = Basis::States(ends);
         self.done(plan, format!("stage {} is split at {}", stage + 1, self.label(at)))
     }
 }

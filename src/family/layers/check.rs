@@ -18,11 +18,7 @@ use crate::{
     cluster::Limits,
     family::layers::costs::{self, LayerStage},
     plan::{Length, Measure, NodeScore, Plan, Score, SpeedupModel, StageScore, Violation},
-    workload::{
-        LayerProfile, Workload,
-        piper::{RECOMPUTE, VANILLA},
-        states::States,
-    },
+    workload::{Choice, LayerProfile, Workload, states::States},
 };
 
 /// Scores the plan and reports what breaks its rules.
@@ -112,11 +108,11 @@ fn choices(workload: &Workload, plan: &Plan, violations: &mut Vec<Violation>) {
     for (i, stage) in plan.stages.iter().enumerate() {
         let Some(first) = stage.choices.first() else { continue };
         for (&v, choice) in stage.nodes.iter().zip(&stage.choices) {
-            if choice != first || (choice != VANILLA && choice != RECOMPUTE) {
+            if choice != first || !matches!(choice, Choice::Keep | Choice::Recompute) {
                 violations.push(Violation::UnknownChoice {
                     stage: i + 1,
                     node: workload.nodes.get(v).map_or_else(|| v.to_string(), crate::workload::Node::label),
-                    choice: choice.clone(),
+                    choice: choice.to_string(),
                     tensor_parallel: 1,
                 });
             }
@@ -192,7 +188,7 @@ fn published(
         Err(error) => return refuse(1, error.to_string()),
     };
     let scale = model.scale(limits.batch);
-    let ends: Vec<usize> = plan.last_states.iter().map(|&state| state as usize).collect();
+    let ends: Vec<usize> = plan.last_states().unwrap_or_default().iter().map(|&state| state as usize).collect();
     let grows = ends.windows(2).all(|pair| pair[0] < pair[1]);
     if ends.len() != plan.stages.len() || !grows || ends.last() != Some(&(states.len() - 1)) {
         return refuse(1, format!("`last_state` of the stages must grow to {}, the last state", states.len() - 1));

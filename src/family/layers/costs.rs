@@ -7,7 +7,7 @@
 use crate::{
     cluster::Limits,
     plan::{Length, Plan, SpeedupModel},
-    workload::{LayerProfile, Workload, piper::RECOMPUTE, states},
+    workload::{LayerProfile, Workload, states},
 };
 
 /// What one stage costs.
@@ -95,7 +95,7 @@ pub fn stages(
             let (forward_s, backward_s) = (node.forward_ms / 1000.0, node.backward_ms / 1000.0);
             cost.forward_s += forward_s;
             cost.backward_s += backward_s;
-            if choice == RECOMPUTE {
+            if choice.recomputes() {
                 cost.backward_s += forward_s;
                 cost.recompute_s += forward_s;
                 recomputed = true;

@@ -1,7 +1,7 @@
 //! Scores operators split over one set of devices: the sum of what all operators and transfers cost.
 //!
 //! Elango, *PaSE*, IPDPS 2021, with the published program's operators. The plan is one stage with all operators; an
-//! operator's choice is the text of its split, such as `b=4 n=8`. A split must divide the extent, leave whole what cannot
+//! operator's choice is its split, such as `b=4 n=8`. A split must divide the extent, leave whole what cannot
 //! be split, and take no more devices than the stage has; how small its pieces may get is a matter of the search.
 //!
 //! ```text
@@ -16,7 +16,7 @@ use crate::{
     cluster::Limits,
     plan::{Measure, NodeScore, Plan, Score, Stage, StageScore, Violation},
     workload::{
-        Operator, OperatorProfile, Workload,
+        Choice, Operator, OperatorProfile, Workload,
         operators::{BatchNorm, CostRules, OperatorKind, Tensor, WORD_BYTES},
     },
 };
@@ -85,16 +85,20 @@ fn read_splits(
     violations: &mut Vec<Violation>,
 ) -> Vec<Option<Vec<f64>>> {
     let mut splits = vec![None; profile.operators.len()];
-    for (&node, text) in stage.nodes.iter().zip(&stage.choices) {
+    for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
         let Some(operator) = profile.operators.get(node) else { continue };
-        let read = operator.parse_split(text);
+        let read = match choice {
+            Choice::Split(split) => operator.degrees(split),
+            // What is no split is read again for the reason.
+            other => other.to_string().parse().and_then(|split| operator.degrees(&split)),
+        };
         let problem = match &read {
             Ok(split) => wrong_with(operator, split, stage.device_count()),
             Err(problem) => Some(problem.to_string()),
         };
         if let Some(problem) = problem {
             let node = workload.nodes[node].label();
-            violations.push(Violation::BadSplit { node, split: text.clone(), problem });
+            violations.push(Violation::BadSplit { node, split: choice.to_string(), problem });
         }
         splits[node] = read.ok().map(|split| split.into_iter().map(f64::from).collect());
     }

@@ -54,9 +54,9 @@ pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorU
     let score = crate::family::check(workload, limits, plan);
     let scored = score.is_valid().then(|| score.stages.first()).flatten()?;
     let mut splits = vec![None; profile.operators.len()];
-    for (&node, text) in stage.nodes.iter().zip(&stage.choices) {
-        splits[node] =
-            Some(profile.operators[node].parse_split(text).ok()?.into_iter().map(f64::from).collect::<Vec<f64>>());
+    for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
+        let degrees = profile.operators[node].degrees(choice.split()?).ok()?;
+        splits[node] = Some(degrees.into_iter().map(f64::from).collect::<Vec<f64>>());
     }
     let devices = stage.device_count();
     let mut edges: Vec<Handover> = vec![];

@@ -114,7 +114,7 @@ fn costs(
         let (mut forward, mut both, mut parameters, mut recompute) = (0.0, 0.0, 0.0, 0.0);
         for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
             let modes = profile.nodes.get(node).and_then(|n| n.modes(stage.tensor_parallel)).unwrap_or_default();
-            let Some(mode) = modes.iter().find(|mode| mode.id == *choice) else { continue };
+            let Some(mode) = modes.iter().find(|mode| choice.is_mode(&mode.id)) else { continue };
             let forward_s = forward_s(mode, modes);
             forward += forward_s;
             recompute += (mode.time_s - plain(mode, modes).time_s).clamp(0.0, mode.time_s - forward_s);

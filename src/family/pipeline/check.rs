@@ -147,11 +147,11 @@ fn loads(
         let (mut compute, mut edges, mut resync) = (0.0, 0.0, 0.0);
         for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
             let Some(modes) = profile.nodes.get(node).map(|n| n.modes(t).unwrap_or_default()) else { continue };
-            let Some(mode) = modes.iter().find(|m| m.id == *choice) else {
+            let Some(mode) = modes.iter().find(|m| choice.is_mode(&m.id)) else {
                 score.violations.push(Violation::UnknownChoice {
                     stage: i + 1,
                     node: labels.of(node),
-                    choice: choice.clone(),
+                    choice: choice.to_string(),
                     tensor_parallel: t,
                 });
                 result.nodes.push(NodeScore::default());

@@ -42,7 +42,7 @@ pub(crate) fn pipeline(
         let mut parameters = vec![];
         for (&node, choice) in planned.nodes.iter().zip(&planned.choices) {
             let modes = profile.nodes.get(node).and_then(|n| n.modes(planned.tensor_parallel)).unwrap_or_default();
-            let Some(mode) = modes.iter().find(|m| m.id == *choice) else { continue };
+            let Some(mode) = modes.iter().find(|m| choice.is_mode(&m.id)) else { continue };
             let forward_s = forward_time(mode, modes, settings, &mut told);
             let plain = plain(mode, modes);
             forward.push(forward_s);

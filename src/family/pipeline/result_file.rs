@@ -108,7 +108,12 @@ pub(crate) fn to_json(workload: &Workload, plan: &Plan) -> String {
         nodes: stage.nodes.iter().map(|&v| id(v)).collect(),
         data_parallel_degree: stage.data_parallel,
         tensor_parallel_degree: stage.tensor_parallel,
-        tmpc_ids: stage.nodes.iter().zip(&stage.choices).map(|(&v, c)| (id(v).to_string(), c.clone().into())).collect(),
+        tmpc_ids: stage
+            .nodes
+            .iter()
+            .zip(&stage.choices)
+            .map(|(&v, c)| (id(v).to_string(), c.to_string().into()))
+            .collect(),
     };
     let result = ResultFile { stages: plan.stages.iter().map(stage).collect() };
     serde_json::to_string_pretty(&result).expect("strings and numbers serialise") + "\n"

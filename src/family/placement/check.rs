@@ -14,10 +14,7 @@ use super::check_latency;
 use crate::{
     cluster::Limits,
     plan::{Measure, NodeScore, Plan, Score, Stage, StageScore, Violation},
-    workload::{
-        PlacementProfile, Workload,
-        placement::{ACCELERATOR, CPU, SECONDS},
-    },
+    workload::{Choice, PlacementProfile, Workload, placement::SECONDS},
 };
 
 /// Scores the split and reports what breaks its rules.
@@ -115,14 +112,14 @@ pub(crate) fn kinds(
     cpu: bool,
     violations: &mut Vec<Violation>,
 ) {
-    let wanted = if cpu { CPU } else { ACCELERATOR };
+    let wanted = if cpu { Choice::Cpu } else { Choice::Accelerator };
     for (&node, choice) in stage.nodes.iter().zip(&stage.choices) {
         let Some(cost) = profile.nodes.get(node) else { continue };
-        if choice != wanted || (!cpu && !cost.supported) {
+        if *choice != wanted || (!cpu && !cost.supported) {
             violations.push(Violation::UnknownChoice {
                 stage: index + 1,
                 node: workload.nodes[node].label(),
-                choice: choice.clone(),
+                choice: choice.to_string(),
                 tensor_parallel: 1,
             });
         }

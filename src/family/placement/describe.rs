@@ -133,8 +133,8 @@ impl Describe for PlacementProfile {
     }
 
     // The kind of device is told by the row above; the pass is not.
-    fn node_remark<'a>(&self, stage: &'a Stage, place: usize) -> &'a str {
-        if self.is_backward(stage.nodes[place]) { "backward" } else { "" }
+    fn node_remark(&self, stage: &Stage, place: usize) -> String {
+        if self.is_backward(stage.nodes[place]) { "backward".into() } else { String::new() }
     }
 
     fn is_backward(&self, node: usize) -> bool {

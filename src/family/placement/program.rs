@@ -7,10 +7,7 @@ use crate::{
     family::program::total,
     plan::Plan,
     simulate::{Pipeline, PipelineStage, Transfer},
-    workload::{
-        PlacementProfile, Workload,
-        placement::{CPU, SECONDS},
-    },
+    workload::{Choice, PlacementProfile, Workload, placement::SECONDS},
 };
 
 /// The pipeline of a device placement: a stage is a device. A tensor goes once to every device that needs it and takes
@@ -24,9 +21,9 @@ pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, limits: 
         let (mut forward, mut backward) = (vec![], vec![]);
         for (&node, choice) in planned.nodes.iter().zip(&planned.choices) {
             let Some(cost) = profile.nodes.get(node) else { continue };
-            let time_s = SECONDS * if choice == CPU { cost.cpu_time } else { cost.accelerator_time };
+            let time_s = SECONDS * if *choice == Choice::Cpu { cost.cpu_time } else { cost.accelerator_time };
             if cost.backward { &mut backward } else { &mut forward }.push(time_s);
-            if choice != CPU {
+            if *choice != Choice::Cpu {
                 stage.fixed_bytes += cost.size_bytes;
             }
             stage_of[node] = index;

@@ -167,10 +167,10 @@ fn circle(parts: &[Part], waits: &[(usize, usize)], missing: &[usize]) -> Circle
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::placement::CPU;
+
     use crate::{
         plan::Measure,
-        workload::placement::{ACCELERATOR, PlacementNode},
+        workload::{Choice, placement::PlacementNode},
     };
 
     /// Nodes of 2 on an accelerator, 10 on a CPU, with transfers of 1.
@@ -188,13 +188,13 @@ mod tests {
         vec![node; n].into()
     }
 
-    fn plan(stages: &[(&[usize], &str, u32)]) -> Plan {
-        let stage = |&(nodes, choice, device): &(&[usize], &str, u32)| Stage {
+    fn plan(stages: &[(&[usize], Choice, u32)]) -> Plan {
+        let stage = |(nodes, choice, device): &(&[usize], Choice, u32)| Stage {
             nodes: nodes.to_vec(),
-            choices: vec![choice.into(); nodes.len()],
+            choices: vec![choice.clone(); nodes.len()],
             data_parallel: 1,
             tensor_parallel: 1,
-            devices: vec![device],
+            devices: vec![*device],
         };
         Plan {
             stages: stages.iter().map(stage).collect(),
@@ -207,7 +207,7 @@ mod tests {
     fn a_set_is_cut_where_a_path_comes_back() {
         // 0 -> 1 -> 2 with 1 on a CPU: the accelerator runs 0, then 2.
         let dag = Dag::new(3, vec![(0, 1), (1, 2)]).unwrap();
-        let plan = plan(&[(&[0, 2], ACCELERATOR, 0), (&[1], CPU, 1)]);
+        let plan = plan(&[(&[0, 2], Choice::Accelerator, 0), (&[1], Choice::Cpu, 1)]);
         let sample = of(&dag, &profile(3), &plan, false).unwrap();
         let told: Vec<_> = sample.parts.iter().map(|part| (part.nodes.as_slice(), part.start, part.finish())).collect();
         assert_eq!(told, [(&[0][..], 0.0, 3.0), (&[2], 13.0, 16.0), (&[1], 3.0, 13.0)]);
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn subgraphs_of_a_device_take_turns() {
         let dag = Dag::new(2, vec![]).unwrap();
-        let plan = plan(&[(&[0], ACCELERATOR, 0), (&[1], ACCELERATOR, 0)]);
+        let plan = plan(&[(&[0], Choice::Accelerator, 0), (&[1], Choice::Accelerator, 0)]);
         assert_eq!(of(&dag, &profile(2), &plan, true).unwrap().latency, 4.0);
         assert_eq!(of(&dag, &profile(2), &plan, false).unwrap().latency, 2.0);
     }
@@ -229,7 +229,7 @@ mod tests {
     fn a_tensor_is_moved_once_however_many_read_it() {
         // 0 is read by 1 and 2, which are together.
         let dag = Dag::new(3, vec![(0, 1), (0, 2), (0, 2)]).unwrap();
-        let plan = plan(&[(&[0], ACCELERATOR, 0), (&[1, 2], ACCELERATOR, 1)]);
+        let plan = plan(&[(&[0], Choice::Accelerator, 0), (&[1, 2], Choice::Accelerator, 1)]);
         let sample = of(&dag, &profile(3), &plan, false).unwrap();
         assert_eq!(sample.parts[1].cost(), PartCost { receive: 1.0, compute: 4.0, send: 0.0 });
         assert_eq!(sample.latency, 3.0 + 5.0);

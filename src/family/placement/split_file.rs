@@ -21,10 +21,7 @@ use crate::{
         figures::{Claims, Figures},
     },
     source::{LoadError, strict::Object},
-    workload::{
-        Node, NodeId, PlacementProfile, Workload,
-        placement::{ACCELERATOR, CPU, SECONDS},
-    },
+    workload::{Choice, Node, NodeId, PlacementProfile, Workload, placement::SECONDS},
 };
 
 /// What a split file looks like, for messages.
@@ -132,19 +129,20 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
     };
     let file = SplitFile::read(text, source, &workload.nodes)?;
     let cpus = file.cpus.iter().filter(|nodes| !nodes.is_empty()).count();
-    let devices = file.accelerators.into_iter().map(|nodes| (nodes, ACCELERATOR));
-    let devices = devices.chain(file.cpus.into_iter().map(|nodes| (nodes, CPU))).filter(|(nodes, _)| !nodes.is_empty());
-    let mut devices: Vec<(Vec<usize>, &str)> = devices.collect();
+    let devices = file.accelerators.into_iter().map(|nodes| (nodes, Choice::Accelerator));
+    let devices =
+        devices.chain(file.cpus.into_iter().map(|nodes| (nodes, Choice::Cpu))).filter(|(nodes, _)| !nodes.is_empty());
+    let mut devices: Vec<(Vec<usize>, Choice)> = devices.collect();
     in_order(workload, profile, &mut devices);
     let measure = match file.total_latency {
         Some(_) if file.max_load.is_none() => Measure::Latency { subgraphs: None },
         _ => Measure::MaxLoad,
     };
     let mut plan = Plan { measure, ..Plan::default() };
-    let accelerators = devices.iter().filter(|(_, choice)| *choice == ACCELERATOR).count() as u32;
+    let accelerators = devices.iter().filter(|(_, choice)| *choice == Choice::Accelerator).count() as u32;
     let accelerators = workload.limits.devices.unwrap_or(0).max(accelerators);
     for (nodes, choice) in devices {
-        let choices = vec![choice.to_string(); nodes.len()];
+        let choices = vec![choice; nodes.len()];
         plan.stages.push(Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] });
     }
     let value = if measure == Measure::MaxLoad { file.max_load } else { file.total_latency };
@@ -167,7 +165,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
 }
 
 /// Sorts devices as data flows through them, if that is possible.
-fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(Vec<usize>, &str)>) {
+fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(Vec<usize>, Choice)>) {
     let mut device_of = vec![None; workload.nodes.len()];
     for (d, (nodes, _)) in devices.iter().enumerate() {
         nodes.iter().for_each(|&node| device_of[node] = Some(d as u32));
@@ -175,7 +173,7 @@ fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(
     let forward = |v: u32| device_of[v as usize].filter(|_| !profile.nodes[v as usize].backward);
     let crossing = workload.dag.edges().iter().filter_map(|&(u, v)| forward(u).zip(forward(v)));
     if let Ok(order) = Dag::new(devices.len(), crossing.filter(|(from, to)| from != to).collect()) {
-        let mut taken: Vec<Option<(Vec<usize>, &str)>> = devices.drain(..).map(Some).collect();
+        let mut taken: Vec<Option<(Vec<usize>, Choice)>> = devices.drain(..).map(Some).collect();
         devices.extend(order.topological_order().iter().filter_map(|&d| taken[d as usize].take()));
     }
 }

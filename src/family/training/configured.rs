@@ -5,12 +5,8 @@
 
 use super::{Recompute, Run, ZeroBubble, split::StageSplit};
 use crate::{
-    plan::{Configuration, Execution, Measure, Plan, Schedule, Stage},
-    workload::{
-        TrainingProfile,
-        piper::{RECOMPUTE, VANILLA},
-        training::Layout,
-    },
+    plan::{Basis, Configuration, Execution, Measure, Plan, Schedule, Stage},
+    workload::{Choice, TrainingProfile, training::Layout},
 };
 
 impl TrainingProfile {
@@ -72,7 +68,7 @@ pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &Sta
         let (mut nodes, mut choices) = (vec![], vec![]);
         let mut add = |node: usize, again: bool| {
             nodes.push(node);
-            choices.push(if again { RECOMPUTE } else { VANILLA }.to_string());
+            choices.push(Choice::of_layer(again));
         };
         if index == 0 {
             add(0, false);
@@ -89,7 +85,8 @@ pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &Sta
     let stages = (0..split.stages()).map(stage).collect();
     let execution = configuration.zero_bubble.map(|schedule| Execution::from(schedule_of(schedule)));
     let measure = Measure::IterationTime;
-    let plan = Plan { stages, measure, configuration: Some(configuration), execution, ..Plan::default() };
+    let plan =
+        Plan { stages, measure, basis: Basis::Configuration(configuration.into()), execution, ..Plan::default() };
     plan.with_consecutive_devices()
 }
 
@@ -109,7 +106,7 @@ pub fn split(profile: &TrainingProfile, configuration: &Configuration) -> Option
 
 /// The configuration of a plan: its own, or what can be told from stages that are written by hand.
 pub fn of_plan(profile: &TrainingProfile, plan: &Plan) -> Configuration {
-    if let Some(configuration) = &plan.configuration {
+    if let Some(configuration) = plan.configuration() {
         return configuration.clone();
     }
     let zero_bubble =
@@ -124,7 +121,7 @@ pub fn of_plan(profile: &TrainingProfile, plan: &Plan) -> Configuration {
     };
     let is_layer = |node: &&usize| profile.layer_of(**node).is_some();
     let counts = plan.stages.iter().map(|stage| stage.nodes.iter().filter(is_layer).count() as u32);
-    let again = |stage: &Stage| stage.choices.iter().filter(|choice| *choice == RECOMPUTE).count() as u32;
+    let again = |stage: &Stage| stage.recomputed() as u32;
     let (least, most) = plan.stages.iter().map(again).fold((u32::MAX, 0), |(a, b), n| (a.min(n), b.max(n)));
     let layers: Vec<u32> = counts.collect();
     let recompute = match most {

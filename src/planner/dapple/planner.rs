@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 use crate::{
     cluster::{LimitKind, Limits},
     family::{self, layers::costs},
-    plan::{Length, Measure, Plan, SpeedupModel, Stage},
+    plan::{Basis, Length, Measure, Plan, SpeedupModel, Stage},
     planner::{
         CannotPlan, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
         Tunable,
@@ -24,8 +24,7 @@ use crate::{
     simulate::{Schedule, SimulatorSettings, simulate_unless},
     units,
     workload::{
-        LayerProfile, Workload,
-        piper::{RECOMPUTE, VANILLA},
+        Choice, LayerProfile, Workload,
         states::{self, States, StatesError},
     },
 };
@@ -312,7 +311,7 @@ impl Hunt<'_> {
         let score = family::check(self.workload, self.limits, &plan);
         for (stage, scored) in plan.stages.iter_mut().zip(&score.stages) {
             if self.recompute == Recompute::Always || scored.memory_bytes > self.limits.memory_bytes {
-                stage.choices.iter_mut().for_each(|choice| *choice = RECOMPUTE.into());
+                stage.choices.fill(Choice::Recompute);
             }
         }
         plan
@@ -330,16 +329,17 @@ impl Hunt<'_> {
             let place = &places.all[stage.place];
             let nodes: Vec<usize> = (0..dag.len()).filter(|&v| stage_of[v] == i).collect();
             let time = costs.stage(stage.from, stage.to, place.count, count - 1 - i, self.recompute);
-            let choice = if time.is_some_and(|time| time.recompute) { RECOMPUTE } else { VANILLA };
+            let choice = Choice::of_layer(time.is_some_and(|time| time.recompute));
             plan.stages.push(Stage {
-                choices: vec![choice.to_string(); nodes.len()],
+                choices: vec![choice; nodes.len()],
                 nodes,
                 data_parallel: place.count,
                 tensor_parallel: 1,
                 devices: place.ids(),
             });
-            plan.last_states.push(self.states.number(costs.state(stage.to)));
         }
+        plan.basis =
+            Basis::States(found.stages.iter().map(|stage| self.states.number(costs.state(stage.to))).collect());
         plan
     }
 

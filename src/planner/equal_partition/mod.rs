@@ -25,7 +25,7 @@ use crate::{
     plan::{Plan, Stage, Violation},
     planner::CannotPlan,
     units,
-    workload::{PiperProfile, Workload, piper::TRANSFORMER_LAYER},
+    workload::{Choice, PiperProfile, Workload, piper::TRANSFORMER_LAYER},
 };
 use estimate::{Estimate, Line};
 
@@ -341,7 +341,7 @@ impl Trial<'_> {
             let mut nodes = self.line.order[from..self.line.end(&begins, i)].to_vec();
             nodes.sort_unstable();
             Stage {
-                choices: vec![kind.mode.to_string(); nodes.len()],
+                choices: vec![Choice::Mode(kind.mode.to_string()); nodes.len()],
                 nodes,
                 data_parallel: d,
                 tensor_parallel: kind.t,

@@ -6,7 +6,7 @@ use crate::{
     family,
     plan::{Measure, Plan, Stage},
     simulate::{Setup, length_unless},
-    workload::{PiperProfile, Workload},
+    workload::{Choice, PiperProfile, Workload},
 };
 
 /// The plan of a split that fits.
@@ -32,7 +32,7 @@ pub(super) fn plan(
         let choice = |&node: &usize| {
             let ways = costs.ways[node];
             let way = if again.binary_search(&node).is_ok() { ways.small.unwrap_or(ways.fast) } else { ways.fast };
-            profile.nodes[node].modes(costs.t).map(|modes| modes[way].id.clone())
+            profile.nodes[node].modes(costs.t).map(|modes| Choice::Mode(modes[way].id.clone()))
         };
         let choices = nodes.iter().map(choice).collect::<Option<_>>()?;
         stages.push(Stage { nodes, choices, data_parallel: split.d, tensor_parallel: costs.t, devices: vec![] });

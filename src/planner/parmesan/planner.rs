@@ -36,7 +36,7 @@ use crate::{
     planner::{CannotPlan, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable},
     simulate::{Schedule, SimulatorSettings, length_unless},
     units,
-    workload::{LoadError, Workload, formats::Wired, piper::VANILLA, states},
+    workload::{Choice, LoadError, Workload, formats::Wired, states},
 };
 
 static INFO: PlannerInfo = PlannerInfo {
@@ -354,7 +354,7 @@ impl<'a> Run<'a> {
         // A stage of nodes that are not planned has none left.
         let stages = partition.widths.iter().enumerate().filter_map(|(index, &width)| {
             let nodes: Vec<usize> = (0..dag.len()).filter(|&v| stage_of[v] == index).collect();
-            let choices = vec![VANILLA.to_string(); nodes.len()];
+            let choices = vec![Choice::Keep; nodes.len()];
             let stage = Stage { choices, nodes, data_parallel: width as u32, tensor_parallel: 1, devices: vec![] };
             (!stage.nodes.is_empty()).then_some(stage)
         });

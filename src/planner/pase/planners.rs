@@ -23,7 +23,7 @@ use crate::{
     },
     units,
     workload::{
-        OperatorProfile, Workload,
+        Choice, OperatorProfile, Workload,
         operators::{BatchNorm, CostRules},
     },
 };
@@ -152,8 +152,8 @@ impl<'a> Task<'a> {
 
     /// The plan of splits by operator.
     fn plan<'b>(&self, splits: impl Iterator<Item = &'b [u32]>) -> Plan {
-        let choices: Vec<String> =
-            self.profile.operators.iter().zip(splits).map(|(operator, splits)| operator.split_text(splits)).collect();
+        let split = |(operator, splits): (&crate::workload::Operator, &[u32])| Choice::Split(operator.split(splits));
+        let choices: Vec<Choice> = self.profile.operators.iter().zip(splits).map(split).collect();
         let stage = Stage {
             nodes: (0..choices.len()).collect(),
             choices,

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     plan::{Plan, Stage},
     planner::Search,
+    workload::Choice,
 };
 
 /// Loads closer than this (relative) count as equal: far above rounding, far below any difference that matters.
@@ -267,7 +268,7 @@ pub(super) fn stage_of(model: &PiperModel<'_>, degree: usize, d: u32, nodes: Vec
     let degree = &model.degrees[degree];
     let choice = |(&v, &p): (&usize, &usize)| {
         let modes = model.profile.nodes[v].modes(degree.t).expect("the stage's nodes offer its degree");
-        modes[degree.choices[v][p].index].id.clone()
+        Choice::Mode(modes[degree.choices[v][p].index].id.clone())
     };
     let choices = nodes.iter().zip(positions).map(choice).collect();
     Stage { nodes, choices, data_parallel: d, tensor_parallel: degree.t, devices: vec![] }

@@ -27,10 +27,7 @@ use crate::{
         Status, Tunable,
     },
     units,
-    workload::{
-        Node, PlacementProfile, Workload,
-        placement::{ACCELERATOR, CPU},
-    },
+    workload::{Choice, Node, PlacementProfile, Workload},
 };
 
 /// Which algorithm.
@@ -203,7 +200,7 @@ fn prohibitive(profile: &PlacementProfile) -> f64 {
 
 /// Refuses a plan with nodes on CPUs where there are none.
 pub(super) fn without_absent_cpus(problem: &Problem, outcome: Outcome) -> Outcome {
-    let on_cpus = |stage: &Stage| stage.choices.first().is_some_and(|choice| choice == CPU);
+    let on_cpus = |stage: &Stage| stage.on_cpus();
     let nodes = |plan: &Plan| plan.stages.iter().filter(|stage| on_cpus(stage)).map(|stage| stage.nodes.len()).sum();
     let count: usize = outcome.plan.as_ref().map_or(0, nodes);
     if problem.limits.cpus > 0 || count == 0 {
@@ -340,8 +337,8 @@ fn infeasible(limits: Vec<LimitKind>, smallest_memory_bytes: Option<f64>, explan
     Outcome { infeasible: Some(story), statistics: Statistics::default(), ..Outcome::new(Status::Infeasible) }
 }
 
-fn stage(nodes: Vec<usize>, choice: &str, device: u32) -> Stage {
-    let choices = vec![choice.to_string(); nodes.len()];
+fn stage(nodes: Vec<usize>, choice: Choice, device: u32) -> Stage {
+    let choices = vec![choice; nodes.len()];
     Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![device] }
 }
 
@@ -353,7 +350,7 @@ fn device_plan(dag: &Dag, split: &[Vec<u32>], devices: u32) -> Plan {
         let mut nodes: Vec<usize> = nodes.iter().map(|&v| v as usize).collect();
         nodes.sort_unstable();
         nodes.iter().for_each(|&node| on_cpus[node] = false);
-        plan.stages.push(stage(nodes, ACCELERATOR, number as u32));
+        plan.stages.push(stage(nodes, Choice::Accelerator, number as u32));
     }
     push_cpus(&mut plan, &on_cpus, devices);
     plan
@@ -374,7 +371,7 @@ fn slot_plan(schedule: &SlotSchedule, n: usize, subgraphs: u32, devices: u32) ->
             numbers.push(run.accelerator);
             numbers.len() - 1
         });
-        plan.stages.push(stage(nodes, ACCELERATOR, number as u32));
+        plan.stages.push(stage(nodes, Choice::Accelerator, number as u32));
     }
     push_cpus(&mut plan, &on_cpus, devices);
     plan
@@ -383,6 +380,6 @@ fn slot_plan(schedule: &SlotSchedule, n: usize, subgraphs: u32, devices: u32) ->
 fn push_cpus(plan: &mut Plan, on_cpus: &[bool], devices: u32) {
     let nodes: Vec<usize> = (0..on_cpus.len()).filter(|&v| on_cpus[v]).collect();
     if !nodes.is_empty() {
-        plan.stages.push(stage(nodes, CPU, devices));
+        plan.stages.push(stage(nodes, Choice::Cpu, devices));
     }
 }

@@ -17,10 +17,7 @@ use crate::{
         Status,
     },
     units,
-    workload::{
-        PlacementProfile, Workload,
-        placement::{ACCELERATOR, CPU},
-    },
+    workload::{Choice, PlacementProfile, Workload},
 };
 
 pub(super) const PAPER: &str =
@@ -263,13 +260,13 @@ pub(super) fn plan(split: &Split, limits: &PlacementLimits) -> Plan {
     let mut plan = Plan { measure: Measure::MaxLoad, ..Plan::default() };
     for device in split.devices.iter().filter(|device| !device.nodes.is_empty()) {
         let (choice, next) = match device.kind {
-            DeviceKind::Accelerator => (ACCELERATOR, &mut accelerators),
-            DeviceKind::Cpu => (CPU, &mut cpus),
+            DeviceKind::Accelerator => (Choice::Accelerator, &mut accelerators),
+            DeviceKind::Cpu => (Choice::Cpu, &mut cpus),
         };
         let mut nodes = device.nodes.clone();
         nodes.sort_unstable();
         plan.stages.push(Stage {
-            choices: vec![choice.to_string(); nodes.len()],
+            choices: vec![choice; nodes.len()],
             nodes,
             data_parallel: 1,
             tensor_parallel: 1,

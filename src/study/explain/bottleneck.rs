@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     plan::{Measure, Plan, Score, StageScore},
     simulate::{Pipeline, Timeline},
-    workload::{Workload, placement::CPU},
+    workload::Workload,
 };
 
 /// A part of the time of the bottleneck.
@@ -102,7 +102,7 @@ pub fn stage_name(workload: &Workload, plan: &Plan, stage: usize) -> String {
     if workload.placement().is_none() || matches!(plan.measure, Measure::TimePerSample | Measure::IterationTime) {
         return format!("stage {}", stage + 1);
     }
-    let is_cpu = |i: usize| plan.stages[i].choices.first().is_some_and(|choice| choice == CPU);
+    let is_cpu = |i: usize| plan.stages[i].on_cpus();
     // Stages that share a device count once.
     let before: BTreeSet<Vec<u32>> = (0..=stage)
         .filter(|&i| is_cpu(i) == is_cpu(stage))

@@ -4,9 +4,9 @@ use super::{Answer, Base, Certainty, Change, NOTICEABLE, Topic};
 use crate::{
     cluster::LimitKind,
     family::devices,
-    plan::Plan,
+    plan::{Plan, Stage},
     units,
-    workload::{PiperProfile, piper::RECOMPUTE},
+    workload::PiperProfile,
 };
 
 /// What binds a plan.
@@ -152,7 +152,7 @@ fn recomputation_is_idle(answers: &[Answer]) -> bool {
 }
 
 fn recomputed(plan: &Plan) -> usize {
-    plan.stages.iter().flat_map(|stage| &stage.choices).filter(|choice| *choice == RECOMPUTE).count()
+    plan.stages.iter().map(Stage::recomputed).sum()
 }
 
 /// Replicas of a node on average.

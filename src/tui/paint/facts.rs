@@ -8,7 +8,6 @@ use crate::{
         simulated::Simulated,
     },
     units,
-    workload::piper::RECOMPUTE,
 };
 
 /// The row of a stage's degrees.
@@ -68,8 +67,8 @@ impl Facts {
         if scored.in_flight > 0 {
             facts.rows.push(("in flight", scored.in_flight.to_string()));
         }
-        let recomputed = stage.choices.iter().filter(|choice| *choice == RECOMPUTE).count();
-        if plan.stages.iter().any(|stage| stage.choices.iter().any(|choice| choice == RECOMPUTE)) {
+        let recomputed = stage.recomputed();
+        if plan.stages.iter().any(|stage| stage.recomputed() > 0) {
             facts.rows.push(("recomputing", format!("{recomputed} of {}", stage.nodes.len())));
         }
         match scored.sample {

@@ -28,7 +28,7 @@ use crate::{
         },
     },
     units,
-    workload::{Workload, piper::RECOMPUTE},
+    workload::Workload,
 };
 
 /// Cells of a printed duration or size with a blank before it.
@@ -44,7 +44,7 @@ pub(super) const RECOMPUTES: &str = "↻";
 
 /// How many nodes of a stage compute their activations a second time.
 pub(super) fn recomputed(stage: &Stage) -> usize {
-    stage.choices.iter().filter(|choice| *choice == RECOMPUTE).count()
+    stage.recomputed()
 }
 
 /// Where the columns lie, for a width.
@@ -275,7 +275,7 @@ impl Tree<'_> {
         let remark = family::of(&self.shown.workload).node_remark(stage, i);
         let none = NodeScore::default();
         let sums = if backward { [&none, &scored.nodes[i]] } else { [&scored.nodes[i], &none] };
-        Branch { line: self.node_line(index, &label, remark, sums, depth), label, children: vec![] }
+        Branch { line: self.node_line(index, &label, &remark, sums, depth), label, children: vec![] }
     }
 
     fn is_backward(&self, node: usize) -> bool {

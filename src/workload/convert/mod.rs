@@ -12,6 +12,7 @@ mod to_layers;
 mod to_piper;
 mod to_placement;
 
+use crate::workload::Choice;
 use thiserror::Error;
 
 use super::Workload;
@@ -49,7 +50,7 @@ pub struct Conversion {
     /// By new node: the indices of the original nodes it stands for, ascending.
     pub members: Vec<Vec<usize>>,
     /// By original node: what a plan chooses for it.
-    pub choices: Vec<String>,
+    pub choices: Vec<Choice>,
     /// What was assumed and left out, a sentence each.
     pub assumptions: Vec<String>,
 }

@@ -2,7 +2,7 @@
 
 use super::{Conversion, NotConverted};
 use crate::workload::{
-    Format, LayerNode, LayerProfile, Profile, Workload, layer_profile::MILLISECONDS, piper::VANILLA,
+    Choice, Format, LayerNode, LayerProfile, Profile, Workload, layer_profile::MILLISECONDS, piper::VANILLA,
 };
 
 /// Bytes that Piper's all-reduce moves for a parameter, each way.
@@ -52,6 +52,6 @@ pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
 
 fn conversion(workload: Workload, assumptions: Vec<String>) -> Conversion {
     let members = (0..workload.nodes.len()).map(|v| vec![v]).collect();
-    let choices = vec![VANILLA.to_string(); workload.nodes.len()];
+    let choices = vec![Choice::Keep; workload.nodes.len()];
     Conversion { workload, members, choices, assumptions }
 }

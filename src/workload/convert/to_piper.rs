@@ -7,10 +7,10 @@ use crate::{
     graph::Dag,
     units,
     workload::{
-        DegreeProfile, FileLimits, Format, Mode, Node, PiperProfile, PlacementProfile, Profile, Workload,
+        Choice, DegreeProfile, FileLimits, Format, Mode, Node, PiperProfile, PlacementProfile, Profile, Workload,
         colour::Classes,
         piper::{NodeProfile, VANILLA},
-        placement::{ACCELERATOR, SECONDS},
+        placement::SECONDS,
     },
 };
 
@@ -79,7 +79,7 @@ pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Resul
         ));
     }
     Ok(Conversion {
-        choices: vec![ACCELERATOR.to_string(); workload.nodes.len()],
+        choices: vec![Choice::Accelerator; workload.nodes.len()],
         workload: Workload {
             format: Format::Piper,
             nodes: merged.members.iter().map(name).collect(),

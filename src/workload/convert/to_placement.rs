@@ -4,7 +4,7 @@ use super::{Conversion, NotConverted};
 use crate::{
     units,
     workload::{
-        self, FileLimits, Format, PlacementNode, PlacementProfile, Profile, Workload, piper::VANILLA,
+        self, Choice, FileLimits, Format, PlacementNode, PlacementProfile, Profile, Workload, piper::VANILLA,
         placement::SECONDS,
     },
 };
@@ -94,7 +94,7 @@ pub fn to_placement(
     }
     Ok(Conversion {
         members: (0..workload.nodes.len()).map(|v| vec![v]).collect(),
-        choices: modes.iter().map(|mode| mode.id.clone()).collect(),
+        choices: modes.iter().map(|mode| Choice::Mode(mode.id.clone())).collect(),
         workload: Workload {
             format: Format::Placement,
             profile: Profile::Placement(PlacementProfile::from(nodes)),

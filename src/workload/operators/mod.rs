@@ -9,7 +9,10 @@
 //! [`OperatorKind::Ravel`]) or by none (the constant extent of a stack), so a projection is a list of dimensions per axis.
 
 mod infer;
+mod split;
 mod totals;
+
+pub use split::{Split, WHOLE};
 
 /// The kinds of operator. Shapes of tensors are written outermost axis first; a batch is axis 0 of the data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -262,40 +265,6 @@ impl Operator {
         }
     }
 
-    /// The text of a split, such as `b=4 n=8`: degrees other than 1 by dimension; [`WHOLE`] where there is none.
-    pub fn split_text(&self, splits: &[u32]) -> String {
-        let parts = self.dims.iter().zip(splits).filter(|(_, split)| **split != 1);
-        let text = parts.map(|(dim, split)| format!("{}={split}", dim.name)).collect::<Vec<_>>().join(" ");
-        if text.is_empty() { WHOLE.into() } else { text }
-    }
-
-    /// Reads the text of a split: degrees by dimension, 1 where nothing is said.
-    ///
-    /// # Errors
-    /// [`Misfit`], as the end of a sentence that starts with the text.
-    pub fn parse_split(&self, text: &str) -> Result<Vec<u32>, Misfit> {
-        let mut splits = vec![1; self.dims.len()];
-        if text.trim() == WHOLE {
-            return Ok(splits);
-        }
-        let mut seen = vec![false; self.dims.len()];
-        for part in text.split_whitespace() {
-            let (name, degree) =
-                part.split_once('=').ok_or_else(|| Misfit(format!("has `{part}`, which is no name=degree")))?;
-            let Some(dim) = self.dims.iter().position(|dim| dim.name == name) else {
-                let known = self.dims.iter().map(|dim| dim.name.as_str()).collect::<Vec<_>>().join(", ");
-                return Err(Misfit(format!("names `{name}`; the dimensions are {known}")));
-            };
-            if std::mem::replace(&mut seen[dim], true) {
-                return Err(Misfit(format!("names `{name}` twice")));
-            }
-            let degree = degree.parse().ok().filter(|&degree| degree > 0);
-            let wrong = || Misfit(format!("has `{part}`, whose degree is no whole number from 1 on"));
-            splits[dim] = degree.ok_or_else(wrong)?;
-        }
-        if seen.contains(&true) { Ok(splits) } else { Err(Misfit(format!("is empty; write `{WHOLE}` for no split"))) }
-    }
-
     /// Whether it only looks at a tensor in another shape, and keeps nothing of its own.
     pub fn is_view(&self) -> bool {
         matches!(self.kind, OperatorKind::Ravel | OperatorKind::Unravel { .. } | OperatorKind::Unstack)
@@ -331,9 +300,6 @@ pub struct CostRules {
 
 /// Bytes of a word: an activation, a weight or a gradient.
 pub const WORD_BYTES: f64 = 8.0;
-
-/// The text of a split that leaves everything whole.
-pub const WHOLE: &str = "whole";
 
 impl OperatorProfile {
     /// The pairs of operators with a tensor between them, each with the consumer's slots it goes to, ascending: by

@@ -11,14 +11,13 @@ use super::{
 use crate::{
     cluster::LimitKind,
     family,
-    plan::{Length, Measure, Plan, SpeedupModel, Stage},
+    plan::{Basis, Length, Measure, Plan, SpeedupModel, Stage},
     planner::{
         CannotPlan, OptionError, OptionKind, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search,
         Statistics, Status, Tunable,
     },
     workload::{
-        Workload,
-        piper::VANILLA,
+        Choice, Workload,
         states::{States, StatesError},
     },
 };
@@ -214,7 +213,7 @@ pub(in crate::planner::dapple) fn plan(model: &HpgoModel<'_>, states: &States, c
         let nodes = states.nodes(stage.from, stage.to);
         let devices = placement::ids(stage.devices);
         Stage {
-            choices: vec![VANILLA.to_string(); nodes.len()],
+            choices: vec![Choice::Keep; nodes.len()],
             nodes,
             data_parallel: devices.len() as u32,
             tensor_parallel: 1,
@@ -231,7 +230,7 @@ pub(in crate::planner::dapple) fn plan(model: &HpgoModel<'_>, states: &States, c
     Plan {
         stages: candidate.stages.iter().map(stage).collect(),
         measure: Measure::Speedup(SpeedupModel { length, ..model.speedup }),
-        last_states: candidate.stages.iter().map(|stage| states.number(stage.to)).collect(),
+        basis: Basis::States(candidate.stages.iter().map(|stage| states.number(stage.to)).collect()),
         ..Plan::default()
     }
 }

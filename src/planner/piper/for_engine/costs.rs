@@ -2,7 +2,7 @@
 
 use crate::{
     graph::Dag,
-    workload::{Mode, PiperProfile, layering::Layering, piper::recomputes},
+    workload::{Choice, Mode, PiperProfile, layering::Layering, piper::recomputes},
 };
 
 /// What a layer costs in one way to run it.
@@ -151,14 +151,14 @@ impl<'a> Costs<'a> {
     }
 
     /// The nodes of a stretch, ascending, with the id of each one's mode.
-    pub(super) fn nodes(&self, stretch: std::ops::Range<usize>, again: &[bool]) -> (Vec<usize>, Vec<String>) {
+    pub(super) fn nodes(&self, stretch: std::ops::Range<usize>, again: &[bool]) -> (Vec<usize>, Vec<Choice>) {
         let mut nodes: Vec<(usize, bool)> = stretch
             .clone()
             .flat_map(|layer| self.layering.layers[layer].nodes.iter().map(move |&v| (v, layer)))
             .map(|(v, layer)| (v, again[layer - stretch.start]))
             .collect();
         nodes.sort_unstable();
-        nodes.iter().map(|&(v, again)| (v, self.mode(v, again).id.clone())).unzip()
+        nodes.iter().map(|&(v, again)| (v, Choice::Mode(self.mode(v, again).id.clone()))).unzip()
     }
 
     /// Bytes of a stretch summed node by node in their order, as whoever checks it does.

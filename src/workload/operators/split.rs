@@ -1,0 +1,66 @@
+//! How an operator is cut into pieces, one for each device.
+
+use std::{fmt, str::FromStr};
+
+use super::{Misfit, Operator};
+
+/// The text of a split that leaves everything whole.
+pub const WHOLE: &str = "whole";
+
+/// Into how many pieces which dimensions are cut, as its text says: `b=4 n=8`. What is not named stays whole.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Split(Vec<(String, u32)>);
+
+impl FromStr for Split {
+    type Err = Misfit;
+
+    /// Degrees by dimension, or [`WHOLE`]. Which dimensions there are is the operator's to say ([`Operator::degrees`]).
+    fn from_str(text: &str) -> Result<Self, Misfit> {
+        let mut parts: Vec<(String, u32)> = vec![];
+        if text.trim() == WHOLE {
+            return Ok(Split(parts));
+        }
+        for part in text.split_whitespace() {
+            let (name, degree) =
+                part.split_once('=').ok_or_else(|| Misfit(format!("has `{part}`, which is no name=degree")))?;
+            if parts.iter().any(|(known, _)| known == name) {
+                return Err(Misfit(format!("names `{name}` twice")));
+            }
+            let degree = degree.parse().ok().filter(|&degree| degree > 0);
+            let wrong = || Misfit(format!("has `{part}`, whose degree is no whole number from 1 on"));
+            parts.push((name.to_string(), degree.ok_or_else(wrong)?));
+        }
+        if parts.is_empty() { Err(Misfit(format!("is empty; write `{WHOLE}` for no split"))) } else { Ok(Split(parts)) }
+    }
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self.0.iter().map(|(name, degree)| format!("{name}={degree}")).collect();
+        f.pad(if parts.is_empty() { WHOLE.into() } else { parts.join(" ") }.as_str())
+    }
+}
+
+impl Operator {
+    /// The split into so many pieces by dimension.
+    pub fn split(&self, degrees: &[u32]) -> Split {
+        let cut = self.dims.iter().zip(degrees).filter(|(_, degree)| **degree != 1);
+        Split(cut.map(|(dim, &degree)| (dim.name.clone(), degree)).collect())
+    }
+
+    /// Into how many pieces a split cuts each dimension.
+    ///
+    /// # Errors
+    /// [`Misfit`], as the end of a sentence that starts with the split.
+    pub fn degrees(&self, split: &Split) -> Result<Vec<u32>, Misfit> {
+        let mut degrees = vec![1; self.dims.len()];
+        for (name, degree) in &split.0 {
+            let Some(dim) = self.dims.iter().position(|dim| dim.name == *name) else {
+                let known = self.dims.iter().map(|dim| dim.name.as_str()).collect::<Vec<_>>().join(", ");
+                return Err(Misfit(format!("names `{name}`; the dimensions are {known}")));
+            };
+            degrees[dim] = *degree;
+        }
+        Ok(degrees)
+    }
+}
