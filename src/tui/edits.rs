@@ -37,7 +37,6 @@ static HAND: PlannerInfo = PlannerInfo {
 };
 
 /// One state of the plan.
-#[expect(clippy::large_enum_variant, reason = "there are few, and most are edited plans")]
 #[derive(Debug, Clone, PartialEq)]
 enum Version {
     /// The planner's plan, whatever the newest is.
