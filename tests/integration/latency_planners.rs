@@ -15,9 +15,7 @@ use plantui::{
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
     simulate::{EventKind, Schedule, SimulatorSettings, simulate},
-    workload::{
-        Choice, Workload, load,
-    },
+    workload::{Choice, Workload, load},
 };
 
 fn close(a: f64, b: f64, relative: f64) -> bool {

@@ -19,6 +19,7 @@ mod inputs;
 mod joint;
 mod joint_anywhere;
 mod joint_engine;
+mod joint_long;
 mod joint_schedules;
 mod latency_planners;
 mod lint;

@@ -102,11 +102,11 @@ impl Arcs {
                     if fastest > most {
                         break;
                     }
-                    let Some(extra) = table.extra(a, b, behind as f64 + 1.0) else { break };
-                    if fastest + extra.least > most {
+                    let Some(extra) = table.least(a, b, behind as f64 + 1.0) else { break };
+                    if fastest + extra > most {
                         break;
                     }
-                    arcs.arcs.push(Arc { end: b as u32, extra: extra.least });
+                    arcs.arcs.push(Arc { end: b as u32, extra });
                     next = next.max(b);
                 }
             }
@@ -332,8 +332,8 @@ fn back(table: &mut Table<'_>, count: usize, most: f64) -> Vec<usize> {
         let end = back[s + 1];
         back[s] = end;
         for begin in (0..end).rev() {
-            let extra = table.extra(begin, end, (count - s) as f64);
-            if extra.is_some_and(|extra| table.costs.fastest(begin, end) + extra.least <= most) {
+            let extra = table.least(begin, end, (count - s) as f64);
+            if extra.is_some_and(|extra| table.costs.fastest(begin, end) + extra <= most) {
                 back[s] = begin;
             } else if table.costs.swaps.grows() {
                 break;

@@ -327,8 +327,8 @@ impl Arcs {
             if fastest > most {
                 return Fit::Never;
             }
-            match table.extra(a, b, frame.kind.in_flight(count, count - 1 - s, frame.microbatches)) {
-                Some(extra) if fastest + extra.least <= most => Fit::Yes(extra.least),
+            match table.least(a, b, frame.kind.in_flight(count, count - 1 - s, frame.microbatches)) {
+                Some(extra) if fastest + extra <= most => Fit::Yes(extra),
                 _ => Fit::Never,
             }
         };

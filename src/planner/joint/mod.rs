@@ -36,6 +36,7 @@ mod line;
 #[cfg(test)]
 mod path_tests;
 mod paths;
+mod ranks;
 mod recompute;
 mod search;
 mod settings;
@@ -66,6 +67,8 @@ use table::Table;
 
 /// More places to cut than this are thinned out.
 const MOST_UNITS: usize = 256;
+/// Networks of so many nodes have a first plan before they are searched.
+const LONG: usize = 1000;
 /// More layers than this are no layers.
 const MOST_LAYERS: usize = 1000;
 /// Why there is nothing to plan where nodes offer different degrees.
@@ -276,16 +279,6 @@ impl Task<'_> {
     /// Plans under one rule to recompute; adds to what is known.
     fn search_rule(&self, line: &Line, costs: &[Costs], (scope, kinds): (Scope, &[Kind]), only: bool, best: &mut Best) {
         best.leaves_out |= costs.iter().any(|costs| costs.leaves_out);
-        let mut tables = vec![];
-        for costs in costs {
-            let most = scope.most_stages(costs.t, line.len());
-            let Some(table) = Table::new(costs, self.memory(costs), most, &|| self.search.cancelled()) else {
-                best.stopped = true;
-                best.lower = 0.0;
-                return;
-            };
-            tables.push(table);
-        }
         let mut publish = |split: &Split, tables: &[Table<'_>]| {
             if let Some(plan) = build::plan(self.profile, line, scope.microbatches, split, tables) {
                 self.search.improve(split.seconds, &plan);
@@ -299,17 +292,23 @@ impl Task<'_> {
         };
         let mut hunt = Hunt {
             scope,
-            tables,
+            tables: costs.iter().map(|costs| Table::bare(costs, self.memory(costs))).collect(),
             search: self.search,
             known: best.plan.as_ref().map_or(f64::INFINITY, |known| known.0),
             publish: &mut publish,
             bounded: &bounded,
             found: FoundPlan::default(),
         };
+        // What takes long to search has a plan before that.
+        if self.workload.nodes.len() >= LONG && kinds.contains(&Kind::ONE) {
+            hunt.straight();
+        }
+        hunt.fill();
         // Where other schedules are faster they cut the search under 1F1B short.
         let plain = kinds.contains(&Kind::ONE);
         let others: Vec<Kind> = kinds.iter().copied().filter(|&kind| kind != Kind::ONE).collect();
-        let beside = if others.is_empty() { f64::INFINITY } else { hunt.elsewhere(&others) };
+        let open = !hunt.found.stopped;
+        let beside = if others.is_empty() || !open { f64::INFINITY } else { hunt.elsewhere(&others) };
         if plain && !hunt.found.stopped {
             hunt.run();
         } else {
@@ -317,7 +316,7 @@ impl Task<'_> {
         }
         let Hunt { tables, found, .. } = hunt;
         best.lower = best.lower.min(found.lower).min(beside);
-        if found.stopped && !others.is_empty() {
+        if !open || (found.stopped && !others.is_empty()) {
             best.lower = 0.0;
         }
         best.stopped |= found.stopped;

@@ -7,16 +7,19 @@
 //! time is bounded by the linear relaxation (nodes in order of time per byte, the last one in part), and the choice is that
 //! order rounded up. Equal costs, so the choice is exact in the first case and within the told bound in the second.
 //!
-//! `O(groups)` for one group that counts, `O(combinations)` for several; remembered for the relaxed ones.
+//! `O(groups)` for one group that counts, `O(combinations)` for several; remembered for the relaxed ones. Of long networks
+//! whose nodes are all unlike ([`MANY`]) the least time is bounded by classes of nodes with about the same price ([`super::ranks`]).
 
 use rustc_hash::FxHashMap;
 
-use super::engine::Rule;
+use super::{engine::Rule, ranks::Ranks};
 
 /// A larger number means all.
 const MOST_COUNTED: u32 = u32::MAX - 1;
 /// Combinations of numbers of the smaller groups that are tried at the most.
 const MOST_TRIED: usize = 64;
+/// From so many groups on they are taken together by price.
+const MANY: usize = 512;
 
 /// Nodes that change alike.
 #[derive(Debug, Clone)]
@@ -27,7 +30,7 @@ struct Group {
     fixed: f64,
     /// Its items, in order: the unit, and which of all items.
     items: Vec<(u32, u32)>,
-    /// Items before each boundary.
+    /// Items before each boundary, unless groups are many.
     before: Vec<u32>,
 }
 
@@ -36,8 +39,16 @@ impl Group {
         self.in_flight * in_flight + self.fixed
     }
 
+    /// How many of its items are before a boundary.
+    fn before(&self, unit: usize) -> u32 {
+        match self.before.get(unit) {
+            Some(&count) => count,
+            None => self.items.partition_point(|item| (item.0 as usize) < unit) as u32,
+        }
+    }
+
     fn count(&self, a: usize, b: usize) -> u32 {
-        self.before[b] - self.before[a]
+        self.before(b) - self.before(a)
     }
 }
 
@@ -53,6 +64,12 @@ pub(super) struct Swaps {
     sums: Vec<[f64; 3]>,
     /// Items before each boundary.
     before: Vec<u32>,
+    /// Microbatches in flight up to which no group saves anything, and above which each one does, where there are such.
+    turning: (f64, f64),
+    /// By item: its group.
+    group_of: Vec<u32>,
+    /// Groups by what they change, as bits.
+    known: FxHashMap<[u64; 3], u32>,
 }
 
 /// The time that a stage recomputes for.
@@ -68,12 +85,26 @@ impl Extra {
     const NONE: Extra = Extra { least: 0.0, chosen: 0.0 };
 }
 
-/// Relaxed answers by run and microbatches in flight.
-pub(super) type Memo = FxHashMap<(u32, u32, u64), Option<Extra>>;
+/// What is remembered: relaxed answers by run and microbatches in flight, and prices by microbatches in flight.
+#[derive(Debug, Default)]
+pub(super) struct Memo {
+    relaxed: FxHashMap<(u32, u32, u64), Option<Extra>>,
+    ranks: FxHashMap<u64, Ranks>,
+}
 
 impl Swaps {
     pub(super) fn new(units: usize, rule: Rule) -> Self {
-        Swaps { groups: vec![], units, rule, items: vec![], sums: vec![[0.0; 3]], before: vec![0; units + 1] }
+        Swaps {
+            groups: vec![],
+            units,
+            rule,
+            items: vec![],
+            sums: vec![[0.0; 3]],
+            before: vec![0; units + 1],
+            turning: (f64::INFINITY, 0.0),
+            group_of: vec![],
+            known: FxHashMap::default(),
+        }
     }
 
     /// Notes that nodes of a unit can together run in another way: seconds more, bytes less in flight and beside. Units come
@@ -84,17 +115,29 @@ impl Swaps {
         self.items.push(nodes);
         self.sums.push([sums[0] + key[0], sums[1] + key[1], sums[2] + key[2]]);
         self.before[unit + 1] += 1;
-        let alike = |group: &&mut Group| [group.seconds, group.in_flight, group.fixed] == key;
         let [seconds, in_flight, fixed] = key;
-        match self.groups.iter_mut().find(alike) {
-            Some(group) => group.items.push(item),
-            None => self.groups.push(Group { seconds, in_flight, fixed, items: vec![item], before: vec![] }),
+        // Adding zero makes one zero of both.
+        let group = *self.known.entry(key.map(|part| (part + 0.0).to_bits())).or_insert(self.groups.len() as u32);
+        if group as usize == self.groups.len() {
+            self.groups.push(Group { seconds, in_flight, fixed, items: vec![], before: vec![] });
+            // What saves nothing for each microbatch saves as much whatever is in flight.
+            let turns = match in_flight {
+                saved if saved > 0.0 => (-fixed / saved, -fixed / saved),
+                _ => (f64::NEG_INFINITY, f64::INFINITY),
+            };
+            self.turning = (self.turning.0.min(turns.0), self.turning.1.max(turns.1));
         }
+        self.groups[group as usize].items.push(item);
+        self.group_of.push(group);
     }
 
     pub(super) fn finish(&mut self) {
         for unit in 0..self.units {
             self.before[unit + 1] += self.before[unit];
+        }
+        self.known = FxHashMap::default();
+        if self.is_many() {
+            return;
         }
         for group in &mut self.groups {
             group.before = vec![0; self.units + 1];
@@ -103,6 +146,11 @@ impl Swaps {
                 group.before[unit + 1] += group.before[unit];
             }
         }
+    }
+
+    /// Whether nodes are so unlike that they are taken together by price.
+    fn is_many(&self) -> bool {
+        self.groups.len() >= MANY && self.rule == Rule::Free
     }
 
     /// Whether a run takes no less memory where a unit is put in front of it: not where it then is another that recomputes.
@@ -124,7 +172,39 @@ impl Swaps {
         if let Some((_, _, saved)) = self.prescribed(a, b, in_flight) {
             return saved;
         }
+        if self.is_many() {
+            let (none, all) = self.turning;
+            let run = self.run(a, b);
+            if in_flight <= none {
+                return 0.0;
+            }
+            if in_flight > all {
+                let [flying, fixed] = [1, 2].map(|part| self.sums[run.end][part] - self.sums[run.start][part]);
+                return flying * in_flight + fixed;
+            }
+            return run.map(|item| self.groups[self.group_of[item] as usize].saves(in_flight).max(0.0)).sum();
+        }
         self.groups.iter().map(|group| group.saves(in_flight).max(0.0) * f64::from(group.count(a, b))).sum()
+    }
+
+    /// The items of units `a .. b`.
+    fn run(&self, a: usize, b: usize) -> std::ops::Range<usize> {
+        self.before[a] as usize..self.before[b] as usize
+    }
+
+    /// The least time that units `a .. b` recompute for to save so many bytes; `None` if they cannot.
+    pub(super) fn least(&self, a: usize, b: usize, in_flight: f64, shave: f64, memo: &mut Memo) -> Option<f64> {
+        if !self.is_many() || shave <= 0.0 {
+            return self.extra(a, b, in_flight, shave, memo).map(|extra| extra.least);
+        }
+        let ranks = memo.ranks.entry(in_flight.to_bits()).or_insert_with(|| {
+            let item = |item: usize| {
+                let group = &self.groups[self.group_of[item] as usize];
+                (group.seconds, group.saves(in_flight))
+            };
+            Ranks::new((0..self.units).map(|unit| self.run(unit, unit + 1).map(item).collect()).collect())
+        });
+        ranks.least(a, b, shave)
     }
 
     /// The time that units `a .. b` recompute for to save so many bytes; `None` if they cannot.
@@ -138,6 +218,9 @@ impl Swaps {
         if self.rule == Rule::StageByStage {
             let (seconds, saved) = self.everything(a, b, in_flight);
             return (saved >= shave).then_some(Extra { least: seconds, chosen: seconds });
+        }
+        if self.is_many() {
+            return self.relaxed(a, b, in_flight, shave, memo);
         }
         let mut found = [(0.0, 0.0, 0); 4];
         let mut used = 0;
@@ -177,18 +260,30 @@ impl Swaps {
     /// The linear relaxation, and its order rounded up.
     fn relaxed(&self, a: usize, b: usize, in_flight: f64, shave: f64, memo: &mut Memo) -> Option<Extra> {
         let key = (a as u32, b as u32, in_flight.to_bits());
-        if let Some(known) = memo.get(&key) {
+        if let Some(known) = memo.relaxed.get(&key) {
             return *known;
         }
         let found = self.greedy(a, b, in_flight, shave).map(|(extra, _)| extra);
-        memo.insert(key, found);
+        memo.relaxed.insert(key, found);
         found
+    }
+
+    /// Groups with items in units `a .. b` that save something, in order.
+    fn useful(&self, a: usize, b: usize, in_flight: f64) -> Vec<usize> {
+        let saves = |g: &usize| self.groups[*g].saves(in_flight) > 0.0;
+        if self.is_many() {
+            let mut found: Vec<usize> =
+                self.group_of[self.run(a, b)].iter().map(|&group| group as usize).filter(saves).collect();
+            found.sort_unstable();
+            found.dedup();
+            return found;
+        }
+        (0..self.groups.len()).filter(|g| saves(g) && self.groups[*g].count(a, b) > 0).collect()
     }
 
     /// Numbers by group, cheapest bytes first; then those given back that were not needed.
     fn greedy(&self, a: usize, b: usize, in_flight: f64, shave: f64) -> Option<(Extra, Vec<(usize, u32)>)> {
-        let useful = |group: &Group| group.count(a, b) > 0 && group.saves(in_flight) > 0.0;
-        let mut order: Vec<usize> = (0..self.groups.len()).filter(|&g| useful(&self.groups[g])).collect();
+        let mut order = self.useful(a, b, in_flight);
         let price = |g: &usize| self.groups[*g].seconds / self.groups[*g].saves(in_flight);
         order.sort_by(|x, y| price(x).total_cmp(&price(y)).then(x.cmp(y)));
         let (mut left, mut least, mut chosen, mut taken) = (shave, 0.0, 0.0, vec![]);
@@ -226,8 +321,7 @@ impl Swaps {
         if let Some((mut items, _, _)) = self.prescribed(a, b, in_flight) {
             return nodes(&mut items);
         }
-        let saves = |g: &usize| self.groups[*g].saves(in_flight) > 0.0 && self.groups[*g].count(a, b) > 0;
-        let mut present: Vec<usize> = (0..self.groups.len()).filter(saves).collect();
+        let mut present = self.useful(a, b, in_flight);
         present.sort_by_key(|&g| self.groups[g].count(a, b));
         let numbers: Vec<(usize, u32)> = if shave <= 0.0 {
             vec![]
@@ -239,8 +333,8 @@ impl Swaps {
                 (group.seconds, group.saves(in_flight), group.count(a, b))
             };
             let found: Vec<(f64, f64, u32)> = present.iter().map(one).collect();
-            let tried: usize = found.iter().rev().skip(1).map(|group| group.2 as usize + 1).product();
-            if found.len() <= 4 && tried <= MOST_TRIED {
+            let tried = || found.iter().rev().skip(1).map(|group| group.2 as usize + 1).product::<usize>();
+            if found.len() <= 4 && !self.is_many() && tried() <= MOST_TRIED {
                 let (_, numbers) = fewest(&found, shave)?;
                 present.iter().copied().zip(numbers).collect()
             } else {
@@ -249,7 +343,7 @@ impl Swaps {
         };
         let chosen = numbers.into_iter().flat_map(|(g, number)| {
             let group = &self.groups[g];
-            let first = group.before[a] as usize;
+            let first = group.before(a) as usize;
             group.items[first..first + number as usize].iter().map(|&(_, item)| item as usize)
         });
         nodes(&mut chosen.into_iter())

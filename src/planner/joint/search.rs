@@ -126,6 +126,51 @@ pub(super) struct Hunt<'s, 'c> {
 }
 
 impl Hunt<'_, '_> {
+    /// The shortest ways through the stages of every table; a search that is stopped meanwhile is over.
+    pub(super) fn fill(&mut self) {
+        for table in std::mem::take(&mut self.tables) {
+            let costs = table.costs;
+            let most = self.scope.most_stages(costs.t, costs.len());
+            // What was found stays to be built from costs alone.
+            let bare = Table::bare(costs, table.memory_bytes());
+            let stopped = self.found.stopped;
+            let filled = if stopped { None } else { table.filled(most, &|| self.search.cancelled()) };
+            self.found.stopped = filled.is_none();
+            self.tables.push(filled.unwrap_or(bare));
+        }
+    }
+
+    /// Plans of equal work by stage, the number of stages doubled each time: one is there long before a search is through.
+    pub(super) fn straight(&mut self) {
+        for index in 0..self.tables.len() {
+            let costs = self.tables[index].costs;
+            let (n, total) = (costs.len(), costs.fastest(0, costs.len()));
+            let most = self.scope.most_stages(costs.t, n);
+            let doubled =
+                std::iter::successors(Some(1usize), |stages| Some(stages * 2)).take_while(|&stages| stages < most);
+            for stages in doubled.chain([most]).filter(|&stages| stages > 0) {
+                let fits = |d: &u32| {
+                    self.scope.may_use(stages, *d, costs.t) && stages as u32 * d * costs.t <= self.scope.devices
+                };
+                let Some(d) = self.scope.replicas().into_iter().rev().find(fits) else { continue };
+                if stages * (self.scope.microbatches / d) as usize > MOST_WORK
+                    || (self.search.cancelled() && self.found.best.is_some())
+                {
+                    continue;
+                }
+                let mut begins = vec![0];
+                for stage in 1..stages {
+                    let (share, least) = (total * stage as f64 / stages as f64, begins[stage - 1] + 1);
+                    let own = (least..n).find(|&unit| costs.fastest(0, unit) >= share).unwrap_or(n);
+                    begins.push(own.min(n - (stages - stage)));
+                }
+                if let Some(split) = self.evaluated(index, d, begins, f64::INFINITY) {
+                    self.publish(&split);
+                }
+            }
+        }
+    }
+
     /// All classes under 1F1B.
     pub(super) fn run(&mut self) {
         let mut classes = self.classes();

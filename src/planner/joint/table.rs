@@ -23,22 +23,23 @@ pub(super) struct Table<'c> {
 }
 
 impl<'c> Table<'c> {
-    /// `None` if it was told to stop.
-    pub(super) fn new(costs: &'c Costs, memory_bytes: f64, most: usize, stopped: &dyn Fn() -> bool) -> Option<Self> {
+    /// Costs within a memory, without any way through stages: enough to evaluate a split.
+    pub(super) fn bare(costs: &'c Costs, memory_bytes: f64) -> Self {
         let n = costs.len();
-        let mut table = Table { costs, memory_bytes, memo: Memo::default(), rest: vec![], reach: vec![n] };
-        table.rest = vec![f64::INFINITY; n + 1];
-        table.rest[n] = 0.0;
-        for stages in 1..=most.min(n) {
-            if stopped() {
-                return None;
-            }
-            let begin = table.reaching(stages);
-            table.reach.push(begin);
-            let row = table.row(stages);
-            table.rest.extend(row);
+        let mut rest = vec![f64::INFINITY; n + 1];
+        rest[n] = 0.0;
+        Table { costs, memory_bytes, memo: Memo::default(), rest, reach: vec![n] }
+    }
+
+    /// Finds the shortest ways of up to so many stages; `None` if it was told to stop.
+    pub(super) fn filled(mut self, most: usize, stopped: &dyn Fn() -> bool) -> Option<Self> {
+        for stages in 1..=most.min(self.costs.len()) {
+            let begin = self.reaching(stages);
+            self.reach.push(begin);
+            let row = self.row(stages, stopped)?;
+            self.rest.extend(row);
         }
-        Some(table)
+        Some(self)
     }
 
     /// The first unit from which so many stages can hold all, each as long as it can be.
@@ -60,7 +61,7 @@ impl<'c> Table<'c> {
         found
     }
 
-    fn row(&mut self, stages: usize) -> Vec<f64> {
+    fn row(&mut self, stages: usize, stopped: &dyn Fn() -> bool) -> Option<Vec<f64>> {
         let n = self.costs.len();
         let mut row = vec![f64::INFINITY; n + 1];
         let before: Vec<f64> = self.rest[(stages - 1) * (n + 1)..stages * (n + 1)].to_vec();
@@ -68,21 +69,24 @@ impl<'c> Table<'c> {
         let above = |b: usize| before[b] - self.costs.fastest(b, n);
         let floor = (0..=n).map(above).filter(|above| above.is_finite()).fold(f64::INFINITY, f64::min);
         for (a, cell) in row.iter_mut().enumerate().take(n).skip(self.reach[stages]) {
+            if stopped() {
+                return None;
+            }
             let all = self.costs.fastest(a, n);
             let mut best = f64::INFINITY;
             let last = if stages == 1 { n..=n } else { a + 1..=n - (stages - 1) };
             for b in last {
-                let Some(extra) = self.extra(a, b, stages as f64) else { break };
-                if extra.least + floor >= best {
+                let Some(extra) = self.least(a, b, stages as f64) else { break };
+                if extra + floor >= best {
                     break;
                 }
                 let behind = before[b] - self.costs.fastest(b, n);
-                let value = extra.least + 2.0 * self.costs.send(a, b, self.next(stages, b)) + behind;
+                let value = extra + 2.0 * self.costs.send(a, b, self.next(stages, b)) + behind;
                 best = best.min(value);
             }
             *cell = all + best;
         }
-        row
+        Some(row)
     }
 
     /// The unit up to which the stage from `b` on reaches at the least, being the first of `stages - 1`.
@@ -104,6 +108,14 @@ impl<'c> Table<'c> {
     pub(super) fn shave(&self, a: usize, b: usize, in_flight: f64) -> f64 {
         let there = if in_flight.fract() == 0.0 { self.memory_bytes } else { self.memory_bytes * (1.0 - 1e-12) };
         self.costs.bytes(a, b, in_flight) - there
+    }
+
+    /// The least time that units `a .. b` recompute for as a stage with so many microbatches in flight; `None` if they do not
+    /// fit.
+    #[inline]
+    pub(super) fn least(&mut self, a: usize, b: usize, in_flight: f64) -> Option<f64> {
+        let shave = self.shave(a, b, in_flight);
+        self.costs.swaps.least(a, b, in_flight, shave, &mut self.memo)
     }
 
     /// What units `a .. b` recompute as a stage with so many microbatches in flight; `None` if they do not fit.

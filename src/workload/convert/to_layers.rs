@@ -13,13 +13,18 @@ const BYTES_PER_PARAMETER: f64 = 2.0;
 /// # Errors
 /// The reason why the workload has no layers that could be written.
 pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
+    let members = (0..workload.nodes.len()).map(|v| vec![v]).collect();
     let profile = match &workload.profile {
-        Profile::Layers(_) => return Ok(conversion(workload.clone(), vec![])),
+        Profile::Layers(_) => {
+            let choices = vec![Choice::Keep; workload.nodes.len()];
+            return Ok(Conversion { workload: workload.clone(), members, choices, assumptions: vec![] });
+        }
         Profile::Piper(profile) => profile,
         _ => return Err(NotConverted::NoLayers),
     };
     let mut shared = false;
     let mut nodes = Vec::with_capacity(workload.nodes.len());
+    let mut choices = Vec::with_capacity(workload.nodes.len());
     for (v, node) in profile.nodes.iter().enumerate() {
         let label = workload.nodes[v].label();
         let modes = node.modes(1).unwrap_or_default();
@@ -28,6 +33,7 @@ pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
         shared |= mode.forward_s.is_none();
         let forward_s = mode.forward_s.unwrap_or(mode.time_s / 3.0).clamp(0.0, mode.time_s);
         let output = workload.dag.out_edges(v).iter().map(|&e| profile.edge_bytes[e as usize]).fold(0.0, f64::max);
+        choices.push(Choice::Mode(mode.id.clone()));
         nodes.push(LayerNode {
             id: format!("node{}", workload.nodes[v].id),
             forward_ms: forward_s / MILLISECONDS,
@@ -47,11 +53,5 @@ pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
     let mut layers = workload.clone();
     layers.format = Format::PipeDream;
     layers.profile = Profile::Layers(LayerProfile { nodes });
-    Ok(conversion(layers, notes))
-}
-
-fn conversion(workload: Workload, assumptions: Vec<String>) -> Conversion {
-    let members = (0..workload.nodes.len()).map(|v| vec![v]).collect();
-    let choices = vec![Choice::Keep; workload.nodes.len()];
-    Conversion { workload, members, choices, assumptions }
+    Ok(Conversion { workload: layers, members, choices, assumptions: notes })
 }
