@@ -242,6 +242,18 @@ fn hand_edits_go_there_and_back_and_name_the_rule_they_meet() {
 }
 
 #[test]
+fn devices_that_divide_badly_are_left_idle_where_fewer_are_faster() {
+    let workload = workload_of(profile("llama-3.1-8b", "h100"));
+    let [odd, round, more] = [63, 32, 64].map(|devices| planned(&problem(&workload, devices, 128, None)));
+    let plan = odd.plan.as_ref().unwrap();
+    assert!(plan.devices_used() < 63, "{} devices", plan.devices_used());
+    let told = format!("{} of 63 devices are used: no configuration", plan.devices_used());
+    assert!(odd.notes.iter().any(|note| note.starts_with(&told)), "{:?}", odd.notes);
+    let [odd, round, more] = [odd, round, more].map(|outcome| outcome.objective.unwrap());
+    assert!(more < odd && odd <= round, "64: {more}, 63: {odd}, 32: {round}");
+}
+
+#[test]
 fn a_model_survives_its_file_and_a_wrong_file_names_the_place() {
     for name in ["llama-3-70b", "deepseek-v3", "gpt-oss-120b", "gemma-2-9b", "bert-large", "t5-large"] {
         let Some(model) = published::find(name) else { continue };

@@ -20,7 +20,7 @@ use candidate::{Bench, Candidate, bound_of_any_split};
 use crate::{
     cluster::{LimitKind, Limits},
     family::training::{Layout, Recompute, Run, Stack, ZeroBubble, check::Refusal, configured, iteration::Costs},
-    plan::Schedule,
+    plan::{Plan, Schedule},
     planner::{Alternative, Infeasible, Outcome, Search, Status, pipeline_options},
     units,
     workload::TrainingProfile,
@@ -38,6 +38,9 @@ pub(super) fn unheard(profile: &TrainingProfile) -> &'static [&'static str] {
     }
 }
 
+/// What a bound speaks of where fewer devices than there are were searched, too.
+const ALSO_FEWER: &str = "configurations that the engine runs on all devices, or on the most of them that 2, 4, 8 and so on \
+                          divide, split evenly or nearly so";
 /// Configurations that are kept and told.
 const KEPT: usize = 10;
 /// Configurations that no other is both faster and smaller than, told at the most.
@@ -84,14 +87,43 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointS
     if found.candidates.is_empty() {
         return if found.stopped { Outcome::new(Status::Cancelled) } else { infeasible(limits, settings, &found) };
     }
+    // Sixty-three devices have few divisors: fewer of them are faster where they divide better.
+    for fewer in rounder(devices) {
+        if found.stopped {
+            break;
+        }
+        found.join(task.candidates(fewer, schedules));
+    }
     let mut outcome = task.decide(found);
-    if devices < limits.devices {
-        outcome.notes.push(format!(
-            "{} of {} devices are used: the engine's rules let no configuration use more",
-            devices, limits.devices
-        ));
+    if rounder(devices).next().is_some() {
+        outcome.proven_among = Some(ALSO_FEWER);
+    }
+    let used = outcome.plan.as_ref().map_or(devices, Plan::devices_used);
+    if used < limits.devices {
+        let why = match used < devices {
+            true => "no configuration that was searched on more is faster",
+            false => "the engine's rules let no configuration use more",
+        };
+        outcome.notes.push(format!("{used} of {} devices are used: {why}", limits.devices));
     }
     outcome
+}
+
+/// The largest multiples of 2, 4, 8 and so on below a number of devices, each once.
+fn rounder(devices: u32) -> impl Iterator<Item = u32> {
+    let largest = (1..u32::BITS).map(move |bits| devices >> bits << bits).take_while(|&count| count > 0);
+    let mut before = devices;
+    largest.filter(move |&count| std::mem::replace(&mut before, count) != count)
+}
+
+impl FoundLayouts {
+    /// Takes what was found on other devices.
+    fn join(&mut self, other: FoundLayouts) {
+        self.candidates.extend(other.candidates);
+        self.layouts += other.layouts;
+        self.stopped |= other.stopped;
+        self.best = self.best.into_iter().chain(other.best).reduce(f64::min);
+    }
 }
 
 struct Task<'a> {
