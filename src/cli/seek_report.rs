@@ -56,7 +56,7 @@ fn memory(sought: &Sought, value: f64) -> String {
 }
 
 fn figure(sought: &Sought, step: &Step) -> String {
-    step.figure.map_or_else(|| "no plan".into(), |figure| sought.question.goal.show(figure))
+    step.figure.map_or_else(|| "no plan".into(), |figure| sought.question.goal.judged(figure))
 }
 
 /// The answer and the limit below it.

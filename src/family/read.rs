@@ -276,6 +276,10 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         Some(part) => measure(workload, part, &told, source)?,
         None => family::measure(workload),
     };
+    if let Some(bound) = document.lower_bound.filter(|bound| *bound < 0.0) {
+        let problem = format!("is {}, and nothing that plans are measured by is less than 0", exact_number(bound));
+        return Err(LoadError::at(source, "lower_bound", problem, "leave it out where none is known"));
+    }
     let claims =
         Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound, ..Claims::default() };
     let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();

@@ -141,10 +141,7 @@ impl Model {
                 goal.predicted(&shown.workload, &shown.limits, plan)
             }),
         };
-        let shown = value.map(|value| goal.show(value)).unwrap_or_default();
-        let words = ["/sample", "/batch", " tokens/s", "/s", " one device", " operations"];
-        let bare = words.iter().fold(shown, |text, word| text.trim_end_matches(word).to_string());
-        Input::new(bare.replace(' ', ""))
+        Input::new(value.map(|value| goal.rounded(value)).unwrap_or_default())
     }
 
     /// A key while the form is open.

@@ -165,6 +165,7 @@ fn what_a_plan_claims_is_judged_or_refused() {
         ("/stages/0/choices/0", value!(7), "stages[0].choices.0 is the number `7`, must be a string"),
         ("/stages/0/data_parallel", value!(1.5), "must be a whole number from 0"),
         ("/limits/devices", value!(20000), "limits.devices is 20000, must be a whole number from 1 to 10000"),
+        ("/lower_bound", value!(-1.0), "lower_bound is -1, and nothing that plans are measured by is less than 0"),
     ] {
         let error = refusal(&["check", TINY, &edited(path, to)]);
         assert!(error.contains(part) && !error.contains("u32") && !error.contains("struct"), "{path}: {error}");

@@ -202,7 +202,8 @@ impl Swaps {
                 let group = &self.groups[self.group_of[item] as usize];
                 (group.seconds, group.saves(in_flight))
             };
-            Ranks::new((0..self.units).map(|unit| self.run(unit, unit + 1).map(item).collect()).collect())
+            let units: Vec<Vec<_>> = (0..self.units).map(|unit| self.run(unit, unit + 1).map(item).collect()).collect();
+            Ranks::new(&units)
         });
         ranks.least(a, b, shave)
     }

@@ -224,6 +224,36 @@ impl Goal {
         }
     }
 
+    /// A value that was found: where it misses the goal by less than the digits shown, that is said.
+    pub fn judged(&self, value: f64) -> String {
+        let shown = self.show(value);
+        if self.holds(value) || shown != self.show(self.value) {
+            return shown;
+        }
+        format!("{shown}, just {} the goal", if self.at_most { "above" } else { "below" })
+    }
+
+    /// A value rounded to few digits so that itself reaches it: what a goal begins with.
+    pub fn rounded(&self, value: f64) -> String {
+        // Four digits are off by half a thousandth at the most, shares by more.
+        let steps = (0..12).map(|step| 6e-4 * f64::from(1 << step));
+        let reaching = steps.map(|off| value * if self.at_most { 1.0 + off } else { 1.0 - off });
+        let texts = std::iter::once(value).chain(reaching).map(|value| Goal { value, ..*self }.bare());
+        texts.into_iter().find(|text| self.allows(text, value)).unwrap_or_default()
+    }
+
+    /// Its value as one writes it.
+    fn bare(&self) -> String {
+        let words = ["/sample", "/batch", " tokens/s", "/s", " one device", " operations"];
+        words.iter().fold(self.show(self.value), |text, word| text.trim_end_matches(word).to_string()).replace(' ', "")
+    }
+
+    /// Whether a goal of this text holds for a value.
+    fn allows(&self, text: &str, value: f64) -> bool {
+        let sign = if self.at_most { "<=" } else { ">=" };
+        Goal::parse(&format!("{}{sign}{text}", self.name()), self.measure).is_ok_and(|goal| goal.holds(value))
+    }
+
     /// The goal in words: `planned time per sample at most 25.00 ms/sample`.
     pub fn told(&self) -> String {
         format!("{} at {} {}", self.title(), if self.at_most { "most" } else { "least" }, self.show(self.value))
@@ -292,6 +322,30 @@ mod tests {
         assert_eq!(read("max_load<=25", Measure::MaxLoad), Ok((Figure::Planned, true, 25.0)));
         assert_eq!(read("time_per_sample<=25ms", Measure::MaxLoad), Ok((Figure::SampleTime, true, 0.025)));
         assert_eq!(read("speedup>=12x", Measure::Speedup(Default::default())), Ok((Figure::Planned, false, 12.0)));
+    }
+
+    #[test]
+    fn a_goal_that_is_suggested_is_one_that_its_value_reaches() {
+        for (figure, measure) in [
+            (Figure::Planned, Measure::TimePerSample),
+            (Figure::Planned, Measure::Speedup(Default::default())),
+            (Figure::BatchTime, Measure::IterationTime),
+            (Figure::Throughput, Measure::TimePerSample),
+            (Figure::Bubble, Measure::TimePerSample),
+        ] {
+            for (at_most, value) in
+                (0..400).flat_map(|i| [true, false].map(|side| (side, 0.000_97 + 0.002_113 * f64::from(i))))
+            {
+                let goal = Goal { figure, measure, at_most, value };
+                let text = goal.rounded(value);
+                let sign = if at_most { "<=" } else { ">=" };
+                let read = Goal::parse(&format!("{}{sign}{text}", goal.name()), measure);
+                assert!(read.is_ok_and(|read| read.holds(value)), "{} {sign} {text}: {value}", goal.name());
+            }
+        }
+        let goal = Goal::parse("iteration_time<=37.79s", Measure::TimePerSample).unwrap();
+        assert_eq!(goal.judged(37.7911), "37.79 s, just above the goal");
+        assert_eq!([goal.judged(37.789), goal.judged(38.5)], ["37.79 s", "38.50 s"]);
     }
 
     #[test]
