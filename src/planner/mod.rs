@@ -1,7 +1,7 @@
 //! How a workload is cut: the [`Planner`] trait, what a planner declares, and the registry of all planners.
 //!
 //! The screen and the command line build their forms and flags from what planners declare here; neither knows a planner
-//! by name. Planners know nothing of one another.
+//! by name. Planners know nothing of one another; one that builds on another asks this list for it.
 
 pub(crate) mod converted;
 pub mod dapple;

@@ -62,7 +62,13 @@ impl OpenForm {
         } else {
             rows.extend(folder::inside(typed).into_iter().map(Candidate::Inside));
         }
-        rows.extend(self.filter.matches(&self.names).into_iter().map(Candidate::Listed));
+        // What the folder that is typed shows already is not listed again.
+        let shown = |i: &usize| {
+            let own = Path::new(&self.names[*i]);
+            rows.iter().any(|row| matches!(row, Candidate::Inside(path) if path == own))
+        };
+        let listed: Vec<usize> = self.filter.matches(&self.names).into_iter().filter(|i| !shown(i)).collect();
+        rows.extend(listed.into_iter().map(Candidate::Listed));
         rows
     }
 
@@ -119,6 +125,19 @@ mod tests {
         let full = dir.path().join("a.json");
         form.filter.input = full.display().to_string().into();
         assert_eq!(form.candidates()[0], Candidate::Typed(full));
+    }
+
+    #[test]
+    fn what_a_typed_folder_shows_is_not_listed_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let file = dir.join("in/a.json");
+        std::fs::create_dir(dir.join("in")).unwrap();
+        std::fs::write(&file, "{}").unwrap();
+        let mut form = OpenForm::new(Path::new("/nowhere"), std::slice::from_ref(&file));
+        form.filter.input = format!("{}/", dir.join("in").display()).into();
+        let rows = form.candidates();
+        assert_eq!(rows.iter().filter(|row| form.path(row).as_ref() == Some(&file)).count(), 1, "{rows:?}");
     }
 
     #[test]

@@ -89,6 +89,12 @@ fn lists_that_go_on_have_a_bar_in_every_section_and_in_the_panel() {
         screen.keys("s");
         assert_eq!(thumbs(screen.draw()), [78], "{}", screen.text());
     }
+    // Rows of the timeline, of which not all fit between head and chart.
+    screen.act(Action::Show(View::Timeline));
+    screen.draw();
+    screen.keys("*");
+    assert!(!thumbs(screen.draw()).is_empty(), "{}", screen.text());
+    screen.keys("*");
     screen.act(Action::Show(View::Stages));
     screen.draw();
     screen.keys("*");

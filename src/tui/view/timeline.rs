@@ -59,7 +59,7 @@ const WIDE: u16 = 110;
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: &ShownRun) {
     let theme = model.theme.clone();
     let Some(simulated) = model.simulated.clone() else {
-        frame.render_widget(Span::styled("playing the schedule …", theme.fg(Role::Muted)), area);
+        frame.render_widget(Span::styled("simulating the schedule …", theme.fg(Role::Muted)), area);
         return;
     };
     let shades = Shades::new(&theme, model.depth);

@@ -96,6 +96,7 @@ pub(super) fn draw(
             y += 1;
         }
     }
+    super::scrollbar(frame, area, &theme, (first, visible, all.len()));
     let used = Rect { x: area.x + LABEL.min(area.width), height: y - area.y, ..area };
     for column in 0..area.width.saturating_sub(LABEL) {
         model.hits.push((Rect { x: used.x + column, width: 1, ..used }, Hit::Time(column as usize)));

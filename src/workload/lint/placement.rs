@@ -67,7 +67,7 @@ fn memory(workload: &Workload, profile: &PlacementProfile, classes: &Classes, fi
         nodes.sort_unstable();
         let what = format!(
             "belongs to a colour class of up to {}, more than an accelerator's {}",
-            units::bytes(most),
+            units::bytes_like(most, limit),
             units::bytes_exact(limit)
         );
         let (severity, why) = if no_cpu {
@@ -82,9 +82,9 @@ fn memory(workload: &Workload, profile: &PlacementProfile, classes: &Classes, fi
     if let Some(count) = accelerators.filter(|&count| all > limit * f64::from(count)) {
         let what = format!(
             "the nodes need {} together, {count} accelerators of {} hold {}",
-            units::bytes(all),
+            units::bytes_like(all, limit),
             units::bytes_exact(limit),
-            units::bytes(limit * f64::from(count))
+            units::bytes_like(limit * f64::from(count), limit)
         );
         let (severity, why) = if no_cpu {
             (Severity::Error, "no plan exists at these limits, and the file allows no CPU")
