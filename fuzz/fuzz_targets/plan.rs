@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plantui::{family, workload, plan::document};
+use plantui::{family, workload};
 
 fuzz_target!(|text: &str| {
     if let Err(error) = family::read::read(&workload::builtin(), text, "fuzz.json") {

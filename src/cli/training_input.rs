@@ -251,7 +251,7 @@ fn told(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
     Ok(part.and_then(|part| serde_json::from_value(part).ok()))
 }
 
-/// TrainingSettings of the software among those given with `--set`, put into a training workload; the others are the planner's.
+/// Settings of the software among those given with `--set`, put into a training workload; the others are the planner's.
 ///
 /// # Errors
 /// [`Failure`] with what a setting may be.

@@ -331,7 +331,7 @@ fn next_time(now_s: f64, up: bool) -> f64 {
 mod tests {
     use super::*;
 
-    /// SimulatorSettings of which each is other than by default.
+    /// Settings of which each is other than by default.
     fn other() -> SimulatorSettings {
         SimulatorSettings {
             forward_share: 0.1 + 0.2,

@@ -33,7 +33,7 @@ pub(super) struct Session {
     pub(super) options: BTreeMap<String, Vec<String>>,
     /// Id of the schedule.
     pub(super) schedule: String,
-    /// SimulatorSettings of the simulator that were changed, as text by id.
+    /// Settings of the simulator that were changed, as text by id.
     pub(super) simulator: BTreeMap<String, String>,
     /// Dials of the workload that were turned, as text by id.
     pub(super) dials: Turned,
@@ -164,7 +164,7 @@ pub(super) struct Asked {
 impl Asked {
     /// What a request asks for by name.
     pub(super) fn by(request: &ScreenRequest) -> Asked {
-        // SimulatorSettings are settings of a planner: who sets one has chosen it.
+        // Settings are those of a planner: who sets one has chosen it.
         let planner = request.planner_asked || !request.settings.is_empty();
         Asked { planner, schedule: request.schedule_asked, settings: request.settings.clone() }
     }

@@ -150,7 +150,7 @@ fn published(root: &Path, input: &str, settings: &throughput::MilpSettings, hand
 fn small_published_inputs_have_their_published_optimum() {
     let root = reference::root();
     for input in ["bert_l-3_inference.json", "bert_l-3_training.json"] {
-        let rows = include_str!("figures/placement-ip.tsv").lines().filter_map(|line| line.split_once('\t'));
+        let rows = include_str!("../figures/placement-ip.tsv").lines().filter_map(|line| line.split_once('\t'));
         let known: f64 = rows.filter(|row| row.0.ends_with(input)).map(|row| row.1.parse::<f64>().unwrap()).sum();
         let best = published(&root, input, &throughput::MilpSettings::ALONE, &Search::default());
         assert_eq!(best.status, Status::Optimal, "{input}");

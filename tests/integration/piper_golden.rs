@@ -8,7 +8,7 @@ use plantui::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// SimulatorSettings of our planners that ask for what a variant of the published experiments does.
+/// Settings of our planners that ask for what a variant of the published experiments does.
 fn settings(variant: &str) -> (&'static str, Vec<&'static str>) {
     match variant {
         "Piper" => ("piper", vec![]),

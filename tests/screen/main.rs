@@ -40,6 +40,32 @@ pub(crate) fn tiny() -> Arc<Workload> {
     Arc::new(workload::load_bytes(bytes, "inputs/tiny-branch.json", "tiny-branch").expect("it is valid"))
 }
 
+/// A workload of `inputs/`.
+pub(crate) fn file(name: &str) -> Arc<Workload> {
+    Arc::new(workload::load(format!("{}/inputs/{name}", env!("CARGO_MANIFEST_DIR")).as_ref()).expect("it is valid"))
+}
+
+/// A request with the first planner that plans the workload as it is.
+pub(crate) fn native(workload: &Arc<Workload>) -> ScreenRequest {
+    let mut request = request(Arc::clone(workload));
+    let able = request.planners.iter().find(|planner| planner.is_native(workload)).expect("there is one");
+    request.planner = able.info().id.to_string();
+    request
+}
+
+/// Overview, which a screen opens with; the panel is closed where there would be one.
+pub(crate) fn overview(request: ScreenRequest, width: u16, height: u16) -> Offscreen {
+    let mut screen = Offscreen::new(request, width, height).expect("the request can be met");
+    assert_eq!(screen.view(), View::Overview, "it is what the program opens with");
+    screen.draw();
+    screen.focus(Focus::View);
+    if width >= 100 {
+        press(&mut screen, KeyCode::F(1));
+    }
+    screen.draw();
+    screen
+}
+
 /// What every test starts from, whatever the environment of the machine says.
 pub(crate) fn request(workload: Arc<Workload>) -> ScreenRequest {
     let mut request = ScreenRequest::new(workload);

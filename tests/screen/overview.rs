@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use plantui::{
     cluster::Machines,
-    tui::{Focus, Offscreen, ScreenRequest, View},
-    workload::{self, Workload},
+    tui::{Offscreen, ScreenRequest},
+    workload,
 };
 use ratatui::{
     backend::{Backend, CrosstermBackend},
@@ -13,32 +13,7 @@ use ratatui::{
     style::Color,
 };
 
-use crate::{line, press, request, tiny};
-
-fn file(name: &str) -> Arc<Workload> {
-    Arc::new(workload::load(format!("{}/inputs/{name}", env!("CARGO_MANIFEST_DIR")).as_ref()).expect("it is valid"))
-}
-
-/// A request with the first planner that plans the workload as it is.
-fn native(workload: &Arc<Workload>) -> ScreenRequest {
-    let mut request = request(Arc::clone(workload));
-    let able = request.planners.iter().find(|planner| planner.is_native(workload)).expect("there is one");
-    request.planner = able.info().id.to_string();
-    request
-}
-
-fn overview(request: ScreenRequest, width: u16, height: u16) -> Offscreen {
-    let mut screen = Offscreen::new(request, width, height).expect("the request can be met");
-    assert_eq!(screen.view(), View::Overview, "it is what the program opens with");
-    // Without the left panel there is nothing but the view.
-    screen.draw();
-    screen.focus(Focus::View);
-    if width >= 100 {
-        press(&mut screen, KeyCode::F(1));
-    }
-    screen.draw();
-    screen
-}
+use crate::{file, line, native, overview, press, tiny};
 
 /// The line over the map.
 fn map_title(text: &str) -> String {

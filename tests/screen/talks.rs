@@ -4,34 +4,12 @@ use std::sync::Arc;
 
 use plantui::{
     cluster::{Machines, Overrides},
-    tui::{Action, Focus, Offscreen, ScreenRequest, View},
-    workload::{self, Workload},
+    tui::{Action, Offscreen, ScreenRequest, View},
+    workload,
 };
 use ratatui::crossterm::event::KeyCode;
 
-use crate::{line, press, request};
-
-fn file(name: &str) -> Arc<Workload> {
-    Arc::new(workload::load(format!("{}/inputs/{name}", env!("CARGO_MANIFEST_DIR")).as_ref()).expect("it is valid"))
-}
-
-fn native(workload: &Arc<Workload>) -> ScreenRequest {
-    let mut request = request(Arc::clone(workload));
-    let able = request.planners.iter().find(|planner| planner.is_native(workload)).expect("there is one");
-    request.planner = able.info().id.to_string();
-    request
-}
-
-fn seen(request: ScreenRequest, width: u16, height: u16) -> Offscreen {
-    let mut screen = Offscreen::new(request, width, height).expect("the request can be met");
-    screen.draw();
-    screen.focus(Focus::View);
-    if width >= 100 {
-        press(&mut screen, KeyCode::F(1));
-    }
-    screen.draw();
-    screen
-}
+use crate::{file, line, native, overview, press, request};
 
 /// The lines below the title of the arcs, up to the batch.
 fn arcs(text: &str) -> Vec<String> {
@@ -41,7 +19,7 @@ fn arcs(text: &str) -> Vec<String> {
 
 #[test]
 fn arcs_join_the_stages_that_send_to_one_another() {
-    let text = seen(native(&file("llama-3-70b-h100.json")), 200, 60).text();
+    let text = overview(native(&file("llama-3-70b-h100.json")), 200, 60).text();
     assert!(line(&text, "Transfers  ").contains("most from stage "), "{text}");
     let arcs = arcs(&text);
     assert!(arcs[0].matches('█').count() >= 3, "each stage is named: {arcs:?}");
@@ -54,7 +32,7 @@ fn arcs_join_machines_where_there_are_several() {
     let mut request = native(&file("bert32-layers.txt"));
     request.overrides =
         Overrides { machines: Machines::new(&[8, 8]), batch: Some(64), devices: Some(16), ..Overrides::default() };
-    let text = seen(request, 160, 45).text();
+    let text = overview(request, 160, 45).text();
     let names = arcs(&text);
     assert!(names[0].contains("machine 1") && names[0].contains("machine 2"), "{text}");
     assert!(names.iter().any(|row| row.contains('╯')), "{text}");
@@ -65,7 +43,7 @@ fn thousands_of_devices_stay_readable_and_arcs_leave_the_map_its_rows() {
     let mut request = native(&file("gpt3-175b-a100.json"));
     request.overrides.devices = Some(4096);
     for (width, height) in [(80, 24), (120, 36), (200, 60)] {
-        let text = seen(request_again(&request), width, height).text();
+        let text = overview(request_again(&request), width, height).text();
         assert!(text.contains("4096 of 4096 devices"), "{text}");
         let map = text.lines().skip_while(|line| !line.contains("4096 of 4096")).skip(1);
         let rows = map.take_while(|line| line.contains('▀')).count();
@@ -83,7 +61,7 @@ fn request_again(first: &ScreenRequest) -> ScreenRequest {
 #[test]
 fn bubble_fullest_device_and_what_helps_are_there_at_every_size() {
     for (width, height) in [(80, 24), (100, 30), (120, 36), (200, 60)] {
-        let mut screen = seen(request(Arc::new(workload::builtin())), width, height);
+        let mut screen = overview(request(Arc::new(workload::builtin())), width, height);
         screen.wait(std::time::Duration::from_secs(2));
         let text = screen.text();
         assert!(text.contains("bubble") && text.contains("fullest"), "{width} x {height}\n{text}");
@@ -94,7 +72,7 @@ fn bubble_fullest_device_and_what_helps_are_there_at_every_size() {
 
 #[test]
 fn a_stage_tells_transfers_of_both_passes() {
-    let mut screen = seen(request(Arc::new(workload::builtin())), 160, 45);
+    let mut screen = overview(request(Arc::new(workload::builtin())), 160, 45);
     screen.act(Action::Show(View::Stages));
     screen.draw();
     let text = screen.text();
@@ -111,14 +89,14 @@ fn a_stage_tells_transfers_of_both_passes() {
 
 #[test]
 fn operators_that_share_all_devices_are_no_stage() {
-    let text = seen(native(&file("alexnet-operators.json")), 120, 36).text();
+    let text = overview(native(&file("alexnet-operators.json")), 120, 36).text();
     assert!(text.contains("8 devices together") && !text.contains("Stage 1"), "{text}");
     assert!(line(&text, "Transfers  ").contains("handing tensors over"), "{text}");
 }
 
 #[test]
 fn what_another_file_says_of_memory_does_not_go_with_the_user() {
-    let mut screen = seen(request(Arc::new(workload::builtin())), 120, 36);
+    let mut screen = overview(request(Arc::new(workload::builtin())), 120, 36);
     let open = |screen: &mut Offscreen, name: &str| {
         screen.keys("o");
         screen.keys(&format!("{}/inputs/{name}", env!("CARGO_MANIFEST_DIR")));
@@ -132,7 +110,7 @@ fn what_another_file_says_of_memory_does_not_go_with_the_user() {
 
 #[test]
 fn a_sample_alone_is_not_told_against_batches() {
-    let mut screen = seen(native(&file("branching-cnn-training.json")), 200, 60);
+    let mut screen = overview(native(&file("branching-cnn-training.json")), 200, 60);
     screen.act(Action::Show(View::Compare));
     screen.act(Action::CompareAll);
     screen.draw();

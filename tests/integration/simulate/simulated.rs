@@ -77,7 +77,7 @@ pub(crate) fn random_pipeline(random: &mut Random) -> Pipeline {
     Pipeline { stages, transfers, microbatches, ..Pipeline::default() }
 }
 
-/// SimulatorSettings of all kinds.
+/// Settings of all kinds.
 pub(crate) fn random_settings(random: &mut Random) -> SimulatorSettings {
     SimulatorSettings {
         virtual_stages: 1 + random.below(4) as u32,

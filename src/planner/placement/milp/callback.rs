@@ -25,7 +25,7 @@ use highs_sys::{
 
 /// What a run reports.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Report {
+pub(crate) enum Report {
     /// A better solution: the value of every variable.
     Better(Vec<f64>),
     /// No solution is below this.
@@ -36,22 +36,22 @@ pub enum Report {
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// What is proven.
-    pub status: HighsModelStatus,
+    pub(crate) status: HighsModelStatus,
     /// No solution is below this; not a number where there is none.
-    pub bound: f64,
+    pub(crate) bound: f64,
     /// The value of every variable in the best solution, if there is one.
-    pub solution: Option<Vec<f64>>,
+    pub(crate) solution: Option<Vec<f64>>,
 }
 
 /// Both ends of the line that reach into the run.
 #[derive(Debug)]
-pub struct Line {
+pub(crate) struct Line {
     /// Where reports go.
-    pub reports: Sender<Report>,
+    pub(crate) reports: Sender<Report>,
     /// Set from outside to stop the run.
-    pub stop: Arc<AtomicBool>,
+    pub(crate) stop: Arc<AtomicBool>,
 }
 
 /// Called by HiGHS, on the thread that runs it.
@@ -81,7 +81,7 @@ extern "C" fn heard(
 }
 
 /// Runs a model to its end or until it is stopped. The model is used up, so the callback cannot outlive the line.
-pub fn run(mut model: Model, line: &Line) -> Ended {
+pub(crate) fn run(mut model: Model, line: &Line) -> Ended {
     let data = std::ptr::from_ref(line).cast_mut().cast::<c_void>();
     let kinds = [
         kHighsCallbackMipImprovingSolution,

@@ -21,7 +21,7 @@ pub mod throughput;
 use crate::planner::{OptionKind, OptionSpec, Options};
 
 /// Who answers the question of an integer program.
-pub const SOLVER: OptionSpec = OptionSpec {
+pub(crate) const SOLVER: OptionSpec = OptionSpec {
     name: "solver",
     label: "solver",
     help: "who improves and proves the plan",
@@ -35,15 +35,15 @@ pub const SOLVER: OptionSpec = OptionSpec {
 };
 
 /// Whether HiGHS is asked for.
-pub fn wanted(options: &Options) -> bool {
+pub(crate) fn wanted(options: &Options) -> bool {
     options.choice(SOLVER.name) == "highs"
 }
 
 /// What the value to beat is scaled to.
-pub const SCALE: f64 = 1000.0;
+pub(crate) const SCALE: f64 = 1000.0;
 /// Relative gap at which HiGHS may stop. Its absolute gap is this share of [`SCALE`].
-pub const GAP: f64 = 1e-9;
+pub(crate) const GAP: f64 = 1e-9;
 /// Feasibility tolerance of rows, bounds and reduced costs, the smallest that HiGHS is still quick with.
-pub const FEASIBILITY: f64 = 1e-9;
+pub(crate) const FEASIBILITY: f64 = 1e-9;
 /// By how much, relatively, a bound of HiGHS is lowered before it counts: what its tolerances can add up to.
 pub const MARGIN: f64 = 1e-6;

@@ -5,54 +5,44 @@ use std::ops::RangeBounds;
 use highs::{Col, RowProblem};
 
 /// Number of a variable, from 0 in the order they are added.
-pub type Variable = usize;
+pub(crate) type Variable = usize;
 
 /// Variables and rows. Every variable is at least 0.
 #[derive(Debug, Default)]
-pub struct Program {
+pub(crate) struct Program {
     problem: RowProblem,
     columns: Vec<Col>,
 }
 
 impl Program {
     /// A variable that is 0 or 1; 0 if it may not be 1.
-    pub fn binary(&mut self, allowed: bool) -> Variable {
+    pub(crate) fn binary(&mut self, allowed: bool) -> Variable {
         self.columns.push(self.problem.add_integer_column(0.0, 0..=i32::from(allowed)));
         self.columns.len() - 1
     }
 
     /// A variable between 0 and 1.
-    pub fn share(&mut self) -> Variable {
+    pub(crate) fn share(&mut self) -> Variable {
         self.columns.push(self.problem.add_column(0.0, 0..=1));
         self.columns.len() - 1
     }
 
     /// A variable in a range, with what it costs.
-    pub fn amount(&mut self, cost: f64, range: impl RangeBounds<f64>) -> Variable {
+    pub(crate) fn amount(&mut self, cost: f64, range: impl RangeBounds<f64>) -> Variable {
         self.columns.push(self.problem.add_column(cost, range));
         self.columns.len() - 1
     }
 
     /// A row: the sum of variables times factors is in the range. A variable comes once.
-    pub fn row(&mut self, range: impl RangeBounds<f64>, terms: impl IntoIterator<Item = (Variable, f64)>) {
+    pub(crate) fn row(&mut self, range: impl RangeBounds<f64>, terms: impl IntoIterator<Item = (Variable, f64)>) {
         let columns = &self.columns;
         // A factor of 0 would be kept as an entry of the matrix.
         let terms = terms.into_iter().filter(|term| term.1 != 0.0);
         self.problem.add_row(range, terms.map(|(variable, factor)| (columns[variable], factor)));
     }
 
-    /// Number of variables.
-    pub fn variables(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.problem.num_rows()
-    }
-
     /// The program as HiGHS takes it.
-    pub fn into_problem(self) -> RowProblem {
+    pub(crate) fn into_problem(self) -> RowProblem {
         self.problem
     }
 }

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(30);
 
 /// Minimises a program, from a solution if one is given (the value of every variable). `told` hears of better solutions and
 /// bounds; once `enough` holds there is no need to go on. `None` if it was stopped before HiGHS said how it ended.
-pub fn solve(
+pub(crate) fn solve(
     program: Program,
     start: Option<Vec<f64>>,
     handle: &Search,

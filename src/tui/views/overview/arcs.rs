@@ -59,12 +59,11 @@ impl Arcs {
             return None;
         }
         let width = usize::from(width);
-        let machines = between_machines(shown, plan).and_then(|wiring| fitted(&wiring, (width, rows), layout, plan));
-        let (wiring, mut arcs) =
-            machines.or_else(|| fitted(&between_stages(shown, plan), (width, rows), layout, plan))?;
-        let whole = if wiring.columns.len() == plan.stages.len() { between_stages(shown, plan).wires.len() } else { 0 };
-        let drawn = wiring.wires.len();
-        arcs.told = told(shown, if drawn < whole { Some((drawn, whole)) } else { None });
+        let choices = between_machines(shown, plan).into_iter().chain([between_stages(shown, plan)]);
+        let mut fitting = choices.filter_map(|wiring| Some((fitted(&wiring, (width, rows), layout, plan)?, wiring)));
+        let ((drawn, mut arcs), all) = fitting.next()?;
+        let (drawn, all) = (drawn.wires.len(), all.wires.len());
+        arcs.told = told(shown, (drawn < all).then_some((drawn, all)));
         Some(arcs)
     }
 
@@ -206,9 +205,12 @@ fn between_machines(shown: &ShownRun, plan: &Plan) -> Option<Wiring> {
         .collect();
     let mut amounts: BTreeMap<[usize; 2], f64> = BTreeMap::new();
     for flow in &shown.traffic {
-        for &from in on.get(flow.from)? {
-            for &to in on.get(flow.to)?.iter().filter(|&&to| to != from) {
-                *amounts.entry([from.min(to), from.max(to)]).or_default() += flow.amount.value();
+        let (senders, receivers) = (on.get(flow.from)?, on.get(flow.to)?);
+        // Every pair of machines carries an equal part of what the stages send.
+        let part = flow.amount.value() / (senders.len() * receivers.len()) as f64;
+        for &from in senders {
+            for &to in receivers.iter().filter(|&&to| to != from) {
+                *amounts.entry([from.min(to), from.max(to)]).or_default() += part;
             }
         }
     }
