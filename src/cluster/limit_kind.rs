@@ -30,17 +30,153 @@ pub enum LimitKind {
     /// Operations per second of a device.
     Flops,
 }
+
+/// What values of a limit are, and how far they go.
+#[derive(Debug, Clone, Copy)]
+enum Quantity {
+    /// Whole numbers in a range; what is above it is refused in these words.
+    Count { least: u32, most: u32, too_large: &'static str },
+    /// Bytes, or no limit at all.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Operations per second.
+    PerSecond,
+}
+
+/// All there is to know of a kind.
+struct Row {
+    kind: LimitKind,
+    label: &'static str,
+    singular: &'static str,
+    help: &'static str,
+    flag: &'static str,
+    field: &'static str,
+    example: &'static str,
+    few: &'static str,
+    range: &'static str,
+    quantity: Quantity,
+}
+
+/// A row for each kind, in the order of the kinds.
+const TABLE: &[Row] = &[
+    Row {
+        kind: LimitKind::Devices,
+        label: "devices",
+        singular: "device",
+        help: "devices available; not all need be used",
+        flag: "--devices",
+        field: "devices",
+        example: "64",
+        few: "8,16,32 or 8..64:x2",
+        range: "8..512:x2",
+        quantity: Quantity::Count {
+            least: 1,
+            most: MOST_DEVICES,
+            too_large: "larger than any cluster planned here: at most 10000",
+        },
+    },
+    Row {
+        kind: LimitKind::Cpus,
+        label: "CPUs",
+        singular: "CPU",
+        help: "CPUs that can run nodes beside the accelerators",
+        flag: "--cpus",
+        field: "cpus",
+        example: "1",
+        few: "0,1,2 or 0..8:+1",
+        range: "0..8:+1",
+        quantity: Quantity::Count {
+            least: 0,
+            most: MOST_DEVICES,
+            too_large: "larger than any machine planned here: at most 10000",
+        },
+    },
+    Row {
+        kind: LimitKind::Memory,
+        label: "memory",
+        singular: "memory",
+        help: "memory per device",
+        flag: "--memory",
+        field: "memory_bytes",
+        example: "16GiB",
+        few: "8GiB,16GiB or 8GiB..64GiB:x2",
+        range: "8GiB..64GiB:x2",
+        quantity: Quantity::Bytes,
+    },
+    Row {
+        kind: LimitKind::Microbatches,
+        label: "microbatches",
+        singular: "microbatch",
+        help: "microbatches in a batch: bounds the replicas of a stage and spreads the all-reduce",
+        flag: "--microbatches",
+        field: "microbatches",
+        example: "1920",
+        few: "8,16,32 or 8..64:x2",
+        range: "8..512:x2",
+        quantity: Quantity::Count {
+            least: 1,
+            most: MOST_MICROBATCHES,
+            too_large: "larger than any batch planned here: at most 1000000",
+        },
+    },
+    Row {
+        kind: LimitKind::Bandwidth,
+        label: "bandwidth",
+        singular: "bandwidth",
+        help: "bandwidth between any two devices",
+        flag: "--bandwidth",
+        field: "bandwidth_bytes_per_s",
+        example: "25GB/s",
+        few: "25GB/s,50GB/s or 25GB/s..100GB/s:x2",
+        range: "25GB/s..100GB/s:x2",
+        quantity: Quantity::BytesPerSecond,
+    },
+    Row {
+        kind: LimitKind::Batch,
+        label: "batch",
+        singular: "batch",
+        help: "samples in a batch, over all devices",
+        flag: "--batch",
+        field: "batch",
+        example: "128",
+        few: "8,16,32 or 8..64:x2",
+        range: "8..512:x2",
+        quantity: Quantity::Count {
+            least: 1,
+            most: MOST_BATCH,
+            too_large: "larger than any batch planned here: at most 10000000",
+        },
+    },
+    Row {
+        kind: LimitKind::Flops,
+        label: "flops",
+        singular: "flops",
+        help: "operations per second of a device, a multiplication with addition being one",
+        flag: "--flops",
+        field: "flops_per_s",
+        example: "10e12",
+        few: "10T,20T or 10T..80T:x2",
+        range: "10T..80T:x2",
+        quantity: Quantity::PerSecond,
+    },
+];
+
 impl LimitKind {
+    /// How many there are.
+    pub(crate) const COUNT: usize = TABLE.len();
+
     /// All limits, in the order they are shown.
-    pub const ALL: [LimitKind; 7] = [
-        LimitKind::Devices,
-        LimitKind::Cpus,
-        LimitKind::Memory,
-        LimitKind::Microbatches,
-        LimitKind::Bandwidth,
-        LimitKind::Batch,
-        LimitKind::Flops,
-    ];
+    pub const ALL: [LimitKind; LimitKind::COUNT] = {
+        let mut all = [LimitKind::Devices; LimitKind::COUNT];
+        let mut at = 0;
+        while at < all.len() {
+            assert!(TABLE[at].kind as usize == at, "a row stands at the place of its kind");
+            all[at] = TABLE[at].kind;
+            at += 1;
+        }
+        all
+    };
 
     /// The limits of pipelines with replicas (Piper's profile).
     pub const PIPELINE: [LimitKind; 4] =
@@ -56,78 +192,71 @@ impl LimitKind {
     pub const OPERATORS: [LimitKind; 4] =
         [LimitKind::Devices, LimitKind::Flops, LimitKind::Bandwidth, LimitKind::Memory];
 
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
     /// What the panel and the tables call it.
     pub fn label(self) -> &'static str {
-        match self {
-            LimitKind::Devices => "devices",
-            LimitKind::Cpus => "CPUs",
-            LimitKind::Memory => "memory",
-            LimitKind::Microbatches => "microbatches",
-            LimitKind::Bandwidth => "bandwidth",
-            LimitKind::Batch => "batch",
-            LimitKind::Flops => "flops",
-        }
+        self.row().label
     }
 
     /// What one of it is called.
     pub fn singular(self) -> &'static str {
-        match self {
-            LimitKind::Devices => "device",
-            LimitKind::Cpus => "CPU",
-            LimitKind::Microbatches => "microbatch",
-            LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Batch | LimitKind::Flops => self.label(),
-        }
+        self.row().singular
     }
 
     /// One line on what it limits.
     pub fn help(self) -> &'static str {
-        match self {
-            LimitKind::Devices => "devices available; not all need be used",
-            LimitKind::Cpus => "CPUs that can run nodes beside the accelerators",
-            LimitKind::Memory => "memory per device",
-            LimitKind::Microbatches => {
-                "microbatches in a batch: bounds the replicas of a stage and spreads the all-reduce"
-            }
-            LimitKind::Bandwidth => "bandwidth between any two devices",
-            LimitKind::Batch => "samples in a batch, over all devices",
-            LimitKind::Flops => "operations per second of a device, a multiplication with addition being one",
-        }
+        self.row().help
     }
 
     /// The flag on the command line.
     pub fn flag(self) -> &'static str {
-        match self {
-            LimitKind::Devices => "--devices",
-            LimitKind::Cpus => "--cpus",
-            LimitKind::Memory => "--memory",
-            LimitKind::Microbatches => "--microbatches",
-            LimitKind::Bandwidth => "--bandwidth",
-            LimitKind::Batch => "--batch",
-            LimitKind::Flops => "--flops",
-        }
+        self.row().flag
+    }
+
+    /// Its field in a plan document.
+    pub fn field(self) -> &'static str {
+        self.row().field
     }
 
     /// A value as a user might write it.
     pub fn example(self) -> &'static str {
-        match self {
-            LimitKind::Devices => "64",
-            LimitKind::Cpus => "1",
-            LimitKind::Memory => "16GiB",
-            LimitKind::Microbatches => "1920",
-            LimitKind::Bandwidth => "25GB/s",
-            LimitKind::Batch => "128",
-            LimitKind::Flops => "10e12",
+        self.row().example
+    }
+
+    /// Several values as a user might write them, as a list and as a range.
+    pub(crate) fn example_of_several(self) -> &'static str {
+        self.row().few
+    }
+
+    /// A range as a user might write it.
+    pub(crate) fn example_of_range(self) -> &'static str {
+        self.row().range
+    }
+
+    /// Whether it is counted: then its values are whole numbers.
+    pub fn is_count(self) -> bool {
+        self.counted_in().is_some()
+    }
+
+    /// The least and the greatest count; `None` for sizes and rates.
+    pub(crate) fn counted_in(self) -> Option<(u32, u32)> {
+        match self.row().quantity {
+            Quantity::Count { least, most, .. } => Some((least, most)),
+            Quantity::Bytes | Quantity::BytesPerSecond | Quantity::PerSecond => None,
         }
     }
 
     /// Prints a value of this limit.
     pub fn format(self, value: f64) -> String {
-        match self {
-            LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches | LimitKind::Batch => format!("{value}"),
-            LimitKind::Memory if value >= UNLIMITED => "unlimited".into(),
-            LimitKind::Memory => units::bytes_exact(value),
-            LimitKind::Bandwidth => units::bandwidth_exact(value),
-            LimitKind::Flops => units::flops_exact(value),
+        match self.row().quantity {
+            Quantity::Count { .. } => format!("{value}"),
+            Quantity::Bytes if value >= UNLIMITED => "unlimited".into(),
+            Quantity::Bytes => units::bytes_exact(value),
+            Quantity::BytesPerSecond => units::bandwidth_exact(value),
+            Quantity::PerSecond => units::flops_exact(value),
         }
     }
 
@@ -135,12 +264,10 @@ impl LimitKind {
     pub fn counted(self, value: f64) -> String {
         let text = self.format(value);
         match self {
-            LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches => {
-                format!("{text} {}", if value == 1.0 { self.singular() } else { self.label() })
-            }
             LimitKind::Batch => format!("batch {text}"),
+            _ if self.is_count() => format!("{text} {}", if value == 1.0 { self.singular() } else { self.label() }),
             LimitKind::Memory if value >= UNLIMITED => "no memory limit".into(),
-            LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops => text,
+            _ => text,
         }
     }
 
@@ -149,22 +276,18 @@ impl LimitKind {
     /// # Errors
     /// [`UnitError`] with what would do.
     pub fn parse(self, text: &str) -> Result<f64, UnitError> {
-        let most = |most: u32, too_large: &'static str| match units::parse_count(text) {
-            Ok(value) if value <= most => Ok(f64::from(value)),
-            Ok(_) => Err(UnitError::new(text, too_large)),
-            Err(_) if units::is_larger(text, f64::from(most)) => Err(UnitError::new(text, too_large)),
-            Err(error) => Err(error),
-        };
-        match self {
-            LimitKind::Cpus if text.trim() == "0" => Ok(0.0),
-            LimitKind::Cpus => most(MOST_DEVICES, "larger than any machine planned here: at most 10000"),
-            LimitKind::Devices => most(MOST_DEVICES, "larger than any cluster planned here: at most 10000"),
-            LimitKind::Microbatches => most(MOST_MICROBATCHES, "larger than any batch planned here: at most 1000000"),
-            LimitKind::Batch => most(MOST_BATCH, "larger than any batch planned here: at most 10000000"),
-            LimitKind::Memory if text.trim() == "unlimited" => Ok(Limits::NEUTRAL.memory_bytes),
-            LimitKind::Memory => units::parse_bytes(text),
-            LimitKind::Bandwidth => units::parse_bandwidth(text),
-            LimitKind::Flops => units::parse_flops(text),
+        match self.row().quantity {
+            Quantity::Count { least: 0, .. } if text.trim() == "0" => Ok(0.0),
+            Quantity::Count { most, too_large, .. } => match units::parse_count(text) {
+                Ok(value) if value <= most => Ok(f64::from(value)),
+                Ok(_) => Err(UnitError::new(text, too_large)),
+                Err(_) if units::is_larger(text, f64::from(most)) => Err(UnitError::new(text, too_large)),
+                Err(error) => Err(error),
+            },
+            Quantity::Bytes if text.trim() == "unlimited" => Ok(Limits::NEUTRAL.memory_bytes),
+            Quantity::Bytes => units::parse_bytes(text),
+            Quantity::BytesPerSecond => units::parse_bandwidth(text),
+            Quantity::PerSecond => units::parse_flops(text),
         }
     }
 }

@@ -161,7 +161,7 @@ fn assumption(setting: simulate::Setting) -> Setting {
 }
 
 fn limit(kind: LimitKind) -> Setting {
-    let count = !matches!(kind, LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops);
+    let count = kind.is_count();
     let shown = move |value: f64| if count { Value::Integer(value as i64) } else { kind.format(value).into() };
     Setting {
         name: kind.flag().trim_start_matches('-'),

@@ -175,13 +175,7 @@ impl Model {
 
     /// A range as one might type it for the limit along the chart.
     pub(super) fn sweep_range_example(&self) -> &'static str {
-        match self.sweep_axis() {
-            LimitKind::Devices | LimitKind::Microbatches | LimitKind::Batch => "8..512:x2",
-            LimitKind::Cpus => "0..8:+1",
-            LimitKind::Memory => "8GiB..64GiB:x2",
-            LimitKind::Bandwidth => "25GB/s..100GB/s:x2",
-            LimitKind::Flops => "10T..80T:x2",
-        }
+        self.sweep_axis().example_of_range()
     }
 
     /// What the lines are, for people.

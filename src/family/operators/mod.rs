@@ -42,7 +42,7 @@ impl Family for OperatorProfile {
             LimitKind::Memory => Some("memory"),
             LimitKind::Flops => Some("flops"),
             LimitKind::Bandwidth => Some("bandwidth"),
-            LimitKind::Cpus | LimitKind::Microbatches | LimitKind::Batch => None,
+            _ => None,
         }
     }
 

@@ -35,7 +35,7 @@ impl Family for PiperProfile {
             LimitKind::Memory => Some("maxMemoryPerDevice"),
             LimitKind::Microbatches => Some("mbsInBatch"),
             LimitKind::Bandwidth => Some("bandwidth"),
-            LimitKind::Cpus | LimitKind::Batch | LimitKind::Flops => None,
+            _ => None,
         }
     }
 

@@ -34,7 +34,7 @@ impl Family for PlacementProfile {
             LimitKind::Devices => Some("maxFPGAs"),
             LimitKind::Cpus => Some("maxCPUs"),
             LimitKind::Memory => Some("maxSizePerFPGA"),
-            LimitKind::Microbatches | LimitKind::Bandwidth | LimitKind::Batch | LimitKind::Flops => None,
+            _ => None,
         }
     }
 

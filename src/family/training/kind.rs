@@ -33,7 +33,7 @@ impl Family for TrainingProfile {
             LimitKind::Devices => Some("devices"),
             LimitKind::Memory => Some("memory"),
             LimitKind::Batch => Some("global_batch"),
-            LimitKind::Cpus | LimitKind::Microbatches | LimitKind::Bandwidth | LimitKind::Flops => None,
+            _ => None,
         }
     }
 

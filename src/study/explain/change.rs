@@ -105,8 +105,8 @@ fn limit_label(kind: LimitKind, now: f64, value: f64) -> String {
         LimitKind::Devices | LimitKind::Cpus => format!("{:+} {}", value - now, plural(value - now)),
         LimitKind::Bandwidth if ratio == 0.5 => "half the bandwidth".into(),
         LimitKind::Bandwidth | LimitKind::Flops => format!("{}x {}", units::number(ratio), kind.label()),
-        LimitKind::Memory | LimitKind::Batch => format!("{} {}", kind.label(), kind.format(value)),
         LimitKind::Microbatches => format!("{value} {}", plural(value)),
+        _ => format!("{} {}", kind.label(), kind.format(value)),
     }
 }
 

@@ -111,9 +111,7 @@ impl List<'_> {
                 LimitKind::Devices => {}
                 LimitKind::Cpus => self.limit(kind, value + 1.0),
                 LimitKind::Bandwidth | LimitKind::Flops => self.limit(kind, 2.0 * value),
-                LimitKind::Memory | LimitKind::Microbatches | LimitKind::Batch => {
-                    self.limit(kind, kind.step(value, true, false));
-                }
+                _ => self.limit(kind, kind.step(value, true, false)),
             }
         }
     }
@@ -187,8 +185,8 @@ impl List<'_> {
                 LimitKind::Cpus if value == 0.0 => {}
                 LimitKind::Cpus => self.limit(kind, value - 1.0),
                 LimitKind::Bandwidth => self.limit(kind, value / 2.0),
-                LimitKind::Memory | LimitKind::Batch => self.limit(kind, kind.step(value, false, false)),
                 LimitKind::Microbatches | LimitKind::Flops => {}
+                _ => self.limit(kind, kind.step(value, false, false)),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Which values of a limit there are to ask: the ends, the middle between two, the ladder from the least upwards.
 
 use crate::{
-    cluster::{LimitKind, Limits, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES, NEUTRAL_BANDWIDTH},
+    cluster::{LimitKind, Limits, NEUTRAL_BANDWIDTH},
     units,
 };
 
@@ -15,38 +15,27 @@ const EVERY: f64 = 64.0;
 /// A ladder of sizes goes so many steps to either side.
 const RUNGS: usize = 6;
 
-/// Whether a limit is counted: then its values are whole numbers.
-pub(super) fn is_count(kind: LimitKind) -> bool {
-    matches!(kind, LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches | LimitKind::Batch)
-}
-
 /// The least value there is to ask.
 pub(super) fn least(kind: LimitKind, now: f64) -> f64 {
-    match kind {
-        LimitKind::Cpus => 0.0,
-        LimitKind::Devices | LimitKind::Microbatches | LimitKind::Batch => now.min(1.0),
+    match kind.counted_in() {
+        Some((least, _)) => now.min(f64::from(least)),
         // A size a thousandth of a thousandth of what is there is none that is meant.
-        LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops => {
-            (now.min(1e15) / 1_048_576.0).max(units::SMALLEST)
-        }
+        None => (now.min(1e15) / 1_048_576.0).max(units::SMALLEST),
     }
 }
 
 /// The greatest value there is to ask: for sizes no limit at all.
 pub(super) fn most(kind: LimitKind, now: f64) -> f64 {
-    let reach = |most: u32| (now * FURTHEST).max(FEWEST).min(f64::from(most)).max(now);
-    match kind {
-        LimitKind::Devices | LimitKind::Cpus => reach(MOST_DEVICES),
-        LimitKind::Microbatches => reach(MOST_MICROBATCHES),
-        LimitKind::Batch => reach(MOST_BATCH),
-        LimitKind::Memory => Limits::NEUTRAL.memory_bytes,
-        LimitKind::Bandwidth | LimitKind::Flops => NEUTRAL_BANDWIDTH.max(now),
+    match kind.counted_in() {
+        Some((_, most)) => (now * FURTHEST).max(FEWEST).min(f64::from(most)).max(now),
+        None if kind == LimitKind::Memory => Limits::NEUTRAL.memory_bytes,
+        None => NEUTRAL_BANDWIDTH.max(now),
     }
 }
 
 /// A value between two, as round as it can be; `None` where they are next to each other.
 pub(super) fn middle(kind: LimitKind, low: f64, high: f64) -> Option<f64> {
-    if is_count(kind) {
+    if kind.is_count() {
         return (high - low > 1.5).then(|| ((low + high) / 2.0).floor());
     }
     if high / low <= 1.0 + WITHIN {
@@ -69,7 +58,7 @@ pub(super) fn middle(kind: LimitKind, low: f64, high: f64) -> Option<f64> {
 /// Values from the least upwards, coarse where they are large.
 pub(super) fn ladder(kind: LimitKind, now: f64) -> Vec<f64> {
     let mut values = vec![];
-    if is_count(kind) {
+    if kind.is_count() {
         let (mut next, last) = (least(kind, now), most(kind, now));
         while next <= last {
             values.push(next);
@@ -86,7 +75,7 @@ pub(super) fn ladder(kind: LimitKind, now: f64) -> Vec<f64> {
 
 /// What lies between a value that fails and the next that does not.
 pub(super) fn between(kind: LimitKind, low: f64, high: f64) -> Vec<f64> {
-    if is_count(kind) {
+    if kind.is_count() {
         let inside = (high - low) as usize;
         return (1..inside).map(|step| low + step as f64).collect();
     }

@@ -167,7 +167,7 @@ impl Walk<'_> {
             }
         } else {
             fails = Some(now);
-            if !places::is_count(kind) {
+            if !kind.is_count() {
                 // Without any limit first: if that does not do, nothing does.
                 let Some(step) = self.ask(most) else { return stopped() };
                 if !step.holds {
@@ -198,7 +198,7 @@ impl Walk<'_> {
     /// The next value of a walk outwards: twice or half, and the end at last.
     fn further(&self, kind: LimitKind, from: f64, end: f64, up: bool) -> f64 {
         let next = if up { (from * 2.0).max(1.0) } else { from / 2.0 };
-        let next = if places::is_count(kind) { next.floor() } else { next };
+        let next = if kind.is_count() { next.floor() } else { next };
         if up { next.min(end) } else { next.max(end) }
     }
 
@@ -280,7 +280,7 @@ impl Walk<'_> {
             return Certainty::Open(format!("{asked} values of {} were asked", kind.label()));
         };
         let there_are = values.map_or_else(
-            || if places::is_count(kind) { found - places::least(kind, now) } else { f64::INFINITY },
+            || if kind.is_count() { found - places::least(kind, now) } else { f64::INFINITY },
             |values| values.iter().filter(|&&value| value < found).count() as f64,
         );
         if asked as f64 >= there_are {

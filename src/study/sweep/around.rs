@@ -61,7 +61,7 @@ fn wide(kind: LimitKind, now: f64) -> Vec<f64> {
         }
         LimitKind::Microbatches | LimitKind::Batch => (-half..=half).map(|e| (now * 2f64.powi(e)).round()).collect(),
         LimitKind::Cpus => (0..=STEPS).map(f64::from).collect(),
-        LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops => {
+        _ => {
             let along = |up| {
                 std::iter::successors(Some(now), move |&value| Some(kind.step(value, up, false)))
                     .take(STEPS as usize + 1)
@@ -79,17 +79,12 @@ fn steps_by(now: f64, step: f64) -> Vec<f64> {
 }
 
 fn fine_step(kind: LimitKind, now: f64, reach: Reach) -> f64 {
-    match kind {
-        LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches | LimitKind::Batch => match reach {
-            // Powers of two keep what divides well.
-            Reach::Near if now >= NEAR => 2f64.powi((now / NEAR).log2().floor() as i32),
-            _ => 1.0,
-        },
-        LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops => {
-            let unit = unit(&kind.format(now), now);
-            round(now / unit / if reach == Reach::Near { NEAR } else { CLOSE }) * unit
-        }
+    if kind.is_count() {
+        // Powers of two keep what divides well.
+        return if reach == Reach::Near && now >= NEAR { 2f64.powi((now / NEAR).log2().floor() as i32) } else { 1.0 };
     }
+    let unit = unit(&kind.format(now), now);
+    round(now / unit / if reach == Reach::Near { NEAR } else { CLOSE }) * unit
 }
 
 /// The unit in which a size is told as `shown`.

@@ -274,9 +274,7 @@ impl Chart {
     /// Powers of two along, for what is counted and spread over factors: nobody thinks of 45 devices.
     fn doubles(&self, most: usize) -> Option<Vec<f64>> {
         let counted = match self.along {
-            Along::Limit(kind) => {
-                matches!(kind, LimitKind::Devices | LimitKind::Microbatches | LimitKind::Batch | LimitKind::Cpus)
-            }
+            Along::Limit(kind) => kind.is_count(),
             Along::Option(_) | Along::Workloads(_) => false,
         };
         // Values that are themselves odd ones out, such as 1920 and its doubles, are what is asked for.

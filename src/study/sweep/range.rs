@@ -78,19 +78,9 @@ pub(crate) fn is_geometric(values: &[f64]) -> bool {
 
 fn value(kind: LimitKind, text: &str) -> Result<f64, String> {
     if text.trim().is_empty() {
-        return Err(format!("a value is missing: write a list such as {}", example(kind)));
+        return Err(format!("a value is missing: write a list such as {}", kind.example_of_several()));
     }
     kind.parse(text.trim()).map_err(|error| error.to_string())
-}
-
-fn example(kind: LimitKind) -> &'static str {
-    match kind {
-        LimitKind::Devices | LimitKind::Microbatches | LimitKind::Batch => "8,16,32 or 8..64:x2",
-        LimitKind::Cpus => "0,1,2 or 0..8:+1",
-        LimitKind::Memory => "8GiB,16GiB or 8GiB..64GiB:x2",
-        LimitKind::Bandwidth => "25GB/s,50GB/s or 25GB/s..100GB/s:x2",
-        LimitKind::Flops => "10T,20T or 10T..80T:x2",
-    }
 }
 
 /// Appends the values of `first..rest`, `rest` being `LAST`, `LAST:xFACTOR` or `LAST:+STEP`.
@@ -106,7 +96,7 @@ fn range(kind: LimitKind, part: &str, first: &str, rest: &str, values: &mut Vec<
         return Err(format!("`{part}` has more than two ends; write the range {first}..{end} or the list {all}"));
     }
     let (from, to) = (value(kind, first)?, value(kind, last)?);
-    let counted = !matches!(kind, LimitKind::Memory | LimitKind::Bandwidth | LimitKind::Flops);
+    let counted = kind.is_count();
     if let Some(repaired) = one_unit(first.trim(), last.trim(), from.min(to)).filter(|_| !counted) {
         return Err(format!("`{part}` has a unit at one end only; write {repaired}"));
     }
