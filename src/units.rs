@@ -241,6 +241,11 @@ pub fn bandwidth_exact(value: f64) -> String {
     format!("{}/s", bytes_exact(value))
 }
 
+/// A measured rate beside a limit, in decimal units where the limit is written in those: `1.93 GB/s` of `25 GB/s`.
+pub fn bandwidth_like(value: f64, limit: f64) -> String {
+    format!("{}/s", bytes_like(value, limit))
+}
+
 /// A rate of operations: `10 TFLOPS`.
 pub fn flops_exact(value: f64) -> String {
     if !value.is_finite() {

@@ -29,7 +29,7 @@ pub(super) fn text(problem: &Problem, sought: &Sought) -> String {
     curve(&mut text, sought);
     if let Some(run) = &sought.run {
         let plan = match (sought.answer, sought.nearest()) {
-            (None, Some(step)) => format!("the plan that comes nearest, with {}", at(sought, step.value)),
+            (None, Some(step)) => format!("the plan that comes nearest, with {}", sought.told(step.value)),
             _ => format!("the plan: {}", sought.flags().unwrap_or_default()),
         };
         line(&mut text, format_args!(""));
@@ -37,22 +37,6 @@ pub(super) fn text(problem: &Problem, sought: &Sought) -> String {
         text += &report::planned(run);
     }
     text
-}
-
-/// A value of the limit: `52 devices`, `7.42 GiB memory`.
-fn at(sought: &Sought, value: f64) -> String {
-    let kind = sought.question.least;
-    match kind {
-        crate::cluster::LimitKind::Memory if value < 1e30 => format!("{} memory", memory(sought, value)),
-        crate::cluster::LimitKind::Bandwidth if value >= 1e30 => "unlimited bandwidth".into(),
-        crate::cluster::LimitKind::Bandwidth => format!("{}/s", units::bytes_exact(value)),
-        kind => kind.counted(value),
-    }
-}
-
-/// An amount of memory in the unit of the limit as it stood.
-fn memory(sought: &Sought, value: f64) -> String {
-    units::bytes_like(value, sought.memory_limit)
 }
 
 fn figure(sought: &Sought, step: &Step) -> String {
@@ -67,12 +51,12 @@ fn answer(sought: &Sought) -> String {
     };
     if sought.answer.is_none() {
         let (first, last) = (sought.curve.first(), sought.curve.last());
-        let ends = first.zip(last).map(|(a, b)| format!("{} to {}", at(sought, a.value), at(sought, b.value)));
+        let ends = first.zip(last).map(|(a, b)| format!("{} to {}", sought.told(a.value), sought.told(b.value)));
         return format!(
             "out of reach: of {} the nearest is {} with {}",
             ends.unwrap_or_default(),
             figure(sought, nearest),
-            at(sought, nearest.value)
+            sought.told(nearest.value)
         );
     }
     let below = sought.below.and_then(|below| sought.curve.iter().find(|step| step.value == below));
@@ -80,12 +64,12 @@ fn answer(sought: &Sought) -> String {
         Some(step) if (nearest.value / step.value - 1.0).abs() < 1e-6 => {
             format!("; with any less it is {}", figure(sought, step).replace("no plan", "none at all"))
         }
-        Some(step) => format!("; with {} it is {}", at(sought, step.value), figure(sought, step)),
+        Some(step) => format!("; with {} it is {}", sought.told(step.value), figure(sought, step)),
         None => "; there is nothing less to ask".into(),
     };
     format!(
         "{}: {}{}",
-        at(sought, nearest.value),
+        sought.told(nearest.value),
         figure(sought, nearest),
         below.replace("it is no plan", "there is no plan")
     )
@@ -121,7 +105,7 @@ fn curve(text: &mut String, sought: &Sought) {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         rows.push(vec![
             if sought.answer == Some(step.value) { "*" } else { "" }.into(),
-            shown(sought, step.value),
+            sought.shown(step.value),
             or_dash(step.figure.map(|figure| goal.show(figure))),
             or_dash(step.stages.map(|stages| stages.to_string())),
             or_dash(step.devices.map(|devices| devices.to_string())),
@@ -136,15 +120,6 @@ fn curve(text: &mut String, sought: &Sought) {
         ]);
     }
     report::table(text, &rows);
-}
-
-fn shown(sought: &Sought, value: f64) -> String {
-    use crate::cluster::LimitKind;
-    match sought.question.least {
-        LimitKind::Memory if value < 1e30 => memory(sought, value),
-        LimitKind::Bandwidth if value >= 1e30 => "unlimited".into(),
-        kind => kind.format(value),
-    }
 }
 
 /// The document, schema `plantui.seek/1`.

@@ -52,6 +52,15 @@ fn simulated_goals_are_swept_and_say_why() {
 }
 
 #[test]
+fn rates_are_told_in_the_unit_of_the_limit_and_asked_as_they_are_told() {
+    let text = stdout(&["seek", BERT, "--least", "bandwidth", "--until", "time_per_sample<=25ms"], 0);
+    assert!(text.contains(" GB/s") && !text.contains("GiB/s"), "{text}");
+    let flag = text.split("--bandwidth ").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("it is told");
+    assert!(text.contains(&format!("\n{}: ", flag.replace("GB/s", " GB/s"))), "{flag} in\n{text}");
+    assert!(stdout(&["seek", TINY, "--least", "devices", "--until", "time_per_batch<=400ms"], 0).contains("4 devices"));
+}
+
+#[test]
 fn a_goal_out_of_reach_names_the_nearest_and_exits_1() {
     let text = stdout(&["seek", BERT, "--planner", "piper", "--least", "memory", "--until", "time_per_sample<=1us"], 1);
     assert!(text.contains("out of reach: of") && text.contains("proven: no plan reaches the goal\n"), "{text}");

@@ -35,7 +35,7 @@ pub enum Figure {
 const WORDS: [(Figure, &[&str]); 8] = [
     (Figure::Planned, &["objective", "planned"]),
     (Figure::SampleTime, &["simulated_time_per_sample"]),
-    (Figure::BatchTime, &["batch_time", "iteration", "simulated_iteration_time"]),
+    (Figure::BatchTime, &["batch_time", "time_per_batch", "iteration", "simulated_iteration_time"]),
     (Figure::Throughput, &["throughput", "samples_per_s"]),
     (Figure::Bubble, &["bubble"]),
     (Figure::Memory, &["peak_memory", "memory"]),

@@ -13,9 +13,10 @@ mod places;
 mod walk;
 
 use crate::{
-    cluster::LimitKind,
+    cluster::{LimitKind, NEUTRAL_BANDWIDTH},
     planner::{Fault, Planner, Status},
     run::Run,
+    units,
 };
 
 pub use goal::{Figure, Goal, GoalError, example, names};
@@ -94,8 +95,8 @@ pub struct Sought {
     pub question: Question,
     /// Who planned.
     pub planner: &'static dyn Planner,
-    /// The limit on a device's memory where the question was asked, bytes: memory is told in its unit.
-    pub memory_limit: f64,
+    /// What the limit was where the question was asked: other values of it are told in its unit.
+    pub stood: f64,
     /// How the values were chosen.
     pub method: Method,
     /// The values that were asked, ascending: the curve walked.
@@ -125,6 +126,28 @@ impl Sought {
         })
     }
 
+    /// A value of the limit: `52`, `7.42 GiB`, `1.93 GB/s`.
+    pub fn shown(&self, value: f64) -> String {
+        match self.question.least {
+            LimitKind::Memory | LimitKind::Bandwidth if value >= NEUTRAL_BANDWIDTH => "unlimited".into(),
+            LimitKind::Memory => units::bytes_like(value, self.stood),
+            LimitKind::Bandwidth => units::bandwidth_like(value, self.stood),
+            kind => kind.format(value),
+        }
+    }
+
+    /// A value of the limit with what it counts, as it reads in a sentence: `52 devices`, `7.42 GiB memory`.
+    pub fn told(&self, value: f64) -> String {
+        match self.question.least {
+            kind @ (LimitKind::Memory | LimitKind::Bandwidth) if value >= NEUTRAL_BANDWIDTH => {
+                format!("unlimited {}", kind.label())
+            }
+            LimitKind::Memory => format!("{} memory", self.shown(value)),
+            LimitKind::Bandwidth => self.shown(value),
+            kind => kind.counted(value),
+        }
+    }
+
     /// Flags that set the answer: `--devices 42`.
     pub fn flags(&self) -> Option<String> {
         self.answer.map(|value| flags(self.question.least, value))
@@ -136,7 +159,7 @@ pub fn flags(kind: LimitKind, value: f64) -> String {
     let shown = kind.format(value);
     let exact = match kind.parse(&shown) {
         Ok(read) if read == value => shown.replace(' ', ""),
-        _ => crate::units::exact_number(value),
+        _ => units::exact_number(value),
     };
     format!("{} {exact}", kind.flag())
 }

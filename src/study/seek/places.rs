@@ -80,7 +80,15 @@ pub(super) fn between(kind: LimitKind, low: f64, high: f64) -> Vec<f64> {
         return (1..inside).map(|step| low + step as f64).collect();
     }
     let steps = ((high / low).ln() / (1.0 + WITHIN).ln()).ceil().clamp(1.0, 16.0) as i32;
-    (1..steps).map(|step| low * (high / low).powf(f64::from(step) / f64::from(steps))).collect()
+    let values = (1..steps).map(|step| low * (high / low).powf(f64::from(step) / f64::from(steps)));
+    let values = values.map(|value| if kind == LimitKind::Memory { value } else { three_digits(value) });
+    ascending(values.filter(|&value| low < value && value < high).collect())
+}
+
+/// Rounded to three digits, with which rates are written.
+fn three_digits(value: f64) -> f64 {
+    let step = 10f64.powi(value.log10().floor() as i32 - 2);
+    (value / step).round() * step
 }
 
 /// Each once, in order.

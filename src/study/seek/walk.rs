@@ -297,7 +297,7 @@ impl Walk<'_> {
         Sought {
             question: self.question.clone(),
             planner: self.asked.planner,
-            memory_limit: self.asked.problem.limits.memory_bytes,
+            stood: self.asked.problem.limits.get(self.question.least),
             method,
             answer,
             below,

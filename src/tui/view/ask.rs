@@ -97,7 +97,7 @@ fn field(frame: &mut Frame<'_>, area: Rect, theme: &Theme, name: &str, value: &s
 
 /// The answer, the value below it, and how sure that is.
 fn answer(form: &AskForm, sought: &crate::study::seek::Sought) -> Vec<(String, Role)> {
-    let (kind, goal) = (sought.question.least, &sought.question.goal);
+    let goal = &sought.question.goal;
     let shown = |step: &Step| step.figure.map_or_else(|| "no plan".into(), |figure| goal.show(figure));
     let mut lines = vec![];
     match (sought.answer, sought.nearest()) {
@@ -105,19 +105,14 @@ fn answer(form: &AskForm, sought: &crate::study::seek::Sought) -> Vec<(String, R
             let below = sought.below.and_then(|below| form.curve.iter().find(|step| step.value == below));
             let below = below.map_or_else(String::new, |step| {
                 let near = (value / step.value - 1.0).abs() < 1e-6;
-                let with = if near { "any less".into() } else { kind.counted(step.value) };
+                let with = if near { "any less".into() } else { sought.told(step.value) };
                 format!("; with {with}: {}", shown(step))
             });
-            let value = if kind == crate::cluster::LimitKind::Memory {
-                crate::units::bytes_like(value, sought.memory_limit)
-            } else {
-                kind.counted(value)
-            };
-            lines.push((format!("✓ {value}: {}{below}", shown(step)), Role::Good));
+            lines.push((format!("✓ {}: {}{below}", sought.told(value), shown(step)), Role::Good));
             lines.push(("Enter takes it".to_string(), Role::Muted));
         }
         (_, Some(step)) => {
-            let with = kind.counted(step.value);
+            let with = sought.told(step.value);
             lines.push((format!("✗ out of reach: the nearest is {} with {with}", shown(step)), Role::Warning));
         }
         (_, None) => {
