@@ -8,7 +8,7 @@ use clap::{
 };
 
 use super::{
-    Failure,
+    Failure, input,
     topology_input::{self, Given},
     training_input::TrainingArgs,
 };
@@ -81,7 +81,15 @@ impl LimitArgs {
     /// # Errors
     /// [`Failure`] if it cannot be read, or a flag is not for it.
     pub(super) fn load(&self, workload: &Path) -> Result<Workload, Failure> {
-        self.training.load(workload, self.topology.as_deref())
+        self.over(input::workload(workload)?)
+    }
+
+    /// A workload that was read, with the flags for models over it.
+    ///
+    /// # Errors
+    /// [`Failure`] if one of them is not for it.
+    pub(super) fn over(&self, read: Workload) -> Result<Workload, Failure> {
+        self.training.over(read, &[], self.topology.as_deref())
     }
 
     /// Loads the workload of a plan's file.

@@ -7,7 +7,7 @@
 //!       1  accelerator 1     0 ns    24.11 ms        3.0%  ..
 //! ```
 //!
-//! For a max-load the columns are the load and what it is made of, the backward pass apart.
+//! For a max-load the columns are the load and what it is made of, and how much of it (both) the backward pass has.
 
 use super::report::{line, names, on_cpus, table};
 use crate::{
@@ -28,7 +28,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     let timed = score.stages.iter().any(|stage| stage.sample.is_some());
     let columns: &[&str] = match timed {
         true => &["start", "finish", "waited for", "compute", "transfers"],
-        false => &["load", "compute", "transfers", "backward"],
+        false => &["load", "compute", "transfers", "in backward"],
     };
     let head = [&["  stage", "device"], columns, &["memory", &of_limit, "nodes"]].concat();
     let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(String::from).collect()];

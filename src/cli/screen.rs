@@ -99,9 +99,13 @@ impl ScreenArgs {
             return Err(Failure::refused("--watch needs a file to watch", "name one: plantui model.json --watch"));
         }
         // Standard input is read to its end here, before the screen asks the terminal for keys.
-        let mut workload = match &self.workload {
-            Some(path) => self.limits.load(path)?,
+        let as_read = match &self.workload {
+            Some(path) => input::workload(path)?,
             None => workload::builtin(),
+        };
+        let mut workload = match &self.workload {
+            Some(_) => self.limits.over(as_read.clone())?,
+            None => as_read.clone(),
         };
         let dials_asked = self.limits.training.dials_asked(&self.planning.settings, self.limits.topology.is_some());
         if tui::terminal_is_there() {
@@ -115,7 +119,7 @@ impl ScreenArgs {
             pool.build_global().map_err(|error| planning::no_threads(threads, &error))?;
         }
         let request = self.request(config, Arc::new(workload))?;
-        match tui::run(ScreenRequest { dials_asked, ..request }) {
+        match tui::run(ScreenRequest { dials_asked, as_read: Arc::new(as_read), ..request }) {
             Ok(()) => Ok(Ending::Done),
             Err(ScreenError::Option(error)) => Err(error.into()),
             Err(error) => Err(Failure::refused(error.to_string(), "")),

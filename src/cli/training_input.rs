@@ -47,19 +47,11 @@ fn tokens(text: &str) -> Result<u64, UnitError> {
 }
 
 impl TrainingArgs {
-    /// Loads a workload, as these flags and the topology have it.
-    ///
-    /// # Errors
-    /// [`Failure`] if it cannot be read, or a flag is not for it.
-    pub(super) fn load(&self, path: &Path, topology: Option<&Given>) -> Result<Workload, Failure> {
-        self.over(input::workload(path)?, &[], topology)
-    }
-
     /// A workload that was read as these flags and the topology have it, once for each length of its sequences; of several
     /// each is named after its length.
     ///
     /// # Errors
-    /// As [`TrainingArgs::load`].
+    /// [`Failure`] if a flag is not for it.
     pub(super) fn each(&self, read: &Workload, topology: Option<&Given>) -> Result<Vec<Workload>, Failure> {
         if self.sequence_length.len() < 2 {
             return Ok(vec![self.over(read.clone(), &[], topology)?]);
@@ -75,7 +67,7 @@ impl TrainingArgs {
     /// Loads a workload for a plan's file, which says how the model was to be trained.
     ///
     /// # Errors
-    /// As [`TrainingArgs::load`].
+    /// [`Failure`] if it cannot be read, or a flag is not for it.
     pub(super) fn load_for(&self, path: &Path, plan: &Path, topology: Option<&Given>) -> Result<Workload, Failure> {
         let mut workload = input::workload(path)?;
         let mut own = self.clone();
@@ -101,7 +93,10 @@ impl TrainingArgs {
     }
 
     /// A workload with these flags and settings over it.
-    fn over(
+    ///
+    /// # Errors
+    /// [`Failure`] if a flag is not for it.
+    pub(super) fn over(
         &self,
         mut workload: Workload,
         settings: &[(String, String)],

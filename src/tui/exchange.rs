@@ -161,6 +161,7 @@ impl Model {
         let unkept = self.keep_session().err();
         let session = self.recent.session(&workload).unwrap_or_default().filter(|_| !self.fresh);
         let first_dials = dial::dials(&workload);
+        let as_asked = (Arc::clone(&workload), Arc::clone(&workload));
         let workload = match &session {
             Some(session) => session.turn(workload, &[]),
             None => workload,
@@ -195,7 +196,7 @@ impl Model {
         self.message = Some((Tone::Done, format!("loaded {}; {origin}", workload.name)));
         self.forget_results();
         self.set_workload(workload);
-        (self.first_dials, self.dials_asked) = (first_dials, vec![]);
+        (self.first_dials, self.dials_asked, self.asked) = (first_dials, vec![], as_asked);
         self.last_for.clear();
         // A planner of another kind of workload would plan a converted one.
         self.choose_native();

@@ -100,6 +100,9 @@ pub use theme::Depth;
 pub struct ScreenRequest {
     /// What is planned first.
     pub workload: Arc<Workload>,
+    /// The same as its file has it, before anything was put over it (a calibration, a stack, the links of a topology): what
+    /// differs stays when the file is read again.
+    pub as_read: Arc<Workload>,
     /// Limits that take the place of the workload's.
     pub overrides: Overrides,
     /// Limits where neither those nor the workload say anything.
@@ -153,6 +156,7 @@ impl ScreenRequest {
     pub fn new(workload: Arc<Workload>) -> Self {
         let planners = planner::all();
         ScreenRequest {
+            as_read: Arc::clone(&workload),
             workload,
             overrides: Overrides::default(),
             defaults: Overrides::default(),

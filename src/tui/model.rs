@@ -97,6 +97,8 @@ pub(super) struct Model {
     pub first_dials: Vec<Dial>,
     /// Which of them the command line asked for.
     pub dials_asked: Vec<String>,
+    /// The workload as its file had it, and as it was asked for.
+    pub asked: (Arc<Workload>, Arc<Workload>),
     /// Those of a workload that does not state its own.
     pub defaults: Overrides,
     /// With which options, by planner.
@@ -300,6 +302,7 @@ impl Model {
             Err(why) => (None, Some((Tone::Refused, why))),
         };
         let first_dials = dial::dials(&request.workload);
+        let as_asked = (request.as_read, Arc::clone(&request.workload));
         let workload = match &session {
             Some(session) => session.turn(request.workload, &request.dials_asked),
             None => request.workload,
@@ -327,6 +330,7 @@ impl Model {
             dials: dial::dials(&workload),
             first_dials,
             dials_asked: request.dials_asked,
+            asked: as_asked,
             workload,
             planners: request.planners,
             planner,

@@ -67,13 +67,15 @@ impl Model {
             }
         };
         let told = format!("read {} again", workload.name);
-        // As limits do, dials stay where the command line and the user put them.
-        let asked = turned::again(workload, &turned::values(&self.first_dials, &self.dials_asked));
+        // As limits do, dials stay where the command line and the user put them, and so does what has no dial.
+        let over = turned::over(Arc::clone(&workload), &self.asked);
+        let asked = turned::again(over, &turned::values(&self.first_dials, &self.dials_asked));
         let first_dials = dial::dials(&asked);
+        let as_asked = (workload, Arc::clone(&asked));
         let workload = turned::again(asked, &turned::since(&self.first_dials, &self.dials));
         match self.adopt(workload, &told) {
             Ok(effects) => {
-                self.first_dials = first_dials;
+                (self.first_dials, self.asked) = (first_dials, as_asked);
                 effects
             }
             Err(missing) => {
@@ -136,7 +138,7 @@ mod tests {
     use crate::{
         tui::{Action, Focus, Offscreen, ScreenRequest, panel_rows::PanelRow, side_job},
         workload::{
-            self, Format,
+            self, Format, Profile, Workload,
             convert::text,
             training::{TrainingProfile, hardware, published},
         },
@@ -163,6 +165,35 @@ mod tests {
         assert!(screen.model.on_report(older).is_empty());
         assert_eq!(screen.model.message, told);
         assert!(matches!(told, Some((Tone::Done, text)) if text.contains("again")));
+    }
+
+    #[test]
+    fn what_was_put_over_a_model_stays_when_its_file_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        let write = |layers: &str| {
+            let profile = TrainingProfile::new(published::find(layers).unwrap(), *hardware::find("h100").unwrap());
+            fs::write(&path, text(&profile.into_workload("a", "a", Format::Training, Some(8)))).unwrap();
+        };
+        write("gpt2");
+        let as_read = Arc::new(workload::load(&path).unwrap());
+        let mut asked = Workload::clone(&as_read);
+        let Profile::Training(profile) = &mut asked.profile else { panic!("it is a model") };
+        profile.constants.gemm_16 *= 0.5;
+        profile.accelerator.outer_link *= 0.25;
+        profile.settings.tp_overlap = !profile.settings.tp_overlap;
+        profile.remarks.push("calibrated".into());
+        let expected = profile.clone();
+        let mut screen =
+            Offscreen::new(ScreenRequest { as_read, ..ScreenRequest::new(Arc::new(asked)) }, 80, 24).unwrap();
+        for model in ["gpt2-xl", "gpt2"] {
+            write(model);
+            let Some(Effect::Aside(side_job)) = screen.model.reload().pop() else { panic!("it is a file") };
+            screen.model.on_report(side_job::perform(side_job));
+            let now = screen.model.workload.training().unwrap().clone();
+            assert_eq!(now.model, published::find(model).unwrap());
+            assert_eq!(TrainingProfile { model: expected.model.clone(), ..now }, *expected);
+        }
     }
 
     /// What is typed into a row goes with the row.

@@ -178,17 +178,23 @@ impl Workload {
         self.nodes.iter().position(|node| node.id == id)
     }
 
-    /// Parameters at tensor degree 1 as the file counts them (elements or bytes: the file decides); 0 where the profile
-    /// does not tell.
+    /// Parameters at tensor degree 1, in elements; 0 where the profile does not tell. Piper's files count them as
+    /// `parameterSize`, but for those whose recipe says how many bytes are kept for one: there `parameterSize` is what
+    /// makes the bytes that replicas exchange come out.
     pub fn parameters(&self) -> f64 {
         match &self.profile {
             Profile::Piper(profile) => {
-                profile.nodes.iter().filter_map(|n| n.degrees.first()).map(|d| d.modes[0].parameters).sum()
+                let kept = self.recipe.as_ref().and_then(|recipe| recipe.state_bytes_per_parameter);
+                let whole = profile.nodes.iter().filter_map(|node| node.degrees.first()).map(|degree| &degree.modes[0]);
+                match kept.filter(|&bytes| bytes > 0.0) {
+                    Some(bytes) => whole.map(|mode| mode.memory_b).sum::<f64>() / bytes,
+                    None => whole.map(|mode| mode.parameters).sum(),
+                }
             }
-            Profile::Layers(profile) => profile.nodes.iter().map(|n| n.parameter_bytes).sum(),
             Profile::Operators(profile) => profile.operators.iter().map(Operator::parameters).sum(),
             Profile::Training(profile) => profile.model.parameters() as f64,
-            Profile::Placement(_) => 0.0,
+            // Layer profiles tell bytes, and not of how many each is made.
+            Profile::Layers(_) | Profile::Placement(_) => 0.0,
         }
     }
 }

@@ -150,3 +150,12 @@ fn greedy_is_not_optimal_where_memory_is_tight() {
     println!("greedy {} ms, searched {} ms", greedy.latency, best.schedule.latency);
     assert!(best.schedule.latency < 0.8 * greedy.latency);
 }
+
+#[test]
+fn a_model_has_as_many_parameters_as_its_publisher_says() {
+    // In thousands of millions; a profile pads the vocabulary so that the largest tensor degree divides it.
+    for (file, published) in [("llama-3-70b-h100.json", 70.55), ("gpt3-175b-a100.json", 174.6)] {
+        let told = workload::load(&folder().join(file)).unwrap().parameters() / 1e9;
+        assert!((1.0..1.01).contains(&(told / published)), "{file}: {told} against {published}");
+    }
+}

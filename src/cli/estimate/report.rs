@@ -99,16 +99,18 @@ impl Told<'_> {
                 self.resolved.stack.id()
             ),
         );
+        let imbalance: f64 = estimate.parts.iter().filter(|part| part.0 == "imbalance").map(|part| part.1).sum();
         line(
             &mut text,
             format_args!(
-                "{}/iteration   {:.0} tokens/s/device   {:.0} TFLOP/s/device   MFU {}   HFU {}   bubble {}",
+                "{}/iteration   {:.0} tokens/s/device   {:.0} TFLOP/s/device   MFU {}   HFU {}   bubble {}, imbalance {}",
                 units::seconds(estimate.iteration_s),
                 estimate.tokens_per_s_per_device,
                 estimate.model_flops_per_s_per_device / 1e12,
                 units::percent(estimate.mfu),
                 units::percent(estimate.hfu),
-                units::percent(estimate.bubble)
+                units::percent(estimate.bubble),
+                units::percent(imbalance / estimate.iteration_s)
             ),
         );
         let fill = (estimate.memory_bytes + run.settings.reserve_bytes) / accelerator.memory_bytes;
