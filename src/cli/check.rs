@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{
     Ending, Failure,
     arguments::{self, LimitArgs},
+    check_engine,
     input::{self, Plans},
     output,
     report::{self, line},
@@ -236,6 +237,9 @@ impl CheckArgs {
                 contradictions.extend(loaded.figures.prediction.differences(&own));
             }
             let compared = simulation.as_ref().map(|own| differences(workload, &limits, &loaded, own, &search));
+            if score.is_valid() {
+                contradictions.extend(check_engine::broken(workload, &limits, &loaded));
+            }
             match compared.unwrap_or(Ok(vec![])) {
                 Ok(differences) => contradictions.extend(differences),
                 Err(given_up) => warnings.push(given_up),

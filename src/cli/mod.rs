@@ -10,6 +10,7 @@
 pub(crate) mod arguments;
 pub(crate) mod calibrate;
 pub(crate) mod check;
+mod check_engine;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod convert;

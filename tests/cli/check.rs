@@ -415,6 +415,25 @@ fn a_device_placement_is_planned_checked_and_simulated() {
 }
 
 #[test]
+fn a_plan_for_an_engine_is_one_that_the_engine_runs() {
+    let mut call = vec!["plan", BERT, "--memory", "64GiB", "--json"];
+    call.extend(["space=engine", "engine=megatron", "stages=4"].iter().flat_map(|set| ["--set", set]));
+    let planned: Value = serde_json::from_str(&stdout(&call, 0)).unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let contradictions = |plan: &Value, code: i32| {
+        std::fs::write(file.path(), plan.to_string()).unwrap();
+        json(&["check", BERT, file.path().to_str().unwrap(), "--json"], code)["contradictions"].to_string()
+    };
+    assert_eq!(contradictions(&planned, 0), "[]");
+    // One layer of one stage alone recomputes: Megatron-LM has one count for all stages.
+    let mut uneven = planned.clone();
+    assert_eq!(uneven["stages"][0]["choices"]["9"], "vanilla", "64 GiB are enough to keep all");
+    uneven["stages"][0]["choices"]["9"] = value!("activation recomp");
+    let told = contradictions(&uneven, 1);
+    assert!(told.contains("promise a plan that Megatron-LM runs unchanged, and it cannot: "), "{told}");
+}
+
+#[test]
 fn forged_figures_are_named_with_what_was_recomputed() {
     let planned: Value = serde_json::from_str(&stdout(&["plan", TINY, "--planner", "piper", "--json"], 0)).unwrap();
     let said = |forge: &dyn Fn(&mut Value), code: i32| {
