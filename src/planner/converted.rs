@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::{
     CannotPlan, Infeasible, ManyRuns, OptionError, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status,
-    Tunable, equal_partition, one_by_one, piper, placement,
+    Tunable, equal_partition, even, one_by_one, piper, placement,
 };
 use crate::{
     cluster::{LimitKind, Limits},
@@ -137,6 +137,9 @@ impl Converted {
             Ok(conversion) => conversion,
             Err(reason) => return ended(refused(reason.to_string(), vec![])),
         };
+        if search.incumbent().is_none() {
+            even::best(problem, &conversion, search);
+        }
         let Conversion { workload, members, choices, assumptions } = conversion;
         let microbatches = if pipeline { limits.microbatches } else { INDIVISIBLE };
         // Every stage has a replica, and there are no more of these than microbatches.
@@ -164,6 +167,10 @@ impl Converted {
         let score = family::check(original, limits, &plan);
         let stages = plan.stages.len() as u32;
         if let Some(violation) = score.violations.first() {
+            if search.cancelled() {
+                // What was published before stands.
+                return ended(Outcome { notes: outcome.notes, ..Outcome::new(Status::Cancelled) });
+            }
             let memory = matches!(violation, Violation::OutOfMemory { .. });
             if pipeline && memory && stages > in_flight {
                 return Attempt::TooManyInFlight(stages);

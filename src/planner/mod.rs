@@ -6,6 +6,7 @@
 pub(crate) mod converted;
 pub mod dapple;
 pub mod equal_partition;
+mod even;
 mod fault;
 pub mod joint;
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::{
     CannotPlan, OptionError, OptionSpec, Options, Outcome, Planner, PlannerInfo, Problem, Search, Statistics, Status,
     Tunable,
     converted::{INDIVISIBLE, NOMINAL_BANDWIDTH},
+    even,
     parmesan::{
         self,
         mapping::{self, Consider, Keep, Parallel},
@@ -89,9 +90,10 @@ impl OverLayers {
             Ok(conversion) => conversion,
             Err(reason) => return Outcome::refused(reason.to_string()),
         };
-        let asked = Asked { problem, wired, conversion };
+        let even = even::best(problem, &conversion, search);
+        let asked = Asked { problem, wired, conversion, even };
         let replicas = problem.options.flag("replicas") && problem.workload.placement().is_none();
-        match asked.fitting(replicas, search) {
+        let found = match asked.fitting(replicas, search) {
             // Without replicas there are fewer splits: what had none with them has none.
             Err(refused)
                 if replicas
@@ -99,10 +101,11 @@ impl OverLayers {
                     && !refused.outcome.lacks_memory()
                     && refused.enough.is_none() =>
             {
-                asked.fitting(false, search).unwrap_or_else(|refused| refused.outcome)
+                asked.fitting(false, search)
             }
-            found => found.unwrap_or_else(|refused| refused.outcome),
-        }
+            found => found,
+        };
+        found.unwrap_or_else(|refused| asked.instead(refused.outcome, search))
     }
 }
 
@@ -142,6 +145,8 @@ struct Asked<'a> {
     problem: &'a Problem,
     wired: Option<Wired>,
     conversion: Conversion,
+    /// The best plan that was there before the search, with what it is worth.
+    even: Option<(f64, Plan)>,
 }
 
 /// What came of a search instead of a plan.
@@ -219,10 +224,35 @@ impl Asked<'_> {
         if outcome.status == Status::Optimal {
             outcome.status = Status::Feasible;
         }
-        outcome.objective = Some(score.value);
+        let (value, plan) = match &self.even {
+            Some((value, even)) if plan.measure.is_better(*value, score.value) => (*value, even.clone()),
+            _ => (score.value, plan),
+        };
+        outcome.objective = Some(value);
         outcome.plan = Some(plan);
         self.map(&mut outcome, search);
         Ok(outcome)
+    }
+
+    /// The plan that was there before the search, where that found none.
+    fn instead(&self, refused: Outcome, search: &Search) -> Outcome {
+        let Some((value, plan)) = self.even.clone() else {
+            // Of what was not searched to its end nothing is known.
+            let ended = if search.cancelled() { Status::Cancelled } else { refused.status };
+            return Outcome {
+                status: ended,
+                infeasible: refused.infeasible.filter(|_| ended != Status::Cancelled),
+                ..refused
+            };
+        };
+        let stopped = search.cancelled() && !search.deadline_passed();
+        let mut outcome = Outcome::new(if stopped { Status::Cancelled } else { Status::Feasible });
+        (outcome.plan, outcome.objective, outcome.notes) = (Some(plan), Some(value), refused.notes);
+        outcome
+            .notes
+            .push("The search found no split that holds: this one has stages of about equal work or memory.".into());
+        self.map(&mut outcome, search);
+        outcome
     }
 
     /// The stages with the original's nodes, each with as many replicas.

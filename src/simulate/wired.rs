@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{Demands, Pipeline, PipelineStage, Transfer, demands, wires::Load, wires::Way, wires::Wires};
-use crate::cluster::topology::{Collectives, LinkRule, Routes, Topology};
+use crate::cluster::topology::{Collectives, LinkRule, Topology};
 
 impl Pipeline {
     /// Whether there are stages that a batch flows through, so that it is known who talks to whom.
@@ -35,8 +35,7 @@ impl Pipeline {
         if !known {
             return self;
         }
-        let routes = Routes::among(topology, devices);
-        let mut wiring = Wiring::new(&self, topology, &routes);
+        let mut wiring = Wiring::new(&self, topology, devices);
         wiring.add(&demands);
         if let Some(demands) = self.way_back(bandwidth) {
             wiring.add(&demands);
@@ -100,15 +99,16 @@ fn reduced(stage: &PipelineStage, samples_are_split: bool, topology: &Topology, 
 struct Wiring<'a> {
     pipeline: &'a Pipeline,
     topology: &'a Topology,
-    routes: &'a Routes,
+    /// By worker.
+    devices: &'a [usize],
     /// By channel of the topology: its number among those used.
     numbers: BTreeMap<u32, u32>,
     wires: Wires,
 }
 
 impl<'a> Wiring<'a> {
-    fn new(pipeline: &'a Pipeline, topology: &'a Topology, routes: &'a Routes) -> Self {
-        Wiring { pipeline, topology, routes, numbers: BTreeMap::new(), wires: Wires::default() }
+    fn new(pipeline: &'a Pipeline, topology: &'a Topology, devices: &'a [usize]) -> Self {
+        Wiring { pipeline, topology, devices, numbers: BTreeMap::new(), wires: Wires::default() }
     }
 
     /// Adds what the workers of a pipeline's stages say to one another.
@@ -119,7 +119,7 @@ impl<'a> Wiring<'a> {
             // A flow is what a microbatch has of it on average; one that goes this way has all of it.
             let [r, s] = [a, b].map(|worker| self.replicas(worker.stage));
             let bytes = flow.bytes * f64::from(r) * f64::from(s) / f64::from(demands::gcd(r, s));
-            let route = self.routes.get(flow.from, flow.to);
+            let route = self.topology.route(self.devices[flow.from], self.devices[flow.to]);
             let (slowest, loads) = found.entry([a.stage, b.stage, a.replica, b.replica]).or_default();
             *slowest = slowest.max(route.seconds(bytes));
             for &channel in &route.channels {

@@ -21,6 +21,7 @@ mod joint_anywhere;
 mod joint_engine;
 mod joint_long;
 mod joint_schedules;
+mod large_networks;
 mod latency_planners;
 mod lint;
 mod lint_placement;

@@ -85,7 +85,7 @@ pub struct Collective {
 
 /// Seconds a byte, and seconds whatever the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Cost {
+pub(super) struct Cost {
     per_byte: f64,
     latency_s: f64,
 }
@@ -303,7 +303,7 @@ impl Group<'_> {
         }
         let within = |part: &&Vec<usize>| {
             let devices: Vec<usize> = part.iter().map(|&at| self.devices[at]).collect();
-            Collectives::new(self.topology, &devices).ring
+            self.topology.rings_cost(&devices, || Collectives::new(self.topology, &devices).ring)
         };
         let inside = parts.iter().map(within).fold(Cost::default(), Cost::or_worse);
         let (g, m) = (size as f64, parts.len() as f64);

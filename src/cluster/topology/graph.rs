@@ -7,6 +7,7 @@
 
 use thiserror::Error;
 
+use super::ways::Kept;
 use crate::cluster::{MOST_DEVICES, MOST_MACHINES, Machines};
 
 /// What stands at a vertex.
@@ -145,6 +146,8 @@ pub struct Topology {
     pub sources: Vec<Source>,
     /// What was assumed.
     pub notes: Vec<String>,
+    /// Routes that were asked for.
+    pub(super) kept: Kept,
 }
 
 /// Why vertices and links are no topology.
@@ -250,6 +253,7 @@ impl Topology {
             alike: false,
             sources: vec![],
             notes: vec![],
+            kept: Kept::default(),
         })
     }
 
@@ -269,6 +273,7 @@ impl Topology {
             alike: true,
             sources: vec![],
             notes: vec![],
+            kept: Kept::default(),
         }
     }
 

@@ -23,6 +23,7 @@ mod rings;
 mod routes;
 mod rule;
 mod sketch;
+mod ways;
 
 pub use collectives::{Algorithm, Collective, Collectives, Operation};
 pub use compose::{NETWORKS, NameError, Network, named, of_machines};

@@ -141,11 +141,8 @@ impl Topology {
         PairMatrix { devices: self.devices(), bandwidths: rows.concat() }
     }
 
-    /// The route from a device to another.
-    pub fn route(&self, from: usize, to: usize) -> Route {
-        if from == to {
-            return Route { bandwidth: f64::INFINITY, ..Route::default() };
-        }
+    /// The route from a device to another one, of which nothing is kept.
+    pub(super) fn route_alone(&self, from: usize, to: usize) -> Route {
         let bandwidth = self.widths(self.vertex_of(from))[self.vertex_of(to) as usize];
         if bandwidth == 0.0 {
             return Route::default();
@@ -224,13 +221,6 @@ impl Routes {
         let row = |from: usize| -> Vec<Route> { (0..devices).map(|to| topology.route(from, to)).collect() };
         let rows: Vec<Vec<Route>> = (0..devices).into_par_iter().map(row).collect();
         Routes { devices, routes: rows.concat() }
-    }
-
-    /// The routes among some devices, which are then known by their position in the list.
-    pub fn among(topology: &Topology, devices: &[usize]) -> Self {
-        let row = |&from: &usize| -> Vec<Route> { devices.iter().map(|&to| topology.route(from, to)).collect() };
-        let rows: Vec<Vec<Route>> = devices.par_iter().map(row).collect();
-        Routes { devices: devices.len(), routes: rows.concat() }
     }
 
     /// The route from a device to another.

@@ -153,14 +153,19 @@ fn synchronous_s(costs: &[LayerStage], microbatches: u32) -> f64 {
         }
     }
     let repeated = f64::from(microbatches) - 1.0;
-    let mut longest = 0.0f64;
+    let (mut longest, mut filled) = (0.0f64, 0.0);
     for (q, &(forward, backward, _)) in steps.iter().enumerate() {
-        let filled: f64 = steps[..=q].iter().map(|step| step.0).sum();
-        let ending = |(s, &(_, _, all_reduce)): (usize, &(f64, f64, f64))| {
-            let between: f64 = steps[s.min(q)..=s.max(q)].iter().map(|step| step.1).sum();
-            if s <= q { all_reduce + between } else { all_reduce - between }
-        };
-        let end = steps.iter().enumerate().map(ending).fold(0.0, f64::max);
+        filled += forward;
+        let (mut end, mut between) = (0.0f64, 0.0);
+        for &(_, backward, all_reduce) in steps[..=q].iter().rev() {
+            between += backward;
+            end = end.max(all_reduce + between);
+        }
+        between = backward;
+        for &(_, backward, all_reduce) in &steps[q + 1..] {
+            between += backward;
+            end = end.max(all_reduce - between);
+        }
         longest = longest.max(filled + repeated * (forward + backward) + end);
     }
     longest

@@ -45,6 +45,7 @@ mod table;
 mod tests;
 mod training;
 mod weighing;
+mod whole;
 
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
@@ -190,6 +191,7 @@ impl Task<'_> {
         let whole = engine.as_ref().map_or_else(|| Line::of(dag), |engine| Line::layered(&engine.layering));
         let places = whole.len();
         // Where an engine counts layers there is a limit to how many there can be.
+        let fine = (engine.is_none() && places > MOST_UNITS).then(|| whole.clone());
         let line = if engine.is_some() { whole } else { whole.thinned(MOST_UNITS) };
         if engine.is_some() && line.len() > MOST_LAYERS {
             return Outcome::refused(format!(
@@ -248,6 +250,9 @@ impl Task<'_> {
                 }
                 break;
             }
+        }
+        if let Some(fine) = fine.filter(|_| best.plan.is_none() && kinds.contains(&Kind::ONE)) {
+            self.search_whole(&fine, rules[0], scope, &mut best);
         }
         let plans = match (&engine, best.leaves_out, line.len() < places) {
             (Some(_), ..) => Plans::OfEngine,
@@ -335,6 +340,35 @@ impl Task<'_> {
         }
     }
 
+    /// Plans along the whole line where none along the thinned one fits.
+    fn search_whole(&self, line: &Line, rule: Rule, scope: Scope, best: &mut Best) {
+        let costs = self.costs(line, rule, scope.bandwidth);
+        let mut publish = |split: &Split, tables: &[Table<'_>]| {
+            if let Some(plan) = build::plan(self.profile, line, scope.microbatches, split, tables) {
+                self.search.improve(split.seconds, &plan);
+            }
+        };
+        let mut hunt = Hunt {
+            scope,
+            tables: costs.iter().map(|costs| Table::bare(costs, self.memory(costs))).collect(),
+            search: self.search,
+            known: f64::INFINITY,
+            publish: &mut publish,
+            bounded: &|_| {},
+            found: FoundPlan::default(),
+        };
+        hunt.along_the_whole();
+        let Hunt { tables, found, .. } = hunt;
+        let plan = found.best.as_ref().and_then(|split| {
+            let plan = build::plan(self.profile, line, scope.microbatches, split, &tables)?;
+            Some((build::simulated(self.workload, self.limits, &plan), plan))
+        });
+        if plan.is_some() {
+            // What was proven was proven of plans along the thinned line.
+            (best.plan, best.lower) = (plan, 0.0);
+        }
+    }
+
     /// Memory that stages may take: where bytes are no whole numbers, less what rounding of sums may hide.
     fn memory(&self, costs: &Costs) -> f64 {
         let memory = self.limits.memory_bytes * (1.0 - self.settings.headroom);
@@ -414,8 +448,8 @@ impl Task<'_> {
         Outcome::refused(explanation)
     }
 
-    /// The least memory that would do on these devices, and the fewest devices with this memory; of schedules with one part
-    /// of the model on each device.
+    /// The least memory that would do on these devices, and the fewest devices with this memory, unless somebody stops the
+    /// search; of schedules with one part of the model on each device.
     fn enough(&self, tables: &[Table<'_>], scope: Scope, kinds: &[Kind]) -> (Option<f64>, Option<u32>) {
         let (mut memory, mut devices): (Option<f64>, Option<u32>) = (None, None);
         for table in tables {
@@ -423,6 +457,9 @@ impl Task<'_> {
                 let m = |d: u32| scope.microbatches / d;
                 let flight = |stages: usize, d: u32| move |behind: usize| kind.in_flight(stages, behind, m(d));
                 for (stages, d) in scope.shapes(kind, table.costs.t, table.costs.len(), scope.devices) {
+                    if self.search.cancelled() {
+                        return (None, None);
+                    }
                     let least = table.least_memory(stages, &flight(stages, d));
                     memory = memory.into_iter().chain(least).reduce(f64::min);
                 }

@@ -332,7 +332,7 @@ impl Hunt<'_, '_> {
     }
 
     /// A split with its time, unless it does not fit or its bound is not below `most`.
-    fn evaluated(&mut self, table: usize, d: u32, begins: Vec<usize>, most: f64) -> Option<Split> {
+    pub(super) fn evaluated(&mut self, table: usize, d: u32, begins: Vec<usize>, most: f64) -> Option<Split> {
         let count = begins.len();
         let (microbatches, factor) = (self.scope.microbatches / d, reduce_factor(d, self.scope.bandwidth));
         let costs = self.tables[table].costs;

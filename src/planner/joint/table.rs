@@ -98,7 +98,8 @@ impl<'c> Table<'c> {
         }
     }
 
-    fn fits(&self, a: usize, b: usize, in_flight: f64) -> bool {
+    /// Whether units `a .. b` fit as a stage with so many microbatches in flight.
+    pub(super) fn fits(&self, a: usize, b: usize, in_flight: f64) -> bool {
         let shave = self.shave(a, b, in_flight);
         shave <= 0.0 || self.costs.swaps.most_saved(a, b, in_flight) >= shave
     }

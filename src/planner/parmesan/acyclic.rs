@@ -153,7 +153,7 @@ mod tests {
         super::{coarsen::tests::random_graph, stages::chain},
         *,
     };
-    use crate::planner::random::SplitMix;
+    use crate::planner::{Search, random::SplitMix};
 
     fn machine(round: usize, devices: usize) -> Machine {
         Machine {
@@ -218,7 +218,7 @@ mod tests {
             let graph = random_graph(&mut random, n);
             let machine = machine(round, devices);
             let order: Vec<usize> = (0..n).collect();
-            let along = chain(&graph, &order, n, &machine, devices);
+            let along = chain(&graph, &order, n, &machine, &Search::default());
             let alone = || along.iter().map(|found| Split::of_chain(found.clone(), n)).collect();
             // Of a chain there is one order.
             let found = splits(&graph, &order, n, &machine, devices).unwrap_or_else(alone);

@@ -47,16 +47,16 @@ pub(super) fn after(fine: &Fine, machine: &Machine, merges: &Merges, point: Poin
     let (mut part, count) = merges.level(fine, point.k);
     if !point.new_flow {
         let alone = Machine { memory: f64::INFINITY, ..machine.clone() };
-        part = uncoarsened(fine, &alone, merges, part, &vec![1; count]);
+        part = uncoarsened(fine, &alone, merges, part, &vec![1; count], search);
     }
-    let along = chain(fine, &part, count, machine, machine.devices);
+    let along = chain(fine, &part, count, machine, search);
     let along = along.into_iter().map(|cuts| Split::of_chain(cuts, count)).collect();
     let among_all = point.dag.then(|| splits(fine, &part, count, machine, machine.devices)).flatten();
     // What is better before vertices move need not be so after: of both the best go on.
     let mut found = promising(fine, machine, &part, along);
     found.extend(promising(fine, machine, &part, among_all.unwrap_or_default()));
     let refined = found.into_iter().map(|Partition { stage, widths }| {
-        let stage = if point.new_flow { uncoarsened(fine, machine, merges, stage, &widths) } else { stage };
+        let stage = if point.new_flow { uncoarsened(fine, machine, merges, stage, &widths, search) } else { stage };
         Partition { stage, widths }
     });
     refined.collect()
@@ -76,7 +76,14 @@ fn promising(fine: &Fine, machine: &Machine, part: &[usize], splits: Vec<Split>)
 }
 
 /// Parts of vertices after refinement at every level, from coarse to fine.
-fn uncoarsened(fine: &Fine, machine: &Machine, merges: &Merges, mut part: Vec<usize>, widths: &[usize]) -> Vec<usize> {
+fn uncoarsened(
+    fine: &Fine,
+    machine: &Machine,
+    merges: &Merges,
+    mut part: Vec<usize>,
+    widths: &[usize],
+    search: &Search,
+) -> Vec<usize> {
     if widths.len() < 2 {
         return part;
     }
@@ -90,10 +97,10 @@ fn uncoarsened(fine: &Fine, machine: &Machine, merges: &Merges, mut part: Vec<us
         let whole = (0..fine.len()).all(|v| own[cluster[v]] == part[v]);
         if whole {
             let quotient = fine.quotient(&cluster, clusters);
-            let refined = Refinement::new(&quotient, machine, widths, own).run();
+            let refined = Refinement::new(&quotient, machine, widths, own).run(search);
             (0..fine.len()).for_each(|v| part[v] = refined[cluster[v]]);
         }
-        if count_now == fine.len() {
+        if count_now == fine.len() || search.cancelled() {
             return part;
         }
         count *= 2;

@@ -9,6 +9,8 @@
 //!
 //! Merging one pair at a time matters: several merges that are legal by themselves can make a cycle together.
 //! `O(vertices · edges)` time, `O(vertices + edges)` memory; the merges are kept, so that every level can be had again.
+//! Of more than [`MOST_VERTICES`] vertices, runs along the topological order are merged before: what lies between two
+//! places of such an order can be one cluster without making a cycle.
 
 use crate::planner::Search;
 
@@ -144,6 +146,29 @@ pub(super) fn number(fine: &Fine, root: &[usize]) -> (Vec<usize>, usize) {
 /// A cluster may be so much heavier than an equal part.
 const SLACK: f64 = 1.1;
 
+/// From so many vertices on runs of them are merged before pairs are sought.
+const MOST_VERTICES: usize = 2_000;
+
+/// The merges that leave so many runs along the order at the most, of about equal seconds, and in these merges the first
+/// vertex of each run stays.
+fn runs(fine: &Fine, most: usize) -> Vec<(usize, usize)> {
+    if fine.len() <= most {
+        return vec![];
+    }
+    let total: f64 = fine.seconds.iter().sum();
+    let (mut pairs, mut head, mut run, mut before) = (vec![], None, 0, 0.0);
+    for &v in &fine.order {
+        let middle = before + fine.seconds[v] / 2.0;
+        let own = if total > 0.0 { (middle / total * most as f64) as usize } else { 0 };
+        match head {
+            Some(head) if own == run => pairs.push((head, v)),
+            _ => (head, run) = (Some(v), own),
+        }
+        before += fine.seconds[v];
+    }
+    pairs
+}
+
 /// Clusters under way. Lists are short and gone through again and again: they are kept as such, by cluster.
 struct Quotient {
     seconds: Vec<f64>,
@@ -179,6 +204,39 @@ impl Quotient {
             searches: 0,
         };
         quotient.settle(0);
+        quotient
+    }
+
+    /// The same after runs of vertices were merged.
+    fn of_runs(fine: &Fine, runs: &[(usize, usize)]) -> Self {
+        let mut quotient = Quotient::new(fine);
+        if runs.is_empty() {
+            return quotient;
+        }
+        let mut head: Vec<usize> = (0..fine.len()).collect();
+        for &(stays, goes) in runs {
+            head[goes] = stays;
+            quotient.seconds[stays] += fine.seconds[goes];
+        }
+        quotient.order.retain(|&v| head[v] == v);
+        quotient.settle(0);
+        let mut edges: Vec<(usize, usize, f64)> = vec![];
+        for v in 0..fine.len() {
+            edges
+                .extend(fine.out[v].iter().map(|&w| (head[v], head[w], fine.bytes[v])).filter(|edge| edge.0 != edge.1));
+        }
+        edges.sort_by_key(|edge| (edge.0, edge.1));
+        quotient.out = vec![vec![]; fine.len()];
+        quotient.into = vec![vec![]; fine.len()];
+        for (from, to, bytes) in edges {
+            match quotient.out[from].last_mut() {
+                Some(last) if last.0 == to => last.1 += bytes,
+                _ => {
+                    quotient.out[from].push((to, bytes));
+                    quotient.into[to].push(from);
+                }
+            }
+        }
         quotient
     }
 
@@ -277,8 +335,8 @@ impl Quotient {
 /// Merges down to `k` clusters; `bandwidth` makes seconds of bytes, both ways.
 pub(super) fn coarsen(fine: &Fine, k: usize, comm_coef: f64, bandwidth: f64, search: &Search) -> Merges {
     let n = fine.len();
-    let mut merges = Merges { vertices: n, pairs: vec![] };
-    let mut quotient = Quotient::new(fine);
+    let mut merges = Merges { vertices: n, pairs: runs(fine, MOST_VERTICES.max(k)) };
+    let mut quotient = Quotient::of_runs(fine, &merges.pairs);
     let total: f64 = fine.seconds.iter().sum();
     let heaviest = fine.seconds.iter().copied().fold(0.0, f64::max);
     let mut cap = (SLACK * total / k.max(1) as f64).max(heaviest);
@@ -348,6 +406,27 @@ pub(super) mod tests {
             let mut sorted = part;
             sorted.sort_unstable();
             assert_eq!(sorted, (0..fine.len()).collect::<Vec<_>>(), "undone, every vertex is by itself");
+        }
+    }
+
+    #[test]
+    fn a_graph_of_very_many_vertices_is_merged_by_runs_first() {
+        let mut random = SplitMix::new(5);
+        let mut fine = random_graph(&mut random, 0);
+        let n = 2 * MOST_VERTICES + 7;
+        for v in 0..n {
+            let to: Vec<usize> = [v + 1, v + 3].into_iter().filter(|&w| w < n).collect();
+            fine.out.push(to);
+            fine.into.push([3, 1].into_iter().filter_map(|back| v.checked_sub(back)).collect());
+            fine.seconds.push((1 + random.next() % 9) as f64);
+            (fine.bytes.push(1.0), fine.parameters.push(1.0), fine.kept.push(1.0), fine.order.push(v));
+        }
+        assert!(fine.len() - runs(&fine, MOST_VERTICES).len() <= MOST_VERTICES);
+        let merges = coarsen(&fine, MOST_VERTICES - 40, 1.0, 1.0, &Search::default());
+        for count in [MOST_VERTICES - 40, MOST_VERTICES, 3000, n] {
+            let (part, clusters) = merges.level(&fine, count);
+            assert!(clusters >= count.min(MOST_VERTICES - 40) && clusters <= count.max(merges.least()), "{count}");
+            assert!((0..n).all(|v| fine.out[v].iter().all(|&w| part[v] <= part[w])), "{count}: it stays acyclic");
         }
     }
 

@@ -1,20 +1,27 @@
 //! What the search reads of a problem: the graph with costs for a microbatch, and what stages run on.
 //!
-//! `O(nodes + edges)` for the graph; all pairs of devices, and rings of every width, for the machine.
+//! `O(nodes + edges)` for the graph; all pairs of devices, and rings of every width, for the machine: of more than
+//! [`WEIGHED`] devices so many stand for all.
+
+use rayon::prelude::*;
 
 use super::{coarsen::Fine, stages::Machine};
 use crate::{
     cluster::{
         Limits,
-        topology::{Collectives, Ring, Topology},
+        topology::{Collectives, PairMatrix, Ring, Topology},
     },
     plan::SpeedupModel,
-    planner::Problem,
+    planner::{Problem, Search},
     workload::{Workload, states},
 };
 
 /// Above so many devices stages take powers of two of them.
 const EVERY_WIDTH: usize = 16;
+/// Above so many devices pairs are not all weighed, and so many of a wider group stand for it.
+const WEIGHED: usize = 2048;
+/// Of so many devices the pairs are weighed then.
+const SAMPLED: usize = 16;
 
 /// The graph with costs for a microbatch.
 pub(super) fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, microbatches: f64) -> Fine {
@@ -48,60 +55,98 @@ pub(super) fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, m
     }
 }
 
-/// What stages run on, as the dynamic program sees it.
-pub(super) fn machine(problem: &Problem, topology: &Topology, model: &SpeedupModel, microbatches: f64) -> Machine {
-    let devices = topology.devices();
-    let matrix = topology.pair_matrix();
-    let widths: Vec<usize> = if !problem.options.flag("replicas") {
-        vec![1]
-    } else if devices <= EVERY_WIDTH {
-        (1..=devices).collect()
-    } else {
-        let powers = (0..).map(|power| 1usize << power).take_while(|&width| width <= devices);
-        let mut widths: Vec<usize> = powers.flat_map(|width| [width, 3 * width / 2]).chain([devices]).collect();
-        widths.retain(|&width| width >= 1 && width <= devices);
-        widths.sort_unstable();
-        widths.dedup();
-        widths
-    };
-    // The devices of the widest ring, one after the other: what so many of them in a row attain is what is hoped for.
-    let ring = Ring::widest(devices, |a, b| matrix.at(a, b)).order;
-    let mut reduce_s = vec![0.0; devices + 1];
-    for &width in widths.iter().filter(|&&width| width > 1) {
-        const PROBE: f64 = 1e9;
-        let starts = [0, devices - width];
-        let group = |start: usize| Collectives::new(topology, &ring[start..start + width]).all_reduce_s(PROBE) / PROBE;
-        let in_order: Vec<usize> = (0..width).collect();
-        let natural = Collectives::new(topology, &in_order).all_reduce_s(PROBE) / PROBE;
-        reduce_s[width] = starts.into_iter().map(group).fold(natural, f64::min);
+/// Numbers of devices that a stage may have, ascending.
+pub(super) fn widths(problem: &Problem, devices: usize) -> Vec<usize> {
+    if !problem.options.flag("replicas") {
+        return vec![1];
     }
-    Machine {
+    if devices <= EVERY_WIDTH {
+        return (1..=devices).collect();
+    }
+    let powers = (0..).map(|power| 1usize << power).take_while(|&width| width <= devices);
+    let mut widths: Vec<usize> = powers.flat_map(|width| [width, 3 * width / 2]).chain([devices]).collect();
+    widths.retain(|&width| width >= 1 && width <= devices);
+    widths.sort_unstable();
+    widths.dedup();
+    widths
+}
+
+/// What every pair attains; `None` where devices are too many to weigh all pairs.
+pub(super) fn pairs(topology: &Topology) -> Option<PairMatrix> {
+    (topology.devices() <= WEIGHED).then(|| topology.pair_matrix())
+}
+
+/// The median of the widths of all pairs, or of those from some devices to all others.
+fn median(topology: &Topology, matrix: Option<&PairMatrix>, counts: impl Fn(usize, usize) -> bool + Sync) -> f64 {
+    let devices = topology.devices();
+    let every = if matrix.is_some() { 1 } else { devices.div_ceil(SAMPLED) };
+    let from: Vec<usize> = (0..devices).step_by(every.max(1)).collect();
+    let row = |&from: &usize| -> Vec<f64> {
+        let own = matrix.is_none().then(|| topology.pairs_from(from));
+        let at = |to: usize| own.as_ref().map_or_else(|| matrix.map_or(0.0, |m| m.at(from, to)), |own| own[to]);
+        (0..devices).filter(|&to| to != from && counts(from, to)).map(at).collect()
+    };
+    let mut all: Vec<f64> = from.par_iter().flat_map_iter(row).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(f64::INFINITY)
+}
+
+/// What stages run on, as the dynamic program sees it; `None` if somebody stopped the search.
+pub(super) fn machine(
+    problem: &Problem,
+    (topology, matrix): (&Topology, Option<&PairMatrix>),
+    model: &SpeedupModel,
+    microbatches: f64,
+    search: &Search,
+) -> Option<Machine> {
+    let devices = topology.devices();
+    let widths = widths(problem, devices);
+    // The devices of the widest ring, one after the other: what so many of them in a row attain is what is hoped for.
+    let ring = match matrix {
+        Some(matrix) => Ring::widest(devices, |a, b| matrix.at(a, b)).order,
+        None => (0..devices).collect(),
+    };
+    let reduced = |&width: &usize| -> f64 {
+        const PROBE: f64 = 1e9;
+        if width < 2 || search.cancelled() {
+            return 0.0;
+        }
+        let own = width.min(WEIGHED);
+        let group = |start: usize| Collectives::new(topology, &ring[start..start + own]).all_reduce_s(PROBE) / PROBE;
+        let in_order: Vec<usize> = (0..own).collect();
+        let natural = Collectives::new(topology, &in_order).all_reduce_s(PROBE) / PROBE;
+        [0, devices - own].into_iter().map(group).fold(natural, f64::min)
+    };
+    let by_width: Vec<f64> = widths.par_iter().map(reduced).collect();
+    if search.cancelled() {
+        return None;
+    }
+    let mut reduce_s = vec![0.0; devices + 1];
+    widths.iter().zip(by_width).for_each(|(&width, seconds)| reduce_s[width] = seconds);
+    let bandwidth = median(topology, matrix, |_, _| true);
+    Some(Machine {
         devices,
         widths,
-        bandwidth: Some(matrix.median()).filter(|width| width.is_finite() && *width > 0.0).unwrap_or(1e30),
+        bandwidth: Some(bandwidth).filter(|width| width.is_finite() && *width > 0.0).unwrap_or(1e30),
         reduce_s,
         microbatches,
         overlap: problem.options.flag("concurrent_copy_comp"),
         memory: problem.limits.memory_bytes,
         state: model.optimizer_memory_scaling,
-    }
+    })
 }
 
 /// Where devices sit in several machines: the same with the median of the pairs within them in place of all pairs, whose
 /// median may be a link that few cuts need; and one machine alone, so that more machines never make a pipeline slower.
-pub(super) fn inner(machine: &Machine, topology: &Topology) -> Vec<Machine> {
+pub(super) fn inner(machine: &Machine, (topology, matrix): (&Topology, Option<&PairMatrix>)) -> Vec<Machine> {
     let largest = usize::from(topology.machines().sizes().iter().copied().max().unwrap_or(1));
     if largest >= machine.devices || largest < 2 {
         return vec![];
     }
-    let matrix = topology.pair_matrix();
-    let same = |a: usize, b: usize| a != b && topology.machine_of(a) == topology.machine_of(b);
-    let pairs = (0..machine.devices).flat_map(|a| (0..machine.devices).map(move |b| (a, b)));
-    let mut widths: Vec<f64> = pairs.filter(|&(a, b)| same(a, b)).map(|(a, b)| matrix.at(a, b)).collect();
-    widths.sort_unstable_by(f64::total_cmp);
-    let Some(&bandwidth) = widths.get(widths.len() / 2).filter(|width| width.is_finite() && **width > 0.0) else {
+    let bandwidth = median(topology, matrix, |a, b| topology.machine_of(a) == topology.machine_of(b));
+    if !bandwidth.is_finite() || bandwidth <= 0.0 {
         return vec![];
-    };
+    }
     let all = Machine { bandwidth, ..machine.clone() };
     let one = Machine {
         devices: largest,

@@ -10,7 +10,7 @@
 use std::{
     cmp::Ordering,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
@@ -21,7 +21,7 @@ use super::{
     candidates::{Partition, Point, after, candidates},
     coarsen::{Fine, coarsen},
     mapping::{Consider, Demands, Instance, Method, Parallel},
-    model::{fine, inner, machine},
+    model::{fine, inner, machine, pairs, widths},
     options::OPTIONS,
     stages::Machine,
     wiring,
@@ -29,7 +29,7 @@ use super::{
 use crate::{
     cluster::{
         LimitKind, Limits,
-        topology::{self, LinkRule, Topology},
+        topology::{self, LinkRule, PairMatrix, Topology},
     },
     family::{self, layers::costs},
     plan::{Measure, Plan, SpeedupModel, Stage},
@@ -50,6 +50,8 @@ static INFO: PlannerInfo = PlannerInfo {
 
 /// Multiples of the number of devices that `search_k` tries, beside all vertices.
 const CLUSTERS: [f64; 7] = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
+/// Clusters that are left at the most where nobody says how many: four for each of 64 devices.
+const MOST_CLUSTERS: usize = 256;
 /// What `search_comm_coef` tries.
 const COEFFICIENTS: [f64; 8] = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 /// Partitions that are mapped as it was asked for.
@@ -171,10 +173,12 @@ pub(super) struct Run<'a> {
     pub(super) file: Option<&'a String>,
     pub(super) search: &'a Search,
     model: SpeedupModel,
+    microbatches: f64,
     fine: Fine,
-    machine: Machine,
-    /// The same with the links within a machine in place of all, and of one machine alone, where there are several.
-    inner: Vec<Machine>,
+    /// Numbers of devices that a stage may have, ascending.
+    widths: Vec<usize>,
+    /// What every pair of devices attains, where they are few enough to weigh all pairs.
+    matrix: OnceLock<Option<Arc<PairMatrix>>>,
     pub(super) method: Method,
     pub(super) consider: Consider,
     /// Whether it is another workload's by conversion: then nothing is mapped, and where nothing fits the least memory that
@@ -188,10 +192,8 @@ impl<'a> Run<'a> {
         let options = problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
         let model = SpeedupModel::from_options(&options);
         let probe = Plan { measure: Measure::Speedup(model), ..Plan::default() };
-        let microbatches = costs::microbatches(&model, &problem.limits, &probe);
-        let fine = fine(&problem.workload, &problem.limits, &model, f64::from(microbatches));
-        let machine = machine(problem, topology, &model, f64::from(microbatches));
-        let inner = inner(&machine, topology);
+        let microbatches = f64::from(costs::microbatches(&model, &problem.limits, &probe));
+        let fine = fine(&problem.workload, &problem.limits, &model, microbatches);
         let method = Method::find(problem.options.choice("mapping")).unwrap_or_default();
         let consider = Consider {
             transfers: problem.options.flag("incl_p2p"),
@@ -204,19 +206,34 @@ impl<'a> Run<'a> {
             file: file.as_ref(),
             search,
             model,
+            microbatches,
             fine,
-            machine,
-            inner,
+            widths: widths(problem, topology.devices()),
+            matrix: OnceLock::new(),
             method,
             consider,
             converted: false,
         }
     }
 
+    /// What every pair of devices attains, where they are few enough to weigh all pairs.
+    pub(super) fn matrix(&self) -> Option<&Arc<PairMatrix>> {
+        self.matrix.get_or_init(|| pairs(self.topology).map(Arc::new)).as_ref()
+    }
+
+    /// What stages run on; then, where devices sit in several machines, the same with the links within a machine in place
+    /// of all, and of one machine alone. None if somebody stopped the search.
+    fn machines(&self) -> Vec<Machine> {
+        let wired = (&**self.topology, self.matrix().map(|matrix| &**matrix));
+        let all = machine(self.problem, wired, &self.model, self.microbatches, self.search);
+        let inner = all.as_ref().map(|all| inner(all, wired)).unwrap_or_default();
+        all.into_iter().chain(inner).collect()
+    }
+
     /// The points to try, and which of the values given do not count.
     fn points(&self) -> (Vec<Point>, Vec<String>) {
         let options = &self.problem.options;
-        let (n, devices) = (self.fine.len(), self.machine.devices);
+        let (n, devices) = (self.fine.len(), self.topology.devices());
         let mut ignored = vec![];
         let given = options.number("k") as usize;
         let ks: Vec<usize> = if options.flag("search_k") {
@@ -230,7 +247,7 @@ impl<'a> Run<'a> {
         } else if given > 0 {
             vec![given.clamp(1, n)]
         } else {
-            vec![(4 * devices).clamp(1, n)]
+            vec![(4 * devices).min(MOST_CLUSTERS).clamp(1, n)]
         };
         let coefficient = options.number("comm_coef");
         let coefficients = if options.flag("search_comm_coef") {
@@ -272,7 +289,8 @@ impl<'a> Run<'a> {
             let now = done.fetch_add(1, Relaxed) + 1;
             self.search.report_fraction(from + share * (now as f64 / of as f64).min(1.0));
         };
-        let machines: Vec<&Machine> = std::iter::once(&self.machine).chain(&self.inner).collect();
+        let machines = self.machines();
+        let machines: Vec<&Machine> = machines.iter().collect();
         let asked = merged_alike(&machines, &points);
         let found: Vec<Vec<Partition>> = asked
             .par_iter()
@@ -319,7 +337,7 @@ impl<'a> Run<'a> {
     /// as there may be, and stages of about equal work along one order of the network.
     fn at_once(&self, wanted: usize) -> Option<Scored> {
         let (fine, n) = (&self.fine, self.fine.len());
-        let whole = [self.machine.widths.last(), self.machine.widths.first()].into_iter().flatten();
+        let whole = [self.widths.last(), self.widths.first()].into_iter().flatten();
         let whole = whole.map(|&width| Partition { stage: vec![0; n], widths: vec![width] });
         let total: f64 = fine.seconds.iter().sum();
         let even = |stages: usize| {
@@ -332,7 +350,7 @@ impl<'a> Run<'a> {
             }
             Partition { stage, widths: vec![1; stages] }
         };
-        let most = self.machine.devices.min(n);
+        let most = self.topology.devices().min(n);
         let counts = if wanted > 0 { vec![wanted] } else { vec![most, most.div_ceil(2)] };
         let chains = counts.into_iter().filter(|stages| (1..=most).contains(stages)).map(even);
         // Work in one vertex may leave a stage without any.
@@ -352,8 +370,9 @@ impl<'a> Run<'a> {
         let own = (0..dag.len()).map(|v| kept[v].then_some(partition.stage[v])).collect();
         let stage_of = states::settled(dag, own, partition.widths.len() - 1);
         // A stage of nodes that are not planned has none left.
-        let stages = partition.widths.iter().enumerate().filter_map(|(index, &width)| {
-            let nodes: Vec<usize> = (0..dag.len()).filter(|&v| stage_of[v] == index).collect();
+        let mut members = vec![vec![]; partition.widths.len()];
+        stage_of.iter().enumerate().for_each(|(v, &stage)| members[stage].push(v));
+        let stages = partition.widths.iter().zip(members).filter_map(|(&width, nodes)| {
             let choices = vec![Choice::Keep; nodes.len()];
             let stage = Stage { choices, nodes, data_parallel: width as u32, tensor_parallel: 1, devices: vec![] };
             (!stage.nodes.is_empty()).then_some(stage)
@@ -379,7 +398,9 @@ impl<'a> Run<'a> {
         if self.method == Method::Identity {
             return identity;
         }
-        let instance = Instance::new(self.topology, &self.demands(&plan), self.consider);
+        // Among so many devices all pairs are not weighed for every partition.
+        let Some(matrix) = self.matrix() else { return identity };
+        let instance = Instance::among(self.topology, Arc::clone(matrix), &self.demands(&plan), self.consider);
         let mapping = instance.quick(self.topology.devices() <= POLISHED, self.search);
         let mapped = self.scored(&plan, &mapping);
         let both = identity.into_iter().chain(mapped);
@@ -405,12 +426,13 @@ impl<'a> Run<'a> {
 
     /// Why there is no plan, and what would do.
     fn infeasible(&self) -> Outcome {
-        let free = Machine { memory: f64::INFINITY, ..self.machine.clone() };
+        let free = if self.converted { None } else { self.machines().into_iter().next() };
+        let free = free.map(|machine| Machine { memory: f64::INFINITY, ..machine });
         let mut least = f64::INFINITY;
         let limits = Limits { memory_bytes: f64::MAX, ..self.problem.limits };
-        let points = if self.converted { vec![] } else { self.points().0 };
-        for point in points {
-            for partition in candidates(&self.fine, &free, point, self.search) {
+        if let Some(free) = &free {
+            let points = self.points().0.into_iter();
+            for partition in points.flat_map(|point| candidates(&self.fine, free, point, self.search)) {
                 let score = family::check(&self.problem.workload, &limits, &self.plan_of(&partition));
                 least = least.min(score.stages.iter().map(|stage| stage.memory_bytes).fold(0.0, f64::max));
             }
@@ -419,7 +441,7 @@ impl<'a> Run<'a> {
         let would = if least.is_finite() { format!(" {} each would do.", units::bytes(least)) } else { String::new() };
         let mut outcome = Outcome::refused(format!(
             "No pipeline that was found fits on {} devices with {memory} each.{would}",
-            self.machine.devices
+            self.topology.devices()
         ));
         if let Some(infeasible) = &mut outcome.infeasible {
             infeasible.limits = vec![LimitKind::Memory, LimitKind::Devices];

@@ -10,6 +10,7 @@ use super::{
     coarsen::Fine,
     stages::{Machine, cut_bytes},
 };
+use crate::planner::Search;
 
 /// Passes over all vertices at the most.
 const PASSES: usize = 8;
@@ -116,14 +117,17 @@ impl<'a> Refinement<'a> {
         fine.into[v].iter().for_each(|&u| self.carry(u, 1.0));
     }
 
-    /// Moves vertices as long as that is better; the parts, which are worth no less than before.
-    pub(super) fn run(mut self) -> Vec<usize> {
+    /// Moves vertices as long as that is better and nobody stops the search; the parts, which are worth no less than before.
+    pub(super) fn run(mut self, search: &Search) -> Vec<usize> {
         let before = self.part.clone();
         let first = self.worth();
         let mut best = first;
         for _ in 0..PASSES {
             let mut moved = false;
             for v in 0..self.fine.len() {
+                if search.cancelled() {
+                    break;
+                }
                 let own = self.part[v];
                 let earliest = self.fine.into[v].iter().map(|&u| self.part[u]).max().unwrap_or(0);
                 let latest = self.fine.out[v].iter().map(|&w| self.part[w]).min().unwrap_or(self.widths.len() - 1);
@@ -146,7 +150,7 @@ impl<'a> Refinement<'a> {
                     }
                 }
             }
-            if !moved {
+            if !moved || search.cancelled() {
                 break;
             }
         }
@@ -162,7 +166,7 @@ mod tests {
         super::coarsen::{coarsen, tests::random_graph},
         *,
     };
-    use crate::planner::{Search, random::SplitMix};
+    use crate::planner::random::SplitMix;
 
     #[test]
     fn refinement_keeps_the_order_and_never_worsens() {
@@ -185,7 +189,7 @@ mod tests {
             };
             let widths = vec![1; count];
             let before = Refinement::new(&fine, &machine, &widths, part.clone()).worth();
-            let refined = Refinement::new(&fine, &machine, &widths, part).run();
+            let refined = Refinement::new(&fine, &machine, &widths, part).run(&Search::default());
             let after = Refinement::new(&fine, &machine, &widths, refined.clone()).worth();
             assert!(!before.is_less(&after), "{before:?} {after:?}");
             better += usize::from(after.is_less(&before));

@@ -8,9 +8,19 @@
 //! in flight. `stage` is compute over `r` devices and the share that a microbatch bears of the all-reduce; `cut(j)` is
 //! everything that goes over position `j`, one way, as links are full duplex. Where devices do not compute while they send,
 //! both directions of both cuts count with the stage. Every number of stages has its own best; which is fastest is for the
-//! simulator to say. `O(clusters² · devices · widths · stages)` time, a byte or so for each state.
+//! simulator to say. `O(clusters² · devices · widths · stages)` time, eight bytes for each state. Where that is more than
+//! [`MOST_STEPS`], devices are handed out by twos, fours and so on; numbers of stages that would take more than
+//! [`MOST_STATES`] are left out.
 
 use super::coarsen::Fine;
+use crate::planner::Search;
+
+/// Steps of the program from which on devices are handed out in larger units.
+const MOST_STEPS: f64 = 4e9;
+/// Units that there are at the least.
+const LEAST_UNITS: usize = 16;
+/// States that are kept: 256 MB.
+const MOST_STATES: usize = 1 << 25;
 
 /// What stages run on.
 #[derive(Debug, Clone)]
@@ -73,16 +83,31 @@ pub(super) fn cut_bytes(fine: &Fine, part: &[usize], parts: usize) -> Vec<f64> {
     cut
 }
 
+/// Devices that are handed out together, so that the program ends in good time.
+fn unit(parts: usize, machine: &Machine) -> usize {
+    let steps = |unit: usize| {
+        let (units, parts) = (machine.devices / unit, parts as f64);
+        let widths = machine.widths.iter().filter(|width| width.is_multiple_of(unit)).count();
+        parts * parts / 2.0 * units as f64 * widths as f64 * parts.min(units as f64)
+    };
+    // Stages of single devices are all there are where there are no replicas.
+    let widest = machine.widths.last().copied().unwrap_or(1);
+    let mut unit = 1;
+    while steps(unit) > MOST_STEPS && machine.devices / (2 * unit) >= LEAST_UNITS && 2 * unit <= widest {
+        unit *= 2;
+    }
+    unit
+}
+
 /// For every number of stages the chain's best, with its bottleneck; fewest stages first. `part` numbers the clusters of
-/// the vertices along the chain.
-pub(super) fn chain(
-    fine: &Fine,
-    part: &[usize],
-    parts: usize,
-    machine: &Machine,
-    most_stages: usize,
-) -> Vec<(f64, Cuts)> {
-    let (n, devices) = (parts, machine.devices);
+/// the vertices along the chain. Of a search that was stopped, the numbers of stages it had come to.
+pub(super) fn chain(fine: &Fine, part: &[usize], parts: usize, machine: &Machine, search: &Search) -> Vec<(f64, Cuts)> {
+    let unit = unit(parts, machine);
+    let widths: Vec<usize> = machine.widths.iter().copied().filter(|width| width.is_multiple_of(unit)).collect();
+    // Where every stage has one device, stages are counted and not devices.
+    let single = widths == [1];
+    let (n, devices) = (parts, if single { 0 } else { machine.devices / unit });
+    let units = |r: usize| if single { 0 } else { r / unit };
     let mut sums = [vec![0.0; n + 1], vec![0.0; n + 1], vec![0.0; n + 1]];
     for v in 0..fine.len() {
         for (sum, value) in sums.iter_mut().zip([fine.seconds[v], fine.parameters[v], fine.kept[v]]) {
@@ -100,22 +125,26 @@ pub(super) fn chain(
     (0..width).for_each(|d| later[n * width + d] = 0.0);
     let mut choices: Vec<Vec<(u32, u32)>> = vec![];
     let mut found = vec![];
-    for stages in 1..=most_stages.min(n).min(devices) {
+    let most_stages = n.min(machine.devices / unit).min(MOST_STATES.div_ceil(states));
+    for stages in 1..=most_stages {
         let mut now = vec![f64::INFINITY; states];
         let mut choice = vec![(0u32, 0u32); states];
         for i in 0..n {
+            if search.cancelled() {
+                return found;
+            }
             for j in i + 1..=n {
                 let over = if j < n { machine.cut_s(cut[j]) } else { 0.0 };
                 let between = if machine.overlap { 0.0 } else { 2.0 * (over + machine.cut_s(cut[i])) };
                 let [seconds, parameters, kept] = [0, 1, 2].map(|s| sums[s][j] - sums[s][i]);
-                for &r in &machine.widths {
+                for &r in &widths {
                     if !machine.fits(parameters, kept, r, stages - 1) {
                         continue;
                     }
                     let own = machine.stage_s(seconds, parameters, r) + between;
                     let own = if machine.overlap { own.max(over) } else { own };
-                    for d in r..=devices {
-                        let value = own.max(later[j * width + d - r]);
+                    for d in units(r)..=devices {
+                        let value = own.max(later[j * width + d - units(r)]);
                         if value < now[i * width + d] {
                             now[i * width + d] = value;
                             choice[i * width + d] = (j as u32, r as u32);
@@ -130,7 +159,7 @@ pub(super) fn chain(
             for choice in choices.iter().rev() {
                 let (j, r) = choice[at * width + left];
                 cuts.push((j as usize, r as usize));
-                (at, left) = (j as usize, left - r as usize);
+                (at, left) = (j as usize, left - units(r as usize));
             }
             found.push((now[devices], cuts));
         }
@@ -183,7 +212,7 @@ mod tests {
                 state: 1.0,
             };
             let part: Vec<usize> = (0..fine.len()).collect();
-            let found = chain(&fine, &part, fine.len(), &machine, 8);
+            let found = chain(&fine, &part, fine.len(), &machine, &Search::default());
             let best = found.iter().map(|found| found.0).fold(f64::INFINITY, f64::min);
             let expected = brute(&fine, &part, 0, devices, &machine);
             assert!((best - expected).abs() <= 1e-12 * expected, "{round}: {best} {expected}");
@@ -209,7 +238,7 @@ mod tests {
             state: 1.0,
         };
         let part: Vec<usize> = (0..6).collect();
-        let found = chain(&fine, &part, 6, &machine, 3);
+        let found = chain(&fine, &part, 6, &machine, &Search::default());
         // All on one device would hold 6 bytes of weights and 6 in flight; on three stages the first has five times its own.
         assert!(!found.is_empty());
         for (_, cuts) in &found {
@@ -220,6 +249,7 @@ mod tests {
                 from = to;
             }
         }
-        assert!(chain(&fine, &part, 6, &Machine { memory: 1.5, ..machine }, 3).is_empty());
+        let small = Machine { memory: 1.5, ..machine };
+        assert!(chain(&fine, &part, 6, &small, &Search::default()).is_empty());
     }
 }

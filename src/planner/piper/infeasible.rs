@@ -13,7 +13,7 @@ use crate::planner::pipeline_options::Recompute;
 use crate::{
     cluster::{LimitKind, Limits},
     graph::SuccessorSets,
-    planner::{Infeasible, Search},
+    planner::{Infeasible, Outcome, Search, Status},
     units,
     workload::{PiperProfile, Workload, formats::piper::MAX_DEVICES},
 };
@@ -53,6 +53,19 @@ pub(super) fn explain(
     }
     infeasible.explanation = sentence(limits, &settings, &infeasible, &workload.nodes[node].label(), node_bytes);
     Some(infeasible)
+}
+
+/// The outcome where devices have less memory than any plan of a network too large to search needs.
+pub(super) fn lacking(limits: &Limits, least_bytes: f64) -> Outcome {
+    let (devices, memory) = (limits.devices, units::bytes_exact(limits.memory_bytes));
+    let explanation = format!(
+        "No plan fits on {devices} {} with {memory} each: wherever the stages are cut, parameters and the activations in flight need more than {} on some device.",
+        if devices == 1 { "device" } else { "devices" },
+        units::bytes(least_bytes)
+    );
+    let limits = vec![LimitKind::Memory, LimitKind::Devices];
+    let infeasible = Infeasible { limits, explanation, ..Infeasible::default() };
+    Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
 }
 
 fn memory_recompute(recompute: Recompute) -> Recompute {

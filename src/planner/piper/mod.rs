@@ -20,6 +20,7 @@ mod for_engine;
 mod infeasible;
 mod knapsack;
 mod lean;
+mod least_memory;
 mod many;
 mod model;
 mod modes;
@@ -37,14 +38,17 @@ mod worker;
 use crate::{
     cluster::Limits,
     graph::{Enumeration, SuccessorSets},
+    plan::Plan,
     planner::{
-        CannotPlan, Infeasible, ManyRuns, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable,
+        CannotPlan, Infeasible, ManyRuns, OptionSpec, OptionValue, Options, Outcome, Planner, PlannerInfo, Problem,
+        Search, Status, Tunable,
     },
     workload::{PiperProfile, Workload},
 };
 
 use crate::planner::pipeline_options::Recompute;
 use bisection::{Best, Known};
+use least_memory::least_memory;
 use model::PiperModel;
 use nearby::{Near, Reach};
 use orders::chains;
@@ -125,12 +129,31 @@ impl Planner for Piper {
     }
 }
 
+/// A plan without replicas and tensor parallelism that is there before anything is searched, if the order of the network
+/// allows one.
+pub(in crate::planner) fn first_plan(workload: &Workload, limits: &Limits, stages: Option<usize>) -> Option<Plan> {
+    let mut options = Options::defaults(&settings::OPTIONS);
+    for degree in ["data_parallel", "tensor_parallel"] {
+        options.set(degree, OptionValue::Flag(false));
+    }
+    let settings = PiperSettings { stages, ..PiperSettings::new(&options) };
+    let (order, search) = (workload.dag.stack_order(), Search::default());
+    let ends = SuccessorSets::at_places(&workload.dag, &order, &[]);
+    let model = PiperModel::new(workload, workload.piper()?, limits, &settings, ends, &search)?;
+    if model.impossible_node().is_some() {
+        return None;
+    }
+    first::plan(&model, &order, &settings, &search).map(|first| first.best.plan)
+}
+
 /// A plan found before the search, and a bound.
 #[derive(Debug, Clone, Default)]
 struct Start {
     best: Option<Best>,
     /// The load if all work were shared out evenly; 0 if nobody looked.
     even_share: f64,
+    /// Bytes that every device needs at the least, where it has less.
+    lacks: Option<f64>,
 }
 
 impl Start {
@@ -154,13 +177,17 @@ impl Start {
         if ends.impossible_node().is_some() {
             return Some(Start::default());
         }
+        let least = least_memory(&ends);
+        if least > limits.memory_bytes {
+            return Some(Start { lacks: Some(least), ..Start::default() });
+        }
         let even_share = ends.even_share();
         search.report_bound(even_share);
         let Some(first::First { best, cuts }) = first::plan(&ends, &order, settings, search) else {
-            return Some(Start { best: None, even_share });
+            return Some(Start { even_share, ..Start::default() });
         };
         search.improve(best.value, &best.plan);
-        let mut start = Start { best: Some(best), even_share };
+        let mut start = Start { best: Some(best), even_share, lacks: None };
         if n < VERY_LARGE || cuts.len() > FEW_CUTS {
             return Some(start);
         }
@@ -194,6 +221,9 @@ fn plan(
     let Some(start) = Start::new(workload, profile, limits, settings, search) else {
         return stopped(search, None, None);
     };
+    if let Some(least) = start.lacks {
+        return infeasible::lacking(limits, least);
+    }
     if search.cancelled() {
         return start.stopped(search);
     }

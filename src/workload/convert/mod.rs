@@ -15,7 +15,7 @@ mod to_placement;
 use crate::workload::Choice;
 use thiserror::Error;
 
-use super::Workload;
+use super::{FileLimits, Format, Profile, Workload};
 
 pub use text::text;
 pub use to_layers::to_layers;
@@ -53,4 +53,20 @@ pub struct Conversion {
     pub choices: Vec<Choice>,
     /// What was assumed and left out, a sentence each.
     pub assumptions: Vec<String>,
+}
+
+/// The same workload with another profile; nothing is copied of its own, which may be large.
+fn with_profile(workload: &Workload, format: Format, profile: Profile, limits: FileLimits) -> Workload {
+    Workload {
+        name: workload.name.clone(),
+        source: workload.source.clone(),
+        format,
+        nodes: workload.nodes.clone(),
+        dag: workload.dag.clone(),
+        profile,
+        limits,
+        provenance: workload.provenance.clone(),
+        recipe: workload.recipe.clone(),
+        unknown_fields: workload.unknown_fields.clone(),
+    }
 }

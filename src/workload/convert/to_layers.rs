@@ -1,6 +1,6 @@
 //! A layer-wise profile from a profile by tensor degree and mode.
 
-use super::{Conversion, NotConverted};
+use super::{Conversion, NotConverted, with_profile};
 use crate::workload::{
     Choice, Format, LayerNode, LayerProfile, Profile, Workload, layer_profile::MILLISECONDS, piper::VANILLA,
 };
@@ -50,8 +50,7 @@ pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
     if shared {
         notes.push("forward is a third of the time where the profile gives only the sum".into());
     }
-    let mut layers = workload.clone();
-    layers.format = Format::PipeDream;
-    layers.profile = Profile::Layers(LayerProfile { nodes });
+    let profile = Profile::Layers(LayerProfile { nodes });
+    let layers = with_profile(workload, Format::PipeDream, profile, workload.limits);
     Ok(Conversion { workload: layers, members, choices, assumptions: notes })
 }

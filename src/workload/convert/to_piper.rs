@@ -30,6 +30,11 @@ pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Resul
     }
     let merged = Merged::new(workload, profile);
     let edges = merged.edges(workload, profile);
+    let (mut read, mut sent) = (vec![0; merged.members.len()], vec![0; merged.members.len()]);
+    for &(from, to) in edges.keys() {
+        sent[from as usize] += 1;
+        read[to as usize] += 1;
+    }
     let mode = |members: &Vec<usize>, at: usize| {
         let sum = |wanted: &dyn Fn(usize) -> bool| {
             members.iter().filter(|&&v| wanted(v)).map(|&v| profile.nodes[v].accelerator_time).sum::<f64>()
@@ -41,8 +46,8 @@ pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Resul
             parameters: 0.0,
             memory_a: 0.0,
             memory_b: members.iter().map(|&v| profile.nodes[v].size_bytes).sum(),
-            sync_in: vec![0.0; edges.keys().filter(|edge| edge.1 as usize == at).count()],
-            sync_out: vec![0.0; edges.keys().filter(|edge| edge.0 as usize == at).count()],
+            sync_in: vec![0.0; read[at]],
+            sync_out: vec![0.0; sent[at]],
         }
     };
     let costs = |(at, members): (usize, &Vec<usize>)| NodeProfile {

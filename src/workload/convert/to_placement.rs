@@ -1,6 +1,6 @@
 //! Piper's profile as a device placement: one mode per node at tensor degree 1, every node on one accelerator.
 
-use super::{Conversion, NotConverted};
+use super::{Conversion, NotConverted, with_profile};
 use crate::{
     units,
     workload::{
@@ -95,17 +95,17 @@ pub fn to_placement(
     Ok(Conversion {
         members: (0..workload.nodes.len()).map(|v| vec![v]).collect(),
         choices: modes.iter().map(|mode| Choice::Mode(mode.id.clone())).collect(),
-        workload: Workload {
-            format: Format::Placement,
-            profile: Profile::Placement(PlacementProfile::from(nodes)),
-            limits: FileLimits {
+        workload: with_profile(
+            workload,
+            Format::Placement,
+            Profile::Placement(PlacementProfile::from(nodes)),
+            FileLimits {
                 devices: workload.limits.devices,
                 cpus: Some(0),
                 memory_bytes: workload.limits.memory_bytes,
                 ..FileLimits::default()
             },
-            ..workload.clone()
-        },
+        ),
         assumptions,
     })
 }

@@ -5,7 +5,7 @@
 //! latency: latencies are the same for every mapping but for the hops. `O(flows + groups · r² 2^r)` for a mapping, with
 //! `r ≤ 9` workers in a group counted exactly.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
@@ -81,7 +81,7 @@ pub struct Instance<'a> {
     pub(super) topology: &'a Topology,
     pub(super) demands: Demands,
     pub(super) consider: Consider,
-    pub(super) matrix: PairMatrix,
+    pub(super) matrix: Arc<PairMatrix>,
     /// Where links are shared.
     pub(super) routes: Option<Routes>,
     /// By worker: indices of the flows that leave it, and those that arrive.
@@ -94,6 +94,16 @@ pub struct Instance<'a> {
 impl<'a> Instance<'a> {
     /// These demands on this topology. What is not to be considered is left out of them.
     pub fn new(topology: &'a Topology, demands: &Demands, consider: Consider) -> Self {
+        Self::among(topology, Arc::new(topology.pair_matrix()), demands, consider)
+    }
+
+    /// The same where it is known what every pair of devices attains.
+    pub(in crate::planner::parmesan) fn among(
+        topology: &'a Topology,
+        matrix: Arc<PairMatrix>,
+        demands: &Demands,
+        consider: Consider,
+    ) -> Self {
         let mut demands = demands.clone();
         if !consider.transfers {
             demands.flows.clear();
@@ -108,16 +118,7 @@ impl<'a> Instance<'a> {
             leaving[flow.from].push(index);
             arriving[flow.to].push(index);
         }
-        Instance {
-            topology,
-            demands,
-            consider,
-            matrix: topology.pair_matrix(),
-            routes,
-            leaving,
-            arriving,
-            rings: Mutex::default(),
-        }
+        Instance { topology, demands, consider, matrix, routes, leaving, arriving, rings: Mutex::default() }
     }
 
     /// What was assumed of the demands.

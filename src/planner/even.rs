@@ -1,0 +1,126 @@
+//! Plans that are there before a converted workload is searched: stages of about equal work, or of about equal memory,
+//! along one order of the network, one device each.
+//!
+//! They are cut where the conversion may be cut, given the original's nodes and worth what [`family::check()`] finds for the
+//! original, so that a search which is stopped, or whose plan does not hold for the original, leaves something. Stages are
+//! tried for all devices, half of them, a quarter and so on. Where the original has Piper's profile, Piper's first plan of
+//! single devices is taken instead. //! None is made for less than [`LARGE`] nodes. `O(log devices)` checks, each `O(nodes + edges)`.
+
+use super::{OptionValue, Problem, Search, piper};
+use crate::{
+    family,
+    plan::{Plan, Stage},
+    workload::{Choice, Profile, Workload, convert::Conversion},
+};
+
+/// Smaller networks are searched before anybody has waited.
+const LARGE: usize = 1_000;
+
+/// The best of them, which is published; `None` if none keeps the rules, or somebody stopped the search.
+pub(super) fn best(
+    Problem { workload: original, limits, options }: &Problem,
+    conversion: &Conversion,
+    search: &Search,
+) -> Option<(f64, Plan)> {
+    if original.nodes.len() < LARGE {
+        return None;
+    }
+    if original.piper().is_some() {
+        // Its first plan is one: in whatever modes fit, with the microbatches that are in flight at each stage.
+        let stages = match options.get("stages") {
+            Some(OptionValue::Number(asked)) if asked > 0.0 => Some(asked as usize),
+            _ => None,
+        };
+        let plan = piper::first_plan(original, limits, stages)?;
+        let score = family::check(original, limits, &plan);
+        if !score.is_valid() {
+            return None;
+        }
+        search.improve(score.value, &plan);
+        return Some((score.value, plan));
+    }
+    let (converted, members) = (&conversion.workload, &conversion.members);
+    let order: Vec<usize> = converted.dag.stack_order().iter().map(|&v| v as usize).collect();
+    let [seconds, bytes] = weights(converted);
+    let devices = (limits.devices as usize).min(order.len());
+    let counts: Vec<usize> = match options.get("stages") {
+        Some(OptionValue::Number(asked)) if asked > 0.0 => vec![asked as usize],
+        _ => std::iter::successors(Some(devices), |&count| (count > 1).then_some(count / 2)).collect(),
+    };
+    let mut found: Option<(f64, Plan)> = None;
+    for count in counts.into_iter().filter(|count| (1..=devices).contains(count)) {
+        for weights in [&seconds, &bytes] {
+            // The first is there whatever the deadline.
+            if search.cancelled() && (found.is_some() || !search.deadline_passed()) {
+                return found;
+            }
+            let plan = cut(original, members, &conversion.choices, &stages(&order, weights, count));
+            let score = family::check(original, limits, &plan);
+            if !score.is_valid() {
+                continue;
+            }
+            search.improve(score.value, &plan);
+            if found.as_ref().is_none_or(|(known, _)| plan.measure.is_better(score.value, *known)) {
+                found = Some((score.value, plan));
+            }
+        }
+    }
+    found
+}
+
+/// By node what it takes and what it holds.
+fn weights(workload: &Workload) -> [Vec<f64>; 2] {
+    let both = |of: &dyn Fn(usize) -> (f64, f64)| {
+        let (seconds, bytes) = (0..workload.nodes.len()).map(of).unzip();
+        [seconds, bytes]
+    };
+    match &workload.profile {
+        Profile::Piper(profile) => both(&|v| {
+            let mode = profile.nodes[v].degrees.first().and_then(|degree| degree.modes.first());
+            mode.map_or((0.0, 0.0), |mode| (mode.time_s, mode.memory_a + mode.memory_b))
+        }),
+        Profile::Layers(profile) => both(&|v| {
+            let node = &profile.nodes[v];
+            (node.seconds(), node.parameter_bytes + node.activation())
+        }),
+        Profile::Placement(profile) => both(&|v| (profile.nodes[v].accelerator_time, profile.nodes[v].size_bytes)),
+        _ => [vec![1.0; workload.nodes.len()], vec![1.0; workload.nodes.len()]],
+    }
+}
+
+/// Runs of the order with about equal sums; as many as asked for, unless a node outweighs a share.
+fn stages<'o>(order: &'o [usize], weights: &[f64], count: usize) -> Vec<&'o [usize]> {
+    let total: f64 = order.iter().map(|&v| weights[v]).sum();
+    let (mut stages, mut from, mut before) = (vec![], 0, 0.0);
+    let mut own = 0;
+    for (at, &v) in order.iter().enumerate() {
+        let middle = before + weights[v] / 2.0;
+        let share = if total > 0.0 { middle / total } else { at as f64 / order.len() as f64 };
+        let stage = ((share * count as f64) as usize).min(count - 1);
+        if stage != own && at > from {
+            stages.push(&order[from..at]);
+            from = at;
+        }
+        own = stage;
+        before += weights[v];
+    }
+    stages.push(&order[from..]);
+    stages
+}
+
+/// The plan with these stages of new nodes.
+fn cut(original: &Workload, members: &[Vec<usize>], choices: &[Choice], stages: &[&[usize]]) -> Plan {
+    let stage = |new: &&[usize]| {
+        let mut nodes: Vec<usize> = new.iter().flat_map(|&node| members[node].iter().copied()).collect();
+        nodes.sort_unstable();
+        Stage {
+            choices: nodes.iter().map(|&node| choices[node].clone()).collect(),
+            nodes,
+            data_parallel: 1,
+            tensor_parallel: 1,
+            devices: vec![],
+        }
+    };
+    let stages = stages.iter().map(stage).collect();
+    Plan { stages, measure: family::measure(original), ..Plan::default() }.with_consecutive_devices()
+}
