@@ -315,6 +315,26 @@ pub fn counted(count: usize, noun: &str) -> String {
     }
 }
 
+/// Rates that differ by less are told to be alike.
+pub const AS_FAST: f64 = 5e-4;
+
+/// A ratio of rates in words: `1.9x faster`, `4.2% faster`, `12% slower`.
+pub fn faster(gain: f64) -> String {
+    match gain {
+        gain if !gain.is_finite() || gain <= 0.0 => "not comparable".into(),
+        gain if (gain - 1.0).abs() <= AS_FAST => "as fast".into(),
+        gain if gain >= 1.1 => format!("{}x faster", short(gain)),
+        gain if gain > 1.0 => format!("{} faster", percent(gain - 1.0)),
+        gain if gain <= 0.5 => format!("{}x slower", short(1.0 / gain)),
+        gain => format!("{} slower", percent(1.0 / gain - 1.0)),
+    }
+}
+
+/// A factor with as many digits as say something.
+fn short(factor: f64) -> String {
+    if factor < 10.0 { format!("{factor:.2}") } else { format!("{factor:.0}") }
+}
+
 /// A share with one decimal: `91.3%`.
 pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1}%", share * 100.0) } else { "-".into() }
@@ -328,6 +348,21 @@ pub fn percent_whole(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn differences_are_told_in_words() {
+        for (gain, told) in [
+            (1.9, "1.90x faster"),
+            (1.042, "4.2% faster"),
+            (1.0, "as fast"),
+            (0.9, "11.1% slower"),
+            (0.25, "4.00x slower"),
+            (25.0, "25x faster"),
+            (f64::NAN, "not comparable"),
+        ] {
+            assert_eq!(faster(gain), told);
+        }
+    }
 
     #[test]
     fn nouns_follow_their_count() {

@@ -95,6 +95,11 @@ impl CriticalPath {
 
     /// What it consists of, in words: kinds by share, and the stage with the most of it.
     pub fn summary(&self) -> String {
+        self.summary_with(&|stage| format!("stage {}", stage + 1))
+    }
+
+    /// The same with names for the stages.
+    pub fn summary_with(&self, name: &dyn Fn(usize) -> String) -> String {
         let length = self.to_s - self.from_s;
         if self.events.is_empty() || length <= 0.0 {
             return "nothing takes time".to_string();
@@ -104,7 +109,7 @@ impl CriticalPath {
         let mut text = kinds.collect::<Vec<_>>().join(", ");
         let stages = self.by_stage();
         if let Some(&(stage, seconds)) = stages.first().filter(|_| stages.len() > 1) {
-            text += &format!("; most on stage {}: {}", stage + 1, units::percent(seconds / length));
+            text += &format!("; most on {}: {}", name(stage), units::percent(seconds / length));
         }
         if self.from_s > 0.0 {
             text += &format!("; of the last {}", units::seconds(length));

@@ -380,7 +380,14 @@ pub(crate) static TABLE: &[Entry] = &[
         "panel",
     ),
     entry(S::Everywhere, A::FoldPanel, &["f1"], "Fold left panel", "hide or show the left panel", ""),
-    entry(S::Everywhere, A::FitMemory, &["m"], "Smallest memory", "set memory to the least that allows a plan", ""),
+    entry(
+        S::Everywhere,
+        A::FitMemory,
+        &["m"],
+        "Smallest memory",
+        "where there is no plan: set memory to the least that allows one",
+        "",
+    ),
     entry(S::Everywhere, A::FitDevices, &["f"], "Fewest devices", "set devices to the fewest that allow a plan", ""),
     entry(
         S::Everywhere,

@@ -24,7 +24,7 @@ const BRIGHT: Duration = Duration::from_secs(1);
 /// How long devices that have another stage flash.
 const FLASH: Duration = Duration::from_millis(400);
 /// Differences below this are none.
-const NOTICEABLE: f64 = 5e-4;
+const NOTICEABLE: f64 = units::AS_FAST;
 
 /// What a plan is worth.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,7 +120,7 @@ impl Model {
         let bright = changes.at.is_some_and(|at| self.now < at + BRIGHT);
         Some(Told {
             before_s: same_batch.then_some(before.iteration_s),
-            difference: difference(gain),
+            difference: units::faster(gain),
             than: self.than(now, before),
             better: ((gain - 1.0).abs() > NOTICEABLE).then_some(gain > 1.0),
             bright,
@@ -191,41 +191,4 @@ fn stages(simulated: &Simulated) -> BTreeMap<u32, usize> {
     let Some((plan, _)) = simulated.shown.plan() else { return BTreeMap::new() };
     let of = |(i, stage): (usize, &crate::plan::Stage)| stage.devices.iter().map(move |&device| (device, i)).collect();
     plan.stages.iter().enumerate().flat_map(|(i, stage)| -> Vec<(u32, usize)> { of((i, stage)) }).collect()
-}
-
-/// A ratio of rates in words: `1.9x faster`, `4.2% faster`, `12% slower`.
-pub(super) fn difference(gain: f64) -> String {
-    match gain {
-        gain if !gain.is_finite() || gain <= 0.0 => "not comparable".into(),
-        gain if (gain - 1.0).abs() <= NOTICEABLE => "as fast".into(),
-        gain if gain >= 1.1 => format!("{}x faster", short(gain)),
-        gain if gain > 1.0 => format!("{} faster", units::percent(gain - 1.0)),
-        gain if gain <= 0.5 => format!("{}x slower", short(1.0 / gain)),
-        gain => format!("{} slower", units::percent(1.0 / gain - 1.0)),
-    }
-}
-
-/// A factor with as many digits as say something.
-fn short(factor: f64) -> String {
-    if factor < 10.0 { format!("{factor:.2}") } else { format!("{factor:.0}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn differences_are_told_in_words() {
-        for (gain, told) in [
-            (1.9, "1.90x faster"),
-            (1.042, "4.2% faster"),
-            (1.0, "as fast"),
-            (0.9, "11.1% slower"),
-            (0.25, "4.00x slower"),
-            (25.0, "25x faster"),
-            (f64::NAN, "not comparable"),
-        ] {
-            assert_eq!(difference(gain), told);
-        }
-    }
 }

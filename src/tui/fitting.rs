@@ -1,6 +1,7 @@
 //! The limit that is in the way of any plan, set to what would do.
 
 use super::{
+    action::Action,
     model::{Model, Tone},
     update::Effects,
 };
@@ -30,7 +31,12 @@ impl Model {
         match self.fitting(kind) {
             Some(value) => self.set_limits(self.limits.with(kind, value)),
             None => {
-                self.message = Some((Tone::Refused, format!("{} need no mending", kind.label())));
+                let ask = self
+                    .keymap
+                    .of_action(Action::Ask)
+                    .map_or_else(String::new, |key| format!("; {key} asks for the least with which a goal is reached"));
+                let verb = if kind == LimitKind::Devices { "are" } else { "is" };
+                self.message = Some((Tone::Refused, format!("{} {verb} enough for a plan{ask}", kind.label())));
                 vec![]
             }
         }

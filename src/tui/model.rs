@@ -382,7 +382,7 @@ impl Model {
             watch: request.watch,
             readings: (0, 0),
             demo: request.demo.then(|| Demo::new(Instant::now())),
-            keymap: if request.ascii { request.keymap.in_words() } else { request.keymap },
+            keymap: if request.ascii || request.console { request.keymap.in_words() } else { request.keymap },
             theme,
             depth: request.depth,
             theme_directory: request.theme_directory,

@@ -362,7 +362,7 @@ impl Model {
         let planner = self.current_planner();
         let own = || self.options[self.planner].clone();
         match self.lines() {
-            Lines::One => vec![Series::new(planner, own())],
+            Lines::One => vec![Series { label: planner.info().name.into(), ..Series::new(planner, own()) }],
             Lines::Planners => (0..self.planners.len())
                 .filter(|&i| self.refusals[i].is_none() && (self.stands_alone(i) || i == self.planner))
                 .filter(|&i| self.objective_of(i) == self.objective_of(self.planner))

@@ -34,7 +34,7 @@ fn a_plan_that_rests_is_asked_about() {
     assert!(!screen.text().contains("2x bandwidth"), "it has not rested long enough");
     screen.wait(Duration::from_millis(100));
     let text = screen.text();
-    assert!(line(&text, "binding limits:").contains("devices -47.5%"), "{text}");
+    assert!(line(&text, "binding limits, without each:").contains("devices 1.90x faster"), "{text}");
     // What it tells of the batch is what the simulator makes of it once it is taken.
     let told = line(&text, "+8 devices").split("+8 devices").nth(1).unwrap().trim().to_string();
     assert!(told.contains("x faster"), "{text}");
@@ -97,7 +97,7 @@ fn who_does_not_wait_asks_by_key() {
     screen.act(Action::Show(View::Timeline));
     screen.keys("w");
     assert_eq!(screen.view(), View::Stages);
-    assert!(line(&screen.text(), "binding limits:").contains("devices"));
+    assert!(line(&screen.text(), "binding limits, without each:").contains("devices"));
 }
 
 #[test]

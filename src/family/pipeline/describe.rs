@@ -11,7 +11,7 @@ use crate::{
 
 impl Describe for PiperProfile {
     fn columns(&self) -> &'static [(&'static str, usize)] {
-        &[("time", 11), ("parameterSize", 14), ("memory", 11), ("degrees", 11)]
+        &[("time", 11), ("param size", 11), ("memory", 11), ("degrees", 11)]
     }
 
     fn cells(&self, members: &[usize]) -> Vec<String> {
@@ -34,7 +34,7 @@ impl Describe for PiperProfile {
     }
 
     fn details(&self, node: usize) -> Vec<Detail> {
-        let titles = ["t", "mode", "time", "parameterSize", "memory for y microbatches in flight"];
+        let titles = ["t", "mode", "time", "param size", "memory for y microbatches in flight"];
         let mut lines = vec![Detail::Row { title: true, cells: titles.map(String::from) }];
         for degree in &self.nodes[node].degrees {
             for mode in &degree.modes {

@@ -120,7 +120,7 @@ impl Describe for PlacementProfile {
 
     // Only this profile has nodes of both passes.
     fn flows_of(&self) -> &'static str {
-        "both passes of a sample"
+        if self.nodes.iter().any(|node| node.backward) { "both passes of a sample" } else { "of a sample" }
     }
 
     fn stage_groups(&self, _workload: &Workload, stage: &Stage) -> Vec<Vec<usize>> {

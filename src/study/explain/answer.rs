@@ -65,14 +65,23 @@ impl Answer {
 
     /// The difference for people: `-10.9%`, `+38.6% at most`.
     pub fn difference(&self) -> Option<String> {
-        let (change, gain) = (self.change?, self.gain()?);
-        let word = match (self.certainty, gain >= 0.0) {
+        Some(format!("{}{}", signed_percent(self.change?), self.sureness()?))
+    }
+
+    /// The same where a sign could be misread: `1.94x faster`, `5.6% slower at most`.
+    pub fn in_words(&self) -> Option<String> {
+        let change = self.change?;
+        let rate = if self.less_is_better { 1.0 / (1.0 + change) } else { 1.0 + change };
+        Some(format!("{}{}", units::faster(rate), self.sureness()?))
+    }
+
+    fn sureness(&self) -> Option<&'static str> {
+        Some(match (self.certainty, self.gain()? >= 0.0) {
             (Certainty::Exact, _) => "",
             (Certainty::AtLeast, true) | (Certainty::AtMost, false) => " at least",
             (Certainty::AtMost, true) | (Certainty::AtLeast, false) => " at most",
             (Certainty::About, _) => " or so",
-        };
-        Some(format!("{}{word}", signed_percent(change)))
+        })
     }
 }
 

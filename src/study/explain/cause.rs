@@ -68,6 +68,8 @@ pub struct Cause {
     pub gain: f64,
     /// The difference for people.
     pub difference: String,
+    /// The same in words: `1.94x faster`, `5.6% faster at most`.
+    pub words: String,
     /// How sure the difference is.
     pub certainty: Certainty,
     /// [`Answer::parts`].
@@ -99,13 +101,15 @@ pub(super) fn cause(base: &Base, answer: &Answer, answers: &[Answer]) -> Option<
         value,
         gain,
         difference: answer.difference()?,
+        words: answer.in_words()?,
         certainty: answer.certainty,
         parts: answer.parts.clone(),
     };
     if kind == CauseKind::Degrees {
         // A perfect split is a bound, not a promise.
         cause.certainty = Certainty::AtMost;
-        cause.difference = Answer { certainty: Certainty::AtMost, ..answer.clone() }.difference()?;
+        let at_most = Answer { certainty: Certainty::AtMost, ..answer.clone() };
+        (cause.difference, cause.words) = (at_most.difference()?, at_most.in_words()?);
     }
     Some(cause)
 }

@@ -44,13 +44,12 @@ pub fn best_per_unit<'a>(lines: impl Iterator<Item = &'a [(f64, f64)]>) -> f64 {
     lines.flatten().filter(|(x, _)| *x > 0.0).map(|(x, rate)| rate / x).fold(0.0, f64::max)
 }
 
-/// The first point after which twice as much gives less than [`LEAST_GAIN`].
+/// The first point from which on twice as much always gives less than [`LEAST_GAIN`].
 pub fn knee(rates: &[(f64, f64)]) -> Option<Knee> {
     let double = |x: f64| rates.iter().find(|(other, _)| (other / (2.0 * x) - 1.0).abs() <= NEAR);
-    rates.iter().find_map(|&(x, rate)| {
-        let gain = double(x)?.1 / rate;
-        (gain < LEAST_GAIN).then_some(Knee { x, gain })
-    })
+    let gains: Vec<Knee> = rates.iter().filter_map(|&(x, rate)| Some(Knee { x, gain: double(x)?.1 / rate })).collect();
+    let from = gains.iter().rposition(|knee| knee.gain >= LEAST_GAIN).map_or(0, |last| last + 1);
+    gains.into_iter().nth(from)
 }
 
 /// What the curves say, a sentence each: who leads where, where a unit does most, where the knee is.

@@ -20,6 +20,8 @@ pub(in crate::tui) struct Facts {
     pub title: String,
     /// `devices 22–29`.
     pub devices: String,
+    /// What its times are of; empty where there is nothing to tell them from.
+    pub per: &'static str,
     /// What its time goes into, seconds a microbatch; nothing is left out but what no stage has.
     pub time: Vec<(Activity, &'static str, f64)>,
     /// What its memory is made of, bytes.
@@ -49,6 +51,12 @@ impl Facts {
             machines => machines.to_string(),
         };
         facts.time = match simulated {
+            // The simulator knows a step of operators as two passes, not what each is made of.
+            _ if shown.operators.is_some() => vec![
+                (Activity::Forward, "compute", scored.compute_s),
+                (Activity::Communication, "transfers", scored.communication_s),
+                (Activity::Recompute, "all-reduce", scored.sync_s),
+            ],
             // What passes hand over is within them in the simulator, and apart in the check.
             Some(simulated) if within_passes(simulated, scored) => planned(simulated, index, scored),
             Some(simulated) => time(simulated, index),
@@ -61,7 +69,8 @@ impl Facts {
         let peak = simulated.and_then(|simulated| simulated.timeline.peak_memory_bytes.get(index).copied());
         facts.peak_bytes = (!names.is_cpu(index)).then(|| peak.unwrap_or(scored.memory_bytes));
         facts.rows.push(("nodes", stage.nodes.len().to_string()));
-        if names.degrees {
+        if names.degrees && shown.operators.is_none() {
+            facts.per = "a microbatch on a replica";
             facts.rows.push((DEGREES, format!("{} × {}", stage.data_parallel, stage.tensor_parallel)));
         }
         if scored.in_flight > 0 {
@@ -78,7 +87,8 @@ impl Facts {
                 facts.rows.push(("waited for", units::seconds(times.critical_s)));
             }
             None if plan.stages.len() > 1 => {
-                let slack = score.slowest_s - scored.load_s;
+                // As the parts above: of a microbatch, which each of the replicas has one of.
+                let slack = (score.slowest_s - scored.load_s) * f64::from(stage.data_parallel.max(1));
                 let told = if score.bottleneck() == Some(index) { "slowest".into() } else { units::seconds(slack) };
                 facts.rows.push(("slack", told));
             }

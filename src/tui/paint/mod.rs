@@ -9,4 +9,5 @@ pub(in crate::tui) mod map_layout;
 pub(in crate::tui) mod moment;
 pub(in crate::tui) mod shades;
 pub(in crate::tui) mod stage_block;
+pub(in crate::tui) mod stage_line;
 pub(in crate::tui) mod strip;

@@ -30,7 +30,12 @@ pub(in crate::tui) struct Block<'a> {
 impl Block<'_> {
     fn title(&self, width: usize) -> Line<'static> {
         let theme = self.theme;
-        let title = vec![Span::styled("█ ", self.hue), Span::styled(self.facts.title.clone(), theme.bold(Role::Text))];
+        let mut title =
+            vec![Span::styled("█ ", self.hue), Span::styled(self.facts.title.clone(), theme.bold(Role::Text))];
+        let taken = 2 + [&self.facts.title, &self.facts.devices].iter().map(|text| text.chars().count()).sum::<usize>();
+        if !self.facts.per.is_empty() && taken + self.facts.per.len() + 4 <= width {
+            title.push(Span::styled(format!("  {}", self.facts.per), theme.fg(Role::Muted)));
+        }
         ends(title, Span::styled(self.facts.devices.clone(), theme.fg(Role::Muted)), width)
     }
 

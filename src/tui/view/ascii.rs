@@ -58,6 +58,7 @@ fn in_code_page_437(c: char) -> Option<char> {
         '╱' => '/',
         '╲' => '\\',
         '⇧' => '^',
+        '▔' => '▀',
         // Braille: lines of dots.
         '\u{2801}'..='\u{28ff}' => '·',
         '\u{2800}' => ' ',

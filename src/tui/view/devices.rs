@@ -356,7 +356,7 @@ fn row_spans(
             Span::styled("● ", hue(model, plan, i)),
             Span::styled(fit(shown.names.long(i), LEFT - 15), theme.bold(Role::Text)),
             Span::styled(fit_right(&stage.nodes.len().to_string(), 4), theme.fg(Role::Muted)),
-            Span::styled(fit(" nodes", 8), theme.fg(Role::Muted)),
+            Span::styled(fit(if stage.nodes.len() == 1 { " node" } else { " nodes" }, 8), theme.fg(Role::Muted)),
         ],
         _ => {
             let sign = match (stage.device_count() > 1, model.device_unfolded.contains(&i)) {

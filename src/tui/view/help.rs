@@ -56,7 +56,8 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
     let top = 2 + meant.len() as u16;
     frame.render_widget(Paragraph::new(meant), rows(inner, 2, inner.height));
     let whole = rows(inner, top, inner.height);
-    let list = Rect { width: (whole.width + 1) / beside - u16::from(beside > 1) * 2, ..whole };
+    // The last column of all is the scrollbar's.
+    let list = Rect { width: (whole.width + 1) / beside - if beside > 1 { 3 } else { 2 }, ..whole };
     // The first column goes on in the second.
     let places: Vec<Rect> = (0..beside)
         .flat_map(|column| {

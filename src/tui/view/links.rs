@@ -60,11 +60,14 @@ impl Matrix<'_> {
         // The neighbour that the selected stage sends to is seen with it.
         let right = scrolled((selected + 1).min(count - 1), columns, count);
         let top = scrolled(selected, seen, count);
-        let part = if columns < count || seen < count {
-            format!(", {}–{} of {count}", top + 1, top + seen)
-        } else {
-            String::new()
-        };
+        // What is seen of it stands where it is not cut.
+        let mut part = String::new();
+        if seen < count {
+            part += &format!(" {}–{} of {count}", top + 1, top + seen);
+        }
+        if columns < count {
+            part += &format!(" to {}–{} of {count}", right + 1, right + columns);
+        }
         // Gradients of activations go back on the same links.
         let what = family::of(&self.shown.workload).flows_of();
         let fullest = self.flows().max_by(|a, b| a.amount.value().total_cmp(&b.amount.value()));
@@ -72,7 +75,7 @@ impl Matrix<'_> {
             let name = |stage| self.shown.names.caption(stage);
             format!("; most from {} to {}: {}", name(flow.from), name(flow.to), self.figure(flow))
         });
-        let mut lines = vec![title(&format!("who sends to whom: {what}{most}{part}"), width, self.theme)];
+        let mut lines = vec![title(&format!("who sends to whom{part}: {what}{most}"), width, self.theme)];
         let mut head = vec![Span::styled(fit("  from / to", NAME), self.theme.fg(Role::Muted))];
         // Numbers of two digits leave no blank: every fifth stage has its own.
         for to in right..right + columns {

@@ -89,7 +89,9 @@ pub(super) fn words(theme: &Theme, role: Role) -> Style {
 /// Every part's sign and name, as many as fit.
 pub(super) fn legend(parts: &[LoadPart], theme: &Theme, width: usize) -> Vec<Span<'static>> {
     let mut used = 0;
-    let texts = parts.iter().map(|part| (format!("{}{} ", part.fill, part.name), part.role));
+    // As the bars are: where fills tell nothing, colours do.
+    let sign = |part: &LoadPart| if theme.color(part.role) == Color::Reset { part.fill } else { "■" };
+    let texts = parts.iter().map(|part| (format!("{}{} ", sign(part), part.name), part.role));
     let fitting = texts.take_while(|(text, _)| {
         used += text.chars().count();
         used <= width + 1

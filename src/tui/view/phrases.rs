@@ -38,8 +38,20 @@ pub(super) fn flow(phrases: Vec<Phrase>, gap: &'static str, width: usize, most: 
             break;
         }
     }
-    if let Some(line) = lines.last_mut().filter(|line| left_out && of(line) + 2 <= width) {
-        line.push(Span::raw(" …"));
+    if let Some(line) = lines.last_mut().filter(|_| left_out) {
+        // Words make way for the sign.
+        while of(line) + 2 > width {
+            let Some(span) = line.last_mut() else { break };
+            let shorter = span.content.trim_end().rsplit_once(' ').map(|(before, _)| before.to_string());
+            match shorter {
+                Some(text) if !text.is_empty() => span.content = text.into(),
+                _ if line.len() > 1 => drop(line.pop()),
+                _ => break,
+            }
+        }
+        if of(line) + 2 <= width {
+            line.push(Span::raw(" …"));
+        }
     }
     lines.into_iter().map(Line::from).collect()
 }

@@ -34,6 +34,7 @@ use crate::{
             facts::Facts,
             shades::Shades,
             stage_block::Block,
+            stage_line,
             strip::{self, Rows, Strip},
         },
         shown::ShownRun,
@@ -58,7 +59,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     let hue = Style::new().fg(shades.color(shades.stage(selected, plan.stages.len())));
     let limit = shown.limits.memory_bytes;
     let block = Block { theme: &theme, shades: &shades, facts: &facts, hue, limit };
-    let told = if area.height >= WITH_BLOCK && area.width >= WIDE { block.wide_height() + 1 } else { 0 };
+    let told = match area.height >= WITH_BLOCK && area.width >= WIDE {
+        true => block.wide_height() + 1,
+        // Without room for the block a line of it, once every stage has its own.
+        false => u16::from(area.height > needed),
+    };
     // The selected stage and what would help stand right below the stages, not at the bottom edge.
     let whole = area;
     let area = rows(area, 0, (needed + told).saturating_add(would_help::MOST));
@@ -73,7 +78,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     frame.render_widget(titles(shown, plan, score, columns, &theme), rows(area, 3, 2));
     let table = rows(area, 5, area.height.saturating_sub(5 + told));
     model.stages.draw(frame, table, &theme);
-    if told > 0 {
+    if told == 1 {
+        let phrases = stage_line::stage(&theme, &facts, hue, limit);
+        frame.render_widget(stage_line::line(phrases, area.width.into()), rows(area, area.height - 1, 1));
+    } else if told > 0 {
         block.draw_wide(frame, rows(area, area.height.saturating_sub(told), told - 1));
     }
 }

@@ -60,7 +60,11 @@ fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
     if timeline.events.is_empty() {
         return vec![schedule, vec![Span::raw("nothing is simulated")]];
     }
-    let of = if width < 84 { String::new() } else { format!(" of {} microbatches", simulated.pipeline.microbatches) };
+    let of = if width < 84 {
+        String::new()
+    } else {
+        format!(" of {}", units::counted(simulated.pipeline.microbatches as usize, "microbatch"))
+    };
     let batch = format!("{} per batch", units::seconds(timeline.iteration_s));
     vec![
         schedule,
@@ -155,6 +159,10 @@ fn path(simulated: &Simulated, (marked, key): (bool, Option<String>), theme: &Th
     };
     let mut phrases =
         vec![vec![Span::styled(mark, theme.bold(Role::Accent)), Span::styled(lead, theme.fg(Role::Muted))]];
-    phrases.extend(of_text(&simulated.path.summary()).into_iter().map(|phrase| vec![Span::raw(phrase)]));
+    phrases.extend(
+        of_text(&simulated.path.summary_with(&|stage| simulated.shown.names.long(stage).to_string()))
+            .into_iter()
+            .map(|phrase| vec![Span::raw(phrase)]),
+    );
     phrases
 }

@@ -149,7 +149,7 @@ fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: usi
             Span::raw(clip(&list(workload.dag.out_edges(node), false), width.saturating_sub(5))),
         ]),
     ];
-    lines.extend(node_rows::details(workload, node).into_iter().map(|(title, text)| {
+    lines.extend(node_rows::details(workload, node, width).into_iter().map(|(title, text)| {
         let text = clip(&text, width);
         if title { Line::styled(text, muted) } else { Line::raw(text) }
     }));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ─ What would help: one change each, simulated ─ w choose  W hide ─
-//! binding limits, as planned: devices -49.9%, memory -21.9%
+//! binding limits, without each: devices 2.00x faster, memory 1.28x faster
 //! 2x devices    19.3 s  1.94x faster   memory 10 GiB  36.2 s  3.3% faster
 //! 2x bandwidth  35.8 s  4.6% faster    9 stages       37.9 s  1.4% slower
 //! ```
@@ -22,7 +22,6 @@ use crate::{
         rivals::Rival,
     },
     tui::{
-        changes::difference,
         model::{Hit, Model},
         theme::{Role, Theme},
         would_help::{Phase, Tried, WouldHelp},
@@ -147,15 +146,15 @@ fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
         };
         return Line::styled(text, theme.fg(Role::Muted));
     }
-    let told = |cause: &Cause| format!("{} {}", cause.kind.title(), cause.difference);
+    let told = |cause: &Cause| format!("{} {}", cause.kind.title(), cause.words);
     let mut text = help.causes.iter().map(told).collect::<Vec<_>>().join(", ");
     if let Some(memory) = help.causes.iter().find(|cause| !cause.how.is_empty() && cause.kind.explains()) {
         let longer = format!("{text}   {} {}", memory.kind.title(), memory.how);
-        if longer.width() + 16 <= width {
+        if longer.width() + 31 <= width {
             text = longer;
         }
     }
-    let head = Span::styled("binding limits: ", theme.bold(Role::Warning));
+    let head = Span::styled("binding limits, without each: ", theme.bold(Role::Warning));
     let room = width.saturating_sub(head.width());
     Line::from(vec![head, Span::raw(whole(&text, room))])
 }
@@ -222,11 +221,11 @@ fn cell(tried: &Tried, base: &Base) -> [String; 3] {
     let Some(simulated) = tried.simulated else {
         let value = tried.answer.value.map_or_else(|| "no plan".into(), |value| base.show(value));
         let value = value.trim_end_matches("/sample").trim_end_matches(" one device").to_string();
-        let told = tried.rate().map(|rate| format!("{}, planned", difference(rate)));
+        let told = tried.rate().map(|rate| format!("{}, planned", units::faster(rate)));
         return [label, value, told.unwrap_or_default()];
     };
     let batch = simulated.batch_s.map(units::seconds).unwrap_or_default();
-    [label, batch, difference(simulated.rate)]
+    [label, batch, units::faster(simulated.rate)]
 }
 
 /// Colour of a difference; its words say the same.
