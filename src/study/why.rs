@@ -40,7 +40,23 @@ pub fn why(first: Named<'_>, second: Named<'_>) -> Option<String> {
         .filter_map(|reason| reason(fast, slow))
         .collect();
     let told = if reasons.is_empty() { "none of the figures here tells why".into() } else { reasons.join(", ") };
-    Some(format!("{} is {times:.2}x faster than {}: {told}.", fast.name, slow.name))
+    let despite = despite(fast, slow).map_or_else(String::new, |despite| format!(", though {despite}"));
+    Some(format!("{} is {times:.2}x faster than {}: {told}{despite}.", fast.name, slow.name))
+}
+
+/// What speaks against the faster plan: it idles more.
+fn despite(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
+    let bubble = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.bubble);
+    let (own, other) = (bubble(fast)?, bubble(slow)?);
+    if own <= other + POINT {
+        return None;
+    }
+    let stages = |plan: Named<'_>| plan.entry.plan.as_ref().map(|plan| plan.stages.len());
+    let more = match (stages(fast)?, stages(slow)?) {
+        (own, other) if own > other => format!("its {own} stages against {other} idle more, "),
+        _ => String::new(),
+    };
+    Some(format!("{more}bubble {} against {}", units::percent(own), units::percent(other)))
 }
 
 /// Fewer stages, or a schedule that idles less.
@@ -143,6 +159,8 @@ mod tests {
         assert!(told.starts_with(&format!("P is {times:.2}x faster than E: ")) && told.ends_with('.'), "{told}");
         let slowest = |entry: &ComparedPlan| entry.score.as_ref().unwrap().slowest_s;
         assert_eq!(told.contains("slowest stage"), slowest(&piper) < slowest(&equal) * (1.0 - ALIKE), "{told}");
+        let bubble = |entry: &ComparedPlan| entry.simulated.as_ref().unwrap().bubble;
+        assert_eq!(told.contains(", though "), bubble(&piper) > bubble(&equal) + POINT, "{told}");
         let same = why(named("A", &piper), named("B", &piper)).unwrap();
         assert_eq!(same, "A and B take the same time within half a percent.");
         assert_eq!(why(named("A", &piper), named("B", &ComparedPlan { simulated: None, ..equal.clone() })), None);

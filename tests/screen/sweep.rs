@@ -196,7 +196,7 @@ fn axes_are_told_in_units_and_not_cut() {
     screen.focus(Focus::View);
     screen.keys("6");
     let text = screen.text();
-    assert!(text.contains("200 Gop ┤") && text.contains("● pase  97.1 Gop"), "{text}");
+    assert!(text.contains("200 Gop ┤") && text.contains("● PaSE  97.1 Gop"), "{text}");
     screen.keys("x");
     let text = screen.text();
     assert!(line_below(&text, '┴').contains("TFLOPS"), "{text}");

@@ -69,7 +69,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &AskF
         told.push((format!("… asking: {} so far", crate::units::counted(form.curve.len(), "re-plan")), Role::Accent));
     } else {
         told.push(("Enter asks; every value asked is a re-plan".into(), Role::Muted));
-        told.push((clip(&format!("as a command: plantui seek … {}", form.call()), width), Role::Muted));
+        let call = format!("as a command: plantui seek … {}", form.call());
+        told.extend(wrap(&call, width).into_iter().map(|text| (text, Role::Muted)));
     }
     let most = usize::from(inner.height.saturating_sub(4));
     for (at, (text, role)) in told.iter().take(most).enumerate() {

@@ -19,8 +19,6 @@ use crate::{
     units,
 };
 
-/// Cells at the left for the values of the axis.
-const LABEL: u16 = 14;
 /// Lines that the chart takes of a view.
 pub(super) const HEIGHT: u16 = 9;
 
@@ -46,15 +44,16 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, course: &Convergence, them
     ];
     frame.render_widget(ratatui::text::Line::from(line.to_vec()), rows(area, 0, 1));
     let grid = rows(area, 1, area.height.saturating_sub(2));
-    let Some((low, high)) = course.range().filter(|_| grid.width > LABEL + 4 && grid.height > 1) else {
+    let label = course.range().map_or(0, |(low, high)| objective(low).len().max(objective(high).len()) as u16 + 2);
+    let Some((low, high)) = course.range().filter(|_| grid.width > label + 4 && grid.height > 1) else {
         frame.render_widget(Span::styled("nothing was found yet", muted), grid);
         return;
     };
     for (value, y) in [(high, grid.y), (low, grid.bottom() - 1)] {
-        let text = fit_right(&objective(value), LABEL as usize - 2) + " ┤";
+        let text = fit_right(&objective(value), label as usize - 2) + " ┤";
         frame.render_widget(Span::styled(text, muted), Rect { y, height: 1, ..grid });
     }
-    let place = Rect { x: grid.x + LABEL, width: grid.width - LABEL, ..grid };
+    let place = Rect { x: grid.x + label, width: grid.width - label, ..grid };
     draw_lines(frame.buffer_mut(), place, course, (low, high), theme);
     let end = units::seconds(course.lasted_s);
     let axis = format!("0 s{}", fit_right(&end, (place.width as usize).saturating_sub(3)));

@@ -12,8 +12,12 @@ use crate::{
     plan::{Measure, Plan, Score},
     planner::Status,
     tui::{
-        model::Model, paint::facts::of_limit, shown::ShownRun, simulated::Simulated, theme::Role,
-        view::topology::arrowed,
+        model::Model,
+        paint::facts::of_limit,
+        shown::ShownRun,
+        simulated::Simulated,
+        theme::Role,
+        view::{phrases::whole, topology::arrowed},
     },
     units,
 };
@@ -242,7 +246,9 @@ fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> O
     let (_, score) = shown.plan()?;
     if let [first, more @ ..] = score.violations.as_slice() {
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
-        let told: String = first.to_string().chars().take(60).collect();
+        let change = model.change().filter(|_| simulated.is_some());
+        let change = change.map_or_else(String::new, |change| format!("{}; ", change.difference));
+        let told = whole(&format!("{change}{first}"), 60);
         let broken = one("✗ breaks a limit".into(), theme.bold(Role::Bad), format!("{told}{more}"), "");
         return broken.map(|figure| Figure { vital: true, brief: "Stages tells which", ..figure });
     }
