@@ -140,7 +140,8 @@ impl Measure {
             Measure::TimePerSample => format!("{}/sample", units::seconds(value)),
             Measure::IterationTime => format!("{}/batch", units::seconds(value)),
             Measure::Speedup(_) => format!("{}x one device", units::number(value)),
-            Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } | Measure::OperatorCost(_) => {
+            Measure::OperatorCost(_) => units::operations(value),
+            Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => {
                 format!("{} {}", units::number(value), self.unit())
             }
         }

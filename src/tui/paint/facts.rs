@@ -70,7 +70,11 @@ impl Facts {
         facts.peak_bytes = (!names.is_cpu(index)).then(|| peak.unwrap_or(scored.memory_bytes));
         facts.rows.push(("nodes", stage.nodes.len().to_string()));
         if names.degrees && shown.operators.is_none() {
-            facts.per = "a microbatch on a replica";
+            let overlaps = simulated.is_some_and(|simulated| simulated.setup.settings.overlap && plan.stages.len() > 1);
+            facts.per = match overlaps {
+                true => "a microbatch on a replica; passes hide communication",
+                false => "a microbatch on a replica",
+            };
             facts.rows.push((DEGREES, format!("{} × {}", stage.data_parallel, stage.tensor_parallel)));
         }
         if scored.in_flight > 0 {

@@ -19,7 +19,7 @@ use crate::{
 /// Cells of the strip and of the bar, each with the gap before it, and of the words behind the bar.
 const STRIP: (usize, usize) = (14, 30);
 const BAR: (usize, usize) = (10, 24);
-const WORDS: usize = 13;
+const WORDS: usize = 14;
 const GAP: usize = 2;
 
 /// Cells of the bars before the figures of bubble and memory, and with their gap.

@@ -43,7 +43,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Open
         let name = match candidate {
             Candidate::Listed(i) => printable(&form.names[*i]),
             Candidate::Typed(path) => printable(&path.display().to_string()),
-            Candidate::Inside(path) => printable(&path.display().to_string()) + if path.is_dir() { "/" } else { "" },
+            // The folder stands in the line that is typed.
+            Candidate::Inside(path) => {
+                let name = path.file_name().unwrap_or(path.as_os_str());
+                printable(&name.to_string_lossy()) + if path.is_dir() { "/" } else { "" }
+            }
         };
         let recent = matches!(candidate, Candidate::Listed(i) if *i < form.recent);
         let facts = form.facts(candidate);

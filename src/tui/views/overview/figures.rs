@@ -259,7 +259,7 @@ fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> O
             None => Role::Muted,
         };
         let style = if change.bright { theme.bold(role) } else { theme.fg(role) };
-        return one(change.difference, style, change.than, "");
+        return one(change.difference, style, change.than, "").map(|figure| Figure { vital: true, ..figure });
     }
     let gap = shown.outcome.gap();
     match (shown.outcome.status, gap) {
