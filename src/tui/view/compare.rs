@@ -312,12 +312,15 @@ fn row_spans(
     ];
     if !valid && compared.entry.simulated.is_none() {
         let why = match compared.entry.status {
-            Some(Status::Infeasible) if compared.entry.plan.is_none() => "no plan keeps the limits",
+            // Its planner says what is in the way.
+            Some(Status::Infeasible) if compared.entry.plan.is_none() => {
+                compared.entry.remarks.first().map_or("no plan keeps the limits", String::as_str)
+            }
             Some(Status::Cancelled) => "stopped before it had a plan",
             _ => "the plan is not valid",
         };
-        let left = columns.columns.iter().map(|(_, width)| width).sum::<usize>();
-        spans.push(Span::styled(clip(&format!("  {why}"), left), theme.fg(Role::Muted)));
+        let left = columns.columns.iter().map(|(_, width)| width).sum::<usize>() + columns.strip + columns.bar;
+        spans.push(Span::styled(format!("  {}", whole(why, left.saturating_sub(2))), theme.fg(Role::Muted)));
         return spans;
     }
     if columns.strip > 0 {
