@@ -419,8 +419,9 @@ pub(super) mod tests {
             fine.out.push(to);
             fine.into.push([3, 1].into_iter().filter_map(|back| v.checked_sub(back)).collect());
             fine.seconds.push((1 + random.next() % 9) as f64);
-            (fine.bytes.push(1.0), fine.parameters.push(1.0), fine.kept.push(1.0), fine.order.push(v));
+            fine.order.push(v);
         }
+        (fine.bytes, fine.parameters, fine.kept) = (vec![1.0; n], vec![1.0; n], vec![1.0; n]);
         assert!(fine.len() - runs(&fine, MOST_VERTICES).len() <= MOST_VERTICES);
         let merges = coarsen(&fine, MOST_VERTICES - 40, 1.0, 1.0, &Search::default());
         for count in [MOST_VERTICES - 40, MOST_VERTICES, 3000, n] {

@@ -24,8 +24,8 @@
 //!
 //! Where the number of stages is given, there is a table of `F` for every number of them, each made from the one before.
 //! Time `O(pairs in the windows · degrees · |F|)`, memory `O(sets · |F|)`, both times the number of stages where that is
-//! given; no pair of sets is ever stored. Threads share out sets of one size, or the inner sets of each where these
-//! are few; `F` is the same for any number of threads.
+//! given; no pair of sets is ever stored. Threads share out sets of one size; `F` is the same for any number
+//! of threads.
 
 use std::{
     ops::Range,
@@ -43,7 +43,7 @@ use super::{
     rest::{Borders, Rest},
     settings::PiperSettings,
     sources::{Heavier, Sources},
-    worker::{Share, Worker},
+    worker::Worker,
 };
 use crate::{plan::WarmUp, planner::Search};
 
@@ -141,16 +141,14 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Slack for rounding when device-seconds are turned into whole devices.
 const ROUNDING: f64 = 1e-9;
 
-/// Sets of one size are shared out among threads if there are at least so many of them.
+/// Sets of one size are shared out among threads if there are at least so many of them. The inner sets of a single one are
+/// not: what one half finds first spares most of the other.
 pub(super) const SHARED_OUT: usize = 12;
-/// Else the inner sets of each are, from this many smaller sets on.
-const MANY_INNER: usize = 200;
 
 impl<'m, 'a> Crew<'m, 'a> {
     /// As many workers as there are threads, or one where there is too little to share out.
     pub(super) fn new(model: &'m PiperModel<'a>, settings: &PiperSettings, memory_bytes: f64) -> Self {
-        let many = model.widest_level() >= SHARED_OUT || model.sets.len() > MANY_INNER;
-        let threads = if many { rayon::current_num_threads() } else { 1 };
+        let threads = if model.widest_level() >= SHARED_OUT { rayon::current_num_threads() } else { 1 };
         let worker = |_| Worker::new(Oracle::new(model, settings, memory_bytes, threads));
         let (heavier, borders, lean) = (Heavier::new(model), Borders::new(model), Lean::new(model));
         let rounds_on = settings.warm_up == WarmUp::Cumulative;
@@ -261,7 +259,7 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
             let found = if workers.len() > 1 && level.len() >= SHARED_OUT {
                 self.level(level.clone(), workers, search)
             } else {
-                level.clone().map(|outer| Some((outer, self.alone(outer, workers, search)?))).collect()
+                level.clone().map(|outer| Some((outer, self.alone(outer, &mut workers[0], search)?))).collect()
             };
             let Some(found) = found else { return false };
             for (outer, found) in found {
@@ -293,32 +291,16 @@ impl<'m, 'a> Probe<'_, 'm, 'a> {
                 if outer >= level.end || search.cancelled() {
                     return found;
                 }
-                found.push((outer, worker.frontier(self, outer, Share::ALL)));
+                found.push((outer, worker.frontier(self, outer)));
             }
         };
         let found: Vec<Vec<(usize, Vec<FoundPair>)>> = workers.par_iter_mut().map(one).collect();
         (!search.cancelled()).then(|| found.into_iter().flatten().collect())
     }
 
-    /// The frontier of one set, its inner sets shared out among all where there are many; `None` if cancelled.
-    fn alone(&self, outer: usize, workers: &mut [Worker<'m, 'a>], search: &Search) -> Option<Vec<FoundPair>> {
-        if search.cancelled() {
-            return None;
-        }
-        let hands = workers.len();
-        if hands == 1 || outer < MANY_INNER {
-            return Some(workers[0].frontier(self, outer, Share::ALL));
-        }
-        let share = |(hand, worker): (usize, &mut Worker<'m, 'a>)| worker.frontier(self, outer, Share { hand, hands });
-        let mut pairs: Vec<FoundPair> = workers.par_iter_mut().enumerate().flat_map_iter(share).collect();
-        pairs.sort_unstable();
-        let mut fewest = NONE;
-        pairs.retain(|&(_, devices, _)| {
-            let undominated = devices < fewest;
-            fewest = fewest.min(devices);
-            undominated
-        });
-        Some(pairs)
+    /// The frontier of one set; `None` if cancelled.
+    fn alone(&self, outer: usize, worker: &mut Worker<'m, 'a>, search: &Search) -> Option<Vec<FoundPair>> {
+        (!search.cancelled()).then(|| worker.frontier(self, outer))
     }
 
     /// Sets that come next after a first stage of one of the sets with a node less, if these are known, and those that did for

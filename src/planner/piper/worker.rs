@@ -13,16 +13,6 @@ use super::{
 
 /// With more inner sets than this in the windows of a set, walking down from it is faster than trying them all.
 const MANY_CANDIDATES: usize = 10_000;
-/// Every so many inner sets from the first of its own on.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Share {
-    pub(super) hand: usize,
-    pub(super) hands: usize,
-}
-
-impl Share {
-    pub(super) const ALL: Share = Share { hand: 0, hands: 1 };
-}
 
 /// A set whose stages are tried.
 struct Outer {
@@ -62,8 +52,8 @@ impl<'m, 'a> Worker<'m, 'a> {
         self.stamps = vec![NONE; sets];
     }
 
-    /// The undominated pairs of a set, from those of a share of all smaller ones, each with the set behind its first stage.
-    pub(super) fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize, share: Share) -> Vec<FoundPair> {
+    /// The undominated pairs of a set, from those of all smaller ones, each with the set behind its first stage.
+    pub(super) fn frontier(&mut self, probe: &Probe<'_, '_, '_>, outer: usize) -> Vec<FoundPair> {
         let least = probe.earlier.map(|earlier| &earlier.least[outer]);
         let most = self.scratch.begin(|by_replicas| probe.too_many_devices(outer, by_replicas), least);
         if self.scratch.is_closed() {
@@ -74,32 +64,31 @@ impl<'m, 'a> Worker<'m, 'a> {
         let within = Within::new(probe.model, probe.question.target, self.oracle.memory_bytes());
         let outer = Outer { set: outer, most, crossings, figures, within };
         // What comes next for a smaller set mostly does for this one: with few devices known, most others are out at once.
-        // These are so few that they are not shared out.
         for inner in probe.behind_smaller(outer.set) {
             if probe.useful_pairs(inner as usize).last().is_some_and(|&(_, devices)| devices < most) {
                 self.extend_all(probe, &outer, inner as usize);
             }
         }
         if !self.scratch.is_closed() {
-            self.try_others(probe, &outer, share);
+            self.try_others(probe, &outer);
         }
         self.scratch.collect()
     }
 
-    /// Tries the stages in front of a share of all smaller sets.
-    fn try_others(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer, share: Share) {
+    /// Tries the stages in front of all smaller sets.
+    fn try_others(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer) {
         let &Outer { set, most, .. } = outer;
         let windows = probe.windows(set, most);
         let candidates: usize = windows.iter().map(|(from, to)| to - from).sum();
         if candidates > MANY_CANDIDATES && probe.model.sets.below(set).is_some() {
-            self.walk(probe, outer, share);
+            self.walk(probe, outer);
             return;
         }
         let (device_seconds, target) = (probe.model.device_seconds[set], probe.question.target);
         let room = f64::from(most) + probe.room();
         let row = probe.model.sets.row(set);
         for (from, to) in windows {
-            for position in (from + share.hand..to).step_by(share.hands) {
+            for position in from..to {
                 if !probe.sources.is_within(position, row) {
                     continue;
                 }
@@ -117,7 +106,7 @@ impl<'m, 'a> Worker<'m, 'a> {
                 }
             }
         }
-        for &inner in probe.sources.unsettled(&probe.model.sets, set).iter().skip(share.hand).step_by(share.hands) {
+        for &inner in probe.sources.unsettled(&probe.model.sets, set) {
             if probe.useful_pairs(inner as usize).last().is_some_and(|&(_, devices)| devices < most) {
                 self.extend_all(probe, outer, inner as usize);
             }
@@ -126,7 +115,7 @@ impl<'m, 'a> Worker<'m, 'a> {
 
     /// Visits the inner sets of `outer` from the largest down, each once, and turns back where the stage has become too
     /// slow or too large for any degree: larger stages only get worse.
-    fn walk(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer, share: Share) {
+    fn walk(&mut self, probe: &Probe<'_, '_, '_>, outer: &Outer) {
         let &Outer { set: whole, most, .. } = outer;
         self.stamps[whole] = whole as u32;
         self.stack.clear();
@@ -153,8 +142,7 @@ impl<'m, 'a> Worker<'m, 'a> {
                     continue;
                 }
                 self.stack.push(inner as u32);
-                let own = inner % share.hands == share.hand;
-                if own && probe.useful_pairs(inner).last().is_some_and(|&(_, devices)| devices < most) {
+                if probe.useful_pairs(inner).last().is_some_and(|&(_, devices)| devices < most) {
                     self.extend_all(probe, outer, inner);
                 }
             }

@@ -66,7 +66,7 @@ fn with_profile(workload: &Workload, format: Format, profile: Profile, limits: F
         profile,
         limits,
         provenance: workload.provenance.clone(),
-        recipe: workload.recipe.clone(),
+        recipe: workload.recipe,
         unknown_fields: workload.unknown_fields.clone(),
     }
 }
