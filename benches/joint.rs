@@ -6,7 +6,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     family,
     planner::{self, Options, Planner, Problem, Search},
     run, workload,
@@ -46,12 +46,10 @@ fn planner() -> &'static dyn Planner {
 fn problem(&(input, devices, microbatches, gib): &Cell, schedule: &str) -> Option<Problem> {
     let root = std::env::var_os("PLANTUI_REFERENCE").map(PathBuf::from)?;
     let workload = workload::load(&root.join(format!("joint/{input}.json"))).expect("a profile");
-    let overrides = Overrides {
-        devices: Some(devices),
-        microbatches: Some(microbatches),
-        memory_bytes: Some(f64::from(gib) * f64::from(1 << 30)),
-        ..Overrides::default()
-    };
+    let overrides = GivenLimits::default()
+        .with(LimitKind::Devices, devices)
+        .with(LimitKind::Microbatches, microbatches)
+        .with(LimitKind::Memory, f64::from(gib) * f64::from(1 << 30));
     let limits = family::resolve(&workload, &overrides).expect("limits");
     let settings = [format!("schedule={schedule}")];
     let options = Options::parse("joint", planner().options(), settings.iter().map(String::as_str)).expect("options");

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use plantui::{
-    cluster::{Overrides, topology},
+    cluster::{GivenLimits, LimitKind, topology},
     family,
     planner::{self, Options, Problem, Search},
     run, workload,
@@ -28,13 +28,11 @@ fn on_a_dgx_1<const CELL: usize>(bencher: divan::Bencher<'_, '_>) {
     let file = root.join(format!("hpgo/profiles/{graph}/graph.txt"));
     let workload = Arc::new(workload::load(&file).expect("a profile"));
     let dgx = topology::named("dgx-1").expect("a preset");
-    let asked = Overrides {
-        devices: Some(dgx.devices() as u32),
-        machines: Some(dgx.machines()),
-        batch: Some(128),
-        memory_bytes: dgx.memory_bytes,
-        ..Overrides::default()
-    };
+    let asked = GivenLimits::default()
+        .with(LimitKind::Devices, dgx.devices() as u32)
+        .on(Some(dgx.machines()))
+        .with(LimitKind::Batch, 128)
+        .maybe(LimitKind::Memory, dgx.memory_bytes);
     let limits = family::resolve(&workload, &asked).expect("limits");
     let planner = planner::find("parmesan").expect("the planner");
     let all = ["topology=dgx-1"].into_iter().chain(settings.iter().copied());

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Instant};
 
 use plantui::{
-    cluster::{Limits, Overrides},
+    cluster::{GivenLimits, Limits},
     family,
     planner::{self, Options, Outcome, Problem, Search},
     run,
@@ -39,7 +39,7 @@ fn main() {
             continue;
         }
         let workload = Arc::new(load(&root.join(input)).expect("a published input"));
-        let limits = family::resolve(&workload, &Overrides::default()).expect("the file has its limits");
+        let limits = family::resolve(&workload, &GivenLimits::default()).expect("the file has its limits");
         let value = |id| plan(id, &workload, &limits).objective.unwrap_or(f64::NAN);
         let (greedy, max_load) = (value("placement-latency-greedy"), value("placement-latency-dp"));
         let started = Instant::now();

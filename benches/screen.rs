@@ -10,6 +10,7 @@ use std::{
 };
 
 use plantui::{
+    cluster::LimitKind,
     tui::{Depth, Focus, Offscreen, ScreenRequest},
     workload,
 };
@@ -46,9 +47,9 @@ const CASES: [Case; 2] = [
 
 fn screen(case: &Case, (width, height): (u16, u16)) -> Offscreen {
     let mut request = ScreenRequest::new(Arc::new(workload::builtin()));
-    request.overrides.devices = Some(case.devices);
-    request.overrides.microbatches = Some(case.microbatches);
-    request.overrides.memory_bytes = Some(case.memory_gib * f64::from(1 << 30));
+    request.overrides.set(LimitKind::Devices, Some(case.devices));
+    request.overrides.set(LimitKind::Microbatches, Some(case.microbatches));
+    request.overrides.set(LimitKind::Memory, Some(case.memory_gib * f64::from(1 << 30)));
     request.theme_directory = None;
     request.depth = Depth::True;
     request.ascii = false;

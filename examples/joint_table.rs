@@ -5,7 +5,7 @@
 use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     family,
     planner::{self, Options, Problem, Search},
     run, workload,
@@ -30,12 +30,10 @@ fn main() {
             continue;
         }
         let workload = Arc::new(workload::load(&root.join("joint").join(fields[0])).expect("a profile"));
-        let overrides = Overrides {
-            devices: number(1).map(|count| count as u32),
-            microbatches: number(2).map(|count| count as u32),
-            memory_bytes: number(3).map(|gib| gib * 1024.0 * 1024.0 * 1024.0),
-            ..Overrides::default()
-        };
+        let overrides = GivenLimits::default()
+            .maybe(LimitKind::Devices, number(1).map(|count| count as u32))
+            .maybe(LimitKind::Microbatches, number(2).map(|count| count as u32))
+            .maybe(LimitKind::Memory, number(3).map(|gib| gib * 1024.0 * 1024.0 * 1024.0));
         let limits = family::resolve(&workload, &overrides).expect("limits");
         let options = Options::parse("joint", planner.options(), settings.iter().map(String::as_str)).expect("options");
         let (start, cpu) = (Instant::now(), cpu_ms());

@@ -5,7 +5,7 @@
 use std::{error::Error, path::Path, sync::Arc};
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     export::plan_json,
     family,
     planner::{self, Options, Problem, Search},
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => workload::builtin(),
     });
     // What the file does not state is given here; the rest stays as it says.
-    let overrides = Overrides { devices: Some(32), ..Overrides::default() };
+    let overrides = GivenLimits::default().with(LimitKind::Devices, 32);
     let limits = family::resolve(&workload, &overrides)?;
     let planner = planner::all().iter().find(|planner| planner.is_native(&workload)).ok_or("nothing plans this")?;
     let options = Options::defaults(planner.options());

@@ -28,10 +28,10 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use plantui::{cluster::Overrides, export::plan_json, family, planner, run::Run, simulate::Schedule, workload};
+//! use plantui::{cluster::{GivenLimits, LimitKind}, export::plan_json, family, planner, run::Run, simulate::Schedule, workload};
 //!
 //! let workload = Arc::new(workload::builtin());
-//! let limits = family::resolve(&workload, &Overrides { devices: Some(16), ..Overrides::default() })?;
+//! let limits = family::resolve(&workload, &GivenLimits::default().with(LimitKind::Devices, 16))?;
 //! let piper = planner::find("piper").ok_or("no such planner")?;
 //! let options = planner::Options::defaults(piper.options());
 //! let search = planner::Search::default();

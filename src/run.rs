@@ -191,7 +191,7 @@ pub fn verified(planner: &dyn Planner, problem: &Problem, plan: &Plan, claimed: 
 mod tests {
     use super::*;
     use crate::{
-        cluster::Overrides,
+        cluster::{GivenLimits, LimitKind},
         plan::Stage,
         planner::{OptionSpec, Options, liar::Liar},
         workload::{self, Choice, Workload},
@@ -199,7 +199,7 @@ mod tests {
 
     fn fault(liar: Liar) -> Fault {
         let workload = std::sync::Arc::new(workload::builtin());
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(liar.options()) };
         plan(&liar, &problem, &Search::default()).unwrap_err()
     }
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn the_best_of_a_stopped_search_is_kept() {
         let workload = std::sync::Arc::new(workload::builtin());
-        let asked = Overrides { memory_bytes: Some(1e15), ..Overrides::default() };
+        let asked = GivenLimits::default().with(LimitKind::Memory, 1e15);
         let limits = family::resolve(&workload, &asked).unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(&[]) };
         let (outcome, score) = plan(&Stopped, &problem, &Search::default()).unwrap();

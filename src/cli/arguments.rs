@@ -13,7 +13,7 @@ use super::{
     training_input::TrainingArgs,
 };
 use crate::{
-    cluster::{LimitKind, Machines, Overrides},
+    cluster::{GivenLimits, LimitKind, Machines},
     export::formats::{self, Format},
     plan::Plan,
     planner,
@@ -127,27 +127,26 @@ impl LimitArgs {
     }
 
     /// The limits as what overrides a file. What a flag says counts before what the topology says.
-    pub(crate) fn overrides(&self) -> Overrides {
+    pub(crate) fn overrides(&self) -> GivenLimits {
         let Some(topology) = &self.topology else { return self.flags() };
         let mut told = topology.overrides();
         if self.machines.is_some() {
-            told.devices = None;
+            told.set(LimitKind::Devices, None::<u32>);
         }
         self.flags().or(&told)
     }
 
     /// What flags of their own say.
-    pub(super) fn flags(&self) -> Overrides {
-        Overrides {
-            devices: self.devices,
-            cpus: self.cpus,
-            memory_bytes: self.memory,
-            microbatches: self.microbatches,
-            bandwidth_bytes_per_s: self.bandwidth,
-            batch: self.batch.and_then(|batches| batches.sizes().first().copied()),
-            machines: self.machines,
-            flops_per_s: self.flops,
-        }
+    pub(super) fn flags(&self) -> GivenLimits {
+        GivenLimits::default()
+            .maybe(LimitKind::Devices, self.devices)
+            .maybe(LimitKind::Cpus, self.cpus)
+            .maybe(LimitKind::Memory, self.memory)
+            .maybe(LimitKind::Microbatches, self.microbatches)
+            .maybe(LimitKind::Bandwidth, self.bandwidth)
+            .maybe(LimitKind::Batch, self.batch.and_then(|batches| batches.sizes().first().copied()))
+            .on(self.machines)
+            .maybe(LimitKind::Flops, self.flops)
     }
 }
 

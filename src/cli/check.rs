@@ -14,12 +14,12 @@ use super::{
     report::{self, line},
 };
 use crate::{
-    cluster::{Limits, Overrides},
+    cluster::{GivenLimits, Limits},
     export::plan_json,
     family::{self, read::LoadedPlan},
     plan::{
         Measure, Score, Violation,
-        document::{LimitsPart, ObjectivePart, SimulationPart, StagePart, WorkloadPart, stage_parts},
+        document::{ObjectivePart, SimulationPart, StagePart, WorkloadPart, limits_part, stage_parts, validate_limits},
         figures::{Claims, Figures},
     },
     planner::{self, OptionKind, Search},
@@ -112,7 +112,7 @@ struct CheckDocument {
     schema: &'static str,
     workload: WorkloadPart,
     plan: PlanFile,
-    limits: LimitsPart,
+    limits: GivenLimits,
     valid: bool,
     objective: Option<ObjectivePart>,
     /// The objective in seconds, where it is a time per sample.
@@ -340,7 +340,7 @@ impl Checked {
         };
         let violations = &self.score.violations;
         // The published file of a placement has the limits in the workload.
-        let told = self.loaded.limits != LimitsPart::default() || self.workload.placement().is_some();
+        let told = self.loaded.limits != GivenLimits::default() || self.workload.placement().is_some();
         (!told && !violations.is_empty() && violations.iter().all(of_limits))
             .then_some("the file names no limits: repeat the --devices, --memory and --microbatches it was made with")
     }
@@ -352,7 +352,7 @@ impl Checked {
             schema: "plantui.check/1",
             workload: (&self.workload).into(),
             plan: PlanFile { file: self.file.clone(), kind: self.loaded.kind },
-            limits: LimitsPart::from(&self.limits).only(family::of(&self.workload).limits()),
+            limits: limits_part(&self.limits, family::of(&self.workload).limits()),
             valid: self.is_valid(),
             objective: self.score.is_valid().then(|| ObjectivePart {
                 name: measure.name().into(),
@@ -443,8 +443,8 @@ pub(super) fn limits(
     workload: &Workload,
     file: &str,
 ) -> Result<Limits, Failure> {
-    loaded.limits.validate(file)?;
-    let overrides = flags.overrides().or(&Overrides::from(loaded.limits));
+    validate_limits(&loaded.limits, file)?;
+    let overrides = flags.overrides().or(&loaded.limits);
     let limits = family::resolve(workload, &overrides).map_err(|missing| missing.of(&workload.source))?;
     loaded.under(&limits);
     flags.wire(&mut loaded.plan);

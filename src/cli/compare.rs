@@ -19,9 +19,9 @@ use super::{
     watch::watched,
 };
 use crate::{
-    cluster::Limits,
+    cluster::{GivenLimits, Limits},
     family, notice,
-    plan::document::{LimitsPart, ObjectivePart, WorkloadPart},
+    plan::document::{ObjectivePart, WorkloadPart, limits_part},
     planner::{self, Options, Planner, Problem, Search, Status},
     simulate::{LEAST_TIME, Pipeline, Schedule, Setup},
     study::{
@@ -109,7 +109,7 @@ enum Sort {
 struct CompareDocument<'a> {
     schema: &'static str,
     workload: WorkloadPart,
-    limits: LimitsPart,
+    limits: GivenLimits,
     /// What the simulator was told beside the schedule.
     played_with: Vec<String>,
     entries: Vec<EntryPart<'a>>,
@@ -194,7 +194,7 @@ impl CompareArgs {
             output::json(&CompareDocument {
                 schema: "plantui.compare/1",
                 workload: workload.as_ref().into(),
-                limits: LimitsPart::from(&limits).only(family::of(&workload).limits()),
+                limits: limits_part(&limits, family::of(&workload).limits()),
                 played_with: setup.changes(),
                 entries: entries.iter().map(|entry| EntryPart::new(entry, reference_s)).collect(),
                 left_out,

@@ -11,9 +11,10 @@ use clap::{
 
 use super::{Ending, Failure, arguments::LimitArgs, input, output::Destination};
 use crate::{
+    cluster::GivenLimits,
     notice,
     workload::{
-        FileLimits, Profile, Provenance, Workload,
+        Profile, Provenance, Workload,
         convert::{self, Conversion, Mode},
     },
 };
@@ -62,7 +63,7 @@ struct Target {
     id: &'static str,
     help: &'static str,
     /// The workload in this format, with the limits as they were given, or why not.
-    convert: fn(&Workload, &FileLimits) -> Result<Conversion, String>,
+    convert: fn(&Workload, &GivenLimits) -> Result<Conversion, String>,
 }
 
 static TARGETS: [Target; 3] = [
@@ -79,18 +80,18 @@ fn targets() -> PossibleValuesParser {
     PossibleValuesParser::new(TARGETS.iter().map(|target| PossibleValue::new(target.id).help(target.help)))
 }
 
-fn placement(workload: &Workload, limits: &FileLimits) -> Result<Conversion, String> {
-    let bandwidth = limits.bandwidth_bytes_per_s.ok_or("it names no bandwidth; give it with --bandwidth")?;
+fn placement(workload: &Workload, limits: &GivenLimits) -> Result<Conversion, String> {
+    let bandwidth = limits.bandwidth_bytes_per_s().ok_or("it names no bandwidth; give it with --bandwidth")?;
     convert::to_placement(workload, Mode::Keeping, 1, bandwidth).map_err(|error| error.to_string())
 }
 
-fn piper(workload: &Workload, limits: &FileLimits) -> Result<Conversion, String> {
-    let (microbatches, bandwidth) = (limits.microbatches, limits.bandwidth_bytes_per_s);
+fn piper(workload: &Workload, limits: &GivenLimits) -> Result<Conversion, String> {
+    let (microbatches, bandwidth) = (limits.microbatches(), limits.bandwidth_bytes_per_s());
     convert::to_piper(workload, microbatches.unwrap_or(MICROBATCHES), bandwidth.unwrap_or(BANDWIDTH))
         .map_err(|error| error.to_string())
 }
 
-fn pipedream(workload: &Workload, _: &FileLimits) -> Result<Conversion, String> {
+fn pipedream(workload: &Workload, _: &GivenLimits) -> Result<Conversion, String> {
     convert::to_layers(workload).map_err(|error| error.to_string())
 }
 
@@ -103,16 +104,10 @@ impl ConvertArgs {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         let mut workload = self.limits.load(&self.workload)?;
-        let given = self.limits.overrides();
-        let limits = &mut workload.limits;
-        limits.devices = given.devices.or(limits.devices);
-        limits.cpus = given.cpus.or(limits.cpus);
-        limits.memory_bytes = given.memory_bytes.or(limits.memory_bytes);
-        limits.microbatches = given.microbatches.or(limits.microbatches);
-        limits.bandwidth_bytes_per_s = given.bandwidth_bytes_per_s.or(limits.bandwidth_bytes_per_s);
+        workload.limits = self.limits.overrides().or(&workload.limits).on(None);
         let target = TARGETS.iter().find(|target| target.id == self.to).expect("clap takes no other word");
         let plan = self.plan.as_deref().map(|path| input::plan(path, &workload)).transpose()?;
-        let mut converted = (target.convert)(&workload, &workload.limits.clone()).map_err(|reason| {
+        let mut converted = (target.convert)(&workload, &workload.limits).map_err(|reason| {
             let problem = format!("{} cannot be written as {}: {reason}", workload.source, target.id);
             Failure::refused(problem, "")
         })?;

@@ -24,9 +24,10 @@ use super::{
     watch::{simulating, watched},
 };
 use crate::{
+    cluster::GivenLimits,
     export::plan_json::status_word,
     family,
-    plan::document::{LimitsPart, ObjectivePart, PlannerPart, WorkloadPart},
+    plan::document::{ObjectivePart, PlannerPart, WorkloadPart, limits_part},
     planner::Search,
     run::Run,
     simulate::Setup,
@@ -284,7 +285,7 @@ struct ExplainDocument<'a> {
     schema: &'static str,
     workload: WorkloadPart,
     planner: PlannerPart,
-    limits: LimitsPart,
+    limits: GivenLimits,
     status: &'static str,
     /// The plans that a proof speaks of, where those are not all.
     proven_among: Option<&'static str>,
@@ -424,7 +425,7 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a Explained>) -> ExplainDo
             id: planned.planner.info().id.into(),
             options: problem.options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
         },
-        limits: LimitsPart::from(&problem.limits).only(family::of(&problem.workload).limits()),
+        limits: limits_part(&problem.limits, family::of(&problem.workload).limits()),
         status: status_word(planned.outcome.status),
         proven_among: planned.outcome.proven_among,
         objective: None,

@@ -13,13 +13,13 @@ use super::{
     report::{self, counted, line},
 };
 use crate::{
-    cluster::{Limits, Overrides, hardware},
+    cluster::{GivenLimits, LimitKind, Limits, hardware},
     export::plan_json,
     family,
     generate::import::{self, Configuration, Engine, Recompute},
     plan::{
         Plan, Score,
-        document::{Document, ExecutionPart, LimitsPart, ObjectivePart, SCHEMA, WorkloadPart, stage_parts},
+        document::{Document, ExecutionPart, ObjectivePart, SCHEMA, WorkloadPart, limits_part, stage_parts},
     },
     planner::Search,
     run::Simulation,
@@ -101,11 +101,9 @@ impl ImportArgs {
         let configuration = self.read(&source)?;
         let (workload, text) = self.workload(&configuration, &source)?;
         let plan = import::plan(&configuration, &workload, &source)?;
-        let overrides = Overrides {
-            devices: Some(configuration.devices()),
-            microbatches: Some(configuration.microbatches),
-            ..Overrides::default()
-        };
+        let overrides = GivenLimits::default()
+            .with(LimitKind::Devices, configuration.devices())
+            .with(LimitKind::Microbatches, configuration.microbatches);
         let limits = family::resolve(&workload, &overrides).map_err(|missing| missing.of(&workload.source))?;
         let score = family::check(&workload, &limits, &plan);
         let simulation = Simulation::within(
@@ -252,7 +250,7 @@ impl Imported<'_> {
             schema: SCHEMA.into(),
             workload: Some(workload),
             planner: None,
-            limits: Some(LimitsPart::from(&self.limits).only(family::of(self.workload).limits())),
+            limits: Some(limits_part(&self.limits, family::of(self.workload).limits())),
             status: self.score.is_valid().then(|| "feasible".into()),
             objective: (self.score.is_valid() && value.is_finite()).then(|| ObjectivePart {
                 name: measure.name().into(),

@@ -11,12 +11,14 @@ use super::{
     topology_input::{self, Given},
 };
 use crate::{
-    cluster::{Limits, Overrides, topology::Topology},
+    cluster::{GivenLimits, LimitKind, Limits, topology::Topology},
     family, notice,
     plan::{
         Measure, Plan, Score,
         configuration::ConfigurationPart,
-        document::{Document, ExecutionPart, LimitsPart, MappingPart, ObjectivePart, PlannerPart, SCHEMA, stage_parts},
+        document::{
+            Document, ExecutionPart, MappingPart, ObjectivePart, PlannerPart, SCHEMA, limits_part, stage_parts,
+        },
     },
     planner::{
         Search,
@@ -153,11 +155,9 @@ impl MapArgs {
             }
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let on = Overrides {
-            devices: Some(topology.devices() as u32),
-            machines: Some(topology.machines()).filter(|_| family::of(&workload).on_machines()),
-            ..Overrides::from(&limits)
-        };
+        let on = GivenLimits::from(&limits)
+            .with(LimitKind::Devices, topology.devices() as u32)
+            .on(Some(topology.machines()).filter(|_| family::of(&workload).on_machines()));
         let limits = family::resolve(&workload, &on).map_err(|missing| missing.of(&workload.source))?;
         let score = family::check(&workload, &limits, &mapped.plan);
         if let Some(violation) = score.violations.first() {
@@ -182,7 +182,7 @@ impl OnTopology {
             schema: SCHEMA.into(),
             workload: Some(workload.into()),
             planner,
-            limits: Some(LimitsPart::from(limits).only(family::of(workload).limits())),
+            limits: Some(limits_part(limits, family::of(workload).limits())),
             status: Some("feasible".into()),
             objective: Some(objective),
             lower_bound: None,

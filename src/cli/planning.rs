@@ -195,12 +195,12 @@ pub(super) fn choose(id: Option<&str>, workload: &Workload) -> Result<&'static d
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cluster::Overrides, planner::liar::Liar, workload};
+    use crate::{cluster::GivenLimits, planner::liar::Liar, workload};
 
     #[test]
     fn a_planner_that_fails_is_a_bug_of_its_own_code() {
         let workload = Arc::new(workload::builtin());
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(Liar::Claims.options()) };
         let task = Task { planner: &Liar::Claims, problem, topology: None, unheeded: vec![], assumed: vec![] };
         let args = PlannerArgs { planner: None, settings: vec![], deadline: None, threads: None, seed: 0 };
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_plan_is_kept_where_its_simulation_is_given_up() {
         let workload = Arc::new(workload::builtin());
-        let asked = Overrides { microbatches: Some(720_720), ..Overrides::default() };
+        let asked = GivenLimits::default().with(LimitKind::Microbatches, 720_720);
         let limits = family::resolve(&workload, &asked).unwrap();
         let planner = planner::find("equal-partition").unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };

@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use super::report::{self, counted, line};
 use crate::{
+    cluster::GivenLimits,
     export::plan_json::{self, status_word},
     family,
-    plan::document::{Document, LimitsPart, WorkloadPart},
+    plan::document::{Document, WorkloadPart, limits_part},
     planner::Problem,
     study::seek::{Certainty, Method, Sought, Step},
     units,
@@ -128,7 +129,7 @@ pub(super) struct SeekDocument {
     schema: &'static str,
     workload: WorkloadPart,
     planner: &'static str,
-    limits: LimitsPart,
+    limits: GivenLimits,
     least: &'static str,
     goal: GoalPart,
     among: Option<Vec<f64>>,
@@ -191,7 +192,7 @@ pub(super) fn document(problem: &Problem, sought: &Sought) -> SeekDocument {
         schema: "plantui.seek/1",
         workload: problem.workload.as_ref().into(),
         planner: sought.planner.info().id,
-        limits: LimitsPart::from(&problem.limits).only(family::of(&problem.workload).limits()),
+        limits: limits_part(&problem.limits, family::of(&problem.workload).limits()),
         least: sought.question.least.flag().trim_start_matches('-'),
         goal: GoalPart {
             figure: goal.name(),

@@ -10,7 +10,7 @@ use super::{
     training_input::TrainingArgs,
 };
 use crate::{
-    cluster::{LimitKind, Machines, Overrides},
+    cluster::{GivenLimits, LimitKind, Machines},
     study::sweep::{Values, Wiring},
     units::UnitError,
     workload::Workload,
@@ -71,8 +71,8 @@ impl SweepLimits {
                 if self.topology.len() > 1 {
                     own.name = format!("{} on {}", own.name, given.topology().name);
                 }
-                own.limits.devices = told.devices;
-                own.limits.memory_bytes = told.memory_bytes.or(own.limits.memory_bytes);
+                own.limits.set(LimitKind::Devices, told.devices());
+                own.limits.set(LimitKind::Memory, told.memory_bytes().or(own.limits.memory_bytes()));
                 all.push(own);
             }
         }
@@ -90,8 +90,8 @@ impl SweepLimits {
     }
 
     /// What is given beside them.
-    pub(super) fn rest(&self) -> Overrides {
-        Overrides { machines: self.machines, ..Overrides::default() }
+    pub(super) fn rest(&self) -> GivenLimits {
+        GivenLimits::default().on(self.machines)
     }
 
     /// The topologies that plans are mapped to.
@@ -102,8 +102,8 @@ impl SweepLimits {
     /// What a topology says of limits, where nothing else is said of devices.
     pub(super) fn wiring(&self, given: &Given) -> Wiring {
         let told = given.overrides();
-        let devices = told.devices.filter(|_| self.machines.is_none() && self.devices.is_none());
-        let limits = Overrides { devices, ..told };
+        let devices = told.devices().filter(|_| self.machines.is_none() && self.devices.is_none());
+        let limits = told.maybe(LimitKind::Devices, devices);
         Wiring { wired: given.wired().clone(), limits }
     }
 

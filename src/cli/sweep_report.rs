@@ -8,10 +8,11 @@ use super::{
     report::{self, line},
 };
 use crate::{
+    cluster::GivenLimits,
     family,
     plan::{
         Measure,
-        document::{LimitsPart, WorkloadPart},
+        document::{WorkloadPart, limits_part},
     },
     planner::Status,
     study::sweep::{
@@ -231,7 +232,7 @@ struct SeriesPart<'a> {
 struct PointPart<'a> {
     workload: usize,
     series: usize,
-    limits: LimitsPart,
+    limits: GivenLimits,
     status: Status,
     objective: Option<ObjectivePart<'a>>,
     lower_bound: Option<f64>,
@@ -261,7 +262,7 @@ pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<Answer>]) -> S
         Some(PointPart {
             workload: point.workload,
             series: point.series,
-            limits: LimitsPart::from(&point.limits).only(family::of(&sweep.workloads[point.workload]).limits()),
+            limits: limits_part(&point.limits, family::of(&sweep.workloads[point.workload]).limits()),
             status: answer.status,
             objective: answer.objective.as_ref().map(|objective| ObjectivePart {
                 name: &objective.name,

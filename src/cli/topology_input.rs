@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use super::{Failure, input};
 use crate::{
     cluster::{
-        Links, Overrides,
+        GivenLimits, LimitKind, Links,
         topology::{self, LinkRule, NameError, Topology},
     },
     units,
@@ -64,14 +64,12 @@ impl Given {
     }
 
     /// What it says of limits: memory, devices, machines, and the bandwidth of the slowest pair.
-    pub(super) fn overrides(&self) -> Overrides {
-        Overrides {
-            memory_bytes: self.wired.topology.memory_bytes,
-            devices: Some(self.wired.topology.devices() as u32),
-            machines: Some(self.wired.topology.machines()),
-            bandwidth_bytes_per_s: Some(self.slowest).filter(|slowest| slowest.is_finite()),
-            ..Overrides::default()
-        }
+    pub(super) fn overrides(&self) -> GivenLimits {
+        GivenLimits::default()
+            .maybe(LimitKind::Memory, self.wired.topology.memory_bytes)
+            .with(LimitKind::Devices, self.wired.topology.devices() as u32)
+            .on(Some(self.wired.topology.machines()))
+            .maybe(LimitKind::Bandwidth, Some(self.slowest).filter(|slowest| slowest.is_finite()))
     }
 
     /// An accelerator in its machines: the slowest pair within a machine and across machines.

@@ -1,5 +1,6 @@
 //! Onto what a network is cut: how many devices, how much memory, how fast the links.
 
+mod given;
 pub mod hardware;
 mod limit_kind;
 mod limits;
@@ -8,7 +9,8 @@ mod machines;
 mod steps;
 pub mod topology;
 
+pub use given::GivenLimits;
 pub use limit_kind::{LimitKind, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES};
-pub use limits::{FileLimits, Limits, MissingLimit, NEUTRAL_BANDWIDTH, NEUTRAL_MICROBATCHES, Overrides};
+pub use limits::{Limits, MissingLimit, NEUTRAL_BANDWIDTH, NEUTRAL_MICROBATCHES};
 pub use links::{Links, PUBLISHED_LINKS};
 pub use machines::{MOST_MACHINES, Machines};

@@ -17,7 +17,7 @@ use std::{
 use thiserror::Error;
 
 use crate::{
-    cluster::Overrides,
+    cluster::GivenLimits,
     simulate::{Schedule, SimulatorSettings},
     source::error::printable,
     tui::Keymap,
@@ -47,7 +47,7 @@ pub struct Config {
     /// The longest a plan may take.
     pub deadline: Option<Duration>,
     /// Limits for workloads that do not state their own.
-    pub limits: Overrides,
+    pub limits: GivenLimits,
     /// Which key does what.
     pub keymap: Keymap,
 }
@@ -63,7 +63,7 @@ impl Default for Config {
             schedule: Schedule::ALL[0],
             simulator: SimulatorSettings::default(),
             deadline: None,
-            limits: Overrides::default(),
+            limits: GivenLimits::default(),
             keymap: Keymap::default(),
         }
     }

@@ -129,7 +129,7 @@ zoom-in = "z"
             .map(str::to_string)
             .collect();
         let config = Config::parse(&taken.join("\n"), "examples").unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(config.limits.devices, Some(64));
+        assert_eq!(config.limits.devices(), Some(64));
         assert!(config.deadline.is_some() && config.limits.machines.is_some());
     }
 }

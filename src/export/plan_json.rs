@@ -9,7 +9,7 @@ use crate::{
         Score,
         configuration::ConfigurationPart,
         document::{
-            Document, ExecutionPart, InfeasiblePart, LimitsPart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart,
+            Document, ExecutionPart, InfeasiblePart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, limits_part,
             stage_parts,
         },
     },
@@ -121,7 +121,7 @@ pub fn document(run: &Run<'_>) -> Document {
             id: planner.id.into(),
             options: options.iter().map(|(name, value)| (name.to_string(), value.json())).collect(),
         }),
-        limits: Some(LimitsPart::from(limits).only(family::of(workload).limits())),
+        limits: Some(limits_part(limits, family::of(workload).limits())),
         // A plan that breaks a rule, such as a hand edit, has no status: it is none of the four.
         status: (outcome.status != Status::Infeasible || outcome.plan.is_none())
             .then(|| status_word(outcome.status).into()),

@@ -2,9 +2,7 @@
 
 use super::Family;
 use crate::{
-    cluster::{
-        FileLimits, LimitKind, Limits, Machines, MissingLimit, NEUTRAL_BANDWIDTH, NEUTRAL_MICROBATCHES, Overrides,
-    },
+    cluster::{GivenLimits, LimitKind, Limits, Machines, MissingLimit},
     family,
     workload::Workload,
 };
@@ -14,29 +12,15 @@ use crate::{
 ///
 /// # Errors
 /// [`MissingLimit`] for the first limit that is needed and that neither gives.
-pub fn resolve(workload: &Workload, overrides: &Overrides) -> Result<Limits, MissingLimit> {
+pub fn resolve(workload: &Workload, overrides: &GivenLimits) -> Result<Limits, MissingLimit> {
     let family = family::of(workload);
     let needed = family.limits();
-    let (mut file, mut overrides) = (workload.limits, *overrides);
-    if !needed.contains(&LimitKind::Microbatches) {
-        file.microbatches = file.microbatches.or(Some(NEUTRAL_MICROBATCHES));
-    }
-    if !needed.contains(&LimitKind::Bandwidth) {
-        file.bandwidth_bytes_per_s = file.bandwidth_bytes_per_s.or(Some(NEUTRAL_BANDWIDTH));
-    }
+    let mut limits = overrides.or(&workload.limits);
     for &(kind, value) in family.assumed_limits() {
-        match kind {
-            LimitKind::Memory => file.memory_bytes = file.memory_bytes.or(Some(value)),
-            LimitKind::Flops => file.flops_per_s = file.flops_per_s.or(Some(value)),
-            LimitKind::Bandwidth => file.bandwidth_bytes_per_s = file.bandwidth_bytes_per_s.or(Some(value)),
-            LimitKind::Microbatches => file.microbatches = file.microbatches.or(Some(value as u32)),
-            LimitKind::Devices => file.devices = file.devices.or(Some(value as u32)),
-            LimitKind::Cpus => file.cpus = file.cpus.or(Some(value as u32)),
-            LimitKind::Batch => file.batch = file.batch.or(Some(value as u32)),
-        }
+        limits.set(kind, limits.get(kind).or(Some(value)));
     }
     if family.on_machines() {
-        let machines = match (overrides.machines, overrides.devices) {
+        let machines = match (overrides.machines, overrides.devices()) {
             (Some(machines), Some(devices)) if machines.devices() != devices => machines.with_devices(devices),
             (Some(machines), _) => machines,
             (None, Some(devices)) => Machines::of_eight().with_devices(devices),
@@ -45,19 +29,19 @@ pub fn resolve(workload: &Workload, overrides: &Overrides) -> Result<Limits, Mis
                 return Err(MissingLimit { label, field: None, flag, example });
             }
         };
-        overrides.devices = Some(machines.devices());
-        overrides.machines = Some(machines);
+        limits = limits.with(LimitKind::Devices, machines.devices()).on(Some(machines));
     }
-    if needed.contains(&LimitKind::Batch) && overrides.batch.or(file.batch).is_none() {
-        return Err(missing(family, LimitKind::Batch));
+    if !needed.contains(&LimitKind::Cpus) {
+        // No plan could use one, and no count of devices may include it.
+        limits.set(LimitKind::Cpus, None::<f64>);
     }
-    merge(family, &file, &overrides)
+    complete(family, &limits)
 }
 
 /// What [`resolve`] takes for granted because neither the workload nor the overrides say it, a sentence each.
-pub fn assumed(workload: &Workload, overrides: &Overrides) -> Vec<String> {
+pub fn assumed(workload: &Workload, overrides: &GivenLimits) -> Vec<String> {
     let family = family::of(workload);
-    let given = overrides.or(&Overrides::from(&workload.limits));
+    let given = overrides.or(&workload.limits);
     let unsaid = |kind: LimitKind| given.get(kind).is_none();
     let taken = |kind: LimitKind, value: f64| {
         format!("{} is taken as {}: {} says otherwise", kind.label(), kind.format(value), kind.flag())
@@ -74,22 +58,13 @@ fn missing(family: &dyn Family, kind: LimitKind) -> MissingLimit {
     MissingLimit { label: kind.label(), field: family.field(kind), flag: kind.flag(), example: kind.example() }
 }
 
-fn merge(family: &dyn Family, file: &FileLimits, overrides: &Overrides) -> Result<Limits, MissingLimit> {
-    let missing = |kind: LimitKind| missing(family, kind);
-    Ok(Limits {
-        devices: overrides.devices.or(file.devices).ok_or_else(|| missing(LimitKind::Devices))?,
-        // Elsewhere no plan could use one, and no count of devices may include it.
-        cpus: overrides.cpus.or(file.cpus).filter(|_| family.limits().contains(&LimitKind::Cpus)).unwrap_or(0),
-        memory_bytes: overrides.memory_bytes.or(file.memory_bytes).ok_or_else(|| missing(LimitKind::Memory))?,
-        microbatches: overrides.microbatches.or(file.microbatches).ok_or_else(|| missing(LimitKind::Microbatches))?,
-        bandwidth_bytes_per_s: overrides
-            .bandwidth_bytes_per_s
-            .or(file.bandwidth_bytes_per_s)
-            .ok_or_else(|| missing(LimitKind::Bandwidth))?,
-        batch: overrides.batch.or(file.batch).unwrap_or(0),
-        machines: overrides.machines.unwrap_or_default(),
-        flops_per_s: overrides.flops_per_s.or(file.flops_per_s).unwrap_or(0.0),
-    })
+/// Limits with a value for all that plans of the family are limited by; who names no CPUs has none.
+fn complete(family: &dyn Family, given: &GivenLimits) -> Result<Limits, MissingLimit> {
+    let lacks = |kind: &&LimitKind| given.get(**kind).is_none() && **kind != LimitKind::Cpus;
+    match family.limits().iter().filter(lacks).min() {
+        Some(&kind) => Err(missing(family, kind)),
+        None => Ok(Limits::NEUTRAL.under(given)),
+    }
 }
 
 #[cfg(test)]
@@ -102,36 +77,32 @@ mod tests {
         let text =
             "node1 -- A -- forward_compute_time=1, backward_compute_time=1, activation_size=8, parameter_size=8\n";
         let workload = crate::workload::load_bytes(text.as_bytes(), "a.txt", "a").unwrap();
-        let asked = Overrides { devices: Some(16), batch: Some(64), ..Overrides::default() };
+        let asked = GivenLimits::default().with(LimitKind::Devices, 16).with(LimitKind::Batch, 64);
         let told = assumed(&workload, &asked);
-        let batch = assumed(&workload, &Overrides { batch: None, ..asked });
+        let batch = assumed(&workload, &asked.maybe(LimitKind::Batch, None::<f64>));
         assert!(batch.iter().any(|told| told.starts_with("batch is taken as 128: --batch")), "{batch:?}");
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(
             told[0].starts_with("memory is taken as 16 GB: --memory") && told[1].contains("machines of 8"),
             "{told:?}"
         );
-        let all = Overrides { memory_bytes: Some(8e9), machines: Machines::new(&[16]), ..asked };
+        let all = asked.with(LimitKind::Memory, 8e9).on(Machines::new(&[16]));
         assert_eq!(assumed(&workload, &all), Vec::<String>::new());
-        assert_eq!(assumed(&crate::workload::builtin(), &Overrides::default()), Vec::<String>::new());
+        assert_eq!(assumed(&crate::workload::builtin(), &GivenLimits::default()), Vec::<String>::new());
     }
 
     #[test]
     fn overrides_win_and_gaps_are_named() {
-        let file = FileLimits {
-            devices: Some(8),
-            cpus: None,
-            memory_bytes: Some(1e9),
-            microbatches: None,
-            bandwidth_bytes_per_s: Some(1e9),
-            ..FileLimits::default()
-        };
-        let overrides = Overrides { devices: Some(16), microbatches: Some(32), ..Overrides::default() };
         let workload = crate::workload::builtin();
         let family = family::of(&workload);
-        let limits = merge(family, &file, &overrides).unwrap();
+        let file = GivenLimits::default()
+            .with(LimitKind::Devices, 8)
+            .with(LimitKind::Memory, 1e9)
+            .with(LimitKind::Bandwidth, 1e9);
+        let asked = GivenLimits::default().with(LimitKind::Devices, 16).with(LimitKind::Microbatches, 32);
+        let limits = complete(family, &asked.or(&file)).unwrap();
         assert_eq!((limits.devices, limits.microbatches), (16, 32));
-        let error = merge(family, &file, &Overrides::default()).unwrap_err().to_string();
+        let error = complete(family, &file).unwrap_err().to_string();
         assert!(error.contains("`mbsInBatch`") && error.contains("--microbatches"), "{error}");
     }
 }

@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 use super::{operators::operator_parts, pipeline::result_file, placement::split_file};
 use crate::{
     cluster::{
-        Limits,
+        GivenLimits, Limits,
         topology::{self, Topology},
     },
     family,
     plan::{
         Basis, Configuration, Measure, Plan, Stage,
         configuration::ConfigurationPart,
-        document::{ExecutionPart, LimitsPart, OperatorPart, SCHEMA},
+        document::{ExecutionPart, OperatorPart, SCHEMA},
         figures::{Claims, Figures, PredictionFigures, SimulationFigures, StageFigures},
     },
     source::{
@@ -47,7 +47,7 @@ pub struct LoadedPlan {
     /// The plan over the workload's node indices.
     pub plan: Plan,
     /// The limits the file states.
-    pub limits: LimitsPart,
+    pub limits: GivenLimits,
     /// The id of the planner that made it, where the file says so.
     pub planner: Option<String>,
     /// How the network of its workload is built and run, where the file says so.
@@ -79,7 +79,7 @@ impl LoadedPlan {
 struct RawDocument {
     workload: Option<Object<RawWorkload>>,
     planner: Option<Object<RawPlanner>>,
-    limits: Option<Object<LimitsPart>>,
+    limits: Option<Object<GivenLimits>>,
     status: Option<String>,
     objective: Option<Object<RawObjective>>,
     lower_bound: Option<f64>,
@@ -283,7 +283,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     let claims =
         Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound, ..Claims::default() };
     let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();
-    let accelerators = limits.devices.or(workload.limits.devices);
+    let accelerators = limits.devices().or(workload.limits.devices());
     if plan.stages.iter().all(|stage| stage.devices.is_empty()) {
         plan = family::of(workload).numbered(plan, accelerators);
     }

@@ -11,7 +11,7 @@ pub use super::execution::ExecutionPart;
 
 use super::{Plan, Score, Stage, configuration::ConfigurationPart};
 use crate::{
-    cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES, Machines, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits},
     source::LoadError,
     units::{self, exact_number},
     workload::{NodeId, Recipe, TrainingProfile, Workload, training},
@@ -31,9 +31,9 @@ pub struct Document {
     /// Who planned it, with which options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planner: Option<PlannerPart>,
-    /// Under which limits.
+    /// Under which limits; what is absent is left to the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limits: Option<LimitsPart>,
+    pub limits: Option<GivenLimits>,
     /// `optimal`, `feasible`, `infeasible` or `cancelled`.
     #[serde(default)]
     pub status: Option<String>,
@@ -190,35 +190,6 @@ pub struct PlannerPart {
     pub options: BTreeMap<String, serde_json::Value>,
 }
 
-/// The limits a plan was made under; what is absent is left to the workload.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct LimitsPart {
-    /// Devices.
-    #[serde(default)]
-    pub devices: Option<u32>,
-    /// CPUs beside the devices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpus: Option<u32>,
-    /// Bytes of memory per device.
-    #[serde(default)]
-    pub memory_bytes: Option<f64>,
-    /// Microbatches in a batch, where they limit plans.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub microbatches: Option<u32>,
-    /// Bytes per second, where they limit plans.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bandwidth_bytes_per_s: Option<f64>,
-    /// Samples in a batch over all devices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub batch: Option<u32>,
-    /// The devices of each machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machines: Option<Machines>,
-    /// Operations per second of a device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flops_per_s: Option<f64>,
-}
-
 /// An objective and its value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ObjectivePart {
@@ -354,34 +325,6 @@ pub struct InfeasiblePart {
     pub explanation: String,
 }
 
-impl LimitsPart {
-    /// Refuses values that no limit can have, naming the file and the field.
-    ///
-    /// # Errors
-    /// [`LoadError`] for the first of them.
-    pub fn validate(&self, source: &str) -> Result<(), LoadError> {
-        let refuse = |field: &str, problem: String| LoadError::at(source, format!("limits.{field}"), problem, "");
-        for (field, value, most) in
-            [("devices", self.devices, MOST_DEVICES), ("microbatches", self.microbatches, MOST_MICROBATCHES)]
-        {
-            if let Some(value) = value.filter(|value| !(1..=most).contains(value)) {
-                return Err(refuse(field, format!("is {value}, must be a whole number from 1 to {most}")));
-            }
-        }
-        for (field, value) in [
-            ("memory_bytes", self.memory_bytes),
-            ("bandwidth_bytes_per_s", self.bandwidth_bytes_per_s),
-            ("flops_per_s", self.flops_per_s),
-        ] {
-            if let Some(value) = value.filter(|v| !(*v > 0.0 && *v <= 1e30)) {
-                let problem = format!("is {}, must be a positive number of at most 1e30", exact_number(value));
-                return Err(refuse(field, problem));
-            }
-        }
-        Ok(())
-    }
-}
-
 impl From<&Workload> for WorkloadPart {
     fn from(workload: &Workload) -> Self {
         WorkloadPart {
@@ -396,47 +339,37 @@ impl From<&Workload> for WorkloadPart {
     }
 }
 
-impl From<&Limits> for LimitsPart {
-    fn from(limits: &Limits) -> Self {
-        LimitsPart {
-            devices: Some(limits.devices),
-            cpus: Some(limits.cpus).filter(|&cpus| cpus > 0),
-            memory_bytes: Some(limits.memory_bytes).filter(|&bytes| bytes < f64::MAX),
-            microbatches: Some(limits.microbatches),
-            bandwidth_bytes_per_s: Some(limits.bandwidth_bytes_per_s),
-            batch: Some(limits.batch).filter(|&batch| batch > 0),
-            machines: Some(limits.machines).filter(|machines| !machines.is_empty()),
-            flops_per_s: Some(limits.flops_per_s).filter(|&rate| rate > 0.0),
-        }
+/// The limits of a plan as its document has them: only what plans are limited by, of these kinds.
+pub fn limits_part(limits: &Limits, kinds: &[LimitKind]) -> GivenLimits {
+    let mut part = GivenLimits::from(limits);
+    for kind in [LimitKind::Microbatches, LimitKind::Bandwidth] {
+        part.set(kind, part.get(kind).filter(|_| kinds.contains(&kind)));
     }
+    part.set(LimitKind::Cpus, part.get(LimitKind::Cpus).filter(|&cpus| cpus > 0.0));
+    part.set(LimitKind::Memory, part.get(LimitKind::Memory).filter(|&bytes| bytes < f64::MAX));
+    part
 }
 
-impl From<LimitsPart> for Overrides {
-    fn from(part: LimitsPart) -> Self {
-        Overrides {
-            devices: part.devices,
-            cpus: part.cpus,
-            memory_bytes: part.memory_bytes,
-            microbatches: part.microbatches,
-            bandwidth_bytes_per_s: part.bandwidth_bytes_per_s,
-            batch: part.batch,
-            machines: part.machines,
-            flops_per_s: part.flops_per_s,
-        }
+/// Refuses values that no limit can have, naming the file and the field.
+///
+/// # Errors
+/// [`LoadError`] for the first of them.
+pub fn validate_limits(limits: &GivenLimits, source: &str) -> Result<(), LoadError> {
+    let (counts, sizes): (Vec<LimitKind>, Vec<LimitKind>) = limits.given().partition(|kind| kind.is_count());
+    for kind in counts.into_iter().chain(sizes) {
+        let value = limits.get(kind).unwrap_or_default();
+        let problem = match kind.counted_in() {
+            Some((least, most)) if !(f64::from(least)..=f64::from(most)).contains(&value) => {
+                format!("is {value}, must be a whole number from {least} to {most}")
+            }
+            None if !(value > 0.0 && value <= units::LARGEST) => {
+                format!("is {}, must be a positive number of at most 1e30", exact_number(value))
+            }
+            _ => continue,
+        };
+        return Err(LoadError::at(source, format!("limits.{}", kind.field()), problem, ""));
     }
-}
-
-impl LimitsPart {
-    /// Only what plans are limited by, of these kinds: the rest of the limits is neutral.
-    #[must_use]
-    pub fn only(self, kinds: &[LimitKind]) -> Self {
-        let counts = |kind| kinds.contains(&kind);
-        LimitsPart {
-            microbatches: self.microbatches.filter(|_| counts(LimitKind::Microbatches)),
-            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s.filter(|_| counts(LimitKind::Bandwidth)),
-            ..self
-        }
-    }
+    Ok(())
 }
 
 /// The stages of a plan with their scores, as the document carries them.

@@ -257,13 +257,13 @@ mod tests {
 
     use super::*;
     use crate::{
-        cluster::Overrides,
+        cluster::{GivenLimits, LimitKind},
         family,
         planner::{Options, liar::Liar},
         workload,
     };
 
-    fn problem(planner: &dyn Planner, overrides: &Overrides) -> Problem {
+    fn problem(planner: &dyn Planner, overrides: &GivenLimits) -> Problem {
         let workload = Arc::new(workload::builtin());
         let limits = family::resolve(&workload, overrides).unwrap();
         Problem { workload, limits, options: Options::defaults(planner.options()) }
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_planner_that_fails_has_a_line_that_says_so() {
         let setup = Schedule::OneForwardOneBackward;
-        let asked = |planner| problem(planner, &Overrides::default());
+        let asked = |planner| problem(planner, &GivenLimits::default());
         let entry = planned(&Liar::Claims, asked(&Liar::Claims), None, setup, &Search::default(), Search::clone);
         assert!(matches!(entry.fault, Some(Fault::Claim { planner: "liar", .. })));
         assert_eq!((entry.status, entry.value(), &entry.plan), (None, None, &None));
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn a_plan_that_was_not_simulated_stays_on_the_table() {
         let planner = crate::planner::find("equal-partition").unwrap();
-        let asked = problem(planner, &Overrides { microbatches: Some(720_720), ..Overrides::default() });
+        let asked = problem(planner, &GivenLimits::default().with(LimitKind::Microbatches, 720_720));
         let (workload, limits) = (asked.workload.clone(), asked.limits);
         let schedule = Schedule::OneForwardOneBackward;
         let stopped = Search::default();

@@ -127,7 +127,7 @@ pub fn twice_as_fast(workload: &Workload, limits: &Limits, plan: &Plan, search: 
 mod tests {
     use super::*;
     use crate::{
-        cluster::{Overrides, topology::named},
+        cluster::{GivenLimits, LimitKind, topology::named},
         planner::{self, Options, Problem},
         run::Run,
         workload,
@@ -137,7 +137,7 @@ mod tests {
     fn planned(name: &str) -> (Arc<Workload>, Limits, Plan) {
         let topology = Arc::new(named(name).unwrap());
         let workload = Arc::new(workload::builtin());
-        let asked = Overrides { devices: Some(topology.devices() as u32), ..Overrides::default() };
+        let asked = GivenLimits::default().with(LimitKind::Devices, topology.devices() as u32);
         let limits = family::resolve(&workload, &asked).unwrap();
         let planner = planner::find("equal-partition").unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };

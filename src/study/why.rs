@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        cluster::Overrides,
+        cluster::GivenLimits,
         family,
         planner::{self, Search},
         simulate::Schedule,
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn the_faster_plan_is_named_with_reasons_that_its_figures_bear_out() {
         let workload = Arc::new(workload::builtin());
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let plan = |id: &str| {
             let planner = planner::find(id).unwrap();
             let setup = Schedule::OneForwardOneBackward;

@@ -4,7 +4,7 @@
 
 use super::model::Model;
 use crate::{
-    cluster::{LimitKind, Limits, MissingLimit, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits, MissingLimit},
     family,
     workload::Workload,
 };
@@ -15,7 +15,7 @@ const DEFAULT_BATCH: u32 = 128;
 /// Limits for a workload that is opened.
 pub(super) struct Carried {
     /// What overrides its file.
-    pub stated: Overrides,
+    pub stated: GivenLimits,
     /// Those that came from the workload before.
     pub kept: Vec<LimitKind>,
 }
@@ -26,10 +26,10 @@ impl Model {
     /// # Errors
     /// [`MissingLimit`] where neither its file nor the screen says one that it needs.
     pub(super) fn carried(&self, workload: &Workload) -> Result<Carried, MissingLimit> {
-        let (here, file) = (Overrides::from(&self.limits), Overrides::from(&workload.limits));
+        let (here, file) = (GivenLimits::from(&self.limits), workload.limits);
         let by_hand = self.set_by_hand();
         let unstated = self.defaults.unstated_by(&workload.limits);
-        let mut stated = Overrides { cpus: workload.limits.cpus, ..file.or(&by_hand).or(&unstated) };
+        let mut stated = file.or(&by_hand).or(&unstated).maybe(LimitKind::Cpus, workload.limits.cpus());
         let mut kept: Vec<LimitKind> = LimitKind::ALL
             .into_iter()
             .filter(|&kind| kind != LimitKind::Cpus && file.get(kind).is_none() && by_hand.get(kind).is_some())
@@ -49,7 +49,7 @@ impl Model {
     }
 
     /// The limits that flags set, and those that were moved since.
-    fn set_by_hand(&self) -> Overrides {
+    fn set_by_hand(&self) -> GivenLimits {
         let mut set = self.asked_limits;
         for kind in LimitKind::ALL {
             if self.limits.get(kind) != self.first_limits.get(kind) {
@@ -66,7 +66,7 @@ impl Model {
 /// Which limits a workload's file states, which stay as they were, and which are new because nobody said anything:
 /// `kept devices 16; assumed batch 128; the file states memory`
 pub(super) fn origin(workload: &Workload, limits: &Limits, kept: &[LimitKind]) -> String {
-    let stated = Overrides::from(&workload.limits);
+    let stated = workload.limits;
     let family = family::of(workload);
     // Where the file names no CPUs there are none.
     let states = |kind: LimitKind| kind == LimitKind::Cpus || stated.get(kind).is_some();

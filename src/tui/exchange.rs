@@ -20,7 +20,7 @@ use super::{
     update::{Effect, Effects},
 };
 use crate::{
-    cluster::{LimitKind, Overrides},
+    cluster::{GivenLimits, LimitKind},
     family::{self, dial},
     source::error::printable,
     units,
@@ -175,7 +175,7 @@ impl Model {
         };
         let stated = carried.stated;
         let assumed = family::assumed(&workload, &stated);
-        let kept = session.as_ref().map(|session| session.limits(&Overrides::default())).unwrap_or_default();
+        let kept = session.as_ref().map(|session| session.limits(&GivenLimits::default())).unwrap_or_default();
         match family::resolve(&workload, &kept.or(&stated)) {
             Ok(limits) => {
                 self.limits = limits;

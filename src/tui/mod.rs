@@ -78,7 +78,7 @@ use signal_hook::{consts::SIGHUP, low_level::emulate_default_handler};
 use thiserror::Error;
 
 use crate::{
-    cluster::{MissingLimit, Overrides},
+    cluster::{GivenLimits, MissingLimit},
     notice,
     planner::{self, OptionError, Planner},
     simulate::{Schedule, SimulatorSettings},
@@ -104,9 +104,9 @@ pub struct ScreenRequest {
     /// differs stays when the file is read again.
     pub as_read: Arc<Workload>,
     /// Limits that take the place of the workload's.
-    pub overrides: Overrides,
+    pub overrides: GivenLimits,
     /// Limits where neither those nor the workload say anything.
-    pub defaults: Overrides,
+    pub defaults: GivenLimits,
     /// The planners to choose from.
     pub planners: &'static [&'static dyn Planner],
     /// Id of the one to begin with.
@@ -158,8 +158,8 @@ impl ScreenRequest {
         ScreenRequest {
             as_read: Arc::clone(&workload),
             workload,
-            overrides: Overrides::default(),
-            defaults: Overrides::default(),
+            overrides: GivenLimits::default(),
+            defaults: GivenLimits::default(),
             planners,
             planner: planners.first().map(|p| p.info().id.to_string()).unwrap_or_default(),
             planner_asked: false,

@@ -39,7 +39,7 @@ use super::{
     would_help::WouldHelp,
 };
 use crate::{
-    cluster::{LimitKind, Limits, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits},
     family::{
         self,
         dial::{self, Dial},
@@ -90,7 +90,7 @@ pub(super) struct Model {
     /// Those it started with.
     pub first_limits: Limits,
     /// Those that the command line asked for.
-    pub asked_limits: Overrides,
+    pub asked_limits: GivenLimits,
     /// What of the workload itself can be turned.
     pub dials: Vec<Dial>,
     /// How that stood at the start.
@@ -100,7 +100,7 @@ pub(super) struct Model {
     /// The workload as its file had it, and as it was asked for.
     pub asked: (Arc<Workload>, Arc<Workload>),
     /// Those of a workload that does not state its own.
-    pub defaults: Overrides,
+    pub defaults: GivenLimits,
     /// With which options, by planner.
     pub options: Vec<Options>,
     /// Seed and deadline of every search.

@@ -17,8 +17,9 @@ use super::{
     update::Effects,
 };
 use crate::{
-    cluster::{LimitKind, Limits, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits},
     family::{self, read::LoadedPlan},
+    plan::document::validate_limits,
     planner::{self, Options, PlannerInfo, Problem, Search},
     simulate::Setup,
     source::{LoadError, error::printable},
@@ -130,8 +131,8 @@ pub(super) fn read(path: &Path, terms: &PinTerms) -> Option<Result<LoadedPin, Lo
 
 /// The limits that a file states, and those in force where it states none.
 fn limits(loaded: &LoadedPlan, terms: &PinTerms, source: &str) -> Result<Limits, LoadError> {
-    loaded.limits.validate(source)?;
-    let overrides = Overrides::from(loaded.limits).or(&Overrides::from(&terms.limits));
+    validate_limits(&loaded.limits, source)?;
+    let overrides = loaded.limits.or(&GivenLimits::from(&terms.limits));
     family::resolve(&terms.workload, &overrides).map_err(|missing| {
         let repair = format!("add it to the plan's limits, for example {}", missing.example);
         LoadError::at(source, format!("limits.{}", missing.label), "is missing, and the workload has none", repair)

@@ -10,7 +10,7 @@ use super::{
     update::{Effect, Effects},
 };
 use crate::{
-    cluster::{MissingLimit, Overrides},
+    cluster::{GivenLimits, MissingLimit},
     family::{self, dial},
     source::{LoadError, error::printable},
     workload::{BUILTIN, Workload},
@@ -98,7 +98,7 @@ impl Model {
     /// # Errors
     /// [`MissingLimit`] if it names one no more; nothing is changed then.
     fn adopt(&mut self, workload: Arc<Workload>, told: &str) -> Result<Effects, MissingLimit> {
-        let kept = self.session().limits(&Overrides::default());
+        let kept = self.session().limits(&GivenLimits::default());
         let unstated = self.defaults.unstated_by(&workload.limits);
         let limits = family::resolve(&workload, &kept.or(&unstated))?;
         self.first_limits = family::resolve(&workload, &unstated).unwrap_or(limits);

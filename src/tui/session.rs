@@ -14,7 +14,7 @@ use super::{
     turned::{self, Turned},
 };
 use crate::{
-    cluster::{LimitKind, Machines, Overrides},
+    cluster::{GivenLimits, LimitKind, Machines},
     family,
     planner::Options,
     simulate::{Schedule, Setting},
@@ -46,12 +46,12 @@ const MACHINES: &str = "--machines";
 
 impl Session {
     /// The limits that were changed, but for those that `asked` asks for otherwise.
-    pub(super) fn limits(&self, asked: &Overrides) -> Overrides {
+    pub(super) fn limits(&self, asked: &GivenLimits) -> GivenLimits {
         let value = |kind: LimitKind| kind.parse(self.limits.get(kind.flag())?).ok();
         // Devices are the sum over all machines: who asks for one of the two asks for both.
-        let place = asked.devices.is_none() && asked.machines.is_none();
+        let place = asked.devices().is_none() && asked.machines.is_none();
         let machines = self.limits.get(MACHINES).and_then(|text| Machines::parse(text).ok());
-        let mut changed = Overrides { machines: machines.filter(|_| place), ..Overrides::default() };
+        let mut changed = GivenLimits::default().on(machines.filter(|_| place));
         for kind in LimitKind::ALL.into_iter().filter(|kind| place || *kind != LimitKind::Devices) {
             changed.set(kind, value(kind));
         }

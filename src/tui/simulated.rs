@@ -300,7 +300,7 @@ fn gaps(events: &[Event], left_out: Option<&Range<u32>>) -> Vec<(f64, f64)> {
 mod tests {
     use super::*;
     use crate::{
-        cluster::Overrides,
+        cluster::GivenLimits,
         planner::{Options, Outcome, Problem, Status},
     };
 
@@ -313,7 +313,7 @@ mod tests {
         let rows = rows(&timeline);
         let workload = Arc::new(crate::workload::builtin());
         let planner = crate::planner::all()[0].info();
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
         let shown = Arc::new(ShownRun::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
         let (setup, pipeline, path) = (Setup::default(), Pipeline::default(), CriticalPath::default());

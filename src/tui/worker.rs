@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use crate::family;
     use crate::{
-        cluster::Overrides,
+        cluster::GivenLimits,
         planner::{OptionSpec, Options, Outcome, PlannerInfo, Status, liar::Liar},
         workload,
     };
@@ -289,7 +289,7 @@ mod tests {
 
     fn job(id: u64) -> Job {
         let workload = Arc::new(workload::builtin());
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::default() };
         let task = Task::Plan { planner: &Patient, problem: problem.into(), setup: Setup::default() };
         Job { id, task, search: Search::default() }

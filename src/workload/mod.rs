@@ -24,7 +24,7 @@ pub(crate) mod training;
 
 use std::fmt;
 
-use crate::graph::Dag;
+use crate::{cluster::GivenLimits, graph::Dag};
 
 pub use crate::source::LoadError;
 pub use choice::Choice;
@@ -68,8 +68,6 @@ impl Node {
     }
 }
 
-pub use crate::cluster::FileLimits;
-
 /// What is known of every node's cost, by the format the workload came in.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -111,7 +109,7 @@ pub struct Workload {
     /// Costs.
     pub profile: Profile,
     /// Limits the file states.
-    pub limits: FileLimits,
+    pub limits: GivenLimits,
     /// How the file says it was made, if it says so.
     pub provenance: Option<Provenance>,
     /// How the network is built and run, if the file says so.

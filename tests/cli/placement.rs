@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::Overrides,
+    cluster::GivenLimits,
     family,
     planner::{self, Options, Planner, Problem, Search, Status},
     workload::{self, Workload},
@@ -436,7 +436,7 @@ fn layers(nodes: usize, width: usize) -> Arc<Workload> {
 
 fn problem(id: &str, workload: &Arc<Workload>, settings: &[&str]) -> (&'static dyn Planner, Problem) {
     let planner = planner::find(id).unwrap();
-    let limits = family::resolve(workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(workload, &GivenLimits::default()).unwrap();
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
     (planner, Problem { workload: workload.clone(), limits, options })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::{Overrides, topology::LinkRule},
+    cluster::{GivenLimits, LimitKind, topology::LinkRule},
     family,
     planner::{self, Options, Problem, Search},
     run::Run,
@@ -15,13 +15,11 @@ use plantui::{
 /// mapped and simulated.
 pub(crate) fn planned(workload: &Arc<Workload>, topology: &str, id: &str, settings: &[&str]) -> Run {
     let wired = Wired::read(topology).expect("a preset");
-    let asked = Overrides {
-        devices: Some(wired.topology.devices() as u32),
-        machines: Some(wired.topology.machines()),
-        batch: Some(128),
-        memory_bytes: wired.topology.memory_bytes,
-        ..Overrides::default()
-    };
+    let asked = GivenLimits::default()
+        .with(LimitKind::Devices, wired.topology.devices() as u32)
+        .on(Some(wired.topology.machines()))
+        .with(LimitKind::Batch, 128)
+        .maybe(LimitKind::Memory, wired.topology.memory_bytes);
     let limits = family::resolve(workload, &asked).expect("every limit is given");
     let planner = planner::find(id).expect("a planner of this program");
     let links = LinkRule::of(&wired.topology).links();

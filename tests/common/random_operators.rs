@@ -1,10 +1,13 @@
 //! Small random operator graphs, written as files and read back.
 
 use super::random_placement::numbers;
-use plantui::workload::{
-    self, FileLimits, Workload,
-    formats::operators::{OperatorFile, text},
-    operators::{Given, Operator, OperatorKind, OperatorProfile, Source},
+use plantui::{
+    cluster::{GivenLimits, LimitKind},
+    workload::{
+        self, Workload,
+        formats::operators::{OperatorFile, text},
+        operators::{Given, Operator, OperatorKind, OperatorProfile, Source},
+    },
 };
 
 /// Extents, each with few divisors.
@@ -89,7 +92,7 @@ pub(crate) fn written(profile: &OperatorProfile) -> String {
     text(&OperatorFile {
         names,
         profile: profile.clone(),
-        limits: FileLimits { devices: Some(4), flops_per_s: Some(1e12), ..FileLimits::default() },
+        limits: GivenLimits::default().with(LimitKind::Devices, 4).with(LimitKind::Flops, 1e12),
         provenance: "plantui generate alexnet".into(),
         assumptions: vec!["none".into()],
     })

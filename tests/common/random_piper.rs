@@ -1,9 +1,10 @@
 //! Random Piper workloads, small enough to try every plan of; the same for the same seed on every machine.
 
 use plantui::{
+    cluster::GivenLimits,
     graph::Dag,
     workload::{
-        DegreeProfile, FileLimits, Format, Mode, Node, NodeId, PiperProfile, Profile, Workload,
+        DegreeProfile, Format, Mode, Node, NodeId, PiperProfile, Profile, Workload,
         piper::{NodeProfile, RECOMPUTE, VANILLA},
     },
 };
@@ -67,7 +68,7 @@ pub(crate) fn assemble(edges: Vec<(u32, u32)>, edge_bytes: Vec<f64>, nodes: Vec<
         nodes: (0..nodes.len()).map(|id| Node { id: NodeId(id as i64), name: None }).collect(),
         dag: Dag::new(nodes.len(), edges).unwrap(),
         profile: Profile::Piper(PiperProfile { nodes, edge_bytes }),
-        limits: FileLimits::default(),
+        limits: GivenLimits::default(),
         provenance: None,
         recipe: None,
         unknown_fields: vec![],

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::{Limits, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits},
     family,
     graph::Dag,
     workload::{
-        FileLimits, Format, Node, NodeId, Profile, Workload,
+        Format, Node, NodeId, Profile, Workload,
         placement::{PlacementNode, PlacementProfile},
     },
 };
@@ -91,17 +91,15 @@ impl RandomPlacement {
             nodes: (0..self.dag.len()).map(node).collect(),
             dag: self.dag.clone(),
             profile: Profile::Placement(self.profile.clone()),
-            limits: FileLimits {
-                devices: Some(self.accelerators as u32),
-                cpus: Some(1),
-                memory_bytes: Some(self.memory_bytes),
-                ..FileLimits::default()
-            },
+            limits: GivenLimits::default()
+                .with(LimitKind::Devices, self.accelerators as u32)
+                .with(LimitKind::Cpus, 1)
+                .with(LimitKind::Memory, self.memory_bytes),
             provenance: None,
             recipe: None,
             unknown_fields: vec![],
         };
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         (Arc::new(workload), limits)
     }
 

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use assert_cmd::Command;
 use plantui::{
-    cluster::{Limits, Overrides},
+    cluster::{GivenLimits, Limits},
     family,
     plan::Measure,
     planner::{self, Options, Outcome, Problem, Search, Status},
@@ -26,7 +26,7 @@ fn load(value: &Value) -> Workload {
 }
 
 fn limits(workload: &Workload) -> Limits {
-    family::resolve(workload, &Overrides::default()).unwrap()
+    family::resolve(workload, &GivenLimits::default()).unwrap()
 }
 
 /// Runs a planner; `planner::run` asserts that its plan is valid and worth what it says.
@@ -62,7 +62,7 @@ fn pipers_profile_becomes_a_placement() {
         "the mode that keeps activations, wherever it stands"
     );
     let w = &converted.workload;
-    assert_eq!((w.limits.devices, w.limits.cpus, w.limits.memory_bytes), (Some(3), Some(0), Some(1000.0)));
+    assert_eq!((w.limits.devices(), w.limits.cpus(), w.limits.memory_bytes()), (Some(3), Some(0), Some(1000.0)));
     let node = &w.placement().unwrap().nodes[0];
     // 2 x 0.5 bytes at 1000 bytes a second, in milliseconds; 2 microbatches in flight.
     assert_eq!((node.accelerator_time, node.transfer, node.size_bytes), (3.0, 1.0, 120.0));
@@ -209,7 +209,7 @@ fn files_are_written_that_read_back_the_same() {
         let original = input(file);
         let expected = match to {
             "placement" => {
-                convert::to_placement(&original, Mode::Keeping, 1, original.limits.bandwidth_bytes_per_s.unwrap())
+                convert::to_placement(&original, Mode::Keeping, 1, original.limits.bandwidth_bytes_per_s().unwrap())
             }
             _ => convert::to_piper(&original, 32, 16e9),
         }
@@ -218,8 +218,8 @@ fn files_are_written_that_read_back_the_same() {
         assert_eq!((&written.nodes, &written.dag), (&w.nodes, &w.dag));
         // Reading a number may change its last digit.
         let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-12 * b.abs(), "{file}: {a} is not {b}");
-        close(written.limits.memory_bytes.unwrap(), w.limits.memory_bytes.unwrap());
-        assert_eq!((written.limits.devices, written.limits.cpus), (w.limits.devices, w.limits.cpus));
+        close(written.limits.memory_bytes().unwrap(), w.limits.memory_bytes().unwrap());
+        assert_eq!((written.limits.devices(), written.limits.cpus()), (w.limits.devices(), w.limits.cpus()));
         match to {
             "placement" => {
                 for (a, b) in written.placement().unwrap().nodes.iter().zip(&w.placement().unwrap().nodes) {

@@ -5,7 +5,7 @@ use crate::common::{
     random_piper::{Flavour, Random, edges, workload},
 };
 use plantui::{
-    cluster::{Limits, Machines, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits, Machines},
     export::engine::{self, Engine},
     family::{self, check},
     plan::{
@@ -272,11 +272,9 @@ fn nothing_that_the_engine_runs_is_better() {
 fn plans_for_engines_leave_unchanged() {
     let workload = Arc::new(builtin());
     for (devices, memory) in [(8, 10), (64, 8), (24, 16), (128, 4)] {
-        let overrides = Overrides {
-            devices: Some(devices),
-            memory_bytes: Some(f64::from(memory) * 1024f64.powi(3)),
-            ..Default::default()
-        };
+        let overrides = GivenLimits::default()
+            .with(LimitKind::Devices, devices)
+            .with(LimitKind::Memory, f64::from(memory) * 1024f64.powi(3));
         let limits = family::resolve(&workload, &overrides).unwrap();
         let mut values = vec![];
         for runner in Runner::ALL {
@@ -300,11 +298,9 @@ fn plans_for_engines_leave_unchanged() {
 fn they_lie_behind_pipers_best() {
     let workload = Arc::new(builtin());
     for (devices, memory) in [(8, 8), (64, 8), (64, 16), (128, 4), (512, 2)] {
-        let overrides = Overrides {
-            devices: Some(devices),
-            memory_bytes: Some(f64::from(memory) * 1024f64.powi(3)),
-            ..Default::default()
-        };
+        let overrides = GivenLimits::default()
+            .with(LimitKind::Devices, devices)
+            .with(LimitKind::Memory, f64::from(memory) * 1024f64.powi(3));
         let limits = family::resolve(&workload, &overrides).unwrap();
         let asked = Asked { runner: Runner::Any, recompute: "auto", data_parallel: true, stages: 0 };
         let ours = planned(&workload, &limits, asked);
@@ -324,7 +320,7 @@ fn they_lie_behind_pipers_best() {
 #[test]
 fn an_engine_that_is_named_is_heeded_alone() {
     let workload = Arc::new(builtin());
-    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let options = |settings: &[&str]| Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
     let run = |settings: &[&str]| {
         let problem = Problem { workload: Arc::clone(&workload), limits, options: options(settings) };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::engine_rules;
 use plantui::{
-    cluster::{Limits, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits},
     export::engine::{Cut, CutStage, Engine, EngineSettings, ExportError, Exported, export, torch_schedule},
     family::{self, check},
     plan::Plan,
@@ -20,7 +20,11 @@ use serde_json::Value;
 
 fn limits(workload: &Workload, devices: u32, gib: f64) -> Limits {
     let memory_bytes = Some(gib * 1024f64.powi(3));
-    family::resolve(workload, &Overrides { devices: Some(devices), memory_bytes, ..Overrides::default() }).unwrap()
+    family::resolve(
+        workload,
+        &GivenLimits::default().with(LimitKind::Devices, devices).maybe(LimitKind::Memory, memory_bytes),
+    )
+    .unwrap()
 }
 
 fn piper(workload: &Workload, limits: &Limits, settings: &[&str]) -> Plan {
@@ -325,7 +329,7 @@ fn batch_model_and_assumptions_reach_every_engine() {
         "generate llama-3-8b --hardware h100 --micro-batch 4 --sequence-length 4096 --sequence-parallel \
          --state-bytes distributed:4 --devices 16 --microbatches 96 --tensor-degrees 1,2",
     );
-    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let plan = piper(&workload, &limits, &["engine_feasible=true", "stages=2"]);
     let text = |engine| export(engine, &workload, &limits, &plan, &EngineSettings::default()).unwrap();
     let megatron = text(Engine::Megatron).text;
@@ -421,7 +425,7 @@ fn names_cannot_leave_their_place_in_a_script() {
 #[test]
 fn a_workload_without_repeated_layers_has_no_layout() {
     let workload = plantui::workload::load("inputs/tiny-branch.json".as_ref()).unwrap();
-    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let plan = piper(&workload, &limits, &[]);
     let error = export(Engine::Megatron, &workload, &limits, &plan, &EngineSettings::default()).unwrap_err();
     assert!(error.to_string().contains("--layers"), "{error}");

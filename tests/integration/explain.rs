@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::common::random_piper::{Flavour, Random, assemble, edges, workload};
 use plantui::{
-    cluster::{LimitKind, Limits},
+    cluster::{GivenLimits, LimitKind, Limits},
     family,
     planner::{Options, Planner, Problem, Search, joint::Joint, piper::Piper},
     run,
@@ -214,7 +214,7 @@ fn every_gain_is_that_of_a_plan_of_its_own() {
 #[test]
 fn lists_are_sorted_and_complete() {
     let workload = Arc::new(builtin());
-    let limits = family::resolve(&workload, &plantui::cluster::Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let base = base(&workload, limits, &[]).unwrap();
     let explanation = explained(&base);
     let (help, next_best) = (explanation.help(), explanation.next_best());
@@ -236,7 +236,7 @@ fn lists_are_sorted_and_complete() {
 #[test]
 fn a_search_that_is_cut_short_never_makes_more_look_worse() {
     let workload = Arc::new(builtin());
-    let limits = family::resolve(&workload, &plantui::cluster::Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let base = base(&workload, limits, &[]).unwrap();
     let more = base.questions().into_iter().find(|q| q.change == Change::Limit(LimitKind::Devices, 72.0)).unwrap();
     let answer = base.ask(&more, Some(Duration::ZERO), &Search::default()).unwrap();
@@ -251,7 +251,7 @@ fn a_search_that_is_cut_short_never_makes_more_look_worse() {
 #[test]
 fn parts_of_a_batch_add_up_to_what_a_change_is_worth() {
     let workload = Arc::new(builtin());
-    let limits = family::resolve(&workload, &plantui::cluster::Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let problem = Problem { workload, limits, options: Options::defaults(Joint.options()) };
     let (outcome, score) = run::plan(&Joint, &problem, &Search::default()).unwrap();
     let base = Base::new(&Joint, &problem, &outcome, score.as_ref()).unwrap();

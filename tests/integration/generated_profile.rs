@@ -207,7 +207,7 @@ fn every_assumption_changes_what_it_says() {
     let live = layer(&|s| s.working_set = WorkingSet::OneLayer, 1, RECOMPUTE);
     assert_eq!(live.memory_b, before(1, VANILLA).memory_b);
     let limits = generated(&model, |s| (s.sequence_length, s.working_set) = (2048, WorkingSet::OneLayer)).limits;
-    assert_eq!(base.limits.memory_bytes.unwrap() - limits.memory_bytes.unwrap(), before(1, VANILLA).memory_a);
+    assert_eq!(base.limits.memory_bytes().unwrap() - limits.memory_bytes().unwrap(), before(1, VANILLA).memory_a);
 
     let links = |t, id| layer(&|s| s.tensor_overhead = TensorOverhead::Bandwidth(100e9), t, id).time_s;
     let all_reduce = 2.0 * 0.5 * 2.0 * tokens_h / 100e9;

@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 use clap::Parser;
 use plantui::{
     cli::generate::{self, GenerateArgs},
-    cluster::Overrides,
+    cluster::GivenLimits,
     family,
     planner::{self, Options, Problem, Search, Status, placement::latency},
     run,
@@ -66,7 +66,7 @@ fn every_file_is_made_again_by_the_command_it_records() {
         assert!(assumptions.len() >= 4, "{file} states its assumptions");
         assert!(made_by(recorded) == text, "{file} is not what `{recorded}` makes");
         assert!(workload.unknown_fields.is_empty(), "{file}: {:?}", workload.unknown_fields);
-        assert!(family::resolve(&workload, &Overrides::default()).is_ok(), "{file} brings all limits");
+        assert!(family::resolve(&workload, &GivenLimits::default()).is_ok(), "{file} brings all limits");
     }
 }
 
@@ -93,7 +93,7 @@ fn the_built_in_workload_is_bert_32() {
 fn every_file_can_be_planned_with_the_limits_it_brings() {
     for (file, _) in INPUTS {
         let workload = workload::load(&folder().join(file)).unwrap();
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let id = match &workload.profile {
             Profile::Piper(_) => "piper",
             Profile::Operators(_) => "pase",
@@ -141,7 +141,7 @@ fn generated_training_graphs_keep_operators_with_their_gradients() {
 fn greedy_is_not_optimal_where_memory_is_tight() {
     let workload = workload::load(&folder().join("mistral-7b-latency.json")).unwrap();
     let (profile, limits) = (workload.placement().unwrap(), workload.limits);
-    let (accelerators, memory_bytes) = (limits.devices.unwrap() as usize, limits.memory_bytes.unwrap());
+    let (accelerators, memory_bytes) = (limits.devices().unwrap() as usize, limits.memory_bytes().unwrap());
     let first = latency::greedy(&workload.dag, profile, accelerators, memory_bytes);
     let greedy = latency::evaluate(&workload.dag, profile, memory_bytes, &first).unwrap();
     let question = latency::Question { dag: &workload.dag, profile, accelerators, subgraphs: 1, memory_bytes };

@@ -204,7 +204,7 @@ fn no_slower_than_the_figures_and_the_gap_is_told() {
             devices: devices as u32,
             microbatches: microbatches as u32,
             memory_bytes: gib * f64::from(1 << 30),
-            bandwidth_bytes_per_s: workload.limits.bandwidth_bytes_per_s.unwrap(),
+            bandwidth_bytes_per_s: workload.limits.bandwidth_bytes_per_s().unwrap(),
             ..Limits::NEUTRAL
         };
         let what = format!("{} K{devices} N{microbatches} {gib} GiB", cell.input);

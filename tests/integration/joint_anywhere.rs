@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::common::random_piper::{Flavour, Random, edges, workload};
 use plantui::{
-    cluster::{Limits, Overrides},
+    cluster::{GivenLimits, Limits},
     family::{self, check},
     plan::{Execution, Measure, Plan, Stage, WarmUp},
     planner::{Options, Outcome, Planner, Problem, Search, Status, joint::Joint, piper::Piper},
@@ -137,7 +137,7 @@ fn no_plan_goes_below_the_bound_and_none_of_the_others_is_faster() {
 #[test]
 fn a_branching_network_takes_no_longer_than_pipers_plan() {
     let workload = Arc::new(load("inputs/tiny-branch.json".as_ref()).unwrap());
-    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let any = planned(&Joint, &workload, &limits, &["space=any"]);
     let (any_s, engines_s) = (any.objective.unwrap(), planned(&Joint, &workload, &limits, &[]).objective.unwrap());
     let piper = planned(&Piper, &workload, &limits, &[]).plan.unwrap();
@@ -150,7 +150,7 @@ fn a_branching_network_takes_no_longer_than_pipers_plan() {
 #[test]
 fn what_is_asked_of_stages_and_degrees_holds_for_other_planners_plans_too() {
     let workload = Arc::new(load("inputs/bert32a100.json".as_ref()).unwrap());
-    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let limits = Limits { devices: 8, memory_bytes: 80e9, ..limits };
     let settings = ["space=any", "stages=3", "tensor_degree=1", "recompute=never", "data_parallel=true"];
     let plan = planned(&Joint, &workload, &limits, &settings).plan.unwrap();

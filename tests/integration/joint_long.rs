@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use plantui::{
-    cluster::Overrides,
+    cluster::GivenLimits,
     family,
     planner::{Options, Outcome, Planner, Problem, Search, Status, joint::Joint},
     run,
@@ -31,7 +31,7 @@ fn chain(nodes: usize, devices: u32, memory: f64) -> Problem {
     let file = json!({"maxDevices": devices, "maxMemoryPerDevice": memory, "bandwidth": 25e9, "mbsInBatch": 64,
         "nodes": (0..nodes).map(node).collect::<Vec<_>>(), "edges": (0..nodes - 1).map(edge).collect::<Vec<_>>()});
     let workload = Arc::new(load_bytes(file.to_string().as_bytes(), "chain.json", "chain").unwrap());
-    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     Problem { workload, limits, options: Options::defaults(Joint.options()) }
 }
 

@@ -301,7 +301,7 @@ fn any_schedule_is_no_slower_than_the_best_of_the_figures() {
             devices: number(1).unwrap() as u32,
             microbatches: number(2).unwrap() as u32,
             memory_bytes: number(3).unwrap() * f64::from(1 << 30),
-            bandwidth_bytes_per_s: workload.limits.bandwidth_bytes_per_s.unwrap(),
+            bandwidth_bytes_per_s: workload.limits.bandwidth_bytes_per_s().unwrap(),
             ..Limits::NEUTRAL
         };
         let outcome = run(&workload, limits, &["schedule=auto"]);

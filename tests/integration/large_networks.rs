@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use plantui::{
-    cluster::Overrides,
+    cluster::GivenLimits,
     family,
     planner::{self, Options, Outcome, Problem, Search, Status},
     run,
@@ -52,7 +52,7 @@ fn operators(nodes: usize, devices: u32, memory: f64) -> Arc<Workload> {
 }
 
 fn problem(planner: &str, workload: &Arc<Workload>, settings: &[&str]) -> Problem {
-    let limits = family::resolve(workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(workload, &GivenLimits::default()).unwrap();
     let declared = planner::find(planner).unwrap().options();
     let options = Options::parse(planner, declared, settings.iter().copied()).unwrap();
     Problem { workload: Arc::clone(workload), limits, options }

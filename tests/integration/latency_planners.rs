@@ -8,7 +8,7 @@ use crate::common::{
     reference,
 };
 use plantui::{
-    cluster::{Limits, Overrides},
+    cluster::{GivenLimits, Limits},
     export::split,
     family::{self, check},
     plan::{Measure, Plan, Score, Stage, Violation},
@@ -292,7 +292,7 @@ fn figures() -> Vec<(String, String, String, f64)> {
 
 fn published(root: &Path, input: &str) -> (Arc<Workload>, Limits) {
     let workload = load(&root.join(input)).unwrap_or_else(|error| panic!("{error}"));
-    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     (Arc::new(workload), limits)
 }
 

@@ -3,7 +3,10 @@
 use std::{fmt::Write as _, fs};
 
 use crate::common::reference;
-use plantui::workload::{self, FileLimits, NodeId, Workload};
+use plantui::{
+    cluster::{GivenLimits, LimitKind},
+    workload::{self, NodeId, Workload},
+};
 use serde_json::{Value, json};
 
 /// A valid workload of three nodes in a row, two degrees at the middle one.
@@ -62,15 +65,14 @@ fn a_valid_file_is_read_exactly() {
     assert_eq!(w.nodes.iter().map(|n| n.id.0).collect::<Vec<_>>(), [10, 20, 30]);
     assert_eq!(w.nodes.iter().map(workload::Node::label).collect::<Vec<_>>(), ["first", "node 20", "last"]);
     assert_eq!(w.dag.edges(), [(0, 1), (1, 2)]);
-    let limits = FileLimits {
-        cpus: None,
-        devices: Some(4),
-        memory_bytes: Some(1e9),
-        microbatches: Some(8),
-        bandwidth_bytes_per_s: Some(1e9),
-        flops_per_s: None,
-        batch: None,
-    };
+    let limits = GivenLimits::default()
+        .maybe(LimitKind::Cpus, None::<f64>)
+        .with(LimitKind::Devices, 4)
+        .with(LimitKind::Memory, 1e9)
+        .with(LimitKind::Microbatches, 8)
+        .with(LimitKind::Bandwidth, 1e9)
+        .maybe(LimitKind::Flops, None::<f64>)
+        .maybe(LimitKind::Batch, None::<f64>);
     assert_eq!(w.limits, limits);
     let profile = w.piper().unwrap();
     assert_eq!(profile.edge_bytes, [100.0, 200.0]);
@@ -251,15 +253,15 @@ fn what_is_read_generously() {
         let batch = map.remove("mbsInBatch").unwrap();
         map.insert("maxBatchSize".into(), batch);
     });
-    assert_eq!(other_name.microbatches, Some(8));
+    assert_eq!(other_name.microbatches(), Some(8));
     let both = limits(&|map| drop(map.insert("maxBatchSize".into(), json!(8))));
-    assert_eq!(both.microbatches, Some(8));
+    assert_eq!(both.microbatches(), Some(8));
     let none = limits(&|map| {
         for field in ["maxDevices", "maxMemoryPerDevice", "bandwidth", "mbsInBatch"] {
             map.remove(field);
         }
     });
-    assert_eq!(none, FileLimits::default());
+    assert_eq!(none, GivenLimits::default());
 
     let more_modes = edited(|value| {
         let modes = value["nodes"][0]["TMPCs"]["1"].as_array_mut().unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     family, generate,
     planner::{self, Options, Problem, Search},
     run,
@@ -33,7 +33,7 @@ fn survive(bytes: &[u8]) {
 
 /// Plans an operator graph; the plan passes the check or the run panics.
 fn plan_operators(workload: Workload) {
-    let Ok(limits) = family::resolve(&workload, &Overrides { devices: Some(3), ..Overrides::default() }) else {
+    let Ok(limits) = family::resolve(&workload, &GivenLimits::default().with(LimitKind::Devices, 3)) else {
         return;
     };
     let pase = planner::find("pase").expect("it is registered");

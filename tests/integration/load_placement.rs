@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     family,
     planner::{self, Options, Problem, Search, Status},
     run,
-    workload::{self, Choice, FileLimits, PlacementNode, Workload},
+    workload::{self, Choice, PlacementNode, Workload},
 };
 use serde_json::{Value, json};
 
@@ -47,7 +47,8 @@ fn refused(pointer: &str, new: &Value) -> String {
 fn a_valid_file_is_read_exactly() {
     let w = load(&valid()).unwrap();
     assert_eq!(w.format, workload::Format::Placement);
-    let limits = FileLimits { devices: Some(2), cpus: Some(1), memory_bytes: Some(400.0), ..FileLimits::default() };
+    let limits =
+        GivenLimits::default().with(LimitKind::Devices, 2).with(LimitKind::Cpus, 1).with(LimitKind::Memory, 400.0);
     assert_eq!(w.limits, limits);
     let profile = w.placement().unwrap();
     let expected = PlacementNode {
@@ -208,7 +209,7 @@ fn what_is_read_generously() {
     let twice = value["edges"][0].clone();
     value["edges"].as_array_mut().unwrap().push(twice);
     let w = load(&value).unwrap();
-    assert_eq!(w.limits, FileLimits::default());
+    assert_eq!(w.limits, GivenLimits::default());
     assert_eq!(w.unknown_fields, ["comment"]);
     assert_eq!(w.dag.edges().len(), 4, "an edge given twice is one");
     let first = &w.placement().unwrap().nodes[0];
@@ -221,8 +222,8 @@ fn a_file_may_allow_cpus_alone() {
     let mut value = valid();
     (value["maxFPGAs"], value["maxCPUs"]) = (json!(0), json!(2));
     let w = load(&value).unwrap();
-    assert_eq!((w.limits.devices, w.limits.cpus), (Some(0), Some(2)));
-    let limits = family::resolve(&w, &Overrides::default()).unwrap();
+    assert_eq!((w.limits.devices(), w.limits.cpus()), (Some(0), Some(2)));
+    let limits = family::resolve(&w, &GivenLimits::default()).unwrap();
     let workload = Arc::new(w);
     let mut planned = 0;
     for planner in planner::all().iter().filter(|planner| planner.can_plan(&workload).is_ok()) {

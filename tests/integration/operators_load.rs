@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::Overrides,
+    cluster::GivenLimits,
     export::{jax_sharding, operator_dot},
     family,
     planner::{self, Options, Problem, Search, Status},
@@ -112,7 +112,7 @@ fn every_kind_of_operator_is_planned_checked_and_exported() {
     let workload = Arc::new(load(&valid()).unwrap());
     assert_eq!((workload.nodes.len(), workload.format), (15, workload::Format::Operators));
     assert!(lint::lint(&workload).is_empty());
-    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     for id in ["pase", "pase-data-parallel"] {
         let planner = planner::find(id).unwrap();
         let options = Options::defaults(planner.options());

@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     family::{self, check},
     generate::networks::Network,
     planner::{self, Options, Problem, Search, Status},
     run,
     workload::{
-        self, FileLimits, Workload,
+        self, Workload,
         formats::operators::{OperatorFile, text},
     },
 };
@@ -19,7 +19,7 @@ fn graph(network: Network, batch: u64) -> Workload {
     let mut sizes = network.defaults();
     sizes.batch = batch;
     let (names, profile) = network.build(&sizes).unwrap();
-    let limits = FileLimits { devices: Some(32), ..FileLimits::default() };
+    let limits = GivenLimits::default().with(LimitKind::Devices, 32);
     let file = OperatorFile { names, profile, limits, provenance: String::new(), assumptions: vec![] };
     workload::load_bytes(text(&file).as_bytes(), "graph.json", network.id()).unwrap()
 }
@@ -99,8 +99,7 @@ fn the_strategies_of_the_paper_are_valid_and_no_better_than_ours() {
         let workload = Arc::new(graph(network, batch));
         let loaded = family::read::read(&workload, &plan_file(&workload, split), "paper.json").unwrap();
         // The ratio of the paper's machine: 11.3 TFLOPS, 12 GB/s.
-        let overrides =
-            Overrides { flops_per_s: Some(11.3e12), bandwidth_bytes_per_s: Some(12e9), ..Overrides::default() };
+        let overrides = GivenLimits::default().with(LimitKind::Flops, 11.3e12).with(LimitKind::Bandwidth, 12e9);
         let limits = family::resolve(&workload, &overrides).unwrap();
         let score = check(&workload, &limits, &loaded.plan);
         assert!(score.is_valid(), "{}: {}", network.id(), score.violations[0]);
@@ -125,7 +124,7 @@ fn the_strategies_of_the_paper_are_valid_and_no_better_than_ours() {
 #[test]
 fn wrong_splits_are_told() {
     let workload = graph(Network::AlexNet, 128);
-    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     for (wrong, told) in [
         ("b=64", "makes 64 pieces, but the stage has 32 devices"),
         ("b=3", "cuts b 3 ways, which does not divide its 128 elements"),

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 
 use crate::common::reference;
 use plantui::{
-    cluster::Overrides,
+    cluster::GivenLimits,
     family,
     planner::{self, Options, Outcome, Problem, Search},
     run,
@@ -23,7 +23,7 @@ fn input(file: &str) -> Arc<Workload> {
 /// Runs a planner; `planner::run` asserts that its plan is valid and worth what it says.
 fn planned(id: &str, workload: &Arc<Workload>, seed: u64, settings: &[&str]) -> Outcome {
     let planner = planner::find(id).unwrap();
-    let limits = family::resolve(workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(workload, &GivenLimits::default()).unwrap();
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
     run::plan(planner, &Problem { workload: workload.clone(), limits, options }, &Search::new(None, seed)).unwrap().0
 }

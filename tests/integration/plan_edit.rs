@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::random_piper::{Flavour, Random, edges, workload};
 use plantui::{
-    cluster::{Limits, Machines, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits, Machines},
     family::{
         self, check,
         edit::{Edit, Edited, Refused, apply},
@@ -23,13 +23,13 @@ struct Case {
     plan: Plan,
 }
 
-fn planned(file: &str, planner: &str, overrides: &Overrides, settings: &[&str]) -> Case {
+fn planned(file: &str, planner: &str, overrides: &GivenLimits, settings: &[&str]) -> Case {
     let path = format!("{}/inputs/{file}", env!("CARGO_MANIFEST_DIR"));
     let workload = Arc::new(workload::load(path.as_ref()).expect("the input is valid"));
     of_planner(file, workload, planner, overrides, settings)
 }
 
-fn of_planner(name: &str, workload: Arc<Workload>, id: &str, overrides: &Overrides, settings: &[&str]) -> Case {
+fn of_planner(name: &str, workload: Arc<Workload>, id: &str, overrides: &GivenLimits, settings: &[&str]) -> Case {
     let planner = planner::find(id).expect("the planner is there");
     let limits = family::resolve(&workload, overrides).expect("all limits are given");
     let options = Options::parse(id, planner.options(), settings.iter().copied()).expect("the options are known");
@@ -41,13 +41,11 @@ fn of_planner(name: &str, workload: Arc<Workload>, id: &str, overrides: &Overrid
 
 /// A plan of every kind.
 fn cases() -> Vec<Case> {
-    let none = Overrides::default();
-    let layers = Overrides {
-        machines: Some(Machines::parse("4,4").expect("two machines")),
-        batch: Some(64),
-        memory_bytes: Some(64e9),
-        ..none
-    };
+    let none = GivenLimits::default();
+    let layers = none
+        .on(Some(Machines::parse("4,4").expect("two machines")))
+        .with(LimitKind::Batch, 64)
+        .with(LimitKind::Memory, 64e9);
     vec![
         planned("tiny-branch.json", "piper", &none, &[]),
         planned("bert32a100.json", "piper", &none, &[]),
@@ -55,7 +53,7 @@ fn cases() -> Vec<Case> {
         planned("bert32-layers.txt", "dapple-hpgo", &layers, &[]),
         planned("branching-cnn-training.json", "placement-dp", &none, &[]),
         planned("mistral-7b-latency.json", "placement-latency-greedy", &none, &[]),
-        planned("alexnet-operators.json", "pase", &Overrides { devices: Some(8), ..none }, &[]),
+        planned("alexnet-operators.json", "pase", &none.with(LimitKind::Devices, 8), &[]),
     ]
 }
 
@@ -147,13 +145,11 @@ fn random_networks_can_be_edited_in_any_sequence() {
         let edges = edges(&mut random, n);
         let flavour = Flavour { whole: true, uniform: false, all_recompute: false, most_modes: 3 };
         let workload = Arc::new(workload(&mut random, n, edges, flavour));
-        let overrides = Overrides {
-            devices: Some(8),
-            memory_bytes: Some(1e12),
-            microbatches: Some(12),
-            bandwidth_bytes_per_s: Some(1e3),
-            ..Overrides::default()
-        };
+        let overrides = GivenLimits::default()
+            .with(LimitKind::Devices, 8)
+            .with(LimitKind::Memory, 1e12)
+            .with(LimitKind::Microbatches, 12)
+            .with(LimitKind::Bandwidth, 1e3);
         let case = of_planner("random", workload, "piper", &overrides, &[]);
         let mut plan = case.plan.clone();
         for _ in 0..60 {
@@ -209,7 +205,7 @@ fn there_and_back_is_where_it_began() {
 
 /// The six-node example in two stages: everything up to the branch's join, and the rest.
 fn tiny() -> Case {
-    let case = planned("tiny-branch.json", "piper", &Overrides::default(), &[]);
+    let case = planned("tiny-branch.json", "piper", &GivenLimits::default(), &[]);
     let nodes = [vec![0, 1, 2], vec![3, 4, 5]];
     let stage = |nodes: Vec<usize>| Stage {
         choices: vec![Choice::Mode("vanilla".into()); nodes.len()],

@@ -12,7 +12,7 @@ use crate::common::{
     random_piper,
 };
 use plantui::{
-    cluster::{LimitKind, Limits, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits},
     export::sweep_csv::{self, Run, Table},
     family,
     planner::{self, ManyRuns, Options, Outcome, Problem, Search, Status},
@@ -175,7 +175,7 @@ fn many_numbers_of_devices_in_one_run_equal_single_runs() {
     let workload = bert();
     for (memory, settings) in [8.0, 1.0].into_iter().flat_map(|gib| SETTINGS.map(|settings| (gib, settings))) {
         let gib = 1024.0 * 1024.0 * 1024.0;
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap().with(LimitKind::Memory, memory * gib);
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap().with(LimitKind::Memory, memory * gib);
         assert_equals_single_runs(&problem(&workload, limits, settings), &[8, 300, 128, 9, 64, 129, 1]);
     }
 }
@@ -208,7 +208,7 @@ fn random_workloads_have_the_same_value_in_one_run_and_in_single_ones() {
 #[test]
 fn a_plan_does_not_depend_on_what_else_was_asked() {
     let workload = bert();
-    let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+    let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let problem = problem(&workload, limits, &[]);
     let plans = |devices: &[u32]| -> BTreeMap<u32, _> {
         many(&problem, devices).into_iter().map(|(count, outcome)| (count, outcome.plan)).collect()
@@ -228,7 +228,7 @@ fn grid() -> Sweep {
         Values::parse(LimitKind::Devices, "8..128:x2").unwrap(),
         Values::parse(LimitKind::Memory, "1GiB,8GiB").unwrap(),
     ];
-    Sweep::grid(vec![bert()], series, &axes, &Overrides::default()).unwrap()
+    Sweep::grid(vec![bert()], series, &axes, &GivenLimits::default()).unwrap()
 }
 
 fn timeless(answers: &[Option<Answer>]) -> Vec<Option<Answer>> {
@@ -282,7 +282,7 @@ fn rows_of_other_sweeps_stay_in_the_table() {
         vec![bert()],
         vec![Series { label: "odd, \"name\"\nof two lines".into(), ..Series::parse("piper", &[]).unwrap() }],
         &[Values::parse(LimitKind::Devices, "8,16").unwrap()],
-        &Overrides::default(),
+        &GivenLimits::default(),
     )
     .unwrap();
     let others = answered(&other, open(&other), 1, |_| false);
@@ -372,7 +372,7 @@ fn charts_break_where_there_is_no_plan_and_share_axes_only_with_equal_units() {
     let axis = |text: &str, most| {
         let values = [Values::parse(LimitKind::Devices, text).unwrap()];
         let series = vec![Series::parse("piper", &[]).unwrap()];
-        let sweep = Sweep::grid(vec![bert()], series, &values, &Overrides::default()).unwrap();
+        let sweep = Sweep::grid(vec![bert()], series, &values, &GivenLimits::default()).unwrap();
         Chart::new(&sweep, &open(&sweep), Figure::Objective).x_ticks(most)
     };
     assert_eq!(axis("1,2,3,4,6,8,11,16,23,32,45,64,91,128", 7), [1.0, 4.0, 16.0, 64.0]);

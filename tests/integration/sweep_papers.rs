@@ -13,7 +13,7 @@ use crate::common::{
     reference,
 };
 use plantui::{
-    cluster::{LimitKind, Limits, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits},
     planner::{Search, Status},
     study::sweep::{Answer, Figure, Series, Sweep, Values, papers, run},
     workload,
@@ -117,12 +117,10 @@ fn every_number_of_devices_has_the_published_value() {
         let every = if input.contains("resnet") { 60 } else { 16 };
         let some = (1..=last).filter(|devices| devices % every == 2 || *devices == last);
         let devices = Values { kind: LimitKind::Devices, values: some.map(f64::from).collect() };
-        let rest = Overrides {
-            memory_bytes: memory.parse().ok(),
-            microbatches: microbatches.parse().ok(),
-            bandwidth_bytes_per_s: bandwidth.parse().ok(),
-            ..Overrides::default()
-        };
+        let rest = GivenLimits::default()
+            .maybe(LimitKind::Memory, memory.parse::<f64>().ok())
+            .maybe(LimitKind::Microbatches, microbatches.parse::<u32>().ok())
+            .maybe(LimitKind::Bandwidth, bandwidth.parse::<f64>().ok());
         let workload = Arc::new(workload::load(&root.join(input)).unwrap());
         let series = vec![Series::parse("Piper:piper,knapsack=greedy", &[]).unwrap()];
         let sweep = Sweep::grid(vec![workload], series, &[devices], &rest).unwrap();

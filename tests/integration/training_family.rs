@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     family::{
         self,
         edit::{self, Edit},
@@ -24,7 +24,10 @@ fn profile(model: &str, hardware: &str) -> TrainingProfile {
 }
 
 fn problem(workload: &Arc<Workload>, devices: u32, batch: u32, memory: Option<f64>) -> Problem {
-    let asked = Overrides { devices: Some(devices), batch: Some(batch), memory_bytes: memory, ..Overrides::default() };
+    let asked = GivenLimits::default()
+        .with(LimitKind::Devices, devices)
+        .with(LimitKind::Batch, batch)
+        .maybe(LimitKind::Memory, memory);
     let limits = family::resolve(workload, &asked).unwrap();
     let joint = planner::find("joint").unwrap();
     Problem { workload: Arc::clone(workload), limits, options: Options::defaults(joint.options()) }

@@ -3,7 +3,7 @@
 use std::{fmt::Write, sync::Arc};
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     family::{
         self,
         training::{
@@ -42,12 +42,10 @@ fn row(published: PublishedRun) -> Row {
     };
     // What is predicted not to fit did fit.
     let needed = theirs.memory_bytes + run.settings.reserve_bytes;
-    let asked = Overrides {
-        devices: Some(devices as u32),
-        batch: Some(run.global_batch as u32),
-        memory_bytes: Some(accelerator.memory_bytes.max(needed)),
-        ..Overrides::default()
-    };
+    let asked = GivenLimits::default()
+        .with(LimitKind::Devices, devices as u32)
+        .with(LimitKind::Batch, run.global_batch as u32)
+        .with(LimitKind::Memory, accelerator.memory_bytes.max(needed));
     let workload = Arc::new(profile.into_workload(&published.name, "truth", Format::Training, None));
     let joint = planner::find("joint").unwrap();
     let limits = family::resolve(&workload, &asked).unwrap();

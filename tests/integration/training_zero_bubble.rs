@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     family::{
         self,
         training::{
@@ -78,7 +78,7 @@ fn bubbles_shrink_and_the_second_half_comes_back_up() {
 
 fn planned(profile: TrainingProfile, schedule: &str, batch: u32) -> (Arc<Workload>, Problem, Outcome) {
     let workload = Arc::new(profile.into_workload("model", "model", Format::HuggingFace, None));
-    let asked = Overrides { devices: Some(32), batch: Some(batch), ..Overrides::default() };
+    let asked = GivenLimits::default().with(LimitKind::Devices, 32).with(LimitKind::Batch, batch);
     let limits = family::resolve(&workload, &asked).unwrap();
     let joint = planner::find("joint").unwrap();
     let options = Options::parse("joint", joint.options(), [format!("schedule={schedule}").as_str()]).unwrap();

@@ -3,6 +3,7 @@
 use std::{fs, sync::Arc, time::Duration};
 
 use plantui::{
+    cluster::LimitKind,
     planner,
     simulate::Schedule,
     study::{columns::Column, compare},
@@ -27,7 +28,7 @@ fn staged() -> Offscreen {
     let mut request = request(tiny());
     request.planners = &planners::ALL;
     request.planner = "one".into();
-    request.overrides.memory_bytes = Some(8e9);
+    request.overrides.set(LimitKind::Memory, Some(8e9));
     request.deadline = Some(Duration::from_millis(30));
     let mut screen = screen(request);
     press(&mut screen, KeyCode::F(1));
@@ -65,7 +66,7 @@ fn every_planner_that_can_has_the_figures_of_the_command_line() {
     screen.resize(220, 60);
     screen.keys("a");
     let text = screen.text();
-    let limits = plantui::family::resolve(&tiny(), &plantui::cluster::Overrides::default()).unwrap();
+    let limits = plantui::family::resolve(&tiny(), &plantui::cluster::GivenLimits::default()).unwrap();
     let mut seen = 0;
     for &planner in planner::all().iter().filter(|planner| planner.can_plan(&tiny()).is_ok() && !planner.asks_others())
     {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::{Machines, Overrides},
+    cluster::{GivenLimits, LimitKind, Machines},
     tui::{Offscreen, ScreenRequest},
     workload::{self, Workload},
 };
@@ -20,12 +20,8 @@ fn input(name: &str) -> Arc<Workload> {
 fn layers() -> ScreenRequest {
     let mut request = request(input("bert32-layers.txt"));
     request.planner = "dapple".into();
-    request.overrides = Overrides {
-        machines: Machines::new(&[1; 8]),
-        batch: Some(64),
-        memory_bytes: Some(8e9),
-        ..Overrides::default()
-    };
+    request.overrides =
+        GivenLimits::default().on(Machines::new(&[1; 8])).with(LimitKind::Batch, 64).with(LimitKind::Memory, 8e9);
     request
 }
 
@@ -67,7 +63,7 @@ fn operators_tell_their_costliest_tensors_and_idle_devices() {
     for (width, height) in [(80, 24), (120, 36), (200, 60)] {
         let mut operators = request(input("alexnet-operators.json"));
         operators.planner = "pase".into();
-        operators.overrides = Overrides { devices: Some(32), ..Overrides::default() };
+        operators.overrides = GivenLimits::default().with(LimitKind::Devices, 32);
         let text = devices(operators, width, height).text();
         line(&text, "tensors that cost most to hand over");
         let first = line(&text, " → ");

@@ -154,7 +154,7 @@ fn an_edited_plan_is_exported_and_checked_like_any_other() {
     assert!(value["notes"][0].as_str().is_some_and(|note| note.contains("from the plan of Piper (piper)")), "{text}");
     assert!(value["simulation"]["iteration_s"].as_f64().is_some_and(|seconds| seconds > 0.0));
     let loaded = family::read::read(&workload, &text, "plan.json").expect("it can be read");
-    let limits = plantui::family::resolve(&workload, &plantui::cluster::Overrides::default()).unwrap();
+    let limits = plantui::family::resolve(&workload, &plantui::cluster::GivenLimits::default()).unwrap();
     let score = check(&workload, &limits, &loaded.plan);
     let claimed = loaded.claims.value.expect("it says what it is worth");
     assert!((score.value - claimed).abs() <= 1e-9 * claimed, "{} is not {claimed}", score.value);

@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use plantui::{
-    cluster::Machines,
+    cluster::{LimitKind, Machines},
     planner::Planner,
     tui::{Action, Depth, Focus, Offscreen, View},
     workload::{self, Workload},
@@ -28,8 +28,8 @@ fn planned(workload: &Arc<Workload>, (theme, depth): (&str, Depth)) -> Offscreen
     request.planner = request.planners.iter().find(able).expect("there is one").info().id.to_string();
     if workload.layers().is_some() {
         request.overrides.machines = Some(Machines::even(2, 8));
-        request.overrides.batch = Some(64);
-        request.overrides.memory_bytes = Some(8e9);
+        request.overrides.set(LimitKind::Batch, Some(64));
+        request.overrides.set(LimitKind::Memory, Some(8e9));
     }
     request.theme = theme.into();
     request.depth = depth;

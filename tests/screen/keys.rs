@@ -3,6 +3,7 @@
 use std::{fs, sync::Arc, time::Duration};
 
 use plantui::{
+    cluster::LimitKind,
     family,
     tui::{Focus, Offscreen, View},
     workload,
@@ -21,7 +22,7 @@ fn staged() -> Offscreen {
     request.planners = &planners::ALL;
     request.planner = "one".into();
     // Room for everything on one device.
-    request.overrides.memory_bytes = Some(8e9);
+    request.overrides.set(LimitKind::Memory, Some(8e9));
     screen(request)
 }
 

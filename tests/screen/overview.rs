@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use plantui::{
-    cluster::Machines,
+    cluster::{LimitKind, Machines},
     tui::{Offscreen, ScreenRequest},
     workload,
 };
@@ -30,7 +30,7 @@ fn stage(text: &str) -> String {
 /// A request for a pipeline whose warm-up and drain are long enough to have names.
 fn llama() -> ScreenRequest {
     let mut request = native(&file("llama-3-70b-h100.json"));
-    request.overrides.microbatches = Some(256);
+    request.overrides.set(LimitKind::Microbatches, Some(256));
     request
 }
 
@@ -42,8 +42,8 @@ fn families() -> Vec<(&'static str, ScreenRequest)> {
     }
     let mut machines = native(&file("bert32-layers.txt"));
     machines.overrides.machines = Some(Machines::even(2, 8));
-    machines.overrides.batch = Some(64);
-    machines.overrides.memory_bytes = Some(8e9);
+    machines.overrides.set(LimitKind::Batch, Some(64));
+    machines.overrides.set(LimitKind::Memory, Some(8e9));
     vec![
         ("pipeline", native(&Arc::new(workload::builtin()))),
         ("machines", machines),
@@ -266,7 +266,7 @@ fn a_change_is_told_bright_for_a_second_then_calm() {
 #[test]
 fn thousands_of_devices_share_cells_and_that_is_said() {
     let mut request = native(&Arc::new(workload::builtin()));
-    request.overrides.devices = Some(20_000);
+    request.overrides.set(LimitKind::Devices, Some(20_000));
     let mut screen = overview(request, 80, 24);
     let text = screen.text();
     assert!(map_title(&text).contains("a cell for every "), "{text}");

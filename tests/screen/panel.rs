@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use plantui::{planner::Planner, tui::Offscreen};
+use plantui::{
+    cluster::LimitKind,
+    {planner::Planner, tui::Offscreen},
+};
 use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
 use crate::{line, planners, press, request, stages, tiny};
@@ -11,7 +14,7 @@ fn staged(planners: &'static [&'static dyn Planner], width: u16, height: u16) ->
     let mut request = request(tiny());
     request.planners = planners;
     request.planner = "one".into();
-    request.overrides.memory_bytes = Some(8e9);
+    request.overrides.set(LimitKind::Memory, Some(8e9));
     stages(request, width, height)
 }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     family::{self, check},
     plan::{Plan, Stage},
     tui::Offscreen,
@@ -19,7 +19,7 @@ fn searching(width: u16, height: u16) -> Offscreen {
     let mut request = request(tiny());
     request.planners = &planners::ALL;
     request.planner = "one".into();
-    request.overrides.memory_bytes = Some(8e9);
+    request.overrides.set(LimitKind::Memory, Some(8e9));
     let mut screen = stages(request, width, height);
     screen.hold();
     screen.focus(plantui::tui::Focus::Panel);
@@ -128,7 +128,7 @@ fn plan(apart: bool) -> (Plan, f64) {
         Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] }
     };
     let plan = Plan { stages: groups.into_iter().map(stage).collect(), ..Plan::default() }.with_consecutive_devices();
-    let overrides = Overrides { memory_bytes: Some(8e9), ..Overrides::default() };
+    let overrides = GivenLimits::default().with(LimitKind::Memory, 8e9);
     let limits = family::resolve(&workload, &overrides).expect("the file states the rest");
     let score = check(&workload, &limits, &plan);
     assert!(score.is_valid(), "{:?}", score.violations);

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     tui::{Offscreen, ScreenRequest, View},
     workload,
 };
@@ -74,7 +74,7 @@ fn fresh_begins_anew_and_flags_win() {
     assert_eq!(fresh.view(), View::Overview);
     assert_eq!(devices(&fresh.text()), "4");
     let mut asked = kept(folder.path(), "a.json");
-    asked.overrides = Overrides { devices: Some(3), ..Overrides::default() };
+    asked.overrides = GivenLimits::default().with(LimitKind::Devices, 3);
     asked.planner = "equal-partition".into();
     asked.planner_asked = true;
     let mut asked = screen(asked);
@@ -137,7 +137,7 @@ fn trained(folder: &Path) -> ScreenRequest {
         std::fs::write(&path, workload::convert::text(&model)).expect("the temporary folder takes files");
     }
     let mut request = request(Arc::new(workload::load(&path).expect("it is valid")));
-    request.overrides = Overrides { devices: Some(8), batch: Some(8), ..Overrides::default() };
+    request.overrides = GivenLimits::default().with(LimitKind::Devices, 8).with(LimitKind::Batch, 8);
     request.planner = "joint".into();
     request.state_directory = Some(folder.join("state"));
     request

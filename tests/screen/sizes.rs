@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
+    cluster::LimitKind,
     tui::{Focus, Offscreen},
     workload,
 };
@@ -98,8 +99,8 @@ fn what_is_no_plan_fits_any_size() {
     let mut request = request(tiny());
     request.planners = &planners::ALL;
     request.planner = "one".into();
-    request.overrides.devices = Some(1);
-    request.overrides.memory_bytes = Some(8e9);
+    request.overrides.set(LimitKind::Devices, Some(1));
+    request.overrides.set(LimitKind::Memory, Some(8e9));
     let mut screen = screen(request);
     draw_all(&mut screen, "infeasible");
     screen.resize(120, 36);

@@ -1,6 +1,7 @@
 //! The Sweep view: a chart that begins when it is opened, is read with a cursor, and sets limits.
 
 use plantui::{
+    cluster::LimitKind,
     tui::{Focus, Offscreen},
     workload,
 };
@@ -233,7 +234,7 @@ fn ascii_and_no_colour_tell_lines_apart() {
 #[test]
 fn other_workloads_have_their_own_limits() {
     let mut request = request(tiny());
-    request.overrides.memory_bytes = Some(8e9);
+    request.overrides.set(LimitKind::Memory, Some(8e9));
     let mut screen = stages(request, 100, 30);
     screen.focus(Focus::View);
     screen.keys("6");

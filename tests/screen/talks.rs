@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::{Machines, Overrides},
+    cluster::{GivenLimits, LimitKind, Machines},
     tui::{Action, Offscreen, ScreenRequest, View},
     workload,
 };
@@ -31,7 +31,7 @@ fn arcs_join_the_stages_that_send_to_one_another() {
 fn arcs_join_machines_where_there_are_several() {
     let mut request = native(&file("bert32-layers.txt"));
     request.overrides =
-        Overrides { machines: Machines::new(&[8, 8]), batch: Some(64), devices: Some(16), ..Overrides::default() };
+        GivenLimits::default().on(Machines::new(&[8, 8])).with(LimitKind::Batch, 64).with(LimitKind::Devices, 16);
     let text = overview(request, 160, 45).text();
     let names = arcs(&text);
     assert!(names[0].contains("machine 1") && names[0].contains("machine 2"), "{text}");
@@ -41,7 +41,7 @@ fn arcs_join_machines_where_there_are_several() {
 #[test]
 fn thousands_of_devices_stay_readable_and_arcs_leave_the_map_its_rows() {
     let mut request = native(&file("gpt3-175b-a100.json"));
-    request.overrides.devices = Some(4096);
+    request.overrides.set(LimitKind::Devices, Some(4096));
     for (width, height) in [(80, 24), (120, 36), (200, 60)] {
         let text = overview(request_again(&request), width, height).text();
         assert!(text.contains("4096 of 4096 devices"), "{text}");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
+    cluster::LimitKind,
     simulate::{LinkModel, Schedule, SimulatorSettings},
     tui::{Focus, Offscreen, ScreenRequest, View},
     workload,
@@ -204,7 +205,7 @@ fn a_refused_schedule_is_told_whole_with_what_would_help() {
 
 #[test]
 fn no_figure_is_cut_at_any_width() {
-    let mut screen = timeline(|request| request.overrides.devices = Some(16));
+    let mut screen = timeline(|request| request.overrides.set(LimitKind::Devices, Some(16)));
     screen.focus(Focus::View);
     let whole = |text: &str| -> Vec<String> {
         // Every share and time on a wide screen, which shows them all.
@@ -280,7 +281,7 @@ fn memory_over_time_names_its_parts() {
 #[test]
 fn a_batch_too_long_for_its_settings_is_told_and_nothing_breaks() {
     let mut screen = timeline(|request| {
-        request.overrides.microbatches = Some(300_000_000);
+        request.overrides.set(LimitKind::Microbatches, Some(300_000_000));
         request.simulator.links = LinkModel::Shared;
     });
     let text = screen.text();

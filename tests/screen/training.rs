@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     tui::{Action, Focus, Offscreen, ScreenRequest, View},
     workload::{self, Workload},
 };
@@ -17,7 +17,7 @@ fn model() -> Arc<Workload> {
 }
 
 fn opened(width: u16, height: u16) -> Offscreen {
-    let overrides = Overrides { devices: Some(64), batch: Some(128), ..Overrides::default() };
+    let overrides = GivenLimits::default().with(LimitKind::Devices, 64).with(LimitKind::Batch, 128);
     let request = ScreenRequest { overrides, planner: "joint".into(), ..request(model()) };
     let mut screen = Offscreen::new(request, width, height).expect("the request can be met");
     screen.act(Action::Show(View::Stages));

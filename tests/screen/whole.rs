@@ -5,7 +5,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use plantui::{
-    cluster::{Machines, Overrides},
+    cluster::{GivenLimits, LimitKind, Machines},
     tui::{Action, Depth, Focus, Offscreen, ScreenRequest, View},
     workload::{self, Workload},
 };
@@ -22,7 +22,7 @@ struct Kind {
     workload: Arc<Workload>,
     planner: &'static str,
     settings: &'static [&'static str],
-    overrides: Overrides,
+    overrides: GivenLimits,
 }
 
 fn of(file: &str) -> Arc<Workload> {
@@ -30,20 +30,21 @@ fn of(file: &str) -> Arc<Workload> {
 }
 
 fn kinds() -> Vec<Kind> {
-    let kind =
-        |name, workload, planner, settings| Kind { name, workload, planner, settings, overrides: Overrides::default() };
-    let layers = Overrides {
-        machines: Some(Machines::even(2, 8)),
-        batch: Some(64),
-        memory_bytes: Some(8e9),
-        ..Overrides::default()
+    let kind = |name, workload, planner, settings| Kind {
+        name,
+        workload,
+        planner,
+        settings,
+        overrides: GivenLimits::default(),
     };
-    let trained = Overrides { devices: Some(16), batch: Some(64), ..Overrides::default() };
+    let layers =
+        GivenLimits::default().on(Some(Machines::even(2, 8))).with(LimitKind::Batch, 64).with(LimitKind::Memory, 8e9);
+    let trained = GivenLimits::default().with(LimitKind::Devices, 16).with(LimitKind::Batch, 64);
     vec![
         kind("4 stages", of("inputs/bert32a100.json"), "piper", &["stages=4"]),
         kind("22 stages", of("inputs/bert96a100.json"), "piper", &["stages=22"]),
         Kind {
-            overrides: Overrides { devices: Some(512), ..Overrides::default() },
+            overrides: GivenLimits::default().with(LimitKind::Devices, 512),
             ..kind("60 stages", of("inputs/gpt3-175b-a100.json"), "piper", &["stages=60"])
         },
         kind("placement", placement::training(), "placement-dp", &[]),

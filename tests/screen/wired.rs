@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use plantui::{
-    cluster::{Overrides, topology::named},
+    cluster::{GivenLimits, LimitKind, topology::named},
     tui::{Action, Focus, Offscreen, ScreenRequest, View},
     workload,
 };
@@ -16,13 +16,11 @@ fn opened(topology: &str, settings: &[&str], (width, height): (u16, u16)) -> Off
     let mut request = ScreenRequest { planner: "parmesan".into(), ..request(workload) };
     request.settings =
         std::iter::once(format!("topology={topology}")).chain(settings.iter().map(ToString::to_string)).collect();
-    request.overrides = Overrides {
-        devices: Some(wired.devices() as u32),
-        machines: Some(wired.machines()),
-        batch: Some(64),
-        memory_bytes: Some(16e9),
-        ..Overrides::default()
-    };
+    request.overrides = GivenLimits::default()
+        .with(LimitKind::Devices, wired.devices() as u32)
+        .on(Some(wired.machines()))
+        .with(LimitKind::Batch, 64)
+        .with(LimitKind::Memory, 16e9);
     request.deadline = Some(Duration::from_secs(5));
     let mut screen = Offscreen::new(request, width, height).unwrap();
     screen.focus(Focus::View);

@@ -4,15 +4,13 @@ use clap::Args;
 
 use super::{GenerateArgs, exact, parse_count};
 use crate::{
+    cluster::{GivenLimits, LimitKind},
     generate::{
         GenerateError,
         networks::{Network, Size, Sizes},
     },
     units,
-    workload::{
-        FileLimits,
-        formats::operators::{self, OperatorFile},
-    },
+    workload::formats::operators::{self, OperatorFile},
 };
 
 /// Devices, operations per second and bytes per second that are written where nothing else is said: the published
@@ -111,13 +109,11 @@ pub(super) fn text(network: Network, args: &GenerateArgs) -> Result<String, Gene
     let file = OperatorFile {
         names,
         profile,
-        limits: FileLimits {
-            devices: Some(args.devices.unwrap_or(DEVICES)),
-            memory_bytes: args.memory,
-            flops_per_s: Some(args.network.flops.unwrap_or(FLOPS)),
-            bandwidth_bytes_per_s: Some(args.bandwidth.unwrap_or(BANDWIDTH)),
-            ..FileLimits::default()
-        },
+        limits: GivenLimits::default()
+            .with(LimitKind::Devices, args.devices.unwrap_or(DEVICES))
+            .maybe(LimitKind::Memory, args.memory)
+            .with(LimitKind::Flops, args.network.flops.unwrap_or(FLOPS))
+            .with(LimitKind::Bandwidth, args.bandwidth.unwrap_or(BANDWIDTH)),
         provenance: args.command_line(),
         assumptions: assumptions(network, &sizes),
     };

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     cli::input,
-    cluster::Limits,
+    cluster::{GivenLimits, LimitKind, Limits},
     generate::{self, GenerateError, TrainedSettings, operators::Network},
     source::error::printable,
     workload::{
@@ -50,8 +50,8 @@ pub(super) fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
     let profile = trained(args, model(&args.model)?)?;
     let name = profile.model.name.clone();
     let mut workload = profile.into_workload(&name, &args.model, Format::Training, args.global_batch);
-    workload.limits.devices = args.devices;
-    workload.limits.memory_bytes = args.memory.or(workload.limits.memory_bytes);
+    let given = GivenLimits::default().maybe(LimitKind::Devices, args.devices).maybe(LimitKind::Memory, args.memory);
+    workload.limits = given.or(&workload.limits);
     workload.provenance = Some(Provenance {
         made_by: args.command_line(),
         assumptions: vec![

@@ -85,7 +85,7 @@ mod tests {
     use crate::family;
     use crate::run;
     use crate::{
-        cluster::Overrides,
+        cluster::GivenLimits,
         planner::{self, Options, Problem, Search},
         workload,
     };
@@ -94,7 +94,7 @@ mod tests {
     fn handovers_and_idle_devices_are_those_of_the_score() {
         let bytes = include_bytes!("../../../inputs/alexnet-operators.json");
         let workload = std::sync::Arc::new(workload::load_bytes(bytes, "alexnet.json", "alexnet").unwrap());
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let pase = planner::find("pase").unwrap();
         let problem = Problem { workload: workload.clone(), limits, options: Options::defaults(pase.options()) };
         let (outcome, score) = run::plan(pase, &problem, &Search::default()).unwrap();

@@ -13,13 +13,13 @@ use serde::{
 use serde_json::{Map, Value};
 
 use crate::{
+    cluster::GivenLimits,
     family::{
         self,
         read::{LoadedPlan, nodes_with_modes, parse},
     },
     plan::{
         Plan, Stage,
-        document::LimitsPart,
         figures::{Claims, Figures},
     },
     source::{
@@ -137,8 +137,8 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         });
     }
     Ok(LoadedPlan {
-        plan: family::of(workload).numbered(plan, workload.limits.devices),
-        limits: LimitsPart::default(),
+        plan: family::of(workload).numbered(plan, workload.limits.devices()),
+        limits: GivenLimits::default(),
         planner: None,
         recipe: None,
         options: BTreeMap::new(),
@@ -146,6 +146,6 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         figures: Figures::default(),
         kind: "Piper result",
         notes: vec![],
-        accelerators: workload.limits.devices,
+        accelerators: workload.limits.devices(),
     })
 }

@@ -13,11 +13,11 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    cluster::GivenLimits,
     family::read::{LoadedPlan, parse},
     graph::Dag,
     plan::{
         Measure, Plan, Score, Stage,
-        document::LimitsPart,
         figures::{Claims, Figures},
     },
     source::{LoadError, strict::Object},
@@ -140,7 +140,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
     };
     let mut plan = Plan { measure, ..Plan::default() };
     let accelerators = devices.iter().filter(|(_, choice)| *choice == Choice::Accelerator).count() as u32;
-    let accelerators = workload.limits.devices.unwrap_or(0).max(accelerators);
+    let accelerators = workload.limits.devices().unwrap_or(0).max(accelerators);
     for (nodes, choice) in devices {
         let choices = vec![choice; nodes.len()];
         plan.stages.push(Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] });
@@ -152,7 +152,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
     }
     Ok(LoadedPlan {
         plan: plan.with_devices_by_kind(accelerators),
-        limits: LimitsPart::default(),
+        limits: GivenLimits::default(),
         planner: None,
         recipe: None,
         options: std::collections::BTreeMap::new(),

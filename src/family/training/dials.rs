@@ -2,6 +2,7 @@
 
 use super::{Precision, hardware, request};
 use crate::{
+    cluster::LimitKind,
     family::dial::{Dial, NotTurned},
     units,
     workload::{Profile, TrainingProfile, Workload, training::Constants},
@@ -79,7 +80,7 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
                 profile.constants = Constants::shipped(wanted.generation);
                 // They told of links and constants that are gone.
                 profile.remarks.clear();
-                workload.limits.memory_bytes = Some(wanted.memory_bytes);
+                workload.limits.set(LimitKind::Memory, Some(wanted.memory_bytes));
             }
         }
         SEQUENCE => {
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn another_accelerator_brings_its_memory_and_its_number_formats() {
         let ampere = dial::turned(&model(), HARDWARE, "a100-40").expect("it is known");
-        assert_eq!(ampere.limits.memory_bytes, Some(40.0 * GIB));
+        assert_eq!(ampere.limits.memory_bytes(), Some(40.0 * GIB));
         let mut calibrated = model();
         if let Profile::Training(profile) = &mut calibrated.profile {
             profile.remarks.push("calibrated on 3 runs".into());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    cluster::{Limits, Overrides, topology::named},
+    cluster::{GivenLimits, LimitKind, Limits, topology::named},
     family,
     planner::{self, Options, Outcome, Problem, Search, Status},
     workload::{Workload, formats},
@@ -17,13 +17,11 @@ fn bert() -> Arc<Workload> {
 fn problem(topology: &str, settings: &[&str], memory: f64) -> Problem {
     let wired = named(topology).unwrap();
     let workload = bert();
-    let asked = Overrides {
-        devices: Some(wired.devices() as u32),
-        machines: Some(wired.machines()),
-        memory_bytes: Some(memory),
-        batch: Some(32),
-        ..Overrides::default()
-    };
+    let asked = GivenLimits::default()
+        .with(LimitKind::Devices, wired.devices() as u32)
+        .on(Some(wired.machines()))
+        .with(LimitKind::Memory, memory)
+        .with(LimitKind::Batch, 32);
     let limits: Limits = family::resolve(&workload, &asked).unwrap();
     let planner = planner::find("parmesan").unwrap();
     let topology = format!("topology={topology}");

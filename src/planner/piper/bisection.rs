@@ -278,7 +278,7 @@ pub(super) fn stage_of(model: &PiperModel<'_>, degree: usize, d: u32, nodes: Vec
 mod tests {
     use super::*;
     use crate::{
-        cluster::Overrides,
+        cluster::GivenLimits,
         family,
         graph::{Enumeration, SuccessorSets},
         planner::{Options, random::SplitMix},
@@ -318,7 +318,7 @@ mod tests {
         let text = chain(120);
         let workload = read(&text, "chain.json", "chain").unwrap();
         let profile = workload.piper().unwrap();
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let settings = PiperSettings::new(&Options::defaults(&super::super::settings::OPTIONS));
         let Enumeration::Complete(sets) = SuccessorSets::enumerate(&workload.dag, 1000, &|| false) else { panic!() };
         let search = Search::default();

@@ -46,7 +46,7 @@ pub(super) fn least_memory(model: &PiperModel<'_>) -> f64 {
 mod tests {
     use super::*;
     use crate::{
-        cluster::Overrides,
+        cluster::{GivenLimits, LimitKind},
         family,
         graph::SuccessorSets,
         planner::{self, Options, Problem, Search, piper::settings::PiperSettings},
@@ -57,7 +57,7 @@ mod tests {
     fn no_plan_fits_into_less_and_not_much_more_is_needed() {
         let workload = std::sync::Arc::new(workload::builtin());
         for devices in [1, 2, 3, 8, 32] {
-            let asked = Overrides { devices: Some(devices), memory_bytes: Some(1.0), ..Overrides::default() };
+            let asked = GivenLimits::default().with(LimitKind::Devices, devices).with(LimitKind::Memory, 1.0);
             let limits = family::resolve(&workload, &asked).unwrap();
             let piper = planner::find("piper").unwrap();
             let options = Options::defaults(piper.options());

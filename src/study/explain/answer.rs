@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use crate::family;
     use crate::{
-        cluster::Overrides,
+        cluster::GivenLimits,
         planner::{converted::EQUAL_PARTITION, liar::Liar},
         workload,
     };
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_planner_that_fails_in_a_replan_ends_no_other() {
         let workload = Arc::new(workload::builtin());
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(EQUAL_PARTITION.options()) };
         let (outcome, score) = run::plan(&EQUAL_PARTITION, &problem, &Search::default()).unwrap();
         let base = Base::new(&Liar::Panics, &problem, &outcome, score.as_ref()).unwrap();

@@ -223,7 +223,7 @@ mod tests {
     use crate::family;
     use crate::run;
     use crate::{
-        cluster::Overrides,
+        cluster::GivenLimits,
         planner::{self, Options, Problem, Search},
         workload,
     };
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_point_whose_simulation_was_given_up_has_its_plan_and_the_reason() {
         let workload = Arc::new(workload::builtin());
-        let limits = family::resolve(&workload, &Overrides::default()).unwrap();
+        let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let planner = planner::find("equal-partition").unwrap();
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
         let outcome = planner.plan(&problem, &Search::default());

@@ -20,7 +20,7 @@ mod suits;
 use std::sync::Arc;
 
 use crate::{
-    cluster::{LimitKind, Limits, MissingLimit, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits, MissingLimit},
     family,
     planner::OptionSpec,
     workload::Workload,
@@ -73,7 +73,7 @@ impl Sweep {
         workloads: Vec<Arc<Workload>>,
         series: Vec<Series>,
         values: &[Values],
-        rest: &Overrides,
+        rest: &GivenLimits,
     ) -> Result<Self, (String, MissingLimit)> {
         let mut points = vec![];
         for (place, workload) in workloads.iter().enumerate() {
@@ -112,11 +112,11 @@ impl Sweep {
 fn combinations(
     workload: &Workload,
     values: &[Values],
-    rest: &Overrides,
+    rest: &GivenLimits,
 ) -> Result<Vec<Limits>, (String, MissingLimit)> {
     let mut all = vec![*rest];
     for Values { kind, values } in values.iter().rev() {
-        let with = |mut overrides: Overrides, value: f64| {
+        let with = |mut overrides: GivenLimits, value: f64| {
             overrides.set(*kind, Some(value));
             overrides
         };

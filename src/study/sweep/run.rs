@@ -182,7 +182,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        cluster::Overrides,
+        cluster::GivenLimits,
         planner::{Options, Planner, converted::EQUAL_PARTITION, liar::Liar},
         study::sweep::{Series, Values},
         workload,
@@ -193,7 +193,7 @@ mod tests {
         let series = planners.map(|planner| Series::new(planner, Options::defaults(planner.options()))).to_vec();
         let values = [Values { kind: LimitKind::Devices, values: vec![64.0, 128.0, 256.0] }];
         let workloads = vec![workload::builtin().into()];
-        let sweep = Sweep::grid(workloads, series, &values, &Overrides::default()).unwrap();
+        let sweep = Sweep::grid(workloads, series, &values, &GivenLimits::default()).unwrap();
         let found = Mutex::new(BTreeMap::new());
         let wanted: Vec<usize> = (0..sweep.points.len()).collect();
         run(&sweep, &wanted, None, &Search::default(), &|place, answer| {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    cluster::Overrides,
+    cluster::GivenLimits,
     planner::{self, OptionError, Options, Planner},
     source::error::{printable, single_line},
     workload::formats::Wired,
@@ -29,7 +29,7 @@ pub struct Wiring {
     /// The topology.
     pub wired: Wired,
     /// What counts where nothing else is said of a limit.
-    pub limits: Overrides,
+    pub limits: GivenLimits,
 }
 
 impl fmt::Debug for Series {

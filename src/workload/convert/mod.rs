@@ -15,7 +15,7 @@ mod to_placement;
 use crate::workload::Choice;
 use thiserror::Error;
 
-use super::{FileLimits, Format, Profile, Workload};
+use super::{GivenLimits, Format, Profile, Workload};
 
 pub use text::text;
 pub use to_layers::to_layers;
@@ -56,7 +56,7 @@ pub struct Conversion {
 }
 
 /// The same workload with another profile; nothing is copied of its own, which may be large.
-fn with_profile(workload: &Workload, format: Format, profile: Profile, limits: FileLimits) -> Workload {
+fn with_profile(workload: &Workload, format: Format, profile: Profile, limits: GivenLimits) -> Workload {
     Workload {
         name: workload.name.clone(),
         source: workload.source.clone(),

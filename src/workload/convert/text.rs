@@ -29,19 +29,19 @@ pub fn text(workload: &Workload) -> String {
     let (given, nodes, edges) = match &workload.profile {
         Profile::Piper(profile) => (
             vec![
-                ("maxDevices", limits.devices.map(Value::from)),
-                ("maxMemoryPerDevice", limits.memory_bytes.map(Value::from)),
-                ("bandwidth", limits.bandwidth_bytes_per_s.map(Value::from)),
-                ("mbsInBatch", limits.microbatches.map(Value::from)),
+                ("maxDevices", limits.devices().map(Value::from)),
+                ("maxMemoryPerDevice", limits.memory_bytes().map(Value::from)),
+                ("bandwidth", limits.bandwidth_bytes_per_s().map(Value::from)),
+                ("mbsInBatch", limits.microbatches().map(Value::from)),
             ],
             piper_nodes(profile, &workload.dag, &ids),
             edges(&workload.dag, &ids, "communicationCost", |edge| profile.edge_bytes[edge]),
         ),
         Profile::Placement(profile) => (
             vec![
-                ("maxSizePerFPGA", limits.memory_bytes.map(Value::from)),
-                ("maxFPGAs", limits.devices.map(Value::from)),
-                ("maxCPUs", limits.cpus.map(Value::from)),
+                ("maxSizePerFPGA", limits.memory_bytes().map(Value::from)),
+                ("maxFPGAs", limits.devices().map(Value::from)),
+                ("maxCPUs", limits.cpus().map(Value::from)),
             ],
             placement_nodes(profile),
             edges(&workload.dag, &ids, "cost", |edge| profile.nodes[workload.dag.edges()[edge].0 as usize].transfer),

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Conversion, NotConverted};
 use crate::{
+    cluster::{GivenLimits, LimitKind},
     graph::Dag,
     units,
     workload::{
-        Choice, DegreeProfile, FileLimits, Format, Mode, Node, PiperProfile, PlacementProfile, Profile, Workload,
+        Choice, DegreeProfile, Format, Mode, Node, PiperProfile, PlacementProfile, Profile, Workload,
         colour::Classes,
         piper::{NodeProfile, VANILLA},
         placement::SECONDS,
@@ -90,14 +91,12 @@ pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Resul
             nodes: merged.members.iter().map(name).collect(),
             dag,
             profile: Profile::Piper(PiperProfile { nodes, edge_bytes }),
-            limits: FileLimits {
-                devices: workload.limits.devices,
-                cpus: None,
-                memory_bytes: workload.limits.memory_bytes,
-                microbatches: Some(microbatches),
-                bandwidth_bytes_per_s: Some(bandwidth),
-                ..FileLimits::default()
-            },
+            limits: GivenLimits::default()
+                .maybe(LimitKind::Devices, workload.limits.devices())
+                .maybe(LimitKind::Cpus, None::<f64>)
+                .maybe(LimitKind::Memory, workload.limits.memory_bytes())
+                .with(LimitKind::Microbatches, microbatches)
+                .with(LimitKind::Bandwidth, bandwidth),
             ..workload.clone()
         },
         members: merged.members,

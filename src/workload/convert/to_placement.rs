@@ -2,10 +2,10 @@
 
 use super::{Conversion, NotConverted, with_profile};
 use crate::{
+    cluster::{GivenLimits, LimitKind},
     units,
     workload::{
-        self, Choice, FileLimits, Format, PlacementNode, PlacementProfile, Profile, Workload, piper::VANILLA,
-        placement::SECONDS,
+        self, Choice, Format, PlacementNode, PlacementProfile, Profile, Workload, piper::VANILLA, placement::SECONDS,
     },
 };
 
@@ -99,12 +99,10 @@ pub fn to_placement(
             workload,
             Format::Placement,
             Profile::Placement(PlacementProfile::from(nodes)),
-            FileLimits {
-                devices: workload.limits.devices,
-                cpus: Some(0),
-                memory_bytes: workload.limits.memory_bytes,
-                ..FileLimits::default()
-            },
+            GivenLimits::default()
+                .maybe(LimitKind::Devices, workload.limits.devices())
+                .with(LimitKind::Cpus, 0)
+                .maybe(LimitKind::Memory, workload.limits.memory_bytes()),
         ),
         assumptions,
     })

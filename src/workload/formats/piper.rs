@@ -24,7 +24,7 @@ use super::{
 };
 use crate::source::strict::{Object, Pairs};
 use crate::{
-    cluster::{MOST_DEVICES, MOST_MICROBATCHES},
+    cluster::{GivenLimits, LimitKind, MOST_DEVICES, MOST_MICROBATCHES},
     graph::{Dag, GraphError},
     source::{
         LoadError,
@@ -32,7 +32,7 @@ use crate::{
     },
     units::exact_number,
     workload::{
-        FileLimits, Node, NodeId, Profile, Provenance, Workload,
+        Node, NodeId, Profile, Provenance, Workload,
         piper::{DegreeProfile, Mode, NodeProfile, PiperProfile},
     },
 };
@@ -144,7 +144,7 @@ impl Reader<'_> {
         })
     }
 
-    fn limits(&self, raw: &RawFile) -> Result<FileLimits, LoadError> {
+    fn limits(&self, raw: &RawFile) -> Result<GivenLimits, LoadError> {
         let count = |value: Option<f64>, field: &str, most: u32| match value {
             None => Ok(None),
             Some(v) if v.fract() == 0.0 && (1.0..=f64::from(most)).contains(&v) => Ok(Some(v as u32)),
@@ -168,7 +168,11 @@ impl Reader<'_> {
             ));
         }
         let microbatches = batch.or(other_batch);
-        Ok(FileLimits { devices, memory_bytes, microbatches, bandwidth_bytes_per_s, ..FileLimits::default() })
+        Ok(GivenLimits::default()
+            .maybe(LimitKind::Devices, devices)
+            .maybe(LimitKind::Memory, memory_bytes)
+            .maybe(LimitKind::Microbatches, microbatches)
+            .maybe(LimitKind::Bandwidth, bandwidth_bytes_per_s))
     }
 
     fn nodes(&self, raw: &[Object<RawNode>]) -> Result<(Vec<Node>, FxHashMap<NodeId, usize>), LoadError> {

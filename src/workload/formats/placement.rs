@@ -22,13 +22,14 @@ use super::Format;
 use super::reader::{Ours, Reader, parse, unknown_fields};
 use crate::source::strict::Object;
 use crate::{
+    cluster::{GivenLimits, LimitKind},
     graph::{Dag, GraphError},
     source::{
         LoadError,
         error::{printable, single_line},
     },
     workload::{
-        FileLimits, Node, NodeId, Profile, Provenance, Recipe, Workload,
+        Node, NodeId, Profile, Provenance, Recipe, Workload,
         placement::{PlacementNode, PlacementProfile},
     },
 };
@@ -73,12 +74,10 @@ impl PlacementFile {
             nodes: self.nodes,
             dag: self.dag,
             profile: Profile::Placement(self.profile),
-            limits: FileLimits {
-                devices: self.accelerators,
-                cpus: self.cpus,
-                memory_bytes: self.memory_bytes,
-                ..FileLimits::default()
-            },
+            limits: GivenLimits::default()
+                .maybe(LimitKind::Devices, self.accelerators)
+                .maybe(LimitKind::Cpus, self.cpus)
+                .maybe(LimitKind::Memory, self.memory_bytes),
             provenance: self.provenance,
             recipe: self.recipe,
             unknown_fields: self.unknown_fields,

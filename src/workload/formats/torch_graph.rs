@@ -16,10 +16,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Format;
 use crate::{
+    cluster::GivenLimits,
     graph::{Dag, GraphError},
     source::{LoadError, error::printable},
     units::{LARGEST, exact_number},
-    workload::{FileLimits, LayerNode, LayerProfile, Node, NodeId, Profile, Workload},
+    workload::{LayerNode, LayerProfile, Node, NodeId, Profile, Workload},
 };
 
 /// Between the parts of a line.
@@ -104,7 +105,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
         nodes,
         dag,
         profile: Profile::Layers(profile),
-        limits: FileLimits::default(),
+        limits: GivenLimits::default(),
         provenance: None,
         recipe: None,
         unknown_fields: vec![],

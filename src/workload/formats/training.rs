@@ -20,7 +20,7 @@ use super::{
     reader::{Reader, parse, unknown_fields},
 };
 use crate::{
-    cluster::{MOST_BATCH, MOST_DEVICES},
+    cluster::{GivenLimits, LimitKind, MOST_BATCH, MOST_DEVICES},
     source::{LoadError, error::printable},
     workload::{
         Provenance, Workload,
@@ -178,8 +178,8 @@ pub(crate) fn read(text: &str, source: &str, name: &str) -> Result<Workload, Loa
     let devices = count(raw.devices, "devices", f64::from(MOST_DEVICES))?.map(|devices| devices as u32);
     let memory = reader.limit(raw.memory, "memory")?;
     let mut workload = profile.into_workload(name, source, Format::Training, batch);
-    workload.limits.devices = devices;
-    workload.limits.memory_bytes = memory.or(workload.limits.memory_bytes);
+    let given = GivenLimits::default().maybe(LimitKind::Devices, devices).maybe(LimitKind::Memory, memory);
+    workload.limits = given.or(&workload.limits);
     workload.unknown_fields = unknown_fields(text, &TOP_LEVEL);
     workload.provenance = raw.provenance.map(|made_by| Provenance {
         made_by: printable(&made_by),
@@ -279,9 +279,9 @@ pub(crate) fn text(workload: &Workload, profile: &TrainingProfile) -> String {
             file.insert(field.into(), value);
         }
     };
-    given("global_batch", limits.batch.map(Value::from));
-    given("devices", limits.devices.map(Value::from));
-    given("memory", limits.memory_bytes.map(Value::from));
+    given("global_batch", limits.batch().map(Value::from));
+    given("devices", limits.devices().map(Value::from));
+    given("memory", limits.memory_bytes().map(Value::from));
     file.insert("precision".into(), profile.precision.id().into());
     file.insert("stack".into(), profile.stack.id().into());
     file.insert("settings".into(), Value::Object(settings));

@@ -27,7 +27,7 @@ pub(super) fn lint(workload: &Workload, profile: &PiperProfile, findings: &mut F
 
 /// A node that cannot be held by any device: its least memory over degrees and modes, one microbatch in flight.
 fn memory_too_large(workload: &Workload, profile: &PiperProfile, findings: &mut Findings) {
-    let Some(limit) = workload.limits.memory_bytes else { return };
+    let Some(limit) = workload.limits.memory_bytes() else { return };
     let mut too_large: Vec<(usize, f64)> = vec![];
     for (node, node_profile) in profile.nodes.iter().enumerate() {
         let modes = node_profile.degrees.iter().flat_map(|degree| &degree.modes);
@@ -104,7 +104,7 @@ fn milliseconds(workload: &Workload, profile: &PiperProfile, findings: &mut Find
     let (time, kept) = (first(&|mode| mode.time_s), first(&|mode| mode.memory_a));
     let share = workload
         .limits
-        .bandwidth_bytes_per_s
+        .bandwidth_bytes_per_s()
         .map(|bandwidth| 2.0 * profile.edge_bytes.iter().sum::<f64>() / bandwidth / time)
         .filter(|_| !profile.edge_bytes.is_empty());
     if time <= 0.0

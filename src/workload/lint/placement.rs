@@ -30,7 +30,7 @@ fn unsupported(workload: &Workload, profile: &PlacementProfile, findings: &mut F
     if nodes.is_empty() {
         return;
     }
-    if workload.limits.cpus.unwrap_or(0) == 0 {
+    if workload.limits.cpus().unwrap_or(0) == 0 {
         findings.add(
             "unsupported",
             Severity::Error,
@@ -51,9 +51,9 @@ fn unsupported(workload: &Workload, profile: &PlacementProfile, findings: &mut F
 
 /// Classes that fit on no accelerator, and graphs that fit on none of them together.
 fn memory(workload: &Workload, profile: &PlacementProfile, classes: &Classes, findings: &mut Findings) {
-    let Some(limit) = workload.limits.memory_bytes else { return };
+    let Some(limit) = workload.limits.memory_bytes() else { return };
     let size = |nodes: &[usize]| nodes.iter().map(|&v| profile.nodes[v].size_bytes).sum::<f64>();
-    let no_cpu = workload.limits.cpus.unwrap_or(0) == 0;
+    let no_cpu = workload.limits.cpus().unwrap_or(0) == 0;
     let mut nodes = vec![];
     let mut most = 0.0f64;
     for members in &classes.members {
@@ -78,7 +78,7 @@ fn memory(workload: &Workload, profile: &PlacementProfile, classes: &Classes, fi
         findings.add("memory-too-large", severity, &nodes, what, why);
     }
     let all: f64 = profile.nodes.iter().map(|node| node.size_bytes).sum();
-    let accelerators = workload.limits.devices.filter(|_| nodes.is_empty());
+    let accelerators = workload.limits.devices().filter(|_| nodes.is_empty());
     if let Some(count) = accelerators.filter(|&count| all > limit * f64::from(count)) {
         let what = format!(
             "the nodes need {} together, {count} accelerators of {} hold {}",

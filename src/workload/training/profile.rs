@@ -2,8 +2,9 @@
 
 use super::{Accelerator, Constants, Layout, Model, Precision, Recompute, Run, Stack, TrainingSettings};
 use crate::{
+    cluster::{GivenLimits, LimitKind},
     graph::Dag,
-    workload::{FileLimits, Format, Node, NodeId, Profile, Workload},
+    workload::{Format, Node, NodeId, Profile, Workload},
 };
 
 /// The longest sequence that is taken where none is given.
@@ -81,7 +82,9 @@ impl TrainingProfile {
         };
         let nodes = (0..count).map(|node| Node { id: NodeId(node as i64), name: Some(label(node)) }).collect();
         let edges: Vec<(u32, u32)> = (1..count as u32).map(|node| (node - 1, node)).collect();
-        let limits = FileLimits { memory_bytes: Some(self.accelerator.memory_bytes), batch, ..FileLimits::default() };
+        let limits = GivenLimits::default()
+            .with(LimitKind::Memory, self.accelerator.memory_bytes)
+            .maybe(LimitKind::Batch, batch);
         Workload {
             name: name.into(),
             source: source.into(),

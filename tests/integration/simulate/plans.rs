@@ -7,7 +7,7 @@ use crate::simulate::simulated::{
     Random, assert_sound, chain, close, random_pipeline, random_settings, stage, transfer,
 };
 use plantui::{
-    cluster::Overrides,
+    cluster::{GivenLimits, LimitKind},
     family,
     planner::{self, Options, Problem, Search},
     run,
@@ -169,7 +169,7 @@ fn a_stage_takes_the_same_time_in_whatever_order_its_nodes_are_listed() {
     let workload = Arc::new(load(&file).unwrap());
     let planner = planner::find("piper").unwrap();
     let overrides =
-        Overrides { devices: Some(64), memory_bytes: Some(8.0 * f64::from(1 << 30)), ..Overrides::default() };
+        GivenLimits::default().with(LimitKind::Devices, 64).with(LimitKind::Memory, 8.0 * f64::from(1 << 30));
     let limits = family::resolve(&workload, &overrides).unwrap();
     let options = Options::defaults(planner.options());
     let problem = Problem { workload: workload.clone(), limits, options };
@@ -197,11 +197,9 @@ fn published_bert_plans_simulate_as_checked() {
     let workload = Arc::new(load(&file).unwrap());
     let planner = planner::find("piper").unwrap();
     for (devices, memory_gib) in [(8, 80.0), (64, 8.0), (512, 8.0)] {
-        let overrides = Overrides {
-            devices: Some(devices),
-            memory_bytes: Some(memory_gib * f64::from(1 << 30)),
-            ..Overrides::default()
-        };
+        let overrides = GivenLimits::default()
+            .with(LimitKind::Devices, devices)
+            .with(LimitKind::Memory, memory_gib * f64::from(1 << 30));
         let limits = family::resolve(&workload, &overrides).unwrap();
         let options = Options::defaults(planner.options());
         let problem = Problem { workload: workload.clone(), limits, options };

@@ -12,7 +12,7 @@ use std::{path::Path, sync::Arc};
 
 use super::{Figure, Point, Series, Sweep, Values};
 use crate::{
-    cluster::{LimitKind, Limits, Overrides},
+    cluster::{GivenLimits, LimitKind, Limits},
     planner::OptionValue,
     source::LoadError,
     workload::{self, Workload},
@@ -141,7 +141,12 @@ fn values(kind: LimitKind, values: &[f64]) -> Values {
     Values { kind, values: values.to_vec() }
 }
 
-fn grid(workloads: Vec<Arc<Workload>>, lines: &[&str], axes: &[Values], rest: &Overrides) -> Result<Sweep, LoadError> {
+fn grid(
+    workloads: Vec<Arc<Workload>>,
+    lines: &[&str],
+    axes: &[Values],
+    rest: &GivenLimits,
+) -> Result<Sweep, LoadError> {
     Sweep::grid(workloads, series(lines), axes, rest)
         .map_err(|(source, missing)| LoadError::file(&source, missing.to_string(), "use the published file"))
 }
@@ -149,7 +154,7 @@ fn grid(workloads: Vec<Arc<Workload>>, lines: &[&str], axes: &[Values], rest: &O
 fn figure_1(folder: &Path) -> Result<Sweep, LoadError> {
     let devices = values(LimitKind::Devices, &[8.0, 32.0, 64.0, 128.0, 512.0, 1024.0, 2048.0]);
     let memory = values(LimitKind::Memory, &[1.0, 2.0, 8.0, 80.0].map(|gib| gib * GIB));
-    let rest = Overrides { microbatches: Some(1920), bandwidth_bytes_per_s: Some(BANDWIDTH), ..Overrides::default() };
+    let rest = GivenLimits::default().with(LimitKind::Microbatches, 1920).with(LimitKind::Bandwidth, BANDWIDTH);
     grid(vec![load(folder, BERT)?], &[&PIPER[..], &EQUAL].concat(), &[devices, memory], &rest)
 }
 
@@ -169,13 +174,13 @@ fn headroom(folder: &Path) -> Result<Sweep, LoadError> {
     let devices = values(LimitKind::Devices, &[8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0]);
     let microbatches = values(LimitKind::Microbatches, &[8.0, 32.0, 64.0, 128.0, 512.0, 1920.0]);
     let networks = networks.into_iter().collect::<Result<_, _>>()?;
-    grid(networks, &LINES, &[devices, microbatches], &Overrides::default())
+    grid(networks, &LINES, &[devices, microbatches], &GivenLimits::default())
 }
 
 fn figure_2(folder: &Path) -> Result<Sweep, LoadError> {
     let devices = Values { kind: LimitKind::Devices, values: (1..=2048).map(f64::from).collect() };
     let microbatches = values(LimitKind::Microbatches, &[512.0, 960.0]);
-    let rest = Overrides { memory_bytes: Some(8.0 * GIB), ..Overrides::default() };
+    let rest = GivenLimits::default().with(LimitKind::Memory, 8.0 * GIB);
     grid(vec![load(folder, BERT)?], &PIPER[..1], &[devices, microbatches], &rest)
 }
 
@@ -183,7 +188,7 @@ fn figure_2(folder: &Path) -> Result<Sweep, LoadError> {
 fn figure_2_replicas(folder: &Path) -> Result<Sweep, LoadError> {
     const DEVICES: u32 = 2048;
     let bert = load(folder, BERT)?;
-    let rest = Overrides { devices: Some(DEVICES), memory_bytes: Some(8.0 * GIB), ..Overrides::default() };
+    let rest = GivenLimits::default().with(LimitKind::Devices, DEVICES).with(LimitKind::Memory, 8.0 * GIB);
     let mut sweep =
         grid(vec![Arc::clone(&bert)], &PIPER[..1], &[values(LimitKind::Microbatches, &[512.0, 960.0])], &rest)?;
     let (ends, series) = (std::mem::take(&mut sweep.points), std::mem::take(&mut sweep.series));
@@ -209,7 +214,7 @@ fn figure_3(folder: &Path) -> Result<Sweep, LoadError> {
         workloads.push(Arc::new(extended::bert(&folder.join(BERT), layers)?));
     }
     let axes = [values(LimitKind::Devices, &devices), microbatches];
-    let sweep = grid(workloads, &PIPER[..1], &axes, &Overrides::default())?;
+    let sweep = grid(workloads, &PIPER[..1], &axes, &GivenLimits::default())?;
     // What is measured is the time of a single plan.
     Ok(Sweep { alone: true, ..sweep })
 }
@@ -219,7 +224,7 @@ type Pairs = &'static [(u32, &'static [f64])];
 
 fn table(folder: &Path, input: &str, pairs: Pairs) -> Result<Sweep, LoadError> {
     let workload = load(folder, input)?;
-    let rest = Overrides { bandwidth_bytes_per_s: Some(BANDWIDTH), ..Overrides::default() };
+    let rest = GivenLimits::default().with(LimitKind::Bandwidth, BANDWIDTH);
     let mut sweep = Sweep {
         workloads: vec![Arc::clone(&workload)],
         series: series(&[PIPER[0], GENERAL]),
@@ -279,7 +284,7 @@ fn placement(folder: &Path, inputs: &[&str], lines: &[&str], expert: &str) -> Re
         // Operator graphs share names with layer graphs.
         workload.name = input.split('/').skip(1).collect::<Vec<_>>().join("/");
         let place = sweep.workloads.len();
-        let one = grid(vec![Arc::new(workload)], lines, &[], &Overrides::default())?;
+        let one = grid(vec![Arc::new(workload)], lines, &[], &GivenLimits::default())?;
         sweep.points.extend(one.points.iter().map(|point| {
             let heedless = one.series[point.series].planner.info().id == HEEDLESS;
             let limits = if heedless { without_memory(point.limits) } else { point.limits };

@@ -46,13 +46,14 @@ use super::{
 };
 use crate::source::strict::Object;
 use crate::{
+    cluster::{GivenLimits, LimitKind},
     graph::Dag,
     source::{
         LoadError,
         error::{printable, single_line},
     },
     workload::{
-        FileLimits, Node, NodeId, Profile, Provenance, Workload,
+        Node, NodeId, Profile, Provenance, Workload,
         operators::{Given, Operator, OperatorProfile, Source},
     },
 };
@@ -114,13 +115,11 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
         }
         v => Ok(v.map(|v| v as u32)),
     };
-    let limits = FileLimits {
-        devices: whole(raw.devices, "devices", MAX_DEVICES)?,
-        memory_bytes: reader.limit(raw.memory, "memory")?,
-        flops_per_s: reader.limit(raw.flops, "flops")?,
-        bandwidth_bytes_per_s: reader.limit(raw.bandwidth, "bandwidth")?,
-        ..FileLimits::default()
-    };
+    let limits = GivenLimits::default()
+        .maybe(LimitKind::Devices, whole(raw.devices, "devices", MAX_DEVICES)?)
+        .maybe(LimitKind::Memory, reader.limit(raw.memory, "memory")?)
+        .maybe(LimitKind::Flops, reader.limit(raw.flops, "flops")?)
+        .maybe(LimitKind::Bandwidth, reader.limit(raw.bandwidth, "bandwidth")?);
     let cutoff = whole(raw.cutoff, "cutoff", MAX_EXTENT)?.unwrap_or(1);
     let (nodes, operators) = read_operators(&reader, &raw.operators)?;
     let profile = OperatorProfile { operators, cutoff };

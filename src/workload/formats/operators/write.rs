@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::SCHEMA;
-use crate::workload::{
-    FileLimits,
-    operators::{Input, Operator, OperatorKind, OperatorProfile},
+use crate::{
+    cluster::GivenLimits,
+    workload::operators::{Input, Operator, OperatorKind, OperatorProfile},
 };
 
 /// What a file holds.
@@ -16,7 +16,7 @@ pub struct OperatorFile {
     /// The operators; ids are their positions.
     pub profile: OperatorProfile,
     /// Limits to be written.
-    pub limits: FileLimits,
+    pub limits: GivenLimits,
     /// The command that makes the file.
     pub provenance: String,
     /// What it assumes.
@@ -30,10 +30,12 @@ pub fn text(file: &OperatorFile) -> String {
     head.insert("provenance".into(), json!(file.provenance));
     head.insert("assumptions".into(), json!(file.assumptions));
     let limits = file.limits;
-    head.extend(limits.devices.map(|devices| ("devices".to_string(), json!(devices))));
-    for (field, value) in
-        [("memory", limits.memory_bytes), ("flops", limits.flops_per_s), ("bandwidth", limits.bandwidth_bytes_per_s)]
-    {
+    head.extend(limits.devices().map(|devices| ("devices".to_string(), json!(devices))));
+    for (field, value) in [
+        ("memory", limits.memory_bytes()),
+        ("flops", limits.flops_per_s()),
+        ("bandwidth", limits.bandwidth_bytes_per_s()),
+    ] {
         head.extend(value.map(|value| (field.to_string(), json!(value))));
     }
     head.insert("cutoff".into(), json!(file.profile.cutoff));

@@ -1,0 +1,237 @@
+//! Some limits, by kind: what a file states, what flags ask for, what a topology tells, what a session or a plan kept. The
+//! family of the workload, which knows which limits it needs, puts them together.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, IgnoredAny, MapAccess, Visitor},
+    ser::SerializeMap,
+};
+
+use super::{LimitKind, Limits, Machines};
+
+/// Limits that somebody gives; what is not among them is left to others.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct GivenLimits {
+    /// By kind, in its base unit.
+    values: [Option<f64>; LimitKind::COUNT],
+    /// How the devices sit in machines; also says how many there are.
+    pub machines: Option<Machines>,
+}
+
+impl GivenLimits {
+    /// Which limits are given here.
+    pub fn given(&self) -> impl Iterator<Item = LimitKind> {
+        LimitKind::ALL.into_iter().filter(|kind| self.get(*kind).is_some())
+    }
+
+    /// The value of a limit in its base unit, if it is given here.
+    pub fn get(&self, kind: LimitKind) -> Option<f64> {
+        self.values[kind as usize]
+    }
+
+    /// Gives a limit a value in its base unit, or leaves it to others.
+    pub fn set(&mut self, kind: LimitKind, value: Option<impl Into<f64>>) {
+        let value = value.map(Into::into);
+        self.values[kind as usize] = if kind.is_count() { value.map(f64::trunc) } else { value };
+    }
+
+    /// The same with a value for one of them.
+    #[must_use]
+    pub fn with(self, kind: LimitKind, value: impl Into<f64>) -> Self {
+        self.maybe(kind, Some(value))
+    }
+
+    /// The same with a value for one of them, or with none.
+    #[must_use]
+    pub fn maybe(mut self, kind: LimitKind, value: Option<impl Into<f64>>) -> Self {
+        self.set(kind, value);
+        self
+    }
+
+    /// The same on these machines.
+    #[must_use]
+    pub fn on(mut self, machines: Option<Machines>) -> Self {
+        self.machines = machines;
+        self
+    }
+
+    /// These, and where they say nothing the others.
+    #[must_use]
+    pub fn or(&self, others: &GivenLimits) -> GivenLimits {
+        let mut both = GivenLimits::default().on(self.machines.or(others.machines));
+        for kind in LimitKind::ALL {
+            both.set(kind, self.get(kind).or(others.get(kind)));
+        }
+        both
+    }
+
+    /// Those that others do not state themselves.
+    #[must_use]
+    pub fn unstated_by(&self, stated: &GivenLimits) -> GivenLimits {
+        let mut rest = *self;
+        for kind in stated.given() {
+            rest.set(kind, None::<f64>);
+        }
+        rest
+    }
+
+    fn count(&self, kind: LimitKind) -> Option<u32> {
+        self.get(kind).map(|value| value as u32)
+    }
+
+    /// Devices: accelerators, where CPUs are counted apart; then there may be none.
+    pub fn devices(&self) -> Option<u32> {
+        self.count(LimitKind::Devices)
+    }
+
+    /// CPUs that can run nodes.
+    pub fn cpus(&self) -> Option<u32> {
+        self.count(LimitKind::Cpus)
+    }
+
+    /// Bytes of memory per device.
+    pub fn memory_bytes(&self) -> Option<f64> {
+        self.get(LimitKind::Memory)
+    }
+
+    /// Microbatches in a batch.
+    pub fn microbatches(&self) -> Option<u32> {
+        self.count(LimitKind::Microbatches)
+    }
+
+    /// Bytes per second between devices.
+    pub fn bandwidth_bytes_per_s(&self) -> Option<f64> {
+        self.get(LimitKind::Bandwidth)
+    }
+
+    /// Samples in a batch over all devices.
+    pub fn batch(&self) -> Option<u32> {
+        self.count(LimitKind::Batch)
+    }
+
+    /// Operations per second of a device.
+    pub fn flops_per_s(&self) -> Option<f64> {
+        self.get(LimitKind::Flops)
+    }
+}
+
+/// What limits say; where nothing depends on a batch, machines or a rate of operations, they say nothing of it.
+impl From<&Limits> for GivenLimits {
+    fn from(limits: &Limits) -> Self {
+        let mut given = GivenLimits::default().on(Some(limits.machines).filter(|machines| !machines.is_empty()));
+        let unsaid = |kind| matches!(kind, LimitKind::Batch | LimitKind::Flops) && limits.get(kind) == 0.0;
+        for kind in LimitKind::ALL {
+            given.set(kind, Some(limits.get(kind)).filter(|_| !unsaid(kind)));
+        }
+        given
+    }
+}
+
+/// The field of machines in a plan document.
+const MACHINES: &str = "machines";
+
+impl Serialize for GivenLimits {
+    /// As in a plan document: devices and memory are `null` where they are not given, the others are left out. Machines
+    /// stand behind the batch that they share.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for kind in LimitKind::ALL {
+            let told = self.get(kind).is_some() || matches!(kind, LimitKind::Devices | LimitKind::Memory);
+            match self.count(kind) {
+                _ if !told => {}
+                Some(count) if kind.is_count() => map.serialize_entry(kind.field(), &count)?,
+                _ => map.serialize_entry(kind.field(), &self.get(kind))?,
+            }
+            if kind == LimitKind::Batch && self.machines.is_some() {
+                map.serialize_entry(MACHINES, &self.machines)?;
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for GivenLimits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ByField)
+    }
+}
+
+struct ByField;
+
+impl<'de> Visitor<'de> for ByField {
+    type Value = GivenLimits;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<GivenLimits, A::Error> {
+        let mut limits = GivenLimits::default();
+        let mut seen = [false; LimitKind::COUNT + 1];
+        while let Some(field) = map.next_key::<Cow<'_, str>>()? {
+            let kind = LimitKind::ALL.into_iter().find(|kind| kind.field() == field);
+            let name = kind.map_or(MACHINES, LimitKind::field);
+            if field != name {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            if std::mem::replace(&mut seen[kind.map_or(LimitKind::COUNT, |kind| kind as usize)], true) {
+                return Err(A::Error::duplicate_field(name));
+            }
+            match kind {
+                None => limits.machines = map.next_value()?,
+                Some(kind) if kind.is_count() => limits.set(kind, map.next_value::<Option<u32>>()?),
+                Some(kind) => limits.set(kind, map.next_value::<Option<f64>>()?),
+            }
+        }
+        Ok(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_given_and_taken_away() {
+        let mut limits = GivenLimits::default();
+        for kind in LimitKind::ALL {
+            limits.set(kind, Some(3.0));
+            assert_eq!(limits.get(kind), Some(3.0));
+        }
+        assert_eq!(limits.given().count(), LimitKind::ALL.len());
+        limits.set(LimitKind::Memory, None::<f64>);
+        let file = GivenLimits::default().with(LimitKind::Devices, 1);
+        let rest: Vec<LimitKind> = limits.unstated_by(&file).given().collect();
+        assert!(
+            !rest.contains(&LimitKind::Memory) && !rest.contains(&LimitKind::Devices) && rest.len() == 5,
+            "{rest:?}"
+        );
+    }
+
+    #[test]
+    fn a_document_writes_them_by_field_and_reads_them_back() {
+        let limits = GivenLimits::default()
+            .with(LimitKind::Devices, 16)
+            .with(LimitKind::Batch, 64)
+            .with(LimitKind::Flops, 1e12)
+            .on(Machines::new(&[8, 8]));
+        let text = serde_json::to_string(&limits).unwrap();
+        assert_eq!(
+            text,
+            r#"{"devices":16,"memory_bytes":null,"batch":64,"machines":[8,8],"flops_per_s":1000000000000.0}"#
+        );
+        assert_eq!(serde_json::from_str::<GivenLimits>(&text).unwrap(), limits);
+        for (bad, why) in [
+            (r#"{"devices": 1.5}"#, "expected u32"),
+            (r#"{"memory_bytes": "8GiB"}"#, "expected f64"),
+            (r#"{"batch": 1, "batch": 2}"#, "duplicate field `batch`"),
+        ] {
+            let error = serde_json::from_str::<GivenLimits>(bad).unwrap_err().to_string();
+            assert!(error.contains(why), "{bad}: {error}");
+        }
+        assert_eq!(serde_json::from_str::<GivenLimits>(r#"{"other": {}}"#).unwrap(), GivenLimits::default());
+    }
+}
