@@ -28,7 +28,13 @@ fn problem(id: &str, (profile, batch_of_profile, batch): (&str, f64, u32), machi
     let workload =
         workload::load(&root.join(format!("hpgo/profiles/{profile}/graph.txt"))).expect("a published profile");
     let machines = Machines::parse(machines).expect("machines");
-    let limits = Limits { devices: machines.devices(), machines, batch, memory_bytes: 16e9, ..Limits::NEUTRAL };
+    let limits = Limits {
+        devices: machines.devices(),
+        machines,
+        batch: Some(batch),
+        memory_bytes: Some(16e9),
+        ..Limits::NEUTRAL
+    };
     let mut options = Options::defaults(planner::find(id).expect("a planner").options());
     options.set("profile_batch", OptionValue::Number(batch_of_profile));
     options.set("micro_batch", OptionValue::Number(batch_of_profile));

@@ -104,8 +104,8 @@ impl Made {
             cpus: 0,
             devices: self.devices,
             microbatches: self.microbatches,
-            memory_bytes: held * self.memory_share,
-            bandwidth_bytes_per_s: 25e9,
+            memory_bytes: Some(held * self.memory_share),
+            bandwidth_bytes_per_s: Some(25e9),
             ..Limits::NEUTRAL
         };
         (assemble(edges, edge_bytes, nodes), limits)
@@ -163,9 +163,9 @@ fn published() -> Vec<(String, Limits, Option<f64>, Option<f64>)> {
         let limits = Limits {
             cpus: 0,
             devices: field[2].parse().ok()?,
-            memory_bytes: field[3].parse().ok()?,
+            memory_bytes: Some(field[3].parse().ok()?),
             microbatches: field[4].parse().ok()?,
-            bandwidth_bytes_per_s: field[5].parse().ok()?,
+            bandwidth_bytes_per_s: Some(field[5].parse().ok()?),
             ..Limits::NEUTRAL
         };
         (field[6] == "Piper").then(|| (field[1].to_string(), limits, field[7].parse().ok(), field[8].parse().ok()))
@@ -210,7 +210,7 @@ fn main() {
         "input", "k", "GiB", "N", "s/sample", "ms", "published s", "ratio", "peak MiB"
     );
     for (input, limits, theirs, cpu) in published() {
-        let name = format!("{input} {} {}", limits.devices, limits.memory_bytes / (1u64 << 30) as f64);
+        let name = format!("{input} {} {}", limits.devices, limits.memory_limit() / (1u64 << 30) as f64);
         if !filter.iter().all(|word| name.contains(word.as_str())) {
             continue;
         }
@@ -225,7 +225,7 @@ fn main() {
         println!(
             "{input:42} {:>5} {:>9.3} {:>6} {:>12} {:>10.3} {:>11} {:>8} {:>9.1}{better}",
             limits.devices,
-            limits.memory_bytes / (1u64 << 30) as f64,
+            limits.memory_limit() / (1u64 << 30) as f64,
             limits.microbatches,
             value.map_or("-".into(), |v| format!("{v:.6}")),
             seconds * 1e3,

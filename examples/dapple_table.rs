@@ -39,8 +39,8 @@ fn main() {
         let limits = Limits {
             devices: machines.devices(),
             machines,
-            batch: number(3) as u32,
-            memory_bytes: 16e9,
+            batch: Some(number(3) as u32),
+            memory_bytes: Some(16e9),
             ..Limits::NEUTRAL
         };
         let run = |id: &str| {
@@ -67,7 +67,7 @@ fn main() {
         println!(
             "{}\t{machines}\t{}\t{}\t{}\t{:?}\t{:.1}",
             field[1],
-            limits.batch,
+            limits.samples(),
             cells(&theirs),
             cells(&ours),
             ours.status,

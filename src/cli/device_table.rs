@@ -24,7 +24,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
         line(text, format_args!("{}", limited(plan, limiting, &score.stages[limiting], score)));
     }
     line(text, format_args!(""));
-    let of_limit = format!("of {}", units::bytes_exact(limits.memory_bytes));
+    let of_limit = format!("of {}", units::bytes_exact(limits.memory_limit()));
     let timed = score.stages.iter().any(|stage| stage.sample.is_some());
     let columns: &[&str] = match timed {
         true => &["start", "finish", "waited for", "compute", "transfers"],
@@ -45,8 +45,8 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
             ["host".to_string(), String::new()]
         } else {
             [
-                units::bytes_beside(scored.memory_bytes, limits.memory_bytes),
-                units::percent(scored.memory_bytes / limits.memory_bytes),
+                units::bytes_beside(scored.memory_bytes, limits.memory_limit()),
+                units::percent(scored.memory_bytes / limits.memory_limit()),
             ]
         };
         row.extend(memory);

@@ -27,7 +27,7 @@ use crate::{
     cluster::GivenLimits,
     export::plan_json::status_word,
     family,
-    plan::document::{ObjectivePart, PlannerPart, WorkloadPart, limits_part},
+    plan::document::{ObjectivePart, PlannerPart, WorkloadPart, limit_value, limits_part},
     planner::Search,
     run::Run,
     simulate::Setup,
@@ -392,7 +392,7 @@ fn certainty_word(certainty: Certainty) -> &'static str {
 impl<'a> From<&'a Answer> for RowPart<'a> {
     fn from(answer: &'a Answer) -> Self {
         let (limit, option, to) = match &answer.question.change {
-            Change::Limit(kind, value) => (Some(kind.label()), None, Some((*value).into())),
+            Change::Limit(kind, value) => (Some(kind.label()), None, Some(limit_value(*kind, *value).into())),
             Change::Option(spec, value) => (None, Some(spec.name), Some(value.json())),
             Change::FreeLinks | Change::EveryDegree | Change::EngineFeasible => (None, None, None),
         };

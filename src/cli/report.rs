@@ -133,7 +133,7 @@ pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
         );
     }
     line(text, format_args!(""));
-    let of_limit = format!("of {}", units::bytes_exact(limits.memory_bytes));
+    let of_limit = format!("of {}", units::bytes_exact(limits.memory_limit()));
     let head = [
         "  stage",
         "DP x TP",
@@ -161,8 +161,8 @@ pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
             compute,
             edges,
             sync,
-            units::bytes_beside(scored.memory_bytes, limits.memory_bytes),
-            units::percent(scored.memory_bytes / limits.memory_bytes),
+            units::bytes_beside(scored.memory_bytes, limits.memory_limit()),
+            units::percent(scored.memory_bytes / limits.memory_limit()),
             scored.in_flight.to_string(),
             format!("{recomputed} of {}", stage.nodes.len()),
         ];
@@ -261,7 +261,7 @@ pub(crate) fn limits(workload: &Workload, limits: &Limits) -> String {
 /// One simulated batch on one line, its memory in the unit of the limit.
 pub(crate) fn simulated(simulation: &Simulation, limits: &Limits) -> String {
     let timeline = &simulation.timeline;
-    let peak = units::bytes_beside(timeline.peak_memory(), limits.memory_bytes);
+    let peak = units::bytes_beside(timeline.peak_memory(), limits.memory_limit());
     if simulation.schedule == Schedule::SingleSample {
         return format!(
             "simulated one sample: {}, bubble {}, peak memory {}",

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::report::{self, counted, line};
 use crate::{
-    cluster::GivenLimits,
+    cluster::{GivenLimits, LimitKind},
     export::plan_json::{self, status_word},
     family,
-    plan::document::{Document, WorkloadPart, limits_part},
+    plan::document::{Document, WorkloadPart, limit_value, limits_part},
     planner::Problem,
     study::seek::{Certainty, Method, Sought, Step},
     units,
@@ -187,7 +187,8 @@ pub(super) fn document(problem: &Problem, sought: &Sought) -> SeekDocument {
         Method::Bisection => None,
         Method::Sweep(why) => Some(why.clone()),
     };
-    let nearest = sought.nearest();
+    let (nearest, least) = (sought.nearest(), sought.question.least);
+    let told = |value| limit_value(least, value);
     SeekDocument {
         schema: "plantui.seek/1",
         workload: problem.workload.as_ref().into(),
@@ -212,22 +213,22 @@ pub(super) fn document(problem: &Problem, sought: &Sought) -> SeekDocument {
         method: if objection.is_none() { "bisection" } else { "sweep" },
         monotone: objection.is_none(),
         objection,
-        answer: sought.answer,
+        answer: sought.answer.map(told),
         flags: sought.flags(),
         figure: nearest.and_then(|step| step.figure),
-        below: sought.below,
+        below: sought.below.map(told),
         certainty,
         open,
-        nearest: nearest.filter(|_| sought.answer.is_none()).map(|step| step.value),
+        nearest: nearest.filter(|_| sought.answer.is_none()).map(|step| told(step.value)),
         complete: !sought.stopped,
-        curve: sought.curve.iter().map(part).collect(),
+        curve: sought.curve.iter().map(|step| part(least, step)).collect(),
         plan: sought.run.as_ref().map(plan_json::of_run),
     }
 }
 
-fn part(step: &Step) -> StepPart {
+fn part(kind: LimitKind, step: &Step) -> StepPart {
     StepPart {
-        value: step.value,
+        value: limit_value(kind, step.value),
         status: status_word(step.status),
         figure: step.figure,
         reaches: step.holds,

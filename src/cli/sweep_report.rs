@@ -112,7 +112,7 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &Line, answers: 
     let mut rows = vec![head.map(String::from).to_vec()];
     for mark in &one.marks {
         let Some(answer) = &answers[mark.place] else { continue };
-        let limit = sweep.points[mark.place].limits.memory_bytes;
+        let limit = sweep.points[mark.place].limits.memory_limit();
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let simulated = answer.simulated.as_ref();
         let bound = answer.objective.as_ref().zip(answer.bound).map(|(objective, bound)| {

@@ -26,7 +26,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     }
     line(text, format_args!(""));
     let Some(profile) = workload.training() else { return };
-    let of_limit = format!("of {}", units::bytes_exact(limits.memory_bytes));
+    let of_limit = format!("of {}", units::bytes_exact(limits.memory_limit()));
     let head = [
         "  stage",
         "layers",
@@ -53,8 +53,8 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
             units::seconds(scored.backward_s),
             units::percent(scored.communication_s / both),
             scored.in_flight.to_string(),
-            units::bytes_beside(scored.memory_bytes, limits.memory_bytes),
-            units::percent(scored.memory_bytes / limits.memory_bytes),
+            units::bytes_beside(scored.memory_bytes, limits.memory_limit()),
+            units::percent(scored.memory_bytes / limits.memory_limit()),
             format!("{again} of {layers}"),
             format!("{} x {}", stage.data_parallel, stage.tensor_parallel),
         ]);
@@ -75,8 +75,8 @@ pub(super) fn alternatives(text: &mut String, profile: Option<&TrainingProfile>,
         rows.push(vec![
             units::seconds(other.value),
             units::percent(other.value / best - 1.0),
-            units::bytes_beside(other.memory_bytes, limits.memory_bytes),
-            units::percent(other.memory_bytes / limits.memory_bytes),
+            units::bytes_beside(other.memory_bytes, limits.memory_limit()),
+            units::percent(other.memory_bytes / limits.memory_limit()),
             configuration,
         ]);
     }

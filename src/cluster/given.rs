@@ -14,7 +14,7 @@ use super::{LimitKind, Limits, Machines};
 /// Limits that somebody gives; what is not among them is left to others.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GivenLimits {
-    /// By kind, in its base unit.
+    /// By kind, in its base unit; infinite where somebody says that it does not limit.
     values: [Option<f64>; LimitKind::COUNT],
     /// How the devices sit in machines; also says how many there are.
     pub machines: Option<Machines>,
@@ -121,9 +121,8 @@ impl GivenLimits {
 impl From<&Limits> for GivenLimits {
     fn from(limits: &Limits) -> Self {
         let mut given = GivenLimits::default().on(Some(limits.machines).filter(|machines| !machines.is_empty()));
-        let unsaid = |kind| matches!(kind, LimitKind::Batch | LimitKind::Flops) && limits.get(kind) == 0.0;
         for kind in LimitKind::ALL {
-            given.set(kind, Some(limits.get(kind)).filter(|_| !unsaid(kind)));
+            given.set(kind, limits.stated(kind));
         }
         given
     }

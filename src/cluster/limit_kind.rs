@@ -1,10 +1,7 @@
 //! The kinds of limits: the one table from which flags, panel rows, messages and units are made.
 
-use super::Limits;
 use crate::units::{self, UnitError};
 
-/// From this size on memory is not limited.
-const UNLIMITED: f64 = 1e30;
 /// The most devices a plan may use, as in the published program.
 pub const MOST_DEVICES: u32 = 10_000;
 /// The most microbatches in a batch, in a file as on the command line.
@@ -249,11 +246,11 @@ impl LimitKind {
         }
     }
 
-    /// Prints a value of this limit.
+    /// Prints a value of this limit; what is infinite does not limit.
     pub fn format(self, value: f64) -> String {
         match self.row().quantity {
             Quantity::Count { .. } => format!("{value}"),
-            Quantity::Bytes if value >= UNLIMITED => "unlimited".into(),
+            _ if value == f64::INFINITY => "unlimited".into(),
             Quantity::Bytes => units::bytes_exact(value),
             Quantity::BytesPerSecond => units::bandwidth_exact(value),
             Quantity::PerSecond => units::flops_exact(value),
@@ -266,12 +263,12 @@ impl LimitKind {
         match self {
             LimitKind::Batch => format!("batch {text}"),
             _ if self.is_count() => format!("{text} {}", if value == 1.0 { self.singular() } else { self.label() }),
-            LimitKind::Memory if value >= UNLIMITED => "no memory limit".into(),
+            _ if value == f64::INFINITY => format!("no {} limit", self.label()),
             _ => text,
         }
     }
 
-    /// Reads a value of this limit; bare numbers are base units.
+    /// Reads a value of this limit; bare numbers are base units. Memory may be `unlimited`, which is infinite.
     ///
     /// # Errors
     /// [`UnitError`] with what would do.
@@ -284,7 +281,7 @@ impl LimitKind {
                 Err(_) if units::is_larger(text, f64::from(most)) => Err(UnitError::new(text, too_large)),
                 Err(error) => Err(error),
             },
-            Quantity::Bytes if text.trim() == "unlimited" => Ok(Limits::NEUTRAL.memory_bytes),
+            Quantity::Bytes if text.trim() == "unlimited" => Ok(f64::INFINITY),
             Quantity::Bytes => units::parse_bytes(text),
             Quantity::BytesPerSecond => units::parse_bandwidth(text),
             Quantity::PerSecond => units::parse_flops(text),

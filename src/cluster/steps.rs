@@ -67,7 +67,7 @@ fn along(table: &[f64], unit: f64, value: f64, up: bool, count: usize) -> f64 {
         match next {
             Some(step) => value = step,
             // What is not limited stays so.
-            None if up => value = (value * 2.0).min(f64::MAX / unit),
+            None if up => value *= 2.0,
             None => value = (value / 2.0).max(units::SMALLEST / unit),
         }
     }

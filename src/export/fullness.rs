@@ -7,19 +7,19 @@ const FULL: f64 = 0.95;
 
 /// A warning where the fullest device of a valid plan is almost full, for people.
 pub(crate) fn warning(score: &Score, limits: &Limits) -> Option<String> {
-    if limits.memory_bytes >= f64::MAX {
+    if limits.memory_bytes.is_none() {
         return None;
     }
     let bytes = score.peak_memory_bytes();
     let stage = score.stages.iter().position(|stage| stage.memory_bytes >= bytes)?;
-    let share = bytes / limits.memory_bytes;
+    let share = bytes / limits.memory_limit();
     (share > FULL).then(|| {
         format!(
             "stage {} takes {} of the {} on each of its devices ({}); allocator, communication and context need room too: plan \
              with less --memory",
             stage + 1,
-            units::bytes_beside(bytes, limits.memory_bytes),
-            units::bytes_exact(limits.memory_bytes),
+            units::bytes_beside(bytes, limits.memory_limit()),
+            units::bytes_exact(limits.memory_limit()),
             units::percent(share)
         )
     })
@@ -36,7 +36,7 @@ mod tests {
             stages: vec![StageScore::default(), StageScore { memory_bytes: bytes, ..StageScore::default() }],
             ..Score::default()
         };
-        let limits = Limits { memory_bytes: 1000.0, ..Limits::NEUTRAL };
+        let limits = Limits { memory_bytes: Some(1000.0), ..Limits::NEUTRAL };
         assert_eq!(warning(&score(950.0), &limits), None);
         let told = warning(&score(951.0), &limits).unwrap();
         assert!(told.starts_with("stage 2 takes 0.95 kB of the 1 kB") && told.contains("95.1%"), "{told}");

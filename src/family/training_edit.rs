@@ -57,7 +57,7 @@ struct Desk<'a> {
 impl Desk<'_> {
     /// The plan of a configuration that an engine takes, or its refusal.
     fn made(&self, configuration: Configuration) -> Result<Plan> {
-        let run = self.profile.run(&configuration, self.limits.batch);
+        let run = self.profile.run(&configuration, self.limits.samples());
         let devices = configuration.layout.devices();
         match check::check(&self.profile.model, &run, &self.profile.accelerator, devices) {
             Ok(split) => Ok(configured::plan(self.profile, configuration, &split)),

@@ -38,7 +38,7 @@ pub(super) fn sentences(costs: &CostModel<'_>) -> Vec<String> {
         "Embedding and norms run at the speed of memory or inside the utilisation; the vocabulary is not padded.".into(),
         format!(
             "Bandwidth between devices {}; the preset's link across nodes is {} ({}).",
-            units::bandwidth_exact(settings.limits.bandwidth_bytes_per_s),
+            units::bandwidth_exact(settings.limits.bandwidth()),
             units::bandwidth_exact(hardware.inter_node_link.value),
             hardware.inter_node_link.source
         ),

@@ -327,8 +327,13 @@ mod tests {
         r#"{"layernum[2]_bsz8": 51.0, "layertype_0_bsz8_seq256": 2.0, "layertype_other_bsz8_seq256": 1.0}"#;
 
     fn asked(micro_batch: u32) -> Asked {
-        let limits =
-            Limits { devices: 4, microbatches: 8, memory_bytes: 1e9, bandwidth_bytes_per_s: 1e9, ..Limits::NEUTRAL };
+        let limits = Limits {
+            devices: 4,
+            microbatches: 8,
+            memory_bytes: Some(1e9),
+            bandwidth_bytes_per_s: Some(1e9),
+            ..Limits::NEUTRAL
+        };
         Asked { layers: 3, micro_batch, sequence_length: None, link_bytes_per_s: 1e10, limits }
     }
 

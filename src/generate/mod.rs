@@ -66,8 +66,8 @@ pub fn generate(
     let mut limits = settings.limits;
     if settings.working_set == WorkingSet::OneLayer {
         let live = costs.layer_kept_bytes(1).round();
-        limits.memory_bytes -= live;
-        if limits.memory_bytes < 1.0 {
+        limits.memory_bytes = limits.memory_bytes.map(|bytes| bytes - live);
+        if limits.memory_limit() < 1.0 {
             return Err(GenerateError::Setting {
                 flag: "--working-set",
                 problem: format!(

@@ -106,9 +106,9 @@ impl GenerateSettings {
             limits: Limits {
                 cpus: 0,
                 devices: 64,
-                memory_bytes: hardware.memory_bytes.value,
+                memory_bytes: Some(hardware.memory_bytes.value),
                 microbatches: 1920,
-                bandwidth_bytes_per_s: hardware.inter_node_link.value,
+                bandwidth_bytes_per_s: Some(hardware.inter_node_link.value),
                 ..Limits::NEUTRAL
             },
         }
@@ -201,7 +201,7 @@ impl GenerateSettings {
             return refuse("--microbatches", "a batch has at least one microbatch".into());
         }
         for (flag, value) in [("--memory", memory_bytes), ("--bandwidth", bandwidth_bytes_per_s)] {
-            if !(value >= 1.0 && value.is_finite()) {
+            if let Some(value) = value.filter(|value| !(*value >= 1.0 && value.is_finite())) {
                 return refuse(flag, format!("{value} is less than 1"));
             }
         }

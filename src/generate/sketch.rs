@@ -93,7 +93,8 @@ impl Sketch {
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
-        let Limits { devices, cpus: _, memory_bytes, microbatches, bandwidth_bytes_per_s, .. } = self.limits;
+        let Limits { devices, microbatches, .. } = self.limits;
+        let (memory_bytes, bandwidth_bytes_per_s) = (self.limits.memory(), self.limits.bandwidth());
         writeln!(out, "{{\n  \"provenance\": {},", quoted(&self.provenance))?;
         let sentences: Vec<String> = self.assumptions.iter().map(|a| format!("\n    {}", quoted(a))).collect();
         writeln!(out, "  \"assumptions\": [{}\n  ],", sentences.join(","))?;

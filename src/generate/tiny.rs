@@ -54,9 +54,9 @@ pub(super) fn sketch(command_line: &str) -> Sketch {
         limits: Limits {
             devices: 4,
             cpus: 0,
-            memory_bytes: 1000.0 * MB,
+            memory_bytes: Some(1000.0 * MB),
             microbatches: 12,
-            bandwidth_bytes_per_s: 4e9,
+            bandwidth_bytes_per_s: Some(4e9),
             ..Limits::NEUTRAL
         },
         provenance: command_line.into(),

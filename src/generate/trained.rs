@@ -48,9 +48,9 @@ impl TrainedSettings {
             optimizer_shards: 1,
             limits: Limits {
                 devices: 64,
-                memory_bytes: accelerator.memory_bytes - profile.settings.reserve_bytes,
+                memory_bytes: Some(accelerator.memory_bytes - profile.settings.reserve_bytes),
                 microbatches: 128,
-                bandwidth_bytes_per_s: accelerator.outer_link,
+                bandwidth_bytes_per_s: Some(accelerator.outer_link),
                 ..Limits::NEUTRAL
             },
         }

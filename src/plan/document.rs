@@ -346,8 +346,13 @@ pub fn limits_part(limits: &Limits, kinds: &[LimitKind]) -> GivenLimits {
         part.set(kind, part.get(kind).filter(|_| kinds.contains(&kind)));
     }
     part.set(LimitKind::Cpus, part.get(LimitKind::Cpus).filter(|&cpus| cpus > 0.0));
-    part.set(LimitKind::Memory, part.get(LimitKind::Memory).filter(|&bytes| bytes < f64::MAX));
+    part.set(LimitKind::Memory, part.get(LimitKind::Memory).filter(|bytes| bytes.is_finite()));
     part
+}
+
+/// A value of a limit as documents have it: JSON has no infinite number, so a largest one stands for what does not limit.
+pub fn limit_value(kind: LimitKind, value: f64) -> f64 {
+    value.min(if kind == LimitKind::Memory { f64::MAX } else { units::LARGEST })
 }
 
 /// Refuses values that no limit can have, naming the file and the field.

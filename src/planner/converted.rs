@@ -132,7 +132,7 @@ impl Converted {
         let ended = |outcome: Outcome| Attempt::Ended(Box::new(outcome));
         let (original, limits) = (&problem.workload, &problem.limits);
         let pipeline = original.piper().is_some();
-        let bandwidth = if pipeline { limits.bandwidth_bytes_per_s } else { NOMINAL_BANDWIDTH };
+        let bandwidth = if pipeline { limits.bandwidth() } else { NOMINAL_BANDWIDTH };
         let conversion = match convert(original, mode, in_flight, bandwidth) {
             Ok(conversion) => conversion,
             Err(reason) => return ended(refused(reason.to_string(), vec![])),
@@ -149,7 +149,7 @@ impl Converted {
         }
         let asked = Problem {
             workload: Arc::new(workload),
-            limits: Limits { devices, cpus: 0, microbatches, bandwidth_bytes_per_s: bandwidth, ..*limits },
+            limits: Limits { devices, cpus: 0, microbatches, bandwidth_bytes_per_s: Some(bandwidth), ..*limits },
             options: problem.options.clone(),
         };
         // Values and plans of the converted workload are nobody's business.

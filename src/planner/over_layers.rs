@@ -161,7 +161,7 @@ impl Asked<'_> {
     /// The split that Parmesan finds with as much of the memory as the original's stages leave it: a stage may need more
     /// there than the conversion knows of.
     fn fitting(&self, replicas: bool, search: &Search) -> Result<Outcome, Box<Refused>> {
-        let mut memory = self.problem.limits.memory_bytes;
+        let mut memory = self.problem.limits.memory();
         let mut first: Option<Box<Refused>> = None;
         for _ in 0..TRIES {
             match self.split(replicas, memory, search) {
@@ -193,9 +193,9 @@ impl Asked<'_> {
             limits: Limits {
                 devices: machines.devices(),
                 machines,
-                batch: limits.microbatches,
+                batch: Some(limits.microbatches),
                 cpus: 0,
-                memory_bytes,
+                memory_bytes: Some(memory_bytes),
                 ..*limits
             },
             options,

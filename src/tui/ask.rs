@@ -125,7 +125,7 @@ impl Model {
             |goal| goal.figure,
         );
         let goal =
-            Goal { figure, measure: self.measure(), at_most: form.sign() == "<=", value: self.limits.memory_bytes };
+            Goal { figure, measure: self.measure(), at_most: form.sign() == "<=", value: self.limits.memory_limit() };
         let timeline =
             self.simulated.as_ref().map(|simulated| &simulated.timeline).filter(|timeline| timeline.iteration_s > 0.0);
         let score = self.shown.as_ref().and_then(|shown| shown.score.as_ref()).filter(|score| score.is_valid());

@@ -116,7 +116,7 @@ impl Model {
         let (now, before) = (changes.now.as_ref()?, changes.before.as_ref()?);
         let gain = now.samples_per_s / before.samples_per_s;
         let same_batch =
-            (now.limits.microbatches, now.limits.batch) == (before.limits.microbatches, before.limits.batch);
+            (now.limits.microbatches, now.limits.samples()) == (before.limits.microbatches, before.limits.samples());
         let bright = changes.at.is_some_and(|at| self.now < at + BRIGHT);
         Some(Told {
             before_s: same_batch.then_some(before.iteration_s),

@@ -23,7 +23,7 @@ pub(super) struct Compared {
 impl Compared {
     /// Whether the schedule needs more memory than a device has, though the planner's own count kept the limit.
     pub(super) fn overflows(&self) -> bool {
-        let limit = self.shown.limits.memory_bytes * (1.0 + 1e-9);
+        let limit = self.shown.limits.memory_limit() * (1.0 + 1e-9);
         self.entry.simulated.as_ref().is_some_and(|simulated| simulated.peak_memory_bytes > limit)
     }
 
@@ -62,7 +62,7 @@ impl Compared {
 
     /// The limit on memory that it was made under, bytes.
     pub(super) fn memory_limit(&self) -> f64 {
-        self.shown.limits.memory_bytes
+        self.shown.limits.memory_limit()
     }
 
     pub(super) fn is_of(&self, shown: &Arc<ShownRun>) -> bool {

@@ -14,7 +14,7 @@ impl Model {
         match kind {
             // Rounded up to a size that reads well.
             LimitKind::Memory => infeasible.smallest_memory_bytes.map(|bytes| {
-                let (large, small) = match units::is_decimal(self.limits.memory_bytes) {
+                let (large, small) = match units::is_decimal(self.limits.memory_limit()) {
                     true => (1e9, 1e6),
                     false => (f64::from(1 << 30), f64::from(1 << 20)),
                 };

@@ -38,16 +38,10 @@ fn measured(value: f64, base: f64, units: [&str; 6]) -> String {
     format!("{number} {}", units[unit])
 }
 
-/// More than any memory: what stands for no limit.
-const UNLIMITED_BYTES: f64 = 1e100;
-
-/// A limit as it was most likely written: `8 GiB`, `80 GB`, `25 GB`.
+/// A limit as it was most likely written: `8 GiB`, `80 GB`, `25 GB`; `unlimited` where it is infinite.
 pub fn bytes_exact(value: f64) -> String {
     if !value.is_finite() {
-        return "-".into();
-    }
-    if value >= UNLIMITED_BYTES {
-        return "unlimited".into();
+        return if value > 0.0 { "unlimited" } else { "-" }.into();
     }
     let (binary, binary_unit) = scale(value, KIB);
     let (decimal, decimal_unit) = scale(value, 1e3);
@@ -73,7 +67,7 @@ pub fn bytes_like(value: f64, limit: f64) -> String {
 /// limit three digits, and at least one, so that all of them line up: `7.30 GiB` and `7.78 GiB` of 8 GiB, `9.1 GiB` and
 /// `71.2 GiB` of 80 GiB. What would keep fewer than two digits so is in a unit of its own.
 pub fn bytes_beside(value: f64, limit: f64) -> String {
-    if !value.is_finite() || !limit.is_finite() || limit >= UNLIMITED_BYTES {
+    if !value.is_finite() || !limit.is_finite() {
         return bytes(value);
     }
     let (base, units) = if is_decimal(limit) { (1e3, DECIMAL) } else { (KIB, BINARY) };
@@ -110,7 +104,7 @@ mod tests {
         assert_eq!(beside(&[138.0, 9.87], 141.0), ["138.0 GiB", "9.9 GiB"]);
         // Too little for the unit, and no limit at all.
         assert_eq!(beside(&[0.25], 80.0), ["256 MiB"]);
-        assert_eq!(bytes_beside(7.3 * gib, f64::MAX), "7.30 GiB");
+        assert_eq!(bytes_beside(7.3 * gib, f64::INFINITY), "7.30 GiB");
         assert_eq!([bytes_beside(7.3e9, 16e9), bytes_beside(31.25e9, 16e9)], ["7.3 GB", "31.2 GB"]);
     }
 }

@@ -274,7 +274,7 @@ impl<'a> EveryPlan<'a> {
         let stage =
             |ways: &'e [Way], y: usize| self.fastest_way(ways, y, memory_bytes, rules.modes).map(|way| (way.load, way));
         let (value, plan) = self.minimise(rules, &stage)?;
-        let limits = Limits { memory_bytes, ..self.limits };
+        let limits = Limits { memory_bytes: Some(memory_bytes), ..self.limits };
         let score = check(self.workload, &limits, &plan);
         assert!(score.is_valid(), "{:?}", score.violations);
         assert_eq!(score.value, value);

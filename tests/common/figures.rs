@@ -25,9 +25,9 @@ pub(crate) fn piper_cases() -> impl Iterator<Item = PiperCase> {
             limits: Limits {
                 cpus: 0,
                 devices: fields[2].parse().unwrap(),
-                memory_bytes: number(3).unwrap(),
+                memory_bytes: Some(number(3).unwrap()),
                 microbatches: fields[4].parse().unwrap(),
-                bandwidth_bytes_per_s: number(5).unwrap(),
+                bandwidth_bytes_per_s: Some(number(5).unwrap()),
                 ..Limits::NEUTRAL
             },
             variant: fields[6].into(),

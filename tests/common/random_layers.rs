@@ -83,5 +83,11 @@ pub(crate) fn problem(
 /// Limits of machines and a batch.
 pub(crate) fn limits(machines: &[u16], batch: u32, memory_bytes: f64) -> Limits {
     let machines = Machines::new(machines).unwrap();
-    Limits { devices: machines.devices(), machines, batch, memory_bytes, ..Limits::NEUTRAL }
+    Limits {
+        devices: machines.devices(),
+        machines,
+        batch: Some(batch),
+        memory_bytes: Some(memory_bytes),
+        ..Limits::NEUTRAL
+    }
 }

@@ -280,7 +280,7 @@ fn the_simulator_confirms_the_formula() {
         let score = check(&problem.workload, &limits, &plan);
         assert!(score.is_valid(), "{:?}", score.violations);
         let Measure::Speedup(model) = measure else { panic!("a speed-up") };
-        let formula_s = total * model.scale(limits.batch) / score.value;
+        let formula_s = total * model.scale(limits.samples()) / score.value;
         let pipeline = family::pipeline(&problem.workload, &limits, &plan, &SimulatorSettings::default());
         let simulated_s = simulate(&pipeline, Schedule::OneForwardOneBackward).iteration_s;
         let difference = simulated_s / formula_s - 1.0;

@@ -188,7 +188,7 @@ fn no_plan_is_slower_than_the_published_planners_when_both_are_simulated() {
     for (at, case) in dapple_cases().iter().enumerate() {
         let workload = Arc::new(load(&root, case.input));
         let (devices, machines) = (case.machines.devices(), case.machines);
-        let limits = Limits { devices, machines, batch: case.batch, memory_bytes: 16e9, ..Limits::NEUTRAL };
+        let limits = Limits { devices, machines, batch: Some(case.batch), memory_bytes: Some(16e9), ..Limits::NEUTRAL };
         let run = |id: &str| {
             let planner = planner::find(id).unwrap();
             let mut options = Options::defaults(planner.options());

@@ -35,7 +35,7 @@ fn more_memory_or_bandwidth_never_hurts() {
         let (problem, mut dice) = random(seed);
         let before = best(&problem);
         let mut roomy = problem.clone();
-        roomy.limits.memory_bytes *= 1.0 + dice.below(4) as f64;
+        roomy.limits.memory_bytes = Some(roomy.limits.memory() * (1.0 + dice.below(4) as f64));
         at_least(best(&roomy), before, &format!("seed {seed}, memory"));
         let mut fast = problem.clone();
         for link in ["nvlink_bandwidth", "ethernet_bandwidth", "all_reduce_bandwidth"] {
@@ -52,7 +52,7 @@ fn one_more_machine_or_device_never_hurts() {
         let before = best(&problem);
         let mut sizes = problem.limits.machines.sizes().to_vec();
         sizes.push(1 + dice.below(2) as u16);
-        let more = limits(&sizes, problem.limits.batch, problem.limits.memory_bytes);
+        let more = limits(&sizes, problem.limits.samples(), problem.limits.memory_limit());
         at_least(best(&Problem { limits: more, ..problem.clone() }), before, &format!("seed {seed}, {sizes:?}"));
     }
 }

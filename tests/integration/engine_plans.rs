@@ -161,9 +161,9 @@ fn random_limits(random: &mut Random) -> Limits {
     let machines = if random.chance(40) { Machines::even(3, 2) } else { Machines::NONE };
     Limits {
         devices: 1 + random.below(6) as u32,
-        memory_bytes: 1.0 + random.amount(random.clone().pick(&[40, 150]), true),
+        memory_bytes: Some(1.0 + random.amount(random.clone().pick(&[40, 150]), true)),
         microbatches: random.pick(&[1, 2, 3, 4, 6, 12]),
-        bandwidth_bytes_per_s: random.pick(&[0.5, 2.0, 8.0, 1e6]),
+        bandwidth_bytes_per_s: Some(random.pick(&[0.5, 2.0, 8.0, 1e6])),
         machines,
         ..Limits::NEUTRAL
     }
@@ -233,7 +233,9 @@ fn nothing_that_the_engine_runs_is_better() {
             (Status::Infeasible, None) => {
                 let story = outcome.infeasible.unwrap();
                 if let Some(named) = story.smallest_memory_bytes {
-                    let at = |memory_bytes| planned(&workload, &Limits { memory_bytes, ..limits }, asked).status;
+                    let at = |memory_bytes| {
+                        planned(&workload, &Limits { memory_bytes: Some(memory_bytes), ..limits }, asked).status
+                    };
                     assert_eq!(at(named), Status::Optimal, "{told}: {named} bytes");
                     assert_eq!(at(named * (1.0 - 1e-6)), Status::Infeasible, "{told}: less than {named} bytes");
                     boundaries += 1;
@@ -312,7 +314,7 @@ fn they_lie_behind_pipers_best() {
         let (piper, equal) = (of(&Piper), of(&EqualPartition));
         match ours.objective {
             Some(value) => assert!(piper.unwrap() <= value * (1.0 + 1e-9), "{devices} {memory} {equal:?}"),
-            None => assert!(ours.infeasible.unwrap().smallest_memory_bytes.unwrap() > limits.memory_bytes),
+            None => assert!(ours.infeasible.unwrap().smallest_memory_bytes.unwrap() > limits.memory_limit()),
         }
     }
 }

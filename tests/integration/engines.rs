@@ -395,7 +395,7 @@ fn full_devices_are_told_before_anybody_starts_them() {
     let plan = piper(&workload, &roomy, &["engine_feasible=true"]);
     let peak = check(&workload, &roomy, &plan).peak_memory_bytes();
     for (share, told) in [(0.96, true), (0.94, false)] {
-        let limits = Limits { memory_bytes: peak / share, ..roomy };
+        let limits = Limits { memory_bytes: Some(peak / share), ..roomy };
         let exported = export(Engine::Megatron, &workload, &limits, &plan, &EngineSettings::default()).unwrap();
         assert_eq!(exported.text.contains("need room too"), told, "{}", exported.text);
         assert_eq!(exported.notes.iter().any(|note| note.contains("need room too")), told);

@@ -47,7 +47,13 @@ fn chain(edge_bytes: f64, offers: &[&[Offer]]) -> Arc<Workload> {
 }
 
 fn limits(devices: u32, memory_bytes: f64, microbatches: u32, bandwidth_bytes_per_s: f64) -> Limits {
-    Limits { devices, memory_bytes, microbatches, bandwidth_bytes_per_s, ..Limits::NEUTRAL }
+    Limits {
+        devices,
+        memory_bytes: Some(memory_bytes),
+        microbatches,
+        bandwidth_bytes_per_s: Some(bandwidth_bytes_per_s),
+        ..Limits::NEUTRAL
+    }
 }
 
 fn base(workload: &Arc<Workload>, limits: Limits, settings: &[&str]) -> Option<Base> {
@@ -165,9 +171,9 @@ fn asked(base: &Base, change: &Change) -> Option<Problem> {
     let mut problem = base.problem.clone();
     match change {
         Change::Limit(LimitKind::Devices, value) => problem.limits.devices = *value as u32,
-        Change::Limit(LimitKind::Memory, value) => problem.limits.memory_bytes = *value,
+        Change::Limit(LimitKind::Memory, value) => problem.limits.memory_bytes = Some(*value),
         Change::Limit(LimitKind::Microbatches, value) => problem.limits.microbatches = *value as u32,
-        Change::Limit(LimitKind::Bandwidth, value) => problem.limits.bandwidth_bytes_per_s = *value,
+        Change::Limit(LimitKind::Bandwidth, value) => problem.limits.bandwidth_bytes_per_s = Some(*value),
         Change::Option(spec, value) => {
             let setting = format!("{}={}", spec.name, value.text());
             problem.options = Options::parse("piper", Piper.options(), [setting.as_str()]).unwrap();

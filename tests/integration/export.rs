@@ -40,9 +40,9 @@ fn limits() -> Limits {
     Limits {
         devices: 8,
         cpus: 0,
-        memory_bytes: 1e6,
+        memory_bytes: Some(1e6),
         microbatches: 12,
-        bandwidth_bytes_per_s: 1000.0,
+        bandwidth_bytes_per_s: Some(1000.0),
         ..Limits::NEUTRAL
     }
 }

@@ -125,7 +125,7 @@ fn fits(workload: &Workload, limits: &Limits, plan: &Plan) -> bool {
                 profile.nodes[v].modes(stage.tensor_parallel).unwrap().iter().find(|m| choice.is_mode(&m.id)).unwrap();
             mode.memory_a * f64::from(in_flight) + mode.memory_b
         });
-        bytes.sum::<f64>() <= limits.memory_bytes
+        bytes.sum::<f64>() <= limits.memory_limit()
     })
 }
 
@@ -137,8 +137,8 @@ fn held_against_exhaustion(seed: u64, count: usize) {
         let limits = Limits {
             devices: 1 + random.below(6) as u32,
             microbatches: [1, 2, 4, 6, 12][random.below(5)],
-            memory_bytes: 4.0 + random.amount(20, false),
-            bandwidth_bytes_per_s: [1.0, 5.0, 1000.0][random.below(3)],
+            memory_bytes: Some(4.0 + random.amount(20, false)),
+            bandwidth_bytes_per_s: Some([1.0, 5.0, 1000.0][random.below(3)]),
             ..Limits::NEUTRAL
         };
         let outcome = run("joint", &workload, limits, &["gap=0.01"]);
@@ -203,8 +203,8 @@ fn no_slower_than_the_figures_and_the_gap_is_told() {
         let limits = Limits {
             devices: devices as u32,
             microbatches: microbatches as u32,
-            memory_bytes: gib * f64::from(1 << 30),
-            bandwidth_bytes_per_s: workload.limits.bandwidth_bytes_per_s().unwrap(),
+            memory_bytes: Some(gib * f64::from(1 << 30)),
+            bandwidth_bytes_per_s: Some(workload.limits.bandwidth_bytes_per_s().unwrap()),
             ..Limits::NEUTRAL
         };
         let what = format!("{} K{devices} N{microbatches} {gib} GiB", cell.input);
@@ -238,8 +238,8 @@ fn never_slower_than_plans_of_the_same_space() {
         let limits = Limits {
             devices,
             microbatches,
-            memory_bytes: f64::from(gib) * f64::from(1 << 30),
-            bandwidth_bytes_per_s: 25e9,
+            memory_bytes: Some(f64::from(gib) * f64::from(1 << 30)),
+            bandwidth_bytes_per_s: Some(25e9),
             ..Limits::NEUTRAL
         };
         let value = run("joint", &workload, limits, &[]).objective.unwrap();
@@ -258,8 +258,8 @@ fn options_narrow_the_space_and_say_what_cannot_be() {
     let limits = Limits {
         devices: 16,
         microbatches: 64,
-        memory_bytes: 8.0 * f64::from(1 << 30),
-        bandwidth_bytes_per_s: 25e9,
+        memory_bytes: Some(8.0 * f64::from(1 << 30)),
+        bandwidth_bytes_per_s: Some(25e9),
         ..Limits::NEUTRAL
     };
     let free = run("joint", &workload, limits, &[]).objective.unwrap();
@@ -289,13 +289,13 @@ fn options_narrow_the_space_and_say_what_cannot_be() {
             _ => {}
         }
     }
-    let tight = Limits { memory_bytes: f64::from(1 << 30), devices: 2, ..limits };
+    let tight = Limits { memory_bytes: Some(f64::from(1 << 30)), devices: 2, ..limits };
     let outcome = run("joint", &workload, tight, &[]);
     let story = outcome.infeasible.unwrap();
     let (bytes, devices) = (story.smallest_memory_bytes.unwrap(), story.fewest_devices);
-    let enough = Limits { memory_bytes: bytes, ..tight };
+    let enough = Limits { memory_bytes: Some(bytes), ..tight };
     assert!(run("joint", &workload, enough, &[]).plan.is_some(), "{}", story.explanation);
-    let short = Limits { memory_bytes: bytes * 0.999, ..tight };
+    let short = Limits { memory_bytes: Some(bytes * 0.999), ..tight };
     assert!(run("joint", &workload, short, &[]).plan.is_none());
     if let Some(devices) = devices {
         assert!(run("joint", &workload, Limits { devices, ..tight }, &[]).plan.is_some());
@@ -309,8 +309,8 @@ fn a_plan_file_is_held_against_a_batch_worked_out_anew() {
     let limits = Limits {
         devices: 8,
         microbatches: 24,
-        memory_bytes: 16.0 * f64::from(1 << 30),
-        bandwidth_bytes_per_s: 25e9,
+        memory_bytes: Some(16.0 * f64::from(1 << 30)),
+        bandwidth_bytes_per_s: Some(25e9),
         ..Limits::NEUTRAL
     };
     let planner = planner::find("joint").unwrap();
@@ -327,7 +327,7 @@ fn a_plan_file_is_held_against_a_batch_worked_out_anew() {
         for (stage, d) in uneven.stages.iter_mut().zip(replicas) {
             (stage.data_parallel, stage.tensor_parallel) = (d, 1);
         }
-        let roomy = Limits { devices: 16, memory_bytes: 1e15, ..limits };
+        let roomy = Limits { devices: 16, memory_bytes: Some(1e15), ..limits };
         let score = family::check(&workload, &roomy, &uneven.with_consecutive_devices());
         let mut uneven = plan.clone();
         for (stage, d) in uneven.stages.iter_mut().zip(replicas) {

@@ -94,9 +94,9 @@ fn no_plan_goes_below_the_bound_and_none_of_the_others_is_faster() {
         let limits = Limits {
             cpus: 0,
             devices: 2 + random.below(3) as u32,
-            memory_bytes: random.pick(&[60.0, 150.0, 1e9]),
+            memory_bytes: Some(random.pick(&[60.0, 150.0, 1e9])),
             microbatches: random.pick(&[4, 6]),
-            bandwidth_bytes_per_s: random.pick(&[2.0, 8.0, 1e3]),
+            bandwidth_bytes_per_s: Some(random.pick(&[2.0, 8.0, 1e3])),
             ..Limits::NEUTRAL
         };
         let mut every = Every { workload: &workload, limits, least: None, plans: 0 };
@@ -151,7 +151,7 @@ fn a_branching_network_takes_no_longer_than_pipers_plan() {
 fn what_is_asked_of_stages_and_degrees_holds_for_other_planners_plans_too() {
     let workload = Arc::new(load("inputs/bert32a100.json".as_ref()).unwrap());
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
-    let limits = Limits { devices: 8, memory_bytes: 80e9, ..limits };
+    let limits = Limits { devices: 8, memory_bytes: Some(80e9), ..limits };
     let settings = ["space=any", "stages=3", "tensor_degree=1", "recompute=never", "data_parallel=true"];
     let plan = planned(&Joint, &workload, &limits, &settings).plan.unwrap();
     assert_eq!(plan.stages.len(), 3);

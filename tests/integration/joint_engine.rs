@@ -30,8 +30,8 @@ fn limits(random: &mut Random) -> Limits {
     Limits {
         devices: [4, 8, 16, 24, 32, 64, 128][random.below(7)],
         microbatches: [8, 32, 48, 64, 96, 480][random.below(6)],
-        memory_bytes: (3.0 + random.amount(20, false)) * f64::from(1 << 30),
-        bandwidth_bytes_per_s: 25e9,
+        memory_bytes: Some((3.0 + random.amount(20, false)) * f64::from(1 << 30)),
+        bandwidth_bytes_per_s: Some(25e9),
         ..Limits::NEUTRAL
     }
 }
@@ -116,8 +116,8 @@ fn a_thousand_plans_for_megatron_keep_its_rules() {
         let limits = Limits {
             devices: [2, 4, 8, 16, 32][random.below(5)],
             microbatches: [4, 8, 12, 24, 48][random.below(5)],
-            memory_bytes: 8.0 + random.amount(60, false),
-            bandwidth_bytes_per_s: [1.0, 10.0, 1000.0][random.below(3)],
+            memory_bytes: Some(8.0 + random.amount(60, false)),
+            bandwidth_bytes_per_s: Some([1.0, 10.0, 1000.0][random.below(3)]),
             ..Limits::NEUTRAL
         };
         let schedule = ["1f1b", "interleaved", "auto"][random.below(3)];
@@ -150,8 +150,8 @@ fn no_slower_than_pipers_plan_for_the_engine() {
         let limits = Limits {
             devices,
             microbatches,
-            memory_bytes: f64::from(gib) * f64::from(1 << 30),
-            bandwidth_bytes_per_s: 25e9,
+            memory_bytes: Some(f64::from(gib) * f64::from(1 << 30)),
+            bandwidth_bytes_per_s: Some(25e9),
             ..Limits::NEUTRAL
         };
         let free = planned("joint", &workload, limits, &[]).objective.unwrap();
@@ -180,8 +180,8 @@ fn what_would_do_for_an_engine_does() {
     let tight = Limits {
         devices: 4,
         microbatches: 32,
-        memory_bytes: 2.0 * f64::from(1 << 30),
-        bandwidth_bytes_per_s: 25e9,
+        memory_bytes: Some(2.0 * f64::from(1 << 30)),
+        bandwidth_bytes_per_s: Some(25e9),
         ..Limits::NEUTRAL
     };
     for runner in [Runner::Megatron, Runner::Torch, Runner::TorchTitan] {
@@ -189,8 +189,8 @@ fn what_would_do_for_an_engine_does() {
         let story = planned("joint", &workload, tight, &settings).infeasible.unwrap();
         let bytes = story.smallest_memory_bytes.unwrap();
         let with = |limits: Limits| planned("joint", &workload, limits, &settings).plan.is_some();
-        assert!(with(Limits { memory_bytes: bytes, ..tight }), "{runner:?}: {}", story.explanation);
-        assert!(!with(Limits { memory_bytes: bytes * 0.999, ..tight }), "{runner:?}: {}", story.explanation);
+        assert!(with(Limits { memory_bytes: Some(bytes), ..tight }), "{runner:?}: {}", story.explanation);
+        assert!(!with(Limits { memory_bytes: Some(bytes * 0.999), ..tight }), "{runner:?}: {}", story.explanation);
         if let Some(devices) = story.fewest_devices {
             assert!(with(Limits { devices, ..tight }), "{runner:?}: {}", story.explanation);
         }

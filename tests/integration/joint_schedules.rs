@@ -96,8 +96,8 @@ fn time_and_memory_of_every_schedule_are_checked_as_simulated() {
             let limits = Limits {
                 devices: 64,
                 microbatches,
-                memory_bytes: 1e9,
-                bandwidth_bytes_per_s: [0.5, 5.0, 1000.0][random.below(3)],
+                memory_bytes: Some(1e9),
+                bandwidth_bytes_per_s: Some([0.5, 5.0, 1000.0][random.below(3)]),
                 ..Limits::NEUTRAL
             };
             let score = family::check(&workload, &limits, &plan);
@@ -126,7 +126,7 @@ fn a_schedule_that_the_plan_cannot_run_is_a_broken_rule() {
     let mut random = Random(6);
     let workload = network(&mut random, 4, false);
     let interleaved = Execution { virtual_stages: 2, ..Schedule::Interleaved.into() };
-    let limits = Limits { devices: 64, memory_bytes: 1e9, bandwidth_bytes_per_s: 1.0, ..Limits::NEUTRAL };
+    let limits = Limits { devices: 64, memory_bytes: Some(1e9), bandwidth_bytes_per_s: Some(1.0), ..Limits::NEUTRAL };
     let told = |workload: &Workload, plan: &Plan, microbatches: u32| {
         let score = family::check(workload, &Limits { microbatches, ..limits }, plan);
         score.violations.iter().map(Violation::to_string).collect::<Vec<_>>().join("; ")
@@ -244,8 +244,8 @@ fn held_against_exhaustion(seed: u64, cases: usize) {
         let limits = Limits {
             devices: 1 + random.below(4) as u32,
             microbatches: [4, 6, 12, 24][random.below(4)],
-            memory_bytes: 10.0 + random.amount(40, false),
-            bandwidth_bytes_per_s: [1.0, 5.0, 1000.0][random.below(3)],
+            memory_bytes: Some(10.0 + random.amount(40, false)),
+            bandwidth_bytes_per_s: Some([1.0, 5.0, 1000.0][random.below(3)]),
             ..Limits::NEUTRAL
         };
         let workload = Arc::new(workload);
@@ -300,8 +300,8 @@ fn any_schedule_is_no_slower_than_the_best_of_the_figures() {
         let limits = Limits {
             devices: number(1).unwrap() as u32,
             microbatches: number(2).unwrap() as u32,
-            memory_bytes: number(3).unwrap() * f64::from(1 << 30),
-            bandwidth_bytes_per_s: workload.limits.bandwidth_bytes_per_s().unwrap(),
+            memory_bytes: Some(number(3).unwrap() * f64::from(1 << 30)),
+            bandwidth_bytes_per_s: Some(workload.limits.bandwidth_bytes_per_s().unwrap()),
             ..Limits::NEUTRAL
         };
         let outcome = run(&workload, limits, &["schedule=auto"]);

@@ -88,7 +88,13 @@ impl Case {
 
     fn limits(&self, memory_bytes: f64) -> Limits {
         let PaseSettings { devices, flops_per_s, bandwidth_bytes_per_s, .. } = self.settings;
-        Limits { devices, flops_per_s, bandwidth_bytes_per_s, memory_bytes, ..Limits::NEUTRAL }
+        Limits {
+            devices,
+            flops_per_s: Some(flops_per_s),
+            bandwidth_bytes_per_s: Some(bandwidth_bytes_per_s),
+            memory_bytes: Some(memory_bytes),
+            ..Limits::NEUTRAL
+        }
     }
 
     fn plan(&self, labels: &[usize]) -> Plan {
@@ -266,7 +272,7 @@ fn a_chain_of_twenty_thousand_operators_has_a_plan_before_any_search() {
             .push(Operator::new(OperatorKind::Dense { units: 8 + node as u64 % 8, pointwise: 0 }, &[input]).unwrap());
     }
     let workload = Arc::new(loaded(&OperatorProfile { operators, cutoff: 1 }));
-    let limits = Limits { devices: 8, flops_per_s: 1e12, bandwidth_bytes_per_s: 1e10, ..Limits::NEUTRAL };
+    let limits = Limits { devices: 8, flops_per_s: Some(1e12), bandwidth_bytes_per_s: Some(1e10), ..Limits::NEUTRAL };
     let options = Options::defaults(planner::find("pase").unwrap().options());
     let problem = Problem { workload: workload.clone(), limits, options };
     let outcome = stopped(&problem);

@@ -75,7 +75,8 @@ fn repairs_hold(
         (Some(named), Some(least)) => {
             tally.named_memory += 1;
             assert!(close(named, least), "{context}: names {named} bytes, {least} would do");
-            let at = |memory_bytes| plan(workload, &Limits { memory_bytes, ..*limits }, &options).status;
+            let at =
+                |memory_bytes| plan(workload, &Limits { memory_bytes: Some(memory_bytes), ..*limits }, &options).status;
             assert_ne!(at(named), Status::Infeasible, "{context}: {named} bytes");
             assert_eq!(at(named * (1.0 - 1e-6)), Status::Infeasible, "{context}: less than {named} bytes");
         }
@@ -104,7 +105,7 @@ fn compare(
 ) {
     let context = format!("{context}, {limits:?}, {rules:?}");
     let exact = plan(workload, limits, &options(rules, "exact"));
-    let Some((value, _)) = every.best(limits.memory_bytes, rules) else {
+    let Some((value, _)) = every.best(limits.memory_limit(), rules) else {
         tally.infeasible += 1;
         assert_eq!(exact.status, Status::Infeasible, "{context}");
         repairs_hold(workload, limits, rules, every, &exact, tally, &context);
@@ -129,7 +130,7 @@ fn compare(
     tally.several_stages += usize::from(stages.len() > 1);
     tally.several_replicas += usize::from(stages.iter().any(|stage| stage.data_parallel > 1));
     if rules.cumulative {
-        let published = every.best(limits.memory_bytes, Rules { cumulative: false, ..rules });
+        let published = every.best(limits.memory_limit(), Rules { cumulative: false, ..rules });
         tally.rounded_on += 1;
         tally.rounded_on_slower += usize::from(published.is_some_and(|published| published.0 < value));
     }
@@ -195,15 +196,15 @@ fn finds_the_best_of_all_plans() {
         let limits = Limits {
             cpus: 0,
             devices: 1 + random.below(5) as u32,
-            memory_bytes: f64::INFINITY,
+            memory_bytes: Some(f64::INFINITY),
             microbatches: random.pick(&[1, 2, 3, 4, 6, 7, 12, 24]),
-            bandwidth_bytes_per_s: random.pick(&[0.5, 2.0, 8.0, 1e6]),
+            bandwidth_bytes_per_s: Some(random.pick(&[0.5, 2.0, 8.0, 1e6])),
             ..Limits::NEUTRAL
         };
         let every = EveryPlan::new(&workload, &limits);
         for rules in [all, random_rules(&mut random), random_rules(&mut random)] {
             for memory_bytes in memory_limits(&mut random, &every, rules) {
-                let limits = Limits { memory_bytes, ..limits };
+                let limits = Limits { memory_bytes: Some(memory_bytes), ..limits };
                 compare(&workload, &limits, rules, &every, &mut tally, &format!("seed {seed}"));
             }
         }
@@ -235,16 +236,16 @@ fn finds_the_best_of_all_plans_where_warm_ups_are_rounded_on() {
         let limits = Limits {
             cpus: 0,
             devices: 4 + random.below(4) as u32,
-            memory_bytes: f64::INFINITY,
+            memory_bytes: Some(f64::INFINITY),
             microbatches: random.pick(&[4, 6, 8, 12]),
-            bandwidth_bytes_per_s: random.pick(&[8.0, 1e6]),
+            bandwidth_bytes_per_s: Some(random.pick(&[8.0, 1e6])),
             ..Limits::NEUTRAL
         };
         let every = EveryPlan::new(&workload, &limits);
         let free = Rules { cumulative: true, ..EVERYTHING };
         for rules in [free, Rules { cumulative: true, ..random_rules(&mut random) }] {
             for memory_bytes in memory_limits(&mut random, &every, rules) {
-                let limits = Limits { memory_bytes, ..limits };
+                let limits = Limits { memory_bytes: Some(memory_bytes), ..limits };
                 compare(&workload, &limits, rules, &every, &mut tally, &format!("rounded on, seed {seed}"));
             }
         }
@@ -267,9 +268,9 @@ fn finds_the_best_of_all_plans_of_wide_graphs() {
         let limits = Limits {
             cpus: 0,
             devices: 2,
-            memory_bytes: f64::INFINITY,
+            memory_bytes: Some(f64::INFINITY),
             microbatches: random.pick(&[2, 4]),
-            bandwidth_bytes_per_s: 2.0,
+            bandwidth_bytes_per_s: Some(2.0),
             ..Limits::NEUTRAL
         };
         let every = EveryPlan::new(&workload, &limits);
@@ -283,7 +284,7 @@ fn finds_the_best_of_all_plans_of_wide_graphs() {
                 cumulative: false,
             };
             for memory_bytes in memory_limits(&mut random, &every, rules) {
-                let limits = Limits { memory_bytes, ..limits };
+                let limits = Limits { memory_bytes: Some(memory_bytes), ..limits };
                 compare(&workload, &limits, rules, &every, &mut tally, &format!("wide seed {seed}"));
             }
         }
@@ -329,16 +330,16 @@ fn absurd_figures_hide_nothing() {
         let limits = Limits {
             cpus: 0,
             devices: 1 + random.below(4) as u32,
-            memory_bytes: f64::INFINITY,
+            memory_bytes: Some(f64::INFINITY),
             microbatches: random.pick(&[2, 4, 6]),
-            bandwidth_bytes_per_s: 2.0,
+            bandwidth_bytes_per_s: Some(2.0),
             ..Limits::NEUTRAL
         };
         let every = EveryPlan::new(&workload, &limits);
         let rules = EVERYTHING;
         // Beside an absurd limit a few bytes are within rounding, and nothing is claimed.
         for memory_bytes in memory_limits(&mut random, &every, rules).into_iter().filter(|&bytes| bytes < 1e10) {
-            let limits = Limits { memory_bytes, ..limits };
+            let limits = Limits { memory_bytes: Some(memory_bytes), ..limits };
             compare(&workload, &limits, rules, &every, &mut tally, &format!("absurd seed {seed}"));
         }
     }

@@ -65,9 +65,9 @@ fn random_problem(seed: u64) -> (Workload, Limits, Vec<String>) {
     let limits = Limits {
         cpus: 0,
         devices: 1 + random.below(12) as u32,
-        memory_bytes: 10.0 + random.below(100) as f64,
+        memory_bytes: Some(10.0 + random.below(100) as f64),
         microbatches: random.pick(&[1, 4, 6, 12, 30]),
-        bandwidth_bytes_per_s: random.pick(&[0.5, 4.0, 50.0]),
+        bandwidth_bytes_per_s: Some(random.pick(&[0.5, 4.0, 50.0])),
         ..Limits::NEUTRAL
     };
     let settings = vec![
@@ -106,9 +106,9 @@ fn more_of_anything_is_never_worse() {
         for (kind, more) in [
             (LimitKind::Devices, f64::from(limits.devices + 1)),
             (LimitKind::Devices, f64::from(limits.devices * 3)),
-            (LimitKind::Memory, limits.memory_bytes * 1.2),
+            (LimitKind::Memory, limits.memory_limit() * 1.2),
             (LimitKind::Memory, 1e6),
-            (LimitKind::Bandwidth, limits.bandwidth_bytes_per_s * 3.0),
+            (LimitKind::Bandwidth, limits.bandwidth() * 3.0),
         ] {
             let after = objective(&problem(&workload, limits.with(kind, more), &settings));
             assert!(
@@ -130,7 +130,7 @@ fn the_objective_scales_with_time_and_not_with_the_unit_of_bytes() {
         for factor in [1e-6, 0.37, 2.0, 1e6] {
             let mut slower = workload.clone();
             each_mode(&mut slower, |mode| mode.time_s *= factor);
-            let bandwidth = limits.bandwidth_bytes_per_s / factor;
+            let bandwidth = limits.bandwidth() / factor;
             let limits = limits.with(LimitKind::Bandwidth, bandwidth);
             let after = objective(&problem(&slower, limits, &settings));
             assert!(close(after, before * factor), "seed {seed}, times {factor}: {before} becomes {after}");
@@ -146,8 +146,8 @@ fn the_objective_scales_with_time_and_not_with_the_unit_of_bytes() {
         });
         piper(&mut finer).edge_bytes.iter_mut().for_each(|bytes| *bytes *= unit);
         let limits = limits
-            .with(LimitKind::Memory, limits.memory_bytes * unit)
-            .with(LimitKind::Bandwidth, limits.bandwidth_bytes_per_s * unit);
+            .with(LimitKind::Memory, limits.memory_limit() * unit)
+            .with(LimitKind::Bandwidth, limits.bandwidth() * unit);
         let after = objective(&problem(&finer, limits, &settings));
         assert!(close(after, before), "seed {seed}, finer bytes: {before} becomes {after}");
     }
@@ -220,8 +220,13 @@ fn names_and_order_do_not_matter() {
 /// in, and so wherever that search begins and ends, the plan is the best.
 #[test]
 fn a_wide_network_has_one_best_value_in_any_order() {
-    let limits =
-        Limits { devices: 4, microbatches: 4, memory_bytes: 90.0, bandwidth_bytes_per_s: 20.0, ..Limits::NEUTRAL };
+    let limits = Limits {
+        devices: 4,
+        microbatches: 4,
+        memory_bytes: Some(90.0),
+        bandwidth_bytes_per_s: Some(20.0),
+        ..Limits::NEUTRAL
+    };
     for seed in 0..2 {
         let wide = parallel_chains(4, 7, seed);
         let before = plan(&problem(&wide, limits, &[]));
@@ -255,14 +260,14 @@ fn the_plan_is_the_same_every_time_and_on_any_number_of_threads() {
     let limits = Limits {
         cpus: 0,
         devices: 6,
-        memory_bytes: 60.0,
+        memory_bytes: Some(60.0),
         microbatches: 12,
-        bandwidth_bytes_per_s: 20.0,
+        bandwidth_bytes_per_s: Some(20.0),
         ..Limits::NEUTRAL
     };
     for (seed, memory_bytes) in [(0, 30.0), (1, 60.0), (2, 1e6)] {
         let wide = parallel_chains(4, 5, seed);
-        check(&problem(&wide, Limits { memory_bytes, ..limits }, &[]), &format!("chains {seed}"));
+        check(&problem(&wide, Limits { memory_bytes: Some(memory_bytes), ..limits }, &[]), &format!("chains {seed}"));
     }
 }
 
@@ -273,9 +278,9 @@ fn cancelling_ends_in_a_plan_or_in_none() {
         let limits = Limits {
             cpus: 0,
             devices: 8,
-            memory_bytes,
+            memory_bytes: Some(memory_bytes),
             microbatches: 24,
-            bandwidth_bytes_per_s: 20.0,
+            bandwidth_bytes_per_s: Some(20.0),
             ..Limits::NEUTRAL
         };
         let problem = problem(&workload, limits, &[]);
@@ -314,8 +319,8 @@ fn a_large_network_has_a_plan_and_a_bound_before_the_search_begins() {
         cpus: 0,
         devices: 64,
         microbatches: 96,
-        memory_bytes: 100_000.0,
-        bandwidth_bytes_per_s: 20.0,
+        memory_bytes: Some(100_000.0),
+        bandwidth_bytes_per_s: Some(20.0),
         ..Limits::NEUTRAL
     };
     let flavour = Flavour { whole: false, uniform: true, all_recompute: true, most_modes: 2 };
@@ -359,9 +364,9 @@ fn too_many_sets_give_a_valid_plan_and_say_so() {
     let limits = Limits {
         cpus: 0,
         devices: 6,
-        memory_bytes: 1e4,
+        memory_bytes: Some(1e4),
         microbatches: 12,
-        bandwidth_bytes_per_s: 20.0,
+        bandwidth_bytes_per_s: Some(20.0),
         ..Limits::NEUTRAL
     };
     let outcome = plan(&problem(&workload, limits, &[]));
@@ -393,8 +398,14 @@ fn simple(n: usize, edges: &[(u32, u32)]) -> Workload {
     assemble(edges.to_vec(), vec![1.0; edges.len()], nodes)
 }
 
-const PLENTY: Limits =
-    Limits { cpus: 0, devices: 4, memory_bytes: 1e9, microbatches: 12, bandwidth_bytes_per_s: 1e12, ..Limits::NEUTRAL };
+const PLENTY: Limits = Limits {
+    cpus: 0,
+    devices: 4,
+    memory_bytes: Some(1e9),
+    microbatches: 12,
+    bandwidth_bytes_per_s: Some(1e12),
+    ..Limits::NEUTRAL
+};
 
 #[test]
 fn one_node_is_replicated_as_often_as_pays() {
@@ -427,9 +438,9 @@ fn nodes_that_take_no_time_and_hold_no_parameters_are_planned() {
     let tight = Limits {
         cpus: 0,
         devices: 5,
-        memory_bytes: 5.0,
+        memory_bytes: Some(5.0),
         microbatches: 5,
-        bandwidth_bytes_per_s: 2.0,
+        bandwidth_bytes_per_s: Some(2.0),
         ..Limits::NEUTRAL
     };
     each_mode(&mut idle, |mode| (mode.memory_a, mode.memory_b) = (0.0, 5.0));

@@ -195,9 +195,9 @@ fn random_workloads_have_the_same_value_in_one_run_and_in_single_ones() {
         let workload = Arc::new(random_piper::workload(&mut random, n, edges, flavour));
         let limits = Limits {
             devices: 1,
-            memory_bytes: random.amount(60, true) + 1.0,
+            memory_bytes: Some(random.amount(60, true) + 1.0),
             microbatches: random.pick(&[1, 4, 6, 12]),
-            bandwidth_bytes_per_s: random.pick(&[1.0, 5.0, 1e9]),
+            bandwidth_bytes_per_s: Some(random.pick(&[1.0, 5.0, 1e9])),
             ..Limits::NEUTRAL
         };
         let settings = random.pick(&SETTINGS);

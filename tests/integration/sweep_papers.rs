@@ -40,7 +40,7 @@ fn assert_published(
             sweep.series[point.series].label == *label
                 && sweep.workloads[point.workload].name == workload
                 && (a.devices, a.microbatches) == (b.devices, b.microbatches)
-                && (a.memory_bytes - b.memory_bytes).abs() <= 1.0
+                && (a.memory() - b.memory()).abs() <= 1.0
                 && a.bandwidth_bytes_per_s == b.bandwidth_bytes_per_s
         });
         let Some(answer) = place.and_then(|place| answers[place].as_ref()) else { continue };

@@ -167,7 +167,7 @@ fn the_check_tells_what_engines_refuse_and_what_is_no_longer_the_configuration()
     let plan = by_hand(&profile, layout, Recompute::Full);
     let score = family::check(&workload, &limits, &plan);
     assert!(score.is_valid() && score.stages.len() == 4, "{:?}", score.violations);
-    assert!(score.stages.iter().all(|stage| stage.memory_bytes < limits.memory_bytes && stage.load_s > 0.0));
+    assert!(score.stages.iter().all(|stage| stage.memory_bytes < limits.memory_limit() && stage.load_s > 0.0));
     let broken = |change: &dyn Fn(&mut Plan)| {
         let mut plan = plan.clone();
         change(&mut plan);
@@ -196,7 +196,7 @@ fn the_check_tells_what_engines_refuse_and_what_is_no_longer_the_configuration()
     assert!(moved.iter().any(|v| matches!(v, Violation::NotConfigured { stage: 1, .. })), "{moved:?}");
     let kept = broken(&|plan| plan.stages[2].choices[0] = Choice::Keep);
     assert!(matches!(kept[..], [Violation::NotConfigured { stage: 3, .. }]), "{kept:?}");
-    let tight = plantui::cluster::Limits { memory_bytes: 10e9, ..limits };
+    let tight = plantui::cluster::Limits { memory_bytes: Some(10e9), ..limits };
     let full = family::check(&workload, &tight, &plan).violations;
     assert!(full.iter().all(|v| matches!(v, Violation::OutOfMemory { .. })) && !full.is_empty(), "{full:?}");
     // Stages alone tell a configuration, too.

@@ -90,7 +90,7 @@ fn every_planner_that_can_has_the_figures_of_the_command_line() {
             // The title says that objectives are of a sample.
             let cell = match (column, column.figure(&entry)) {
                 // Memory has the unit of the limit.
-                (Column::Memory, Some(bytes)) => plantui::units::bytes_beside(bytes, limits.memory_bytes),
+                (Column::Memory, Some(bytes)) => plantui::units::bytes_beside(bytes, limits.memory_limit()),
                 _ => column.cell(&entry).replace("/sample", ""),
             };
             assert!(row.contains(&cell), "{name}: {column:?} {cell} in {row}");

@@ -67,9 +67,9 @@ pub(super) fn text(args: &GenerateArgs, hardware: &Hardware) -> Result<String, G
     let limits = Limits {
         cpus: 0,
         devices: args.devices.unwrap_or(any.devices),
-        memory_bytes: args.memory.unwrap_or(any.memory_bytes),
+        memory_bytes: args.memory.or(any.memory_bytes),
         microbatches: args.microbatches.unwrap_or(any.microbatches),
-        bandwidth_bytes_per_s: args.bandwidth.unwrap_or(any.bandwidth_bytes_per_s),
+        bandwidth_bytes_per_s: args.bandwidth.or(any.bandwidth_bytes_per_s),
         ..Limits::NEUTRAL
     };
     let asked = Asked {

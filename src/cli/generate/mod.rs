@@ -260,9 +260,9 @@ impl GenerateArgs {
             limits: Limits {
                 cpus: 0,
                 devices: self.devices.unwrap_or(default.limits.devices),
-                memory_bytes: self.memory.unwrap_or(default.limits.memory_bytes),
+                memory_bytes: self.memory.or(default.limits.memory_bytes),
                 microbatches: self.microbatches.unwrap_or(default.limits.microbatches),
-                bandwidth_bytes_per_s: self.bandwidth.unwrap_or(default.limits.bandwidth_bytes_per_s),
+                bandwidth_bytes_per_s: self.bandwidth.or(default.limits.bandwidth_bytes_per_s),
                 ..Limits::NEUTRAL
             },
         }

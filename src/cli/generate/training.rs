@@ -90,9 +90,9 @@ pub(super) fn profile(args: &GenerateArgs) -> Result<String, GenerateError> {
         tensor_degrees: args.tensor_degrees.clone(),
         limits: Limits {
             devices: args.devices.unwrap_or(usual.limits.devices),
-            memory_bytes: args.memory.unwrap_or(usual.limits.memory_bytes),
+            memory_bytes: args.memory.or(usual.limits.memory_bytes),
             microbatches: args.microbatches.unwrap_or(usual.limits.microbatches),
-            bandwidth_bytes_per_s: args.bandwidth.unwrap_or(usual.limits.bandwidth_bytes_per_s),
+            bandwidth_bytes_per_s: args.bandwidth.or(usual.limits.bandwidth_bytes_per_s),
             ..usual.limits
         },
         ..usual

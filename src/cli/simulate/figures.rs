@@ -125,8 +125,8 @@ pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> 
             units::seconds(timing.backward_s),
             units::seconds(timing.all_reduce_s),
             units::percent(part(timeline.busy_s[i], timeline.iteration_s)),
-            units::bytes_beside(timeline.peak_memory_bytes[i], limits.memory_bytes),
-            units::percent(part(timeline.peak_memory_bytes[i], limits.memory_bytes)),
+            units::bytes_beside(timeline.peak_memory_bytes[i], limits.memory_limit()),
+            units::percent(part(timeline.peak_memory_bytes[i], limits.memory_limit())),
         ]);
     }
     report::table(&mut text, &rows);
@@ -135,7 +135,7 @@ pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> 
         let named = parts
             .iter()
             .filter(|part| part.1 > 0.0)
-            .map(|part| format!("{} {}", part.0, units::bytes_beside(part.1, limits.memory_bytes)));
+            .map(|part| format!("{} {}", part.0, units::bytes_beside(part.1, limits.memory_limit())));
         let named: Vec<String> = named.collect();
         if !named.is_empty() {
             line(&mut text, format_args!("memory of stage {}: {}", fullest + 1, named.join(", ")));

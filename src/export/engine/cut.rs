@@ -129,7 +129,7 @@ impl Cut {
     ) -> Option<String> {
         self.micro_batch_size = asked.or(known);
         let Measure::Speedup(model) = plan.measure else { return None };
-        let (batch, replicas) = (limits.batch, self.data_parallel());
+        let (batch, replicas) = (limits.samples(), self.data_parallel());
         let planned = f64::from(batch) / f64::from(costs::microbatches(&model, limits, plan).saturating_mul(replicas));
         let largest = asked.unwrap_or(planned.floor().max(1.0) as u32);
         let fits = |size: u32| batch.is_multiple_of(size.saturating_mul(replicas));

@@ -54,7 +54,7 @@ pub(super) fn export(
         }
         value = other.value;
     }
-    let run = profile.run(&near, limits.batch);
+    let run = profile.run(&near, limits.samples());
     let own_notes = match engine {
         Engine::TorchTitan => unlike(&run),
         _ => vec![],
@@ -64,7 +64,7 @@ pub(super) fn export(
     let text = match engine {
         Engine::MegatronBridge => megatron_bridge_training::text(profile, &run, &near),
         Engine::TorchTitan => torchtitan_training::text(profile, &run, &near, &settings.names),
-        _ => megatron_training::text(profile, limits.batch, &written),
+        _ => megatron_training::text(profile, limits.samples(), &written),
     };
     let text = headed(engine, &losses, cost, &notes, "") + &text;
     Ok(Exported { text, losses, notes, plan: written, values: (score.value, value) })

@@ -107,9 +107,9 @@ fn of_stage(workload: &Workload, limits: &Limits, score: &Score, at: usize, stag
         return row;
     }
     let most = score.peak_memory_bytes();
-    let unlimited = units::bytes_exact(limits.memory_bytes) == "unlimited";
-    row.memory = Some(Memory { used: scored.memory_bytes, of: if unlimited { most } else { limits.memory_bytes } });
-    row.memory_told = units::bytes_beside(scored.memory_bytes, limits.memory_bytes);
+    let unlimited = units::bytes_exact(limits.memory_limit()) == "unlimited";
+    row.memory = Some(Memory { used: scored.memory_bytes, of: if unlimited { most } else { limits.memory_limit() } });
+    row.memory_told = units::bytes_beside(scored.memory_bytes, limits.memory_limit());
     if scored.in_flight > 0 && workload.placement().is_none() {
         row.in_flight = format!("{} in flight", units::counted(scored.in_flight as usize, "microbatch"));
     }
@@ -269,7 +269,7 @@ pub(super) fn columns(measure: Measure, limits: &Limits, workload: &Workload) ->
         Measure::OperatorCost(_) => "time in a step",
         _ => "time per sample",
     };
-    let memory = match (measure, units::bytes_exact(limits.memory_bytes)) {
+    let memory = match (measure, units::bytes_exact(limits.memory_limit())) {
         (Measure::OperatorCost(_), _) => "memory, of what a device holds".into(),
         (_, limit) if limit == "unlimited" => "memory per device, no limit".into(),
         (_, limit) => format!("memory per device, limit {limit}"),

@@ -41,13 +41,13 @@ pub(crate) fn check(
     let microbatches = costs::microbatches(&model, limits, plan);
     let memory_unchecked = matches!(model.length, Length::Published { memory_unchecked: true, .. });
     for (i, cost) in costs.iter().enumerate() {
-        let scored = stage_score(cost, plan.stages[i].device_count(), microbatches, limits.batch);
-        if scored.memory_bytes > limits.memory_bytes && !memory_unchecked {
+        let scored = stage_score(cost, plan.stages[i].device_count(), microbatches, limits.samples());
+        if scored.memory_bytes > limits.memory_limit() && !memory_unchecked {
             let needed_bytes = scored.memory_bytes;
             score.violations.push(Violation::OutOfMemory {
                 stage: i + 1,
                 needed_bytes,
-                limit_bytes: limits.memory_bytes,
+                limit_bytes: limits.memory_limit(),
             });
         }
         score.stages.push(scored);
@@ -192,13 +192,13 @@ fn published(
         Ok(states) => states,
         Err(error) => return refuse(1, error.to_string()),
     };
-    let scale = model.scale(limits.batch);
+    let scale = model.scale(limits.samples());
     let ends: Vec<usize> = plan.last_states().unwrap_or_default().iter().map(|&state| state as usize).collect();
     let grows = ends.windows(2).all(|pair| pair[0] < pair[1]);
     if ends.len() != plan.stages.len() || !grows || ends.last() != Some(&(states.len() - 1)) {
         return refuse(1, format!("`last_state` of the stages must grow to {}, the last state", states.len() - 1));
     }
-    let m = model.microbatches(limits.batch, pipelines);
+    let m = model.microbatches(limits.samples(), pipelines);
     if m == 0 {
         return 0.0;
     }

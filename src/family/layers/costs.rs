@@ -42,11 +42,11 @@ pub struct LayerStage {
 /// Microbatches that a plan cuts the batch into.
 pub fn microbatches(model: &SpeedupModel, limits: &Limits, plan: &Plan) -> u32 {
     match model.length {
-        Length::Published { pipelines, .. } => model.microbatches(limits.batch, pipelines),
-        Length::Synchronous { whole_samples: false } => model.microbatches(limits.batch, 1),
+        Length::Published { pipelines, .. } => model.microbatches(limits.samples(), pipelines),
+        Length::Synchronous { whole_samples: false } => model.microbatches(limits.samples(), 1),
         Length::Synchronous { whole_samples: true } => {
             let widest = plan.stages.iter().map(crate::plan::Stage::device_count).max().unwrap_or(1);
-            model.microbatches(limits.batch, widest)
+            model.microbatches(limits.samples(), widest)
         }
     }
     .max(1)
@@ -69,7 +69,7 @@ pub fn stages(
     let kept = states::kept(workload);
     let microbatches = microbatches(model, limits, plan);
     let m = f64::from(microbatches);
-    let scale = model.scale(limits.batch);
+    let scale = model.scale(limits.samples());
     let all: f64 = (0..kept.len()).filter(|&v| kept[v]).map(|v| profile.nodes[v].activation()).sum();
     let per_sample = match model.peak_activation_per_sample {
         given if given > 0.0 => given,
@@ -80,7 +80,7 @@ pub fn stages(
         stage.nodes.iter().filter(|&&v| v < kept.len()).for_each(|&v| stage_of[v] = i);
     }
     let cut = cut_bytes(workload, profile, &kept, &stage_of, plan.stages.len());
-    let samples = f64::from(limits.batch) / m;
+    let samples = f64::from(limits.samples()) / m;
     let mut costs = Vec::with_capacity(plan.stages.len());
     for (i, stage) in plan.stages.iter().enumerate() {
         let d = f64::from(stage.device_count().max(1));

@@ -74,6 +74,6 @@ impl Describe for LayerProfile {
     }
 
     fn batch(&self, limits: &Limits) -> String {
-        format!("batches of {} samples", limits.batch)
+        format!("batches of {} samples", limits.samples())
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn pipeline(
         stages: costs.iter().enumerate().map(stage).collect(),
         transfers: costs.iter().enumerate().take(costs.len().saturating_sub(1)).map(transfer).collect(),
         microbatches,
-        samples: f64::from(limits.batch) / f64::from(microbatches),
+        samples: f64::from(limits.samples()) / f64::from(microbatches),
         samples_are_split: true,
         notes,
         ..Pipeline::default()

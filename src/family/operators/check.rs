@@ -55,7 +55,7 @@ pub(crate) fn check(workload: &Workload, profile: &OperatorProfile, limits: &Lim
         parts.moved += received(profile, node, &splits, rules).iter().map(|(_, words)| words).sum::<f64>();
         cost += parts.operations + word * (parts.reduced + parts.moved);
         let bytes = memory_bytes(operator, split);
-        let second = 1.0 / limits.flops_per_s;
+        let second = 1.0 / limits.flops();
         scored.compute_s += parts.operations * second;
         scored.sync_s += word * parts.reduced * second;
         scored.communication_s += word * parts.moved * second;
@@ -67,9 +67,9 @@ pub(crate) fn check(workload: &Workload, profile: &OperatorProfile, limits: &Lim
             memory_bytes: bytes,
         });
     }
-    scored.load_s = cost / limits.flops_per_s;
-    if scored.memory_bytes > limits.memory_bytes {
-        let (needed_bytes, limit_bytes) = (scored.memory_bytes, limits.memory_bytes);
+    scored.load_s = cost / limits.flops();
+    if scored.memory_bytes > limits.memory_limit() {
+        let (needed_bytes, limit_bytes) = (scored.memory_bytes, limits.memory_limit());
         score.violations.push(Violation::OutOfMemory { stage: 1, needed_bytes, limit_bytes });
     }
     score.slowest_s = scored.load_s;
@@ -246,7 +246,7 @@ fn ways(tensor: &Tensor, split: &[f64]) -> Vec<f64> {
 
 /// Operations that a device could do while it sends a word, r.
 pub(crate) fn word_operations(limits: &Limits) -> f64 {
-    limits.flops_per_s / (limits.bandwidth_bytes_per_s / WORD_BYTES)
+    limits.flops() / (limits.bandwidth() / WORD_BYTES)
 }
 
 /// By operator that writes one of its inputs: words that a device receives for it, and sends back as gradients.

@@ -50,7 +50,7 @@ impl Family for OperatorProfile {
         const ASSUMED: [(LimitKind, f64); 3] = [
             (LimitKind::Flops, PASE_FLOPS),
             (LimitKind::Bandwidth, PASE_BANDWIDTH),
-            (LimitKind::Memory, Limits::NEUTRAL.memory_bytes),
+            (LimitKind::Memory, f64::INFINITY),
         ];
         &ASSUMED
     }

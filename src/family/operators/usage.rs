@@ -63,7 +63,7 @@ pub fn of(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<OperatorU
     let mut idle = vec![];
     for (&node, costs) in stage.nodes.iter().zip(&scored.nodes) {
         for (from, words) in check::received(profile, node, &splits, rules) {
-            let seconds = words * check::word_operations(limits) / limits.flops_per_s;
+            let seconds = words * check::word_operations(limits) / limits.flops();
             match edges.iter_mut().find(|edge| (edge.from, edge.to) == (from, node)) {
                 Some(same) => same.seconds += seconds,
                 None => edges.push(Handover { from, to: node, seconds }),

@@ -107,7 +107,7 @@ fn costs(
     plan: &Plan,
     stage_of: &[Option<usize>],
 ) -> Costs {
-    let bandwidth = limits.bandwidth_bytes_per_s;
+    let bandwidth = limits.bandwidth();
     let mut chosen: Vec<Option<&Mode>> = vec![None; workload.nodes.len()];
     let mut stages = vec![];
     for stage in &plan.stages {

@@ -126,7 +126,7 @@ fn loads(
     labels: &Labels<'_>,
     score: &mut Score,
 ) {
-    let bandwidth = limits.bandwidth_bytes_per_s;
+    let bandwidth = limits.bandwidth();
     let microbatches = f64::from(limits.microbatches);
     let orders = plan.execution.map(|execution| {
         let replicas: Vec<u32> = plan.stages.iter().map(|stage| stage.data_parallel).collect();
@@ -176,12 +176,12 @@ fn loads(
         result.communication_s = edges / d / bandwidth;
         result.sync_s = resync / bandwidth;
         result.load_s = (edges / d + resync) / bandwidth + compute / d;
-        if result.memory_bytes > limits.memory_bytes {
+        if result.memory_bytes > limits.memory_limit() {
             let needed_bytes = result.memory_bytes;
             score.violations.push(Violation::OutOfMemory {
                 stage: i + 1,
                 needed_bytes,
-                limit_bytes: limits.memory_bytes,
+                limit_bytes: limits.memory_limit(),
             });
         }
         score.stages.push(result);

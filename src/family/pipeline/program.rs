@@ -27,7 +27,7 @@ pub(crate) fn pipeline(
     plan: &Plan,
     settings: &SimulatorSettings,
 ) -> Pipeline {
-    let bandwidth = limits.bandwidth_bytes_per_s;
+    let bandwidth = limits.bandwidth();
     let mut told = Told::default();
     // The stage and the chosen mode of every node.
     let mut placed: Vec<Option<(usize, &Mode)>> = vec![None; workload.nodes.len()];

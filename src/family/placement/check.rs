@@ -43,12 +43,12 @@ pub(crate) fn check(
         }
         kinds(workload, profile, stage, i, cpu, &mut score.violations);
         let scored = load(workload, profile, stage, i, cpu, stage_of);
-        if !cpu && scored.memory_bytes > limits.memory_bytes {
+        if !cpu && scored.memory_bytes > limits.memory_limit() {
             let needed_bytes = scored.memory_bytes;
             score.violations.push(Violation::OutOfMemory {
                 stage: i + 1,
                 needed_bytes,
-                limit_bytes: limits.memory_bytes,
+                limit_bytes: limits.memory_limit(),
             });
         }
         score.stages.push(scored);

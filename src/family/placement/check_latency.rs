@@ -149,8 +149,8 @@ fn memory(
             *bytes.entry(device).or_default() += node.size_bytes;
         }
     }
-    for (&device, &needed_bytes) in bytes.iter().filter(|&(_, &bytes)| bytes > limits.memory_bytes) {
-        let limit_bytes = limits.memory_bytes;
+    for (&device, &needed_bytes) in bytes.iter().filter(|&(_, &bytes)| bytes > limits.memory_limit()) {
+        let limit_bytes = limits.memory_limit();
         let stages: Vec<usize> =
             (0..plan.stages.len()).filter(|&i| accelerators[i] == Some(device)).map(|i| i + 1).collect();
         violations.push(match stages.as_slice() {

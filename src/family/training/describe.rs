@@ -134,7 +134,7 @@ impl Describe for TrainingProfile {
     }
 
     fn batch(&self, limits: &Limits) -> String {
-        format!("{} sequences", limits.batch)
+        format!("{} sequences", limits.samples())
     }
 
     fn plan_facts(&self, _workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<String> {

@@ -14,7 +14,7 @@ use crate::{
 
 /// What is predicted of a plan's configuration; `None` where an engine refuses it.
 pub(super) fn estimate(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<Estimate> {
-    let (configuration, run) = wiring::run_of(profile, plan, limits.batch);
+    let (configuration, run) = wiring::run_of(profile, plan, limits.samples());
     let devices = configuration.layout.devices();
     Estimate::under(&profile.model, &run, &profile.accelerator, devices, &profile.constants, None).ok()
 }

@@ -58,7 +58,7 @@ impl Family for TrainingProfile {
     }
 
     fn pipeline(&self, _workload: &Workload, limits: &Limits, plan: &Plan, _settings: &SimulatorSettings) -> Pipeline {
-        let (configuration, run) = wiring::run_of(self, plan, limits.batch);
+        let (configuration, run) = wiring::run_of(self, plan, limits.samples());
         let Some(split) = configured::split(self, &configuration) else { return Pipeline::default() };
         if run.microbatches() == 0 {
             return Pipeline::default();

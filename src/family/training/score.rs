@@ -19,7 +19,7 @@ use crate::{
 
 /// Checks and scores a plan whose nodes are each in one stage.
 pub(super) fn check(profile: &TrainingProfile, limits: &Limits, plan: &Plan, score: &mut Score) {
-    let (configuration, run) = wiring::run_of(profile, plan, limits.batch);
+    let (configuration, run) = wiring::run_of(profile, plan, limits.samples());
     let layout = &configuration.layout;
     let wanted = layout.devices();
     if wanted > u64::from(limits.devices) {
@@ -50,8 +50,8 @@ pub(super) fn check(profile: &TrainingProfile, limits: &Limits, plan: &Plan, sco
         scored.memory_bytes = held.total() + reserve;
         scored.activation_bytes = held.activations;
         scored.nodes = nodes(stage, &scored);
-        if scored.memory_bytes > limits.memory_bytes {
-            let (needed_bytes, limit_bytes) = (scored.memory_bytes, limits.memory_bytes);
+        if scored.memory_bytes > limits.memory_limit() {
+            let (needed_bytes, limit_bytes) = (scored.memory_bytes, limits.memory_limit());
             score.violations.push(Violation::OutOfMemory { stage: index + 1, needed_bytes, limit_bytes });
         }
         score.slowest_s = score.slowest_s.max(scored.load_s);

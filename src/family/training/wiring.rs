@@ -188,7 +188,7 @@ impl Wires<'_> {
 /// What the ranks of a plan say to one another: bytes a microbatch, as the times of its configuration count them.
 pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<Demands> {
     let configuration = configured::of_plan(profile, plan);
-    let run = profile.run(&configuration, limits.batch);
+    let run = profile.run(&configuration, limits.samples());
     let split = configured::split(profile, &configuration)?;
     if run.microbatches() == 0 {
         return None;

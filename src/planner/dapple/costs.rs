@@ -111,14 +111,14 @@ impl Costs {
     ) -> Self {
         let kept = states::kept(workload);
         let n = workload.nodes.len();
-        let (scale, m) = (model.scale(limits.batch), f64::from(microbatches));
+        let (scale, m) = (model.scale(limits.samples()), f64::from(microbatches));
         let positions = positions(&workload.dag, &kept, states);
         let all: f64 = (0..n).filter(|&v| kept[v]).map(|v| profile.nodes[v].activation()).sum();
         let per_sample = match model.peak_activation_per_sample {
             given if given > 0.0 => given,
             _ => all / f64::from(model.profile_batch),
         };
-        let held = if all > 0.0 { per_sample * f64::from(limits.batch) / m / all } else { 0.0 };
+        let held = if all > 0.0 { per_sample * f64::from(limits.samples()) / m / all } else { 0.0 };
         let sum = |cost: &dyn Fn(usize) -> f64| -> Vec<f64> {
             positions.iter().map(|position| position.done.ones().map(cost).sum()).collect()
         };
@@ -145,7 +145,7 @@ impl Costs {
             backward_s,
             positions,
             microbatches,
-            memory_bytes: limits.memory_bytes,
+            memory_bytes: limits.memory(),
             optimizer_memory_scaling: model.optimizer_memory_scaling,
         }
     }

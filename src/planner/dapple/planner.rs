@@ -235,7 +235,7 @@ impl Hunt<'_> {
     /// Whether the parameters alone are more than all devices together hold: no device holds less than its stage's.
     fn outweighs_all(&self) -> bool {
         let weights = self.states.parameters_between(0, self.states.len() - 1) * self.model.optimizer_memory_scaling;
-        weights > self.limits.memory_bytes * f64::from(self.limits.devices) * (1.0 + 1e-9)
+        weights > self.limits.memory() * f64::from(self.limits.devices) * (1.0 + 1e-9)
     }
 
     /// The best plan in simulation among the published planner's, if the published one beats the plan with the best length
@@ -257,11 +257,11 @@ impl Hunt<'_> {
     fn widths(&self) -> Vec<(u32, u32)> {
         let n = self.limits.devices;
         let Length::Synchronous { whole_samples: true } = self.model.length else {
-            return vec![(n, self.model.microbatches(self.limits.batch, 1).max(1))];
+            return vec![(n, self.model.microbatches(self.limits.samples(), 1).max(1))];
         };
         let mut widths: Vec<(u32, u32)> = vec![];
         for widest in (1..=n).rev() {
-            let microbatches = self.model.microbatches(self.limits.batch, widest);
+            let microbatches = self.model.microbatches(self.limits.samples(), widest);
             // Of widths with the same number of microbatches the largest allows most.
             if microbatches > 0 && widths.last().is_none_or(|last| last.1 < microbatches) {
                 widths.push((widest, microbatches));
@@ -280,8 +280,8 @@ impl Hunt<'_> {
     /// What the published planner finds, where its tables hold so many devices.
     fn published(&self) -> Published {
         let quiet = self.search.quiet();
-        let (machines, batch) = (self.limits.machines, self.limits.batch);
-        let model = HpgoModel::new(self.states, machines, batch, self.limits.memory_bytes, self.model, Faults::KEPT);
+        let (machines, batch) = (self.limits.machines, self.limits.samples());
+        let model = HpgoModel::new(self.states, machines, batch, self.limits.memory(), self.model, Faults::KEPT);
         let data_parallel = data_parallel(&model);
         if self.limits.devices > placement::MOST {
             return Published { best: None, synchronous: vec![], data_parallel };
@@ -310,7 +310,7 @@ impl Hunt<'_> {
         }
         let score = family::check(self.workload, self.limits, &plan);
         for (stage, scored) in plan.stages.iter_mut().zip(&score.stages) {
-            if self.recompute == Recompute::Always || scored.memory_bytes > self.limits.memory_bytes {
+            if self.recompute == Recompute::Always || scored.memory_bytes > self.limits.memory() {
                 stage.choices.fill(Choice::Recompute);
             }
         }
@@ -392,7 +392,7 @@ impl Hunt<'_> {
             "speed-ups are against one device that does the whole batch, without a limit on its memory".to_string(),
         ];
         let microbatches = costs::microbatches(&self.model, self.limits, plan);
-        let samples = f64::from(self.limits.batch) / f64::from(microbatches);
+        let samples = f64::from(self.limits.samples()) / f64::from(microbatches);
         let widest = plan.stages.iter().map(Stage::device_count).max().unwrap_or(1);
         if samples < f64::from(widest) {
             notes.push(format!(
@@ -405,7 +405,7 @@ impl Hunt<'_> {
 
     fn infeasible(&self) -> Outcome {
         let devices = self.limits.devices;
-        let memory = units::bytes_exact(self.limits.memory_bytes);
+        let memory = units::bytes_exact(self.limits.memory_limit());
         let what = self
             .stages
             .map_or("pipeline".into(), |stages| format!("pipeline of {}", units::counted(stages as usize, "stage")));

@@ -102,13 +102,13 @@ impl<'a> Line<'a> {
             let to = self.end(begins, stage);
             let sum = |list: &[f64]| list[to] - list[from];
             let bytes = edge_bytes[stage] / d + synced * sum(&kind.parameters);
-            load_s = load_s.max(bytes / limits.bandwidth_bytes_per_s + sum(&kind.time_s) / d);
+            load_s = load_s.max(bytes / limits.bandwidth() + sum(&kind.time_s) / d);
             let in_flight = (begins.len() - stage) as f64;
             memory_bytes = memory_bytes.max(sum(&kind.memory_a) * in_flight + sum(&kind.memory_b));
         }
         let all = |list: &[f64]| list[list.len() - 1];
         let rounding = 4.0 * f64::EPSILON * (self.order.len() + begins.len() + between.len()) as f64;
-        let seconds = all(&kind.time_s) / d + synced * all(&kind.parameters) / limits.bandwidth_bytes_per_s;
+        let seconds = all(&kind.time_s) / d + synced * all(&kind.parameters) / limits.bandwidth();
         let bytes = all(&kind.memory_a) * begins.len() as f64 + all(&kind.memory_b);
         let (load_room, memory_room) = (rounding * (seconds + load_s), rounding * bytes);
         Estimate { load_s, load_room, memory_bytes, memory_room }

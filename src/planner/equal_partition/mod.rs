@@ -299,7 +299,7 @@ impl Trial<'_> {
 
     fn weigh(&mut self, dealt: &Dealt, candidate: Candidate, estimate: Estimate) {
         let Estimate { load_s, load_room, memory_bytes, memory_room } = estimate;
-        if memory_bytes - memory_room > self.limits.memory_bytes {
+        if memory_bytes - memory_room > self.limits.memory() {
             // How little memory would do is told where nothing fits.
             if self.best.is_none() {
                 self.contenders.add(candidate, memory_bytes, memory_room, true);
@@ -314,7 +314,7 @@ impl Trial<'_> {
             }
         }
         if self.best.is_some() {
-            self.contenders.add(candidate, load_s, load_room, memory_bytes + memory_room <= self.limits.memory_bytes);
+            self.contenders.add(candidate, load_s, load_room, memory_bytes + memory_room <= self.limits.memory());
         }
     }
 
@@ -404,7 +404,7 @@ impl Trial<'_> {
             "No equal partition fits on {} {} with {} each.",
             limits.devices,
             if limits.devices == 1 { "device" } else { "devices" },
-            units::bytes_exact(limits.memory_bytes)
+            units::bytes_exact(limits.memory_limit())
         );
         match self.least_memory {
             Some(bytes) => explanation += &format!(" {} each would do.", units::bytes(bytes)),

@@ -27,8 +27,6 @@ use crate::{
 
 /// Numbers of stages that Piper is asked for: a table over all sets for each.
 const MOST_STAGES: usize = 24;
-/// Seconds that sending anything takes are none at this bandwidth.
-const NO_TRANSFERS: f64 = 1e30;
 /// Sums may be off by so much, relative.
 const SURE: f64 = 1.0 - 1e-9;
 
@@ -44,7 +42,7 @@ struct Asked<'a> {
 
 /// Adds the plans of other planners to what the search over plans of engines came to.
 pub(super) fn plan(problem: &Problem, settings: JointSettings, own: Outcome, search: &Search) -> Outcome {
-    let headroom = problem.limits.memory_bytes * (1.0 - settings.headroom);
+    let headroom = problem.limits.memory() * (1.0 - settings.headroom);
     let asked = Asked {
         problem,
         settings,
@@ -234,7 +232,7 @@ impl Asked<'_> {
         if self.search.cancelled() {
             return path;
         }
-        let limits = self.limits.with(LimitKind::Bandwidth, NO_TRANSFERS);
+        let limits = self.limits.with(LimitKind::Bandwidth, f64::INFINITY);
         let stages = self.settings.stages.unwrap_or(0);
         let load = self.piper(piper, stages, WarmUp::Published, limits).lower_bound.unwrap_or(0.0);
         path.max(f64::from(self.limits.microbatches) * load * SURE)

@@ -221,7 +221,7 @@ impl Task<'_> {
         let scope = Scope {
             devices: self.limits.devices,
             microbatches: self.limits.microbatches,
-            bandwidth: self.limits.bandwidth_bytes_per_s,
+            bandwidth: self.limits.bandwidth(),
             data_parallel: self.settings.data_parallel,
             stages: self.settings.stages,
             machine: engine.as_ref().map(|_| self.limits.machines.whole()),
@@ -371,7 +371,7 @@ impl Task<'_> {
 
     /// Memory that stages may take: where bytes are no whole numbers, less what rounding of sums may hide.
     fn memory(&self, costs: &Costs) -> f64 {
-        let memory = self.limits.memory_bytes * (1.0 - self.settings.headroom);
+        let memory = self.limits.memory() * (1.0 - self.settings.headroom);
         if costs.whole_bytes { memory } else { memory * (1.0 - 1e-12) }
     }
 
@@ -478,7 +478,7 @@ impl Task<'_> {
 
     /// What would let a plan fit.
     fn infeasible(&self, (memory, devices): (Option<f64>, Option<u32>)) -> Outcome {
-        let each = units::bytes_exact(self.limits.memory_bytes);
+        let each = units::bytes_exact(self.limits.memory_limit());
         let have = units::counted(self.limits.devices as usize, "device");
         let mut explanation = format!(
             "No plan fits on {have} with {each} each, all stages having one tensor degree and one number of replicas."

@@ -28,14 +28,14 @@ pub(super) fn fine(workload: &Workload, limits: &Limits, model: &SpeedupModel, m
     let kept = states::kept(workload);
     let (dag, n) = (&workload.dag, workload.dag.len());
     let Some(profile) = workload.layers() else { return Fine::default() };
-    let share = model.scale(limits.batch) / microbatches;
+    let share = model.scale(limits.samples()) / microbatches;
     let node = |v: usize| &profile.nodes[v];
     let all: f64 = (0..n).filter(|&v| kept[v]).map(|v| node(v).activation()).sum();
     let per_sample = match model.peak_activation_per_sample {
         given if given > 0.0 => given,
         _ => all / f64::from(model.profile_batch.max(1)),
     };
-    let held = per_sample * f64::from(limits.batch) / microbatches / if all > 0.0 { all } else { 1.0 };
+    let held = per_sample * f64::from(limits.samples()) / microbatches / if all > 0.0 { all } else { 1.0 };
     let of =
         |value: &dyn Fn(usize) -> f64| -> Vec<f64> { (0..n).map(|v| if kept[v] { value(v) } else { 0.0 }).collect() };
     let sorted = |list: &mut dyn Iterator<Item = usize>| {
@@ -131,7 +131,7 @@ pub(super) fn machine(
         reduce_s,
         microbatches,
         overlap: problem.options.flag("concurrent_copy_comp"),
-        memory: problem.limits.memory_bytes,
+        memory: problem.limits.memory(),
         state: model.optimizer_memory_scaling,
     })
 }

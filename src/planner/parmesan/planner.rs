@@ -429,7 +429,7 @@ impl<'a> Run<'a> {
         let free = if self.converted { None } else { self.machines().into_iter().next() };
         let free = free.map(|machine| Machine { memory: f64::INFINITY, ..machine });
         let mut least = f64::INFINITY;
-        let limits = Limits { memory_bytes: f64::MAX, ..self.problem.limits };
+        let limits = Limits { memory_bytes: None, ..self.problem.limits };
         if let Some(free) = &free {
             let points = self.points().0.into_iter();
             for partition in points.flat_map(|point| candidates(&self.fine, free, point, self.search)) {
@@ -437,7 +437,7 @@ impl<'a> Run<'a> {
                 least = least.min(score.stages.iter().map(|stage| stage.memory_bytes).fold(0.0, f64::max));
             }
         }
-        let memory = units::bytes_exact(self.problem.limits.memory_bytes);
+        let memory = units::bytes_exact(self.problem.limits.memory_limit());
         let would = if least.is_finite() { format!(" {} each would do.", units::bytes(least)) } else { String::new() };
         let mut outcome = Outcome::refused(format!(
             "No pipeline that was found fits on {} devices with {memory} each.{would}",

@@ -133,8 +133,9 @@ fn rules(options: &Options) -> CostRules {
 struct Task<'a> {
     profile: &'a OperatorProfile,
     settings: PaseSettings,
-    /// Bytes that a device has.
+    /// Bytes that a device has; the largest number where memory is not limited.
     memory_bytes: f64,
+    memory_limited: bool,
 }
 
 impl<'a> Task<'a> {
@@ -143,11 +144,11 @@ impl<'a> Task<'a> {
         let settings = PaseSettings {
             devices: limits.devices,
             cutoff: if cutoff == 0 { profile.cutoff } else { cutoff },
-            flops_per_s: limits.flops_per_s,
-            bandwidth_bytes_per_s: limits.bandwidth_bytes_per_s,
+            flops_per_s: limits.flops(),
+            bandwidth_bytes_per_s: limits.bandwidth(),
             rules: rules(&problem.options),
         };
-        Some(Task { profile, settings, memory_bytes: limits.memory_bytes })
+        Some(Task { profile, settings, memory_bytes: limits.memory(), memory_limited: limits.memory_bytes.is_some() })
     }
 
     /// The plan of splits by operator.
@@ -343,7 +344,7 @@ fn outcome(task: &Task<'_>, solution: &Solution, method: Method, baselines: Base
     outcome.lower_bound = Some(solution.lower).filter(|&lower| lower > 0.0 || solution.proven);
     outcome.notes.push(baselines.note(solution.cost));
     let Work { labels, labels_left, sweeps, whole, rest } = solution.work;
-    if task.memory_bytes < f64::MAX {
+    if task.memory_limited {
         outcome.notes.push(memory_note());
     }
     if status == Status::Feasible && solution.work.refused(method) {

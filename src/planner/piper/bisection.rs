@@ -108,7 +108,7 @@ pub(super) fn thriftiest<'m, 'a>(
         progress: (0.9, 1.0),
     };
     match crew.ask(&question, search) {
-        Answer::Yes(stages) => Some(build(model, settings, &stages, model.limits.memory_bytes)),
+        Answer::Yes(stages) => Some(build(model, settings, &stages, model.limits.memory())),
         // Rounding: the plan at hand is as good.
         Answer::No => Some(best.clone()),
         Answer::Cancelled => None,
@@ -233,7 +233,7 @@ impl<'r, 'm, 'a> Run<'r, 'm, 'a> {
 
     /// Makes a plan of the stages found and keeps it if it is better; tells whether it was.
     fn accept(&mut self, stages: &[FoundStage]) -> bool {
-        let best = build(self.model, self.settings, stages, self.model.limits.memory_bytes);
+        let best = build(self.model, self.settings, stages, self.model.limits.memory());
         let better = best.value < self.upper();
         if better {
             self.search.improve(best.value, &best.plan);
@@ -323,7 +323,7 @@ mod tests {
         let Enumeration::Complete(sets) = SuccessorSets::enumerate(&workload.dag, 1000, &|| false) else { panic!() };
         let search = Search::default();
         let model = PiperModel::new(&workload, profile, &limits, &settings, sets, &search).unwrap();
-        let mut crew = Crew::new(&model, &settings, limits.memory_bytes);
+        let mut crew = Crew::new(&model, &settings, limits.memory());
         let ended = minimise(1, &model, &settings, &mut crew, Known::default(), &search);
         let best = ended.best.unwrap();
         assert!(ended.complete && crew.unproven(), "the knapsack was solved: a harder one is needed");

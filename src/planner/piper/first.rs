@@ -215,7 +215,7 @@ impl Line<'_, '_> {
 
     /// Seconds of compute per sample of the nodes in between, if they fit with `y` microbatches in flight.
     fn compute_s(&self, Shape { sums, d, .. }: Shape<'_>, from: usize, to: usize, y: usize) -> Option<f64> {
-        let memory_bytes = self.model.limits.memory_bytes;
+        let memory_bytes = self.model.limits.memory();
         let y = y as f64;
         let fast_s = sums.fastest.time_s(from, to);
         let large = sums.fastest.memory(from, to, y);

@@ -39,9 +39,9 @@ pub(super) fn explain(
     let sets_here = || sets.clone();
     let model = PiperModel::new(workload, profile, limits, &settings, sets_here(), search)?;
     let smallest_memory_bytes = smallest_memory(workload, profile, limits, &settings, &model, chains, search)?;
-    let many = Limits { devices: MAX_DEVICES as u32, ..*limits };
+    let many = Limits { devices: MAX_DEVICES as u32, ..limits.clone() };
     let wide = PiperModel::new(workload, profile, &many, &settings, sets_here(), search)?;
-    let fewest_devices = fewest_devices(&wide, &settings, limits.memory_bytes, search)?;
+    let fewest_devices = fewest_devices(&wide, &settings, limits.memory(), search)?;
     let (node, node_bytes) = heaviest_node(&wide);
     let mut infeasible =
         Infeasible { limits: vec![], smallest_memory_bytes, fewest_devices, explanation: String::new() };
@@ -57,7 +57,7 @@ pub(super) fn explain(
 
 /// The outcome where devices have less memory than any plan of a network too large to search needs.
 pub(super) fn lacking(limits: &Limits, least_bytes: f64) -> Outcome {
-    let (devices, memory) = (limits.devices, units::bytes_exact(limits.memory_bytes));
+    let (devices, memory) = (limits.devices, units::bytes_exact(limits.memory_limit()));
     let explanation = format!(
         "No plan fits on {devices} {} with {memory} each: wherever the stages are cut, parameters and the activations in flight need more than {} on some device.",
         if devices == 1 { "device" } else { "devices" },
@@ -73,7 +73,7 @@ fn memory_recompute(recompute: Recompute) -> Recompute {
 }
 
 fn sentence(limits: &Limits, settings: &PiperSettings, found: &Infeasible, node: &str, node_bytes: f64) -> String {
-    let memory = units::bytes_exact(limits.memory_bytes);
+    let memory = units::bytes_exact(limits.memory_limit());
     let devices = limits.devices;
     let plural = if devices == 1 { "device" } else { "devices" };
     let replicas = match settings.asked_replicas() {
@@ -86,7 +86,7 @@ fn sentence(limits: &Limits, settings: &PiperSettings, found: &Infeasible, node:
     }
     match found.fewest_devices {
         Some(fewest) => text += &format!(" With {memory} each, {fewest} devices would do."),
-        None if node_bytes > limits.memory_bytes => {
+        None if node_bytes > limits.memory() => {
             text += &format!(
                 " With {memory} each, no number of devices would do: {node} alone needs {}.",
                 units::bytes(node_bytes)

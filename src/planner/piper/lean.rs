@@ -50,7 +50,7 @@ pub(super) struct Within {
 impl Within {
     /// For any stage that keeps to a load within so much memory; what divisions round away is made up for.
     pub(super) fn new(model: &PiperModel<'_>, target: f64, memory_bytes: f64) -> Self {
-        let s_per_byte = 1.0 / model.limits.bandwidth_bytes_per_s;
+        let s_per_byte = 1.0 / model.limits.bandwidth();
         Within { per_second: 1.0 / target, s_per_byte, most_bytes: memory_bytes * (1.0 + 1e-9), behind: 0 }
     }
 

@@ -105,7 +105,7 @@ enum Narrowed {
 
 impl<'s, 'm, 'a> Bracketed<'s, 'm, 'a> {
     fn new(model: &'m PiperModel<'a>, settings: &'s PiperSettings, limits: &Limits) -> Self {
-        let crew = Crew::new(model, settings, limits.memory_bytes);
+        let crew = Crew::new(model, settings, limits.memory());
         Bracketed { model, settings, crew, answers: BTreeMap::new(), probes: 0 }
     }
 

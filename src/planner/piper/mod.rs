@@ -178,7 +178,7 @@ impl Start {
             return Some(Start::default());
         }
         let least = least_memory(&ends);
-        if least > limits.memory_bytes {
+        if least > limits.memory() {
             return Some(Start { lacks: Some(least), ..Start::default() });
         }
         let even_share = ends.even_share();
@@ -195,7 +195,7 @@ impl Start {
         places.sort_unstable();
         places.dedup();
         let Some(coarse) = model(&places) else { return Some(start) };
-        let mut crew = Crew::new(&coarse, settings, limits.memory_bytes);
+        let mut crew = Crew::new(&coarse, settings, limits.memory());
         let known = Known { best: start.best.take(), ..Known::default() };
         let devices = limits.devices;
         start.best = bisection::minimise(devices, &coarse, settings, &mut crew, known, &search.plans_only()).best;
@@ -256,14 +256,14 @@ fn plan(
     if let Some(narrow) = narrow {
         // Its bounds are those of a smaller family: they must not reach whoever watches.
         let search = search.plans_only();
-        let mut crew = Crew::new(&narrow, settings, limits.memory_bytes);
+        let mut crew = Crew::new(&narrow, settings, limits.memory());
         let best = bisection::minimise(limits.devices, &narrow, settings, &mut crew, known, &search).best;
         let worthwhile = model.sets.len() > ENOUGH_SETS;
         let best = if worthwhile { near.best_of_starts(best, &search) } else { best };
         let polish = worthwhile.then_some(&polish as &dyn Fn(Best) -> Best);
         known = Known { likely: best.is_some(), best, polish, ..Known::default() };
     }
-    let mut crew = Crew::new(&model, settings, limits.memory_bytes);
+    let mut crew = Crew::new(&model, settings, limits.memory());
     let reporting = if exact { search.clone() } else { search.without_bounds() };
     let mut ended = bisection::minimise(limits.devices, &model, settings, &mut crew, known, &reporting);
     if !exact && nodes < VERY_LARGE {

@@ -119,10 +119,10 @@ impl<'a> PiperModel<'a> {
         let far_apart = degrees.iter().any(|degree| {
             let all = &degree.sums[sets.len() - 1];
             let memory = all.memory_a * f64::from(most_replicas) + all.memory_b;
-            let gradients = 4.0 * all.parameters / f64::from(limits.microbatches) / limits.bandwidth_bytes_per_s;
+            let gradients = 4.0 * all.parameters / f64::from(limits.microbatches) / limits.bandwidth();
             all.time_s > FAR_APART * seconds_each
                 || gradients > FAR_APART * seconds_each
-                || (!whole_bytes && memory > FAR_APART * limits.memory_bytes)
+                || (!whole_bytes && memory > FAR_APART * limits.memory())
         });
         for degree in &mut degrees {
             degree.uniform &= !far_apart;
@@ -263,7 +263,7 @@ impl<'a> PiperModel<'a> {
     /// modes.
     #[inline]
     pub(super) fn least_replicas_of(&self, stage: &StageCost, target: f64) -> u32 {
-        let links = if self.far_apart { 0.0 } else { stage.edge_least / self.limits.bandwidth_bytes_per_s };
+        let links = if self.far_apart { 0.0 } else { stage.edge_least / self.limits.bandwidth() };
         whole_replicas((stage.time_s + links) / target)
     }
 
@@ -304,7 +304,7 @@ impl<'a> PiperModel<'a> {
     pub(super) fn load(&self, time_s: f64, parameters: f64, edge_bytes: f64, d: u32) -> f64 {
         let replicas = f64::from(d);
         let resync = 4.0 * (replicas - 1.0) * parameters / replicas / f64::from(self.limits.microbatches);
-        (edge_bytes / replicas + resync) / self.limits.bandwidth_bytes_per_s + time_s / replicas
+        (edge_bytes / replicas + resync) / self.limits.bandwidth() + time_s / replicas
     }
 }
 

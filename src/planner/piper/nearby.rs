@@ -74,7 +74,7 @@ impl<'n> Near<'n> {
 
     /// The best plan over a family of sets.
     fn over(&self, model: &PiperModel<'_>, search: &Search) -> Option<Best> {
-        let mut crew = Crew::new(model, self.settings, self.limits.memory_bytes);
+        let mut crew = Crew::new(model, self.settings, self.limits.memory());
         let devices = self.limits.devices;
         bisection::minimise(devices, model, self.settings, &mut crew, Known::default(), search).best
     }
@@ -103,7 +103,7 @@ impl<'n> Near<'n> {
         let Near { limits, settings, .. } = *self;
         let rows = around(&self.workload.dag, &best.plan, sets);
         let model = self.model(SuccessorSets::of_rows(&self.workload.dag, rows), search)?;
-        let mut crew = Crew::new(&model, settings, limits.memory_bytes);
+        let mut crew = Crew::new(&model, settings, limits.memory());
         let allowed = bisection::allowed(&model);
         for (i, step) in STEPS.iter().enumerate().skip(*from) {
             let question = Question {
@@ -116,7 +116,7 @@ impl<'n> Near<'n> {
             };
             *from = i;
             if let Answer::Yes(stages) = crew.ask(&question, search) {
-                return Some(bisection::build(&model, settings, &stages, limits.memory_bytes));
+                return Some(bisection::build(&model, settings, &stages, limits.memory()));
             }
         }
         None

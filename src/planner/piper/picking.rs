@@ -191,7 +191,7 @@ pub(super) fn fitting(
     y: u32,
 ) -> Option<Picked> {
     let settings = PiperSettings { knapsack: Knapsack::Greedy, ..*settings };
-    pick_for_load(model, &settings, degree, members, d, y, model.limits.memory_bytes)
+    pick_for_load(model, &settings, degree, members, d, y, model.limits.memory())
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl Borders {
                 f64::from(degree.t) * least
             };
             let bytes = model.degrees.iter().map(bytes).fold(f64::INFINITY, f64::min);
-            if bytes.is_finite() { bytes / model.limits.bandwidth_bytes_per_s } else { 0.0 }
+            if bytes.is_finite() { bytes / model.limits.bandwidth() } else { 0.0 }
         };
         let ends = |edge: usize| Ends { heads: least(edge, false), tails: least(edge, true) };
         let edges: Vec<Ends> = (0..model.dag.edges().len()).map(ends).collect();
@@ -214,7 +214,7 @@ fn between(outer: &[f64; SHARES.len()], inner: &[f64; SHARES.len()], links: f64)
 
 /// A load below which no plan can be on so many devices.
 pub(super) fn least_load(model: &PiperModel<'_>, allowed: &[Allowed], devices: u32) -> f64 {
-    let memory_bytes = model.limits.memory_bytes;
+    let memory_bytes = model.limits.memory();
     if model.far_apart || memory_bytes <= 0.0 {
         return 0.0;
     }

@@ -110,7 +110,7 @@ fn no_slower_without(model: &PiperModel<'_>, nodes: &[usize], outside: Option<us
             };
             let saved: f64 = model.dag.out_edges(v).iter().filter(leaves).map(|&edge| tail(degree, edge).0).sum();
             let added: f64 = model.dag.in_edges(v).iter().filter(enters).map(|&edge| tail(degree, edge).1).sum();
-            seconds += time_s + (saved - added) / model.limits.bandwidth_bytes_per_s;
+            seconds += time_s + (saved - added) / model.limits.bandwidth();
         }
         // More than sums may be off by.
         seconds >= 2.0 * rounding(model) * model.most_seconds(at, 1)

@@ -84,11 +84,7 @@ impl Planner for IntegerProgram {
     fn plan(&self, problem: &Problem, handle: &Search) -> Outcome {
         let workload = &problem.workload;
         let Some(profile) = workload.placement() else { return Outcome::new(Status::Infeasible) };
-        let limits = PlacementLimits {
-            accelerators: problem.limits.devices,
-            cpus: problem.limits.cpus,
-            memory_bytes: problem.limits.memory_bytes,
-        };
+        let limits = PlacementLimits::from(&problem.limits);
         let contiguous = problem.options.choice("contiguity") == "contiguous";
         let separate = problem.options.choice("objective") == "separate-maxima";
         let question = Question {

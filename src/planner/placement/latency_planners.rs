@@ -145,7 +145,7 @@ impl Planner for LatencyPlanner {
         let dag = &problem.workload.dag;
         let mut outcome = match self.algorithm {
             Algorithm::Greedy => {
-                let split = greedy(dag, profile, problem.limits.devices as usize, problem.limits.memory_bytes);
+                let split = greedy(dag, profile, problem.limits.devices as usize, problem.limits.memory());
                 scored(problem, profile, &split)
             }
             Algorithm::MaxLoadDp => of_max_load(problem, profile, search),
@@ -154,7 +154,7 @@ impl Planner for LatencyPlanner {
         outcome = without_absent_cpus(problem, outcome);
         if outcome.plan.is_some() && outcome.lower_bound.is_none() {
             let limits = &problem.limits;
-            let instance = Instance::new(dag, profile, limits.devices as usize, 1, limits.memory_bytes);
+            let instance = Instance::new(dag, profile, limits.devices as usize, 1, limits.memory());
             outcome.lower_bound = Some(critical_path(&instance));
         }
         if let (Some(plan), Some(value)) = (&outcome.plan, outcome.objective) {
@@ -237,7 +237,7 @@ fn of_search(problem: &Problem, profile: &PlacementProfile, search: &Search) -> 
         profile,
         accelerators: (problem.limits.devices as usize).min(most),
         subgraphs: (subgraphs as usize).min(most),
-        memory_bytes: problem.limits.memory_bytes,
+        memory_bytes: problem.limits.memory(),
     };
     let plan = |schedule: &SlotSchedule| slot_plan(schedule, dag.len(), subgraphs, problem.limits.devices);
     let improved = |schedule: &SlotSchedule| {
@@ -306,7 +306,7 @@ fn at_once(question: &Question<'_>, improved: &dyn Fn(&SlotSchedule), search: &S
 pub(super) fn scored(problem: &Problem, profile: &PlacementProfile, split: &[Vec<u32>]) -> Outcome {
     let (dag, limits) = (&problem.workload.dag, &problem.limits);
     let unsupported = split.iter().flatten().map(|&v| v as usize).find(|&v| !profile.nodes[v].supported);
-    let schedule = match evaluate(dag, profile, limits.memory_bytes, split) {
+    let schedule = match evaluate(dag, profile, limits.memory(), split) {
         Ok(schedule) => schedule,
         Err(error) => return infeasible(vec![], None, format!("Its split cannot run: {error}.")),
     };
@@ -321,7 +321,7 @@ pub(super) fn scored(problem: &Problem, profile: &PlacementProfile, split: &[Vec
         let explanation = format!(
             "{worth}, but needs {} on one accelerator, the limit is {}: this planner heeds no memory.",
             units::bytes(bytes),
-            units::bytes_exact(limits.memory_bytes)
+            units::bytes_exact(limits.memory_limit())
         );
         return infeasible(vec![LimitKind::Memory], Some(bytes), explanation);
     }

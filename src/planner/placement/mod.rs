@@ -40,20 +40,20 @@ use crate::{cluster::Limits, planner::Status};
 
 pub use split::{Device, DeviceKind, Split};
 
-/// What a split must keep.
+/// What a split must keep, in the words of the paper: its algorithms know of no other limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlacementLimits {
     /// Most accelerators.
     pub accelerators: u32,
     /// Most CPUs.
     pub cpus: u32,
-    /// Memory of one accelerator, bytes.
+    /// Memory of one accelerator, bytes; infinite where nothing limits it.
     pub memory_bytes: f64,
 }
 
 impl From<&Limits> for PlacementLimits {
     fn from(limits: &Limits) -> Self {
-        PlacementLimits { accelerators: limits.devices, cpus: limits.cpus, memory_bytes: limits.memory_bytes }
+        PlacementLimits { accelerators: limits.devices, cpus: limits.cpus, memory_bytes: limits.memory_limit() }
     }
 }
 

@@ -98,7 +98,7 @@ fn signed_percent(share: f64) -> String {
 /// What a plan is worth, so that plans under different limits can be told apart: operations are turned into seconds.
 pub(super) fn worth(score: &Score, limits: &Limits) -> f64 {
     match score.measure {
-        Measure::OperatorCost(_) if limits.flops_per_s > 0.0 => score.value / limits.flops_per_s,
+        Measure::OperatorCost(_) if limits.flops_per_s.is_some() => score.value / limits.flops(),
         _ => score.value,
     }
 }
@@ -189,7 +189,7 @@ impl Base {
     /// How much a batch is, where plans are measured by the time of one.
     fn batch(&self, limits: &Limits) -> f64 {
         match self.score.measure {
-            Measure::IterationTime if self.problem.workload.training().is_some() => f64::from(limits.batch),
+            Measure::IterationTime if self.problem.workload.training().is_some() => f64::from(limits.samples()),
             Measure::IterationTime => f64::from(limits.microbatches),
             _ => 1.0,
         }

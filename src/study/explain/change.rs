@@ -5,13 +5,10 @@ use std::sync::Arc;
 
 use super::degrees;
 use crate::{
-    cluster::{LimitKind, Limits},
+    cluster::LimitKind,
     planner::{OptionKind, OptionSpec, OptionValue, Planner, Problem, Tunable},
     units,
 };
-
-/// Bytes per second that limit nothing.
-const UNLIMITED_BANDWIDTH: f64 = 1e30;
 
 /// What is different in a re-plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +27,7 @@ pub enum Change {
 
 impl Change {
     /// Memory without a limit.
-    pub(super) const FREE_MEMORY: Change = Change::Limit(LimitKind::Memory, Limits::NEUTRAL.memory_bytes);
+    pub(super) const FREE_MEMORY: Change = Change::Limit(LimitKind::Memory, f64::INFINITY);
 
     /// The problem with this change.
     pub fn apply(&self, problem: &Problem, planner: &dyn Planner) -> Problem {
@@ -40,7 +37,7 @@ impl Change {
             Change::Option(spec, value) => changed.options.set(spec.name, value.clone()),
             Change::FreeLinks => {
                 if super::limits_of(planner, &problem.workload).contains(&LimitKind::Bandwidth) {
-                    changed.limits = problem.limits.with(LimitKind::Bandwidth, UNLIMITED_BANDWIDTH);
+                    changed.limits = problem.limits.with(LimitKind::Bandwidth, f64::INFINITY);
                 }
                 for (spec, most) in resources(planner) {
                     changed.options.set(spec.name, OptionValue::Number(most));
@@ -128,18 +125,20 @@ pub(super) fn spec_of(planner: &dyn Planner, tunable: Tunable) -> Option<&'stati
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Limits;
     use crate::planner::Options;
 
     #[test]
     fn moved_limits_are_called_as_people_call_them() {
-        let limits = Limits { devices: 64, memory_bytes: 8.0 * f64::from(1 << 30), ..Limits::NEUTRAL };
+        let (memory_bytes, bandwidth_bytes_per_s) = (Some(8.0 * f64::from(1 << 30)), Some(25e9));
+        let limits = Limits { devices: 64, memory_bytes, bandwidth_bytes_per_s, ..Limits::NEUTRAL };
         let problem = Problem { workload: Arc::new(crate::workload::builtin()), limits, options: Options::default() };
         let label = |kind, value| Change::Limit(kind, value).label(&problem);
         assert_eq!(label(LimitKind::Devices, 72.0), "+8 devices");
         assert_eq!(label(LimitKind::Devices, 63.0), "-1 device");
         assert_eq!(label(LimitKind::Devices, 128.0), "2x devices");
         assert_eq!(label(LimitKind::Memory, 10.0 * f64::from(1 << 30)), "memory 10 GiB");
-        assert_eq!(label(LimitKind::Bandwidth, 2.0 * limits.bandwidth_bytes_per_s), "2x bandwidth");
+        assert_eq!(label(LimitKind::Bandwidth, 2.0 * limits.bandwidth()), "2x bandwidth");
         assert_eq!(label(LimitKind::Cpus, 1.0), "+1 CPU");
         assert_eq!(label(LimitKind::Microbatches, 1.0), "1 microbatch");
         assert_eq!(Change::FREE_MEMORY.label(&problem), "memory unlimited");

@@ -90,7 +90,9 @@ impl List<'_> {
     fn limiting(&self) -> Vec<LimitKind> {
         let limits = &self.base.problem.limits;
         let kinds = limits_of(self.base.planner, &self.base.problem.workload).iter().copied();
-        kinds.filter(|&kind| limits.get(kind) < 1e30 && (limits.get(kind) > 0.0 || kind == LimitKind::Cpus)).collect()
+        kinds
+            .filter(|&kind| limits.get(kind).is_finite() && (limits.get(kind) > 0.0 || kind == LimitKind::Cpus))
+            .collect()
     }
 
     fn better_limits(&mut self) {

@@ -13,7 +13,7 @@ mod places;
 mod walk;
 
 use crate::{
-    cluster::{LimitKind, NEUTRAL_BANDWIDTH},
+    cluster::LimitKind,
     planner::{Fault, Planner, Status},
     run::Run,
     units,
@@ -129,7 +129,7 @@ impl Sought {
     /// A value of the limit: `52`, `7.42 GiB`, `1.93 GB/s`.
     pub fn shown(&self, value: f64) -> String {
         match self.question.least {
-            LimitKind::Memory | LimitKind::Bandwidth if value >= NEUTRAL_BANDWIDTH => "unlimited".into(),
+            LimitKind::Memory | LimitKind::Bandwidth if value.is_infinite() => "unlimited".into(),
             LimitKind::Memory => units::bytes_like(value, self.stood),
             LimitKind::Bandwidth => units::bandwidth_like(value, self.stood),
             kind => kind.format(value),
@@ -139,7 +139,7 @@ impl Sought {
     /// A value of the limit with what it counts, as it reads in a sentence: `52 devices`, `7.42 GiB memory`.
     pub fn told(&self, value: f64) -> String {
         match self.question.least {
-            kind @ (LimitKind::Memory | LimitKind::Bandwidth) if value >= NEUTRAL_BANDWIDTH => {
+            kind @ (LimitKind::Memory | LimitKind::Bandwidth) if value.is_infinite() => {
                 format!("unlimited {}", kind.label())
             }
             LimitKind::Memory => format!("{} memory", self.shown(value)),
@@ -159,7 +159,7 @@ pub fn flags(kind: LimitKind, value: f64) -> String {
     let shown = kind.format(value);
     let exact = match kind.parse(&shown) {
         Ok(read) if read == value => shown.replace(' ', ""),
-        _ => units::exact_number(value),
+        _ => units::exact_number(value.min(units::LARGEST)),
     };
     format!("{} {exact}", kind.flag())
 }

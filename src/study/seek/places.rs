@@ -1,9 +1,6 @@
 //! Which values of a limit there are to ask: the ends, the middle between two, the ladder from the least upwards.
 
-use crate::{
-    cluster::{LimitKind, Limits, NEUTRAL_BANDWIDTH},
-    units,
-};
+use crate::{cluster::LimitKind, units};
 
 /// Sizes and rates are told apart down to this share.
 pub(super) const WITHIN: f64 = 0.01;
@@ -28,8 +25,7 @@ pub(super) fn least(kind: LimitKind, now: f64) -> f64 {
 pub(super) fn most(kind: LimitKind, now: f64) -> f64 {
     match kind.counted_in() {
         Some((_, most)) => (now * FURTHEST).max(FEWEST).min(f64::from(most)).max(now),
-        None if kind == LimitKind::Memory => Limits::NEUTRAL.memory_bytes,
-        None => NEUTRAL_BANDWIDTH.max(now),
+        None => f64::INFINITY,
     }
 }
 
@@ -79,6 +75,7 @@ pub(super) fn between(kind: LimitKind, low: f64, high: f64) -> Vec<f64> {
         let inside = (high - low) as usize;
         return (1..inside).map(|step| low + step as f64).collect();
     }
+    let high = high.min(units::LARGEST);
     let steps = ((high / low).ln() / (1.0 + WITHIN).ln()).ceil().clamp(1.0, 16.0) as i32;
     let values = (1..steps).map(|step| low * (high / low).powf(f64::from(step) / f64::from(steps)));
     let values = values.map(|value| if kind == LimitKind::Memory { value } else { three_digits(value) });

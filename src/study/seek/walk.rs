@@ -9,6 +9,7 @@ use crate::{
     planner::{Fault, Outcome, Planner, Problem, REPORT, Search, Status},
     run::Run,
     simulate::{LEAST_TIME, Setup},
+    units,
 };
 
 /// What is asked of whom, and for how long.
@@ -197,7 +198,12 @@ impl Walk<'_> {
 
     /// The next value of a walk outwards: twice or half, and the end at last.
     fn further(&self, kind: LimitKind, from: f64, end: f64, up: bool) -> f64 {
-        let next = if up { (from * 2.0).max(1.0) } else { from / 2.0 };
+        // Twice the largest size there is would be no limit, and half of none is none.
+        let next = match (up, from * 2.0) {
+            (true, twice) if twice > units::LARGEST => end,
+            (true, twice) => twice.max(1.0),
+            (false, _) => from.min(units::LARGEST) / 2.0,
+        };
         let next = if kind.is_count() { next.floor() } else { next };
         if up { next.min(end) } else { next.max(end) }
     }

@@ -34,15 +34,14 @@ const STEPS: i32 = 8;
 /// How many near steps make the value, and how many close ones.
 const NEAR: f64 = 16.0;
 const CLOSE: f64 = 100.0;
-/// What is larger than this is not limited, and has nothing near it.
-const UNLIMITED: f64 = 1e29;
 
 /// The values, ascending, `now` among them; all can be set.
 pub fn around(kind: LimitKind, now: f64, reach: Reach) -> Vec<f64> {
     let fine = |reach| steps_by(now, fine_step(kind, now, reach));
     let mut values = match reach {
         Reach::Wide => wide(kind, now),
-        _ if now >= UNLIMITED => wide(kind, now),
+        // What is not limited has nothing near it.
+        _ if now.is_infinite() => wide(kind, now),
         reach => fine(reach),
     };
     values.push(now);
@@ -115,10 +114,11 @@ mod tests {
             (LimitKind::Cpus, 0.0),
             (LimitKind::Cpus, 40.0),
             (LimitKind::Memory, 8.0 * GIB),
-            (LimitKind::Memory, f64::MAX),
+            (LimitKind::Memory, f64::INFINITY),
             (LimitKind::Memory, 1e-9),
             (LimitKind::Microbatches, 1_000_000.0),
             (LimitKind::Bandwidth, 25e9),
+            (LimitKind::Bandwidth, f64::INFINITY),
             (LimitKind::Bandwidth, 1e30),
             (LimitKind::Flops, 15.7e12),
             (LimitKind::Batch, 3.0),

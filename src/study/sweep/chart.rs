@@ -187,7 +187,7 @@ impl Chart {
             objective,
             lines,
             places,
-            memory_limit: sweep.points.first().map_or(f64::INFINITY, |point| point.limits.memory_bytes),
+            memory_limit: sweep.points.first().map_or(f64::INFINITY, |point| point.limits.memory_limit()),
         }
     }
 

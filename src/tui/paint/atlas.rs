@@ -105,7 +105,7 @@ impl Atlas {
 /// The devices of all stages in order, then those that are left.
 fn seats(shown: &ShownRun, plan: &Plan, score: &Score) -> Vec<Seat> {
     let slowest = score.slowest_s.max(f64::MIN_POSITIVE);
-    let limit = shown.limits.memory_bytes;
+    let limit = shown.limits.memory_limit();
     let mut seats = vec![];
     for (i, stage) in plan.stages.iter().enumerate() {
         let Some(scored) = score.stages.get(i) else { continue };
@@ -190,7 +190,7 @@ fn used(shown: &ShownRun) -> String {
 /// Accelerators, then CPUs: a device may have several stages.
 fn by_kind(shown: &ShownRun, plan: &Plan, score: &Score) -> Atlas {
     let mut kinds: [Vec<Seat>; 2] = [vec![], vec![]];
-    let limit = shown.limits.memory_bytes;
+    let limit = shown.limits.memory_limit();
     // Of each seat, the time of the stage it is shown with.
     let mut most: [Vec<f64>; 2] = [vec![], vec![]];
     for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {

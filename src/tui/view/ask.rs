@@ -79,7 +79,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &AskF
     let from = 5 + told.len() as u16;
     if let Some(question) = &form.question {
         let area = rows(inner, from, inner.height.saturating_sub(from));
-        curve(frame, area, theme, form, (&question.goal, model.limits.memory_bytes));
+        curve(frame, area, theme, form, (&question.goal, model.limits.memory_limit()));
     }
 }
 
@@ -152,9 +152,9 @@ fn curve(frame: &mut Frame<'_>, area: Rect, theme: &Theme, form: &AskForm, (goal
     let kind = form.kinds[form.kind];
     let room = (area.width as usize).saturating_sub(40).min(40);
     for (row, step) in form.curve.iter().skip(first).take(visible).enumerate() {
-        let value = if kind == crate::cluster::LimitKind::Memory && step.value < 1e30 {
+        let value = if kind == crate::cluster::LimitKind::Memory && step.value.is_finite() {
             crate::units::bytes_like(step.value, limit)
-        } else if step.value >= 1e30 {
+        } else if step.value.is_infinite() {
             "unlimited".into()
         } else {
             kind.format(step.value)

@@ -24,7 +24,7 @@ impl StageCells {
             nodes: part.nodes.len().to_string(),
             time: scored.map_or("-".into(), |scored| units::seconds(scored.load_s)),
             memory: scored
-                .map_or("-".into(), |scored| units::bytes_beside(scored.memory_bytes, shown.limits.memory_bytes)),
+                .map_or("-".into(), |scored| units::bytes_beside(scored.memory_bytes, shown.limits.memory_limit())),
         })
     }
 }

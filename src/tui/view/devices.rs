@@ -195,7 +195,7 @@ fn legend(
 ) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
     let devices = shown.names.noun == "device";
-    let memory = memory_title(shown.limits.memory_bytes);
+    let memory = memory_title(shown.limits.memory_limit());
     let memory = match bar_width + VALUE {
         room if room > memory.chars().count() + 2 => format!("{memory} │"),
         room if bar_width == 0 || room < 10 => fit_right("memory", room + 1),
@@ -287,7 +287,7 @@ fn draw_detail(
     let memory = if names.is_cpu(stage) {
         "nothing limits a CPU's memory".to_string()
     } else {
-        let limit = shown.limits.memory_bytes;
+        let limit = shown.limits.memory_limit();
         let held = units::bytes_beside(scored.memory_bytes, limit);
         match units::bytes_exact(limit).as_str() {
             "unlimited" => format!("{held}; nothing limits it"),
@@ -391,7 +391,7 @@ fn row_spans(
         spans.push(Span::styled(fit("no limit", bar_width + VALUE), theme.fg(Role::Muted)));
         return spans;
     }
-    let limit = shown.limits.memory_bytes;
+    let limit = shown.limits.memory_limit();
     let scale = limit.max(scored.memory_bytes);
     let gauge = bar_width.saturating_sub(1);
     let fixed = scored.memory_bytes - scored.activation_bytes;
@@ -406,7 +406,7 @@ fn row_spans(
     ));
     spans.push(Span::styled("│", theme.fg(Role::Text)));
     spans.push(Span::styled(
-        fit_right(&units::bytes_beside(scored.memory_bytes, shown.limits.memory_bytes), VALUE),
+        fit_right(&units::bytes_beside(scored.memory_bytes, shown.limits.memory_limit()), VALUE),
         plain(),
     ));
     spans

@@ -42,7 +42,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
             let exact = match kind {
                 LimitKind::Memory => {
                     let needed = infeasible.smallest_memory_bytes.unwrap_or(would_do);
-                    format!("needs {}", units::bytes_like(needed, shown.limits.memory_bytes))
+                    format!("needs {}", units::bytes_like(needed, shown.limits.memory_limit()))
                 }
                 _ => format!("needs {would_do}"),
             };

@@ -123,7 +123,7 @@ pub(super) fn branches(
         columns,
         parts: load_parts(score),
         slowest: score.slowest_s.max(f64::MIN_POSITIVE),
-        memory: shown.limits.memory_bytes,
+        memory: shown.limits.memory_limit(),
         broken: score.violations.iter().flat_map(Violation::stages).collect(),
     };
     let bottleneck = score.bottleneck();

@@ -57,7 +57,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
     let simulated = model.simulated.clone().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
     let facts = Facts::of(shown, plan, score, simulated.as_deref(), selected);
     let hue = Style::new().fg(shades.color(shades.stage(selected, plan.stages.len())));
-    let limit = shown.limits.memory_bytes;
+    let limit = shown.limits.memory_limit();
     let block = Block { theme: &theme, shades: &shades, facts: &facts, hue, limit };
     let told = match area.height >= WITH_BLOCK && area.width >= WIDE {
         true => block.wide_height() + 1,
@@ -136,7 +136,7 @@ fn titles(shown: &ShownRun, plan: &Plan, score: &Score, columns: Columns, theme:
     let muted = theme.fg(Role::Muted);
     let time_width = columns.bar + VALUE + 2;
     let slack = if columns.slack > 2 { fit_right("slack", columns.slack) } else { "  ".into() };
-    let memory = memory_title(shown.limits.memory_bytes);
+    let memory = memory_title(shown.limits.memory_limit());
     let room = columns.bar + VALUE;
     let memory = if memory.len() > room { memory.replace("memory, limit", "mem ≤") } else { memory };
     let memory = if memory.chars().count() > room { fit_right("memory", room) } else { memory };

@@ -104,7 +104,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, shown: 
         (&theme, &shades),
         &simulated,
         stage,
-        shown.limits.memory_bytes,
+        shown.limits.memory_limit(),
         window,
     );
     let marked = Rect { y: area.y + axis, height: chart.y.saturating_sub(area.y + axis), ..area };

@@ -48,7 +48,7 @@ pub(super) fn lines(
 /// What one wants to know of a batch.
 fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
     let timeline = &simulated.timeline;
-    let limit = simulated.shown.limits.memory_bytes;
+    let limit = simulated.shown.limits.memory_limit();
     let over = timeline.peak_memory() > limit * (1.0 + 1e-9);
     let peak = format!(
         "{}{}",

@@ -35,7 +35,7 @@ impl Tried {
             let timeline = timeline(base, Some(&answer), setup, search)?;
             let limits = answer.question.change.apply(&base.problem, base.planner).limits;
             let before = &base.problem.limits;
-            let same = (limits.microbatches, limits.batch) == (before.microbatches, before.batch);
+            let same = (limits.microbatches, limits.samples()) == (before.microbatches, before.samples());
             let rate = rate(&timeline) / now;
             let batch_s = same.then_some(timeline.iteration_s);
             rate.is_finite().then_some(Simulated { rate, batch_s })

@@ -12,10 +12,10 @@ mod to_layers;
 mod to_piper;
 mod to_placement;
 
-use crate::workload::Choice;
+use crate::{cluster::GivenLimits, workload::Choice};
 use thiserror::Error;
 
-use super::{GivenLimits, Format, Profile, Workload};
+use super::{Format, Profile, Workload};
 
 pub use text::text;
 pub use to_layers::to_layers;

@@ -130,7 +130,7 @@ impl Planner for Hpgo {
         };
         let speedup = SpeedupModel { linear, ..speedup };
         let model = |states| {
-            HpgoModel::new(states, limits.machines, limits.batch, limits.memory_bytes, speedup, faults(options))
+            HpgoModel::new(states, limits.machines, limits.samples(), limits.memory(), speedup, faults(options))
         };
         let few = (states.len() > settings::MANY).then(|| states.thinned(settings::FEW));
         let first = few.as_ref().and_then(|few| {
@@ -168,12 +168,12 @@ impl Planner for Hpgo {
                 outcome.plan = Some(plan);
             }
             None if !stopped => {
-                let (batch, micro) = (limits.batch, speedup.micro_batch);
+                let (batch, micro) = (limits.samples(), speedup.micro_batch);
                 let statistics = std::mem::take(&mut outcome.statistics);
                 let why = format!(
                     "No plan of the published planner fits: a batch of {batch} in microbatches of {micro} on {} devices with {} each.",
                     limits.devices,
-                    crate::units::bytes_exact(limits.memory_bytes)
+                    crate::units::bytes_exact(limits.memory_limit())
                 );
                 outcome = Outcome { statistics, ..Outcome::refused(why) };
             }

@@ -66,7 +66,7 @@ struct FoundLayouts {
 /// Plans.
 pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointSettings, search: &Search) -> Outcome {
     let task = Task {
-        bench: Bench { profile, batch: limits.batch, memory_bytes: limits.memory_bytes * (1.0 - settings.headroom) },
+        bench: Bench { profile, batch: limits.samples(), memory_bytes: limits.memory() * (1.0 - settings.headroom) },
         settings,
         search,
     };
@@ -363,7 +363,7 @@ fn infeasible(limits: &Limits, settings: &JointSettings, found: &FoundLayouts) -
         let rule = found.refusal.as_ref().map(|refusal| format!(": {refusal}")).unwrap_or_default();
         return Outcome::refused(format!(
             "An engine takes no configuration for {devices} and a batch of {}{rule}.",
-            limits.batch
+            limits.samples()
         ));
     };
     let bytes = (needed / (1.0 - settings.headroom)).ceil();
@@ -373,7 +373,7 @@ fn infeasible(limits: &Limits, settings: &JointSettings, found: &FoundLayouts) -
         fewest_devices: None,
         explanation: format!(
             "No configuration fits {} on {devices}, the reserve included. {} of memory would do.",
-            units::bytes_exact(limits.memory_bytes),
+            units::bytes_exact(limits.memory_limit()),
             units::bytes(bytes)
         ),
     };

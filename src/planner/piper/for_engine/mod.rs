@@ -239,7 +239,7 @@ impl Chain<'_> {
     fn infeasible(&self, search: &Search) -> Option<Infeasible> {
         let smallest_memory_bytes = self.smallest_memory(search)?;
         let fewest_devices = self.fewest_devices(search)?;
-        let (devices, memory) = (self.limits.devices, units::bytes_exact(self.limits.memory_bytes));
+        let (devices, memory) = (self.limits.devices, units::bytes_exact(self.limits.memory_limit()));
         let plural = if devices == 1 { "device" } else { "devices" };
         let mut explanation = format!(
             "No plan that {} runs unchanged fits on {devices} {plural} with {memory} each.",
@@ -296,7 +296,7 @@ impl Chain<'_> {
             let most = self.layering.layers.len().min(self.most_replicas(&many) as usize);
             for rule in self.rules() {
                 let mut ways = self.ways(&costs, &many, rule, Goal::Memory);
-                for stages in chain::possible(&mut ways, most, self.limits.memory_bytes.next_up(), search)? {
+                for stages in chain::possible(&mut ways, most, self.limits.memory().next_up(), search)? {
                     let fits = |&d: &u32| {
                         stages as u32 * d <= self.most_replicas(&many)
                             && stages as u32 * d * t <= MOST_DEVICES

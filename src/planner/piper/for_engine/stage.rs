@@ -88,7 +88,7 @@ impl Ways<'_, '_> {
             };
             match self.goal {
                 Goal::Load if compute / f64::from(self.d) >= most => return,
-                Goal::Load if memory > self.limits.memory_bytes * (1.0 + NEAR) => return,
+                Goal::Load if memory > self.limits.memory() * (1.0 + NEAR) => return,
                 Goal::Memory if memory >= most => return,
                 _ => {}
             }
@@ -193,7 +193,7 @@ impl Ways<'_, '_> {
     }
 
     fn fits(&self, memory: f64, stretch: std::ops::Range<usize>, again: &[bool], y: u32) -> bool {
-        let limit = self.limits.memory_bytes;
+        let limit = self.limits.memory();
         if (memory - limit).abs() > NEAR * limit {
             return memory <= limit;
         }
@@ -203,7 +203,7 @@ impl Ways<'_, '_> {
     fn load(&self, compute: f64, parameters: f64, border: f64) -> f64 {
         let d = f64::from(self.d);
         let resync = 4.0 * (d - 1.0) * parameters / d / f64::from(self.limits.microbatches);
-        (border / d + resync) / self.limits.bandwidth_bytes_per_s + compute / d
+        (border / d + resync) / self.limits.bandwidth() + compute / d
     }
 
     /// The cheapest choice of layers that recompute: its load, and the choice if it is wanted.
@@ -236,8 +236,7 @@ impl Ways<'_, '_> {
             let own = |((kept, again), &chosen): (&(Option<f64>, Option<f64>), &bool)| {
                 if chosen { *again } else { *kept }.unwrap_or(f64::INFINITY)
             };
-            both.iter().zip(choice).map(own).sum::<f64>()
-                + self.costs.border(first, last) / d / self.limits.bandwidth_bytes_per_s
+            both.iter().zip(choice).map(own).sum::<f64>() + self.costs.border(first, last) / d / self.limits.bandwidth()
         };
         let bytes = |choice: &[bool]| -> f64 { layers.iter().zip(choice).map(|(&l, &c)| memory(l, c)).sum() };
         let base = cost(&fast);
@@ -261,14 +260,14 @@ impl Ways<'_, '_> {
                 if save > 0.0 { vec![Swap { choice: 0, cost: cost.max(0.0), save }] } else { vec![] }
             })
             .collect();
-        let shave = fast_bytes - self.limits.memory_bytes;
+        let shave = fast_bytes - self.limits.memory();
         let ratio = items.iter().flatten().map(|swap| swap.cost / swap.save).fold(f64::INFINITY, f64::min);
         // Not even at the best ratio of any layer.
         if !choose && base + (shave * (1.0 - NEAR)) * ratio >= most {
             return None;
         }
         // What just fits must not be missed for the last bits: a little less is asked for first.
-        let room = NEAR * self.limits.memory_bytes;
+        let room = NEAR * self.limits.memory();
         let mut found = None;
         for wanted in [shave - room, shave, shave + room] {
             let Some(solution) = knapsack::solve(&items, wanted.max(f64::MIN_POSITIVE)) else { continue };

@@ -351,7 +351,7 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
     let told = match swept.read(model.sweep.line, model.sweep.cursor) {
         None => "not there yet".into(),
         Some((_, mark, answer)) => match mark.y {
-            Some(y) => worth(&chart.show_y(y), answer, model.limits.memory_bytes),
+            Some(y) => worth(&chart.show_y(y), answer, model.limits.memory_limit()),
             None if answer.has_plan() => answer.why.clone(),
             None => format!("no plan. {}", answer.why),
         },

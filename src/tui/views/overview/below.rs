@@ -14,7 +14,7 @@ use crate::tui::{
 
 /// One line or two; `limits`: whether the stage under the cursor sets the pace of all.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (facts, hue): (&Facts, Style), limits: bool) {
-    let limit = model.shown.as_ref().map_or(f64::INFINITY, |shown| shown.limits.memory_bytes);
+    let limit = model.shown.as_ref().map_or(f64::INFINITY, |shown| shown.limits.memory_limit());
     let mut stage = stage(&model.theme, facts, hue, limit);
     if let Some(title) = stage.first_mut().filter(|_| limits) {
         title.push(Span::styled(" limits", model.theme.fg(Role::Warning)));

@@ -106,7 +106,7 @@ pub(in crate::tui) fn draw(
     let hue = Style::new().fg(shades.color(shades.stage(stage, plan.stages.len())));
     match places.side {
         Some(place) => {
-            let (theme, limit) = (&model.theme, shown.limits.memory_bytes);
+            let (theme, limit) = (&model.theme, shown.limits.memory_limit());
             let block = Block { theme, shades: &shades, facts: &facts, hue, limit };
             let from = (block.draw(frame, place) + 2).min(place.height);
             let help = Rect { y: place.y + from, height: place.height - from, ..place };

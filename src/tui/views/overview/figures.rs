@@ -154,7 +154,7 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
             figures.push(Figure { vital: true, ..figure(value, "bubble", "bubble") });
         }
     }
-    let limit = shown.limits.memory_bytes;
+    let limit = shown.limits.memory_limit();
     let peak = simulated.map_or_else(|| score.peak_memory_bytes(), |simulated| simulated.timeline.peak_memory());
     if peak > 0.0 {
         let over = peak > limit * (1.0 + 1e-9);
