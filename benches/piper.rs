@@ -138,7 +138,7 @@ fn made_up(filter: &[String]) {
         for id in ["piper", "equal-partition"] {
             let planner = planner::find(id).expect("registered");
             let options = Options::defaults(planner.options());
-            let problem = Problem { workload: Arc::clone(&workload), limits, options };
+            let problem = Problem { workload: Arc::clone(&workload), limits: limits.clone(), options };
             let (started, cpu) = (Instant::now(), cpu_seconds());
             let outcome = planner.plan(&problem, &Search::new(Some(Duration::from_secs(60)), 0));
             let used = cpu_seconds().zip(cpu).map(|(after, before)| after - before);
@@ -215,7 +215,7 @@ fn main() {
             continue;
         }
         let loaded = Arc::new(workload::load(&root.join(&input)).expect("a published input loads"));
-        let (seconds, value) = measure(&loaded, limits);
+        let (seconds, value) = measure(&loaded, limits.clone());
         let better = match (value, theirs) {
             (Some(ours), Some(theirs)) if ours < theirs * (1.0 - 1e-9) => " lower",
             (Some(ours), Some(theirs)) if ours > theirs * (1.0 + 1e-9) => " HIGHER",

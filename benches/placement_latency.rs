@@ -16,7 +16,7 @@ use plantui::{
 fn plan(id: &str, workload: &Arc<Workload>, limits: &Limits) -> Outcome {
     let planner = planner::find(id).expect("a registered planner");
     let options = Options::defaults(planner.options());
-    let problem = Problem { workload: workload.clone(), limits: *limits, options };
+    let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };
     run::plan(planner, &problem, &Search::default()).unwrap().0
 }
 

@@ -38,7 +38,7 @@ fn main() {
         let machines = Machines::parse(field[2]).expect("machines");
         let limits = Limits {
             devices: machines.devices(),
-            machines,
+            machines: machines.clone(),
             batch: Some(number(3) as u32),
             memory_bytes: Some(16e9),
             ..Limits::NEUTRAL
@@ -50,7 +50,7 @@ fn main() {
             for (i, name) in names.into_iter().enumerate() {
                 options.set(name, OptionValue::Number(number(4 + i)));
             }
-            let problem = Problem { workload: Arc::clone(&workload), limits, options };
+            let problem = Problem { workload: Arc::clone(&workload), limits: limits.clone(), options };
             run::plan(planner, &problem, &Search::default()).unwrap().0
         };
         let simulated = |plan: &Plan| {

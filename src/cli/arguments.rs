@@ -145,7 +145,7 @@ impl LimitArgs {
             .maybe(LimitKind::Microbatches, self.microbatches)
             .maybe(LimitKind::Bandwidth, self.bandwidth)
             .maybe(LimitKind::Batch, self.batch.and_then(|batches| batches.sizes().first().copied()))
-            .on(self.machines)
+            .on(self.machines.clone())
             .maybe(LimitKind::Flops, self.flops)
     }
 }

@@ -238,7 +238,7 @@ impl CompareArgs {
             }
             let settings = planning::settings(planner, &self.limits, &[]);
             let options = Options::parse(id, planner.options(), settings.iter().map(String::as_str))?;
-            let problem = Problem { workload: Arc::clone(workload), limits: *limits, options };
+            let problem = Problem { workload: Arc::clone(workload), limits: limits.clone(), options };
             let asked = planner
                 .can_plan(workload)
                 .map_err(|reason| reason.to_string())

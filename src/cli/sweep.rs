@@ -363,7 +363,7 @@ fn check(sweep: &Sweep) -> Result<(), Failure> {
             }
             if let Some(point) = sweep.points.iter().find(|point| point.workload == at && point.series == place) {
                 let options = series.options.clone();
-                let problem = Problem { workload: Arc::clone(workload), limits: point.limits, options };
+                let problem = Problem { workload: Arc::clone(workload), limits: point.limits.clone(), options };
                 series.planner.check_options(&problem)?;
             }
         }

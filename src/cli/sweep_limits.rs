@@ -91,7 +91,7 @@ impl SweepLimits {
 
     /// What is given beside them.
     pub(super) fn rest(&self) -> GivenLimits {
-        GivenLimits::default().on(self.machines)
+        GivenLimits::default().on(self.machines.clone())
     }
 
     /// The topologies that plans are mapped to.
@@ -110,6 +110,6 @@ impl SweepLimits {
     /// A limit that was given, by its flag.
     pub(super) fn given(&self) -> Option<&'static str> {
         let of_kind = self.all().into_iter().flatten().next().map(|values| values.kind.flag());
-        of_kind.or(self.machines.map(|_| "--machines")).or((!self.topology.is_empty()).then_some("--topology"))
+        of_kind.or(self.machines.as_ref().map(|_| "--machines")).or((!self.topology.is_empty()).then_some("--topology"))
     }
 }

@@ -12,7 +12,7 @@ use serde::{
 use super::{LimitKind, Limits, Machines};
 
 /// Limits that somebody gives; what is not among them is left to others.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct GivenLimits {
     /// By kind, in its base unit; infinite where somebody says that it does not limit.
     values: [Option<f64>; LimitKind::COUNT],
@@ -60,7 +60,7 @@ impl GivenLimits {
     /// These, and where they say nothing the others.
     #[must_use]
     pub fn or(&self, others: &GivenLimits) -> GivenLimits {
-        let mut both = GivenLimits::default().on(self.machines.or(others.machines));
+        let mut both = GivenLimits::default().on(self.machines.clone().or_else(|| others.machines.clone()));
         for kind in LimitKind::ALL {
             both.set(kind, self.get(kind).or(others.get(kind)));
         }
@@ -70,7 +70,7 @@ impl GivenLimits {
     /// Those that others do not state themselves.
     #[must_use]
     pub fn unstated_by(&self, stated: &GivenLimits) -> GivenLimits {
-        let mut rest = *self;
+        let mut rest = self.clone();
         for kind in stated.given() {
             rest.set(kind, None::<f64>);
         }
@@ -120,7 +120,8 @@ impl GivenLimits {
 /// What limits say; where nothing depends on a batch, machines or a rate of operations, they say nothing of it.
 impl From<&Limits> for GivenLimits {
     fn from(limits: &Limits) -> Self {
-        let mut given = GivenLimits::default().on(Some(limits.machines).filter(|machines| !machines.is_empty()));
+        let mut given =
+            GivenLimits::default().on(Some(limits.machines.clone()).filter(|machines| !machines.is_empty()));
         for kind in LimitKind::ALL {
             given.set(kind, limits.stated(kind));
         }

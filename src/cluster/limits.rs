@@ -7,7 +7,7 @@ use super::{GivenLimits, LimitKind, Machines};
 use crate::units;
 
 /// Everything a planner may be limited by. What is `None` limits nothing, or nothing depends on it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     /// Devices available, k: accelerators, where CPUs are counted apart.
     pub devices: u32,
@@ -117,13 +117,14 @@ impl Limits {
 
     /// The same limits with one replaced; counts are rounded and kept in range, and what is infinite limits nothing.
     #[must_use]
-    pub fn with(mut self, kind: LimitKind, value: f64) -> Self {
+    pub fn with(&self, kind: LimitKind, value: f64) -> Self {
+        let mut limits = self.clone();
         let in_range = |(least, most)| value.round().clamp(f64::from(least), f64::from(most));
-        self.put(kind, kind.counted_in().map_or(value, in_range));
-        if kind == LimitKind::Devices && !self.machines.is_empty() {
-            self.machines = self.machines.with_devices(self.devices);
+        limits.put(kind, kind.counted_in().map_or(value, in_range));
+        if kind == LimitKind::Devices && !limits.machines.is_empty() {
+            limits.machines = limits.machines.with_devices(limits.devices);
         }
-        self
+        limits
     }
 
     /// The same limits with all that are given in their place.
@@ -132,7 +133,7 @@ impl Limits {
         for kind in given.given() {
             self.put(kind, given.get(kind).unwrap_or_default());
         }
-        self.machines = given.machines.unwrap_or(self.machines);
+        self.machines = given.machines.clone().unwrap_or(self.machines);
         self
     }
 

@@ -1,6 +1,6 @@
 //! Machines: how many devices share a fast link inside a box.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use crate::units::UnitError;
 
@@ -8,11 +8,14 @@ use crate::units::UnitError;
 pub const MOST_MACHINES: usize = 256;
 
 /// The devices of each machine, in order: devices are counted through the machines from 0 on. Empty where nothing is known
-/// of machines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machines {
-    count: u16,
-    sizes: [u16; MOST_MACHINES],
+/// of machines. A clone shares the list.
+#[derive(Clone)]
+pub struct Machines(Sizes);
+
+#[derive(Clone)]
+enum Sizes {
+    Fixed(&'static [u16]),
+    Shared(Arc<[u16]>),
 }
 
 impl Default for Machines {
@@ -21,37 +24,45 @@ impl Default for Machines {
     }
 }
 
+impl PartialEq for Machines {
+    fn eq(&self, other: &Self) -> bool {
+        self.sizes() == other.sizes()
+    }
+}
+
+impl Eq for Machines {}
+
+impl fmt::Debug for Machines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Machines({self})")
+    }
+}
+
 impl Machines {
     /// Nothing is known of machines.
-    pub const NONE: Machines = Machines { count: 0, sizes: [0; MOST_MACHINES] };
+    pub const NONE: Machines = Machines::fixed(&[]);
+
+    /// Machines that are known when the program is compiled: few enough, and none of them empty.
+    pub(crate) const fn fixed(sizes: &'static [u16]) -> Self {
+        Machines(Sizes::Fixed(sizes))
+    }
 
     /// Machines of the given sizes; `None` if there are too many, or one is empty.
     pub fn new(sizes: &[u16]) -> Option<Self> {
-        if sizes.len() > MOST_MACHINES || sizes.contains(&0) {
-            return None;
-        }
-        let mut machines = Machines { count: sizes.len() as u16, ..Machines::default() };
-        machines.sizes[..sizes.len()].copy_from_slice(sizes);
-        Some(machines)
+        (sizes.len() <= MOST_MACHINES && !sizes.contains(&0)).then(|| Machines(Sizes::Shared(sizes.into())))
     }
 
     /// So many machines of one size.
     ///
     /// # Panics
     /// If there are too many of them.
-    pub const fn even(count: usize, size: u16) -> Self {
-        let mut machines = Machines { count: count as u16, sizes: [0; MOST_MACHINES] };
-        let mut at = 0;
-        while at < count {
-            machines.sizes[at] = size;
-            at += 1;
-        }
-        machines
+    pub fn even(count: usize, size: u16) -> Self {
+        Machines::new(&vec![size; count]).expect("as many machines as can be planned, none of them empty")
     }
 
     /// A machine with eight devices, as most are built: what devices sit in where nothing is said.
     pub fn of_eight() -> Self {
-        Machines::new(&[8]).unwrap_or_default()
+        Machines::fixed(&[8])
     }
 
     /// One machine with all devices.
@@ -61,7 +72,10 @@ impl Machines {
 
     /// The devices of each machine.
     pub fn sizes(&self) -> &[u16] {
-        &self.sizes[..usize::from(self.count)]
+        match &self.0 {
+            Sizes::Fixed(sizes) => sizes,
+            Sizes::Shared(sizes) => sizes,
+        }
     }
 
     /// The devices of a machine, where all that are started are whole ones: the size that divides all there are; eight,
@@ -82,7 +96,7 @@ impl Machines {
 
     /// Whether nothing is known of machines.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.sizes().is_empty()
     }
 
     /// Devices of all machines.
@@ -120,7 +134,7 @@ impl Machines {
             sizes.push(u16::try_from(next).unwrap_or(u16::MAX));
             left -= next;
         }
-        Machines::new(&sizes).unwrap_or(*self)
+        Machines::new(&sizes).unwrap_or_else(|| self.clone())
     }
 
     /// Reads `8,8`, `2x8`, or the published form `[8,16]`, which counts devices up to the end of each machine.

@@ -124,7 +124,7 @@ pub(super) fn limits() -> Vec<Setting> {
             Ok(())
         }),
         write: Box::new(|config| {
-            let sizes = config.limits.machines?;
+            let sizes = config.limits.machines.as_ref()?;
             let sizes: Vec<String> = sizes.sizes().iter().map(ToString::to_string).collect();
             Some(sizes.join(",").into())
         }),

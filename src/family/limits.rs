@@ -20,7 +20,7 @@ pub fn resolve(workload: &Workload, overrides: &GivenLimits) -> Result<Limits, M
         limits.set(kind, limits.get(kind).or(Some(value)));
     }
     if family.on_machines() {
-        let machines = match (overrides.machines, overrides.devices()) {
+        let machines = match (overrides.machines.clone(), overrides.devices()) {
             (Some(machines), Some(devices)) if machines.devices() != devices => machines.with_devices(devices),
             (Some(machines), _) => machines,
             (None, Some(devices)) => Machines::of_eight().with_devices(devices),
@@ -79,7 +79,7 @@ mod tests {
         let workload = crate::workload::load_bytes(text.as_bytes(), "a.txt", "a").unwrap();
         let asked = GivenLimits::default().with(LimitKind::Devices, 16).with(LimitKind::Batch, 64);
         let told = assumed(&workload, &asked);
-        let batch = assumed(&workload, &asked.maybe(LimitKind::Batch, None::<f64>));
+        let batch = assumed(&workload, &asked.clone().maybe(LimitKind::Batch, None::<f64>));
         assert!(batch.iter().any(|told| told.starts_with("batch is taken as 128: --batch")), "{batch:?}");
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(

@@ -155,7 +155,7 @@ pub fn workload(profile: &Profile<'_>, asked: &Asked, command_line: &str) -> Res
         sequence_parallel: Some(weights.sequence_parallel),
         ..Recipe::default()
     };
-    let (limits, provenance, recipe) = (asked.limits, command_line.into(), Some(recipe));
+    let (limits, provenance, recipe) = (asked.limits.clone(), command_line.into(), Some(recipe));
     Ok(Sketch { nodes, edges, limits, provenance, assumptions, recipe, gathered: None }.text())
 }
 

@@ -63,7 +63,7 @@ pub fn generate(
 ) -> Result<String, GenerateError> {
     settings.validate(model)?;
     let costs = cost::CostModel { model, hardware, settings };
-    let mut limits = settings.limits;
+    let mut limits = settings.limits.clone();
     if settings.working_set == WorkingSet::OneLayer {
         let live = costs.layer_kept_bytes(1).round();
         limits.memory_bytes = limits.memory_bytes.map(|bytes| bytes - live);

@@ -91,7 +91,7 @@ pub fn trained(
     let sketch = Sketch {
         nodes,
         edges,
-        limits: settings.limits,
+        limits: settings.limits.clone(),
         provenance: command_line.into(),
         assumptions: maker.assumptions(),
         recipe: Some(maker.recipe(config)),

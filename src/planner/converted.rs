@@ -149,7 +149,7 @@ impl Converted {
         }
         let asked = Problem {
             workload: Arc::new(workload),
-            limits: Limits { devices, cpus: 0, microbatches, bandwidth_bytes_per_s: Some(bandwidth), ..*limits },
+            limits: Limits { devices, cpus: 0, microbatches, bandwidth_bytes_per_s: Some(bandwidth), ..limits.clone() },
             options: problem.options.clone(),
         };
         // Values and plans of the converted workload are nobody's business.

@@ -286,7 +286,7 @@ mod tests {
     fn a_plan_that_was_not_simulated_stays_on_the_table() {
         let planner = crate::planner::find("equal-partition").unwrap();
         let asked = problem(planner, &GivenLimits::default().with(LimitKind::Microbatches, 720_720));
-        let (workload, limits) = (asked.workload.clone(), asked.limits);
+        let (workload, limits) = (asked.workload.clone(), asked.limits.clone());
         let schedule = Schedule::OneForwardOneBackward;
         let stopped = Search::default();
         stopped.cancel();

@@ -140,7 +140,7 @@ mod tests {
         let asked = GivenLimits::default().with(LimitKind::Devices, topology.devices() as u32);
         let limits = family::resolve(&workload, &asked).unwrap();
         let planner = planner::find("equal-partition").unwrap();
-        let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
+        let problem = Problem { workload, limits: limits.clone(), options: Options::defaults(planner.options()) };
         let run = Run::new(planner, problem, &Search::default()).unwrap();
         let plan = run.outcome.plan.clone().unwrap();
         let devices: Vec<usize> = plan.devices().map(|device| device as usize).collect();

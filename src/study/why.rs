@@ -149,7 +149,7 @@ mod tests {
             let planner = planner::find(id).unwrap();
             let setup = Schedule::OneForwardOneBackward;
             let options = planner::Options::defaults(planner.options());
-            let problem = planner::Problem { workload: workload.clone(), limits, options };
+            let problem = planner::Problem { workload: workload.clone(), limits: limits.clone(), options };
             compare::planned(planner, problem, None, setup, &Search::default(), Search::clone)
         };
         let (piper, equal) = (plan("piper"), plan("equal-partition"));

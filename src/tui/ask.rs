@@ -215,7 +215,7 @@ impl Model {
         let planner = self.current_planner();
         let problem = Problem {
             workload: self.workload.clone(),
-            limits: self.limits,
+            limits: self.limits.clone(),
             options: self.options[self.planner].clone(),
         };
         let setup = self.setup;

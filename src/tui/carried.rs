@@ -26,7 +26,7 @@ impl Model {
     /// # Errors
     /// [`MissingLimit`] where neither its file nor the screen says one that it needs.
     pub(super) fn carried(&self, workload: &Workload) -> Result<Carried, MissingLimit> {
-        let (here, file) = (GivenLimits::from(&self.limits), workload.limits);
+        let (here, file) = (GivenLimits::from(&self.limits), &workload.limits);
         let by_hand = self.set_by_hand();
         let unstated = self.defaults.unstated_by(&workload.limits);
         let mut stated = file.or(&by_hand).or(&unstated).maybe(LimitKind::Cpus, workload.limits.cpus());
@@ -50,14 +50,14 @@ impl Model {
 
     /// The limits that flags set, and those that were moved since.
     fn set_by_hand(&self) -> GivenLimits {
-        let mut set = self.asked_limits;
+        let mut set = self.asked_limits.clone();
         for kind in LimitKind::ALL {
             if self.limits.get(kind) != self.first_limits.get(kind) {
                 set.set(kind, Some(self.limits.get(kind)));
             }
         }
         if self.limits.machines != self.first_limits.machines {
-            set.machines = Some(self.limits.machines);
+            set.machines = Some(self.limits.machines.clone());
         }
         set
     }
@@ -66,7 +66,7 @@ impl Model {
 /// Which limits a workload's file states, which stay as they were, and which are new because nobody said anything:
 /// `kept devices 16; assumed batch 128; the file states memory`
 pub(super) fn origin(workload: &Workload, limits: &Limits, kept: &[LimitKind]) -> String {
-    let stated = workload.limits;
+    let stated = &workload.limits;
     let family = family::of(workload);
     // Where the file names no CPUs there are none.
     let states = |kind: LimitKind| kind == LimitKind::Cpus || stated.get(kind).is_some();

@@ -91,7 +91,7 @@ impl Model {
             iteration_s: timeline.iteration_s,
             samples_per_s: timeline.samples_per_s,
             planner: self.previewed().unwrap_or(shown.planner.name).to_string(),
-            limits: shown.limits,
+            limits: shown.limits.clone(),
         };
         let stages = stages(simulated);
         let changes = &mut self.changes;

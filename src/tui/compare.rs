@@ -368,7 +368,7 @@ impl Model {
         let again: Vec<(Key, Arc<ShownRun>)> = others.map(|(key, compared)| (key, compared.shown.clone())).collect();
         let problem = |planner: usize| Problem {
             workload: self.workload.clone(),
-            limits: self.limits,
+            limits: self.limits.clone(),
             options: self.options[planner].clone(),
         };
         let asked = self.compare.queue.iter().map(|&planner| (planner, self.planners[planner], problem(planner)));
@@ -433,7 +433,7 @@ pub(super) fn alike(one: &Workload, other: &Workload) -> bool {
 fn of_workload(shown: Arc<ShownRun>, workload: &Arc<Workload>) -> Arc<ShownRun> {
     match &shown.outcome.plan {
         Some(plan) if !Arc::ptr_eq(&shown.workload, workload) => {
-            let (limits, options) = (shown.limits, shown.options.clone());
+            let (limits, options) = (shown.limits.clone(), shown.options.clone());
             let problem = Problem { workload: workload.clone(), limits, options };
             Arc::new(ShownRun::of_plan(shown.planner, &problem, plan.clone()))
         }

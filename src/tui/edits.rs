@@ -326,7 +326,7 @@ impl Model {
             Version::Edited { plan, what, edits, from } => {
                 let problem = Problem {
                     workload: self.workload.clone(),
-                    limits: self.limits,
+                    limits: self.limits.clone(),
                     // What a plan is measured by may depend on its planner's options.
                     options: base.options.clone(),
                 };

@@ -178,7 +178,7 @@ impl Model {
         let kept = session.as_ref().map(|session| session.limits(&GivenLimits::default())).unwrap_or_default();
         match family::resolve(&workload, &kept.or(&stated)) {
             Ok(limits) => {
-                self.limits = limits;
+                self.limits = limits.clone();
                 self.first_limits = family::resolve(&workload, &stated).unwrap_or(limits);
             }
             Err(missing) => {

@@ -51,7 +51,7 @@ impl Model {
         // Whatever changes these begins another search.
         let problem = Problem {
             workload: self.workload.clone(),
-            limits: self.limits,
+            limits: self.limits.clone(),
             options: self.options[self.planner].clone(),
         };
         let (planner, setup) = (self.current_planner().info(), self.setup);

@@ -307,14 +307,16 @@ impl Model {
             Some(session) => session.turn(request.workload, &request.dials_asked),
             None => request.workload,
         };
-        let kept = session.as_ref().map_or(request.overrides, |session| session.limits(&request.overrides));
+        let kept =
+            session.as_ref().map_or_else(|| request.overrides.clone(), |session| session.limits(&request.overrides));
         let unstated = request.defaults.unstated_by(&workload.limits);
         let limits = family::resolve(&workload, &kept.or(&unstated))
             .map_err(|missing| ScreenError::MissingLimit { name: workload.source.clone(), missing })?;
-        let first_limits = family::resolve(&workload, &request.overrides.or(&unstated)).unwrap_or(limits);
+        let first_limits =
+            family::resolve(&workload, &request.overrides.or(&unstated)).unwrap_or_else(|_| limits.clone());
         request.planners[planner].check_options(&Problem {
             workload: workload.clone(),
-            limits,
+            limits: limits.clone(),
             options: options[planner].clone(),
         })?;
         let theme = theme::load(&request.theme, request.theme_directory.as_deref(), request.depth)

@@ -224,7 +224,7 @@ impl Model {
 
     /// What a plan's file would be read for now.
     pub(super) fn pin_terms(&self) -> PinTerms {
-        PinTerms { workload: self.workload.clone(), limits: self.limits, setup: self.setup }
+        PinTerms { workload: self.workload.clone(), limits: self.limits.clone(), setup: self.setup }
     }
 
     /// Takes a plan from a file, or says why it is none of this workload.

@@ -101,7 +101,7 @@ impl Model {
         let kept = self.session().limits(&GivenLimits::default());
         let unstated = self.defaults.unstated_by(&workload.limits);
         let limits = family::resolve(&workload, &kept.or(&unstated))?;
-        self.first_limits = family::resolve(&workload, &unstated).unwrap_or(limits);
+        self.first_limits = family::resolve(&workload, &unstated).unwrap_or_else(|_| limits.clone());
         self.limits = limits;
         if std::mem::discriminant(&workload.profile) != std::mem::discriminant(&self.workload.profile) {
             self.forget_results();

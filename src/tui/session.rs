@@ -69,12 +69,12 @@ impl Model {
     /// What is on the screen, as the session of its workload.
     pub(super) fn session(&self) -> Session {
         let usual = family::resolve(&self.workload, &self.defaults.unstated_by(&self.workload.limits)).ok();
-        let changed = |kind: &LimitKind| usual.is_none_or(|usual| usual.get(*kind) != self.limits.get(*kind));
+        let changed = |kind: &LimitKind| usual.as_ref().is_none_or(|usual| usual.get(*kind) != self.limits.get(*kind));
         let kinds = LimitKind::ALL.iter().filter(|kind| changed(kind));
         let mut limits: BTreeMap<String, String> =
             kinds.map(|kind| (kind.flag().to_string(), exact(*kind, self.limits.get(*kind)))).collect();
-        let machines = self.limits.machines;
-        if !machines.is_empty() && usual.is_none_or(|usual| usual.machines != machines) {
+        let machines = &self.limits.machines;
+        if !machines.is_empty() && usual.as_ref().is_none_or(|usual| usual.machines != *machines) {
             let sizes: Vec<String> = machines.sizes().iter().map(ToString::to_string).collect();
             limits.insert(MACHINES.into(), sizes.join(","));
         }

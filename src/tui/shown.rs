@@ -86,7 +86,7 @@ impl ShownRun {
             links: plan.map(|plan| links::loads(&problem.workload, &problem.limits, plan)).unwrap_or_default(),
             operators: plan.and_then(|plan| usage::of(&problem.workload, &problem.limits, plan)),
             workload: problem.workload.clone(),
-            limits: problem.limits,
+            limits: problem.limits.clone(),
             options: problem.options.clone(),
             outcome,
             score,

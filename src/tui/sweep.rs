@@ -199,7 +199,7 @@ impl Model {
             workload: self.workload.clone(),
             planner: self.planner,
             options: self.options[self.planner].clone(),
-            limits: second.map_or(self.limits, |second| self.limits.with(second, 1.0)).with(kind, 1.0),
+            limits: second.map_or_else(|| self.limits.clone(), |second| self.limits.with(second, 1.0)).with(kind, 1.0),
             seed: self.seed,
         }
     }
@@ -300,7 +300,7 @@ impl Model {
         let Some(&value) = swept.chart.places.get(self.sweep.cursor) else { return vec![] };
         let (kind, second) = (swept.kind, swept.second);
         let other = swept.chart.lines.get(self.sweep.line).and_then(|line| line.marks.first());
-        let other = other.and_then(|mark| Some((second?, swept.sweep.points[mark.place].limits)));
+        let other = other.and_then(|mark| Some((second?, swept.sweep.points[mark.place].limits.clone())));
         if let Some((second, limits)) = other {
             let (along, up) = (kind.counted(value), second.counted(limits.get(second)));
             self.message = Some((Tone::Done, format!("{along}, {up}")));
@@ -328,10 +328,11 @@ impl Model {
         let mut points = vec![];
         let ups = second.map_or_else(|| vec![None], |second| self.up_the_map(second).into_iter().map(Some).collect());
         for up in ups {
-            let limits = second.zip(up).map_or(self.limits, |(second, up)| self.limits.with(second, up));
+            let limits =
+                second.zip(up).map_or_else(|| self.limits.clone(), |(second, up)| self.limits.with(second, up));
             for &value in &values {
                 let limits = limits.with(kind, value);
-                points.extend((0..series.len()).map(|series| Point { workload: 0, series, limits }));
+                points.extend((0..series.len()).map(|series| Point { workload: 0, series, limits: limits.clone() }));
             }
         }
         let sweep = Sweep {
@@ -367,7 +368,8 @@ impl Model {
                 .filter(|&i| self.refusals[i].is_none() && (self.stands_alone(i) || i == self.planner))
                 .filter(|&i| self.objective_of(i) == self.objective_of(self.planner))
                 .filter(|&i| {
-                    let (workload, limits, options) = (self.workload.clone(), self.limits, self.options[i].clone());
+                    let (workload, limits, options) =
+                        (self.workload.clone(), self.limits.clone(), self.options[i].clone());
                     self.planners[i].check_options(&Problem { workload, limits, options }).is_ok()
                 })
                 .map(|i| Series {

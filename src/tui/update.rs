@@ -320,7 +320,7 @@ impl Model {
         }
         let problem = Problem {
             workload: self.workload.clone(),
-            limits: self.limits,
+            limits: self.limits.clone(),
             options: self.options[self.planner].clone(),
         };
         effects.push(self.submit(Task::Plan { planner, problem: problem.into(), setup: self.setup }, self.deadline));

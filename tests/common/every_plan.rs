@@ -74,7 +74,7 @@ impl<'a> EveryPlan<'a> {
         tails.sort_by_key(|mask| mask.count_ones());
         let mut every = EveryPlan {
             workload,
-            limits: *limits,
+            limits: limits.clone(),
             most_replicas: limits.microbatches.min(limits.devices) as usize,
             tails,
             ways: BTreeMap::new(),
@@ -274,7 +274,7 @@ impl<'a> EveryPlan<'a> {
         let stage =
             |ways: &'e [Way], y: usize| self.fastest_way(ways, y, memory_bytes, rules.modes).map(|way| (way.load, way));
         let (value, plan) = self.minimise(rules, &stage)?;
-        let limits = Limits { memory_bytes: Some(memory_bytes), ..self.limits };
+        let limits = Limits { memory_bytes: Some(memory_bytes), ..self.limits.clone() };
         let score = check(self.workload, &limits, &plan);
         assert!(score.is_valid(), "{:?}", score.violations);
         assert_eq!(score.value, value);

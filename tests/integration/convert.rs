@@ -110,9 +110,9 @@ fn either_family_plans_the_others_workload() {
     for file in ["bert32a100.json", "llama-3-70b-h100.json", "tiny-branch.json"] {
         let workload = Arc::new(input(file));
         let limits = limits(&workload);
-        let best = planned("piper", &workload, limits).objective.unwrap();
+        let best = planned("piper", &workload, limits.clone()).objective.unwrap();
         for id in ["placement-dp", "placement-dpl", "placement-pipedream", "placement-one"] {
-            let outcome = planned(id, &workload, limits);
+            let outcome = planned(id, &workload, limits.clone());
             assert!(outcome.lower_bound.is_none() && outcome.status != Status::Optimal, "{file} {id}");
             if let Some(plan) = &outcome.plan {
                 assert_eq!(plan.measure, Measure::TimePerSample);
@@ -125,9 +125,9 @@ fn either_family_plans_the_others_workload() {
     for file in ["branching-cnn-training.json", "llama-3-8b-training.json"] {
         let workload = Arc::new(input(file));
         let limits = limits(&workload);
-        let best = planned("placement-dp", &workload, limits).objective.unwrap();
+        let best = planned("placement-dp", &workload, limits.clone()).objective.unwrap();
         for id in ["piper", "equal-partition"] {
-            let outcome = planned(id, &workload, limits);
+            let outcome = planned(id, &workload, limits.clone());
             let plan = outcome.plan.unwrap_or_else(|| panic!("{file}: {id}: {:?}", outcome.infeasible));
             assert_eq!(plan.measure, Measure::MaxLoad);
             let value = outcome.objective.unwrap();
@@ -147,7 +147,7 @@ fn a_planners_values_are_of_the_measure_of_its_plans() {
         let limits = limits(&workload);
         for planner in planner::all() {
             let options = Options::defaults(planner.options());
-            let problem = Problem { workload: workload.clone(), limits, options };
+            let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };
             if planner.can_plan(&workload).is_err() || planner.check_options(&problem).is_err() {
                 continue;
             }

@@ -70,7 +70,8 @@ impl Every<'_> {
 fn best_of_all(problem: &Problem, measure: Measure, choices: &[Choice], stages: Option<usize>) -> (Option<f64>, usize) {
     let workload = &*problem.workload;
     let states = States::of(workload, workload.layers().unwrap()).unwrap();
-    let mut every = Every { workload, states, limits: problem.limits, measure, choices, stages, best: None, tried: 0 };
+    let mut every =
+        Every { workload, states, limits: problem.limits.clone(), measure, choices, stages, best: None, tried: 0 };
     let mut plan = Plan { measure: every.measure, ..Plan::default() };
     every.from(0, placement::Devices::default(), &mut plan);
     (every.best, every.tried)
@@ -149,7 +150,7 @@ fn nothing_with_as_many_stages_beats_what_the_planner_proves() {
         let workload = workload(&mut dice, layers);
         let limits = limits(machines, dice.pick(&[4, 16, 64]), dice.pick(&[1e12, 4e8, 2e8]));
         let settings = [("profile_batch", 4.0), ("optimizer_memory_scaling", 2.0)];
-        let mut problem = problem(planner, workload, limits, &settings);
+        let mut problem = problem(planner, workload, limits.clone(), &settings);
         problem.options.set("whole_samples", OptionValue::Flag(dice.below(3) == 0));
         let free = run::plan(planner, &problem, &Search::default()).unwrap().0;
         let mut most: Option<f64> = None;
@@ -257,7 +258,7 @@ fn the_simulator_confirms_the_formula() {
             .sum();
         let planner = planner::find("dapple").unwrap();
         let settings = [("nvlink_bandwidth", 1e18), ("profile_batch", 4.0)];
-        let problem = problem(planner, workload, limits, &settings);
+        let problem = problem(planner, workload, limits.clone(), &settings);
         let measure = family::of(&problem.workload).measures(&json(&problem))[0];
         // A random pipeline of three stages.
         let states = States::of(&problem.workload, problem.workload.layers().unwrap()).unwrap();

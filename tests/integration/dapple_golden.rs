@@ -117,7 +117,7 @@ fn every_published_plan_comes_out_again() {
     let (mut count, mut ties) = (0, 0);
     for (at, case) in dapple_cases().iter().enumerate() {
         let profile = inputs.entry(case.input).or_insert_with(|| states(&load(&root, case.input)).unwrap());
-        let model = HpgoModel::new(profile, case.machines, case.batch, 16e9, case.model, Faults::KEPT);
+        let model = HpgoModel::new(profile, case.machines.clone(), case.batch, 16e9, case.model, Faults::KEPT);
         let mut wrong_if = |bad: bool, what: String| {
             count += 1;
             if bad {
@@ -187,7 +187,7 @@ fn no_plan_is_slower_than_the_published_planners_when_both_are_simulated() {
     let (mut proven, mut count) = (0, 0);
     for (at, case) in dapple_cases().iter().enumerate() {
         let workload = Arc::new(load(&root, case.input));
-        let (devices, machines) = (case.machines.devices(), case.machines);
+        let (devices, machines) = (case.machines.devices(), case.machines.clone());
         let limits = Limits { devices, machines, batch: Some(case.batch), memory_bytes: Some(16e9), ..Limits::NEUTRAL };
         let run = |id: &str| {
             let planner = planner::find(id).unwrap();
@@ -200,7 +200,7 @@ fn no_plan_is_slower_than_the_published_planners_when_both_are_simulated() {
             ] {
                 options.set(name, OptionValue::Number(value));
             }
-            let problem = Problem { workload: Arc::clone(&workload), limits, options };
+            let problem = Problem { workload: Arc::clone(&workload), limits: limits.clone(), options };
             let (outcome, _) = run::plan(planner, &problem, &Search::default()).unwrap();
             let plan = outcome.plan.as_ref().unwrap_or_else(|| panic!("case {at}: {id} finds no plan"));
             let pipeline = family::pipeline(&workload, &limits, plan, &SimulatorSettings::default());

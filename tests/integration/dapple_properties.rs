@@ -96,7 +96,7 @@ fn names_and_the_order_of_lines_change_nothing() {
         lines.extend(edges.iter().rev().map(|line| renamed(line)));
         let load = |text: &str| workload::load_bytes(text.as_bytes(), "random.txt", "random").unwrap();
         let limits: Limits = limits(&[2, 2], 16, 4e8);
-        let solve = |text: &str| best(&problem(planner::find("dapple").unwrap(), load(text), limits, &[]));
+        let solve = |text: &str| best(&problem(planner::find("dapple").unwrap(), load(text), limits.clone(), &[]));
         let (before, after) = (solve(&written), solve(&lines.join("\n")));
         assert!((before - after).abs() <= 1e-9 * before, "seed {seed}: {before}, {after} renamed");
     }

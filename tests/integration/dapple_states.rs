@@ -224,7 +224,7 @@ fn no_cut_of_a_branching_network_beats_what_is_proven() {
         let machines = dice.pick::<&[u16]>(&[&[3], &[2, 1], &[1, 1, 1]]);
         let limits = limits(machines, dice.pick(&[4, 16, 64]), dice.pick(&[1e12, 3e8]));
         let settings = [("profile_batch", 4.0), ("optimizer_memory_scaling", 2.0)];
-        let mut problem = problem(planner, network, limits, &settings);
+        let mut problem = problem(planner, network, limits.clone(), &settings);
         problem.options.set("recompute", OptionValue::Choice("never"));
         let (outcome, _) = run::plan(planner, &problem, &Search::default()).unwrap();
         let workload = &*problem.workload;

@@ -40,7 +40,7 @@ fn planned(workload: &Arc<Workload>, limits: &Limits, asked: Asked) -> Outcome {
         format!("stages={}", asked.stages),
     ];
     let options = Options::parse("piper", Piper.options(), settings.iter().map(String::as_str)).unwrap();
-    let problem = Problem { workload: Arc::clone(workload), limits: *limits, options };
+    let problem = Problem { workload: Arc::clone(workload), limits: limits.clone(), options };
     run::plan(&Piper, &problem, &Search::default()).unwrap().0
 }
 
@@ -234,14 +234,14 @@ fn nothing_that_the_engine_runs_is_better() {
                 let story = outcome.infeasible.unwrap();
                 if let Some(named) = story.smallest_memory_bytes {
                     let at = |memory_bytes| {
-                        planned(&workload, &Limits { memory_bytes: Some(memory_bytes), ..limits }, asked).status
+                        planned(&workload, &Limits { memory_bytes: Some(memory_bytes), ..limits.clone() }, asked).status
                     };
                     assert_eq!(at(named), Status::Optimal, "{told}: {named} bytes");
                     assert_eq!(at(named * (1.0 - 1e-6)), Status::Infeasible, "{told}: less than {named} bytes");
                     boundaries += 1;
                 }
                 if let Some(named) = story.fewest_devices {
-                    let with = |devices| planned(&workload, &Limits { devices, ..limits }, asked).status;
+                    let with = |devices| planned(&workload, &Limits { devices, ..limits.clone() }, asked).status;
                     assert_eq!(with(named), Status::Optimal, "{told}: {named} devices");
                     assert_eq!(with(named - 1), Status::Infeasible, "{told}: {} devices", named - 1);
                     more += 1;
@@ -308,7 +308,7 @@ fn they_lie_behind_pipers_best() {
         let ours = planned(&workload, &limits, asked);
         let of = |planner: &dyn Planner| {
             let options = Options::defaults(planner.options());
-            let problem = Problem { workload: Arc::clone(&workload), limits, options };
+            let problem = Problem { workload: Arc::clone(&workload), limits: limits.clone(), options };
             run::plan(planner, &problem, &Search::default()).unwrap().0.objective
         };
         let (piper, equal) = (of(&Piper), of(&EqualPartition));
@@ -325,7 +325,7 @@ fn an_engine_that_is_named_is_heeded_alone() {
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     let options = |settings: &[&str]| Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
     let run = |settings: &[&str]| {
-        let problem = Problem { workload: Arc::clone(&workload), limits, options: options(settings) };
+        let problem = Problem { workload: Arc::clone(&workload), limits: limits.clone(), options: options(settings) };
         run::plan(&Piper, &problem, &Search::default()).unwrap().0
     };
     let (named, both) = (run(&["engine=megatron"]), run(&["engine=megatron", "engine_feasible=true"]));

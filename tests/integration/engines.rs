@@ -29,7 +29,7 @@ fn limits(workload: &Workload, devices: u32, gib: f64) -> Limits {
 
 fn piper(workload: &Workload, limits: &Limits, settings: &[&str]) -> Plan {
     let options = Options::parse("piper", Piper.options(), settings.iter().copied()).unwrap();
-    let problem = Problem { workload: Arc::new(workload.clone()), limits: *limits, options };
+    let problem = Problem { workload: Arc::new(workload.clone()), limits: limits.clone(), options };
     run::plan(&Piper, &problem, &Search::default()).unwrap().0.plan.expect("there is a plan")
 }
 
@@ -116,7 +116,7 @@ fn what_is_lost_is_said_and_scored() {
 fn a_warm_up_that_engines_do_not_have_is_told() {
     let (workload, limits, _) = &cases()[3];
     let told = |settings: &[&str], engine| {
-        let case = (workload.clone(), *limits, piper(workload, limits, settings));
+        let case = (workload.clone(), limits.clone(), piper(workload, limits, settings));
         let exported = written(engine, &case).0;
         let mut all = exported.losses.iter().chain(&exported.notes);
         (case.2, all.any(|told| told.contains("cumulative warm-up")))
@@ -305,7 +305,7 @@ fn interleaved_plans_have_several_parts_on_every_rank() {
         EngineSettings { schedule: Some(Schedule::Interleaved), virtual_stages: Some(33), ..EngineSettings::default() };
     let error = export(Engine::Megatron, &workload, &limits, &plan, &many).unwrap_err().to_string();
     assert!(error.contains("too few for 33 virtual stages"), "{error}");
-    let odd = Limits { microbatches: 1921, ..limits };
+    let odd = Limits { microbatches: 1921, ..limits.clone() };
     let error = export(Engine::Megatron, &workload, &odd, &plan, &EngineSettings { virtual_stages: Some(2), ..many })
         .unwrap_err();
     assert!(error.to_string().contains("multiple of the 4 stages"), "{error}");
@@ -395,7 +395,7 @@ fn full_devices_are_told_before_anybody_starts_them() {
     let plan = piper(&workload, &roomy, &["engine_feasible=true"]);
     let peak = check(&workload, &roomy, &plan).peak_memory_bytes();
     for (share, told) in [(0.96, true), (0.94, false)] {
-        let limits = Limits { memory_bytes: Some(peak / share), ..roomy };
+        let limits = Limits { memory_bytes: Some(peak / share), ..roomy.clone() };
         let exported = export(Engine::Megatron, &workload, &limits, &plan, &EngineSettings::default()).unwrap();
         assert_eq!(exported.text.contains("need room too"), told, "{}", exported.text);
         assert_eq!(exported.notes.iter().any(|note| note.contains("need room too")), told);

@@ -140,7 +140,7 @@ fn generated_training_graphs_keep_operators_with_their_gradients() {
 #[test]
 fn greedy_is_not_optimal_where_memory_is_tight() {
     let workload = workload::load(&folder().join("mistral-7b-latency.json")).unwrap();
-    let (profile, limits) = (workload.placement().unwrap(), workload.limits);
+    let (profile, limits) = (workload.placement().unwrap(), &workload.limits);
     let (accelerators, memory_bytes) = (limits.devices().unwrap() as usize, limits.memory_bytes().unwrap());
     let first = latency::greedy(&workload.dag, profile, accelerators, memory_bytes);
     let greedy = latency::evaluate(&workload.dag, profile, memory_bytes, &first).unwrap();

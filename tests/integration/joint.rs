@@ -141,7 +141,7 @@ fn held_against_exhaustion(seed: u64, count: usize) {
             bandwidth_bytes_per_s: Some([1.0, 5.0, 1000.0][random.below(3)]),
             ..Limits::NEUTRAL
         };
-        let outcome = run("joint", &workload, limits, &["gap=0.01"]);
+        let outcome = run("joint", &workload, limits.clone(), &["gap=0.01"]);
         let best = exhaustion(&workload, &limits);
         let Some(best) = best else {
             assert_eq!(outcome.status, Status::Infeasible, "case {case}: {outcome:?}");
@@ -208,7 +208,7 @@ fn no_slower_than_the_figures_and_the_gap_is_told() {
             ..Limits::NEUTRAL
         };
         let what = format!("{} K{devices} N{microbatches} {gib} GiB", cell.input);
-        let outcome = run("joint", &workload, limits, &[]);
+        let outcome = run("joint", &workload, limits.clone(), &[]);
         let Some(known) = cell.joint_s else {
             assert_eq!(outcome.status, Status::Infeasible, "{what}");
             continue;
@@ -242,9 +242,9 @@ fn never_slower_than_plans_of_the_same_space() {
             bandwidth_bytes_per_s: Some(25e9),
             ..Limits::NEUTRAL
         };
-        let value = run("joint", &workload, limits, &[]).objective.unwrap();
+        let value = run("joint", &workload, limits.clone(), &[]).objective.unwrap();
         for (id, settings) in [("equal-partition", &[][..]), ("piper", &["engine_feasible=true"][..])] {
-            if let Some(plan) = run(id, &workload, limits, settings).plan {
+            if let Some(plan) = run(id, &workload, limits.clone(), settings).plan {
                 let other = simulated(&workload, &limits, &plan);
                 assert!(value <= other * (1.0 + 1e-9), "{id} on {devices}: {other} s, joint {value} s");
             }
@@ -262,7 +262,7 @@ fn options_narrow_the_space_and_say_what_cannot_be() {
         bandwidth_bytes_per_s: Some(25e9),
         ..Limits::NEUTRAL
     };
-    let free = run("joint", &workload, limits, &[]).objective.unwrap();
+    let free = run("joint", &workload, limits.clone(), &[]).objective.unwrap();
     for settings in [
         &["tensor_parallel=false"][..],
         &["data_parallel=false"],
@@ -272,7 +272,7 @@ fn options_narrow_the_space_and_say_what_cannot_be() {
         &["stages=8"],
         &["headroom=20"],
     ] {
-        let outcome = run("joint", &workload, limits, settings);
+        let outcome = run("joint", &workload, limits.clone(), settings);
         let Some(value) = outcome.objective else {
             assert_eq!(outcome.status, Status::Infeasible, "{settings:?}");
             continue;
@@ -289,17 +289,17 @@ fn options_narrow_the_space_and_say_what_cannot_be() {
             _ => {}
         }
     }
-    let tight = Limits { memory_bytes: Some(f64::from(1 << 30)), devices: 2, ..limits };
-    let outcome = run("joint", &workload, tight, &[]);
+    let tight = Limits { memory_bytes: Some(f64::from(1 << 30)), devices: 2, ..limits.clone() };
+    let outcome = run("joint", &workload, tight.clone(), &[]);
     let story = outcome.infeasible.unwrap();
     let (bytes, devices) = (story.smallest_memory_bytes.unwrap(), story.fewest_devices);
-    let enough = Limits { memory_bytes: Some(bytes), ..tight };
+    let enough = Limits { memory_bytes: Some(bytes), ..tight.clone() };
     assert!(run("joint", &workload, enough, &[]).plan.is_some(), "{}", story.explanation);
-    let short = Limits { memory_bytes: Some(bytes * 0.999), ..tight };
+    let short = Limits { memory_bytes: Some(bytes * 0.999), ..tight.clone() };
     assert!(run("joint", &workload, short, &[]).plan.is_none());
     if let Some(devices) = devices {
-        assert!(run("joint", &workload, Limits { devices, ..tight }, &[]).plan.is_some());
-        assert!(run("joint", &workload, Limits { devices: devices - 1, ..tight }, &[]).plan.is_none());
+        assert!(run("joint", &workload, Limits { devices, ..tight.clone() }, &[]).plan.is_some());
+        assert!(run("joint", &workload, Limits { devices: devices - 1, ..tight.clone() }, &[]).plan.is_none());
     }
 }
 
@@ -316,7 +316,7 @@ fn a_plan_file_is_held_against_a_batch_worked_out_anew() {
     let planner = planner::find("joint").unwrap();
     let mut options = Options::defaults(planner.options());
     options.set("stages", OptionValue::Number(4.0));
-    let problem = Problem { workload: Arc::clone(&workload), limits, options };
+    let problem = Problem { workload: Arc::clone(&workload), limits: limits.clone(), options };
     let outcome = planner.plan(&problem, &Search::default());
     let plan = outcome.plan.unwrap();
     let score = family::check(&workload, &limits, &plan);
@@ -327,7 +327,7 @@ fn a_plan_file_is_held_against_a_batch_worked_out_anew() {
         for (stage, d) in uneven.stages.iter_mut().zip(replicas) {
             (stage.data_parallel, stage.tensor_parallel) = (d, 1);
         }
-        let roomy = Limits { devices: 16, memory_bytes: Some(1e15), ..limits };
+        let roomy = Limits { devices: 16, memory_bytes: Some(1e15), ..limits.clone() };
         let score = family::check(&workload, &roomy, &uneven.with_consecutive_devices());
         let mut uneven = plan.clone();
         for (stage, d) in uneven.stages.iter_mut().zip(replicas) {

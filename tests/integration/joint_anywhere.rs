@@ -15,7 +15,7 @@ use plantui::{
 
 fn planned(planner: &dyn Planner, workload: &Arc<Workload>, limits: &Limits, settings: &[&str]) -> Outcome {
     let options = Options::parse(planner.info().id, planner.options(), settings.iter().copied()).unwrap();
-    let problem = Problem { workload: Arc::clone(workload), limits: *limits, options };
+    let problem = Problem { workload: Arc::clone(workload), limits: limits.clone(), options };
     // Confirmed by the check, which measures batches itself.
     run::plan(planner, &problem, &Search::default()).unwrap().0
 }
@@ -99,7 +99,7 @@ fn no_plan_goes_below_the_bound_and_none_of_the_others_is_faster() {
             bandwidth_bytes_per_s: Some(random.pick(&[2.0, 8.0, 1e3])),
             ..Limits::NEUTRAL
         };
-        let mut every = Every { workload: &workload, limits, least: None, plans: 0 };
+        let mut every = Every { workload: &workload, limits: limits.clone(), least: None, plans: 0 };
         every.go_on(&mut Plan::default(), 0, limits.devices);
         if Joint.can_plan(&workload).is_err() {
             continue;
@@ -151,7 +151,7 @@ fn a_branching_network_takes_no_longer_than_pipers_plan() {
 fn what_is_asked_of_stages_and_degrees_holds_for_other_planners_plans_too() {
     let workload = Arc::new(load("inputs/bert32a100.json".as_ref()).unwrap());
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
-    let limits = Limits { devices: 8, memory_bytes: Some(80e9), ..limits };
+    let limits = Limits { devices: 8, memory_bytes: Some(80e9), ..limits.clone() };
     let settings = ["space=any", "stages=3", "tensor_degree=1", "recompute=never", "data_parallel=true"];
     let plan = planned(&Joint, &workload, &limits, &settings).plan.unwrap();
     assert_eq!(plan.stages.len(), 3);

@@ -45,7 +45,7 @@ fn keep_the_rules(seed: u64, count: usize, runners: &[Runner]) {
         let limits = limits(&mut random);
         for &runner in runners {
             let settings = ["space=engine".to_string(), format!("engine={}", runner.id())];
-            let outcome = planned("joint", &workload, limits, &settings);
+            let outcome = planned("joint", &workload, limits.clone(), &settings);
             let told = format!("case {case}, {runner:?}, {limits:?}");
             let Some(plan) = outcome.plan else {
                 assert_eq!(outcome.status, Status::Infeasible, "{told}");
@@ -123,7 +123,7 @@ fn a_thousand_plans_for_megatron_keep_its_rules() {
         let schedule = ["1f1b", "interleaved", "auto"][random.below(3)];
         let settings =
             ["space=engine", "engine=megatron", "gap=10", &format!("schedule={schedule}")].map(ToString::to_string);
-        let outcome = planned("joint", &workload, limits, &settings);
+        let outcome = planned("joint", &workload, limits.clone(), &settings);
         let told = format!("case {case}, {schedule}, {limits:?}");
         let Some(plan) = outcome.plan else {
             assert_eq!(outcome.status, Status::Infeasible, "{told}");
@@ -154,12 +154,12 @@ fn no_slower_than_pipers_plan_for_the_engine() {
             bandwidth_bytes_per_s: Some(25e9),
             ..Limits::NEUTRAL
         };
-        let free = planned("joint", &workload, limits, &[]).objective.unwrap();
+        let free = planned("joint", &workload, limits.clone(), &[]).objective.unwrap();
         for runner in Runner::ALL {
             let settings = ["engine_feasible=true".to_string(), format!("engine={}", runner.id())];
-            let other = planned("piper", &workload, limits, &settings).plan;
+            let other = planned("piper", &workload, limits.clone(), &settings).plan;
             let settings = ["space=engine".to_string(), format!("engine={}", runner.id())];
-            let own = planned("joint", &workload, limits, &settings);
+            let own = planned("joint", &workload, limits.clone(), &settings);
             let told = format!("{devices} devices, {gib} GiB, {runner:?}");
             assert_eq!(own.plan.is_some(), other.is_some(), "{told}");
             let (Some(other), Some(value)) = (other, own.objective) else { continue };
@@ -186,13 +186,17 @@ fn what_would_do_for_an_engine_does() {
     };
     for runner in [Runner::Megatron, Runner::Torch, Runner::TorchTitan] {
         let settings = ["space=engine".to_string(), format!("engine={}", runner.id())];
-        let story = planned("joint", &workload, tight, &settings).infeasible.unwrap();
+        let story = planned("joint", &workload, tight.clone(), &settings).infeasible.unwrap();
         let bytes = story.smallest_memory_bytes.unwrap();
         let with = |limits: Limits| planned("joint", &workload, limits, &settings).plan.is_some();
-        assert!(with(Limits { memory_bytes: Some(bytes), ..tight }), "{runner:?}: {}", story.explanation);
-        assert!(!with(Limits { memory_bytes: Some(bytes * 0.999), ..tight }), "{runner:?}: {}", story.explanation);
+        assert!(with(Limits { memory_bytes: Some(bytes), ..tight.clone() }), "{runner:?}: {}", story.explanation);
+        assert!(
+            !with(Limits { memory_bytes: Some(bytes * 0.999), ..tight.clone() }),
+            "{runner:?}: {}",
+            story.explanation
+        );
         if let Some(devices) = story.fewest_devices {
-            assert!(with(Limits { devices, ..tight }), "{runner:?}: {}", story.explanation);
+            assert!(with(Limits { devices, ..tight.clone() }), "{runner:?}: {}", story.explanation);
         }
     }
 }

@@ -128,7 +128,7 @@ fn a_schedule_that_the_plan_cannot_run_is_a_broken_rule() {
     let interleaved = Execution { virtual_stages: 2, ..Schedule::Interleaved.into() };
     let limits = Limits { devices: 64, memory_bytes: Some(1e9), bandwidth_bytes_per_s: Some(1.0), ..Limits::NEUTRAL };
     let told = |workload: &Workload, plan: &Plan, microbatches: u32| {
-        let score = family::check(workload, &Limits { microbatches, ..limits }, plan);
+        let score = family::check(workload, &Limits { microbatches, ..limits.clone() }, plan);
         score.violations.iter().map(Violation::to_string).collect::<Vec<_>>().join("; ")
     };
     let even = plan(&mut random, 4, &|_| 1, interleaved);
@@ -252,8 +252,11 @@ fn held_against_exhaustion(seed: u64, cases: usize) {
         let mut fastest: Option<f64> = None;
         for schedule in ["1f1b", "gpipe", "zb-h1", "zb-v", "interleaved"] {
             let execution: Execution = Schedule::find(schedule).unwrap().into();
-            let outcome =
-                run(&workload, limits, &[format!("schedule={schedule}").as_str(), "virtual_stages=2", "gap=0.01"]);
+            let outcome = run(
+                &workload,
+                limits.clone(),
+                &[format!("schedule={schedule}").as_str(), "virtual_stages=2", "gap=0.01"],
+            );
             let best = exhaustion(&workload, &limits, execution);
             let what = format!("case {case} {schedule}: {best:?} {outcome:?}");
             let Some(best) = best else {

@@ -27,7 +27,7 @@ fn run(workload: &Arc<Workload>, limits: &Limits, id: &str, settings: &[&str]) -
     let planner = planner::find(id).unwrap();
     planner.can_plan(workload).unwrap();
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
-    let problem = Problem { workload: workload.clone(), limits: *limits, options };
+    let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };
     let search = Search::default();
     let (outcome, score) = run::plan(planner, &problem, &search).unwrap();
     if let (Some(plan), Some(value)) = (&outcome.plan, outcome.objective) {
@@ -249,7 +249,7 @@ fn a_plan_leaves_as_a_split_and_comes_back() {
 fn run_unplayed(workload: &Arc<Workload>, limits: &Limits, id: &str, settings: &[&str]) -> (Outcome, Option<Score>) {
     let planner = planner::find(id).unwrap();
     let options = Options::parse(id, planner.options(), settings.iter().copied()).unwrap();
-    let problem = Problem { workload: workload.clone(), limits: *limits, options };
+    let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };
     run::plan(planner, &problem, &Search::default()).unwrap()
 }
 

@@ -228,7 +228,7 @@ fn a_file_may_allow_cpus_alone() {
     let mut planned = 0;
     for planner in planner::all().iter().filter(|planner| planner.can_plan(&workload).is_ok()) {
         let options = Options::defaults(planner.options());
-        let problem = Problem { workload: workload.clone(), limits, options };
+        let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };
         let (outcome, _) = run::plan(*planner, &problem, &Search::default()).unwrap();
         if let Some(plan) = &outcome.plan {
             assert!(plan.stages.iter().flat_map(|stage| &stage.choices).all(|choice| *choice == Choice::Cpu));

@@ -116,7 +116,7 @@ fn every_kind_of_operator_is_planned_checked_and_exported() {
     for id in ["pase", "pase-data-parallel"] {
         let planner = planner::find(id).unwrap();
         let options = Options::defaults(planner.options());
-        let problem = Problem { workload: workload.clone(), limits, options };
+        let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };
         let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         assert_eq!(outcome.status == Status::Optimal, id == "pase");
         let (plan, score) = (outcome.plan.unwrap(), score.unwrap());

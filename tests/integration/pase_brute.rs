@@ -274,7 +274,7 @@ fn a_chain_of_twenty_thousand_operators_has_a_plan_before_any_search() {
     let workload = Arc::new(loaded(&OperatorProfile { operators, cutoff: 1 }));
     let limits = Limits { devices: 8, flops_per_s: Some(1e12), bandwidth_bytes_per_s: Some(1e10), ..Limits::NEUTRAL };
     let options = Options::defaults(planner::find("pase").unwrap().options());
-    let problem = Problem { workload: workload.clone(), limits, options };
+    let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };
     let outcome = stopped(&problem);
     assert!(check(&workload, &limits, outcome.plan.as_ref().unwrap()).is_valid());
     let (found, score) = run::plan(planner::find("pase").unwrap(), &problem, &Search::default()).unwrap();

@@ -106,7 +106,13 @@ fn the_strategies_of_the_paper_are_valid_and_no_better_than_ours() {
         let run = |id| {
             let planner = planner::find(id).unwrap();
             let options = Options::defaults(planner.options());
-            run::plan(planner, &Problem { workload: workload.clone(), limits, options }, &Search::default()).unwrap().0
+            run::plan(
+                planner,
+                &Problem { workload: workload.clone(), limits: limits.clone(), options },
+                &Search::default(),
+            )
+            .unwrap()
+            .0
         };
         let (best, data_parallel) = (run("pase"), run("pase-data-parallel").objective.unwrap());
         assert_eq!(best.status, Status::Optimal);

@@ -50,7 +50,7 @@ fn options(rules: Rules, knapsack: &str) -> Options {
 }
 
 fn plan(workload: &Arc<Workload>, limits: &Limits, options: &Options) -> Outcome {
-    let problem = Problem { workload: Arc::clone(workload), limits: *limits, options: options.clone() };
+    let problem = Problem { workload: Arc::clone(workload), limits: limits.clone(), options: options.clone() };
     run::plan(&Piper, &problem, &Search::default()).unwrap().0
 }
 
@@ -75,14 +75,15 @@ fn repairs_hold(
         (Some(named), Some(least)) => {
             tally.named_memory += 1;
             assert!(close(named, least), "{context}: names {named} bytes, {least} would do");
-            let at =
-                |memory_bytes| plan(workload, &Limits { memory_bytes: Some(memory_bytes), ..*limits }, &options).status;
+            let at = |memory_bytes| {
+                plan(workload, &Limits { memory_bytes: Some(memory_bytes), ..limits.clone() }, &options).status
+            };
             assert_ne!(at(named), Status::Infeasible, "{context}: {named} bytes");
             assert_eq!(at(named * (1.0 - 1e-6)), Status::Infeasible, "{context}: less than {named} bytes");
         }
         (named, least) => assert_eq!(named, least, "{context}"),
     }
-    let with = |devices| plan(workload, &Limits { devices, ..*limits }, &options).status;
+    let with = |devices| plan(workload, &Limits { devices, ..limits.clone() }, &options).status;
     match infeasible.fewest_devices {
         Some(named) => {
             tally.named_devices += 1;
@@ -204,7 +205,7 @@ fn finds_the_best_of_all_plans() {
         let every = EveryPlan::new(&workload, &limits);
         for rules in [all, random_rules(&mut random), random_rules(&mut random)] {
             for memory_bytes in memory_limits(&mut random, &every, rules) {
-                let limits = Limits { memory_bytes: Some(memory_bytes), ..limits };
+                let limits = Limits { memory_bytes: Some(memory_bytes), ..limits.clone() };
                 compare(&workload, &limits, rules, &every, &mut tally, &format!("seed {seed}"));
             }
         }
@@ -245,7 +246,7 @@ fn finds_the_best_of_all_plans_where_warm_ups_are_rounded_on() {
         let free = Rules { cumulative: true, ..EVERYTHING };
         for rules in [free, Rules { cumulative: true, ..random_rules(&mut random) }] {
             for memory_bytes in memory_limits(&mut random, &every, rules) {
-                let limits = Limits { memory_bytes: Some(memory_bytes), ..limits };
+                let limits = Limits { memory_bytes: Some(memory_bytes), ..limits.clone() };
                 compare(&workload, &limits, rules, &every, &mut tally, &format!("rounded on, seed {seed}"));
             }
         }
@@ -284,7 +285,7 @@ fn finds_the_best_of_all_plans_of_wide_graphs() {
                 cumulative: false,
             };
             for memory_bytes in memory_limits(&mut random, &every, rules) {
-                let limits = Limits { memory_bytes: Some(memory_bytes), ..limits };
+                let limits = Limits { memory_bytes: Some(memory_bytes), ..limits.clone() };
                 compare(&workload, &limits, rules, &every, &mut tally, &format!("wide seed {seed}"));
             }
         }
@@ -339,7 +340,7 @@ fn absurd_figures_hide_nothing() {
         let rules = EVERYTHING;
         // Beside an absurd limit a few bytes are within rounding, and nothing is claimed.
         for memory_bytes in memory_limits(&mut random, &every, rules).into_iter().filter(|&bytes| bytes < 1e10) {
-            let limits = Limits { memory_bytes: Some(memory_bytes), ..limits };
+            let limits = Limits { memory_bytes: Some(memory_bytes), ..limits.clone() };
             compare(&workload, &limits, rules, &every, &mut tally, &format!("absurd seed {seed}"));
         }
     }

@@ -40,7 +40,7 @@ fn compare(name: &str, extra: Option<&str>, wanted: impl Fn(&str) -> bool, may_b
         let (id, set) = settings(&case.variant);
         let planner = planner::find(id).unwrap();
         let options = Options::parse(id, planner.options(), set.into_iter().chain(extra)).unwrap();
-        let problem = Problem { workload, limits: case.limits, options };
+        let problem = Problem { workload, limits: case.limits.clone(), options };
         let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         count += 1;
         let ours = score.map(|score| score.value);

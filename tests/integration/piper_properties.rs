@@ -13,7 +13,11 @@ use plantui::{
     run,
     workload::{DegreeProfile, Mode, Node, PiperProfile, Profile, Workload, piper::NodeProfile},
 };
-use std::{sync::Arc, thread, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    thread,
+    time::Duration,
+};
 
 const MODES: [&str; 4] = ["auto", "never", "always", "all-or-none"];
 
@@ -101,7 +105,7 @@ fn more_of_anything_is_never_worse() {
     for seed in 0..150 {
         let (workload, limits, settings) = random_problem(seed);
         let settings = as_str(&settings);
-        let before = objective(&problem(&workload, limits, &settings));
+        let before = objective(&problem(&workload, limits.clone(), &settings));
         feasible += usize::from(before.is_finite());
         for (kind, more) in [
             (LimitKind::Devices, f64::from(limits.devices + 1)),
@@ -126,7 +130,7 @@ fn the_objective_scales_with_time_and_not_with_the_unit_of_bytes() {
     for seed in 0..80 {
         let (workload, limits, settings) = random_problem(seed);
         let settings = as_str(&settings);
-        let before = objective(&problem(&workload, limits, &settings));
+        let before = objective(&problem(&workload, limits.clone(), &settings));
         for factor in [1e-6, 0.37, 2.0, 1e6] {
             let mut slower = workload.clone();
             each_mode(&mut slower, |mode| mode.time_s *= factor);
@@ -204,14 +208,14 @@ fn names_and_order_do_not_matter() {
     for seed in 0..120 {
         let (workload, limits, settings) = random_problem(seed);
         let settings = as_str(&settings);
-        let before = objective(&problem(&workload, limits, &settings));
+        let before = objective(&problem(&workload, limits.clone(), &settings));
         let mut random = Random(seed ^ 0x5eed);
         let mut renamed = workload.clone();
         for node in &mut renamed.nodes {
             *node = Node { id: plantui::workload::NodeId(-3 * node.id.0 + 1000), name: Some("layer".into()) };
         }
-        assert_eq!(objective(&problem(&renamed, limits, &settings)), before, "seed {seed}, renamed");
-        let after = objective(&problem(&shuffled(&workload, &mut random), limits, &settings));
+        assert_eq!(objective(&problem(&renamed, limits.clone(), &settings)), before, "seed {seed}, renamed");
+        let after = objective(&problem(&shuffled(&workload, &mut random), limits.clone(), &settings));
         assert!(close(after, before), "seed {seed}, {limits:?}, {settings:?}, shuffled: {before} becomes {after}");
     }
 }
@@ -229,9 +233,9 @@ fn a_wide_network_has_one_best_value_in_any_order() {
     };
     for seed in 0..2 {
         let wide = parallel_chains(4, 7, seed);
-        let before = plan(&problem(&wide, limits, &[]));
+        let before = plan(&problem(&wide, limits.clone(), &[]));
         assert!(matches!(before.status, Status::Optimal | Status::Infeasible), "{before:?}");
-        let after = plan(&problem(&shuffled(&wide, &mut Random(seed)), limits, &[]));
+        let after = plan(&problem(&shuffled(&wide, &mut Random(seed)), limits.clone(), &[]));
         assert_eq!((after.status, after.plan.is_some()), (before.status, before.plan.is_some()), "seed {seed}");
         if let (Some(before), Some(after)) = (before.objective, after.objective) {
             assert!(close(before, after), "seed {seed}: {before} becomes {after}");
@@ -267,7 +271,10 @@ fn the_plan_is_the_same_every_time_and_on_any_number_of_threads() {
     };
     for (seed, memory_bytes) in [(0, 30.0), (1, 60.0), (2, 1e6)] {
         let wide = parallel_chains(4, 5, seed);
-        check(&problem(&wide, Limits { memory_bytes: Some(memory_bytes), ..limits }, &[]), &format!("chains {seed}"));
+        check(
+            &problem(&wide, Limits { memory_bytes: Some(memory_bytes), ..limits.clone() }, &[]),
+            &format!("chains {seed}"),
+        );
     }
 }
 
@@ -334,7 +341,7 @@ fn a_large_network_has_a_plan_and_a_bound_before_the_search_begins() {
     ];
     for (planner, settings) in asked {
         let options = Options::parse(planner.info().id, planner.options(), settings.iter().copied()).unwrap();
-        let problem = Problem { workload: Arc::new(long.clone()), limits, options };
+        let problem = Problem { workload: Arc::new(long.clone()), limits: limits.clone(), options };
         // The deadline only ends what would never end.
         let search = Search::new(Some(Duration::from_secs(60)), 0);
         let watched = search.clone();
@@ -369,7 +376,7 @@ fn too_many_sets_give_a_valid_plan_and_say_so() {
         bandwidth_bytes_per_s: Some(20.0),
         ..Limits::NEUTRAL
     };
-    let outcome = plan(&problem(&workload, limits, &[]));
+    let outcome = plan(&problem(&workload, limits.clone(), &[]));
     assert_eq!(outcome.status, Status::Feasible);
     assert!(outcome.notes.iter().any(|note| note.contains(&MOST_SETS.to_string())), "{:?}", outcome.notes);
     assert!(outcome.lower_bound.unwrap() <= outcome.objective.unwrap());
@@ -398,14 +405,14 @@ fn simple(n: usize, edges: &[(u32, u32)]) -> Workload {
     assemble(edges.to_vec(), vec![1.0; edges.len()], nodes)
 }
 
-const PLENTY: Limits = Limits {
+static PLENTY: LazyLock<Limits> = LazyLock::new(|| Limits {
     cpus: 0,
     devices: 4,
     memory_bytes: Some(1e9),
     microbatches: 12,
     bandwidth_bytes_per_s: Some(1e12),
     ..Limits::NEUTRAL
-};
+});
 
 #[test]
 fn one_node_is_replicated_as_often_as_pays() {
@@ -421,18 +428,18 @@ fn graphs_without_edges_and_in_parts_are_planned() {
     // Times 1, 2, 3, 4 on two devices without replicas: 1 + 4 against 2 + 3 where nothing holds them together.
     let two = PLENTY.with(LimitKind::Devices, 2.0);
     let alone = ["data_parallel=false"];
-    assert!(close(objective(&problem(&simple(4, &[]), two, &alone)), 5.0));
+    assert!(close(objective(&problem(&simple(4, &[]), two.clone(), &alone)), 5.0));
     let parts = simple(4, &[(0, 3), (1, 2)]);
-    assert!((objective(&problem(&parts, two, &alone)) - 5.0).abs() < 1e-9);
+    assert!((objective(&problem(&parts, two.clone(), &alone)) - 5.0).abs() < 1e-9);
     // In a chain only 1 + 2 + 3 against 4 is left.
-    assert!((objective(&problem(&simple(4, &chain(4)), two, &alone)) - 6.0).abs() < 1e-9);
+    assert!((objective(&problem(&simple(4, &chain(4)), two.clone(), &alone)) - 6.0).abs() < 1e-9);
 }
 
 #[test]
 fn nodes_that_take_no_time_and_hold_no_parameters_are_planned() {
     let mut idle = simple(5, &chain(5));
     each_mode(&mut idle, |mode| (mode.time_s, mode.parameters) = (0.0, 0.0));
-    let outcome = plan(&problem(&idle, PLENTY, &[]));
+    let outcome = plan(&problem(&idle, PLENTY.clone(), &[]));
     assert_eq!((outcome.status, outcome.objective), (Status::Optimal, Some(0.0)));
     // Memory for one node on each device: the cuts cost what crosses them, a byte each way on either side.
     let tight = Limits {
@@ -464,7 +471,7 @@ fn extreme_limits_are_kept() {
     let outcome = plan(&problem(&workload, most, &[]));
     assert!((outcome.objective.unwrap() - total / 10_000.0).abs() < 1e-6);
     assert_eq!(objective(&problem(&workload, PLENTY.with(LimitKind::Memory, 1e300), &[])), {
-        objective(&problem(&workload, PLENTY, &[]))
+        objective(&problem(&workload, PLENTY.clone(), &[]))
     });
     // Bytes so dear that one stage on one device is best.
     assert_eq!(objective(&problem(&workload, PLENTY.with(LimitKind::Bandwidth, 1e-9), &[])), total);

@@ -33,7 +33,7 @@ fn of_planner(name: &str, workload: Arc<Workload>, id: &str, overrides: &GivenLi
     let planner = planner::find(id).expect("the planner is there");
     let limits = family::resolve(&workload, overrides).expect("all limits are given");
     let options = Options::parse(id, planner.options(), settings.iter().copied()).expect("the options are known");
-    let problem = Problem { workload: workload.clone(), limits, options };
+    let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };
     let (outcome, _) = run::plan(planner, &problem, &Search::default()).unwrap();
     let plan = outcome.plan.unwrap_or_else(|| panic!("{name}: {id} finds a plan"));
     Case { name: format!("{name} by {id}"), workload, limits, plan }
@@ -43,6 +43,7 @@ fn of_planner(name: &str, workload: Arc<Workload>, id: &str, overrides: &GivenLi
 fn cases() -> Vec<Case> {
     let none = GivenLimits::default();
     let layers = none
+        .clone()
         .on(Some(Machines::parse("4,4").expect("two machines")))
         .with(LimitKind::Batch, 64)
         .with(LimitKind::Memory, 64e9);

@@ -135,7 +135,7 @@ fn bandwidth_is_found_to_a_percent_and_what_fails_fails() {
 fn where_the_answer_is_not_monotone_every_value_below_it_was_asked() {
     let planner = planner::find("piper").unwrap();
     let limits = Limits { devices: 8, ..family::resolve(&workload::builtin(), &Default::default()).unwrap() };
-    let problem = problem(planner, workload::builtin(), Limits { microbatches: 48, ..limits });
+    let problem = problem(planner, workload::builtin(), Limits { microbatches: 48, ..limits.clone() });
     for (least, goal) in [(LimitKind::Devices, "throughput>=4/s"), (LimitKind::Microbatches, "bubble<=30%")] {
         let question = question(&problem, planner, least, goal);
         let sought = ask(planner, &problem, &question);
@@ -158,7 +158,7 @@ fn a_heuristic_is_swept_and_says_so() {
     std::fs::write(&path, text).unwrap();
     let workload = workload::load(&path).unwrap();
     let limits = family::resolve(&workload, &Default::default()).unwrap();
-    let problem = problem(planner, workload, Limits { devices: 3, memory_bytes: None, ..limits });
+    let problem = problem(planner, workload, Limits { devices: 3, memory_bytes: None, ..limits.clone() });
     let best = value(planner, &problem, LimitKind::Devices, 3.0);
     let question = question(&problem, planner, LimitKind::Devices, &format!("max_load<={best}"));
     let sought = ask(planner, &problem, &question);

@@ -196,7 +196,7 @@ fn the_check_tells_what_engines_refuse_and_what_is_no_longer_the_configuration()
     assert!(moved.iter().any(|v| matches!(v, Violation::NotConfigured { stage: 1, .. })), "{moved:?}");
     let kept = broken(&|plan| plan.stages[2].choices[0] = Choice::Keep);
     assert!(matches!(kept[..], [Violation::NotConfigured { stage: 3, .. }]), "{kept:?}");
-    let tight = plantui::cluster::Limits { memory_bytes: Some(10e9), ..limits };
+    let tight = plantui::cluster::Limits { memory_bytes: Some(10e9), ..limits.clone() };
     let full = family::check(&workload, &tight, &plan).violations;
     assert!(full.iter().all(|v| matches!(v, Violation::OutOfMemory { .. })) && !full.is_empty(), "{full:?}");
     // Stages alone tell a configuration, too.

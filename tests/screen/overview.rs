@@ -74,7 +74,7 @@ fn every_family_has_its_picture() {
 fn request_again(request: &ScreenRequest) -> ScreenRequest {
     let mut again = crate::request(request.workload.clone());
     again.planner.clone_from(&request.planner);
-    again.overrides = request.overrides;
+    again.overrides = request.overrides.clone();
     again
 }
 

@@ -54,7 +54,7 @@ fn thousands_of_devices_stay_readable_and_arcs_leave_the_map_its_rows() {
 fn request_again(first: &ScreenRequest) -> ScreenRequest {
     let mut again = request(Arc::clone(&first.workload));
     again.planner.clone_from(&first.planner);
-    again.overrides = first.overrides;
+    again.overrides = first.overrides.clone();
     again
 }
 

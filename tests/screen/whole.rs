@@ -58,7 +58,7 @@ fn kinds() -> Vec<Kind> {
 fn planned(kind: &Kind, (theme, depth): (&str, Depth)) -> Offscreen {
     let mut request = ScreenRequest { planner: kind.planner.into(), ..request(Arc::clone(&kind.workload)) };
     request.settings = kind.settings.iter().map(ToString::to_string).collect();
-    request.overrides = kind.overrides;
+    request.overrides = kind.overrides.clone();
     request.theme = theme.into();
     request.depth = depth;
     request.deadline = Some(Duration::from_secs(1));

@@ -304,7 +304,7 @@ impl Topology {
 
     /// How the devices sit in machines.
     pub fn machines(&self) -> Machines {
-        self.machines
+        self.machines.clone()
     }
 
     /// The machine of a device.

@@ -6,7 +6,7 @@
 use crate::cluster::{Links, Machines, PUBLISHED_LINKS};
 
 /// A cluster of the evaluation, with the three speeds that its links are published with.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PublishedCluster {
     /// What `--topology` calls it.
     pub id: &'static str,
@@ -25,21 +25,21 @@ pub static PUBLISHED: [PublishedCluster; 3] = [
     PublishedCluster {
         id: "dapple-a",
         name: "2 servers with 8 V100 on NVLink each, 25 Gb/s Ethernet between them",
-        machines: Machines::even(2, 8),
+        machines: Machines::fixed(&[8; 2]),
         links: PUBLISHED_LINKS,
         memory_bytes: 16e9,
     },
     PublishedCluster {
         id: "dapple-b",
         name: "16 servers with one V100 each, 25 Gb/s Ethernet",
-        machines: Machines::even(16, 1),
+        machines: Machines::fixed(&[1; 16]),
         links: PUBLISHED_LINKS,
         memory_bytes: 16e9,
     },
     PublishedCluster {
         id: "dapple-c",
         name: "16 servers with one V100 each, 10 Gb/s Ethernet",
-        machines: Machines::even(16, 1),
+        machines: Machines::fixed(&[1; 16]),
         links: Links { in_machine: 25e9, between_machines: 0.4e9, all_reduce: 1.2e9 },
         memory_bytes: 16e9,
     },

@@ -334,7 +334,7 @@ fn candidates(
     let options = Options::parse(planner.info().id, planner.options(), settings.iter().map(String::as_str));
     let options = options.expect("the planner takes these options");
     let best = if planner.can_plan(workload).is_ok() {
-        let problem = Problem { workload: Arc::new(workload.clone()), limits: *limits, options };
+        let problem = Problem { workload: Arc::new(workload.clone()), limits: limits.clone(), options };
         let found = search.quiet();
         let planned = planner.plan(&problem, &found).plan;
         planned.or_else(|| found.incumbent().map(|best| best.plan.clone()))

@@ -96,7 +96,8 @@ mod tests {
         let workload = std::sync::Arc::new(workload::load_bytes(bytes, "alexnet.json", "alexnet").unwrap());
         let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
         let pase = planner::find("pase").unwrap();
-        let problem = Problem { workload: workload.clone(), limits, options: Options::defaults(pase.options()) };
+        let problem =
+            Problem { workload: workload.clone(), limits: limits.clone(), options: Options::defaults(pase.options()) };
         let (outcome, score) = run::plan(pase, &problem, &Search::default()).unwrap();
         let (mut plan, score) = (outcome.plan.unwrap(), score.unwrap());
         let used = of(&workload, &limits, &plan).unwrap();

@@ -280,7 +280,7 @@ impl Hunt<'_> {
     /// What the published planner finds, where its tables hold so many devices.
     fn published(&self) -> Published {
         let quiet = self.search.quiet();
-        let (machines, batch) = (self.limits.machines, self.limits.samples());
+        let (machines, batch) = (self.limits.machines.clone(), self.limits.samples());
         let model = HpgoModel::new(self.states, machines, batch, self.limits.memory(), self.model, Faults::KEPT);
         let data_parallel = data_parallel(&model);
         if self.limits.devices > placement::MOST {

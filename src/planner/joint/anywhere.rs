@@ -161,7 +161,7 @@ impl Asked<'_> {
                     continue;
                 }
                 self.search.report_fraction((2 * i + j) as f64 / rounds);
-                let outcome = self.piper(piper, stages, warm_up, self.limits);
+                let outcome = self.piper(piper, stages, warm_up, self.limits.clone());
                 found(PIPER, &outcome);
                 before = outcome.plan;
             }
@@ -171,7 +171,7 @@ impl Asked<'_> {
                 return;
             }
             let options = Options::defaults(planner.options());
-            let problem = Problem { limits: self.limits, options, ..self.problem.clone() };
+            let problem = Problem { limits: self.limits.clone(), options, ..self.problem.clone() };
             found(planner.info().id, &planner.plan(&problem, &self.search.quiet()));
         }
     }

@@ -429,7 +429,7 @@ impl<'a> Run<'a> {
         let free = if self.converted { None } else { self.machines().into_iter().next() };
         let free = free.map(|machine| Machine { memory: f64::INFINITY, ..machine });
         let mut least = f64::INFINITY;
-        let limits = Limits { memory_bytes: None, ..self.problem.limits };
+        let limits = Limits { memory_bytes: None, ..self.problem.limits.clone() };
         if let Some(free) = &free {
             let points = self.points().0.into_iter();
             for partition in points.flat_map(|point| candidates(&self.fine, free, point, self.search)) {

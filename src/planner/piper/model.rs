@@ -133,7 +133,7 @@ impl<'a> PiperModel<'a> {
             sets,
             degrees,
             replicas,
-            limits: *limits,
+            limits: limits.clone(),
             most_replicas,
             device_seconds,
             by_device_seconds,

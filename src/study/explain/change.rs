@@ -132,7 +132,11 @@ mod tests {
     fn moved_limits_are_called_as_people_call_them() {
         let (memory_bytes, bandwidth_bytes_per_s) = (Some(8.0 * f64::from(1 << 30)), Some(25e9));
         let limits = Limits { devices: 64, memory_bytes, bandwidth_bytes_per_s, ..Limits::NEUTRAL };
-        let problem = Problem { workload: Arc::new(crate::workload::builtin()), limits, options: Options::default() };
+        let problem = Problem {
+            workload: Arc::new(crate::workload::builtin()),
+            limits: limits.clone(),
+            options: Options::default(),
+        };
         let label = |kind, value| Change::Limit(kind, value).label(&problem);
         assert_eq!(label(LimitKind::Devices, 72.0), "+8 devices");
         assert_eq!(label(LimitKind::Devices, 63.0), "-1 device");

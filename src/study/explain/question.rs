@@ -96,7 +96,7 @@ impl List<'_> {
     }
 
     fn better_limits(&mut self) {
-        let limits = self.base.problem.limits;
+        let limits = self.base.problem.limits.clone();
         let kinds = self.limiting();
         if kinds.contains(&LimitKind::Devices) {
             let devices = f64::from(limits.devices);
@@ -119,7 +119,7 @@ impl List<'_> {
     }
 
     fn what_binds(&mut self) {
-        let (limits, kinds) = (self.base.problem.limits, self.limiting());
+        let (limits, kinds) = (self.base.problem.limits.clone(), self.limiting());
         if kinds.contains(&LimitKind::Memory) {
             self.ask(Topic::Binds(CauseKind::Memory), Change::FREE_MEMORY);
         }
@@ -173,7 +173,7 @@ impl List<'_> {
     }
 
     fn worse_limits(&mut self) {
-        let limits = self.base.problem.limits;
+        let limits = self.base.problem.limits.clone();
         for kind in self.limiting() {
             let value = limits.get(kind);
             match kind {

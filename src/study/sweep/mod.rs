@@ -78,11 +78,12 @@ impl Sweep {
         let mut points = vec![];
         for (place, workload) in workloads.iter().enumerate() {
             // What a topology says of limits counts where nothing else does.
-            let wired = |series: &Series| series.wiring.as_ref().map_or(*rest, |wiring| rest.or(&wiring.limits));
+            let wired =
+                |series: &Series| series.wiring.as_ref().map_or_else(|| rest.clone(), |wiring| rest.or(&wiring.limits));
             let all = series.iter().map(|series| combinations(workload, values, &wired(series)));
             let all = all.collect::<Result<Vec<_>, _>>()?;
             for at in 0..all.first().map_or(0, Vec::len) {
-                points.extend((0..all.len()).map(|s| Point { workload: place, series: s, limits: all[s][at] }));
+                points.extend((0..all.len()).map(|s| Point { workload: place, series: s, limits: all[s][at].clone() }));
             }
         }
         let axes = values.iter().filter(|values| values.is_axis()).map(|values| values.kind).collect();
@@ -114,13 +115,13 @@ fn combinations(
     values: &[Values],
     rest: &GivenLimits,
 ) -> Result<Vec<Limits>, (String, MissingLimit)> {
-    let mut all = vec![*rest];
+    let mut all = vec![rest.clone()];
     for Values { kind, values } in values.iter().rev() {
         let with = |mut overrides: GivenLimits, value: f64| {
             overrides.set(*kind, Some(value));
             overrides
         };
-        all = all.iter().flat_map(|overrides| values.iter().map(|&value| with(*overrides, value))).collect();
+        all = all.iter().flat_map(|overrides| values.iter().map(|&value| with(overrides.clone(), value))).collect();
     }
     let resolved = all.iter().map(|overrides| family::resolve(workload, overrides));
     resolved.map(|limits| limits.map_err(|missing| (workload.source.clone(), missing))).collect()

@@ -79,7 +79,7 @@ fn tasks(sweep: &Sweep, wanted: &[usize]) -> Vec<Task> {
 fn problem(sweep: &Sweep, point: &Point) -> Problem {
     Problem {
         workload: sweep.workloads[point.workload].clone(),
-        limits: point.limits,
+        limits: point.limits.clone(),
         options: sweep.series[point.series].options.clone(),
     }
 }
@@ -197,9 +197,9 @@ mod tests {
         let found = Mutex::new(BTreeMap::new());
         let wanted: Vec<usize> = (0..sweep.points.len()).collect();
         run(&sweep, &wanted, None, &Search::default(), &|place, answer| {
-            let Point { series, limits, .. } = sweep.points[place];
+            let Point { series, limits, .. } = &sweep.points[place];
             assert_eq!(answer.fault.is_some(), answer.why.contains("a bug of plantui"), "{answer:?}");
-            found.lock().unwrap().insert((series, limits.devices), answer.fault);
+            found.lock().unwrap().insert((*series, limits.devices), answer.fault);
         });
         found.into_inner().unwrap()
     }

@@ -194,7 +194,7 @@ impl Model {
         let Of { shown, setup } = of.clone();
         let planner = self.planners.iter().copied().find(|planner| planner.info().id == shown.planner.id);
         let problem =
-            Problem { workload: shown.workload.clone(), limits: shown.limits, options: shown.options.clone() };
+            Problem { workload: shown.workload.clone(), limits: shown.limits.clone(), options: shown.options.clone() };
         let base = planner.and_then(|planner| Base::new(planner, &problem, &shown.outcome, shown.score.as_ref()));
         let Some(base) = base.map(Arc::new) else { return vec![] };
         let mut questions = base.quick_questions();

@@ -53,7 +53,7 @@ pub fn text(workload: &Workload) -> String {
             let (provenance, assumptions) =
                 provenance.map_or_else(Default::default, |made| (made.made_by, made.assumptions));
             let names = workload.nodes.iter().map(crate::workload::Node::label).collect();
-            let limits = workload.limits;
+            let limits = workload.limits.clone();
             let profile = profile.clone();
             return operators::text(&OperatorFile { names, profile, limits, provenance, assumptions });
         }

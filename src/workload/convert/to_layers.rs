@@ -51,6 +51,6 @@ pub fn to_layers(workload: &Workload) -> Result<Conversion, NotConverted> {
         notes.push("forward is a third of the time where the profile gives only the sum".into());
     }
     let profile = Profile::Layers(LayerProfile { nodes });
-    let layers = with_profile(workload, Format::PipeDream, profile, workload.limits);
+    let layers = with_profile(workload, Format::PipeDream, profile, workload.limits.clone());
     Ok(Conversion { workload: layers, members, choices, assumptions: notes })
 }

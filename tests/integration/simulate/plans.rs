@@ -172,7 +172,7 @@ fn a_stage_takes_the_same_time_in_whatever_order_its_nodes_are_listed() {
         GivenLimits::default().with(LimitKind::Devices, 64).with(LimitKind::Memory, 8.0 * f64::from(1 << 30));
     let limits = family::resolve(&workload, &overrides).unwrap();
     let options = Options::defaults(planner.options());
-    let problem = Problem { workload: workload.clone(), limits, options };
+    let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };
     let plan = run::plan(planner, &problem, &Search::default()).unwrap().0.plan.unwrap();
     let mut listed = plan.clone();
     for stage in &mut listed.stages {
@@ -202,7 +202,7 @@ fn published_bert_plans_simulate_as_checked() {
             .with(LimitKind::Memory, memory_gib * f64::from(1 << 30));
         let limits = family::resolve(&workload, &overrides).unwrap();
         let options = Options::defaults(planner.options());
-        let problem = Problem { workload: workload.clone(), limits, options };
+        let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };
         let (outcome, score) = run::plan(planner, &problem, &Search::default()).unwrap();
         let (plan, score) = (outcome.plan.unwrap(), score.unwrap());
         let pipeline = family::pipeline(&workload, &limits, &plan, &SimulatorSettings::default());

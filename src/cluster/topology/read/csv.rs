@@ -103,11 +103,17 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     let vertex = |device: usize| Vertex {
         name: names.get(device).cloned().unwrap_or_else(|| format!("gpu{device}")),
         kind: VertexKind::Device,
-        machine: remarks.machines.and_then(|(_, machines)| machines.machine_of(device as u32)).map(|m| m as u32),
+        machine: remarks
+            .machines
+            .as_ref()
+            .and_then(|(_, machines)| machines.machine_of(device as u32))
+            .map(|m| m as u32),
     };
-    if let Some((line, machines)) = remarks.machines.filter(|(_, machines)| machines.devices() as usize != devices) {
+    if let Some((line, machines)) =
+        remarks.machines.as_ref().filter(|(_, machines)| machines.devices() as usize != devices)
+    {
         let problem = format!("tells of {} devices, and the matrix of {devices}", machines.devices());
-        return refuse(line, problem, "give every device a machine");
+        return refuse(*line, problem, "give every device a machine");
     }
     let mut links = vec![];
     for a in 0..devices {

@@ -130,7 +130,7 @@ impl Planner for Hpgo {
         };
         let speedup = SpeedupModel { linear, ..speedup };
         let model = |states| {
-            HpgoModel::new(states, limits.machines, limits.samples(), limits.memory(), speedup, faults(options))
+            HpgoModel::new(states, limits.machines.clone(), limits.samples(), limits.memory(), speedup, faults(options))
         };
         let few = (states.len() > settings::MANY).then(|| states.thinned(settings::FEW));
         let first = few.as_ref().and_then(|few| {

@@ -288,7 +288,7 @@ impl Chain<'_> {
 
     /// The fewest devices with which the memory suffices; the inner option is `None` if no number does.
     fn fewest_devices(&self, search: &Search) -> Option<Option<u32>> {
-        let many = Limits { devices: MOST_DEVICES, ..*self.limits };
+        let many = Limits { devices: MOST_DEVICES, ..self.limits.clone() };
         let mut fewest: Option<u32> = None;
         for t in self.degrees(&many) {
             let Some(costs) = self.costs(t) else { continue };

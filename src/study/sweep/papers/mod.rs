@@ -270,7 +270,7 @@ const HEEDLESS: &str = "placement-one";
 /// Accelerators enough for every split of a human expert: the published tables limit neither them nor their memory.
 const MOST_OF_EXPERTS: u32 = 16;
 
-fn without_memory(limits: Limits) -> Limits {
+fn without_memory(limits: &Limits) -> Limits {
     limits.with(LimitKind::Memory, f64::INFINITY)
 }
 
@@ -287,8 +287,8 @@ fn placement(folder: &Path, inputs: &[&str], lines: &[&str], expert: &str) -> Re
         let one = grid(vec![Arc::new(workload)], lines, &[], &GivenLimits::default())?;
         sweep.points.extend(one.points.iter().map(|point| {
             let heedless = one.series[point.series].planner.info().id == HEEDLESS;
-            let limits = if heedless { without_memory(point.limits) } else { point.limits };
-            Point { workload: place, limits, ..*point }
+            let limits = if heedless { without_memory(&point.limits) } else { point.limits.clone() };
+            Point { workload: place, series: point.series, limits }
         }));
         sweep.workloads.extend(one.workloads);
         if let Some(split) = expert_split(&root, input) {
@@ -296,7 +296,7 @@ fn placement(folder: &Path, inputs: &[&str], lines: &[&str], expert: &str) -> Re
             human.options.set("split", OptionValue::File(split));
             let last = sweep.points[sweep.points.len() - 1].clone();
             let devices = f64::from(last.limits.devices.max(MOST_OF_EXPERTS));
-            let limits = without_memory(last.limits).with(LimitKind::Devices, devices);
+            let limits = without_memory(&last.limits).with(LimitKind::Devices, devices);
             sweep.points.push(Point { series: sweep.series.len(), limits, ..last });
             sweep.series.push(human);
         }

@@ -188,7 +188,7 @@ fn between_stages(shown: &ShownRun, plan: &Plan) -> Wiring {
 
 /// Between machines what stages on them send one another; `None` where there is one machine, or many.
 fn between_machines(shown: &ShownRun, plan: &Plan) -> Option<Wiring> {
-    let machines = shown.limits.machines;
+    let machines = &shown.limits.machines;
     let sizes = machines.sizes();
     if !(2..=MACHINES).contains(&sizes.len()) {
         return None;

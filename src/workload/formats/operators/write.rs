@@ -29,7 +29,7 @@ pub fn text(file: &OperatorFile) -> String {
     head.insert("schema".into(), json!(SCHEMA));
     head.insert("provenance".into(), json!(file.provenance));
     head.insert("assumptions".into(), json!(file.assumptions));
-    let limits = file.limits;
+    let limits = &file.limits;
     head.extend(limits.devices().map(|devices| ("devices".to_string(), json!(devices))));
     for (field, value) in [
         ("memory", limits.memory_bytes()),
