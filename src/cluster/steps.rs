@@ -21,17 +21,6 @@ impl LimitKind {
     /// along the sizes that exist, microbatches along numbers with many divisors.
     pub fn step(self, value: f64, up: bool, large: bool) -> f64 {
         match self {
-            LimitKind::Devices | LimitKind::Cpus => {
-                // A file that plans on CPUs alone has no accelerator to take away.
-                let fewest = if self == LimitKind::Cpus { 0.0 } else { value.min(1.0) };
-                let next = match (up, large) {
-                    (true, false) => value + 1.0,
-                    (false, false) => value - 1.0,
-                    (true, true) => (value * 2.0).max(1.0),
-                    (false, true) => (value / 2.0).floor(),
-                };
-                next.clamp(fewest, f64::from(MOST_DEVICES))
-            }
             LimitKind::Memory => {
                 let unit = if units::is_decimal(value) { 1e9 } else { GIB };
                 along(&MEMORY_STEPS, unit, value, up, if large { 3 } else { 1 })
@@ -50,6 +39,18 @@ impl LimitKind {
                 let factor = if large { 4.0 } else { 2.0 };
                 let next = if up { value * factor } else { (value / factor).floor() };
                 next.clamp(1.0, f64::from(MOST_BATCH))
+            }
+            // Devices, CPUs, and what nobody says more about.
+            _ => {
+                // A file that plans on CPUs alone has no accelerator to take away.
+                let fewest = if self == LimitKind::Cpus { 0.0 } else { value.min(1.0) };
+                let next = match (up, large) {
+                    (true, false) => value + 1.0,
+                    (false, false) => value - 1.0,
+                    (true, true) => (value * 2.0).max(1.0),
+                    (false, true) => (value / 2.0).floor(),
+                };
+                next.clamp(fewest, f64::from(MOST_DEVICES))
             }
         }
     }
