@@ -113,7 +113,7 @@ impl MapArgs {
             notice::hint("`plantui check` lists everything that is wrong with it");
             return Ok(Ending::NoPlan);
         }
-        let mapped = match self.mapped(workload, limits, &loaded.plan, &given)? {
+        let mapped = match self.mapped(workload, &limits, &loaded.plan, &given)? {
             Ok(mapped) => mapped,
             Err(why) => {
                 notice::error(&why);
@@ -130,7 +130,7 @@ impl MapArgs {
     fn mapped(
         &self,
         workload: Workload,
-        limits: Limits,
+        limits: &Limits,
         plan: &Plan,
         given: &Given,
     ) -> Result<Result<OnTopology, String>, Failure> {
@@ -144,7 +144,7 @@ impl MapArgs {
         };
         let topology = given.topology();
         let found =
-            map_plan(&workload, &limits, plan, given.wired(), (consider, &settings, Keep::Found), &Search::default());
+            map_plan(&workload, limits, plan, given.wired(), (consider, &settings, Keep::Found), &Search::default());
         let mapped = match found {
             Ok(mapped) => mapped,
             Err(error @ PlanError::NoStages) => {
@@ -155,7 +155,7 @@ impl MapArgs {
             }
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let on = GivenLimits::from(&limits)
+        let on = GivenLimits::from(limits)
             .with(LimitKind::Devices, topology.devices() as u32)
             .on(Some(topology.machines()).filter(|_| family::of(&workload).on_machines()));
         let limits = family::resolve(&workload, &on).map_err(|missing| missing.of(&workload.source))?;

@@ -7,19 +7,17 @@ const FULL: f64 = 0.95;
 
 /// A warning where the fullest device of a valid plan is almost full, for people.
 pub(crate) fn warning(score: &Score, limits: &Limits) -> Option<String> {
-    if limits.memory_bytes.is_none() {
-        return None;
-    }
+    let limit = limits.memory_bytes?;
     let bytes = score.peak_memory_bytes();
     let stage = score.stages.iter().position(|stage| stage.memory_bytes >= bytes)?;
-    let share = bytes / limits.memory_limit();
+    let share = bytes / limit;
     (share > FULL).then(|| {
         format!(
             "stage {} takes {} of the {} on each of its devices ({}); allocator, communication and context need room too: plan \
              with less --memory",
             stage + 1,
-            units::bytes_beside(bytes, limits.memory_limit()),
-            units::bytes_exact(limits.memory_limit()),
+            units::bytes_beside(bytes, limit),
+            units::bytes_exact(limit),
             units::percent(share)
         )
     })

@@ -174,7 +174,7 @@ fn the_dp_finds_the_optimum_of_every_small_graph() {
                 } else {
                     *seen.entry("linearised finds none").or_default() += 1;
                 }
-                let no_memory = PlacementLimits { memory_bytes: f64::INFINITY, ..limits.clone() };
+                let no_memory = PlacementLimits { memory_bytes: f64::INFINITY, ..*limits };
                 let roomy = dp::plan(dag, profile, &no_memory, &options, &Search::default()).max_load.unwrap();
                 assert!(roomy <= value + 1e-9);
                 *seen.entry(if roomy < value - 1e-9 { "memory binds" } else { "memory is ample" }).or_default() += 1;
