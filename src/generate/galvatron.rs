@@ -72,6 +72,7 @@ pub fn sibling(file_name: &str) -> Option<String> {
 ///
 /// # Errors
 /// [`GenerateError`] with file and entry where the profile lacks or contradicts something.
+// Long: one walk over the two files, entry by entry, each refused where it stands.
 pub fn workload(profile: &Profile<'_>, asked: &Asked, command_line: &str) -> Result<String, GenerateError> {
     let times = File::read(profile.times)?;
     let memory = File::read(profile.memory)?;

@@ -48,6 +48,7 @@ pub(super) enum End {
 ///
 /// # Errors
 /// If threads or signal handlers cannot be made, or the terminal fails.
+// Long: every source of events stands here, so that their order can be seen.
 pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<End> {
     let mut worker = Worker::start()?;
     let keys = read_keys(late)?;

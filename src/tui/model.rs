@@ -284,6 +284,7 @@ impl Model {
     ///
     /// # Errors
     /// What of the request cannot be met.
+    // Long: every field once.
     pub(super) fn new(request: ScreenRequest) -> Result<Self, ScreenError> {
         let planner = request.planners.iter().position(|p| p.info().id == request.planner).ok_or_else(|| {
             let known: Vec<&str> = request.planners.iter().map(|p| p.info().id).collect();

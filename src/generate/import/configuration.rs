@@ -136,6 +136,7 @@ impl Configuration {
 ///
 /// # Errors
 /// [`LoadError`] naming the value that cannot be read or that no plan here can hold, and the repair.
+// Long: one entry of the configuration after the other, in the order in which they depend on one another.
 pub fn read(
     text: &str,
     source: &str,

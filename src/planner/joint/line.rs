@@ -200,6 +200,7 @@ impl StageCost {
 
 impl Costs {
     /// `None` if a node does not offer the degree, or the option leaves it no way to run.
+    // Long: one pass over the layers fills all tables that the search reads.
     pub(super) fn new(
         dag: &Dag,
         profile: &PiperProfile,

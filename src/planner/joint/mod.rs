@@ -179,6 +179,7 @@ struct Best {
 }
 
 impl Task<'_> {
+    // Long: the searches in the order in which each gives the next its best plan and bound.
     fn plan(&self) -> Outcome {
         let dag = &self.workload.dag;
         let engine = match self.settings.engine {

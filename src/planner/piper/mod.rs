@@ -207,6 +207,7 @@ impl Start {
     }
 }
 
+// Long: first plan, bounds, questions and what is told of them, in that order.
 fn plan(
     workload: &Workload,
     profile: &PiperProfile,

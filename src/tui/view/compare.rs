@@ -243,6 +243,7 @@ fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &mut Model, columns: &C
     }
 }
 
+// Long: a row from its left to its right.
 fn row_spans(
     model: &Model,
     row: Row,

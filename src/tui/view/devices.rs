@@ -317,6 +317,7 @@ fn hue(model: &Model, plan: &Plan, stage: usize) -> Style {
     Style::new().fg(shades.color(shades.stage(stage, plan.stages.len())))
 }
 
+// Long: a row from its left to its right, one arm for each kind.
 fn row_spans(
     row: DeviceRow,
     model: &Model,

@@ -166,6 +166,7 @@ fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, see
     frame.render_widget(Line::from(spans), line);
 }
 
+// Long: one arm for each kind of row.
 fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, row: PanelRow) {
     let here = index == model.panel_cursor;
     let selected = here && model.focus == Focus::Panel;

@@ -23,6 +23,7 @@ use crate::{
 ///
 /// # Errors
 /// A reason a user can act on: the profile is another, or an accelerator cannot run a node.
+// Long: one pass over nodes and edges, which share their sums.
 pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Result<Conversion, NotConverted> {
     let profile = workload.placement().ok_or(NotConverted::NoPlacement)?;
     if let Some(node) = profile.nodes.iter().position(|node| !node.supported) {

@@ -26,6 +26,7 @@ pub enum Mode {
 ///
 /// # Errors
 /// A reason a user can act on: the profile is another, or a node has no mode at degree 1.
+// Long: one pass over nodes and edges, which share their sums.
 pub fn to_placement(
     workload: &Workload,
     mode: Mode,

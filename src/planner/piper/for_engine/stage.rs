@@ -207,6 +207,7 @@ impl Ways<'_, '_> {
     }
 
     /// The cheapest choice of layers that recompute: its load, and the choice if it is wanted.
+    // Long: the rules of the engines for recomputation stand side by side, on the same sums.
     fn cheapest(&mut self, first: usize, last: usize, y: u32, most: f64, choose: bool) -> Option<(f64, Vec<bool>)> {
         let key = (first as u32, last as u32, y);
         let d = f64::from(self.d);

@@ -60,6 +60,7 @@ struct Walker<'a> {
 
 /// Walks from a start; the best admissible assignment it saw, with its value. `found` is called with every improvement on
 /// `known`. Heeds cancellation every few hundred candidates.
+// Long: one loop, whose state would be the parameters of whatever is taken out of it.
 pub(crate) fn anneal(
     ground: &Ground<'_>,
     start: &[u32],

@@ -176,55 +176,8 @@ pub fn search(
     let order = order(dag, profile, &partition);
     let ground = Ground { model, convexity: convexity.as_ref(), order: &order };
     let mut pool: Vec<Vec<u32>> = vec![best.as_ref().map_or(fallback, |(_, device)| device.clone())];
-    let mut exhausted = false;
-    let mut rounds = 0;
-    for round in 0..rounds_asked {
-        let value = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
-        if handle.cancelled() || closed(value, bounds.proven) {
-            break;
-        }
-        rounds += 1;
-        if round == 0 && model.len() <= MOST_BRANCHED {
-            match whole_search(model, convexity.as_ref(), value, settings.branches, handle) {
-                Exhausted::NothingBetter => exhausted = true,
-                Exhausted::Better(value, device) => {
-                    published.offer(value, &device);
-                    best = Some((value, device));
-                    exhausted = true;
-                }
-                Exhausted::GaveUp(Some((value, device))) => {
-                    published.offer(value, &device);
-                    best = Some((value, device));
-                }
-                Exhausted::GaveUp(None) => {}
-            }
-            if exhausted {
-                break;
-            }
-        }
-        let proven = bounds.proven;
-        let (walked, ()) = rayon::join(
-            || walk_round(&ground, settings, &pool, &best, round, proven, handle, &published),
-            || {
-                if let Some((value, _)) = &best {
-                    for _ in 0..settings.proofs {
-                        bounds.tighten(*value, handle);
-                        handle.report_bound(bounds.proven);
-                    }
-                }
-            },
-        );
-        for (value, device) in walked.iter().flatten() {
-            if best.as_ref().is_none_or(|(known, _)| value < known) {
-                best = Some((*value, device.clone()));
-            }
-        }
-        let ended: Vec<Vec<u32>> = walked.into_iter().flatten().map(|(_, device)| device).collect();
-        if !ended.is_empty() {
-            pool = ended;
-        }
-        handle.report_fraction((round + 1) as f64 / settings.rounds as f64);
-    }
+    let improving = Improving { ground: &ground, settings, handle, published: &published };
+    let (rounds, exhausted) = improving.rounds(rounds_asked, &mut bounds, &mut best, &mut pool);
     let value = best.as_ref().map(|(value, _)| *value);
     let proven = exhausted || value.is_some_and(|value| closed(value, bounds.proven));
     let lower_bound = if proven { value.unwrap_or(f64::INFINITY) } else { bounds.proven };
@@ -239,6 +192,78 @@ pub fn search(
     }
     let split = best.map(|(value, device)| (value, as_split(&device)));
     Best { status, split, lower_bound, rounds }
+}
+
+/// What the rounds of a search share.
+struct Improving<'a> {
+    ground: &'a Ground<'a>,
+    settings: &'a IpSettings,
+    handle: &'a Search,
+    published: &'a Published<'a>,
+}
+
+impl Improving<'_> {
+    /// So many rounds at the most, each of walks beside proofs, the first after branch and bound; how many were begun, and
+    /// whether everything was looked at.
+    fn rounds(
+        &self,
+        asked: usize,
+        bounds: &mut Bounds<'_>,
+        best: &mut Option<(f64, Vec<u32>)>,
+        pool: &mut Vec<Vec<u32>>,
+    ) -> (usize, bool) {
+        let Improving { ground, settings, handle, published } = *self;
+        for round in 0..asked {
+            let value = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+            if handle.cancelled() || closed(value, bounds.proven) {
+                return (round, false);
+            }
+            if round == 0 && self.branched(value, best) {
+                return (1, true);
+            }
+            let proven = bounds.proven;
+            let (walked, ()) = rayon::join(
+                || walk_round(ground, settings, pool, best, round, proven, handle, published),
+                || {
+                    if let Some((value, _)) = &*best {
+                        for _ in 0..settings.proofs {
+                            bounds.tighten(*value, handle);
+                            handle.report_bound(bounds.proven);
+                        }
+                    }
+                },
+            );
+            for (value, device) in walked.iter().flatten() {
+                if best.as_ref().is_none_or(|(known, _)| value < known) {
+                    *best = Some((*value, device.clone()));
+                }
+            }
+            let ended: Vec<Vec<u32>> = walked.into_iter().flatten().map(|(_, device)| device).collect();
+            if !ended.is_empty() {
+                *pool = ended;
+            }
+            handle.report_fraction((round + 1) as f64 / settings.rounds as f64);
+        }
+        (asked, false)
+    }
+
+    /// Branch and bound below a value, where the model is small enough; whether it came to its end.
+    fn branched(&self, value: f64, best: &mut Option<(f64, Vec<u32>)>) -> bool {
+        let Improving { ground, settings, handle, published } = *self;
+        if ground.model.len() > MOST_BRANCHED {
+            return false;
+        }
+        let (found, exhausted) = match whole_search(ground.model, ground.convexity, value, settings.branches, handle) {
+            Exhausted::NothingBetter => (None, true),
+            Exhausted::Better(value, device) => (Some((value, device)), true),
+            Exhausted::GaveUp(found) => (found, false),
+        };
+        if let Some((value, device)) = found {
+            published.offer(value, &device);
+            *best = Some((value, device));
+        }
+        exhausted
+    }
 }
 
 fn closed(value: f64, bound: f64) -> bool {

@@ -48,6 +48,129 @@ enum Rounding {
     Nearest,
 }
 
+/// Which two bits of a combination's key belong to what is open: nets, and pairs that are apart.
+struct Slots {
+    net: Vec<usize>,
+    /// Classes of each net that are still to be decided.
+    left: Vec<usize>,
+    pair: Vec<usize>,
+    taken: u32,
+}
+
+impl Slots {
+    fn new(model: &IpModel, pairs: usize) -> Self {
+        let left = (0..model.net_count()).map(|net| model.pins(net).len()).collect();
+        Slots { net: vec![usize::MAX; model.net_count()], left, pair: vec![usize::MAX; pairs], taken: 0 }
+    }
+
+    /// The next free one, taken; `None` if all are.
+    fn take(&mut self) -> Option<usize> {
+        let slot = (!self.taken).trailing_zeros() as usize;
+        self.taken |= 1u32.checked_shl(slot as u32)?;
+        (slot < 31).then_some(slot)
+    }
+
+    /// What is decided with a class; `None` if too much would be open at a time.
+    fn decision(&mut self, model: &IpModel, nets: &[bool], apart: &[(u32, u32)], class: u32) -> Option<Decision> {
+        let mut decision = Decision { touched: vec![], parted: vec![] };
+        for &net in model.nets(class as usize).iter().filter(|&&net| nets[net as usize]) {
+            let net = net as usize;
+            let opens = self.net[net] == usize::MAX;
+            if opens {
+                self.net[net] = self.take()?;
+            }
+            self.left[net] -= 1;
+            let closes = self.left[net] == 0;
+            decision.touched.push(Touch { shift: 2 * self.net[net], price: whole(model.net_cost[net]), opens, closes });
+            if closes {
+                self.taken &= !(1 << self.net[net]);
+            }
+        }
+        // A pair apart is like a net of infinite cost for having both, and its slot is taken from one to the other.
+        for (pair, _) in apart.iter().enumerate().filter(|(_, pair)| pair.0 == class || pair.1 == class) {
+            let opens = self.pair[pair] == usize::MAX;
+            if opens {
+                self.pair[pair] = self.take()?;
+            } else {
+                self.taken &= !(1 << self.pair[pair]);
+            }
+            decision.parted.push((2 * self.pair[pair], opens));
+        }
+        Some(decision)
+    }
+}
+
+/// A net of the class that is decided.
+struct Touch {
+    shift: usize,
+    price: f64,
+    /// Whether the class is its first, and its last.
+    opens: bool,
+    closes: bool,
+}
+
+/// What deciding a class does to keys.
+struct Decision {
+    touched: Vec<Touch>,
+    /// Pairs apart: place in the key, and whether the class is the first of the two.
+    parted: Vec<(usize, bool)>,
+}
+
+impl Decision {
+    /// The key after the class was decided, and what transfers that costs.
+    fn decide(&self, mut key: u64, inside: bool) -> (u64, f64) {
+        let mut cost = 0.0;
+        for &(shift, _) in self.parted.iter().filter(|(_, opens)| !opens) {
+            if inside && key >> shift & 3 == 1 {
+                cost = f64::INFINITY;
+            }
+            key &= !(3 << shift);
+        }
+        for &Touch { shift, price, opens, closes } in &self.touched {
+            let mine = u64::from(inside);
+            let before = key >> shift & 3;
+            let mut after = if opens { mine } else { before };
+            if !opens && before != MIXED && before != mine {
+                cost += price;
+                after = MIXED;
+            }
+            if closes {
+                after = 0;
+            }
+            key = key & !(3 << shift) | after << shift;
+        }
+        for &(shift, _) in self.parted.iter().filter(|(_, opens)| *opens) {
+            key |= u64::from(inside) << shift;
+        }
+        (key, cost)
+    }
+}
+
+/// The steps of a class from all combinations before it, which become those after it; `time`: its own, where it can be in.
+fn layer(now: &mut Vec<(u64, f64)>, decision: &Decision, time: Option<f64>, threshold: f64) -> Vec<Step> {
+    let mut number: FxHashMap<u64, u32> = FxHashMap::default();
+    let mut next: Vec<(u64, f64)> = vec![];
+    let mut arrive = |(key, cost): (u64, f64), least: f64, time: f64| {
+        if least + cost > threshold {
+            return (0, f64::INFINITY);
+        }
+        let at = *number.entry(key).or_insert_with(|| {
+            next.push((key, f64::INFINITY));
+            next.len() as u32 - 1
+        });
+        let known = &mut next[at as usize].1;
+        *known = known.min(least + cost);
+        (at, cost + time)
+    };
+    let steps = now.iter().map(|&(key, least)| Step {
+        inside: time.map_or((0, f64::INFINITY), |time| arrive(decision.decide(key, true), least, time)),
+        outside: arrive(decision.decide(key, false), least, 0.0),
+    });
+    let steps = steps.collect();
+    *now = next;
+    steps
+}
+
 impl Frontier {
     /// Builds the graph for loads up to a threshold; none if there would be more than `most` combinations in all. Nets
     /// that cost less than `negligible` are left out, which only makes sets cheaper. No set has both classes of a pair that
@@ -58,108 +181,21 @@ impl Frontier {
         }
         let nets: Vec<bool> = model.net_cost.iter().map(|&cost| whole(cost) > negligible).collect();
         let order = narrow_order(model, &nets);
-        let mut slot = vec![usize::MAX; model.net_count()];
-        let mut taken: u32 = 0;
-        let mut left: Vec<usize> = (0..model.net_count()).map(|net| model.pins(net).len()).collect();
+        let mut slots = Slots::new(model, apart.len());
         // Combinations with the least that transfers cost on the way to them.
         let mut now: Vec<(u64, f64)> = vec![(0, 0.0)];
-        // A pair apart is like a net of infinite cost for having both, and its slot is taken from one to the other.
-        let mut pair_slot = vec![usize::MAX; apart.len()];
         let mut steps = Vec::with_capacity(order.len());
         let mut total = 0;
         for &class in &order {
-            let class = class as usize;
-            // Slot, cost, whether it opens and whether it closes with this class.
-            let mut touched = vec![];
-            for &net in model.nets(class).iter().filter(|&&net| nets[net as usize]) {
-                let net = net as usize;
-                let opens = slot[net] == usize::MAX;
-                if opens {
-                    slot[net] = (!taken).trailing_zeros() as usize;
-                    if slot[net] >= 31 {
-                        return None;
-                    }
-                    taken |= 1 << slot[net];
-                }
-                left[net] -= 1;
-                touched.push((2 * slot[net], whole(model.net_cost[net]), opens, left[net] == 0));
-                if left[net] == 0 {
-                    taken &= !(1 << slot[net]);
-                }
-            }
-            let mut parted = vec![];
-            for (pair, _) in
-                apart.iter().enumerate().filter(|(_, pair)| pair.0 == class as u32 || pair.1 == class as u32)
-            {
-                let opens = pair_slot[pair] == usize::MAX;
-                if opens {
-                    pair_slot[pair] = (!taken).trailing_zeros() as usize;
-                    if pair_slot[pair] >= 31 {
-                        return None;
-                    }
-                    taken |= 1 << pair_slot[pair];
-                } else {
-                    taken &= !(1 << pair_slot[pair]);
-                }
-                parted.push((2 * pair_slot[pair], opens));
-            }
-            let decide = |key: u64, inside: bool| {
-                let (mut key, mut cost) = (key, 0.0);
-                for &(shift, _) in parted.iter().filter(|(_, opens)| !opens) {
-                    if inside && key >> shift & 3 == 1 {
-                        cost = f64::INFINITY;
-                    }
-                    key &= !(3 << shift);
-                }
-                for &(shift, price, opens, closes) in &touched {
-                    let mine = u64::from(inside);
-                    let before = key >> shift & 3;
-                    let mut after = if opens { mine } else { before };
-                    if !opens && before != MIXED && before != mine {
-                        cost += price;
-                        after = MIXED;
-                    }
-                    if closes {
-                        after = 0;
-                    }
-                    key = key & !(3 << shift) | after << shift;
-                }
-                for &(shift, _) in parted.iter().filter(|(_, opens)| *opens) {
-                    key |= u64::from(inside) << shift;
-                }
-                (key, cost)
-            };
-            let mut number: FxHashMap<u64, u32> = FxHashMap::default();
-            let mut next: Vec<(u64, f64)> = vec![];
-            let mut arrive = |(key, cost): (u64, f64), least: f64, time: f64| {
-                if least + cost > threshold {
-                    return (0, f64::INFINITY);
-                }
-                let at = *number.entry(key).or_insert_with(|| {
-                    next.push((key, f64::INFINITY));
-                    next.len() as u32 - 1
-                });
-                let known = &mut next[at as usize].1;
-                *known = known.min(least + cost);
-                (at, cost + time)
-            };
-            let time = whole(model.accelerator_time[class]);
-            let layer: Vec<Step> = (now.iter())
-                .map(|&(key, least)| Step {
-                    inside: if model.fits[class] && time <= threshold * (1.0 + 1e-9) {
-                        arrive(decide(key, true), least, time)
-                    } else {
-                        (0, f64::INFINITY)
-                    },
-                    outside: arrive(decide(key, false), least, 0.0),
-                })
-                .collect();
+            let decision = slots.decision(model, &nets, apart, class)?;
+            let time = whole(model.accelerator_time[class as usize]);
+            let can_be_in = model.fits[class as usize] && time <= threshold * (1.0 + 1e-9);
+            let layer = layer(&mut now, &decision, can_be_in.then_some(time), threshold);
             total += layer.len();
             if total > most {
                 return None;
             }
             steps.push(layer);
-            now = next;
         }
         let mut sum = 0.0;
         let time = |&class: &u32| {

@@ -118,6 +118,7 @@ impl Branching<'_, '_> {
 
     /// No completion of the present assignment is below this, and a complete one has exactly this latency; `None` where
     /// there is no admissible completion.
+    // Long: the bounds share what is scheduled so far.
     fn bound(&mut self) -> Option<f64> {
         let Branching { instance, slots, scratch, .. } = self;
         let (n, nodes) = (slots.len(), &instance.profile.nodes);

@@ -79,6 +79,7 @@ fn stride(instance: &Instance<'_>, length: usize) -> (usize, usize) {
 
 /// Slots of the best segmentation of `order` (every block once, topological), each segment in the first slot of an
 /// accelerator of its own, and its total time; `None` if the search was cancelled.
+// Long: the recurrence and the tables that it alone reads.
 pub(crate) fn segment(instance: &Instance<'_>, order: &[u32], search: &Search) -> Option<(Vec<u32>, f64)> {
     let (blocks, nodes) = (&instance.blocks, &instance.profile.nodes);
     let (n, length) = (instance.dag.len(), order.len());
