@@ -182,7 +182,7 @@ fn both_planners_offer_highs_and_answer_the_same_with_it() {
             limits.cpus = seed as u32 % 2;
             let run = |solver: &str| {
                 let options = Options::parse(id, planner.options(), [solver]).unwrap();
-                let problem = Problem { workload: workload.clone(), limits, options };
+                let problem = Problem { workload: workload.clone(), limits: limits.clone(), options };
                 let outcome = planner.plan(&problem, &Search::default());
                 if let Some(plan) = &outcome.plan {
                     let report = check(&workload, &limits, plan);
