@@ -31,10 +31,8 @@ impl Model {
         match self.fitting(kind) {
             Some(value) => self.set_limits(self.limits.with(kind, value)),
             None => {
-                let ask = self
-                    .keymap
-                    .of_action(Action::Ask)
-                    .map_or_else(String::new, |key| format!("; {key} asks for the least with which a goal is reached"));
+                let ask = self.keymap.of_action(Action::Ask);
+                let ask = ask.map_or_else(String::new, |key| format!("; {key} asks for the least of it"));
                 let verb = if kind == LimitKind::Devices { "are" } else { "is" };
                 self.message = Some((Tone::Refused, format!("{} {verb} enough for a plan{ask}", kind.label())));
                 vec![]
