@@ -229,7 +229,7 @@ impl LimitKind {
     }
 
     /// A range as a user might write it.
-    pub(crate) fn example_of_range(self) -> &'static str {
+    pub fn example_of_range(self) -> &'static str {
         self.row().range
     }
 
