@@ -17,15 +17,14 @@ pub(super) fn broken(workload: &Workload, limits: &Limits, loaded: &LoadedPlan) 
         (Runner::Any, own) => own.is_some_and(|own| own != Runner::Any),
         (runner, own) => own == Some(runner),
     });
-    engines.filter_map(|engine| engine::export(engine, workload, limits, &loaded.plan, &settings).err()).find_map(
-        |error| match error {
-            ExportError::Impossible { engine, losses } => Some(format!(
-                "its options promise a plan that {engine} runs unchanged, and it cannot: {}",
-                losses.join("; ")
-            )),
-            _ => None,
-        },
-    )
+    let mut refusals =
+        engines.filter_map(|engine| engine::export(engine, workload, limits, &loaded.plan, &settings).err());
+    let (engine, why) = refusals.find_map(|error| match error {
+        ExportError::Impossible { engine, losses } => Some((engine, losses.join("; "))),
+        ExportError::Schedule { engine, schedule, reason } => Some((engine, format!("{schedule}: {reason}"))),
+        _ => None,
+    })?;
+    Some(format!("its options promise a plan that {engine} runs unchanged, and it cannot: {why}"))
 }
 
 /// The engine that the options name; all of them, where they ask for a plan of an engine and name none.

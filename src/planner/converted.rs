@@ -19,9 +19,9 @@ use super::{
 use crate::{
     cluster::{LimitKind, Limits},
     family,
-    plan::{Plan, Stage, Violation},
+    plan::Violation,
     workload::{
-        Choice, Workload,
+        Workload,
         convert::{self, Conversion, Mode, NotConverted},
     },
 };
@@ -163,7 +163,8 @@ impl Converted {
             (infeasible.smallest_memory_bytes, infeasible.fewest_devices) = (None, None);
         }
         let Some(found) = outcome.plan.take() else { return ended(outcome) };
-        let plan = carried_back(original, &found, &members, &choices);
+        let stages = found.stages.iter().map(|stage| &*stage.nodes).filter(|nodes| !nodes.is_empty());
+        let plan = even::carried_back(original, (&members, &choices), stages);
         let score = family::check(original, limits, &plan);
         let stages = plan.stages.len() as u32;
         if let Some(violation) = score.violations.first() {
@@ -202,21 +203,4 @@ fn refused(explanation: String, notes: Vec<String>) -> Outcome {
     let infeasible =
         Infeasible { limits: vec![LimitKind::Memory, LimitKind::Devices], explanation, ..Infeasible::default() };
     Outcome { infeasible: Some(infeasible), notes, ..Outcome::new(Status::Infeasible) }
-}
-
-/// The stages of a plan with the original's nodes, in the same order, a device each.
-fn carried_back(original: &Workload, plan: &Plan, members: &[Vec<usize>], choices: &[Choice]) -> Plan {
-    let stage = |stage: &Stage| {
-        let mut nodes: Vec<usize> = stage.nodes.iter().flat_map(|&node| members[node].iter().copied()).collect();
-        nodes.sort_unstable();
-        Stage {
-            choices: nodes.iter().map(|&node| choices[node].clone()).collect(),
-            nodes,
-            data_parallel: 1,
-            tensor_parallel: 1,
-            devices: vec![],
-        }
-    };
-    let stages = plan.stages.iter().filter(|stage| !stage.nodes.is_empty()).map(stage).collect();
-    Plan { stages, measure: family::measure(original), ..Plan::default() }.with_consecutive_devices()
 }

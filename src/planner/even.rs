@@ -4,7 +4,8 @@
 //! They are cut where the conversion may be cut, given the original's nodes and worth what [`family::check()`] finds for the
 //! original, so that a search which is stopped, or whose plan does not hold for the original, leaves something. Stages are
 //! tried for all devices, half of them, a quarter and so on. Where the original has Piper's profile, Piper's first plan of
-//! single devices is taken instead. //! None is made for less than [`LARGE`] nodes. `O(log devices)` checks, each `O(nodes + edges)`.
+//! single devices is taken instead. None is made
+//! for less than [`LARGE`] nodes. `O(log devices)` checks, each `O(nodes + edges)`.
 
 use super::{OptionValue, Problem, Search, piper};
 use crate::{
@@ -54,7 +55,8 @@ pub(super) fn best(
             if search.cancelled() && (found.is_some() || !search.deadline_passed()) {
                 return found;
             }
-            let plan = cut(original, members, &conversion.choices, &stages(&order, weights, count));
+            let stages = stages(&order, weights, count);
+            let plan = carried_back(original, (members, &conversion.choices), stages);
             let score = family::check(original, limits, &plan);
             if !score.is_valid() {
                 continue;
@@ -108,9 +110,14 @@ fn stages<'o>(order: &'o [usize], weights: &[f64], count: usize) -> Vec<&'o [usi
     stages
 }
 
-/// The plan with these stages of new nodes.
-fn cut(original: &Workload, members: &[Vec<usize>], choices: &[Choice], stages: &[&[usize]]) -> Plan {
-    let stage = |new: &&[usize]| {
+/// The plan of the original whose stages are these of the conversion's nodes (each of which has members, and these a
+/// choice), in the same order, a device each.
+pub(super) fn carried_back<'s>(
+    original: &Workload,
+    (members, choices): (&[Vec<usize>], &[Choice]),
+    stages: impl IntoIterator<Item = &'s [usize]>,
+) -> Plan {
+    let stage = |new: &[usize]| {
         let mut nodes: Vec<usize> = new.iter().flat_map(|&node| members[node].iter().copied()).collect();
         nodes.sort_unstable();
         Stage {
@@ -121,6 +128,6 @@ fn cut(original: &Workload, members: &[Vec<usize>], choices: &[Choice], stages: 
             devices: vec![],
         }
     };
-    let stages = stages.iter().map(stage).collect();
+    let stages = stages.into_iter().map(stage).collect();
     Plan { stages, measure: family::measure(original), ..Plan::default() }.with_consecutive_devices()
 }

@@ -46,12 +46,10 @@ pub fn why(first: Named<'_>, second: Named<'_>) -> Option<String> {
 
 /// What speaks against the faster plan: it idles more.
 fn despite(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
-    let bubble = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.bubble);
-    let (own, other) = (bubble(fast)?, bubble(slow)?);
+    let (own, other) = (idle(fast)?, idle(slow)?);
     if own <= other + POINT {
         return None;
     }
-    let stages = |plan: Named<'_>| plan.entry.plan.as_ref().map(|plan| plan.stages.len());
     let more = match (stages(fast)?, stages(slow)?) {
         (own, other) if own > other => format!("its {own} stages against {other} idle more, "),
         _ => String::new(),
@@ -59,14 +57,21 @@ fn despite(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
     Some(format!("{more}bubble {} against {}", units::percent(own), units::percent(other)))
 }
 
+/// The share of its devices' time that a plan idles, in the simulator.
+fn idle(plan: Named<'_>) -> Option<f64> {
+    plan.entry.simulated.as_ref().map(|simulated| simulated.bubble)
+}
+
+fn stages(plan: Named<'_>) -> Option<usize> {
+    plan.entry.plan.as_ref().map(|plan| plan.stages.len())
+}
+
 /// Fewer stages, or a schedule that idles less.
 fn bubble(fast: Named<'_>, slow: Named<'_>) -> Option<String> {
-    let share = |plan: Named<'_>| plan.entry.simulated.as_ref().map(|simulated| simulated.bubble);
-    let (own, other) = (share(fast)?, share(slow)?);
+    let (own, other) = (idle(fast)?, idle(slow)?);
     if own > other - POINT {
         return None;
     }
-    let stages = |plan: Named<'_>| plan.entry.plan.as_ref().map(|plan| plan.stages.len());
     let fewer = stages(slow)?.checked_sub(stages(fast)?).filter(|fewer| *fewer > 0);
     let against = format!("bubble {} against {}", units::percent(own), units::percent(other));
     Some(match fewer {

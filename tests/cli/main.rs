@@ -24,6 +24,7 @@ mod readme;
 #[path = "../common/reference.rs"]
 mod reference;
 mod seek;
+mod simulate;
 mod sweep;
 mod sweep_shards;
 mod sweep_studies;

@@ -9,7 +9,7 @@ use plantui::{
 };
 use ratatui::crossterm::event::KeyCode;
 
-use crate::{file, line, native, overview, press, request};
+use crate::{file, line, native, overview, press, request, stages};
 
 /// The lines below the title of the arcs, up to the batch.
 fn arcs(text: &str) -> Vec<String> {
@@ -122,4 +122,21 @@ fn a_sample_alone_is_not_told_against_batches() {
         let times: f64 = times.and_then(|text| text.parse().ok()).unwrap_or(0.0);
         assert!(times < 8.0, "a batch of 32 against a sample?\n{row}\n{text}");
     }
+}
+
+#[test]
+fn slack_is_in_the_measure_of_the_times_above_it() {
+    let slack = |text: &str| {
+        let row = line(text, " slack ").split(" slack ").nth(1).unwrap().trim().to_string();
+        row.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+    };
+    // A stage's replicas take whole microbatches in turn: 4 x (57.80 - 41.45) ms.
+    let text = stages(native(&file("llama-3-70b-h100.json")), 120, 40).text();
+    assert!(text.contains("a microbatch on a replica") && slack(&text).starts_with("65.4"), "{text}");
+    // They share each microbatch: 99.30 - 99.26 ms.
+    let mut request = native(&file("bert32-layers.txt"));
+    request.planner = "dapple".into();
+    request.overrides = GivenLimits::default().with(LimitKind::Batch, 64).on(Machines::new(&[8, 8]));
+    let text = stages(request, 120, 40).text();
+    assert!(!text.contains("on a replica") && slack(&text).starts_with("36.4"), "{text}");
 }

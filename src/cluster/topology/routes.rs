@@ -108,6 +108,12 @@ impl PartialOrd for Near {
     }
 }
 
+/// How a vertex is reached: the vertex before it, and which of its hops leads on; `None` where no path does.
+pub(super) type Arrival = Option<(u32, u32)>;
+
+/// Lengths of a hop with a latency: hops count first.
+pub(super) const BY_HOPS: fn(f64) -> (f64, f64) = |latency_s| (1.0, latency_s);
+
 impl Topology {
     /// By vertex, the width of the widest path to it from a vertex.
     fn widths(&self, source: u32) -> Vec<f64> {
@@ -147,7 +153,7 @@ impl Topology {
         if bandwidth == 0.0 {
             return Route::default();
         }
-        self.shortest(from, to, bandwidth, |hop_latency| (1.0, hop_latency))
+        self.shortest(from, to, bandwidth, BY_HOPS)
     }
 
     /// The fastest route for a message of so many bytes that has the links for itself: latency and bytes over the
@@ -172,31 +178,49 @@ impl Topology {
 
     /// The shortest route along links of at least this width, by a pair of lengths of which the first counts first.
     fn shortest(&self, from: usize, to: usize, width: f64, lengths: impl Fn(f64) -> (f64, f64)) -> Route {
-        let (source, target) = (self.vertex_of(from), self.vertex_of(to));
+        self.follow(&self.shortest_paths(from, Some(to), width, lengths), to)
+    }
+
+    /// The shortest paths from a device along such links, of which that to a device, if one is named, is whole: by vertex
+    /// how it is reached.
+    pub(super) fn shortest_paths(
+        &self,
+        from: usize,
+        to: Option<usize>,
+        width: f64,
+        lengths: impl Fn(f64) -> (f64, f64),
+    ) -> Vec<Arrival> {
+        let (source, target) = (self.vertex_of(from), to.map(|to| self.vertex_of(to)));
         let mut length = vec![(f64::INFINITY, f64::INFINITY); self.vertices().len()];
-        let mut before: Vec<Option<(u32, super::Hop)>> = vec![None; self.vertices().len()];
+        let mut before = vec![None; self.vertices().len()];
         length[source as usize] = (0.0, 0.0);
         let mut heap = BinaryHeap::from([Near(0.0, 0.0, source)]);
         while let Some(Near(first, second, v)) = heap.pop() {
-            if v == target {
+            if Some(v) == target {
                 break;
             }
             if (first, second) != length[v as usize] || (v != source && !self.passes(v)) {
                 continue;
             }
-            for hop in self.hops(v).iter().filter(|hop| hop.bandwidth >= width) {
+            for (index, hop) in (0..).zip(self.hops(v)).filter(|(_, hop)| hop.bandwidth >= width) {
                 let step = lengths(hop.latency_s);
                 let there = (first + step.0, second + step.1);
                 if there < length[hop.to as usize] {
                     length[hop.to as usize] = there;
-                    before[hop.to as usize] = Some((v, *hop));
+                    before[hop.to as usize] = Some((v, index));
                     heap.push(Near(there.0, there.1, hop.to));
                 }
             }
         }
+        before
+    }
+
+    /// The route to a device along paths.
+    pub(super) fn follow(&self, before: &[Arrival], to: usize) -> Route {
         let mut route = Route { bandwidth: f64::INFINITY, ..Route::default() };
-        let mut at = target;
+        let mut at = self.vertex_of(to);
         while let Some((previous, hop)) = before[at as usize] {
+            let hop = self.hops(previous)[hop as usize];
             route.bandwidth = route.bandwidth.min(hop.bandwidth);
             route.latency_s += hop.latency_s;
             route.channels.push(hop.channel);

@@ -4,45 +4,28 @@
 //! other device is reached with, and these are few. `O(links · log vertices)` time for each device and bandwidth,
 //! `O(vertices)` memory for each; above [`KEPT`] devices nothing is kept, and every route is found by itself.
 
-use std::{
-    cmp::Ordering,
-    collections::BinaryHeap,
-    sync::{Mutex, OnceLock, PoisonError},
-};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::{Route, Topology, collectives::Cost};
+use super::{
+    Route, Topology,
+    collectives::Cost,
+    routes::{Arrival, BY_HOPS},
+};
 
 /// Up to so many devices trees are kept.
 const KEPT: usize = 1024;
 /// Groups whose rings are kept.
 const MOST_RINGS: usize = 4096;
-/// There is no way there.
-const NONE: u32 = u32::MAX;
 
 /// Paths from one device.
 #[derive(Debug)]
 struct Tree {
     /// By device, the width of the widest path.
     widths: Vec<f64>,
-    /// By width: for each vertex the one before it, and which of its hops leads on.
-    by_width: Vec<(f64, Vec<(u32, u32)>)>,
-}
-
-/// A vertex on the way, by hops and latency, least first, then the lowest vertex.
-#[derive(PartialEq)]
-struct Near(u32, f64, u32);
-impl Eq for Near {}
-impl Ord for Near {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.0.cmp(&self.0).then(other.1.total_cmp(&self.1)).then(other.2.cmp(&self.2))
-    }
-}
-impl PartialOrd for Near {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
+    /// By width: [`Topology::shortest_paths`] of it.
+    by_width: Vec<(f64, Vec<Arrival>)>,
 }
 
 /// What is kept of a topology's routes from the first time that they are asked for. A copy of a topology begins anew.
@@ -84,19 +67,7 @@ impl Topology {
         let tree = trees[from].get_or_init(|| self.tree(from));
         let width = tree.widths[to];
         let Some((_, before)) = tree.by_width.iter().find(|own| own.0 == width) else { return Route::default() };
-        let mut route = Route { bandwidth: f64::INFINITY, ..Route::default() };
-        let mut at = self.vertex_of(to);
-        while let (previous, hop) = before[at as usize]
-            && previous != NONE
-        {
-            let hop = self.hops(previous)[hop as usize];
-            route.bandwidth = route.bandwidth.min(hop.bandwidth);
-            route.latency_s += hop.latency_s;
-            route.channels.push(hop.channel);
-            at = previous;
-        }
-        route.channels.reverse();
-        if route.channels.is_empty() { Route::default() } else { route }
+        self.follow(before, to)
     }
 
     /// What a group's rings cost, found once for the same devices.
@@ -120,32 +91,8 @@ impl Topology {
         own.retain(|&width| width > 0.0);
         own.sort_unstable_by(f64::total_cmp);
         own.dedup();
-        let by_width = own.into_iter().map(|width| (width, self.tree_of(from, width))).collect();
+        let by_width = own.into_iter().map(|width| (width, self.shortest_paths(from, None, width, BY_HOPS))).collect();
         Tree { widths, by_width }
-    }
-
-    /// The shortest paths from a device along links of at least this width, by hops, then by latency.
-    fn tree_of(&self, from: usize, width: f64) -> Vec<(u32, u32)> {
-        let source = self.vertex_of(from);
-        let vertices = self.vertices().len();
-        let mut length = vec![(u32::MAX, f64::INFINITY); vertices];
-        let mut before = vec![(NONE, 0); vertices];
-        length[source as usize] = (0, 0.0);
-        let mut heap = BinaryHeap::from([Near(0, 0.0, source)]);
-        while let Some(Near(hops, latency, v)) = heap.pop() {
-            if (hops, latency) != length[v as usize] || (v != source && !self.passes(v)) {
-                continue;
-            }
-            for (index, hop) in (0..).zip(self.hops(v)).filter(|(_, hop)| hop.bandwidth >= width) {
-                let there = (hops + 1, latency + hop.latency_s);
-                if there < length[hop.to as usize] {
-                    length[hop.to as usize] = there;
-                    before[hop.to as usize] = (v, index);
-                    heap.push(Near(there.0, there.1, hop.to));
-                }
-            }
-        }
-        before
     }
 }
 

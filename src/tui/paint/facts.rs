@@ -20,7 +20,7 @@ pub(in crate::tui) struct Facts {
     pub title: String,
     /// `devices 22–29`.
     pub devices: String,
-    /// What its times are of; empty where there is nothing to tell them from.
+    /// What its times are of, and what becomes of communication; empty where there is nothing to tell.
     pub per: &'static str,
     /// What its time goes into, seconds a microbatch; nothing is left out but what no stage has.
     pub time: Vec<(Activity, &'static str, f64)>,
@@ -65,15 +65,20 @@ impl Facts {
                 (Activity::Communication, "communication", scored.communication_s + scored.sync_s),
             ],
         };
+        // Where replicas take microbatches in turn, the parts are of one of these, loads of a share of it.
+        let own = simulated.and_then(|simulated| simulated.pipeline.stages.get(index));
+        let replicas = own.filter(|_| shown.operators.is_none()).map_or(1.0, |own| f64::from(own.replicas.max(1)));
         facts.memory = simulated.map(|simulated| memory(simulated, index)).unwrap_or_default();
         let peak = simulated.and_then(|simulated| simulated.timeline.peak_memory_bytes.get(index).copied());
         facts.peak_bytes = (!names.is_cpu(index)).then(|| peak.unwrap_or(scored.memory_bytes));
         facts.rows.push(("nodes", stage.nodes.len().to_string()));
         if names.degrees && shown.operators.is_none() {
             let overlaps = simulated.is_some_and(|simulated| simulated.setup.settings.overlap && plan.stages.len() > 1);
-            facts.per = match overlaps {
-                true => "a microbatch on a replica; passes hide communication",
-                false => "a microbatch on a replica",
+            facts.per = match (replicas > 1.0, overlaps) {
+                (true, true) => "a microbatch on a replica; passes hide communication",
+                (true, false) => "a microbatch on a replica",
+                (false, true) => "passes hide communication",
+                (false, false) => "",
             };
             facts.rows.push((DEGREES, format!("{} × {}", stage.data_parallel, stage.tensor_parallel)));
         }
@@ -91,8 +96,7 @@ impl Facts {
                 facts.rows.push(("waited for", units::seconds(times.critical_s)));
             }
             None if plan.stages.len() > 1 => {
-                // As the parts above: of a microbatch, which each of the replicas has one of.
-                let slack = (score.slowest_s - scored.load_s) * f64::from(stage.data_parallel.max(1));
+                let slack = (score.slowest_s - scored.load_s) * replicas;
                 let told = if score.bottleneck() == Some(index) { "slowest".into() } else { units::seconds(slack) };
                 facts.rows.push(("slack", told));
             }
