@@ -14,12 +14,12 @@ use super::{
     simulated::Simulated,
     studies::{Finding, StudyKind},
     update::Effects,
-    view::stage_tree,
 };
 use crate::{
     family::edit::{self, Edit},
     plan::Plan,
     planner::{PlannerInfo, Problem, Search},
+    tui::views::stages::tree,
     units,
 };
 
@@ -193,7 +193,7 @@ impl Model {
             self.message = Some((Tone::Refused, "this plan has no such stage that could be edited".into()));
             return None;
         }
-        let nodes = stage_tree::nodes_of(&shown.workload, plan, &path);
+        let nodes = tree::nodes_of(&shown.workload, plan, &path);
         Some(match action {
             Action::BoundaryBack | Action::BoundaryForward => {
                 let forwards = action == Action::BoundaryForward;
@@ -232,7 +232,7 @@ impl Model {
         let Some((plan, _)) = shown.plan() else { return };
         match edit {
             Edit::Move { nodes, .. } | Edit::Choice { nodes, .. } if self.stages.selected().len() > 1 => {
-                let path = nodes.first().map(|&node| stage_tree::path_of(&shown.workload, plan, node));
+                let path = nodes.first().map(|&node| tree::path_of(&shown.workload, plan, node));
                 self.stages.select(&path.unwrap_or_default());
             }
             Edit::Merge { stage } | Edit::Split { stage, .. } => self.stages.select(&[*stage as u32]),

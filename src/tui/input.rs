@@ -13,9 +13,9 @@ use super::{
     panel_rows::PanelRow,
     studies::StudyKind,
     update::{Effect, Effects, moved},
-    view::workload::Section,
     widget::filter::Filter,
 };
+use crate::tui::views::workload::Section;
 
 /// Characters of a pasted text that are taken: more than any path or value has.
 const MOST_PASTED: usize = 1024;

@@ -1,7 +1,7 @@
 //! The screen.
 //!
 //! State (`model`), what a user can do (`action`, one table from which keys, help and palette are made), how the state
-//! changes (`update`, `adjust`, `input`), the thread that plans (`worker`), how it all looks (`theme`, `view`),
+//! changes (`update`, `adjust`, `input`), the thread that plans (`worker`), how it all looks (`theme`, `frame`, `views`, `paint`),
 //! and the loop that ties them to a terminal (`event_loop`, `terminal`). State and views know nothing of a terminal:
 //! [`Offscreen`] runs the same screen into a buffer, for tests and pictures.
 
@@ -11,9 +11,6 @@ mod ask;
 mod background;
 mod carried;
 mod changes;
-mod compare;
-mod compare_keys;
-mod compared;
 mod convergence;
 mod demo;
 mod edits;
@@ -23,6 +20,7 @@ mod export_form;
 mod files;
 mod fitting;
 mod folder;
+mod frame;
 pub mod gallery;
 mod hangup;
 mod incumbent;
@@ -39,28 +37,22 @@ mod paint;
 mod palette;
 mod panel_rows;
 mod picture;
-mod pins;
 mod place;
 mod playing;
-mod preview;
 mod readable;
 mod recent;
 mod reload;
 mod session;
 mod shown;
-mod side;
 mod side_job;
 mod simulated;
 mod studies;
 mod svg;
-mod sweep;
 mod terminal;
 pub mod theme;
-mod timeline_state;
 mod tour;
 mod turned;
 mod update;
-mod view;
 mod views;
 mod watch;
 mod widget;

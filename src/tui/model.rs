@@ -14,7 +14,6 @@ use super::{
     ScreenError, ScreenRequest,
     adjust::Editing,
     changes::Changes,
-    compare::CompareState,
     convergence::Convergence,
     demo::Demo,
     edits::Edits,
@@ -28,12 +27,7 @@ use super::{
     shown::ShownRun,
     simulated::Simulated,
     studies::Studies,
-    sweep::SweepState,
-    theme,
-    theme::Depth,
-    theme::Theme,
-    timeline_state::TimelineState,
-    view::{SMALLEST, workload::Section},
+    theme::{self, Depth, Theme},
     views::overview::Overview,
     widget::tree::TreePane,
     would_help::WouldHelp,
@@ -47,6 +41,10 @@ use crate::{
     plan::Measure,
     planner::{OptionSpec, Options, Planner, Problem, Search},
     simulate::{Asked as AskedFor, Schedule, Setup, SimulatorSettings},
+    tui::{
+        frame::SMALLEST,
+        views::{compare::state::CompareState, sweep::state::SweepState, timeline::TimelineState, workload::Section},
+    },
     workload::{Workload, lint},
 };
 

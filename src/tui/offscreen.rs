@@ -19,10 +19,9 @@ use super::{
     side_job, studies,
     tour::Does,
     update::{Effect, Effects},
-    view,
     worker::{self, Job, Report},
 };
-use crate::planner::Search;
+use crate::{planner::Search, tui::frame};
 
 /// A screen of a size in memory.
 pub struct Offscreen {
@@ -175,7 +174,7 @@ impl Offscreen {
     /// Draws a frame.
     pub fn draw(&mut self) -> &Buffer {
         let model = &mut self.model;
-        let Ok(_) = self.terminal.draw(|frame| view::draw(frame, model));
+        let Ok(_) = self.terminal.draw(|frame| frame::draw(frame, model));
         self.terminal.backend().buffer()
     }
 

@@ -10,16 +10,18 @@ use super::{
     svg::{SvgStyle, buffer_to_svg, buffers_to_svg},
     theme::Depth,
     tour::{Step, TOUR},
-    view,
 };
-use crate::workload::{self, Workload};
+use crate::{
+    tui::frame,
+    workload::{self, Workload},
+};
 
 /// The screen as it is, but for an overlay, as SVG.
 pub(super) fn of(model: &mut Model) -> String {
     let (width, height) = model.size;
     let overlay = model.overlay.take();
     let Ok(mut terminal) = Terminal::new(TestBackend::new(width, height));
-    let Ok(_) = terminal.draw(|frame| view::draw(frame, model));
+    let Ok(_) = terminal.draw(|frame| frame::draw(frame, model));
     model.overlay = overlay;
     svg(terminal.backend().buffer(), model.theme.is_light(), model.view)
 }

@@ -3,7 +3,6 @@
 use std::{path::PathBuf, sync::Arc};
 
 use super::{
-    compare::alike,
     model::{Model, Tone},
     side_job::SideJob,
     turned,
@@ -13,6 +12,7 @@ use crate::{
     cluster::{GivenLimits, MissingLimit},
     family::{self, dial},
     source::{LoadError, error::printable},
+    tui::views::compare::state::alike,
     workload::{BUILTIN, Workload},
 };
 

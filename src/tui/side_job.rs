@@ -11,10 +11,13 @@ use std::{
 use super::{
     export_form::{ExportFormat, Source},
     files::{self, SaveError},
-    pins::{self, PinTerms},
     worker::{News, Report},
 };
-use crate::{planner::panic_message, workload};
+use crate::{
+    planner::panic_message,
+    tui::views::compare::pins::{self, PinTerms},
+    workload,
+};
 
 /// One piece of such work.
 pub(super) enum SideJob {

@@ -30,7 +30,8 @@ use ratatui::{
     },
 };
 
-use super::{hangup, model::Model, view};
+use super::{hangup, model::Model};
+use crate::tui::frame;
 
 /// The terminal while the screen has it.
 pub(super) struct Tty {
@@ -66,7 +67,7 @@ impl Tty {
     /// If the terminal cannot be written to.
     pub(super) fn draw(&mut self, model: &mut Model) -> io::Result<()> {
         execute!(io::stdout(), BeginSynchronizedUpdate)?;
-        let drawn = self.terminal.draw(|frame| view::draw(frame, model));
+        let drawn = self.terminal.draw(|frame| frame::draw(frame, model));
         drawn.and(execute!(io::stdout(), EndSynchronizedUpdate))
     }
 

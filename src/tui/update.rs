@@ -15,7 +15,6 @@ use super::{
     simulated::{Lane, Simulated},
     studies::Study,
     theme,
-    view::workload::Section,
     widget::filter::Filter,
     worker::{Job, News, Report, Task},
 };
@@ -23,6 +22,7 @@ use crate::{
     cluster::{LimitKind, Limits},
     planner::{Problem, Search, Status},
     simulate::{Schedule, Setup},
+    tui::views::workload::Section,
 };
 
 /// What the state cannot do itself.

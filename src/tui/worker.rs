@@ -16,7 +16,6 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::{
     export_form::{ExportFormat, Source},
-    pins::LoadedPin,
     shown::ShownRun,
     side_job::{self, Exported, SideJob},
     simulated::Simulated,
@@ -27,6 +26,7 @@ use crate::{
     run::{self, given_up},
     simulate::{LEAST_TIME, Setup},
     source::LoadError,
+    tui::views::compare::pins::LoadedPin,
     workload::Workload,
 };
 
@@ -256,9 +256,9 @@ impl Drop for Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family;
     use crate::{
         cluster::GivenLimits,
+        family,
         planner::{OptionSpec, Options, Outcome, PlannerInfo, Status, liar::Liar},
         workload,
     };

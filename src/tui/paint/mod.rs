@@ -1,13 +1,22 @@
-//! What several views draw alike: colours that are made, devices as cells of a map, a batch as a strip.
+//! What several views draw alike: texts cut to a width, colours that are made, devices as cells of a map, a batch as a strip.
 //!
 //! Views know nothing of each other; what they share stands here.
 
+pub(in crate::tui) mod area;
 pub(in crate::tui) mod atlas;
+pub(in crate::tui) mod dim;
 pub(in crate::tui) mod facts;
+pub(in crate::tui) mod links;
+pub(in crate::tui) mod load_parts;
 pub(in crate::tui) mod map;
 pub(in crate::tui) mod map_layout;
 pub(in crate::tui) mod moment;
+pub(in crate::tui) mod phrases;
 pub(in crate::tui) mod shades;
 pub(in crate::tui) mod stage_block;
 pub(in crate::tui) mod stage_line;
 pub(in crate::tui) mod strip;
+pub(in crate::tui) mod summary;
+pub(in crate::tui) mod text;
+pub(in crate::tui) mod topology;
+pub(in crate::tui) mod words;

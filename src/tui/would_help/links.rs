@@ -7,7 +7,7 @@ use crate::{
         explain::Base,
         links::{self, Wider},
     },
-    tui::view::topology::arrowed,
+    tui::paint::topology::arrowed,
     units,
 };
 

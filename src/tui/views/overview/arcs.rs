@@ -22,17 +22,18 @@ use crate::{
     family,
     plan::Plan,
     tui::{
-        paint::{map_layout::MapLayout, shades::Shades},
-        shown::ShownRun,
-        theme::{Role, Theme},
-        view::{
+        paint::{
+            map_layout::MapLayout,
             phrases::whole,
+            shades::Shades,
             topology::{
                 self,
                 grid::Grid,
                 wiring::{Wire, Wiring},
             },
         },
+        shown::ShownRun,
+        theme::{Role, Theme},
     },
 };
 

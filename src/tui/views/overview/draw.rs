@@ -25,12 +25,12 @@ use crate::{
             shades::Shades,
             stage_block::Block,
             strip::{self, Rows, Strip},
+            topology,
         },
         playing::Playhead,
         shown::ShownRun,
         simulated::Simulated,
         theme::Role,
-        view::topology,
     },
     units,
 };

@@ -13,11 +13,10 @@ use crate::{
     planner::Status,
     tui::{
         model::Model,
-        paint::facts::of_limit,
+        paint::{facts::of_limit, phrases::whole, topology::arrowed},
         shown::ShownRun,
         simulated::Simulated,
         theme::Role,
-        view::{phrases::whole, topology::arrowed},
     },
     units,
 };

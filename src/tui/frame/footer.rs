@@ -1,0 +1,188 @@
+//! The last line: the keys that matter where the user is, the last message, or the text that is looked for.
+
+use ratatui::{
+    Frame,
+    layout::{Position, Rect},
+    text::{Line, Span},
+};
+use tui_input::Input;
+
+use crate::{
+    cluster::LimitKind,
+    tui::{
+        action::{Action, Scope, TABLE},
+        keymap,
+        model::{Focus, Model, Tone, View},
+        overlay::Overlay,
+        paint::text::{clip, plain},
+        theme::Role,
+    },
+};
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+    let theme = &model.theme;
+    if let Some((tone, text)) = &model.message {
+        let (sign, role) = match tone {
+            Tone::Done => ("✓", Role::Good),
+            Tone::Refused => ("✗", Role::Bad),
+        };
+        let text = clip(text, area.width.saturating_sub(4) as usize);
+        let line =
+            Line::from(vec![Span::styled(format!(" {sign} "), theme.bold(role)), Span::styled(text, theme.fg(role))]);
+        frame.render_widget(line, area);
+        return;
+    }
+    let mut spans = vec![Span::raw(" ")];
+    let width = |(keys, word): &Hint| keys.chars().count() + word.chars().count() + 3;
+    let (mut hints, always) = hints(model);
+    // Help and quit are seen at any width; of the others as many as there is room for.
+    let mut used = 1 + always.iter().map(width).sum::<usize>();
+    let fitting = hints.iter().take_while(|hint| {
+        used += width(hint);
+        used <= area.width as usize
+    });
+    hints.truncate(fitting.count());
+    for (keys, word) in hints.into_iter().chain(always) {
+        spans.push(Span::styled(keys, theme.bold(Role::Accent)));
+        spans.push(Span::styled(format!(" {word}  "), theme.fg(Role::Muted)));
+    }
+    frame.render_widget(Line::from(spans), area);
+}
+
+/// A key and its word.
+type Hint = (String, String);
+
+/// Keys and words for the bottom line, what closes or stops first, then this place, then everywhere; and those that
+/// are always there.
+fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
+    let pair = |key: &str, word: &str| (keymap::shown(key), word.to_string());
+    if model.editing.is_some() {
+        return (vec![pair("enter", "take it"), pair("esc", "leave it")], vec![]);
+    }
+    if let Some(overlay) = &model.overlay {
+        return (overlay_hints(overlay, model.ascii), vec![]);
+    }
+    let mut hints = vec![];
+    if model.planning_shown() {
+        hints.push(pair("esc", "stop and keep the best"));
+    }
+    if model.previewed().is_some()
+        && let Some(key) = model.keymap.of_action(Action::Back)
+    {
+        hints.push((key, "back to Compare".into()));
+    }
+    for (kind, action) in [(LimitKind::Memory, Action::FitMemory), (LimitKind::Devices, Action::FitDevices)] {
+        if let (Some(value), Some(key)) = (model.fitting(kind), model.keymap.of_action(action)) {
+            hints.push((key, format!("{} {}", kind.label(), kind.format(value))));
+        }
+    }
+    let scopes = model.scopes();
+    // Without a plan there are no stages to move or unfold.
+    let planless = model.view == View::Stages && model.shown.as_ref().is_none_or(|shown| shown.plan().is_none());
+    let idle = |scope: Scope| planless && matches!(scope, Scope::Stages | Scope::Tree | Scope::Lists);
+    let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere && !idle(scope);
+    let special = model.scopes()[0];
+    let keyed = || TABLE.iter().enumerate().filter(|(i, e)| !e.hint.is_empty() && !model.keymap.of(*i).is_empty());
+    for (i, entry) in keyed().filter(|(_, e)| near(e.scope) && (e.scope == special || model.focus != Focus::Panel)) {
+        let both = |other: Action, between: &str| {
+            let other = model.keymap.of_action(other).unwrap_or_default();
+            format!("{}{between}{other}", model.keymap.shown(i))
+        };
+        let key = match entry.action {
+            Action::Decrease => both(Action::Increase, ""),
+            Action::CursorLeft => both(Action::CursorRight, ""),
+            Action::ZoomIn => both(Action::ZoomOut, " "),
+            Action::SweepFiner => both(Action::SweepWider, " "),
+            Action::SortPrevious => both(Action::SortNext, " "),
+            Action::BoundaryBack => both(Action::BoundaryForward, " "),
+            _ => model.keymap.shown(i),
+        };
+        hints.push((key, entry.hint.to_string()));
+    }
+    // While the left panel hears the arrow keys, what plays the batch is heard too.
+    let plays = model.focus == Focus::Panel && model.simulated.is_some();
+    if let Some(key) = model.keymap.of_action(Action::PlayBatch).filter(|_| plays && near(Scope::Overview)) {
+        hints.insert(hints.len().min(2), (key, "play".into()));
+    }
+    let mut always = vec![];
+    for (i, entry) in keyed().filter(|(_, e)| e.scope == Scope::Everywhere) {
+        let list = if matches!(entry.action, Action::Help | Action::Quit) { &mut always } else { &mut hints };
+        list.push((model.keymap.shown(i), entry.hint.to_string()));
+    }
+    (hints, always)
+}
+
+/// The keys of what lies over the screen.
+fn overlay_hints(overlay: &Overlay, ascii: bool) -> Vec<Hint> {
+    let keys: &[(&[&str], &str)] = match overlay {
+        Overlay::Help(_) => {
+            &[(&["up", "down"], "scroll"), (&["pageup", "pagedown"], "ten at once"), (&["esc"], "close")]
+        }
+        Overlay::Palette(_) => &[(&["enter"], "do it"), (&["up", "down"], "choose"), (&["esc"], "close")],
+        Overlay::Export(form) => &[
+            (&["enter"], if form.overwrite { "write over it" } else { "write" }),
+            (&["up", "down"], "format"),
+            (&["pageup", "pagedown"], "preview"),
+            (&["esc"], "close"),
+        ],
+        Overlay::Open(_) => &[(&["enter"], "open"), (&["up", "down"], "choose"), (&["esc"], "close")],
+        // These two are drawn over this line.
+        Overlay::Ask(_) => &[
+            (&["enter"], "ask, take"),
+            (&["up", "down"], "field"),
+            (&["left", "right"], "choose"),
+            (&["esc"], "close"),
+        ],
+        Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_) => &[],
+    };
+    let spelled = |key: &&str| if ascii && *key == "enter" { "Enter".into() } else { keymap::shown(key) };
+    let hint =
+        |(keys, word): &(&[&str], &str)| (keys.iter().map(spelled).collect::<Vec<_>>().join(" "), (*word).to_string());
+    let typed = match overlay {
+        Overlay::Export(_) => Some(("type".to_string(), "a file name".to_string())),
+        Overlay::Help(_) | Overlay::Palette(_) | Overlay::Open(_) => Some(("type".into(), "to search".into())),
+        Overlay::Ask(_) => Some(("type".into(), "a value".into())),
+        Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_) => None,
+    };
+    keys.iter().map(hint).chain(typed).collect()
+}
+
+/// The text that is looked for, over the last line.
+pub(super) fn draw_find(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
+    let keys = [Action::FindNext, Action::FindPrevious].map(|action| model.keymap.of_action(action));
+    let keys: Vec<String> = keys.into_iter().flatten().collect();
+    let then = if keys.is_empty() { String::new() } else { format!("  then {}", keys.join(", ")) };
+    draw_line(frame, area, model, input, "/", &format!("Enter keep  Esc close{then}"));
+}
+
+/// The name of a pin, over the last line.
+pub(super) fn draw_rename(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
+    draw_line(frame, area, model, input, "name:", "Enter keep  Esc leave it");
+}
+
+/// Values to sweep over, over the last line; what was wrong with them stays beside it.
+pub(super) fn draw_range(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
+    let kind = model.sweep_axis();
+    let told = match &model.message {
+        Some((Tone::Refused, why)) => why.clone(),
+        _ => format!("such as {}  Enter sweep  Esc leave it", model.sweep_range_example()),
+    };
+    draw_line(frame, area, model, input, &format!("{}:", kind.label()), &told);
+}
+
+fn draw_line(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input, prompt: &str, keys: &str) {
+    let place = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
+    let text = format!(" {prompt} {}", input.value());
+    let at = place.x + 2 + prompt.len() as u16 + input.visual_cursor() as u16;
+    frame.render_widget(ratatui::widgets::Clear, place);
+    frame.buffer_mut().set_style(place, model.theme.base());
+    let line = Line::from(vec![
+        Span::styled(clip(&text, place.width.saturating_sub(30) as usize), plain()),
+        Span::styled(
+            clip(&format!("   {keys}"), (place.width as usize).saturating_sub(text.chars().count())),
+            model.theme.fg(Role::Muted),
+        ),
+    ]);
+    frame.render_widget(line, place);
+    frame.set_cursor_position(Position::new(at.min(place.right().saturating_sub(1)), place.y));
+}

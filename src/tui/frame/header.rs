@@ -1,0 +1,161 @@
+//! The first line: what is planned at the left; who planned it, how it ended and what it is worth at the right.
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    text::{Line, Span},
+};
+
+use crate::{
+    tui::{
+        model::Model,
+        paint::{
+            text::{clip, plain},
+            words::status,
+        },
+        theme::Role,
+        widget::bar,
+    },
+    units,
+};
+
+/// Width of the progress bar.
+const BAR: usize = 12;
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+    let width = area.width as usize;
+    // Parts at the right are left out from the end until they fit.
+    let mut right = if model.planning_shown() { planning(model) } else { result(model) };
+    while right.len() > 2 && width_of(&right) + model.workload.name.len().min(24) + 12 > width {
+        right.pop();
+    }
+    let space = width.saturating_sub(width_of(&right) + 1);
+    frame.render_widget(left(model, space), Rect { width: space as u16, ..area });
+    if let Some(last) = right.last_mut() {
+        last.content = last.content.trim_end().to_string().into();
+    }
+    let used = (width_of(&right) as u16).min(area.width);
+    // A column of air, as everywhere.
+    let margin = 1.min(area.width - used);
+    let place = Rect { x: area.right() - used - margin, width: used, ..area };
+    frame.render_widget(Line::from(right), place);
+}
+
+fn width_of(spans: &[Span<'_>]) -> usize {
+    spans.iter().map(Span::width).sum()
+}
+
+fn left(model: &Model, width: usize) -> Line<'static> {
+    let theme = &model.theme;
+    let workload = &model.workload;
+    let parameters = workload.parameters();
+    let facts = [
+        format!("  {} nodes", workload.nodes.len()),
+        format!("  {} edges", workload.dag.edges().len()),
+        if parameters > 0.0 { format!("  {} params", units::count_short(parameters)) } else { String::new() },
+    ];
+    let name = clip(&workload.name, width.saturating_sub(10));
+    let mut used = 11 + name.chars().count();
+    let mut spans = vec![
+        Span::styled(" plantui", theme.bold(Role::Accent)),
+        Span::raw("  "),
+        Span::styled(name, theme.bold(Role::Text)),
+    ];
+    for fact in facts {
+        used += fact.chars().count();
+        if used > width {
+            break;
+        }
+        spans.push(Span::styled(fact, theme.fg(Role::Muted)));
+    }
+    Line::from(spans)
+}
+
+fn result(model: &Model) -> Vec<Span<'static>> {
+    let theme = &model.theme;
+    let name = |text: &str| Span::styled(format!("{text}  "), theme.bold(Role::Text));
+    if model.edited() {
+        return edited(model);
+    }
+    if model.refusal.is_some() {
+        let sign = Span::styled("✗ cannot plan this workload ", theme.bold(Role::Bad));
+        return vec![name(model.current_planner().info().name), sign];
+    }
+    if model.stopped {
+        let sign = Span::styled("■ stopped ", theme.bold(Role::Warning));
+        return vec![name(model.current_planner().info().name), sign];
+    }
+    let Some(shown) = &model.shown else { return vec![] };
+    let maker = model.previewed().unwrap_or(shown.planner.name);
+    let mut spans = vec![name(maker), status(shown.outcome.status, shown.outcome.gap(), theme)];
+    if let Some(objective) = shown.outcome.objective {
+        // A value without a plan would be nobody's.
+        let text = shown.plan().map(|(plan, _)| format!("  {}", plan.measure.show(objective)));
+        spans.extend(text.map(|text| Span::styled(text, theme.bold(Role::Text))));
+    }
+    // The model's value is never without the simulated one.
+    let simulated = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown.as_ref()));
+    if let Some(promise) = simulated.and_then(|simulated| simulated.promise) {
+        spans.push(Span::styled(format!(" (simulated {})", promise.short()), theme.fg(Role::Text)));
+    }
+    spans.push(Span::styled(format!("  in {} ", short_seconds(shown.seconds)), theme.fg(Role::Muted)));
+    spans
+}
+
+/// An edited plan: whether it keeps the rules, what it is worth, and against the planner's.
+fn edited(model: &Model) -> Vec<Span<'static>> {
+    let theme = &model.theme;
+    let Some((shown, (_, score))) = model.shown.as_ref().and_then(|shown| Some((shown, shown.plan()?))) else {
+        return vec![];
+    };
+    let mut spans = vec![
+        Span::styled(format!("{}  ", shown.planner.name), theme.bold(Role::Text)),
+        match score.violations.len() {
+            0 => Span::styled("✓ keeps the limits", theme.bold(Role::Good)),
+            1 => Span::styled("✗ breaks a rule", theme.bold(Role::Bad)),
+            count => Span::styled(format!("✗ breaks {count} rules"), theme.bold(Role::Bad)),
+        },
+    ];
+    if let Some(value) = shown.outcome.objective {
+        spans.push(Span::styled(format!("  {} ", score.measure.show(value)), theme.bold(Role::Text)));
+    }
+    if let Some(against) = model.against() {
+        spans.push(Span::styled(format!(" {against} "), theme.fg(Role::Text)));
+    }
+    spans
+}
+
+fn planning(model: &Model) -> Vec<Span<'static>> {
+    let theme = &model.theme;
+    let Some(running) = &model.running else { return vec![] };
+    let progress = running.search.progress();
+    let (info, measure) = (model.current_planner().info(), model.convergence.measure);
+    let mut spans = vec![
+        Span::styled(format!("{}  ", info.name), theme.bold(Role::Text)),
+        Span::styled("… planning ", theme.bold(Role::Accent)),
+        Span::styled("│", theme.fg(Role::Border)),
+        Span::styled(bar::solid(progress.fraction, BAR), theme.fg(Role::Accent)),
+        Span::styled("│ ", theme.fg(Role::Border)),
+        Span::styled(format!("{:3.0}% ", progress.fraction * 100.0), plain()),
+    ];
+    if let Some(best) = progress.best {
+        spans.push(Span::styled(format!(" best {} ", measure.show(best)), plain()));
+    }
+    if let Some(bound) = progress.bound {
+        spans.push(Span::styled(format!(" bound {} ", measure.show(bound)), theme.fg(Role::Muted)));
+    }
+    let waited = model.now.saturating_duration_since(running.since).as_secs_f64();
+    spans.push(Span::styled(format!(" {waited:.1} s "), theme.fg(Role::Muted)));
+    spans
+}
+
+/// A waiting time in as few digits as say enough: `8 ms`, `1.2 s`.
+fn short_seconds(seconds: f64) -> String {
+    if seconds < 0.001 {
+        "<1 ms".into()
+    } else if seconds < 1.0 {
+        format!("{:.0} ms", seconds * 1e3)
+    } else {
+        format!("{seconds:.1} s")
+    }
+}

@@ -1,0 +1,162 @@
+//! Help and palette: two lists over the one action table; the palette's has the exports, too.
+
+use ratatui::{
+    Frame,
+    layout::{Position, Rect},
+    text::{Line, Span},
+    widgets::Paragraph,
+};
+use unicode_width::UnicodeWidthStr;
+
+use crate::tui::{
+    action::TABLE,
+    frame::{draw_position, modal, term},
+    model::Model,
+    overlay::help_order,
+    paint::{
+        area::{rows, scrolled},
+        text::{clip, fit, fit_right, plain, wrap},
+    },
+    theme::Role,
+    widget::{filter::Filter, scrollbar::scrollbar},
+};
+
+/// Cells between two columns, and before the keys of the help.
+const GAP: usize = 2;
+const INDENT: usize = 2;
+/// From this width on the help has two columns.
+const BOTH: u16 = 160;
+
+/// Draws the typed text with its cursor in a line.
+pub(super) fn draw_input(frame: &mut Frame<'_>, line: Rect, model: &Model, filter: &Filter, empty: &str) {
+    let text = filter.input.value();
+    let shown = if text.is_empty() {
+        Span::styled(clip(empty, line.width.saturating_sub(2) as usize), model.theme.fg(Role::Muted))
+    } else {
+        Span::styled(clip(text, line.width.saturating_sub(2) as usize), plain())
+    };
+    frame.render_widget(Line::from(vec![Span::styled("> ", model.theme.bold(Role::Accent)), shown]), line);
+    let at = line.x + 2 + filter.input.visual_cursor() as u16;
+    if line.height > 0 {
+        frame.set_cursor_position(Position::new(at.min(line.right().saturating_sub(1)), line.y));
+    }
+}
+
+/// Cells of the widest of some texts.
+fn widest<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> usize {
+    texts.map(|text| text.as_ref().width()).max().unwrap_or(0)
+}
+
+/// A line of the help.
+enum HelpLine {
+    /// Where the keys below are heard.
+    Heading(&'static str),
+    /// Keys, title and the first line of what they do, or only a further line of it; of which match.
+    Entry { place: usize, first: bool, help: String },
+}
+
+/// Every key, for where the user is first.
+pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
+    let beside = if area.width >= BOTH { 2 } else { 1 };
+    let inner = modal(frame, area, &model.theme, "Keys", 96 * beside, area.height.saturating_sub(2));
+    draw_input(frame, rows(inner, 0, 1), model, filter, "type to search keys and words, Esc closes");
+    // What a word means stands first, but never in place of the keys.
+    let mut meant = term::lines(model, filter, inner.width.into());
+    meant.truncate(usize::from(inner.height.saturating_sub(2)) / 2);
+    let top = 2 + meant.len() as u16;
+    frame.render_widget(Paragraph::new(meant), rows(inner, 2, inner.height));
+    let whole = rows(inner, top, inner.height);
+    // The last column of all is the scrollbar's.
+    let list = Rect { width: (whole.width + 1) / beside - if beside > 1 { 3 } else { 2 }, ..whole };
+    // The first column goes on in the second.
+    let places: Vec<Rect> = (0..beside)
+        .flat_map(|column| {
+            let x = list.x + column * (list.width + 3);
+            (list.y..list.bottom()).map(move |y| Rect { x, y, height: 1, ..list })
+        })
+        .collect();
+    let matches = help_order(filter, &model.keymap, &model.scopes());
+    let keys = widest(matches.iter().map(|&i| model.keymap.all_shown(i))).min(16) + GAP;
+    let titles = widest(matches.iter().map(|&i| TABLE[i].title)) + GAP;
+    let room = (list.width as usize).saturating_sub(INDENT + keys + titles);
+    let mut lines = vec![];
+    for (place, &i) in matches.iter().enumerate() {
+        let entry = &TABLE[i];
+        if place == 0 || TABLE[matches[place - 1]].scope != entry.scope {
+            lines.push(HelpLine::Heading(entry.scope.title()));
+        }
+        let told = wrap(entry.help, room).into_iter().enumerate();
+        lines.extend(told.map(|(line, help)| HelpLine::Entry { place, first: line == 0, help }));
+    }
+    let of_cursor = |line: &HelpLine| matches!(line, HelpLine::Entry { place, .. } if *place == filter.cursor);
+    let last = lines.iter().rposition(of_cursor).unwrap_or(0);
+    let first = scrolled(last, places.len(), lines.len());
+    for (&place, line) in places.iter().zip(lines.iter().skip(first)) {
+        let spans = match line {
+            HelpLine::Heading(title) => vec![Span::styled(*title, model.theme.fg(Role::Muted))],
+            HelpLine::Entry { place, first, help } => {
+                let i = matches[*place];
+                let (key, title) =
+                    if *first { (model.keymap.all_shown(i), TABLE[i].title) } else { (String::new(), "") };
+                vec![
+                    Span::raw(" ".repeat(INDENT)),
+                    Span::styled(fit(&key, keys - GAP), model.theme.bold(Role::Accent)),
+                    Span::raw(" ".repeat(GAP)),
+                    Span::styled(fit(title, titles), model.theme.bold(Role::Text)),
+                    Span::raw(help.clone()),
+                ]
+            }
+        };
+        frame.render_widget(Line::from(spans), place);
+        if of_cursor(line) {
+            frame.buffer_mut().set_style(place, model.theme.selected());
+        }
+    }
+    if matches.is_empty() {
+        frame.render_widget(Span::styled("no key does that", model.theme.fg(Role::Muted)), rows(list, 0, 1));
+    }
+    let seen = (first, places.len(), lines.len());
+    scrollbar(frame, whole, &model.theme, seen);
+    draw_position(frame, inner, &model.theme, seen, "lines");
+}
+
+/// Actions and exports by name; Enter does the selected one.
+pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
+    let inner = modal(frame, area, &model.theme, "Command", 96, area.height.saturating_sub(2).min(24));
+    let width = inner.width as usize;
+    draw_input(frame, rows(inner, 0, 1), model, filter, "what shall be done?");
+    let commands = model.palette(filter);
+    let titles = widest(commands.iter().map(|command| command.title())) + GAP;
+    let keys = widest(commands.iter().map(|command| command.key(&model.keymap))) + GAP;
+    let room = width.saturating_sub(2 + titles + keys);
+    // What is cut in the list is said in full below it, for the selected one.
+    let told = commands.get(filter.cursor).filter(|command| command.help().width() > room);
+    let told = told.map(|command| wrap(command.help(), width)).unwrap_or_default();
+    let below = if widest(commands.iter().map(|command| command.help())) > room { 3 } else { 0 };
+    let list = rows(inner, 2, inner.height.saturating_sub(2 + below));
+    let first = scrolled(filter.cursor, list.height as usize, commands.len());
+    for (y, (place, command)) in (list.y..list.bottom()).zip(commands.iter().enumerate().skip(first)) {
+        let line = Rect { y, height: 1, ..list };
+        let selected = place == filter.cursor;
+        let spans = vec![
+            Span::styled(if selected { "▌ " } else { "  " }, model.theme.fg(Role::Focus)),
+            Span::styled(fit(&command.title(), titles), model.theme.bold(Role::Text)),
+            Span::styled(fit(command.help(), room), plain()),
+            Span::styled(fit_right(&command.key(&model.keymap), keys), model.theme.fg(Role::Accent)),
+        ];
+        frame.render_widget(Line::from(spans), line);
+        if selected {
+            frame.buffer_mut().set_style(line, model.theme.selected());
+        }
+    }
+    for (y, text) in (list.bottom() + 1..inner.bottom()).zip(told) {
+        let line = Rect { y, height: 1, ..inner };
+        frame.render_widget(Span::styled(text, model.theme.fg(Role::Muted)), line);
+    }
+    if commands.is_empty() {
+        frame.render_widget(Span::styled("  nothing is called that", model.theme.fg(Role::Muted)), rows(list, 0, 1));
+    }
+    let seen = (first, list.height as usize, commands.len());
+    scrollbar(frame, list, &model.theme, seen);
+    draw_position(frame, inner, &model.theme, seen, "commands");
+}

@@ -1,0 +1,321 @@
+//! Drawing the state: one file per panel.
+//!
+//! ```text
+//! header           workload · planner, how it ended, objective, time
+//! panel | view     what can be set | what came of it
+//! footer           the keys that matter here, or the last message
+//! ```
+//! Areas are made by arithmetic and cut to the frame, so any size can be drawn. Drawing also notes where things lie, for
+//! the mouse.
+
+mod ascii;
+mod ask;
+mod caption;
+mod convergence;
+mod export;
+mod footer;
+mod header;
+mod help;
+mod no_plan;
+mod open;
+mod panel;
+mod term;
+
+use ratatui::{
+    Frame,
+    buffer::Buffer,
+    layout::Rect,
+    text::{Line, Span},
+    widgets::{Block, BorderType, Clear, Paragraph},
+};
+
+use crate::{
+    text::is_hostile,
+    tui::{
+        model::{Focus, Hit, Model, View},
+        overlay::Overlay,
+        paint::{
+            area::rows,
+            dim::{dim, fade},
+            text::wrap,
+        },
+        shown::Standing,
+        theme::{Role, Theme},
+        views::{compare, devices, overview, stages, sweep, timeline, workload},
+    },
+};
+
+/// The smallest screen on which everything has its place.
+pub(super) const SMALLEST: (u16, u16) = (60, 16);
+/// Columns from which tabs have their numbers.
+const NUMBERED: usize = 69;
+/// Width of the left panel.
+const PANEL_WIDTH: u16 = 30;
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model) {
+    let area = frame.area();
+    model.size = (area.width, area.height);
+    // A view may have taken rows of the left panel with it.
+    model.panel_cursor = model.panel_cursor.min(model.panel_rows().len().saturating_sub(1));
+    model.hits.clear();
+    frame.buffer_mut().set_style(area, model.theme.base());
+    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+        frame.render_widget(Paragraph::new(too_small(area.width, area.height).join("\n")), area);
+    } else {
+        let middle = Rect { y: area.y + 1, height: area.height - 2, ..area };
+        header::draw(frame, Rect { height: 1, ..area }, model);
+        footer::draw(frame, Rect { y: area.bottom() - 1, height: 1, ..area }, model);
+        let mut right = middle;
+        if model.panel_visible() {
+            let left = Rect { width: PANEL_WIDTH, ..middle };
+            panel::draw(frame, left, model);
+            right = Rect { x: middle.x + PANEL_WIDTH, width: middle.width - PANEL_WIDTH, ..middle };
+        }
+        draw_view(frame, right, model);
+        panel::draw_note(frame, middle, model);
+        draw_overlay(frame, area, model);
+        if let Some(demo) = &model.demo {
+            caption::draw(frame, area, model, demo);
+        }
+    }
+    if model.ascii {
+        ascii::replace(frame.buffer_mut());
+    } else if model.console {
+        ascii::replace_for_console(frame.buffer_mut());
+    }
+    harmless(frame.buffer_mut());
+}
+
+/// Takes out what a terminal would obey: marks without a width of their own come along with the character before them,
+/// whichever widget drew it.
+fn harmless(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        let symbol = cell.symbol();
+        if !symbol.is_ascii() && symbol.chars().any(is_hostile) {
+            let clean: String = symbol.chars().filter(|c| !is_hostile(*c)).collect();
+            cell.set_symbol(if clean.is_empty() { " " } else { &clean });
+        }
+    }
+}
+
+/// What is said on a screen that is too small, in lines for it: the longest text that fits, none where nothing does, since
+/// half a number would be another one.
+fn too_small(width: u16, height: u16) -> Vec<String> {
+    let needed = format!("plantui needs {} x {}", SMALLEST.0, SMALLEST.1);
+    let short = format!("{}x{}", SMALLEST.0, SMALLEST.1);
+    let texts = [
+        format!("{needed}, this is {width} x {height}"),
+        needed,
+        format!("plantui needs {short}"),
+        format!("needs {short}"),
+        short,
+    ];
+    let fits = |lines: &Vec<String>| {
+        lines.len() <= usize::from(height) && lines.iter().all(|line| !line.contains('…')) && width > 0
+    };
+    texts.iter().map(|text| wrap(text, width.into())).find(fits).unwrap_or_default()
+}
+
+fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+    model.hits.push((area, Hit::ViewArea));
+    let focused = model.focus == Focus::View;
+    draw_tabs(frame, area, model, focused);
+    let air = u16::from(area.height >= 30);
+    let mut inner = rows(area, 2 + air, area.height);
+    inner = Rect { x: inner.x + 2.min(inner.width), width: inner.width.saturating_sub(3), ..inner };
+    if model.convergence_shown() {
+        // The view keeps the larger part.
+        let height = convergence::HEIGHT.min(inner.height / 2);
+        let chart = rows(inner, inner.height - height, height);
+        inner.height -= height;
+        convergence::draw(frame, chart, &model.convergence, &model.theme);
+    }
+    if model.view == View::Workload {
+        workload::draw(frame, inner, model);
+        return;
+    }
+    if model.view == View::Sweep {
+        sweep::draw(frame, inner, model);
+        return;
+    }
+    if model.view == View::Compare {
+        compare::draw(frame, inner, model);
+        return;
+    }
+    if let Some(refusal) = model.refusal.clone() {
+        no_plan::draw_refusal(frame, inner, model, &refusal);
+        return;
+    }
+    let Some(shown) = model.shown.clone() else {
+        let text = if model.stopped { "no plan" } else { "planning …" };
+        frame.render_widget(Paragraph::new(text).style(model.theme.fg(Role::Muted)), inner);
+        return;
+    };
+    match (shown.plan(), model.view) {
+        (None, _) => no_plan::draw(frame, inner, model, &shown),
+        (Some((plan, score)), View::Overview) => {
+            overview::draw(frame, inner, model, &shown, plan, score);
+        }
+        (Some((plan, score)), View::Stages) => stages::draw(frame, inner, model, &shown, plan, score),
+        (Some((plan, score)), View::Devices) => devices::draw(frame, inner, model, &shown, plan, score),
+        (Some(_), _) => timeline::draw(frame, inner, model, &shown),
+    }
+    let other = model.simulated.as_ref().is_some_and(|simulated| !std::sync::Arc::ptr_eq(&simulated.shown, &shown));
+    if model.stale() || (model.view == View::Timeline && other) {
+        fade(frame, inner, &model.theme);
+    }
+}
+
+/// What the shown plan is if it is no planner's last word.
+fn standing(model: &Model) -> Option<&'static str> {
+    let shown = model.shown.as_ref().filter(|shown| shown.plan().is_some())?;
+    match shown.standing {
+        Standing::Done => None,
+        Standing::Edited => Some("edited by hand: u undo, 0 planner's plan"),
+        Standing::BestSoFar { .. } if model.best_so_far_shown() => Some("best so far: the search goes on"),
+        Standing::BestSoFar { .. } => Some("best so far of a search that was left"),
+    }
+}
+
+/// The views' names, and below them a rule that is strong under the one that is shown. At the rule's right end stands what
+/// the plan is, and the limits when the left panel is away.
+fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &mut Model, focused: bool) {
+    let titles: Vec<(View, String, &str)> =
+        View::ALL.into_iter().enumerate().map(|(i, view)| (view, format!("{} ", i + 1), view.title())).collect();
+    let room = usize::from(area.width.saturating_sub(3));
+    let numbered = room >= NUMBERED;
+    let names: usize = titles.iter().map(|(_, _, name)| name.len() + 1).sum();
+    let titles: Vec<(View, String, &str)> = titles
+        .into_iter()
+        .map(|(view, n, name)| match names <= room + 1 {
+            true => (view, if numbered { n } else { String::new() }, name),
+            // Where not all names have room, the keys say more than half a name.
+            false => (view, n, if view == model.view { name } else { "" }),
+        })
+        .collect();
+    // Where there is little room names stand closer, so that none is lost.
+    let whole: usize = titles.iter().map(|(_, number, name)| number.len() + name.len()).sum();
+    let gap = (room.saturating_sub(whole) / titles.len()).clamp(1, 3) as u16;
+    let rule = Rect { y: area.y + 1, height: 1.min(area.height.saturating_sub(1)), ..area };
+    let line = "─".repeat(usize::from(area.width.saturating_sub(3)));
+    let start = area.x + 2.min(area.width);
+    frame.render_widget(Span::styled(line, model.theme.fg(Role::Border)), Rect { x: start, ..rule }.intersection(area));
+    let mut x = start;
+    for (view, number, name) in titles {
+        let width = ((number.len() + name.len()) as u16).min(area.right().saturating_sub(x));
+        let tab = Rect { x, y: area.y, width, height: 1 };
+        let here = view == model.view;
+        let style = match (here, focused) {
+            (true, true) => model.theme.bold(Role::Text),
+            (true, false) => model.theme.fg(Role::Text),
+            (false, _) => model.theme.fg(Role::Muted),
+        };
+        let figure = if here { model.theme.bold(Role::Focus) } else { model.theme.fg(Role::Muted) };
+        frame.render_widget(Line::from(vec![Span::styled(number, figure), Span::styled(name, style)]), tab);
+        if here && rule.height > 0 {
+            let strong = Span::styled("━".repeat(usize::from(width)), model.theme.fg(Role::Focus));
+            frame.render_widget(strong, Rect { x, width, ..rule });
+        }
+        // The blank after a name is a part of it, for the mouse.
+        model.hits.push((tab, Hit::Tab(view)));
+        x += width + gap;
+    }
+    draw_on_rule(frame, rule, model);
+}
+
+/// Words on the rule below the tabs, as many as there is room for right of the longest tab that may be underlined.
+fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model) {
+    if rule.height == 0 {
+        return;
+    }
+    let mut words: Vec<Span<'static>> = vec![];
+    if let Some(standing) = standing(model) {
+        words.push(Span::styled(format!(" {standing} "), model.theme.bold(Role::Warning)));
+    }
+    if !model.panel_visible() {
+        let limits = model.current_planner().limits_for(&model.workload);
+        let limits = limits.iter().map(|&kind| kind.counted(model.limits.get(kind)));
+        for (i, limit) in limits.enumerate() {
+            let text = if i == 0 { format!(" {limit} ") } else { format!("· {limit} ") };
+            words.push(Span::styled(text, model.theme.fg(Role::Text)));
+        }
+    }
+    let width = |words: &[Span<'_>]| words.iter().map(Span::width).sum::<usize>();
+    while width(&words) + 12 > usize::from(rule.width) {
+        if words.pop().is_none() {
+            return;
+        }
+    }
+    let width = width(&words) as u16;
+    let place = Rect { x: rule.right().saturating_sub(width + 2).max(rule.x), width, ..rule };
+    frame.render_widget(Line::from(words), place);
+}
+
+fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+    let Some(overlay) = model.overlay.take() else { return };
+    if !matches!(overlay, Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_)) {
+        // The last line has the overlay's keys.
+        let behind = Rect { height: area.height.saturating_sub(1), ..area };
+        dim(frame.buffer_mut(), behind, &model.theme);
+    }
+    match &overlay {
+        Overlay::Help(filter) => help::draw_help(frame, area, model, filter),
+        Overlay::Palette(filter) => help::draw_palette(frame, area, model, filter),
+        Overlay::Export(form) => export::draw(frame, area, model, form),
+        Overlay::Open(form) => open::draw(frame, area, model, form),
+        Overlay::Find(input) => footer::draw_find(frame, area, model, input),
+        Overlay::Range(input) => footer::draw_range(frame, area, model, input),
+        Overlay::Ask(form) => ask::draw(frame, area, model, form),
+        Overlay::Rename(_, input) => footer::draw_rename(frame, area, model, input),
+    }
+    model.overlay = Some(overlay);
+}
+
+/// A frame with rounded corners.
+fn bordered(theme: &Theme, focused: bool) -> Block<'static> {
+    let role = if focused { Role::Focus } else { Role::Border };
+    Block::bordered().border_type(BorderType::Rounded).border_style(theme.fg(role))
+}
+
+/// What is inside a border and a column of air.
+fn inside(area: Rect) -> Rect {
+    Rect {
+        x: area.x + 2.min(area.width),
+        y: area.y + 1.min(area.height),
+        width: area.width.saturating_sub(4),
+        height: area.height.saturating_sub(2),
+    }
+}
+
+/// An emptied box of a size in the middle of an area, cut to it; returns its inside.
+fn modal(frame: &mut Frame<'_>, area: Rect, theme: &Theme, title: &str, width: u16, height: u16) -> Rect {
+    let (width, height) = (width.min(area.width), height.min(area.height));
+    let place = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+        .intersection(frame.area());
+    frame.render_widget(Clear, place);
+    frame.buffer_mut().set_style(place, theme.base());
+    let title = Span::styled(format!(" {title} "), theme.bold(Role::Text));
+    frame.render_widget(bordered(theme, true).title(title), place);
+    inside(place)
+}
+
+/// In the lower border of a modal, which part of its list is seen: the first place, how many, of how many. Nothing where
+/// all is.
+fn draw_position(
+    frame: &mut Frame<'_>,
+    inner: Rect,
+    theme: &Theme,
+    (first, visible, count): (usize, usize, usize),
+    what: &str,
+) {
+    if visible >= count || visible == 0 {
+        return;
+    }
+    let last = (first + visible).min(count);
+    let (up, down) = (if first > 0 { "↑ " } else { "" }, if last < count { " ↓" } else { "" });
+    let text = format!(" {up}{what} {}–{last} of {count}{down} ", first + 1);
+    let width = (text.chars().count() as u16).min(inner.width);
+    let place = Rect { x: inner.right() - width, y: inner.bottom(), width, height: 1 }.intersection(frame.area());
+    frame.render_widget(Span::styled(text, theme.fg(Role::Text)), place);
+}

@@ -1,0 +1,409 @@
+//! The left panel: planners, limits, options and how plans are simulated, all that can be set.
+//!
+//! Limits are always whole; where there is no room for everything, the other parts share what is left and show what is
+//! around the selected row, and their title says which part.
+
+use ratatui::{
+    Frame,
+    layout::{Position, Rect},
+    text::{Line, Span},
+    widgets::{Clear, Paragraph},
+};
+
+use crate::{
+    planner::{OptionKind, OptionValue},
+    simulate::{Schedule, Setting},
+    tui::{
+        frame::bordered,
+        model::{Focus, Hit, Model, Tone},
+        paint::{
+            area::scrolled,
+            text::{clip, fit, plain, wrap},
+        },
+        panel_rows::{PanelRow, PanelSection},
+        theme::Role,
+        widget::scrollbar::scrollbar,
+    },
+};
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+    model.hits.push((area, Hit::PanelArea));
+    let focused = model.focus == Focus::Panel;
+    for y in area.y..area.bottom() {
+        let rule = Rect { x: area.right() - 1, y, width: 1, height: 1 };
+        frame.render_widget(Span::styled("│", model.theme.fg(Role::Border)), rule);
+    }
+    // The first title has a line of its own.
+    let inner = Rect { x: area.x, y: area.y + 1, width: area.width - 2, height: area.height.saturating_sub(1) };
+    let mut help = help_lines(model, inner.width as usize - 2);
+    let rows = model.panel_rows();
+    let of = |section: PanelSection| -> Vec<(usize, PanelRow)> {
+        rows.iter().copied().enumerate().filter(|(_, row)| row.section() == section).collect()
+    };
+    let sections = PanelSection::ALL.map(|section| (section, of(section)));
+    let counts = sections.each_ref().map(|(_, rows)| rows.len());
+    // The help of the selected row stands at the bottom, if everything else has room; why a planner cannot plan always, as
+    // what the simulator assumes.
+    let all = counts.iter().sum::<usize>() + counts[1..].iter().filter(|&&count| count > 0).count();
+    let height = inner.height as usize;
+    let refused = match model.panel_row() {
+        Some(PanelRow::Planner(i)) => model.refusals[i].is_some(),
+        Some(row) => model.unheard(row).is_some(),
+        None => false,
+    };
+    let simulated = focused && model.panel_row().is_some_and(|row| row.section() == PanelSection::Setup);
+    if refused || simulated {
+        help.truncate(height / 3);
+    } else if !focused || all + help.len() >= height {
+        help.clear();
+    }
+    let rooms = shares(height - help.len(), counts);
+    let titled = counts[1..].iter().filter(|&&count| count > 0).count();
+    let air = u16::from(rooms == counts && all + titled + help.len() < height);
+    let mut y = area.y;
+    for ((section, rows), room) in sections.iter().zip(rooms) {
+        if rows.is_empty() {
+            continue;
+        }
+        let first = scrolled(anchor(model, rows), room, rows.len());
+        let seen = (room < rows.len()).then(|| format!("{}–{} of {}", first + 1, first + room, rows.len()));
+        let title = Rect { y, height: 1, ..inner };
+        draw_title(frame, title, model, section.title(), seen.unwrap_or_default(), focused);
+        let list = Rect { y: y + 1, height: room as u16, width: inner.width + 1, ..inner };
+        scrollbar(frame, list, &model.theme, (first, room, rows.len()));
+        for (line, &(i, row)) in (y + 1..).zip(rows.iter().skip(first).take(room)) {
+            draw_row(frame, Rect { y: line, height: 1, ..inner }, model, i, row);
+        }
+        y += 1 + room as u16 + air;
+    }
+    for (y, text) in (inner.bottom() - help.len() as u16..).zip(help) {
+        let place = Rect { x: inner.x + 1, y, width: inner.width - 2, height: 1 };
+        let role = if refused { Role::Warning } else { Role::Muted };
+        frame.render_widget(Span::styled(text, model.theme.fg(role)), place);
+    }
+}
+
+/// How many rows of each section are seen in a height that their titles share (the first is above it). Limits go
+/// first, and of the others none takes more than its share of the rest from another.
+fn shares(height: usize, counts: [usize; 4]) -> [usize; 4] {
+    const LIMITS: usize = 1;
+    let height = height.saturating_sub(counts[1..].iter().filter(|&&count| count > 0).count());
+    let mut rooms = [0; 4];
+    let others = (0..4).filter(|&section| section != LIMITS && counts[section] > 0).count();
+    rooms[LIMITS] = counts[LIMITS].min(height.saturating_sub(others));
+    let mut rest = height - rooms[LIMITS];
+    while rest > 0 && rooms != counts {
+        let wanting = (0..4).filter(|&section| section != LIMITS && rooms[section] < counts[section]);
+        let Some(least) = wanting.min_by_key(|&section| rooms[section]) else { break };
+        rooms[least] += 1;
+        rest -= 1;
+    }
+    rooms
+}
+
+/// The row of a section that must be seen, by place: the selected one, else the planner in force.
+fn anchor(model: &Model, rows: &[(usize, PanelRow)]) -> usize {
+    let selected = rows.iter().position(|(i, _)| *i == model.panel_cursor);
+    let in_force = || rows.iter().position(|(_, row)| *row == PanelRow::Planner(model.planner));
+    selected.or_else(in_force).unwrap_or(0)
+}
+
+fn help_lines(model: &Model, width: usize) -> Vec<String> {
+    let text = match model.panel_row() {
+        Some(PanelRow::Planner(i)) => match &model.refusals[i] {
+            Some(reason) => format!("✗ {reason}"),
+            None if !model.is_native(i) => {
+                format!("≈ plans a converted workload: {}", model.planners[i].info().summary)
+            }
+            None => model.planners[i].info().summary.to_string(),
+        },
+        Some(PanelRow::Others) => "planners that cannot plan this workload; each says why".to_string(),
+        Some(PanelRow::Limit(kind)) => kind.help().to_string(),
+        Some(PanelRow::Dial(i)) => model.dials[i].help.to_string(),
+        Some(PanelRow::Option(i)) => {
+            let spec = &model.specs()[i];
+            let more = match (spec.kind, model.option_value(spec)) {
+                (OptionKind::Choice { choices, .. }, OptionValue::Choice(now)) => {
+                    choices.iter().find(|c| c.0 == now).map(|c| format!(". {}: {}", c.0, c.1))
+                }
+                (OptionKind::Number { .. } | OptionKind::Quantity { .. }, _) => {
+                    Some(format!("; {}", spec.values().join(", ")))
+                }
+                _ => None,
+            };
+            format!("{}{}", spec.help, more.unwrap_or_default())
+        }
+        Some(row @ PanelRow::Schedule) => {
+            let refused = match (model.unheard(row), &model.simulated) {
+                (Some(_), _) | (_, None) => String::new(),
+                (None, Some(simulated)) => {
+                    let refused = Schedule::ALL.into_iter().filter(|s| simulated.pipeline.refusal(*s).is_some());
+                    let names: Vec<&str> = refused.map(Schedule::name).collect();
+                    if names.is_empty() {
+                        String::new()
+                    } else {
+                        format!("; this plan cannot run {}", names.join(", "))
+                    }
+                }
+            };
+            not_used(model, row, &format!("the order in which a stage works through its microbatches{refused}"))
+        }
+        Some(row @ PanelRow::Setting(setting)) => not_used(model, row, setting.help()),
+        None => String::new(),
+    };
+    wrap(&text, width)
+}
+
+/// What a row is, after why it changes nothing now.
+fn not_used(model: &Model, row: PanelRow, help: &str) -> String {
+    model.unheard(row).map_or_else(|| help.to_string(), |reason| format!("not used: {reason}. {help}"))
+}
+
+fn draw_title(frame: &mut Frame<'_>, line: Rect, model: &Model, title: &str, seen: String, focused: bool) {
+    let role = if focused { Role::Focus } else { Role::Muted };
+    let style = if focused { model.theme.bold(role) } else { model.theme.fg(role) };
+    let gap = usize::from(line.width).saturating_sub(title.len() + 2 + seen.chars().count());
+    let spans = vec![
+        Span::styled(format!(" {title}"), style),
+        Span::raw(" ".repeat(gap)),
+        Span::styled(seen, model.theme.fg(Role::Muted)),
+    ];
+    frame.render_widget(Line::from(spans), line);
+}
+
+// Long: one arm for each kind of row.
+fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &mut Model, index: usize, row: PanelRow) {
+    let here = index == model.panel_cursor;
+    let selected = here && model.focus == Focus::Panel;
+    let sign = if selected { "▌" } else { " " };
+    let width = line.width as usize;
+    let theme = &model.theme;
+    model.hits.push((line, Hit::Panel(row)));
+    let (spans, steps): (Vec<Span<'static>>, bool) = match row {
+        PanelRow::Planner(i) => {
+            let planner = model.planners[i];
+            let able = model.refusals[i].is_none();
+            let style = match (i == model.planner, able) {
+                (true, _) => theme.bold(Role::Text),
+                (false, true) => theme.fg(Role::Text),
+                (false, false) => theme.fg(Role::Muted),
+            };
+            let mark = if i == model.planner { "● " } else { "○ " };
+            let note = match (able, model.is_native(i)) {
+                (false, _) => " ✗",
+                (true, false) => " ≈",
+                (true, true) => "",
+            };
+            let name = clip(planner.info().name, width.saturating_sub(5));
+            (vec![Span::styled(format!("{mark}{name}{note}"), style)], false)
+        }
+        PanelRow::Others => {
+            let sign = if model.others_unfolded { "▾" } else { "▸" };
+            let text = format!("{sign} +{} not for this workload", model.other_planners().len());
+            (vec![Span::styled(clip(&text, width.saturating_sub(1)), theme.fg(Role::Muted))], false)
+        }
+        PanelRow::Limit(_) | PanelRow::Dial(_) | PanelRow::Option(_) | PanelRow::Setting(_) if editing(model, row) => {
+            (field(model, row, width), false)
+        }
+        PanelRow::Limit(kind) => {
+            let value = model.limits.get(kind);
+            let changed = value != model.first_limits.get(kind);
+            (pair(model, kind.label(), &kind.format(value), changed, width), true)
+        }
+        PanelRow::Dial(i) => {
+            let dial = &model.dials[i];
+            let changed = model.first_dials.get(i).is_none_or(|first| first.value != dial.value);
+            (pair(model, dial.label, &dial.value, changed, width), true)
+        }
+        PanelRow::Option(i) => {
+            let spec = &model.specs()[i];
+            let value = model.option_value(spec);
+            let changed = value != spec.default_value();
+            let text = match value {
+                OptionValue::Flag(true) => "on".to_string(),
+                OptionValue::Flag(false) => "off".to_string(),
+                OptionValue::File(text) | OptionValue::Text(text) if text.is_empty() => "none".to_string(),
+                // The end of a path tells more than its beginning.
+                OptionValue::File(path) | OptionValue::Text(path) => {
+                    clip_start(&path, width.saturating_sub(LEAST_LABEL + ARROWS))
+                }
+                other => spec.show(&other),
+            };
+            let steps = !matches!(spec.kind, OptionKind::File { .. } | OptionKind::Text { .. });
+            (pair(model, spec.label, &text, changed, width), steps)
+        }
+        PanelRow::Schedule => {
+            let changed = model.setup.schedule != Schedule::ALL[0];
+            // Beside the others it is plain whose variants they are.
+            let name = model.setup.schedule.name().trim_end_matches(" 1F1B");
+            (simulator_pair(model, row, "schedule", name, changed, width), true)
+        }
+        PanelRow::Setting(setting) => {
+            let changed = !setting.same(&model.setup.settings, &model.first_settings);
+            let text = match setting {
+                Setting::Overlap if model.setup.settings.overlap => "on".to_string(),
+                Setting::Overlap => "off".to_string(),
+                _ => setting.show(&model.setup.settings),
+            };
+            (simulator_pair(model, row, setting.label(), &text, changed, width), true)
+        }
+    };
+    let mut all = vec![Span::styled(sign, theme.fg(Role::Focus))];
+    all.extend(spans);
+    frame.render_widget(Line::from(all), line);
+    if steps && here {
+        // The arrows at the right end, for the mouse and as a sign of what the keys do.
+        let style = if selected { model.theme.bold(Role::Focus) } else { model.theme.fg(Role::Muted) };
+        let less = Rect { x: line.right().saturating_sub(4), width: 1, ..line };
+        let more = Rect { x: line.right().saturating_sub(2), width: 1, ..line };
+        frame.render_widget(Span::styled("◂", style), less);
+        frame.render_widget(Span::styled("▸", style), more);
+        model.hits.push((less, Hit::Step(row, false)));
+        model.hits.push((more, Hit::Step(row, true)));
+    }
+    if selected {
+        frame.buffer_mut().set_style(line, model.theme.selected());
+    }
+    place_cursor(frame, line, model, row);
+}
+
+/// Cells for the arrows at the right end of a row, and those that a name keeps beside a long value.
+const ARROWS: usize = 6;
+const LEAST_LABEL: usize = 8;
+
+/// A label and its value at the right; what was changed is marked.
+fn pair(model: &Model, label: &str, value: &str, changed: bool, width: usize) -> Vec<Span<'static>> {
+    let theme = &model.theme;
+    let space = width.saturating_sub(ARROWS);
+    let value = clip(value, space.saturating_sub(LEAST_LABEL));
+    let label_width = space.saturating_sub(value.chars().count() + 1);
+    let style = if changed { theme.bold(Role::Accent) } else { theme.bold(Role::Text) };
+    vec![Span::styled(fit(label, label_width), plain()), Span::raw(" "), Span::styled(value, style)]
+}
+
+/// The same of what the simulator assumes: muted and in brackets where nothing listens to it.
+fn simulator_pair(
+    model: &Model,
+    row: PanelRow,
+    label: &str,
+    value: &str,
+    changed: bool,
+    width: usize,
+) -> Vec<Span<'static>> {
+    if model.unheard(row).is_none() {
+        return pair(model, label, value, changed, width);
+    }
+    let muted = model.theme.fg(Role::Muted);
+    let spans = pair(model, label, &format!("({value})"), changed, width);
+    spans.into_iter().map(|span| Span::styled(span.content, muted)).collect()
+}
+
+/// The end of a text, with a sign where its beginning is missing.
+fn clip_start(text: &str, width: usize) -> String {
+    let count = text.chars().count();
+    if count <= width {
+        return text.to_string();
+    }
+    std::iter::once('…').chain(text.chars().skip(count + 1 - width)).collect()
+}
+
+/// Whether a row's value is being typed.
+fn editing(model: &Model, row: PanelRow) -> bool {
+    model.editing.as_ref().is_some_and(|editing| editing.row == row)
+}
+
+/// What a row that can be typed into is called.
+fn label(model: &Model, row: PanelRow) -> &'static str {
+    match row {
+        PanelRow::Limit(kind) => kind.label(),
+        PanelRow::Dial(i) => model.dials[i].label,
+        PanelRow::Option(i) => model.specs()[i].label,
+        PanelRow::Setting(setting) => setting.label(),
+        PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => "",
+    }
+}
+
+/// The name before the field of a row and the cells of the field: a long name leaves room for a value.
+fn field_widths(model: &Model, row: PanelRow, width: usize) -> (String, usize) {
+    let name = clip(label(model, row), width.saturating_sub(4) / 2);
+    let field = width.saturating_sub(name.chars().count() + 4);
+    (name, field)
+}
+
+/// The row while its value is being typed.
+fn field(model: &Model, row: PanelRow, width: usize) -> Vec<Span<'static>> {
+    let Some(editing) = &model.editing else { return vec![] };
+    let (name, field) = field_widths(model, row, width);
+    let scroll = editing.input.visual_scroll(field.saturating_sub(1));
+    let text: String = editing.input.value().chars().skip(scroll).take(field).collect();
+    let style = model.theme.fg(if editing.error.is_some() { Role::Bad } else { Role::Text });
+    vec![
+        Span::styled(format!("{name} "), plain()),
+        Span::styled("[", model.theme.fg(Role::Focus)),
+        Span::styled(fit(&text, field), style),
+        Span::styled("]", model.theme.fg(Role::Focus)),
+    ]
+}
+
+fn place_cursor(frame: &mut Frame<'_>, line: Rect, model: &Model, row: PanelRow) {
+    if let Some(editing) = model.editing.as_ref().filter(|editing| editing.row == row) {
+        let (name, field) = field_widths(model, row, line.width as usize);
+        let scroll = editing.input.visual_scroll(field.saturating_sub(1));
+        let at = 3 + name.chars().count() + editing.input.visual_cursor().saturating_sub(scroll);
+        frame.set_cursor_position(Position::new((line.x + at as u16).min(line.right().saturating_sub(1)), line.y));
+    }
+}
+
+/// Beside the field: why what was typed cannot be taken, or what is known of it already.
+pub(super) fn draw_note(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+    let Some(editing) = &model.editing else { return };
+    let (title, text, role) = match (&editing.error, &editing.known) {
+        (Some(error), _) => (" ✗ not taken ", error, Role::Bad),
+        (None, Some((Tone::Refused, text))) => (" ✗ not there ", text, Role::Warning),
+        (None, Some((Tone::Done, text))) => (" file ", text, Role::Good),
+        (None, None) => return,
+    };
+    let row = model.hits.iter().find(|(_, hit)| *hit == Hit::Panel(editing.row));
+    let Some((line, _)) = row else { return };
+    let width = area.right().saturating_sub(line.right() + 1).min(56);
+    let lines = wrap(text, width.saturating_sub(4) as usize);
+    let place = Rect { x: line.right() + 1, y: line.y.saturating_sub(1), width, height: lines.len() as u16 + 2 }
+        .intersection(area);
+    frame.render_widget(Clear, place);
+    let style = model.theme.base().fg(model.theme.color(role));
+    frame.buffer_mut().set_style(place, style);
+    let block = bordered(&model.theme, false).border_style(style).title(Span::styled(title, model.theme.bold(role)));
+    let inner = super::inside(place);
+    frame.render_widget(block, place);
+    frame.render_widget(Paragraph::new(lines.into_iter().map(Line::from).collect::<Vec<_>>()), inner);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_keep_their_room_and_the_others_share_the_rest() {
+        assert_eq!(shares(34, [6, 4, 5, 0]), [6, 4, 5, 0]);
+        assert_eq!(shares(20, [20, 4, 3, 0]), [11, 4, 3, 0]);
+        assert_eq!(shares(20, [20, 4, 12, 0]), [7, 4, 7, 0]);
+        assert_eq!(shares(12, [3, 6, 12, 0]), [2, 6, 2, 0]);
+        assert_eq!(shares(20, [20, 4, 0, 0]), [15, 4, 0, 0]);
+        assert_eq!(shares(20, [20, 4, 8, 9]), [5, 4, 4, 4]);
+        assert_eq!(shares(20, [2, 4, 3, 9]), [2, 4, 3, 8]);
+        for height in 10..40 {
+            for counts in [[1, 3, 0, 0], [9, 4, 2, 9], [30, 6, 30, 9], [2, 40, 2, 0]] {
+                let rooms = shares(height, counts);
+                let titles = counts[1..].iter().filter(|&&count| count > 0).count();
+                assert!(rooms.iter().sum::<usize>() + titles <= height);
+                assert!(rooms.iter().zip(counts).all(|(&room, count)| room <= count && (room > 0 || count == 0)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_is_cut_at_its_beginning() {
+        assert_eq!(clip_start("/home/u/split.json", 9), "…lit.json");
+        assert_eq!(clip_start("a.json", 9), "a.json");
+    }
+}

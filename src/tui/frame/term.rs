@@ -1,0 +1,63 @@
+//! What a word of the screen means, at the head of the help: of the field that the left panel's cursor is on, or of what is
+//! searched for.
+
+use ratatui::text::{Line, Span};
+
+use crate::{
+    terms::{self, Term},
+    tui::{
+        model::{Focus, Model},
+        paint::text::wrap,
+        panel_rows::PanelRow,
+        theme::Role,
+        widget::filter::Filter,
+    },
+};
+
+/// The least letters of a search for words.
+const LEAST: usize = 3;
+/// Words told of a search.
+const MOST: usize = 2;
+
+/// The lines of what is meant, wrapped to a width; none where no word is.
+pub(super) fn lines(model: &Model, filter: &Filter, width: usize) -> Vec<Line<'static>> {
+    let typed = filter.input.value().trim();
+    let terms: Vec<&Term> = if typed.is_empty() {
+        field(model).and_then(terms::find).into_iter().collect()
+    } else if typed.chars().count() >= LEAST {
+        let typed = typed.to_lowercase();
+        let named = |term: &&Term| {
+            std::iter::once(&term.name).chain(term.also).any(|name| name.to_lowercase().starts_with(&typed))
+        };
+        terms::all().filter(named).take(MOST).collect()
+    } else {
+        vec![]
+    };
+    let theme = &model.theme;
+    let mut lines = vec![];
+    for term in terms {
+        lines.push(Line::styled(term.name, theme.bold(Role::Text)));
+        let text = wrap(term.text, width.saturating_sub(2).min(100));
+        lines.extend(text.into_iter().map(|text| Line::raw(format!("  {text}"))));
+        let picture = term.picture.lines().filter(|line| line.chars().count() + 2 <= width);
+        lines.extend(picture.map(|line| Line::from(Span::styled(format!("  {line}"), theme.fg(Role::Muted)))));
+        lines.push(Line::default());
+    }
+    lines
+}
+
+/// What the field is called that the left panel's cursor is on, while the panel hears the keys.
+fn field(model: &Model) -> Option<&'static str> {
+    if model.focus != Focus::Panel {
+        return None;
+    }
+    Some(match model.panel_row()? {
+        PanelRow::Planner(planner) => model.planners[planner].info().name,
+        PanelRow::Limit(kind) => kind.label(),
+        PanelRow::Dial(i) => model.dials[i].label,
+        PanelRow::Option(i) => model.specs()[i].label,
+        PanelRow::Schedule => model.setup.schedule.name(),
+        PanelRow::Setting(setting) => setting.label(),
+        PanelRow::Others => return None,
+    })
+}

@@ -1,0 +1,167 @@
+//! Who sends how much to whom: a row for each stage that sends, a square of two cells for each that receives, the more the
+//! stronger. The selected row has its figures behind it. Where not all fit, those around the selected stage are shown.
+
+use ratatui::{
+    style::Style,
+    text::{Line, Span},
+};
+
+use crate::{
+    family::{self, describe::Flow},
+    tui::{
+        paint::{
+            area::scrolled,
+            phrases::whole,
+            shades::{Activity, Shades},
+            text::fit,
+        },
+        shown::ShownRun,
+        simulated::Simulated,
+        theme::{Role, Theme},
+    },
+};
+
+/// Cells of a square, and most of the names at the left.
+const CELL: usize = 2;
+const NAME: usize = 18;
+/// Cells that the figures of a row take.
+const FIGURES: usize = 34;
+
+/// What a matrix is drawn from.
+pub(in crate::tui) struct Matrix<'a> {
+    pub shown: &'a ShownRun,
+    /// The batch in the simulator, which tells how busy links are.
+    pub simulated: Option<&'a Simulated>,
+    pub theme: &'a Theme,
+    pub shades: Shades,
+    /// The stage that must be seen.
+    pub selected: usize,
+}
+
+impl Matrix<'_> {
+    /// Lines that all of it takes; none where nobody sends anything.
+    pub(in crate::tui) fn wanted(&self) -> usize {
+        if self.flows().next().is_none() { 0 } else { self.stages() + 2 }
+    }
+
+    fn stages(&self) -> usize {
+        self.shown.plan().map_or(0, |(plan, _)| plan.stages.len())
+    }
+
+    fn flows(&self) -> impl Iterator<Item = &Flow> {
+        self.shown.traffic.iter().filter(|flow| flow.amount.value() > 0.0)
+    }
+
+    /// The matrix in so many cells and lines.
+    pub(in crate::tui) fn lines(&self, width: usize, height: usize) -> Vec<Line<'static>> {
+        let count = self.stages();
+        let columns = (width.saturating_sub(NAME + FIGURES.min(width / 3)) / CELL).min(count);
+        let seen = height.saturating_sub(2).min(count);
+        if columns == 0 || seen == 0 || self.wanted() == 0 {
+            return vec![];
+        }
+        let selected = self.selected.min(count - 1);
+        // The neighbour that the selected stage sends to is seen with it.
+        let right = scrolled((selected + 1).min(count - 1), columns, count);
+        let top = scrolled(selected, seen, count);
+        // What is seen of it stands where it is not cut.
+        let mut part = String::new();
+        if seen < count {
+            part += &format!(" {}–{} of {count}", top + 1, top + seen);
+        }
+        if columns < count {
+            part += &format!(" to {}–{} of {count}", right + 1, right + columns);
+        }
+        // Gradients of activations go back on the same links.
+        let what = family::of(&self.shown.workload).flows_of();
+        let fullest = self.flows().max_by(|a, b| a.amount.value().total_cmp(&b.amount.value()));
+        let most = fullest.map_or(String::new(), |flow| {
+            let name = |stage| self.shown.names.caption(stage);
+            format!("; most from {} to {}: {}", name(flow.from), name(flow.to), self.figure(flow))
+        });
+        let mut lines = vec![title(&format!("who sends to whom{part}: {what}{most}"), width, self.theme)];
+        let mut head = vec![Span::styled(fit("  from / to", NAME), self.theme.fg(Role::Muted))];
+        // Numbers of two digits leave no blank: every fifth stage has its own.
+        for to in right..right + columns {
+            let told = count < 10 || (to + 1) % 5 == 0 || to == right;
+            let number = if told { (to + 1).to_string() } else { String::new() };
+            head.push(Span::styled(fit(&number, CELL), self.theme.fg(Role::Muted)));
+        }
+        lines.push(Line::from(head));
+        let strongest = fullest.map_or(1.0, |flow| flow.amount.value()).max(f64::MIN_POSITIVE);
+        for from in top..top + seen {
+            let here = from == selected;
+            let name = match self.shown.names.machines(from) {
+                "" => self.shown.names.caption(from).to_string(),
+                machines => format!(
+                    "{} {}",
+                    self.shown.names.caption(from),
+                    machines.replace("machine", "m").replace("ms ", "m ")
+                ),
+            };
+            let style = if here { self.theme.bold(Role::Text) } else { self.theme.fg(Role::Muted) };
+            let mut spans = vec![
+                Span::styled(if here { "▌ " } else { "  " }, self.theme.fg(Role::Focus)),
+                Span::styled(fit(&name, NAME - 2), style),
+            ];
+            spans.extend((right..right + columns).map(|to| self.square(from, to, strongest)));
+            if here {
+                let room = width.saturating_sub(NAME + columns * CELL + 2);
+                spans.push(Span::raw("  "));
+                spans.push(Span::styled(whole(&self.figures(from), room), self.theme.fg(Role::Text)));
+            }
+            lines.push(Line::from(spans));
+        }
+        lines
+    }
+
+    /// How strongly a stage sends to another, against the strongest.
+    fn square(&self, from: usize, to: usize, strongest: f64) -> Span<'static> {
+        let Some(flow) = self.flows().find(|flow| (flow.from, flow.to) == (from, to)) else {
+            return Span::styled("· ", self.theme.fg(Role::Border));
+        };
+        let share = (flow.amount.value() / strongest).clamp(0.0, 1.0);
+        let sign = ["░", "▒", "▓", "█"][((share * 4.0) as usize).min(3)];
+        if self.shades.mixes() {
+            let shade = self.shades.activity(Activity::Communication);
+            let color = self.shades.color(self.shades.towards_ground(shade, 0.25 + 0.75 * share));
+            return Span::styled("██", Style::new().fg(color));
+        }
+        Span::styled(sign.repeat(CELL), self.theme.fg(Role::Transfer))
+    }
+
+    /// An amount, and how busy its link is.
+    fn figure(&self, flow: &Flow) -> String {
+        match self.busy(flow.from, flow.to) {
+            Some(busy) => format!("{} {}", flow.amount.text(), crate::units::percent_whole(busy)),
+            None => flow.amount.text(),
+        }
+    }
+
+    /// What a stage sends, in figures, the most first.
+    fn figures(&self, from: usize) -> String {
+        let mut flows: Vec<&Flow> = self.flows().filter(|flow| flow.from == from).collect();
+        flows.sort_by(|a, b| b.amount.value().total_cmp(&a.amount.value()));
+        let told = flows.iter().map(|flow| format!("to {} {}", flow.to + 1, self.figure(flow)));
+        let told: Vec<String> = told.collect();
+        if told.is_empty() { "sends nothing".into() } else { told.join(", ") }
+    }
+
+    /// Share of the batch during which the link between two stages carries activations.
+    fn busy(&self, from: usize, to: usize) -> Option<f64> {
+        let simulated = self.simulated?;
+        let transfer =
+            simulated.pipeline.transfers.iter().find(|transfer| (transfer.from, transfer.to) == (from, to))?;
+        let whole = simulated.timeline.iteration_s;
+        // Where the simulator counts it within the passes it tells nothing of the link.
+        (whole > 0.0 && transfer.seconds > 0.0)
+            .then(|| (transfer.seconds * f64::from(simulated.pipeline.microbatches) / whole).min(1.0))
+    }
+}
+
+/// A line with a title in it.
+pub(in crate::tui) fn title(text: &str, width: usize, theme: &Theme) -> Line<'static> {
+    let text = format!("─ {} ", whole(text, width.saturating_sub(4)));
+    let rule = "─".repeat(width.saturating_sub(text.chars().count()));
+    Line::from(vec![Span::styled(text, theme.bold(Role::Text)), Span::styled(rule, theme.fg(Role::Border))])
+}

@@ -1,0 +1,251 @@
+//! The plan in two lines: how good it is and how much better one could be; what limits it. A third compares it with what
+//! the planner says of simpler ways to do the same, where it does.
+
+use ratatui::text::{Line, Span};
+
+use crate::{
+    plan::{Measure, Plan, Score, Violation},
+    planner::{Outcome, Proof, Status},
+    simulate::Schedule,
+    study::promise::Promise,
+    tui::{
+        model::Model,
+        paint::{
+            load_parts::{LoadPart, load_parts, words},
+            phrases::{Phrase, flow, of_text, whole},
+            text::clip,
+        },
+        shown::ShownRun,
+        theme::{Role, Theme},
+    },
+    units,
+};
+
+/// The lines of an edited plan, for a width: what it is worth against the planner's, what it breaks, what was done.
+pub(in crate::tui) fn of_edited(
+    model: &Model,
+    shown: &ShownRun,
+    plan: &Plan,
+    score: &Score,
+    width: u16,
+) -> Vec<Line<'static>> {
+    let theme = &model.theme;
+    let against = model.against();
+    let worth = shown.outcome.objective.map_or_else(|| "worth nothing yet".into(), |value| plan.measure.show(value));
+    let mut first = vec![Span::raw("edited: "), Span::styled(worth, theme.bold(Role::Text))];
+    if let Some(against) = &against {
+        first.push(Span::styled(format!(", {against}"), theme.fg(Role::Accent)));
+    }
+    let used: usize = first.iter().map(Span::width).sum();
+    if used + shown.names.used.len() + 3 <= usize::from(width) {
+        first.push(Span::raw(format!("   {}", shown.names.used)));
+    }
+    let mut lines = vec![Line::from(first)];
+    lines.extend(figures(shown, width));
+    let broken = |violation: &Violation, more: usize| {
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        let text = format!("✗ {violation}");
+        let text = clip(&text, usize::from(width).saturating_sub(more.len()));
+        Line::styled(text + &more, theme.bold(Role::Bad))
+    };
+    let done = |what: &str| Line::styled(clip(what, usize::from(width)), theme.fg(Role::Muted));
+    match score.violations.as_slice() {
+        [] if !shown.facts.is_empty() => lines.extend(shown.facts.first().map(|what| done(what))),
+        [] => {
+            lines.push(limited_by(shown, plan, score, (theme, width)));
+            lines.extend(model.last_edit().map(done));
+        }
+        [only] => {
+            lines.push(broken(only, 0));
+            lines.extend(model.last_edit().map(done));
+        }
+        [first, second, more @ ..] => {
+            lines.push(broken(first, 0));
+            lines.push(broken(second, more.len()));
+        }
+    }
+    lines
+}
+
+/// The lines, for a width.
+pub(in crate::tui) fn summary(
+    model: &Model,
+    shown: &ShownRun,
+    plan: &Plan,
+    score: &Score,
+    width: u16,
+) -> Vec<Line<'static>> {
+    let theme = &model.theme;
+    let value = shown.outcome.objective.unwrap_or(score.value);
+    let (proof, role) = proof(&shown.outcome);
+    let mut first = vec![
+        Span::styled(plan.measure.show(value), theme.bold(Role::Text)),
+        Span::raw(if width < 76 { "" } else { of_what(plan.measure) }),
+        Span::raw("   "),
+    ];
+    let room = usize::from(width).saturating_sub(first.iter().map(Span::width).sum());
+    first.push(Span::styled(whole(&proof, room), theme.fg(role)));
+    // The devices first: how fast can be worked out from the rest.
+    let mut more = vec![Span::raw(shown.names.used.clone())];
+    if matches!(plan.measure, Measure::TimePerSample | Measure::MaxLoad) {
+        more.push(Span::raw(format!("{} samples/s", units::number(1.0 / score.slowest_s))));
+    }
+    // What does not fit goes to the line of remarks, whole: half a number misleads.
+    let mut used: usize = first.iter().map(Span::width).sum();
+    let whole = used + more.iter().map(|span| span.width() + 3).sum::<usize>();
+    let gap = if whole <= usize::from(width) { "   " } else { "  " };
+    first[2] = Span::raw(gap);
+    used -= 3 - gap.len();
+    let mut beside = vec![];
+    for span in more {
+        if used + gap.len() + span.width() > usize::from(width) {
+            beside.push(span.content.into_owned());
+        } else {
+            used += gap.len() + span.width();
+            first.extend([Span::raw(gap), span]);
+        }
+    }
+    if shown.facts.len() > 1 {
+        let phrases = shown.facts[1..].iter().chain(&shown.facts[..1]);
+        // A blank more between two facts than within one.
+        let phrases = phrases.flat_map(|fact| of_text(&format!("{fact}\u{a0}")));
+        let phrases = phrases.map(|text| vec![Span::raw(text.replace('\u{a0}', " "))]).collect();
+        return std::iter::once(Line::from(first)).chain(flow(phrases, " ", width.into(), 2)).collect();
+    }
+    let mut lines = vec![Line::from(first), limited_by(shown, plan, score, (theme, width))];
+    beside.extend(simulated(model, shown, plan));
+    beside.extend(proven_of(&shown.outcome));
+    beside.push(speedups(&shown.outcome.statistics.counts));
+    beside.retain(|text| !text.is_empty());
+    if !beside.is_empty() {
+        let phrases =
+            of_text(&beside.join(" · ")).into_iter().map(|text| vec![Span::styled(text, theme.fg(Role::Muted))]);
+        lines.extend(flow(phrases.collect(), " ", width.into(), 1));
+    }
+    lines
+}
+
+/// What the plan is worth in its family's own figures, where it has some.
+fn figures(shown: &ShownRun, width: u16) -> Option<Line<'static>> {
+    let figures = shown.facts.get(1..).filter(|figures| !figures.is_empty())?;
+    let phrases = figures.iter().map(|figure| vec![Span::raw(figure.clone())]).collect();
+    flow(phrases, "   ", width.into(), 1).into_iter().next()
+}
+
+/// Of what the plan is proven to be the best.
+fn proven_of(outcome: &Outcome) -> Option<String> {
+    outcome.proof().filter(Proof::is_closed).map(|proof| proof.to_string())
+}
+
+/// What became of the planner's promise in the simulator, which knows the schedule, and why: `simulated as 1F1B: 21.90
+/// ms/sample, 9.2% more (uneven replicas 14.9%, transfers 1.6%), bubble 19.3%`. Not for one sample alone, whose time the
+/// planner counts in the same way.
+fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
+    let simulated = model.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown))?;
+    let schedule = simulated.pipeline.schedule(simulated.schedule());
+    let batch = !matches!(plan.measure, Measure::Latency { .. } | Measure::OperatorCost(_));
+    if !batch || schedule == Schedule::SingleSample {
+        return None;
+    }
+    let timeline = &simulated.timeline;
+    let worth = simulated
+        .promise
+        .as_ref()
+        .map_or_else(|| format!("{} samples/s", units::number(timeline.samples_per_s)), Promise::told);
+    let lost = simulated.losses.map(|losses| losses.told()).filter(|lost| !lost.is_empty());
+    let lost = lost.map(|lost| format!(" ({lost})")).unwrap_or_default();
+    let bubble = units::percent(timeline.bubble);
+    Some(format!("simulated as {}: {worth}{lost}, bubble {bubble}", schedule.name()))
+}
+
+/// The speed-ups among a planner's statistics, in words: `speed-up: data parallel 12.1x, over one device 30x`.
+fn speedups(counts: &[(&'static str, f64)]) -> String {
+    let words = counts.iter().filter(|(name, _)| name.contains("speedup")).map(|(name, value)| {
+        let what: Vec<&str> = name.split('_').filter(|word| *word != "speedup").collect();
+        format!("{} {}x", what.join(" "), units::number(*value))
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { String::new() } else { format!("speed-up: {}", words.join(", ")) }
+}
+
+/// What the objective is the time of, where its unit does not say.
+fn of_what(measure: Measure) -> &'static str {
+    match measure {
+        Measure::TimePerSample | Measure::IterationTime | Measure::Speedup(_) => "",
+        Measure::OperatorCost(_) => " for a training step",
+        Measure::MaxLoad => " on the busiest device",
+        Measure::SeparateMaxima => " on the busiest forward and backward",
+        Measure::Latency { .. } => " from input to result",
+    }
+}
+
+/// How far from the best a plan is, in a few words.
+pub(in crate::tui) fn proof(outcome: &Outcome) -> (String, Role) {
+    let stopped = if outcome.status == Status::Cancelled { "stopped " } else { "" };
+    match outcome.proof() {
+        Some(proof) if proof.is_closed() => (proof.short(), Role::Good),
+        Some(proof) if proof.gap.is_some() => (format!("{stopped}{}", proof.short()), Role::Warning),
+        _ => ("how far from the best is not known".into(), Role::Muted),
+    }
+}
+
+/// When the last stage is finished, seconds after the sample's arrival.
+fn latency(score: &Score) -> f64 {
+    score.stages.iter().filter_map(|stage| stage.sample).map(|times| times.finish_s).fold(0.0, f64::max)
+}
+
+/// What the slowest device does with its time.
+fn limited_by(shown: &ShownRun, plan: &Plan, score: &Score, (theme, width): (&Theme, u16)) -> Line<'static> {
+    let parts = load_parts(score);
+    let most = |of: fn(&crate::plan::StageScore) -> f64| {
+        let stages = score.stages.iter().enumerate();
+        stages.map(|(i, stage)| (i, of(stage))).reduce(|best, next| if next.1 > best.1 { next } else { best })
+    };
+    let bold = |text: String| Span::styled(text, theme.bold(Role::Warning));
+    if plan.measure == Measure::SeparateMaxima
+        && let (Some(forward), Some(backward)) = (most(|s| s.load_s - s.backward_s), most(|s| s.backward_s))
+    {
+        let part =
+            |(stage, seconds): (usize, f64)| format!("{} ({})", shown.names.long(stage), units::seconds(seconds));
+        return Line::from(vec![
+            bold(format!("limited by {}", part(forward))),
+            Span::raw(" in the forward pass and "),
+            bold(part(backward)),
+            Span::raw(" in the backward pass"),
+        ]);
+    }
+    let Some(i) = score.bottleneck() else { return Line::default() };
+    let stage = &score.stages[i];
+    let name = shown.names.long(i);
+    let mut spans = match stage.sample {
+        // A device may be busy while others are, too: what counts is how long everything waits for it.
+        Some(times) => {
+            let (waited, whole) = (units::seconds(times.critical_s), units::seconds(latency(score)));
+            vec![bold(format!("limited by {name}")), Span::raw(format!(", waited for {waited} of {whole}"))]
+        }
+        None => vec![bold(format!("limited by {name}"))],
+    };
+    spans.push(Span::raw(": "));
+    let whole = parts.iter().map(|part| (part.of)(stage)).sum::<f64>().max(f64::MIN_POSITIVE);
+    let mut phrases: Vec<Phrase> = vec![spans];
+    for (place, LoadPart { name, role, of, .. }) in parts.iter().enumerate() {
+        let share = of(stage) / whole;
+        phrases.push(vec![
+            Span::raw(format!("{}{name} ", if place == 0 { "" } else { ", " })),
+            Span::styled(units::percent_whole(share), words(theme, *role)),
+        ]);
+    }
+    flow(phrases, "", width.into(), 1).pop().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speedups_are_told_in_words() {
+        let counts = [("states", 12.0), ("data_parallel_speedup", 12.5), ("speedup_over_one_device", 30.0)];
+        assert_eq!(speedups(&counts), "speed-up: data parallel 12.5x, over one device 30x");
+        assert_eq!(speedups(&counts[..1]), "");
+    }
+}

@@ -1,0 +1,63 @@
+//! Texts cut, filled and broken to a width.
+
+use ratatui::style::Style;
+
+/// A text cut to a width, with a sign where something is missing.
+pub(in crate::tui) fn clip(text: &str, width: usize) -> String {
+    use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+    if text.width() <= width {
+        return text.to_string();
+    }
+    let mut clipped = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let next = c.width().unwrap_or(0);
+        if used + next + 1 > width {
+            break;
+        }
+        clipped.push(c);
+        used += next;
+    }
+    if width > 0 {
+        clipped.push('…');
+    }
+    clipped
+}
+
+/// A text clipped and filled up to a width.
+pub(in crate::tui) fn fit(text: &str, width: usize) -> String {
+    use unicode_width::UnicodeWidthStr;
+    let clipped = clip(text, width);
+    let missing = width.saturating_sub(clipped.width());
+    clipped + &" ".repeat(missing)
+}
+
+/// A text filled up from the left, or clipped.
+pub(in crate::tui) fn fit_right(text: &str, width: usize) -> String {
+    use unicode_width::UnicodeWidthStr;
+    let clipped = clip(text, width);
+    " ".repeat(width.saturating_sub(clipped.width())) + &clipped
+}
+
+/// A text broken at blanks into lines of at most `width` cells.
+pub(in crate::tui) fn wrap(text: &str, width: usize) -> Vec<String> {
+    use unicode_width::UnicodeWidthStr;
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(&clip(word, width));
+        } else if line.width() + 1 + word.width() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(clip(word, width));
+        }
+    }
+    lines
+}
+
+/// Nothing but a style, for texts that take it from their line.
+pub(in crate::tui) fn plain() -> Style {
+    Style::new()
+}

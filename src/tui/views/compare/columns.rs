@@ -1,0 +1,138 @@
+//! Which columns of Compare's table there is room for, and what each says of a plan. `O(plans · columns)`.
+
+use ratatui::text::Span;
+use unicode_width::UnicodeWidthStr;
+
+use super::{
+    compared::Compared,
+    draw::{GUTTER, NAME, SHOWN},
+    pictures,
+    state::{Key, Row},
+};
+use crate::{
+    study::{columns::Column, compare::ComparedPlan},
+    tui::{
+        model::Model,
+        theme::{Role, Theme},
+    },
+};
+
+/// Which columns are drawn, and how wide.
+pub(super) struct Columns {
+    pub(super) name: usize,
+    /// Cells of the strip of stages, and of the bar of times with the difference in words; 0 where there is no room.
+    pub(super) strip: usize,
+    pub(super) bar: usize,
+    /// The least and the greatest simulated time on the table, seconds: of batches, then of single samples.
+    times: [(f64, f64); 2],
+    pub(super) columns: Vec<(Column, usize)>,
+    /// Whether bubble and memory have a bar before their figures, and what the largest bubble is.
+    meters: bool,
+    most_bubble: f64,
+    /// Those for which there is no room.
+    pub(super) hidden: Vec<Column>,
+    /// Whether all objectives are times of a sample, which the title says once.
+    pub(super) each: bool,
+}
+
+/// What stands over a column: shorter than elsewhere, so that more columns fit.
+pub(super) fn head_of(column: Column, each: bool) -> &'static str {
+    match column {
+        Column::Objective if each => "per sample",
+        Column::Memory => "peak",
+        Column::Devices => "dev",
+        Column::Throughput => "samp/s",
+        Column::Predicted => "model",
+        other => other.title(),
+    }
+}
+
+/// The objective as a time, where that is of one sample.
+pub(super) fn per_sample(entry: &ComparedPlan) -> Option<String> {
+    Column::Objective.cell(entry).strip_suffix("/sample").map(str::to_string)
+}
+
+/// What a column says of a plan; no unit that its title says.
+pub(super) fn cell(column: Column, compared: &Compared, each: bool) -> String {
+    match column {
+        Column::Objective if each => per_sample(&compared.entry).unwrap_or_else(|| column.cell(&compared.entry)),
+        _ => column.cell(&compared.entry),
+    }
+}
+
+impl Columns {
+    pub(super) fn new(model: &Model, all: &[Row], width: usize) -> Self {
+        let keys: Vec<Key> =
+            all.iter().filter_map(|row| if let Row::Plan(key) = row { Some(*key) } else { None }).collect();
+        let sort = model.compare.sort;
+        let measured = keys.iter().filter_map(|key| model.compared(*key)).filter(|c| c.entry.value().is_some());
+        let each = measured.map(|c| per_sample(&c.entry)).all(|text| text.is_some());
+        let needed = |column: Column| {
+            let cells = keys.iter().filter_map(|key| model.compared(*key)).map(|c| cell(column, c, each).width());
+            // The sign of the order stands behind the title.
+            let title = head_of(column, each).width() + if column == sort { 2 } else { 0 };
+            cells.max().unwrap_or(1).max(title) + 2
+        };
+        let longest = keys.iter().map(|key| model.compared_name(*key).width() + SHOWN.width()).max().unwrap_or(0);
+        // Cut names are worse than a figure less; the whole name stands below the table.
+        let reserved = longest.clamp(NAME.0, NAME.1.min(width / 4).max(NAME.0));
+        let mut used = GUTTER + reserved + needed(sort);
+        let mut columns = vec![];
+        for column in Column::ALL {
+            if column == sort {
+                columns.push((column, needed(column)));
+            } else if used + needed(column) <= width {
+                used += needed(column);
+                columns.push((column, needed(column)));
+            }
+        }
+        // What is left goes to the names, and then to the pictures.
+        let left = width.saturating_sub(used - reserved);
+        let name = longest.clamp(NAME.0, NAME.1).min(left);
+        let metered = columns.iter().filter(|(column, _)| is_metered(*column)).count() * pictures::METERED;
+        let meters = metered > 0 && left - name >= metered + ENOUGH;
+        let (strip, bar) = pictures::widths(left - name - if meters { metered } else { 0 });
+        let valid = |key: &&Key| model.compared(**key).is_some_and(|compared| compared.entry.value().is_some());
+        let times = [false, true].map(|alone| {
+            let time = |key: &Key| {
+                let entry = &model.compared(*key)?.entry;
+                let simulated = entry.simulated.as_ref().filter(|_| entry.runs_alone() == alone);
+                simulated.map(|simulated| simulated.iteration_s)
+            };
+            let best = keys.iter().filter(valid).filter_map(time).fold(f64::INFINITY, f64::min);
+            (best, keys.iter().filter_map(time).fold(0.0, f64::max))
+        });
+        let seen = |column: &Column| columns.iter().any(|(other, _)| other == column);
+        let hidden = Column::ALL.into_iter().filter(|column| !seen(column)).collect();
+        let bubble = |key: &Key| Column::Bubble.figure(&model.compared(*key)?.entry);
+        let most_bubble = keys.iter().filter_map(bubble).fold(0.0, f64::max);
+        Columns { name, strip, bar, times, hidden, columns, each, meters, most_bubble }
+    }
+}
+
+/// Cells that pictures have before bars for bubble and memory take any.
+const ENOUGH: usize = 52;
+
+fn is_metered(column: Column) -> bool {
+    matches!(column, Column::Bubble | Column::Memory)
+}
+
+impl Columns {
+    /// The least and the greatest time of those that a plan can be told against.
+    pub(super) fn times(&self, entry: &ComparedPlan) -> (f64, f64) {
+        self.times[usize::from(entry.runs_alone())]
+    }
+
+    /// Cells of the bar before a column's figures.
+    pub(super) fn meter(&self, column: Column) -> usize {
+        if self.meters && is_metered(column) { pictures::METERED } else { 0 }
+    }
+}
+
+/// The bar before a figure: of bubble against the largest, of memory against the limit.
+pub(super) fn meter(column: Column, compared: &Compared, columns: &Columns, theme: &Theme) -> Vec<Span<'static>> {
+    let figure = column.figure(&compared.entry).unwrap_or(0.0);
+    let whole = if column == Column::Bubble { columns.most_bubble } else { compared.memory_limit() };
+    let role = if column == Column::Bubble { Role::Warning } else { Role::Activations };
+    pictures::meter(figure / whole.max(f64::MIN_POSITIVE), theme.fg(role))
+}

@@ -1,0 +1,121 @@
+//! A plan of the Compare table shown in the other views, and the way back.
+//!
+//! What is at the left stays as it is: it says what would be planned next, not what is looked at. Turning anything there ends
+//! the preview, since then there is a new plan to see.
+
+use std::sync::Arc;
+
+use super::state::Key;
+use crate::{
+    planner::Status,
+    tui::{
+        model::{Focus, Model, Tone, View},
+        shown::{ShownRun, Standing},
+        simulated::Simulated,
+        update::Effects,
+    },
+};
+
+/// What was shown before, and what is shown now.
+#[derive(Debug, Clone)]
+pub(in crate::tui) struct Preview {
+    /// What the plan on the screen is called in the table.
+    pub name: String,
+    shown: Option<Arc<ShownRun>>,
+    simulated: Option<Arc<Simulated>>,
+    refusal: Option<String>,
+    stopped: bool,
+}
+
+impl Model {
+    /// Shows a plan of the table in the other views.
+    pub(in crate::tui) fn preview(&mut self, key: Key) -> Effects {
+        let name = self.compared_name(key).to_string();
+        let Some(shown) = self.compared(key).map(|compared| compared.shown.clone()) else { return vec![] };
+        if shown.plan().is_none() {
+            self.message = Some((Tone::Refused, format!("{name} has no plan to show")));
+            return vec![];
+        }
+        self.view = View::Stages;
+        self.focus = Focus::View;
+        if self.shown.as_ref().is_some_and(|now| Arc::ptr_eq(now, &shown)) {
+            return vec![];
+        }
+        let before = self.compare.preview.take().unwrap_or_else(|| Preview {
+            name: String::new(),
+            shown: self.shown.take(),
+            simulated: self.simulated.take(),
+            refusal: self.refusal.take(),
+            stopped: std::mem::take(&mut self.stopped),
+        });
+        if before.shown.as_ref().is_some_and(|known| Arc::ptr_eq(known, &shown)) {
+            self.compare.preview = Some(before);
+            let effects = self.end_preview();
+            self.view = View::Stages;
+            return effects;
+        }
+        self.compare.preview = Some(Preview { name, ..before });
+        self.simulated = None;
+        self.look_at(Some(shown))
+    }
+
+    /// Goes back to what was shown before a plan of the table was looked at.
+    pub(in crate::tui) fn end_preview(&mut self) -> Effects {
+        let Some(preview) = self.compare.preview.take() else { return vec![] };
+        self.view = View::Compare;
+        self.refusal = preview.refusal;
+        self.stopped = preview.stopped;
+        self.simulated = preview.simulated.filter(|simulated| simulated.setup == self.setup);
+        self.look_at(preview.shown)
+    }
+
+    /// Ends a preview but stays with what is looked at; hands over what was shown before.
+    pub(in crate::tui) fn stay(&mut self) -> Option<Arc<ShownRun>> {
+        let preview = self.compare.preview.take()?;
+        self.refusal = preview.refusal;
+        self.stopped = preview.stopped;
+        preview.shown
+    }
+
+    /// Puts a plan on the screen, and has it simulated if it was not yet; a search under way goes on.
+    fn look_at(&mut self, shown: Option<Arc<ShownRun>>) -> Effects {
+        self.shown.clone_from(&shown);
+        self.generation += 1;
+        let devices = self.device_rows().len();
+        self.device_cursor = self.device_cursor.min(devices.saturating_sub(1));
+        match shown.filter(|shown| shown.plan().is_some() && self.simulated.is_none()) {
+            Some(shown) => self.play_aside(shown),
+            None => Effects::new(),
+        }
+    }
+
+    /// During a preview a plan that comes late waits for the way back; whether there is a preview.
+    pub(in crate::tui) fn keep_for_later(&mut self, shown: &Arc<ShownRun>, latest: bool) -> bool {
+        let Some(preview) = &mut self.compare.preview else { return false };
+        if shown.outcome.plan.is_none() && shown.outcome.status == Status::Cancelled {
+            preview.stopped |= latest;
+        } else if preview.shown.as_ref().is_some_and(|before| before.standing == Standing::Edited) {
+            self.take_base(shown.clone());
+        } else {
+            preview.shown = Some(shown.clone());
+            preview.simulated = None;
+        }
+        true
+    }
+
+    /// Whether a timeline belongs to a plan that is not looked at now; it is kept for the way back.
+    pub(in crate::tui) fn keep_simulated_for_later(&mut self, simulated: &Arc<Simulated>) -> bool {
+        let Some(preview) = &mut self.compare.preview else { return false };
+        let later = preview.shown.as_ref().is_some_and(|shown| Arc::ptr_eq(shown, &simulated.shown));
+        if later {
+            preview.simulated = Some(simulated.clone());
+            self.note_simulated(simulated);
+        }
+        later
+    }
+
+    /// What is shown is a plan of the table: its name there.
+    pub(in crate::tui) fn previewed(&self) -> Option<&str> {
+        self.compare.preview.as_ref().map(|preview| preview.name.as_str())
+    }
+}

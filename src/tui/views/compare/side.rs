@@ -1,0 +1,79 @@
+//! Two plans of the table side by side: which two, and how far down one has scrolled.
+
+use super::state::{Key, Row};
+use crate::{
+    study::side_by_side::{self, align},
+    tui::{
+        action::Action,
+        model::{Model, Tone},
+        update::{Effects, moved},
+    },
+};
+
+/// Two plans, and the first row that is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::tui) struct Side {
+    /// The plan at the left: what the other is measured against.
+    pub first: Key,
+    /// The plan at the right.
+    pub second: Key,
+    /// Rows scrolled past.
+    pub top: usize,
+}
+
+impl Model {
+    /// Opens the two marked plans; where fewer are marked, the selected one beside the marked or the shown one.
+    pub(in crate::tui) fn open_beside(&mut self, selected: Option<Row>) {
+        let selected = match selected {
+            Some(Row::Plan(key)) => Some(key),
+            _ => None,
+        };
+        let pair = match *self.compare.marked.as_slice() {
+            [first, second] => Some((first, second)),
+            [first] => selected.map(|second| (first, second)),
+            _ => self.shown_key().zip(selected),
+        };
+        let Some((first, second)) = pair.filter(|(first, second)| first != second) else {
+            self.message = Some((Tone::Refused, "mark two plans with the space bar first".into()));
+            return;
+        };
+        for key in [first, second] {
+            if self.compared(key).is_none_or(|compared| compared.shown.plan().is_none()) {
+                let told = format!("{} has no plan to show", self.compared_name(key));
+                self.message = Some((Tone::Refused, told));
+                return;
+            }
+        }
+        self.compare.side = Some(Side { first, second, top: 0 });
+    }
+
+    /// The plan of the table that the other views show.
+    pub(in crate::tui) fn shown_key(&self) -> Option<Key> {
+        let shown = self.shown.as_ref()?;
+        let rows = self.compare_rows();
+        rows.iter().find_map(|row| match *row {
+            Row::Plan(key) if self.compared(key).is_some_and(|c| std::sync::Arc::ptr_eq(&c.shown, shown)) => Some(key),
+            _ => None,
+        })
+    }
+
+    /// The rows of the two plans; `None` where one of them is gone.
+    pub(in crate::tui) fn side_rows(&self) -> Option<Vec<side_by_side::Row>> {
+        let side = self.compare.side?;
+        let (first, second) = (self.compared(side.first)?, self.compared(side.second)?);
+        Some(align(first.shown.plan()?.0, second.shown.plan()?.0))
+    }
+
+    /// An action while two plans are side by side.
+    pub(in crate::tui) fn act_beside(&mut self, action: Action) -> Effects {
+        let count = self.side_rows().map_or(0, |rows| rows.len());
+        let Some(side) = &mut self.compare.side else { return vec![] };
+        match action {
+            Action::SideBySide => self.compare.side = None,
+            // The other way round: what was gained is then lost.
+            Action::Mark => *side = Side { first: side.second, second: side.first, top: side.top },
+            _ => side.top = moved(side.top, action, count),
+        }
+        vec![]
+    }
+}

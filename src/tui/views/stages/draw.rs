@@ -1,0 +1,169 @@
+//! Stages: a tree from stage to nodes, with degrees, time and memory; above it the plan in two lines.
+//!
+//! ```text
+//! objective   how far from the best   throughput   stages, devices
+//! limited by stage 3: compute 91%, edges 6%, sync 3%
+//!
+//!   stage     DP × TP  nodes   time/sample               memory, limit 8 GiB
+//!                              █compute ▓edges ▒sync
+//! ▸ 3           6 × 1      3   ████████▓▒  20.2 ms ◂     ███████▊│  7.9 GiB
+//! ```
+//! Where every stage is one device there are no degrees to show, and the rows have the devices' names.
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    style::Style,
+    text::{Line, Span},
+    widgets::Paragraph,
+};
+
+use super::{
+    tree::{self, Columns, RECOMPUTES, VALUE},
+    would_help,
+};
+use crate::{
+    plan::{Plan, Score},
+    tui::{
+        model::Model,
+        paint::{
+            area::rows,
+            facts::Facts,
+            load_parts::{legend, load_parts},
+            shades::Shades,
+            stage_block::Block,
+            stage_line,
+            strip::{self, Rows, Strip},
+            summary::{of_edited, summary},
+            text::{fit, fit_right},
+            words::memory_title,
+        },
+        shown::ShownRun,
+        simulated::Simulated,
+        theme::{Role, Theme},
+    },
+    units,
+};
+
+pub(in crate::tui) fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    model: &mut Model,
+    shown: &ShownRun,
+    plan: &Plan,
+    score: &Score,
+) {
+    let theme = model.theme.clone();
+    // The last cell is the scrollbar's.
+    let columns = Columns::new(usize::from(area.width).saturating_sub(1), shown.names.degrees);
+    let shades = Shades::new(&theme, model.depth);
+    let look = (&theme, &shades);
+    model.stages.prepare((model.generation, area.width), || tree::branches(shown, plan, score, columns, look));
+    // Lines of the plan in words, titles, rows, and one between them and what follows.
+    let needed = 5 + model.stages.rows() as u16 + 1;
+    let selected = model.stages.selected().first().map_or(0, |&stage| stage as usize);
+    let simulated = model.simulated.clone().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
+    let facts = Facts::of(shown, plan, score, simulated.as_deref(), selected);
+    let hue = Style::new().fg(shades.color(shades.stage(selected, plan.stages.len())));
+    let limit = shown.limits.memory_limit();
+    let block = Block { theme: &theme, shades: &shades, facts: &facts, hue, limit };
+    let told = match area.height >= WITH_BLOCK && area.width >= WIDE {
+        true => block.wide_height() + 1,
+        // Without room for the block a line of it, once every stage has its own.
+        false => u16::from(area.height > needed),
+    };
+    // The selected stage and what would help stand right below the stages, not at the bottom edge.
+    let whole = area;
+    let area = rows(area, 0, (needed + told).saturating_add(would_help::MOST));
+    draw_batch(frame, rows(whole, area.height + 1, whole.height), &shades, &theme, (simulated.as_deref(), selected));
+    let area = would_help::draw(frame, area, model, area.height.saturating_sub(needed + told));
+    let lines = if model.edited() {
+        of_edited(model, shown, plan, score, area.width)
+    } else {
+        summary(model, shown, plan, score, area.width)
+    };
+    frame.render_widget(Paragraph::new(lines), rows(area, 0, 3));
+    frame.render_widget(titles(shown, plan, score, columns, &theme), rows(area, 3, 2));
+    let table = rows(area, 5, area.height.saturating_sub(5 + told));
+    model.stages.draw(frame, table, &theme);
+    if told == 1 {
+        let phrases = stage_line::stage(&theme, &facts, hue, limit);
+        frame.render_widget(stage_line::line(phrases, area.width.into()), rows(area, area.height - 1, 1));
+    } else if told > 0 {
+        block.draw_wide(frame, rows(area, area.height.saturating_sub(told), told - 1));
+    }
+}
+
+/// What the stages do over the batch, in what is left below them.
+fn draw_batch(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    shades: &Shades,
+    theme: &Theme,
+    (simulated, selected): (Option<&Simulated>, usize),
+) {
+    let Some(simulated) = simulated.filter(|simulated| simulated.timeline.iteration_s > 0.0) else { return };
+    let stages = simulated.timeline.replicas.len();
+    let longest = (0..stages).map(|stage| simulated.shown.names.short(stage).chars().count()).max().unwrap_or(0);
+    let names = strip::names_width(longest);
+    if area.height < 6 || area.width <= names || stages == 0 {
+        return;
+    }
+    let batch = simulated.timeline.iteration_s;
+    let strip = Strip { simulated, shades, theme, window: (0.0, batch) };
+    let title = Line::from(vec![
+        Span::styled("Batch  ", theme.bold(Role::Text)),
+        Span::styled(format!("{}, simulated", units::seconds(batch)), theme.fg(Role::Muted)),
+    ]);
+    let left = (title.width() as u16 + 2).min(area.width);
+    frame.render_widget(title, rows(area, 0, 1));
+    strip.draw_legend(frame.buffer_mut(), Rect { x: area.x + left, width: area.width - left, ..rows(area, 0, 1) });
+    let layout = Rows::new(stages, area.height - 2);
+    let lines = rows(area, 1, layout.height(stages).min(area.height - 2));
+    let columns = Rect { x: lines.x + names, width: lines.width - names, ..lines };
+    strip.draw(frame.buffer_mut(), columns, layout);
+    strip.draw_names(frame.buffer_mut(), Rect { width: names, ..lines }, layout, Some(selected));
+    let phases = Rect { y: lines.bottom(), height: 1, ..columns };
+    strip.draw_phases(frame.buffer_mut(), phases, None);
+}
+
+/// The least height and width of a view that tells the selected stage in figures.
+const WITH_BLOCK: u16 = 28;
+const WIDE: u16 = 80;
+
+/// Titles over the columns, and below what the fills mean.
+fn titles(shown: &ShownRun, plan: &Plan, score: &Score, columns: Columns, theme: &Theme) -> Paragraph<'static> {
+    let muted = theme.fg(Role::Muted);
+    let time_width = columns.bar + VALUE + 2;
+    let slack = if columns.slack > 2 { fit_right("slack", columns.slack) } else { "  ".into() };
+    let memory = memory_title(shown.limits.memory_limit());
+    let room = columns.bar + VALUE;
+    let memory = if memory.len() > room { memory.replace("memory, limit", "mem ≤") } else { memory };
+    let memory = if memory.chars().count() > room { fit_right("memory", room) } else { memory };
+    // What a stage's time is of: a step of all operators, a microbatch on each replica, or a sample of the profile.
+    let each = match (shown.operators.is_some(), shown.workload.training().is_some()) {
+        (true, _) => "time/step",
+        (_, true) => "time/microbatch",
+        _ => "time/sample",
+    };
+    let time = if columns.bar == 0 { fit_right("time", VALUE) } else { fit(each, time_width - 2) };
+    let named = columns.left.saturating_sub(columns.nodes + columns.degrees);
+    let noun = format!("{}{}", " ".repeat(named.saturating_sub(shown.names.noun.len()).min(3)), shown.names.noun);
+    let degrees = if columns.degrees > 0 { "DP × TP" } else { "" };
+    let first = vec![
+        Span::styled(fit(&noun, named), muted),
+        Span::styled(fit_right(degrees, columns.degrees), muted),
+        Span::styled(fit_right("nodes", columns.nodes), muted),
+        Span::raw("  "),
+        Span::styled(time, muted),
+        Span::styled(slack, muted),
+        Span::raw(" ".repeat(columns.gap)),
+        Span::styled(memory, muted),
+    ];
+    let recomputes = plan.stages.iter().any(|stage| tree::recomputed(stage) > 0);
+    let told = if recomputes { format!("     {RECOMPUTES} nodes that recompute") } else { String::new() };
+    let mut second = vec![Span::styled(fit(&told, columns.left + 2), theme.fg(Role::Muted))];
+    second.extend(legend(&load_parts(score), theme, 2 * (columns.bar + VALUE)));
+    let second = if columns.bar >= 8 { Line::from(second) } else { Line::default() };
+    Paragraph::new(vec![Line::from(first), second])
+}

@@ -1,0 +1,315 @@
+//! The rows of the Stages tree: stage, what belongs together in it, nodes.
+//!
+//! In a pipeline of layers, runs of like layers fold into one row. In a device placement, the nodes of a colour class do:
+//! they cannot be parted.
+
+use std::collections::BTreeSet;
+
+use ratatui::{
+    style::{Color, Style},
+    text::{Line, Span},
+};
+
+use crate::{
+    family,
+    plan::{NodeScore, Plan, Score, Stage, StageScore, Violation},
+    tui::{
+        paint::{
+            load_parts::{LoadPart, bar_parts, load_parts, node_parts},
+            shades::Shades,
+            text::{fit, fit_right, plain},
+        },
+        shown::ShownRun,
+        theme::{Role, Theme},
+        widget::{
+            bar,
+            tree::{Branch, TreePane},
+        },
+    },
+    units,
+    workload::Workload,
+};
+
+/// Cells of a printed duration or size with a blank before it.
+pub(super) const VALUE: usize = 10;
+
+/// The longest bar: more cells say no more.
+const LONGEST: usize = 40;
+/// Width from which the slack has a column.
+const WITH_SLACK: usize = 100;
+
+/// The sign of recomputation before the number of nodes that recompute.
+pub(super) const RECOMPUTES: &str = "↻";
+
+/// How many nodes of a stage compute their activations a second time.
+pub(super) fn recomputed(stage: &Stage) -> usize {
+    stage.recomputed()
+}
+
+/// Where the columns lie, for a width.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Columns {
+    /// Cells up to the end of the node count, signs of the tree included.
+    pub left: usize,
+    /// Of those, cells of the degrees; 0 where there are none to show.
+    pub degrees: usize,
+    /// And of the node count.
+    pub nodes: usize,
+    /// Cells before the memory.
+    pub gap: usize,
+    /// Cells of each of the two bars; 0 where there is no room.
+    pub bar: usize,
+    /// Cells after the time: how much less it is than the slowest's, or just the sign of that one.
+    pub slack: usize,
+}
+
+impl Columns {
+    /// Columns for a width, with or without degrees.
+    pub(super) fn new(width: usize, degrees: bool) -> Self {
+        let narrow = width < 48;
+        let left = match width {
+            ..48 => 21,
+            48..60 => 22,
+            _ => (width * 36 / 100).clamp(26, 42),
+        };
+        let slack = if width < WITH_SLACK { 2 } else { 11 };
+        let gap = if narrow { 0 } else { 2 };
+        // Two gaps, two values.
+        let rest = width.saturating_sub(left + 2 + gap + 2 * VALUE + slack);
+        let (degrees, nodes) = (if degrees { 9 - usize::from(narrow) } else { 0 }, 7 - usize::from(narrow));
+        Columns { left, degrees, nodes, gap, bar: (rest / 2).min(LONGEST), slack }
+    }
+}
+
+/// What all rows need.
+struct Tree<'a> {
+    shown: &'a ShownRun,
+    theme: &'a Theme,
+    shades: &'a Shades,
+    stages: usize,
+    columns: Columns,
+    parts: Vec<LoadPart>,
+    /// What a full bar of time stands for, seconds.
+    slowest: f64,
+    /// What a full bar of memory stands for, bytes.
+    memory: f64,
+    /// Stages that do not keep a rule.
+    broken: BTreeSet<usize>,
+}
+
+/// A bar of half the height of a line where it has a colour of its own, else one that can be told without.
+fn filled(share: f64, width: usize, theme: &Theme) -> String {
+    if theme.color(Role::Weights) == Color::Reset {
+        return bar::solid(share, width);
+    }
+    let cells = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
+    "▄".repeat(cells) + &" ".repeat(width - cells)
+}
+
+/// The rows of a plan.
+pub(super) fn branches(
+    shown: &ShownRun,
+    plan: &Plan,
+    score: &Score,
+    columns: Columns,
+    (theme, shades): (&Theme, &Shades),
+) -> Vec<Branch> {
+    let tree = Tree {
+        shown,
+        theme,
+        shades,
+        stages: plan.stages.len(),
+        columns,
+        parts: load_parts(score),
+        slowest: score.slowest_s.max(f64::MIN_POSITIVE),
+        memory: shown.limits.memory_limit(),
+        broken: score.violations.iter().flat_map(Violation::stages).collect(),
+    };
+    let bottleneck = score.bottleneck();
+    let branch = |(i, (stage, scored)): (usize, (&Stage, &StageScore))| Branch {
+        label: shown.names.long(i).to_string(),
+        line: tree.stage_line(i, stage, scored, bottleneck == Some(i)),
+        children: tree.parts(i, stage, scored),
+    };
+    plan.stages.iter().zip(&score.stages).enumerate().map(branch).collect()
+}
+
+/// The nodes of a row, by its path; none for a stage as a whole.
+pub(in crate::tui) fn nodes_of(workload: &Workload, plan: &Plan, path: &[u32]) -> Vec<usize> {
+    let (Some(stage), Some(&row)) = (path.first().and_then(|&i| plan.stages.get(i as usize)), path.get(1)) else {
+        return vec![];
+    };
+    let group = family::of(workload).stage_groups(workload, stage).into_iter().nth(row as usize).unwrap_or_default();
+    let nodes = group.into_iter().map(|i| stage.nodes[i]);
+    match path.get(2) {
+        Some(&child) => nodes.skip(child as usize).take(1).collect(),
+        None => nodes.collect(),
+    }
+}
+
+/// The path of the row of a node, where a plan has it.
+pub(in crate::tui) fn path_of(workload: &Workload, plan: &Plan, node: usize) -> Vec<u32> {
+    let Some(stage) = plan.stage_of(node) else { return vec![] };
+    let found =
+        family::of(workload).stage_groups(workload, &plan.stages[stage]).iter().enumerate().find_map(|(row, group)| {
+            let child = group.iter().position(|&i| plan.stages[stage].nodes[i] == node)?;
+            Some(if group.len() == 1 { vec![row] } else { vec![row, child] })
+        });
+    std::iter::once(stage).chain(found.unwrap_or_default()).map(|at| at as u32).collect()
+}
+
+impl Tree<'_> {
+    fn stage_line(&self, index: usize, stage: &Stage, scored: &StageScore, bottleneck: bool) -> Line<'static> {
+        let (theme, columns) = (self.theme, self.columns);
+        let name = columns.left.saturating_sub(TreePane::indent(0) + columns.nodes + columns.degrees);
+        let degrees = format!("{} × {}", stage.data_parallel, stage.tensor_parallel);
+        let label = if name < 16 { self.shown.names.short(index) } else { self.shown.names.row(index) };
+        let machines = self.shown.names.machines(index);
+        let recomputed = recomputed(stage);
+        let mark = if recomputed > 0 { format!("{RECOMPUTES}{recomputed}") } else { String::new() };
+        // Where there is no room for it and the name, the name stays.
+        let mark = if mark.chars().count() + 1 + label.chars().count() + 2 <= name { mark } else { String::new() };
+        let marked = if mark.is_empty() { 0 } else { mark.chars().count() + 1 };
+        let room = name.saturating_sub(label.chars().count() + 4 + marked);
+        let brief = || machines.replace("machines ", "m ").replace("machine ", "m ");
+        let machines = if machines.chars().count() <= room { machines.to_string() } else { brief() };
+        let label_width =
+            label.chars().count().min(name.saturating_sub(2 + marked)) + usize::from(!machines.is_empty()) * 2;
+        let between = name.saturating_sub(label_width + 2 + marked);
+        let sign = if self.broken.contains(&(index + 1)) {
+            Span::styled("✗ ", theme.bold(Role::Bad))
+        } else {
+            Span::styled("● ", Style::new().fg(self.shades.color(self.shades.stage(index, self.stages))))
+        };
+        let mut spans = vec![
+            sign,
+            Span::styled(fit(label, label_width), theme.bold(Role::Text)),
+            Span::styled(fit(&machines, between), theme.fg(Role::Muted)),
+            Span::styled(fit_right(&mark, marked), theme.fg(Role::Muted)),
+            Span::raw(fit_right(if columns.degrees > 0 { &degrees } else { "" }, columns.degrees)),
+            Span::raw(fit_right(&stage.nodes.len().to_string(), columns.nodes)),
+            Span::raw("  "),
+        ];
+        spans.extend(bar::stacked(&bar_parts(&self.parts, scored, self.slowest, theme), columns.bar));
+        let style = if bottleneck { theme.bold(Role::Warning) } else { plain() };
+        spans.push(Span::styled(fit_right(&units::seconds(scored.load_s), VALUE), style));
+        let slack = match (columns.slack > 2, bottleneck) {
+            (true, false) => fit_right(&units::seconds((self.slowest - scored.load_s).max(0.0)), columns.slack),
+            (true, true) => fit(" ◂ slowest", columns.slack),
+            (false, true) => " ◂".into(),
+            (false, false) => "  ".into(),
+        };
+        spans.push(Span::styled(slack, if bottleneck { style } else { theme.fg(Role::Muted) }));
+        spans.push(Span::raw(" ".repeat(columns.gap)));
+        if self.shown.names.is_cpu(index) {
+            spans.push(Span::styled(fit("no limit", columns.bar + VALUE), theme.fg(Role::Muted)));
+        } else {
+            spans.extend(self.memory(scored.memory_bytes, true));
+        }
+        Line::from(spans)
+    }
+
+    /// A bar against the limit, and the value; nearly full and too much are marked.
+    fn memory(&self, bytes: f64, marked: bool) -> Vec<Span<'static>> {
+        let (theme, width) = (self.theme, self.columns.bar);
+        let over = marked && bytes > self.memory;
+        let style = match marked {
+            true if over => theme.bold(Role::Bad),
+            true if bytes > 0.97 * self.memory => theme.bold(Role::Warning),
+            _ => plain(),
+        };
+        let (end, border) = if over { ("✗", theme.bold(Role::Bad)) } else { ("│", theme.fg(Role::Border)) };
+        vec![
+            Span::styled(filled(bytes / self.memory, width.saturating_sub(1), theme), theme.fg(Role::Weights)),
+            Span::styled(if width > 0 && marked { end } else { "" }, border),
+            Span::raw(if width > 0 && !marked { " " } else { "" }),
+            Span::styled(fit_right(&units::bytes_beside(bytes, self.memory), VALUE), style),
+        ]
+    }
+
+    /// What is inside a stage.
+    fn parts(&self, index: usize, stage: &Stage, scored: &StageScore) -> Vec<Branch> {
+        let workload = &self.shown.workload;
+        let branch = |members: Vec<usize>| {
+            let first = members[0];
+            if members.len() == 1 {
+                return self.node(index, stage, scored, first, 1);
+            }
+            let (label, remark) = family::of(workload).stage_group_label(workload, stage, &members);
+            self.group(index, stage, scored, &members, label, &remark)
+        };
+        family::of(workload).stage_groups(workload, stage).into_iter().map(branch).collect()
+    }
+
+    /// A row for several nodes of a stage, with theirs inside.
+    fn group(
+        &self,
+        index: usize,
+        stage: &Stage,
+        scored: &StageScore,
+        members: &[usize],
+        label: String,
+        remark: &str,
+    ) -> Branch {
+        let (mut forward, mut backward) = (NodeScore::default(), NodeScore::default());
+        for &i in members {
+            let node = &scored.nodes[i];
+            let sum = if self.is_backward(stage.nodes[i]) { &mut backward } else { &mut forward };
+            sum.compute_s += node.compute_s;
+            sum.communication_s += node.communication_s;
+            sum.sync_s += node.sync_s;
+            sum.memory_bytes += node.memory_bytes;
+        }
+        Branch {
+            line: self.node_line(index, &label, remark, [&forward, &backward], 1),
+            label,
+            children: members.iter().map(|&i| self.node(index, stage, scored, i, 2)).collect(),
+        }
+    }
+
+    fn node(&self, index: usize, stage: &Stage, scored: &StageScore, i: usize, depth: usize) -> Branch {
+        let label = self.shown.workload.nodes[stage.nodes[i]].numbered();
+        let backward = self.is_backward(stage.nodes[i]);
+        // The kind of device is told by the row above; the pass is not.
+        let remark = family::of(&self.shown.workload).node_remark(stage, i);
+        let none = NodeScore::default();
+        let sums = if backward { [&none, &scored.nodes[i]] } else { [&scored.nodes[i], &none] };
+        Branch { line: self.node_line(index, &label, &remark, sums, depth), label, children: vec![] }
+    }
+
+    fn is_backward(&self, node: usize) -> bool {
+        family::of(&self.shown.workload).is_backward(node)
+    }
+
+    /// Costs of the forward and of the backward pass side by side.
+    fn node_line(
+        &self,
+        index: usize,
+        name: &str,
+        remark: &str,
+        [forward, backward]: [&NodeScore; 2],
+        depth: usize,
+    ) -> Line<'static> {
+        let (theme, columns) = (self.theme, self.columns);
+        let space = columns.left.saturating_sub(TreePane::indent(depth));
+        let remark = fit_right(remark, remark.chars().count().min(space / 2));
+        let [mut a, mut b] = [(forward, false), (backward, true)]
+            .map(|(node, is_backward)| node_parts(&self.parts, node, is_backward, self.slowest, theme).into_iter());
+        // Compute of both passes first, then what is sent and shared.
+        let parts: Vec<_> = std::iter::from_fn(|| a.next().zip(b.next())).flat_map(|(a, b)| [a, b]).collect();
+        let load: f64 = [forward, backward].iter().map(|n| n.compute_s + n.communication_s + n.sync_s).sum();
+        let mut spans = vec![
+            Span::raw(fit(name, space.saturating_sub(remark.chars().count() + 1))),
+            Span::raw(" "),
+            Span::styled(remark, theme.fg(Role::Muted)),
+            Span::raw("  "),
+        ];
+        spans.extend(bar::stacked(&parts, columns.bar));
+        spans.push(Span::styled(fit_right(&units::seconds(load), VALUE), theme.fg(Role::Muted)));
+        spans.push(Span::raw(" ".repeat(2 + columns.gap)));
+        if !self.shown.names.is_cpu(index) {
+            spans.extend(self.memory(forward.memory_bytes + backward.memory_bytes, false));
+        }
+        Line::from(spans)
+    }
+}

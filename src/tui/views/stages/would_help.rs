@@ -1,0 +1,243 @@
+//! What would help, below the stages: what binds, then limits and options that were moved, the best in the simulator first.
+//!
+//! ```text
+//! ─ What would help: one change each, simulated ─ w choose  W hide ─
+//! binding limits, without each: devices 2.00x faster, memory 1.28x faster
+//! 2x devices    19.3 s  1.94x faster   memory 10 GiB  36.2 s  3.3% faster
+//! 2x bandwidth  35.8 s  4.6% faster    9 stages       37.9 s  1.4% slower
+//! ```
+//! It takes the lines that the stages leave, two where there is little room, none where there is less.
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    text::{Line, Span},
+};
+use unicode_width::UnicodeWidthStr;
+
+use crate::{
+    study::{
+        explain::{Base, Cause, NOTICEABLE},
+        rivals::Rival,
+    },
+    tui::{
+        model::{Hit, Model},
+        paint::{
+            area::rows,
+            phrases::whole,
+            text::{clip, fit, fit_right},
+        },
+        theme::{Role, Theme},
+        would_help::{Phase, Tried, WouldHelp},
+    },
+    units,
+};
+
+/// What the panel is called.
+const TITLE: &str = " What would help ";
+/// Cells between two columns.
+const GAP: usize = 3;
+
+/// The most lines of the panel.
+pub(super) const MOST: u16 = 12;
+
+/// Lines of the panel in a view of a height that has this much to spare; the fewest are always taken.
+fn lines_with(height: u16, spare: u16) -> u16 {
+    match lines(height) {
+        0 => 0,
+        fewest => spare.min(MOST).max(fewest),
+    }
+}
+
+/// The fewest lines of the panel in a view of a height.
+fn lines(height: u16) -> u16 {
+    match height {
+        0..16 => 0,
+        16..24 => 2,
+        24..30 => 4,
+        30..40 => 6,
+        _ => 9,
+    }
+}
+
+/// Draws the panel at the lower end of the view, on lines that are to spare and a few more; gives what is left of it.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, spare: u16) -> Rect {
+    let height = if model.would_help.folded { 0 } else { lines_with(area.height, spare) };
+    model.would_help.drawn = height > 0;
+    if height == 0 {
+        return area;
+    }
+    let place = rows(area, area.height - height, height);
+    let left = rows(area, 0, area.height - height);
+    model.hits.push((place, Hit::Suggestions));
+    let theme = model.theme.clone();
+    title(frame, rows(place, 0, 1), model, &theme);
+    let mut list = rows(place, 1, height);
+    let help = &model.would_help;
+    // Answers of the planner's plan stay beside an edited one, unless that is under other limits by now.
+    let other = help.base.as_ref().is_none_or(|base| base.problem.limits != model.limits);
+    if model.aside() && (other || help.rows.is_empty()) {
+        let text = "only a planner's plan is asked what would help: 0 goes back to it";
+        frame.render_widget(Span::styled(clip(text, list.width as usize), theme.fg(Role::Muted)), rows(list, 0, 1));
+        return left;
+    }
+    if let (Some(text), true) = (waiting(help), help.rows.is_empty()) {
+        frame.render_widget(Span::styled(clip(text, list.width as usize), theme.fg(Role::Muted)), rows(list, 0, 1));
+        return left;
+    }
+    if list.height > 2 {
+        frame.render_widget(what_binds(help, &theme, list.width as usize), rows(list, 0, 1));
+        list = rows(list, 1, list.height);
+    }
+    if list.height > 2
+        && let Some(line) = wider_links(help, &theme, usize::from(list.width))
+    {
+        frame.render_widget(line, rows(list, 0, 1));
+        list = rows(list, 1, list.height);
+    }
+    if list.height > 3
+        && let Some(line) = published(help, &theme, usize::from(list.width))
+    {
+        frame.render_widget(line, rows(list, 0, 1));
+        list = rows(list, 1, list.height);
+    }
+    draw_rows(frame, list, model, &theme);
+    left
+}
+
+/// The rule over the panel: what it is, how far it is, its keys.
+fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {
+    let help = &model.would_help;
+    let selected = model.suggestion();
+    let name = if model.aside() { " What would help the planner's plan, not this one " } else { TITLE };
+    let told = match (help.phase, selected) {
+        _ if model.aside() => " W hide ".into(),
+        (Phase::Asking, None) => format!(" {} of {} ", help.answered.0, help.answered.1),
+        (_, Some(at)) => format!(" {} of {}   Enter take  Esc leave ", at + 1, help.rows.len()),
+        _ => " w choose  W hide ".into(),
+    };
+    let width = area.width as usize;
+    let long = " What would help: one change each, simulated ";
+    let name = if name == TITLE && long.width() + told.width() + 4 <= width { long } else { name };
+    let told = if name.width() + told.width() + 4 <= width { told } else { String::new() };
+    let rule = "─".repeat(width.saturating_sub(name.width() + told.width() + 2));
+    let line = Line::from(vec![
+        Span::styled("─", theme.fg(Role::Border)),
+        Span::styled(name, theme.bold(if selected.is_some() { Role::Focus } else { Role::Text })),
+        Span::styled(rule, theme.fg(Role::Border)),
+        Span::styled(told, theme.fg(Role::Muted)),
+        Span::styled("─", theme.fg(Role::Border)),
+    ]);
+    frame.render_widget(line, area);
+}
+
+/// What stands in place of answers.
+fn waiting(help: &WouldHelp) -> Option<&'static str> {
+    match help.phase {
+        Phase::Idle | Phase::Resting(_) => Some("…"),
+        Phase::Unasked => Some("this planner takes its time: press w to plan again with one thing changed at a time"),
+        Phase::Asking => Some("planning again with one thing changed at a time …"),
+        Phase::Done => Some("no limit or option that is moved alone changes it"),
+    }
+}
+
+/// What binds in one line, the first with how it does where that fits.
+fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
+    if !help.fresh || help.causes.is_empty() {
+        let text = match (help.fresh, help.phase) {
+            (true, Phase::Done) => "no single limit binds",
+            _ => "",
+        };
+        return Line::styled(text, theme.fg(Role::Muted));
+    }
+    let told = |cause: &Cause| format!("{} {}", cause.kind.title(), cause.words);
+    let mut text = help.causes.iter().map(told).collect::<Vec<_>>().join(", ");
+    if let Some(memory) = help.causes.iter().find(|cause| !cause.how.is_empty() && cause.kind.explains()) {
+        let longer = format!("{text}   {} {}", memory.kind.title(), memory.how);
+        if longer.width() + 31 <= width {
+            text = longer;
+        }
+    }
+    let head = Span::styled("binding limits, without each: ", theme.bold(Role::Warning));
+    let room = width.saturating_sub(head.width());
+    Line::from(vec![head, Span::raw(whole(&text, room))])
+}
+
+/// Links twice as fast, as many as fit; `None` where that helps nothing.
+fn wider_links(help: &WouldHelp, theme: &Theme, width: usize) -> Option<Line<'static>> {
+    let all: Vec<String> = help.wider.iter().map(|wider| format!("{} ({})", wider.in_words(), wider.told())).collect();
+    let text = whole(&format!("links: {}", all.join(", ")), width);
+    (!all.is_empty()).then(|| Line::styled(text, theme.fg(if help.fresh { Role::Text } else { Role::Muted })))
+}
+
+/// What published planners' plans would take and why, as many as fit; `None` where nobody was asked.
+fn published(help: &WouldHelp, theme: &Theme, width: usize) -> Option<Line<'static>> {
+    let all: Vec<String> = help.rivals.iter().map(Rival::in_short).collect();
+    let text = whole(&format!("published planners: {}", all.join(", ")), width);
+    (!all.is_empty()).then(|| Line::styled(text, theme.fg(if help.fresh { Role::Text } else { Role::Muted })))
+}
+
+/// The rows, side by side as far as the width goes.
+fn draw_rows(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {
+    let help = &model.would_help;
+    let Some(base) = help.base.clone() else { return };
+    let cells: Vec<[String; 3]> = help.rows.iter().map(|tried| cell(tried, &base)).collect();
+    let widest = |column: usize| cells.iter().map(|cell| cell[column].width()).max().unwrap_or(0);
+    let mut widths = [widest(0).min(32), widest(1), widest(2)];
+    if widths.iter().sum::<usize>() + 4 > usize::from(area.width) {
+        // The difference says more than the time.
+        widths[1] = 0;
+        widths[0] = widths[0].min(usize::from(area.width).saturating_sub(widths[2] + 4));
+    }
+    let width = widths.iter().sum::<usize>() + 4;
+    let beside = ((area.width as usize + GAP) / (width + GAP)).max(1);
+    let visible = area.height as usize * beside;
+    let at = model.suggestion();
+    // Whole lines scroll.
+    let first = at.map_or(0, |at| (at / beside + 1).saturating_sub(area.height as usize) * beside);
+    let fresh = help.fresh;
+    let mut hits = vec![];
+    for (place, cell) in cells.iter().enumerate().skip(first).take(visible) {
+        let (row, column) = ((place - first) / beside, (place - first) % beside);
+        let x = area.x + (column * (width + GAP)) as u16;
+        let spot = Rect { x, y: area.y + row as u16, width: width as u16, height: 1 }.intersection(area);
+        let role = role(&help.rows[place], fresh);
+        let line = Line::from(vec![
+            Span::styled(fit(&cell[0], widths[0]), theme.fg(if fresh { Role::Text } else { Role::Muted })),
+            Span::styled(format!("  {}", fit_right(&cell[1], widths[1])), theme.fg(Role::Muted)),
+            Span::styled(format!("  {}", fit(&cell[2], widths[2])), theme.fg(role)),
+        ]);
+        frame.render_widget(line, spot);
+        if at == Some(place) {
+            frame.buffer_mut().set_style(spot, theme.selected());
+        }
+        if fresh {
+            hits.push((spot, Hit::Suggestion(place)));
+        }
+    }
+    model.hits.extend(hits);
+    model.would_help.layout = (first, beside);
+}
+
+/// A change, the time of its batch, and the difference in words. What the simulator does not know is told as planned.
+fn cell(tried: &Tried, base: &Base) -> [String; 3] {
+    let label = tried.answer.label.clone();
+    let Some(simulated) = tried.simulated else {
+        let value = tried.answer.value.map_or_else(|| "no plan".into(), |value| base.show(value));
+        let value = value.trim_end_matches("/sample").trim_end_matches(" one device").to_string();
+        let told = tried.rate().map(|rate| format!("{}, planned", units::faster(rate)));
+        return [label, value, told.unwrap_or_default()];
+    };
+    let batch = simulated.batch_s.map(units::seconds).unwrap_or_default();
+    [label, batch, units::faster(simulated.rate)]
+}
+
+/// Colour of a difference; its words say the same.
+fn role(tried: &Tried, fresh: bool) -> Role {
+    match tried.gain() {
+        _ if !fresh => Role::Muted,
+        Some(gain) if gain > NOTICEABLE => Role::Good,
+        Some(gain) if gain < -NOTICEABLE => Role::Warning,
+        _ => Role::Muted,
+    }
+}

@@ -1,0 +1,133 @@
+//! The cursor of the timeline: where it stands, and in words what is under it.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::{Color, Modifier},
+    text::{Line, Span},
+};
+
+use super::draw::{LABEL, Row};
+use crate::{
+    simulate::{Event, EventKind},
+    tui::{
+        model::Model,
+        paint::phrases::flow,
+        simulated::{Lane, Simulated},
+        theme::{Role, Theme},
+    },
+    units,
+};
+
+/// The lines below the chart: the time under the cursor and what happens then on a row.
+pub(super) fn lines(simulated: &Simulated, row: Row, cursor_s: f64, theme: &Theme, width: usize) -> Vec<Line<'static>> {
+    let mut groups = vec![vec![
+        Span::styled("cursor ", theme.fg(Role::Muted)),
+        Span::styled(units::seconds(cursor_s), theme.bold(Role::Accent)),
+        Span::raw(" "),
+    ]];
+    groups.extend(tell(simulated, row, cursor_s).into_iter().map(|phrase| vec![Span::raw(phrase)]));
+    flow(groups, " ", width, 2)
+}
+
+/// A mark on the axis, which is the first line of the area, and a line down through what is empty.
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, window: (f64, f64), theme: &Theme) {
+    let columns = area.width.saturating_sub(LABEL);
+    let (from, to) = window;
+    if columns == 0 || to <= from {
+        return;
+    }
+    let share = (model.timeline.cursor_s - from) / (to - from);
+    if !(0.0..=1.0).contains(&share) {
+        return;
+    }
+    let x = area.x + LABEL + ((share * f64::from(columns)) as u16).min(columns - 1);
+    // The figures of the axis stay whole, the blank before their unit too.
+    let beside = [x.checked_sub(1), x.checked_add(1)].into_iter().flatten();
+    let blank = beside.filter_map(|x| buffer.cell((x, area.y))).any(|cell| cell.symbol() == " ");
+    if let Some(cell) = buffer.cell_mut((x, area.y)) {
+        if cell.symbol() == "│" || (cell.symbol() == " " && blank) {
+            cell.set_symbol("▾");
+        } else {
+            cell.modifier.insert(Modifier::REVERSED);
+        }
+        cell.set_style(theme.bold(Role::Accent));
+    }
+    for y in area.y + 1..area.bottom() {
+        if let Some(cell) = buffer.cell_mut((x, y)) {
+            let empty = matches!(cell.symbol(), " " | "▔") && cell.bg == theme.base().bg.unwrap_or(Color::Reset);
+            if empty {
+                cell.set_symbol("│").set_style(theme.fg(Role::Accent));
+            } else if theme.color(Role::Text) == Color::Reset {
+                cell.modifier.insert(Modifier::REVERSED);
+            } else {
+                // A line on the cell's own colour: what fills it becomes its ground.
+                if !matches!(cell.symbol(), " " | "▏") && !cell.symbol().is_ascii() {
+                    cell.bg = cell.fg;
+                }
+                cell.set_symbol("│").set_fg(theme.color(Role::Text));
+            }
+        }
+    }
+}
+
+/// What is under the cursor, in phrases that belong together.
+fn tell(simulated: &Simulated, (stage, replica): Row, time: f64) -> Vec<String> {
+    let names = &simulated.shown.names;
+    let name = names.long(stage);
+    let of = match replica {
+        Some(replica) => format!("{name}, replica {}", replica + 1),
+        None if simulated.timeline.replicas.get(stage).is_some_and(|&r| r > 1) => format!("{name}, replica 1"),
+        None => name.to_string(),
+    };
+    let replica = replica.unwrap_or(0);
+    let compute = simulated.at(Lane::Compute, stage, replica, time);
+    let link = simulated.at(Lane::Links, stage, replica, time);
+    let words = |event: &Event| {
+        let m = event.microbatch;
+        if let Some(part) = simulated.part(event) {
+            return match event.kind {
+                EventKind::ToHost => format!("sending what {part} made"),
+                EventKind::FromHost => format!("receiving what {part} needs"),
+                _ => part,
+            };
+        }
+        match event.kind {
+            EventKind::Forward => format!("forward of microbatch {m}"),
+            EventKind::Recompute => format!("recomputing microbatch {m}"),
+            EventKind::Backward => format!("backward of microbatch {m}"),
+            EventKind::WeightGradient => format!("weight gradients of microbatch {m}"),
+            EventKind::OptimizerStep => "optimizer step".to_string(),
+            EventKind::SendActivation { to } => format!("activations of {m} to {}", names.long(to as usize)),
+            EventKind::SendGradient { to } => format!("gradients of {m} to {}", names.long(to as usize)),
+            EventKind::AllReduce if simulated.pipeline.settings.buckets > 1 => format!("all-reduce of bucket {m}"),
+            EventKind::AllReduce => "all-reduce of the gradients".to_string(),
+            EventKind::ToHost => "to the host".to_string(),
+            EventKind::FromHost => "from the host".to_string(),
+        }
+    };
+    // Where a schedule has several parts of the model on a device, which one.
+    let parts = simulated.pipeline.virtual_stages(simulated.schedule());
+    let in_part = |event: &Event| if parts > 1 { format!(", part {}", event.part + 1) } else { String::new() };
+    let mut told = match compute {
+        Some(event) => vec![
+            format!("{}{}", words(&event), in_part(&event)),
+            format!("on {of},"),
+            format!("{} until {}", units::seconds(event.end_s - event.start_s), units::seconds(event.end_s)),
+        ],
+        None if simulated.left_out(stage, replica, time) => {
+            let left_out = simulated.timeline.left_out.clone().unwrap_or_default();
+            let (first, last) = (left_out.start, left_out.end.saturating_sub(1));
+            vec![format!("microbatches {first} to {last} go on like this:"), "they are counted, but not drawn".into()]
+        }
+        None => match simulated.neighbour(stage, replica, time, true) {
+            Some(next) => vec![format!("bubble on {of}"), format!("until {}", units::seconds(next))],
+            None => vec![format!("{of} is done")],
+        },
+    };
+    if let (Some(event), Some(last)) = (link, told.last_mut()) {
+        last.push(';');
+        told.push(words(&event));
+    }
+    told
+}

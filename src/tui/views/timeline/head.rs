@@ -1,0 +1,166 @@
+//! Above the timeline: the batch in figures, how it was simulated and why not otherwise, what the fills mean, and what sets
+//! the time of the batch.
+
+use ratatui::{
+    style::{Modifier, Style},
+    text::{Line, Span},
+};
+
+use super::rows::{MARK, send_color};
+use crate::{
+    simulate::Schedule,
+    tui::{
+        paint::{
+            phrases::{Phrase, flow, of_text},
+            shades::{Activity, Shades},
+            strip,
+            text::wrap,
+        },
+        simulated::Simulated,
+        theme::{Role, Theme},
+    },
+    units,
+};
+
+/// All lines; `marked`: whether the critical path is, and the key for it. At most `most` where that leaves something of each; the first ones matter most.
+pub(super) fn lines(
+    simulated: &Simulated,
+    marked: (bool, Option<String>),
+    window: (f64, f64),
+    (theme, shades): (&Theme, &Shades),
+    width: usize,
+    most: usize,
+) -> Vec<Line<'static>> {
+    let mut lines = flow(figures(simulated, theme, width), if width < 84 { "  " } else { "   " }, width, 2);
+    lines.extend(refusal(simulated, theme, width));
+    lines.extend(settings(simulated, theme, width));
+    lines.extend(schedules(simulated, theme, width));
+    // What is told of fills and path may take two lines each, if there is room.
+    for phrases in [legend(simulated, window, theme, shades), path(simulated, marked, theme)] {
+        let room = most.saturating_sub(lines.len() + 1).clamp(1, 2);
+        lines.extend(flow(phrases, " ", width, room));
+    }
+    lines
+}
+
+/// What one wants to know of a batch.
+fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
+    let timeline = &simulated.timeline;
+    let limit = simulated.shown.limits.memory_limit();
+    let over = timeline.peak_memory() > limit * (1.0 + 1e-9);
+    let peak = format!(
+        "{}{}",
+        units::bytes_beside(timeline.peak_memory(), limit),
+        if over { " ✗ over the limit" } else { "" }
+    );
+    let peak_style = if over { theme.bold(Role::Bad) } else { theme.fg(Role::Text) };
+    let schedule = vec![Span::styled(simulated.schedule().name(), theme.bold(Role::Accent))];
+    if timeline.events.is_empty() {
+        return vec![schedule, vec![Span::raw("nothing is simulated")]];
+    }
+    let of = if width < 84 {
+        String::new()
+    } else {
+        format!(" of {}", units::counted(simulated.pipeline.microbatches as usize, "microbatch"))
+    };
+    let batch = format!("{} per batch", units::seconds(timeline.iteration_s));
+    vec![
+        schedule,
+        vec![Span::styled(batch, theme.bold(Role::Text)), Span::raw(of)],
+        vec![Span::raw(format!("{} samples/s", units::number(timeline.samples_per_s)))],
+        vec![Span::raw("bubble "), Span::styled(units::percent(timeline.bubble), theme.bold(Role::Warning))],
+        vec![Span::raw("peak "), Span::styled(peak, peak_style)],
+    ]
+}
+
+/// Why the schedule that was asked for is not the one that is shown, and what would make it so.
+fn refusal(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Line<'static>> {
+    let wanted = simulated.setup.schedule;
+    // A plan that runs once has its only order for an answer, not a second-best one.
+    let answered = simulated.pipeline.runs_once();
+    let Some(reason) = simulated.pipeline.refusal(wanted).filter(|_| !answered) else { return vec![] };
+    let shown = match simulated.schedule() {
+        schedule if schedule == wanted || simulated.timeline.events.is_empty() => String::new(),
+        schedule => format!(" This is {}.", schedule.name()),
+    };
+    let repair =
+        simulated.pipeline.repair(wanted).map_or_else(String::new, |repair| format!(" What would help: {repair}."));
+    let text = format!("✗ {reason}.{repair}{shown}");
+    wrap(&text, width).into_iter().map(|line| Line::styled(line, theme.fg(Role::Warning))).collect()
+}
+
+/// All schedules where there is room for them, those struck out that this plan cannot run.
+fn schedules(simulated: &Simulated, theme: &Theme, width: usize) -> Option<Line<'static>> {
+    if simulated.pipeline.runs_once() || simulated.timeline.events.is_empty() {
+        return None;
+    }
+    let mut spans = vec![Span::styled("schedules ", theme.fg(Role::Muted))];
+    for schedule in Schedule::ALL {
+        let style = match simulated.pipeline.refusal(schedule) {
+            _ if schedule == simulated.schedule() => theme.bold(Role::Accent),
+            Some(_) => theme.fg(Role::Muted).add_modifier(Modifier::CROSSED_OUT),
+            None => theme.fg(Role::Text),
+        };
+        let sign = if simulated.pipeline.refusal(schedule).is_some() { " ✗" } else { " " };
+        spans.push(Span::styled(sign, theme.fg(Role::Muted)));
+        spans.push(Span::styled(schedule.name(), style));
+        spans.push(Span::raw(" "));
+    }
+    let used: usize = spans.iter().map(Span::width).sum();
+    (used <= width).then(|| Line::from(spans))
+}
+
+/// The settings of the simulator that are not the usual ones.
+fn settings(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Line<'static>> {
+    let changes = simulated.setup.changes();
+    if changes.is_empty() || simulated.pipeline.runs_once() {
+        return vec![];
+    }
+    let mut phrases = vec![vec![Span::styled("simulated with", theme.fg(Role::Muted))]];
+    let last = changes.len() - 1;
+    phrases.extend(changes.into_iter().enumerate().map(|(i, change)| {
+        vec![Span::styled(format!("{change}{}", if i < last { "," } else { "" }), theme.bold(Role::Accent))]
+    }));
+    flow(phrases, " ", width, 2)
+}
+
+fn legend(simulated: &Simulated, (from, to): (f64, f64), theme: &Theme, shades: &Shades) -> Vec<Phrase> {
+    let muted = theme.fg(Role::Muted);
+    let sign = |activity: Activity| {
+        let color = shades.color(shades.activity(activity));
+        Span::styled(if shades.coloured() { "■" } else { activity.fill() }, Style::new().fg(color))
+    };
+    let entries = strip::legend(simulated).into_iter();
+    let mut phrases: Vec<Phrase> =
+        entries.map(|(activity, word)| vec![sign(activity), Span::styled(format!(" {word} "), muted)]).collect();
+    if !simulated.pipeline.transfers.is_empty() {
+        if shades.coloured() {
+            let mark = |activations| Span::styled("━", Style::new().fg(send_color(shades, activations)));
+            phrases.push(vec![mark(true), Span::styled(" sends activations ", muted)]);
+            phrases.push(vec![mark(false), Span::styled(" gradients ", muted)]);
+        } else {
+            phrases.push(vec![Span::raw("→←"), Span::styled(" transfers ", muted)]);
+        }
+    }
+    let batch = simulated.timeline.iteration_s;
+    if to - from < batch * 0.999 {
+        phrases.push(vec![Span::raw(format!("seen: {} of it", units::percent((to - from) / batch)))]);
+    }
+    phrases
+}
+
+/// What the critical path consists of; and how it is marked, or with which key it can be.
+fn path(simulated: &Simulated, (marked, key): (bool, Option<String>), theme: &Theme) -> Vec<Phrase> {
+    let (mark, lead) = match key.filter(|_| !marked) {
+        Some(key) => (key, " marks the critical path:"),
+        None => (MARK.to_string(), " critical path:"),
+    };
+    let mut phrases =
+        vec![vec![Span::styled(mark, theme.bold(Role::Accent)), Span::styled(lead, theme.fg(Role::Muted))]];
+    phrases.extend(
+        of_text(&simulated.path.summary_with(&|stage| simulated.shown.names.long(stage).to_string()))
+            .into_iter()
+            .map(|phrase| vec![Span::raw(phrase)]),
+    );
+    phrases
+}

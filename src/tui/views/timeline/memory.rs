@@ -1,0 +1,281 @@
+//! Memory in use over time on one device of a stage, by what it is for, against the limit.
+//!
+//! ```text
+//! memory    limit 8 GiB, peak 7.4 GiB: █ state 3.1 GiB  ▒ activations 4.3 GiB ─────
+//! stage 2   ▒▒▃   ▒▒▒▒▅
+//! 7.4 GiB   ███████████
+//! ```
+//! Each part has a fill of its own besides its colour. What does not depend on microbatches lies below; the top of a
+//! column is drawn in eighths of a cell, everything under it in whole cells.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::{Color, Style},
+    text::Span,
+};
+
+use super::draw::{LABEL, label};
+use crate::{
+    simulate::MemoryParts,
+    tui::{
+        paint::{
+            area::rows,
+            phrases::{Phrase, flow},
+            shades::{Memory, Shades},
+        },
+        simulated::Simulated,
+        theme::{Role, Theme},
+    },
+    units,
+};
+
+/// Lower parts of a cell, by eighths.
+const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+
+/// A part of the memory in use: its word, its fill, its colour, its bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Layer {
+    name: &'static str,
+    fill: &'static str,
+    role: Role,
+    bytes: f64,
+}
+
+/// The parts from below; what grows with the microbatches in flight comes last.
+fn layers(parts: &MemoryParts) -> [Layer; 6] {
+    let layer = |name, fill, role, bytes| Layer { name, fill, role, bytes };
+    // Where weights are told apart, what is not is the rest of the training state.
+    let rest = match parts.weights > 0.0 {
+        true => ("other state", "▓", Role::Sync),
+        false => ("state", "█", Role::Weights),
+    };
+    [
+        layer("weights", "█", Role::Weights, parts.weights),
+        layer("gradients", "▓", Role::Backward, parts.gradients),
+        layer("optimizer", "╳", Role::AllReduce, parts.optimizer),
+        layer(rest.0, rest.1, rest.2, parts.state),
+        layer("buffers", "░", Role::Communication, parts.buffers),
+        layer("activations", "▒", Role::Activations, parts.activations),
+    ]
+}
+
+/// Draws the chart over the columns of the timeline. The first line is the limit.
+pub(super) fn draw(
+    buffer: &mut Buffer,
+    area: Rect,
+    (theme, shades): (&Theme, &Shades),
+    simulated: &Simulated,
+    stage: usize,
+    limit: f64,
+    (from, to): (f64, f64),
+) {
+    let (Some(steps), Some(parts)) = (simulated.timeline.memory.get(stage), simulated.timeline.peak_parts.get(stage))
+    else {
+        return;
+    };
+    let columns = area.width.saturating_sub(LABEL);
+    if area.height < 2 || columns == 0 || to <= from {
+        return;
+    }
+    let peak = simulated.timeline.peak_memory_bytes.get(stage).copied().unwrap_or(0.0);
+    let layers = layers(parts);
+    // Against a limit that is far away nothing could be seen: then the chart ends a little above the peak.
+    let far = peak < limit / 8.0;
+    let scale = if far { peak * 1.25 } else { limit.max(peak) };
+    let most = if area.height >= 5 { 2 } else { 1 };
+    let head = flow(head(&layers, peak, limit, far, (theme, shades)), " ", columns.into(), most);
+    let top = (head.len() as u16).min(area.height - 1);
+    for (y, line) in (0..top).zip(head) {
+        let used = line.width() as u16;
+        let place = Rect { x: area.x + LABEL, width: columns, ..rows(area, y, 1) };
+        buffer.set_line(place.x, place.y, &line, columns);
+        if columns > used + 1 {
+            let rule = "─".repeat((columns - used - 1).into());
+            buffer.set_string(place.x + used + 1, place.y, rule, theme.fg(Role::Border));
+        }
+    }
+    let names = [("memory", theme.fg(Role::Muted)), (simulated.shown.names.caption(stage), theme.fg(Role::Muted))];
+    let value = units::bytes_beside(peak, limit);
+    let names = names.into_iter().chain([(value.as_str(), theme.bold(Role::Text))]);
+    for (y, (text, style)) in (0..area.height).zip(names) {
+        buffer.set_stringn(area.x, area.y + y, label(text), LABEL.into(), style);
+    }
+    let grid = Rect { x: area.x + LABEL, y: area.y + top, width: columns, height: area.height - top };
+    let per_column = (to - from) / f64::from(columns);
+    for column in 0..columns {
+        let start = from + f64::from(column) * per_column;
+        let bytes = most_in(steps, start, start + per_column);
+        for row in 0..grid.height {
+            let (symbol, style) = if shades.mixes() {
+                exact(&layers, bytes, scale, (row, grid.height), (theme, shades))
+            } else {
+                cell(&layers, bytes, scale, (row, grid.height), theme)
+            };
+            if let Some(cell) = buffer.cell_mut((grid.x + column, grid.bottom() - 1 - row)) {
+                cell.set_symbol(symbol).set_style(style);
+            }
+        }
+        // The limit as a line, where it is within the chart and nothing hides it.
+        let at = (limit / scale * f64::from(grid.height)).ceil() as u16;
+        if limit.is_finite() && (1..=grid.height).contains(&at) {
+            let y = grid.bottom() - at;
+            if let Some(cell) = buffer.cell_mut((grid.x + column, y)).filter(|cell| cell.symbol() == " ") {
+                cell.set_symbol("▔").set_fg(theme.color(Role::Bad));
+            }
+        }
+    }
+}
+
+/// A part's colour: hues of their own, which are no stage's; no two parts share one.
+fn color(layer: &Layer, shades: &Shades, theme: &Theme) -> Color {
+    if !shades.mixes() {
+        return theme.color(layer.role);
+    }
+    let (memory, left) = match layer.role {
+        Role::Activations => (Memory::Activations, 1.0),
+        Role::Communication => (Memory::Buffers, 1.0),
+        Role::Backward => (Memory::Gradients, 1.0),
+        Role::AllReduce => (Memory::Optimizer, 1.0),
+        Role::Sync => (Memory::State, 0.6),
+        _ => (Memory::State, 1.0),
+    };
+    shades.color(shades.towards_ground(shades.memory(memory), left))
+}
+
+/// What stands in a row of cells where colours can be had: borders between parts to an eighth of a row.
+fn exact(
+    layers: &[Layer],
+    bytes: f64,
+    scale: f64,
+    (row, height): (u16, u16),
+    (theme, shades): (&Theme, &Shades),
+) -> (&'static str, Style) {
+    let (low, high) = (f64::from(row), f64::from(row) + 1.0);
+    let rows_of = |bytes: f64| bytes / scale.max(f64::MIN_POSITIVE) * f64::from(height);
+    // Where each part begins and ends within this row; what is beyond the lower parts is in flight.
+    let mut below = 0.0;
+    let last = layers.len() - 1;
+    let mut parts: Vec<(f64, Color)> = vec![];
+    for (i, layer) in layers.iter().enumerate() {
+        let end = if i == last { bytes } else { (below + layer.bytes).min(bytes) };
+        let within = (rows_of(end).min(high) - rows_of(below).max(low)).max(0.0);
+        if within > 1.0 / 16.0 {
+            parts.push((within, color(layer, shades, theme)));
+        }
+        below = end.max(below);
+    }
+    match parts.as_slice() {
+        [] => (" ", Style::new()),
+        [(share, only)] => (EIGHTHS[((share * 8.0).round() as usize).clamp(1, 8)], Style::new().fg(*only)),
+        [(share, lower), more @ ..] => {
+            let upper = more.iter().max_by(|a, b| a.0.total_cmp(&b.0)).map_or(*lower, |part| part.1);
+            let filled: f64 = parts.iter().map(|part| part.0).sum();
+            // A cell has two colours: where a third, the empty part, is large, it wins.
+            if filled < 0.75 {
+                return (EIGHTHS[((filled * 8.0).round() as usize).clamp(1, 8)], Style::new().fg(upper));
+            }
+            (EIGHTHS[((share * 8.0).round() as usize).clamp(1, 7)], Style::new().fg(*lower).bg(upper))
+        }
+    }
+}
+
+/// Limit and peak, and what the peak is made of.
+fn head(layers: &[Layer], peak: f64, limit: f64, far: bool, (theme, shades): (&Theme, &Shades)) -> Vec<Phrase> {
+    let over = peak > limit * (1.0 + 1e-9);
+    let muted = theme.fg(Role::Muted);
+    let told = match limit.is_finite() {
+        true if far => format!("limit {}, far above;", units::bytes_exact(limit)),
+        true => format!("limit {},", units::bytes_exact(limit)),
+        false => "no limit;".to_string(),
+    };
+    let peak = match over {
+        true => format!("✗ peak {}, {}x as much:", units::bytes_beside(peak, limit), units::number(peak / limit)),
+        false => format!("peak {}:", units::bytes_beside(peak, limit)),
+    };
+    let peak_style = if over { theme.bold(Role::Bad) } else { theme.bold(Role::Text) };
+    let mut phrases = vec![vec![Span::styled(told, muted)], vec![Span::styled(peak, peak_style)]];
+    // As they lie on one another, from the top.
+    phrases.extend(layers.iter().rev().filter(|layer| layer.bytes > 0.0).map(|layer| {
+        vec![
+            Span::styled(if shades.mixes() { "■" } else { layer.fill }, Style::new().fg(color(layer, shades, theme))),
+            Span::styled(format!(" {} {} ", layer.name, units::bytes_beside(layer.bytes, limit)), muted),
+        ]
+    }));
+    phrases
+}
+
+/// What stands in a row of cells, counted from below, where so many bytes are in use.
+fn cell(layers: &[Layer], bytes: f64, scale: f64, (row, height): (u16, u16), theme: &Theme) -> (&'static str, Style) {
+    let filled = eighths(bytes, scale, height, row);
+    if filled == 0 {
+        return (" ", Style::new());
+    }
+    // The part in the middle of what is filled of the cell. Whatever is beyond the lower parts is in flight.
+    let middle = (f64::from(row) + filled as f64 / 16.0) / f64::from(height) * scale;
+    let mut below = 0.0;
+    let last = layers.len() - 1;
+    let part = layers[..last].iter().find(|layer| {
+        below += layer.bytes;
+        middle < below
+    });
+    let part = part.unwrap_or(&layers[last]);
+    (if filled == 8 { part.fill } else { EIGHTHS[filled] }, theme.fg(part.role))
+}
+
+/// How many eighths of a row of cells, counted from below, a value fills.
+fn eighths(value: f64, scale: f64, height: u16, row: u16) -> usize {
+    if scale <= 0.0 || !value.is_finite() {
+        return 0;
+    }
+    let total = (value / scale * f64::from(height) * 8.0).round();
+    (total - 8.0 * f64::from(row)).clamp(0.0, 8.0) as usize
+}
+
+/// The most memory in use in an interval: what held at its start, and every step within.
+fn most_in(steps: &[(f64, f64)], from: f64, to: f64) -> f64 {
+    let first = steps.partition_point(|step| step.0 <= from).saturating_sub(1);
+    steps[first..].iter().take_while(|step| step.0 < to).map(|step| step.1).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::theme::{self, Depth};
+
+    #[test]
+    fn the_most_counts_what_held_before() {
+        let steps = [(0.0, 5.0), (1.0, 9.0), (2.0, 3.0)];
+        assert_eq!(most_in(&steps, 0.0, 0.5), 5.0);
+        assert_eq!(most_in(&steps, 0.5, 1.5), 9.0);
+        assert_eq!(most_in(&steps, 1.5, 3.0), 9.0);
+        assert_eq!(most_in(&steps, 2.5, 3.0), 3.0);
+        assert_eq!(most_in(&[], 0.0, 1.0), 0.0);
+    }
+
+    #[test]
+    fn rows_fill_from_below() {
+        assert_eq!(eighths(1.0, 2.0, 4, 0), 8);
+        assert_eq!(eighths(1.0, 2.0, 4, 1), 8);
+        assert_eq!(eighths(1.0, 2.0, 4, 2), 0);
+        assert_eq!(eighths(1.1, 2.0, 4, 2), 2);
+        assert_eq!(eighths(0.0, 0.0, 4, 0), 0);
+    }
+
+    #[test]
+    fn every_part_has_a_fill_of_its_own_and_its_place() {
+        let parts =
+            MemoryParts { weights: 2.0, gradients: 1.0, optimizer: 2.0, state: 0.0, buffers: 1.0, activations: 2.0 };
+        let theme = theme::load("dark", None, Depth::None).unwrap();
+        let column = |parts: &MemoryParts, bytes: f64| -> String {
+            (0..8).map(|row| cell(&layers(parts), bytes, 8.0, (row, 8), &theme).0).collect()
+        };
+        assert_eq!(column(&parts, 8.0), "██▓╳╳░▒▒");
+        // Fewer microbatches in flight: the rest stays.
+        assert_eq!(column(&parts, 6.5), "██▓╳╳░▄ ");
+        let sum = MemoryParts { state: 3.0, activations: 5.0, ..MemoryParts::default() };
+        assert_eq!(column(&sum, 8.0), "███▒▒▒▒▒");
+        let known = MemoryParts { weights: 1.0, state: 2.0, activations: 5.0, ..MemoryParts::default() };
+        assert_eq!(column(&known, 4.0), "█▓▓▒    ");
+    }
+}

@@ -1,0 +1,274 @@
+//! The rows of the timeline: a line of compute for each stage or replica, and where there is room one of transfers.
+//!
+//! A stage's row shows its first replica: the others do the same with the microbatches between. Every column asks for
+//! the shares of its interval ([`Simulated::share`]), so a frame costs the same whether it covers ten events or a million.
+
+use ratatui::{
+    Frame,
+    buffer::Buffer,
+    layout::Rect,
+    style::{Color, Modifier, Style},
+    text::{Line, Span},
+};
+
+use super::draw::{LABEL, Row};
+use crate::{
+    simulate::{Event, EventKind},
+    tui::{
+        model::{Focus, Hit, Model},
+        paint::{
+            area::scrolled,
+            moment,
+            shades::{Activity, Shades},
+            strip,
+            text::{clip, plain},
+        },
+        simulated::{Lane, Simulated},
+        theme::{Role, Theme},
+        widget::scrollbar::scrollbar,
+    },
+};
+
+/// Where an event of the critical path begins.
+pub(super) const MARK: &str = "◆";
+
+/// The most lines of compute of a row.
+const TALLEST: u16 = 3;
+
+/// Lines of a height that so many rows leave.
+pub(super) fn spare(height: u16, rows: usize) -> u16 {
+    match usize::from(height) / rows.max(1) {
+        0 | 1 => 0,
+        pitch => height - (rows * pitch.min(usize::from(TALLEST) + 1)) as u16,
+    }
+}
+
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    model: &mut Model,
+    simulated: &Simulated,
+    all: &[Row],
+    window: (f64, f64),
+) {
+    let theme = model.theme.clone();
+    let selected = model.timeline.row;
+    let focused = model.focus == Focus::View;
+    let shades = Shades::new(&theme, model.depth);
+    // Transfers have a thin line of their own below each row if that leaves room for all rows, else below the selected one.
+    let pitch = usize::from(area.height) / all.len().max(1);
+    let lines = (pitch.saturating_sub(1) as u16).clamp(1, TALLEST);
+    let visible = if pitch >= 2 { all.len() } else { (area.height as usize).saturating_sub(1).max(1) };
+    let first = scrolled(selected, visible, all.len());
+    let stages = simulated.timeline.replicas.len();
+    let mut y = area.y;
+    for (i, &(stage, replica)) in all.iter().enumerate().skip(first) {
+        if y >= area.bottom() {
+            break;
+        }
+        let line = Rect { y, height: lines.min(area.bottom() - y), ..area };
+        model.hits.push((line, Hit::ListRow(i)));
+        let count = simulated.timeline.replicas[stage];
+        let unfolded = model.timeline.unfolded.contains(&stage);
+        let name = (simulated.shown.names.short(stage), replica);
+        draw_label(frame, Rect { height: 1, ..line }, &theme, name, count, unfolded, (i == selected, focused));
+        let hue = shades.color(shades.stage(stage, stages));
+        for y in line.top()..line.bottom() {
+            let mark = Span::styled("▌", Style::new().fg(hue));
+            let x = line.x + (LABEL - 1).min(line.width);
+            frame.render_widget(mark, Rect { x, y, width: 1, height: 1 }.intersection(line));
+        }
+        let grid = Rect { x: line.x + LABEL.min(line.width), width: line.width.saturating_sub(LABEL), ..line };
+        let strip =
+            Strip { grid, simulated, theme: &theme, shades: &shades, stage, replica: replica.unwrap_or(0), window };
+        strip.draw_compute(frame.buffer_mut());
+        if model.timeline.path {
+            strip.draw_path(frame.buffer_mut(), Lane::Compute);
+        }
+        y += line.height;
+        if (pitch >= 2 || i == selected) && y < area.bottom() {
+            let strip = Strip { grid: Rect { y, height: 1, ..grid }, ..strip };
+            strip.draw_links(frame.buffer_mut());
+            if model.timeline.path {
+                strip.draw_path(frame.buffer_mut(), Lane::Links);
+            }
+            model.hits.push((Rect { y, height: 1, ..line }, Hit::ListRow(i)));
+            y += 1;
+        }
+    }
+    scrollbar(frame, area, &theme, (first, visible, all.len()));
+    let used = Rect { x: area.x + LABEL.min(area.width), height: y - area.y, ..area };
+    for column in 0..area.width.saturating_sub(LABEL) {
+        model.hits.push((Rect { x: used.x + column, width: 1, ..used }, Hit::Time(column as usize)));
+    }
+}
+
+fn draw_label(
+    frame: &mut Frame<'_>,
+    line: Rect,
+    theme: &Theme,
+    (short, replica): (&str, Option<u32>),
+    count: u32,
+    unfolded: bool,
+    (selected, focused): (bool, bool),
+) {
+    let sign = if selected { "▌" } else { " " };
+    let mut spans = vec![Span::styled(sign, theme.fg(Role::Focus))];
+    match replica {
+        None => {
+            spans.push(Span::raw(if count == 1 {
+                "  "
+            } else if unfolded {
+                "▾ "
+            } else {
+                "▸ "
+            }));
+            spans.push(Span::styled(short.to_string(), theme.bold(Role::Text)));
+            if count > 1 {
+                spans.push(Span::styled(format!(" ×{count}"), theme.fg(Role::Muted)));
+            }
+        }
+        Some(replica) => spans.push(Span::styled(format!("    r{}", replica + 1), theme.fg(Role::Muted))),
+    }
+    let place = Rect { width: line.width.min(LABEL - 1), ..line };
+    frame.render_widget(Line::from(spans), place);
+    if selected && focused {
+        frame.buffer_mut().set_style(place, theme.selected());
+    }
+}
+
+/// The colour of what is sent: activations, or gradients alone.
+pub(super) fn send_color(shades: &Shades, activations: bool) -> Color {
+    let shade = shades.activity(Activity::Communication);
+    shades.color(if activations { shade } else { shades.towards_ground(shade, 0.6) })
+}
+
+/// A line of one replica: where it is drawn, and the time it covers.
+#[derive(Clone, Copy)]
+struct Strip<'a> {
+    grid: Rect,
+    simulated: &'a Simulated,
+    theme: &'a Theme,
+    shades: &'a Shades,
+    stage: usize,
+    replica: u32,
+    /// Seconds, from and to.
+    window: (f64, f64),
+}
+
+impl Strip<'_> {
+    fn is_empty(&self) -> bool {
+        self.grid.width == 0 || self.grid.height == 0 || self.window.1 <= self.window.0
+    }
+
+    /// Seconds of a column.
+    fn per_column(&self) -> f64 {
+        (self.window.1 - self.window.0) / f64::from(self.grid.width)
+    }
+
+    /// The column in which a time lies, from the left of the grid; its width for all that is later.
+    fn column(&self, time: f64) -> u16 {
+        (((time - self.window.0) / self.per_column()).round().max(0.0) as u16).min(self.grid.width)
+    }
+
+    /// What one replica computes: boxes where events are wide enough to be told apart, else shares of each column.
+    fn draw_compute(&self, buffer: &mut Buffer) {
+        let Strip { grid, simulated, shades, theme, stage, replica, window: (from, to) } = *self;
+        if self.is_empty() {
+            return;
+        }
+        let shares = strip::Strip { simulated, shades, theme, window: self.window };
+        shares.draw_replica(buffer, grid, stage, replica);
+        let events = simulated.compute(stage, replica, from, to);
+        if events.len() * 2 <= grid.width as usize {
+            for event in events {
+                let name = match event.kind {
+                    EventKind::OptimizerStep => String::new(),
+                    _ => simulated.part(event).unwrap_or_else(|| event.microbatch.to_string()),
+                };
+                self.draw_box(buffer, event, &name);
+            }
+        }
+    }
+
+    /// The left edge of an event that is at least two columns wide, and as much of its name as fits. Forwards have names
+    /// only where there is room to spare: backwards carry them.
+    fn draw_box(&self, buffer: &mut Buffer, event: &Event, name: &str) {
+        let Strip { grid, shades, window: (from, _), .. } = *self;
+        let (start, end) = (self.column(event.start_s), self.column(event.end_s));
+        if end < start + 2 {
+            return;
+        }
+        let activity = moment::of(event.kind);
+        let shade = shades.activity(activity);
+        let style =
+            if shades.coloured() { Style::new().bg(shades.color(shade)).fg(shades.ink(shade)) } else { plain() };
+        let fill = if shades.coloured() { " " } else { activity.fill() };
+        for y in grid.top()..grid.bottom() {
+            for x in start..end {
+                buffer[(grid.x + x, y)].set_symbol(fill).set_style(style);
+            }
+            if event.start_s >= from {
+                buffer[(grid.x + start, y)].set_symbol("▏").set_style(style);
+            }
+        }
+        let room = (end - start - 1) as usize;
+        let number = name.bytes().all(|c| c.is_ascii_digit());
+        let spare = if activity == Activity::Backward { 0 } else { 2 };
+        let text = clip(name, room);
+        // Half a number misleads.
+        let halved = text.strip_suffix('…').is_some_and(|text| text.ends_with(|c: char| c.is_ascii_digit()));
+        if !halved && (!number || name.len() + spare <= room) {
+            buffer.set_string(grid.x + start + 1, grid.y, text, style);
+        }
+    }
+
+    /// What is sent: activations bright, gradients dimmer, a thin line; without colours arrows.
+    fn draw_links(&self, buffer: &mut Buffer) {
+        let Strip { grid, simulated, shades, stage, replica, window: (from, _), .. } = *self;
+        if self.is_empty() {
+            return;
+        }
+        let per_column = self.per_column();
+        for column in 0..grid.width {
+            let middle = from + (f64::from(column) + 0.5) * per_column;
+            let start = simulated.repeated(stage, replica, middle) - per_column / 2.0;
+            let sends = simulated.sending(stage, replica, start, start + per_column);
+            let symbol = match sends {
+                [true, true] => "↔",
+                [true, false] => "→",
+                [false, true] => "←",
+                [false, false] => continue,
+            };
+            let cell = &mut buffer[(grid.x + column, grid.y)];
+            if shades.coloured() {
+                cell.set_symbol("▔").set_fg(send_color(shades, sends[0]));
+            } else {
+                cell.set_symbol(symbol);
+            }
+        }
+    }
+
+    /// Marks the events of the critical path on a row: a sign where one begins, underlined as long as it lasts.
+    fn draw_path(&self, buffer: &mut Buffer, lane: Lane) {
+        let Strip { grid, simulated, theme, stage, replica, window: (from, to), .. } = *self;
+        if self.is_empty() {
+            return;
+        }
+        for event in simulated.critical(lane, stage, replica, from, to) {
+            let (start, end) = (self.column(event.start_s), self.column(event.end_s));
+            for x in start..end {
+                buffer[(grid.x + x, grid.y)].modifier.insert(Modifier::UNDERLINED);
+            }
+            if event.start_s >= from && start < grid.width {
+                let cell = &mut buffer[(grid.x + start, grid.y)];
+                cell.set_symbol(MARK);
+                if cell.bg == theme.base().bg.unwrap_or(Color::Reset) {
+                    cell.set_style(theme.bold(Role::Accent));
+                } else {
+                    cell.modifier.insert(Modifier::BOLD);
+                }
+            }
+        }
+    }
+}

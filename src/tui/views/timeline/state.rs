@@ -1,0 +1,158 @@
+//! Which stretch of the batch is seen, and where the cursor is: arithmetic without a screen.
+
+/// State of the Timeline view. Times in seconds.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(in crate::tui) struct TimelineState {
+    /// Selected row among those shown.
+    pub row: usize,
+    /// Stages that show every replica.
+    pub unfolded: Vec<usize>,
+    /// Left edge.
+    pub from_s: f64,
+    /// Length of the stretch; 0: the whole batch.
+    pub span_s: f64,
+    /// Where the cursor is.
+    pub cursor_s: f64,
+    /// Whether the critical path is marked.
+    pub path: bool,
+    /// Whether a first stretch was chosen.
+    pub(in crate::tui) begun: bool,
+    /// Columns at the last drawing.
+    pub columns: u16,
+}
+
+/// How far in one can go: a stretch of this share of the batch.
+const DEEPEST: f64 = 1e-6;
+
+impl TimelineState {
+    /// The stretch that is seen of a batch: (from, to).
+    pub(in crate::tui) fn window(&self, batch_s: f64) -> (f64, f64) {
+        let span = self.span(batch_s);
+        let from = self.from_s.clamp(0.0, (batch_s - span).max(0.0));
+        (from, from + span)
+    }
+
+    fn span(&self, batch_s: f64) -> f64 {
+        if self.span_s <= 0.0 { batch_s } else { self.span_s.clamp(batch_s * DEEPEST, batch_s) }
+    }
+
+    /// The first time there is a batch: shows so much of its beginning. Thousands of microbatches at once say little.
+    pub(in crate::tui) fn begin(&mut self, span_s: f64, batch_s: f64) {
+        if !std::mem::replace(&mut self.begun, true) && span_s > 0.0 && span_s < batch_s {
+            self.span_s = span_s;
+        }
+    }
+
+    /// Multiplies the stretch; what is at `anchor_s` stays where it is.
+    pub(in crate::tui) fn zoom(&mut self, factor: f64, anchor_s: f64, batch_s: f64) {
+        let (from, to) = self.window(batch_s);
+        let span = ((to - from) * factor).clamp(batch_s * DEEPEST, batch_s);
+        let share = if to > from { ((anchor_s - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 };
+        self.from_s = (anchor_s - share * span).clamp(0.0, (batch_s - span).max(0.0));
+        self.span_s = if span >= batch_s { 0.0 } else { span };
+    }
+
+    /// The whole batch.
+    pub(in crate::tui) fn whole(&mut self) {
+        self.from_s = 0.0;
+        self.span_s = 0.0;
+    }
+
+    /// Moves the stretch by a share of itself, the cursor with it.
+    pub(in crate::tui) fn pan(&mut self, share: f64, batch_s: f64) {
+        let (from, to) = self.window(batch_s);
+        let span = to - from;
+        self.from_s = (from + share * span).clamp(0.0, (batch_s - span).max(0.0));
+        self.cursor_s = (self.cursor_s + self.from_s - from).clamp(0.0, batch_s);
+    }
+
+    /// Moves the cursor by columns; the stretch follows when it leaves.
+    pub(in crate::tui) fn step(&mut self, columns: f64, batch_s: f64) {
+        let (from, to) = self.window(batch_s);
+        let column_s = (to - from) / f64::from(self.columns.max(1));
+        // From the middle of a column to the middle of another, so that rounding never skips one.
+        let at = ((self.cursor_s - from) / column_s).floor() + 0.5 + columns;
+        self.put(from + at * column_s, batch_s);
+    }
+
+    /// Puts the cursor at a time and brings it into sight.
+    pub(in crate::tui) fn put(&mut self, time_s: f64, batch_s: f64) {
+        self.cursor_s = if time_s.is_finite() { time_s.clamp(0.0, batch_s) } else { 0.0 };
+        let (from, to) = self.window(batch_s);
+        if self.cursor_s < from {
+            self.from_s = self.cursor_s;
+        } else if self.cursor_s > to {
+            self.from_s = self.cursor_s - (to - from);
+        }
+    }
+
+    /// Keeps everything within a new batch of `batch_s` seconds.
+    pub(in crate::tui) fn fit(&mut self, batch_s: f64) {
+        if self.span_s >= batch_s {
+            self.whole();
+        }
+        self.cursor_s = self.cursor_s.clamp(0.0, batch_s.max(0.0));
+        self.from_s = self.window(batch_s).0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zoom_keeps_what_is_under_the_cursor() {
+        let mut state = TimelineState { columns: 100, ..TimelineState::default() };
+        state.zoom(0.5, 25.0, 100.0);
+        assert_eq!(state.window(100.0), (12.5, 62.5));
+        state.zoom(0.5, 25.0, 100.0);
+        assert_eq!(state.window(100.0), (18.75, 43.75));
+        for _ in 0..40 {
+            state.zoom(2.0, 25.0, 100.0);
+        }
+        assert_eq!(state.window(100.0), (0.0, 100.0));
+        for _ in 0..100 {
+            state.zoom(0.5, 99.0, 100.0);
+        }
+        let (from, to) = state.window(100.0);
+        assert!(from < to && from >= 0.0 && to <= 100.0 + 1e-9);
+    }
+
+    #[test]
+    fn the_window_follows_the_cursor_and_stays_inside() {
+        let mut state = TimelineState { columns: 10, span_s: 10.0, ..TimelineState::default() };
+        for _ in 0..200 {
+            state.step(1.0, 100.0);
+            let (from, to) = state.window(100.0);
+            assert!(from <= state.cursor_s && state.cursor_s <= to + 1e-9 && to <= 100.0 + 1e-9);
+        }
+        assert!((state.cursor_s - 100.0).abs() < 1.0);
+        state.pan(-50.0, 100.0);
+        assert_eq!(state.window(100.0).0, 0.0);
+        state.fit(5.0);
+        assert_eq!(state.window(5.0), (0.0, 5.0));
+    }
+
+    #[test]
+    fn only_the_first_batch_chooses_its_stretch() {
+        let mut state = TimelineState::default();
+        state.begin(10.0, 100.0);
+        assert_eq!(state.window(100.0), (0.0, 10.0));
+        state.whole();
+        state.begin(10.0, 100.0);
+        assert_eq!(state.window(100.0), (0.0, 100.0));
+        let mut short = TimelineState::default();
+        short.begin(10.0, 5.0);
+        assert_eq!(short.window(5.0), (0.0, 5.0));
+    }
+
+    #[test]
+    fn an_empty_batch_does_no_harm() {
+        let mut state = TimelineState::default();
+        state.step(1.0, 0.0);
+        state.zoom(0.5, 0.0, 0.0);
+        state.pan(1.0, 0.0);
+        assert_eq!(state.window(0.0), (0.0, 0.0));
+        assert_eq!(state.cursor_s, 0.0);
+    }
+}

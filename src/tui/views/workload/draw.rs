@@ -1,0 +1,266 @@
+//! Workload: the network as its file has it, in sections: nodes, edges, findings about its profile, what
+//! it says of itself.
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    text::{Line, Span},
+    widgets::Paragraph,
+};
+
+use super::nodes;
+use crate::{
+    family,
+    tui::{
+        model::{Focus, Hit, Model},
+        paint::{
+            area::{rows, scrolled},
+            phrases::{Phrase, flow, whole},
+            text::{clip, fit, fit_right, plain, wrap},
+        },
+        theme::{Role, Theme},
+        widget::{bar, scrollbar::scrollbar},
+    },
+    workload::Workload,
+};
+
+/// What is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Section {
+    /// The nodes, runs of like ones folded.
+    Nodes,
+    /// The edges with what crosses them.
+    Edges,
+    /// What may mislead a planner, worst first.
+    Findings,
+    /// Where the file came from and what it assumes.
+    About,
+}
+
+impl Section {
+    const ALL: [Section; 4] = [Section::Nodes, Section::Edges, Section::Findings, Section::About];
+
+    /// The one after it, going round.
+    pub(crate) fn next(self) -> Self {
+        let at = Section::ALL.iter().position(|s| *s == self).unwrap_or(0);
+        Section::ALL[(at + 1) % Section::ALL.len()]
+    }
+}
+
+/// More lines than any text here has.
+const TEXT_LINES: usize = 1 << 20;
+
+impl Model {
+    /// Rows of the section, where it is a plain list.
+    pub(crate) fn section_rows(&self) -> usize {
+        match self.section {
+            Section::Nodes => 0,
+            Section::Edges => self.workload.dag.edges().len(),
+            // Texts scroll by line; how many lines there are depends on the width, and drawing stops at the end.
+            Section::Findings | Section::About => TEXT_LINES,
+        }
+    }
+}
+
+pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model) {
+    let theme = model.theme.clone();
+    draw_sections(frame, rows(area, 0, 1), model, &theme);
+    let facts = whole(&family::of(&model.workload).facts(), area.width as usize);
+    frame.render_widget(Span::styled(facts, theme.fg(Role::Muted)), rows(area, 1, 1));
+    let body = rows(area, 2, area.height);
+    match model.section {
+        Section::Nodes => draw_nodes(frame, body, model, &theme),
+        Section::Edges => draw_edges(frame, body, model, &theme),
+        Section::Findings => {
+            draw_text(frame, body, model, findings(model, usize::from(body.width).saturating_sub(2)), &theme);
+        }
+        Section::About => {
+            draw_text(frame, body, model, about(&model.workload, usize::from(body.width).saturating_sub(2)), &theme);
+        }
+    }
+}
+
+fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme) {
+    let section_of = |section: Section| {
+        let text = match section {
+            Section::Nodes => format!("{} nodes", model.workload.nodes.len()),
+            Section::Edges => format!("{} edges", model.workload.dag.edges().len()),
+            Section::Findings => match model.findings.len() {
+                1 => "1 finding".into(),
+                count => format!("{count} findings"),
+            },
+            Section::About => "about this file".into(),
+        };
+        let current = section == model.section;
+        let style = if current { theme.bold(Role::Focus) } else { theme.fg(Role::Muted) };
+        vec![Span::styled(if current { "▸ " } else { "  " }, style), Span::styled(text, style)]
+    };
+    let mut phrases: Vec<Phrase> = Section::ALL.into_iter().map(section_of).collect();
+    phrases
+        .push(vec![Span::styled("s", theme.bold(Role::Accent)), Span::styled(" next section", theme.fg(Role::Muted))]);
+    let told = flow(phrases, "   ", line.width.into(), 1).pop().unwrap_or_default();
+    frame.render_widget(told, line);
+}
+
+/// Cells of a value column.
+const VALUE: usize = 11;
+
+fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {
+    let workload = model.workload.clone();
+    let detail_height = (area.height / 2).min(12);
+    let width = area.width as usize;
+    let muted = theme.fg(Role::Muted);
+    frame.render_widget(Span::styled(clip(&nodes::titles(&workload, width), width), muted), rows(area, 0, 1));
+    model.nodes.prepare((model.generation, area.width), || nodes::branches(&workload, width, theme));
+    // What is said of the selected node stands right below the list, not at the bottom edge.
+    let most = area.height.saturating_sub(detail_height + 1);
+    let tree = rows(area, 1, (model.nodes.rows() as u16 + 1).min(most));
+    model.nodes.draw(frame, tree, theme);
+    if let Some(node) = nodes::selected(&workload, model.nodes.selected()) {
+        let detail = rows(area, 1 + tree.height, area.height);
+        draw_detail(frame, detail, &workload, node, theme);
+    }
+}
+
+/// A node's edges and everything its profile says of it.
+fn draw_detail(frame: &mut Frame<'_>, area: Rect, workload: &Workload, node: usize, theme: &Theme) {
+    let muted = theme.fg(Role::Muted);
+    let width = area.width as usize;
+    let end = |edge: u32, other: usize| {
+        format!("{} ({})", workload.nodes[other].label(), family::of(workload).edge(workload, edge as usize).text())
+    };
+    let edges = workload.dag.edges();
+    let list = |ids: &[u32], from: bool| -> String {
+        let all: Vec<String> = ids
+            .iter()
+            .map(|&e| end(e, if from { edges[e as usize].0 } else { edges[e as usize].1 } as usize))
+            .collect();
+        if all.is_empty() { "nothing".into() } else { all.join(", ") }
+    };
+    let title = format!("─ {} (id {}) ", workload.nodes[node].label(), workload.nodes[node].id);
+    let rule = "─".repeat(width.saturating_sub(title.chars().count()));
+    let mut lines = vec![
+        Line::from(vec![Span::styled(title, theme.bold(Role::Text)), Span::styled(rule, theme.fg(Role::Border))]),
+        Line::from(vec![
+            Span::styled("from ", muted),
+            Span::raw(clip(&list(workload.dag.in_edges(node), true), width.saturating_sub(5))),
+        ]),
+        Line::from(vec![
+            Span::styled("to   ", muted),
+            Span::raw(clip(&list(workload.dag.out_edges(node), false), width.saturating_sub(5))),
+        ]),
+    ];
+    lines.extend(nodes::details(workload, node, width).into_iter().map(|(title, text)| {
+        let text = clip(&text, width);
+        if title { Line::styled(text, muted) } else { Line::raw(text) }
+    }));
+    let hidden = lines.len().saturating_sub(area.height as usize);
+    if hidden > 0 && area.height > 1 {
+        lines.truncate(area.height as usize - 1);
+        lines.push(Line::styled(format!("  … {} more lines", hidden + 1), muted));
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+fn draw_edges(frame: &mut Frame<'_>, area: Rect, model: &mut Model, theme: &Theme) {
+    let edges = model.workload.dag.edges();
+    if edges.is_empty() {
+        frame.render_widget(Span::styled("there are no edges", theme.fg(Role::Muted)), area);
+        return;
+    }
+    let width = area.width as usize;
+    let name = (width.saturating_sub(2 * VALUE + 6) / 2).min(36);
+    let per = family::of(&model.workload).edge_title();
+    let titles = format!("  {}  {}{}", fit("from", name), fit("to", name + 1), fit_right(per, VALUE + 4));
+    frame.render_widget(Span::styled(clip(&titles, width), theme.fg(Role::Muted)), rows(area, 0, 1));
+    let list = rows(area, 1, area.height);
+    let largest = (0..edges.len())
+        .map(|i| family::of(&model.workload).edge(&model.workload, i).value())
+        .fold(f64::MIN_POSITIVE, f64::max);
+    let first = scrolled(model.section_cursor, list.height as usize, edges.len());
+    for (y, i) in (list.y..list.bottom()).zip(first..edges.len()) {
+        let line = Rect { y, height: 1, ..list };
+        let selected = i == model.section_cursor;
+        let label = |v: u32| fit(&model.workload.nodes[v as usize].label(), name);
+        let carried = family::of(&model.workload).edge(&model.workload, i);
+        let (cost, text) = (carried.value(), carried.text());
+        let space = width.saturating_sub(2 * name + VALUE + 12);
+        let spans = vec![
+            Span::styled(if selected { "▌ " } else { "  " }, theme.fg(Role::Focus)),
+            Span::raw(label(edges[i].0)),
+            Span::styled("→ ", theme.fg(Role::Muted)),
+            Span::raw(label(edges[i].1)),
+            Span::raw(fit_right(&text, VALUE + 4)),
+            Span::raw("  "),
+            Span::styled(bar::solid(cost / largest, space.min(40)), theme.fg(Role::Communication)),
+        ];
+        frame.render_widget(Line::from(spans), line);
+        if selected && model.focus == Focus::View {
+            frame.buffer_mut().set_style(line, theme.selected());
+        }
+        model.hits.push((line, Hit::ListRow(i)));
+    }
+    scrollbar(frame, narrower(list), theme, (first, usize::from(list.height), edges.len()));
+}
+
+/// A list without its last column, which has its scrollbar.
+fn narrower(list: Rect) -> Rect {
+    Rect { width: list.width.saturating_sub(1), ..list }
+}
+
+/// What the file says of itself: (is a title, text).
+fn about(workload: &Workload, width: usize) -> Vec<(bool, String)> {
+    let mut lines = vec![(false, format!("read from {} as {}", workload.source, workload.format))];
+    let mut section = |title: &str, items: &[String]| {
+        lines.push((false, String::new()));
+        lines.push((true, title.to_string()));
+        for item in items {
+            let wrapped = wrap(item, width.saturating_sub(2));
+            lines.extend(
+                wrapped.iter().enumerate().map(|(i, l)| (false, format!("{}{l}", if i == 0 { "· " } else { "  " }))),
+            );
+        }
+    };
+    match &workload.provenance {
+        Some(provenance) => {
+            section("Made by", std::slice::from_ref(&provenance.made_by));
+            section("It assumes", &provenance.assumptions);
+        }
+        None => section("Where it comes from", &["the file does not say how it was made".to_string()]),
+    }
+    if !workload.unknown_fields.is_empty() {
+        section("Fields that are not used", &workload.unknown_fields);
+    }
+    lines
+}
+
+/// The findings as text: (is a title, text).
+fn findings(model: &Model, width: usize) -> Vec<(bool, String)> {
+    let mut lines = vec![];
+    for finding in &model.findings {
+        let title = format!("{}: {}", finding.severity, finding.subject(&model.workload));
+        lines.extend(wrap(&title, width).into_iter().map(|text| (true, text)));
+        for text in [finding.what.as_str(), finding.why] {
+            let wrapped = wrap(text, width.saturating_sub(2));
+            lines.extend(wrapped.into_iter().map(|text| (false, format!("  {text}"))));
+        }
+        lines.push((false, String::new()));
+    }
+    if lines.is_empty() {
+        lines.push((false, "nothing in this profile looks as if it would mislead a planner".into()));
+    }
+    lines
+}
+
+/// Lines of text from the selected one on.
+fn draw_text(frame: &mut Frame<'_>, area: Rect, model: &mut Model, lines: Vec<(bool, String)>, theme: &Theme) {
+    let (count, visible) = (lines.len(), usize::from(area.height));
+    model.section_cursor = model.section_cursor.min(count.saturating_sub(visible));
+    let shown: Vec<Line<'_>> = lines
+        .into_iter()
+        .skip(model.section_cursor)
+        .map(|(title, text)| Line::styled(text, if title { theme.bold(Role::Text) } else { plain() }))
+        .collect();
+    frame.render_widget(Paragraph::new(shown), area);
+    scrollbar(frame, narrower(area), theme, (model.section_cursor, visible, count));
+}
